@@ -149,7 +149,7 @@ class Units(Scheme):
         rows = ((marked(form, initial, self.settings.mark), count) for (form, initial), count in self.counts.items())
         model = learn(rows, self.settings, self.model_type)
         kind = TaggedTokenizer if self.unit is tagged else Tokenizer
-        self.tokenizer = kind.build(model, self.settings, self.options, {})
+        self.tokenizer = kind(model, self.settings, self.options, {})
         self.counts.clear()
 
     def pieces(self, text: str, analysis: Analysis) -> Pieces:

@@ -8,7 +8,7 @@ from typing import Any
 
 from korbert.errors import ModelError
 
-__all__ = ["quietly", "transformers"]
+__all__ = ["quietly", "reason_of", "transformers"]
 
 
 def transformers(reason: str) -> ModuleType:
@@ -32,3 +32,8 @@ def quietly() -> Iterator[None]:
         logging.set_verbosity(verbosity)
         if shown:
             logging.enable_progress_bar()
+
+
+def reason_of(error: Exception) -> str:
+    """The message of an error of `transformers`, in one line of at most 300 characters."""
+    return " ".join(str(error).split())[:300]

@@ -26,34 +26,33 @@ def base_folder(folder: Path, base: str) -> Path:
     return beside if beside.exists() else bundled(base) or beside
 
 
-def model_folder(given: str | Path) -> Path:
+def model_folder(folder: str | Path) -> Path:
     """The folder itself, or `model/` of an artifact: artifacts/demo/pretrain -> artifacts/demo/pretrain/model.
 
     A bare name that is not a folder here names a bundled model. A folder without a model is returned unchanged, for
     its reader to refuse. ModelError for a folder of artifacts, naming those that hold a model, and for a missing folder
     that is named nearly as a bundled model.
     """
-    return _find(Path(given), ("", "model"), "config.json", "model")
+    return _find(Path(folder), ("", "model"), "config.json", "model")
 
 
-def tokenizer_folder(given: str | Path) -> Path:
+def tokenizer_folder(folder: str | Path) -> Path:
     """The folder itself, or the tokenizer of a vocab artifact, a model, or an artifact that holds a model.
 
     Without one, as model_folder.
     """
-    return _find(Path(given), ("", "tokenizer", "model/tokenizer"), "korbert_tokenizer.json", "tokenizer")
+    return _find(Path(folder), ("", "tokenizer", "model/tokenizer"), "korbert_tokenizer.json", "tokenizer")
 
 
-def _find(given: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
-    if not given.exists():
-        if bundled(given) is None and (near := difflib.get_close_matches(given.name, models_in_the_box(), 1, 0.8)):
-            raise ModelError(f"{given}: no such folder: did you mean {near[0]}, which comes with korbert?")
-        given = bundled(given) or given
-    for place in below:
-        if (given / place / file).is_file():
-            return given / place
-    if given.is_dir():
-        inside = sorted(path for path in given.iterdir() if any((path / place / file).is_file() for place in below))
-        if inside:
-            raise ModelError(f"{given}: is no {kind}, but has some below: give {' or '.join(map(str, inside))}")
-    return given
+def _find(folder: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
+    if not folder.exists():
+        if bundled(folder) is None and (near := difflib.get_close_matches(folder.name, models_in_the_box(), 1, 0.8)):
+            raise ModelError(f"{folder}: no such folder: did you mean {near[0]}, which comes with korbert?")
+        folder = bundled(folder) or folder
+    for name in below:
+        if (folder / name / file).is_file():
+            return folder / name
+    inside = sorted(folder.iterdir()) if folder.is_dir() else []
+    if holders := [str(path) for path in inside if any((path / name / file).is_file() for name in below)]:
+        raise ModelError(f"{folder}: is no {kind}, but has some below: give {' or '.join(holders)}")
+    return folder

@@ -44,24 +44,10 @@ def track(description: str, total: int | None, unit: str = "", done: int = 0) ->
 @contextmanager
 def _bar(description: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description:<12}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TextColumn("{task.fields[figures]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
+    counts, times = (BarColumn(), MofNCompleteColumn(), unit), (TimeElapsedColumn(), TimeRemainingColumn())
+    columns = ("{task.description:<12}", *counts, "{task.fields[figures]}", *times)
     with Progress(*columns, console=Console(stderr=True), transient=False) as progress:
         task = progress.add_task(description, total=total, completed=done, figures="")
 

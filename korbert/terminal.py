@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Messages", "console", "in_one_line", "printable", "say"]
 
-_KEPT = frozenset("\n\t")
+_KEPT = frozenset("\n\t\u200d")  # the last one joins the parts of many emoji
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format (bidi marks, zero width), surrogates, line separators
-_JOINER = "\u200d"  # joins the parts of many emoji
 
 
 def printable(text: str) -> str:
@@ -24,7 +23,7 @@ def printable(text: str) -> str:
     Line feeds, tabs and the joiner inside emoji are kept.
     """
     return "".join(
-        char if char in _KEPT or char == _JOINER or unicodedata.category(char) not in _HIDDEN else _escaped(char)
+        char if char in _KEPT or unicodedata.category(char) not in _HIDDEN else char.encode("unicode_escape").decode()
         for char in text
     )
 
@@ -58,7 +57,3 @@ class Messages(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
-
-
-def _escaped(char: str) -> str:
-    return f"\\u{ord(char):04x}" if "\ud800" <= char <= "\udfff" else char.encode("unicode_escape").decode()

@@ -74,7 +74,7 @@ def tiny_tokenizer(sample: Path) -> Any:
     for analysis in analyzer.analyze_many(line["text"] for line in lines):
         counts.update(analysis.forms)
     settings = VocabularySettings(size=2_000)
-    return Tokenizer.build(learn(counts.items(), settings), settings, AnalyzerOptions(), analyzer.versions)
+    return Tokenizer(learn(counts.items(), settings), settings, AnalyzerOptions(), analyzer.versions)
 
 
 @pytest.fixture(scope="session")

@@ -14,11 +14,11 @@ from corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
 from korbert.records.arrow import rows_in, stream_of
+from korbert.records.compression import PACKED, as_file, open_bytes
 from korbert.records.delimited import Delimited
+from korbert.records.detection import form_of, is_json, is_value, open_plain
 from korbert.records.encodings import decoded, encoding_of, utf8
 from korbert.records.form import FORMS, Form
-from korbert.records.forms import form_of, is_json, is_value, open_plain
-from korbert.records.frames import PACKED, as_file, open_bytes
 from korbert.records.jsons import cell_of, fault_of
 from korbert.records.lines import Line, batches, blocks
 from korbert.records.table import Fault, Table, beginning

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 from corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
+from korbert.records.compression import File
 from korbert.records.delimited import Delimited
 from korbert.records.encodings import UNDECODABLE, beginning_of
-from korbert.records.frames import File
 from korbert.records.table import Fault, type_name
 
 __all__ = [

@@ -4,11 +4,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from korbert.errors import ModelError
-from korbert.huggingface.conversion import LOADED, Family, family_of
+from korbert.huggingface.conversion import CLASSES, LOADED, Family, family_of
 from korbert.modeling.config import EncoderConfig
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
 __all__ = ["config_from_transformers", "config_to_transformers"]
+
+# Entries of the same name on both sides.
+_SHARED = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "initializer_range",
+)
+_OF_BERT = ("type_vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
 
 
 def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
@@ -23,19 +35,16 @@ def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
             "export: this `bert` marks the pieces that both texts of a pair have (overlap_embedding = true), only a"
             " `modern` is exported with that: fine-tune with overlap = false, or use the model with korbert"
         )
-    shared = {
-        "vocab_size": config.vocab_size,
-        "hidden_size": config.hidden_size,
-        "num_hidden_layers": config.num_hidden_layers,
-        "num_attention_heads": config.num_attention_heads,
-        "intermediate_size": config.intermediate_size,
-        "max_position_embeddings": config.max_position_embeddings,
-        "initializer_range": config.initializer_range,
-        "pad_token_id": config.pad_token_id,
-        "tie_word_embeddings": True,
-        "dtype": "float32",
-    }
-    return shared | (_bert_config(config, kind) if config.architecture == "bert" else _modern_config(config))
+    shared = {name: getattr(config, name) for name in (*_SHARED, "pad_token_id")}
+    shared |= {"tie_word_embeddings": True, "dtype": "float32"}
+    own = _bert_config(config, kind) if config.architecture == "bert" else _modern_config(config)
+    name = CLASSES[family_of(config, kind), kind]
+    if not (config.boundary_embedding or config.overlap_embedding):
+        return shared | own | {"architectures": [name]}
+    head = name.removeprefix("ModernBert").removeprefix("Model")
+    auto = {"AutoConfig": "Config", "AutoModel": "Model", f"AutoModel{head}": head or "Model"}
+    named = {key: f"modeling_korbert.KorbertModernBert{part}" for key, part in auto.items()}
+    return shared | own | {"architectures": [f"Korbert{name}"], "auto_map": named}
 
 
 def _bert_config(config: EncoderConfig, kind: str) -> dict[str, Any]:
@@ -124,15 +133,6 @@ _MODERN_FIXED = {
     "decoder_bias": True,
     "tie_word_embeddings": True,
 }
-_SHARED = (
-    "vocab_size",
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-    "max_position_embeddings",
-    "initializer_range",
-)
 
 
 def config_from_transformers(theirs: Mapping[str, Any]) -> tuple[EncoderConfig, Family, str]:
@@ -159,9 +159,8 @@ def config_from_transformers(theirs: Mapping[str, Any]) -> tuple[EncoderConfig, 
         groups = theirs.get("num_hidden_groups", 1)
         ours["layer_groups"] = None if groups == theirs.get("num_hidden_layers") else groups
     _refuse_others(theirs, _BERT_FIXED | {"position_embedding_type": "absolute"})
-    same = ("type_vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
     ours |= {"architecture": "bert", "pad_token_id": theirs.get("pad_token_id") or 0}
-    ours |= {key: theirs[key] for key in same if key in theirs}
+    ours |= {key: theirs[key] for key in _OF_BERT if key in theirs}
     return EncoderConfig.parse(ours), family, kind
 
 
@@ -177,8 +176,8 @@ def _from_modern(theirs: Mapping[str, Any]) -> dict[str, Any]:
     _refuse_others(theirs, _MODERN_FIXED)
     every = theirs.get("global_attn_every_n_layers", 3)
     if types := theirs.get("layer_types"):
-        places = [layer for layer, name in enumerate(types) if name == "full_attention"]
-        every = places[1] if len(places) > 1 else len(types)
+        full = [layer for layer, name in enumerate(types) if name == "full_attention"]
+        every = full[1] if len(full) > 1 else len(types)
         if types != _layer_types(theirs.get("num_hidden_layers", 0), every):
             raise ModelError(f"layer_types {types}: not global at every n-th layer, the first one included")
     return {

@@ -8,12 +8,13 @@ from torch import Tensor
 
 from korbert.modeling.config import EncoderConfig
 
-__all__ = ["CLASSES", "HEADS", "LOADED", "Family", "family_of", "from_transformers", "to_transformers"]
+__all__ = ["CLASSES", "ENDINGS", "HEADS", "LOADED", "ON_PIECES", "Family", "Names", "family_of", "from_transformers"]
+__all__ += ["to_transformers", "unused_pooler"]
 
 Family = Literal["bert", "modern", "albert", "electra"]
 """Naming scheme of weights. ALBERT is a `bert` with shared layers; ELECTRA may have narrow embeddings, too."""
 
-_Names = Mapping[str, tuple[str, ...]]
+Names = Mapping[str, tuple[str, ...]]
 """Our module -> theirs. Several of theirs are concatenated by rows."""
 
 
@@ -26,7 +27,7 @@ def _below(encoder: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-_ENCODER: Mapping[Family, _Names] = {
+_ENCODER: Mapping[Family, Names] = {
     "bert": _below("bert"),
     "modern": {
         "encoder.embeddings.token": ("model.embeddings.tok_embeddings",),
@@ -38,7 +39,7 @@ _ENCODER: Mapping[Family, _Names] = {
     "albert": _below("albert") | {"encoder.embeddings.projection": ("albert.encoder.embedding_hidden_mapping_in",)},
     "electra": _below("electra") | {"encoder.embeddings.projection": ("electra.embeddings_project",)},
 }
-_BERT_LAYER: _Names = {
+_BERT_LAYER: Names = {
     "attention.qkv": ("attention.self.query", "attention.self.key", "attention.self.value"),
     "attention.output": ("attention.output.dense",),
     "attention_norm": ("attention.output.LayerNorm",),
@@ -46,7 +47,7 @@ _BERT_LAYER: _Names = {
     "down": ("output.dense",),
     "feed_forward_norm": ("output.LayerNorm",),
 }
-_LAYER: Mapping[Family, _Names] = {
+_LAYER: Mapping[Family, Names] = {
     "bert": _BERT_LAYER,
     "electra": _BERT_LAYER,
     "albert": {
@@ -72,92 +73,102 @@ _LAYERS: Mapping[Family, str] = {
     "albert": "albert.encoder.albert_layer_groups.{}.albert_layers.0",
     "electra": "electra.encoder.layer.{}",
 }
-_MODERN_HEAD: _Names = {"head.dense": ("head.dense",), "head.norm": ("head.norm",), "classifier": ("classifier",)}
-HEADS: Mapping[tuple[Family, str], _Names] = {
-    ("bert", "pretraining"): {
-        "mlm": ("cls.predictions",),
-        "mlm.transform.dense": ("cls.predictions.transform.dense",),
-        "mlm.transform.norm": ("cls.predictions.transform.LayerNorm",),
-        "nsp.pooler.dense": ("bert.pooler.dense",),
-        "nsp.classifier": ("cls.seq_relationship",),
-    },
-    ("bert", "classification"): {"head.dense": ("bert.pooler.dense",), "classifier": ("classifier",)},
-    ("bert", "choice"): {"head.dense": ("bert.pooler.dense",), "classifier": ("classifier",)},
-    ("bert", "reading"): {"classifier": ("qa_outputs",)},
-    ("bert", "tagging"): {"classifier": ("classifier",)},
-    ("bert", "embedding"): {},
-    ("albert", "pretraining"): {
-        "mlm": ("predictions",),
-        "mlm.transform.dense": ("predictions.dense",),
-        "mlm.transform.norm": ("predictions.LayerNorm",),
-        "nsp.pooler.dense": ("albert.pooler",),
-        "nsp.classifier": ("sop_classifier.classifier",),
-    },
-    ("albert", "classification"): {"head.dense": ("albert.pooler",), "classifier": ("classifier",)},
-    ("albert", "choice"): {"head.dense": ("albert.pooler",), "classifier": ("classifier",)},
-    ("albert", "reading"): {"classifier": ("qa_outputs",)},
-    ("albert", "tagging"): {"classifier": ("classifier",)},
-    ("albert", "embedding"): {},
-    ("electra", "pretraining"): {
-        "mlm": ("generator_lm_head",),
-        "mlm.transform.dense": ("generator_predictions.dense",),
-        "mlm.transform.norm": ("generator_predictions.LayerNorm",),
-        "nsp.pooler.dense": (),
-        "nsp.classifier": (),
-    },
-    ("electra", "detection"): {
-        "head.dense": ("discriminator_predictions.dense",),
-        "classifier": ("discriminator_predictions.dense_prediction",),
-        "nsp.pooler.dense": (),
-        "nsp.classifier": (),
-    },
-    ("electra", "reading"): {"classifier": ("qa_outputs",)},
-    ("electra", "tagging"): {"classifier": ("classifier",)},
-    ("modern", "pretraining"): {
-        "mlm": ("decoder",),
-        "mlm.transform.dense": ("head.dense",),
-        "mlm.transform.norm": ("head.norm",),
-        "nsp.pooler.dense": (),  # no ModernBERT class has next sentence prediction
-        "nsp.classifier": (),
-    },
-    ("modern", "classification"): _MODERN_HEAD,
-    ("modern", "choice"): _MODERN_HEAD,
-    ("modern", "reading"): _MODERN_HEAD,
-    ("modern", "tagging"): _MODERN_HEAD,
-    ("modern", "embedding"): {},
+_MODERN_HEAD: Names = {"head.dense": ("head.dense",), "head.norm": ("head.norm",), "classifier": ("classifier",)}
+_POOLERS = {"albert": "pooler", **dict.fromkeys(("bert", "roberta", "xlm-roberta"), "pooler.dense")}
+
+
+def _mlm_head(decoder: str, dense: str, norm: str, *nsp: str) -> Names:
+    """The modules of an MLM head. nsp: pooler and classifier of the head of sentence pairs, which few classes have."""
+    pooler, classifier = ((name,) for name in nsp) if nsp else ((), ())
+    return {
+        "mlm": (decoder,),
+        "mlm.transform.dense": (dense,),
+        "mlm.transform.norm": (norm,),
+        "nsp.pooler.dense": pooler,
+        "nsp.classifier": classifier,
+    }
+
+
+def _on_first_piece(dense: str) -> dict[str, Names]:
+    """The heads on the vector of the first piece, by kind of model."""
+    names: Names = {"head.dense": (dense,), "classifier": ("classifier",)}
+    return {"classification": names, "choice": names}
+
+
+ON_PIECES: dict[str, Names] = {
+    "reading": {"classifier": ("qa_outputs",)},
+    "tagging": {"classifier": ("classifier",)},
+    "embedding": {},
 }
+"""Heads that are a linear layer over pieces, or nothing, by kind of model."""
+
+_ELECTRA_MLM = _mlm_head("generator_lm_head", "generator_predictions.dense", "generator_predictions.LayerNorm")
+_BERT_MLM = "cls.predictions", "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"
+_ROBERTA: Mapping[str, Names] = ON_PIECES | {
+    "pretraining": _mlm_head("lm_head", "lm_head.dense", "lm_head.layer_norm"),
+    "classification": {"head.dense": ("classifier.dense",), "classifier": ("classifier.out_proj",)},
+}
+HEADS: Mapping[str, Mapping[str, Names]] = {
+    "bert": ON_PIECES
+    | _on_first_piece("bert.pooler.dense")
+    | {"pretraining": _mlm_head(*_BERT_MLM, "bert.pooler.dense", "cls.seq_relationship")},
+    "albert": ON_PIECES
+    | _on_first_piece("albert.pooler")
+    | {
+        "pretraining": _mlm_head(
+            "predictions", "predictions.dense", "predictions.LayerNorm", "albert.pooler", "sop_classifier.classifier"
+        )
+    },
+    "electra": ON_PIECES
+    | {
+        "pretraining": _ELECTRA_MLM,
+        "detection": {
+            "head.dense": ("discriminator_predictions.dense",),
+            "classifier": ("discriminator_predictions.dense_prediction",),
+            "nsp.pooler.dense": (),
+            "nsp.classifier": (),
+        },
+    },
+    "modern": {
+        "pretraining": _mlm_head("decoder", "head.dense", "head.norm"),
+        **dict.fromkeys(("classification", "choice", "reading", "tagging"), _MODERN_HEAD),
+        "embedding": {},
+    },
+    "modernbert": {"embedding": {}},  # these: of encoders in their own code
+    "convbert": ON_PIECES | {"pretraining": _ELECTRA_MLM},
+    "deberta-v2": ON_PIECES | {"pretraining": _mlm_head(*_BERT_MLM)},
+    "distilbert": ON_PIECES | {"pretraining": _mlm_head("vocab_projector", "vocab_transform", "vocab_layer_norm")},
+    "roberta": _ROBERTA,
+    "xlm-roberta": _ROBERTA,
+}
+"""Our modules of the head -> theirs, by family or model_type, and kind of model. Other model_types: ON_PIECES."""
+
+ENDINGS: Mapping[str, str] = {
+    "classification": "ForSequenceClassification",
+    "choice": "ForMultipleChoice",
+    "reading": "ForQuestionAnswering",
+    "tagging": "ForTokenClassification",
+    "embedding": "Model",
+}
+"""Kind of model -> how the names of their classes end; those of pretraining differ."""
+
+_PREFIXES: Mapping[Family, str] = {"bert": "Bert", "albert": "Albert", "modern": "ModernBert"}
 CLASSES: Mapping[tuple[Family, str], str] = {
-    ("albert", "pretraining"): "AlbertForPreTraining",
-    ("albert", "classification"): "AlbertForSequenceClassification",
-    ("albert", "choice"): "AlbertForMultipleChoice",
-    ("albert", "reading"): "AlbertForQuestionAnswering",
-    ("albert", "tagging"): "AlbertForTokenClassification",
-    ("albert", "embedding"): "AlbertModel",
-    ("electra", "detection"): "ElectraForPreTraining",
     ("bert", "pretraining"): "BertForPreTraining",
-    ("bert", "classification"): "BertForSequenceClassification",
-    ("bert", "choice"): "BertForMultipleChoice",
-    ("bert", "reading"): "BertForQuestionAnswering",
-    ("bert", "tagging"): "BertForTokenClassification",
-    ("bert", "embedding"): "BertModel",
+    ("albert", "pretraining"): "AlbertForPreTraining",
+    ("electra", "detection"): "ElectraForPreTraining",
     ("modern", "pretraining"): "ModernBertForMaskedLM",
-    ("modern", "classification"): "ModernBertForSequenceClassification",
-    ("modern", "choice"): "ModernBertForMultipleChoice",
-    ("modern", "reading"): "ModernBertForQuestionAnswering",
-    ("modern", "tagging"): "ModernBertForTokenClassification",
-    ("modern", "embedding"): "ModernBertModel",
+    **{(family, kind): f"{prefix}{ending}" for family, prefix in _PREFIXES.items() for kind, ending in ENDINGS.items()},
 }
 """(family, kind of model) -> the class of `transformers` that is exported."""
 
-LOADED: Mapping[str, tuple[Family, str]] = {name: key for key, name in CLASSES.items()} | {
+LOADED: Mapping[str, tuple[Family, str]] = {
+    **{name: key for key, name in CLASSES.items()},
     **{f"Korbert{name}": key for key, name in CLASSES.items() if key[0] == "modern"},
-    "BertModel": ("bert", "pretraining"),
+    **{f"{prefix}Model": (family, "pretraining") for family, prefix in (*_PREFIXES.items(), ("electra", "Electra"))},
     "BertForMaskedLM": ("bert", "pretraining"),
     "BertForNextSentencePrediction": ("bert", "pretraining"),
-    "ModernBertModel": ("modern", "pretraining"),
-    "AlbertModel": ("albert", "pretraining"),
     "AlbertForMaskedLM": ("albert", "pretraining"),
-    "ElectraModel": ("electra", "pretraining"),
     "ElectraForMaskedLM": ("electra", "pretraining"),
     "ElectraForQuestionAnswering": ("electra", "reading"),
     "ElectraForTokenClassification": ("electra", "tagging"),
@@ -178,27 +189,32 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
     """Our weights under the names of `transformers`. Tied ones appear once, as in its files.
 
     AlbertModel always projects its embeddings; if ours are as wide as the encoder, the projection is the identity.
-    The names of an encoder alone (kind "embedding") have no prefix. BertModel and AlbertModel also have a pooler, which
-    sentence vectors do not use: it is 0, as `transformers` would initialize and report missing weights.
+    The names of an encoder alone (kind "embedding") have no prefix.
     """
-    names = _names(config, family_of(config, kind), kind)
+    family = family_of(config, kind)
+    names = _names(config, family, kind)
     renamed = {}
     for name, tensor in tensors.items():
         module, _, leaf = name.rpartition(".")
-        theirs = names[module]
-        for target, part in zip(theirs, tensor.chunk(max(1, len(theirs))), strict=False):
+        targets = names[module]
+        for target, part in zip(targets, tensor.chunk(max(1, len(targets))), strict=False):
             renamed[f"{target}.{leaf}"] = part
-    width = config.hidden_size
-    if family_of(config, kind) == "albert" and config.embedding_width == width:
+    if family == "albert" and config.embedding_width == config.hidden_size:
         (projection,) = names["encoder.embeddings.projection"]
+        width = config.hidden_size
         renamed |= {f"{projection}.weight": torch.eye(width), f"{projection}.bias": torch.zeros(width)}
     if kind != "embedding":
         return renamed
     renamed = {name.partition(".")[2]: tensor for name, tensor in renamed.items()}
-    if config.architecture == "bert":
-        pooler = "pooler" if family_of(config, kind) == "albert" else "pooler.dense"
-        renamed |= {f"{pooler}.weight": torch.zeros(width, width), f"{pooler}.bias": torch.zeros(width)}
-    return renamed
+    return renamed | unused_pooler(family, config.hidden_size)
+
+
+def unused_pooler(model_type: str, width: int) -> dict[str, Tensor]:
+    """The weights of the pooler that some encoders have and sentence vectors do not use, all 0: `transformers`
+    initializes and reports missing ones."""
+    if (pooler := _POOLERS.get(model_type)) is None:
+        return {}
+    return {f"{pooler}.weight": torch.zeros(width, width), f"{pooler}.bias": torch.zeros(width)}
 
 
 def from_transformers(
@@ -220,8 +236,8 @@ def from_transformers(
 
 def _names(config: EncoderConfig, family: Family, kind: str) -> dict[str, tuple[str, ...]]:
     """Our module -> theirs, layer by layer."""
-    span_head: _Names = {"reader.head.dense": (), "reader.head.norm": (), "reader.classifier": ()}
-    names = {**_ENCODER[family], **HEADS[family, kind], **span_head}
+    span_head: Names = {"reader.head.dense": (), "reader.head.norm": (), "reader.classifier": ()}
+    names = {**_ENCODER[family], **HEADS[family][kind], **span_head}
     for layer in range(config.distinct_layers):
         for ours, theirs in _LAYER[family].items():
             prefix = _LAYERS[family].format(layer)

@@ -3,17 +3,19 @@
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from korbert._transformers import transformers
 from korbert.durable import may_write, read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface import check as checks
+from korbert.huggingface.adapter_export import adapter_config, adapter_weights
 from korbert.huggingface.configs import config_to_transformers
-from korbert.huggingface.conversion import CLASSES, family_of, to_transformers
-from korbert.huggingface.foreign import foreign_config, foreign_weights
-from korbert.huggingface.sentences import FILES, sentence_files
+from korbert.huggingface.conversion import to_transformers
+from korbert.huggingface.sentence_transformers import FILES, sentence_files
 from korbert.modeling.config import EncoderConfig, TransformersConfig
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.models import (
@@ -35,8 +37,9 @@ __all__ = ["export"]
 
 _TOKENIZER_FILE = "tokenization_korbert.py"
 _MODEL_FILE = "modeling_korbert.py"  # only of encoders with embeddings that ModernBERT lacks
-_SOME = (WORDS, PROBE, _MODEL_FILE, *FILES)  # files that only some exports have
+_OPTIONAL = (WORDS, PROBE, _MODEL_FILE, *FILES)  # files that only some exports have
 _INLINED = (repair, spans, morphemes, vocabulary, pieces, special)  # each imports only those before it
+Json = dict[str, Any]
 _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MULTILINE)
 
 
@@ -54,46 +57,78 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
     folder = Path(folder)
     _check_folder(folder, Path(model_folder))
     if check:
-        checks.transformers()  # raises early if it is missing
+        transformers("export: the check")  # raises early if it is missing
     model, tokenizer = load_model(model_folder)
     if not isinstance(tokenizer, Tokenizer):
         raise ModelError(
             f"{model_folder}: its tokenizer is one of transformers already: export writes only models with our own"
         )
     config = _config(model)  # refuses before anything is written
+    length = (read_config(model_folder).get("task") or {}).get("max_length") or model.config.max_position_embeddings
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with TemporaryDirectory(prefix=".export-", dir=folder) as aside:
             new = Path(aside) / (folder.resolve().name or "model")  # transformers names its copy of the code so
             new.mkdir()
-            _write_json(new / "config.json", config)
-            if isinstance(model.config, TransformersConfig):
-                weights = foreign_weights(model)
-            else:
-                weights = to_transformers(model.state_dict(), model.config, model.kind)
-            (new / "model.safetensors").write_bytes(serialize(weights))
-            length = (read_config(model_folder).get("task") or {}).get("max_length")
-            _write_tokenizer(new, model, tokenizer, length or model.config.max_position_embeddings)
-            if "auto_map" in config:
-                (new / _MODEL_FILE).write_bytes(Path(__file__).with_name(_MODEL_FILE).read_bytes())
-            if isinstance(model, EmbeddingModel):
-                for name, content in sentence_files(model, length).items():
-                    (new / name).parent.mkdir(exist_ok=True)
-                    _write_json(new / name, content)
+            _write(new, config, model, tokenizer, length)
             differences = checks.compare(model, tokenizer, new) if check else {}
-            # config.json is removed first and moved last: without it, the folder is no model.
-            for name in ("config.json", *_SOME):
-                (folder / name).unlink(missing_ok=True)
-            files = [file.relative_to(new) for file in new.rglob("*") if file.is_file()]
-            for file in sorted(files, key=lambda file: file == Path("config.json")):
-                (folder / file).parent.mkdir(exist_ok=True)
-                (new / file).replace(folder / file)
+            _replace(folder, new)
     except BaseException:
         if made:
             folder.rmdir()
         raise
     return differences
+
+
+def _write(folder: Path, config: Json, model: Model, tokenizer: Tokenizer, length: int) -> None:
+    """All files of an export. length: to which texts are truncated, as in training."""
+    _write_json(folder / "config.json", config)
+    if isinstance(model.config, TransformersConfig):
+        weights = adapter_weights(model)
+    else:
+        weights = to_transformers(model.state_dict(), model.config, model.kind)
+    (folder / "model.safetensors").write_bytes(serialize(weights))
+    if "auto_map" in config:
+        (folder / _MODEL_FILE).write_bytes(Path(__file__).with_name(_MODEL_FILE).read_bytes())
+    if isinstance(model, EmbeddingModel):
+        for name, content in sentence_files(model, length).items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            _write_json(folder / name, content)
+    tokenizer.save(folder)
+
+    # One file of code: the modules that it needs stand in place of its imports from korbert.
+    source = Path(__file__).with_name(_TOKENIZER_FILE).read_text(encoding="utf-8")
+    start = source.index("\nfrom korbert") + 1
+    texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in _INLINED]
+    inlined = "\n\n".join(_OWN_IMPORT.sub("", text) for text in [*texts, source[start:]])
+    assert "\nfrom korbert" not in inlined
+    (folder / _TOKENIZER_FILE).write_text(source[:start] + inlined, encoding="utf-8")
+
+    inputs, own = ["input_ids"], model.config
+    if own.type_vocab_size or (isinstance(own, EncoderConfig) and own.overlap_embedding):
+        inputs.append("token_type_ids")
+    if isinstance(own, EncoderConfig) and own.boundary_embedding:
+        inputs.append("boundaries")
+    tokenizer_config: Json = {
+        "tokenizer_class": "KorbertTokenizer",
+        "auto_map": {"AutoTokenizer": ["tokenization_korbert.KorbertTokenizer", None]},
+        "model_max_length": length,
+        "model_input_names": [*inputs, "attention_mask"],
+    }
+    if isinstance(model, PretrainingModel):
+        tokenizer_config["split_special_tokens"] = False  # users write gaps as [MASK]
+    _write_json(folder / "tokenizer_config.json", tokenizer_config)
+
+
+def _replace(folder: Path, new: Path) -> None:
+    """Moves the files of `new` to `folder`. Without config.json, which goes first and comes last, it is no model."""
+    for name in ("config.json", *_OPTIONAL):
+        (folder / name).unlink(missing_ok=True)
+    files = [file.relative_to(new) for file in new.rglob("*") if file.is_file()]
+    for file in sorted(files, key=lambda file: file == Path("config.json")):
+        (folder / file).parent.mkdir(exist_ok=True)
+        (new / file).replace(folder / file)
 
 
 def _check_folder(folder: Path, model_folder: Path) -> None:
@@ -102,64 +137,56 @@ def _check_folder(folder: Path, model_folder: Path) -> None:
         raise SettingsError(f"{folder}: lies in {model_folder}, which is read: name a folder elsewhere")
     if os.path.lexists(folder) and not folder.is_dir():
         raise SettingsError(f"{folder}: is no folder: name a new one")
-
-    # An export has these files, and no version of `transformers`, which is added when that saves there.
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        config = None
-    own = all((folder / name).is_file() for name in (_TOKENIZER_FILE, "korbert_tokenizer.json"))
-    exported = own and isinstance(config, dict) and not {"transformers_version", "korbert_format"} & config.keys()
     names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
-    if exported:
-        names = sorted({name for name in _SOME if os.path.lexists(folder / name)} - _written(folder, config))
-        exported = not names
-    if names and not exported:
-        listed = ", ".join(names[:3]) + ", .." * (len(names) > 3)
+    if strangers := _not_exported(folder, names):
+        listed = ", ".join(strangers[:3]) + ", .." * (len(strangers) > 3)
         raise SettingsError(
             f"{folder}: holds {listed}, which no export wrote: name a new folder, an empty one, or an earlier export"
         )
-    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not nearest.is_dir() or not may_write(nearest, os.W_OK | os.X_OK):
         raise SettingsError(f"{folder}: cannot be made or written to ({nearest}): name another one")
 
 
-def _written(folder: Path, config: dict[str, Any]) -> set[str]:
-    """Which of _SOME an earlier export wrote, according to its records."""
-    tokenizer, names = read_object(folder / RECORD), config.get("architectures") or [""]
-    known = set(tokenizer.get("files") or {})
+def _not_exported(folder: Path, names: list[str]) -> list[str]:
+    """The files of a folder that keep an export from writing there: all, but in an earlier export only those that
+    others added under names of ours, according to its records."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return names
+    # An export has these files, and no version of `transformers`, which is added when that saves there.
+    own = all((folder / name).is_file() for name in (_TOKENIZER_FILE, RECORD))
+    if not own or not isinstance(config, dict) or {"transformers_version", "korbert_format"} & config.keys():
+        return names
+    written = set(read_object(folder / RECORD).get("files") or {})
     if "auto_map" in config:
-        known.add(_MODEL_FILE)
-    if str(names[0]).endswith("Model"):  # an encoder without a head: of an embedding model
-        known.update(FILES)
-    return known
+        written.add(_MODEL_FILE)
+    architecture = str((config.get("architectures") or [""])[0])
+    if architecture.endswith("Model"):  # an encoder without a head: of an embedding model
+        written.update(FILES)
+    return sorted(name for name in {*_OPTIONAL} - written if os.path.lexists(folder / name))
 
 
-def _config(model: Model) -> dict[str, Any]:
+_REFUSED: Mapping[type[Model], str] = {
+    EncoderModel: "an encoder without a head: export a model that was trained with one",
+    SlotsModel: "no class of transformers fills slots: use the model with korbert",
+    FeatureModel: "a head on features, which nothing in transformers computes: fine-tune, and export that",
+}
+
+
+def _config(model: Model) -> Json:
     """config.json. ModelError if nothing in `transformers` computes the same as the model."""
-    if isinstance(model, EncoderModel):
-        raise ModelError("export: an encoder without a head: export a model that was trained with one")
-    if isinstance(model, SlotsModel):
-        raise ModelError("export: no class of transformers fills slots: use the model with korbert")
-    if isinstance(model, FeatureModel):
-        raise ModelError(
-            "export: a head on features, which nothing in transformers computes: fine-tune, and export that"
-        )
+    if reason := next((reason for kind, reason in _REFUSED.items() if isinstance(model, kind)), ""):
+        raise ModelError(f"export: {reason}")
     if isinstance(model, DetectionModel) and model.config.architecture == "modern":
         raise ModelError(
             "export: no class of transformers finds replaced pieces with a `modern`: fine-tune it, and export that"
         )
     if isinstance(model.config, TransformersConfig):
-        config = foreign_config(model.config, model.kind)
+        config = adapter_config(model.config, model.kind)
     else:
         config = config_to_transformers(model.config, model.kind)
-        name = CLASSES[family_of(model.config, model.kind), model.kind]
-        config["architectures"] = [name]
-        if model.config.boundary_embedding or model.config.overlap_embedding:
-            config["architectures"] = [f"Korbert{name}"]
-            head = name.removeprefix("ModernBert").removeprefix("Model")
-            auto = {"AutoConfig": "Config", "AutoModel": "Model", f"AutoModel{head}": head or "Model"}
-            config["auto_map"] = {key: f"modeling_korbert.KorbertModernBert{part}" for key, part in auto.items()}
     if isinstance(model, ClassificationModel):
         if model.pooling == "mean" and model.config.architecture != "modern":
             raise ModelError(
@@ -174,37 +201,9 @@ def _config(model: Model) -> dict[str, Any]:
         config["problem_type"] = model.problem_type
     if isinstance(model, ClassificationModel | TaggingModel):
         config["id2label"] = dict(enumerate(model.labels))
-        config["label2id"] = {label: place for place, label in enumerate(model.labels)}
+        config["label2id"] = {label: id for id, label in enumerate(model.labels)}
     return config
 
 
-def _write_tokenizer(folder: Path, model: Model, tokenizer: Tokenizer, length: int) -> None:
-    """length: to which texts are truncated, as in training."""
-    tokenizer.save(folder)
-
-    # One file of code: the modules that it needs stand in place of its imports from korbert.
-    source = Path(__file__).with_name(_TOKENIZER_FILE).read_text(encoding="utf-8")
-    start = _OWN_IMPORT.search(source).start()  # type: ignore[union-attr]
-    texts = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in _INLINED]
-    inlined = "\n\n".join(_OWN_IMPORT.sub("", text) for text in [*texts, source[start:]])
-    assert "\nfrom korbert" not in inlined
-    (folder / _TOKENIZER_FILE).write_text(source[:start] + inlined, encoding="utf-8")
-
-    inputs, own = ["input_ids"], model.config
-    if own.type_vocab_size or (isinstance(own, EncoderConfig) and own.overlap_embedding):
-        inputs.append("token_type_ids")
-    if isinstance(own, EncoderConfig) and own.boundary_embedding:
-        inputs.append("boundaries")
-    config: dict[str, Any] = {
-        "tokenizer_class": "KorbertTokenizer",
-        "auto_map": {"AutoTokenizer": ["tokenization_korbert.KorbertTokenizer", None]},
-        "model_max_length": length,
-        "model_input_names": [*inputs, "attention_mask"],
-    }
-    if isinstance(model, PretrainingModel):
-        config["split_special_tokens"] = False  # users write gaps as [MASK]
-    _write_json(folder / "tokenizer_config.json", config)
-
-
-def _write_json(path: Path, content: Any) -> None:
+def _write_json(path: Path, content: object) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

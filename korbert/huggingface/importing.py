@@ -4,15 +4,14 @@ The encoder runs the code of `transformers`. Nothing is downloaded, no code in a
 from safetensors only.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from korbert._transformers import quietly
-from korbert.durable import read_object
+from korbert._transformers import quietly, reason_of
+from korbert.durable import read_json, read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling.adapter import TransformersEncoder
 from korbert.modeling.config import TransformersConfig
@@ -86,8 +85,8 @@ def read_folder(folder: str | Path) -> TransformersConfig:
     """
     path = Path(folder) / "config.json"
     try:
-        theirs = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        theirs = read_json(path)
+    except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
     if not isinstance(theirs, dict):
         raise ModelError(f"{path}: is not a JSON object: name a folder that transformers has written")
@@ -167,8 +166,7 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
                 **options(config),
             )
     except Exception as error:  # their classes raise all kinds of errors
-        reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"{folder}: its weights cannot be read ({reason}): save the model again") from None
+        raise ModelError(f"{folder}: its weights cannot be read ({reason_of(error)}): save the model again") from None
     for wrong in ("missing_keys", "mismatched_keys"):
         if names := sorted(map(str, report.get(wrong) or ())):
             raise ModelError(

@@ -8,8 +8,6 @@ import json
 import os
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,11 +52,11 @@ class _Piece(NamedTuple):
     eojeol: int
 
 
-class _Asked(NamedTuple):
+class _CallOptions(NamedTuple):
     """What a call of the tokenizer asks for, by the names of `transformers`. None: as usual."""
 
     padding_strategy: Any
-    truncation_strategy: Any
+    truncation_strategy: TruncationStrategy
     max_length: int | None
     add_special_tokens: bool = True
     split_special_tokens: bool | None = None
@@ -75,88 +73,53 @@ class _Asked(NamedTuple):
     verbose: bool = True
 
 
-@dataclass(frozen=True)
+class _Entry(NamedTuple):
+    """One entry of a row. segment, eojeol: None for special tokens and padding."""
+
+    id: int
+    token: str
+    type: int = 0
+    boundary: int = 0
+    segment: int | None = None
+    eojeol: int | None = None
+    span: tuple[int, int] = (0, 0)
+
+
 class _Window:
-    """One row in columns of T entries. segments, eojeols: None for special tokens and padding.
+    """One row. Its methods are those that BatchEncoding calls for char_to_token, sequence_ids and the like."""
 
-    Its methods are those that BatchEncoding calls for char_to_token, sequence_ids and the like.
-    """
-
-    ids: list[int]
-    tokens: list[str]
-    types: list[int]
-    boundaries: list[int]
-    segments: list[int | None]
-    eojeols: list[int | None]
-    spans: list[tuple[int, int]]
-
-    def add(
-        self,
-        id: int,
-        token: str,
-        type: int = 0,
-        boundary: int = 0,
-        segment: int | None = None,
-        eojeol: int | None = None,
-        span: tuple[int, int] = (0, 0),
-    ) -> None:
-        self.ids.append(id)
-        self.tokens.append(token)
-        self.types.append(type)
-        self.boundaries.append(boundary)
-        self.segments.append(segment)
-        self.eojeols.append(eojeol)
-        self.spans.append(span)
-
-    def __add__(self, other: "_Window") -> "_Window":
-        return _Window(
-            self.ids + other.ids,
-            self.tokens + other.tokens,
-            self.types + other.types,
-            self.boundaries + other.boundaries,
-            self.segments + other.segments,
-            self.eojeols + other.eojeols,
-            self.spans + other.spans,
-        )
-
-    @property
-    def n_sequences(self) -> int:
-        return len({segment for segment in self.segments if segment is not None}) or 1
-
-    @property
-    def sequence_ids(self) -> list[int | None]:
-        return self.segments
-
-    @property
-    def word_ids(self) -> list[int | None]:
-        return self.eojeols
+    def __init__(self, entries: list[_Entry]) -> None:
+        self.entries = entries
+        self.ids = [entry.id for entry in entries]
+        self.tokens = [entry.token for entry in entries]
+        self.sequence_ids = [entry.segment for entry in entries]
+        self.word_ids = [entry.eojeol for entry in entries]
+        self.n_sequences = len({segment for segment in self.sequence_ids if segment is not None}) or 1
 
     def token_to_sequence(self, token: int) -> int | None:
-        return self.segments[token]
+        return self.sequence_ids[token]
 
     def token_to_word(self, token: int) -> int | None:
-        return self.eojeols[token]
+        return self.word_ids[token]
 
     def token_to_chars(self, token: int) -> tuple[int, int] | None:
-        return None if self.segments[token] is None else self.spans[token]
+        return None if self.sequence_ids[token] is None else self.entries[token].span
 
     def char_to_token(self, char: int, segment: int = 0) -> int | None:
-        return next((at for at in self._places(segment) if self.spans[at][0] <= char < self.spans[at][1]), None)
+        entries = enumerate(self.entries)
+        return next((i for i, own in entries if own.segment == segment and own.span[0] <= char < own.span[1]), None)
 
     def char_to_word(self, char: int, segment: int = 0) -> int | None:
         token = self.char_to_token(char, segment)
-        return None if token is None else self.eojeols[token]
+        return None if token is None else self.word_ids[token]
 
     def word_to_tokens(self, word: int, segment: int = 0) -> tuple[int, int] | None:
-        places = [place for place in self._places(segment) if self.eojeols[place] == word]
-        return (places[0], places[-1] + 1) if places else None
+        tokens = [i for i, own in enumerate(self.entries) if (own.segment, own.eojeol) == (segment, word)]
+        return (tokens[0], tokens[-1] + 1) if tokens else None
 
     def word_to_chars(self, word: int, segment: int = 0) -> tuple[int, int]:
-        spans = [self.spans[place] for place in self._places(segment) if self.eojeols[place] == word]
+        spans = [own.span for own in self.entries if (own.segment, own.eojeol) == (segment, word)]
         return min(start for start, _ in spans), max(end for _, end in spans)
-
-    def _places(self, segment: int) -> Iterator[int]:
-        return (place for place, own in enumerate(self.segments) if own == segment)
 
 
 class KorbertTokenizer(PreTrainedTokenizer):
@@ -252,18 +215,18 @@ class KorbertTokenizer(PreTrainedTokenizer):
                 if kwargs.get(name):
                     raise NotImplementedError(f"{name} needs texts, as strings: morphemes are not cut at given words")
             return super()._encode_plus(text, text_pair, *args, **kwargs)
-        asked = _Asked(**{name: kwargs[name] for name in _Asked._fields if name in kwargs})
+        options = _CallOptions(**{name: kwargs[name] for name in _CallOptions._fields if name in kwargs})
         windows: list[_Window] = []
         owners: list[int] = []
-        for number, (one, other) in enumerate(samples):
-            first = self._text_pieces(one, asked.split_special_tokens)
-            second = None if other is None else self._text_pieces(other, asked.split_special_tokens)
-            for segments in self._cut(first, second, asked):
-                windows.append(self._window(*segments, asked.add_special_tokens))
+        for number, (text, pair) in enumerate(samples):
+            first = self._text_pieces(text, options.split_special_tokens)
+            second = None if pair is None else self._text_pieces(pair, options.split_special_tokens)
+            for segments in self._cut(first, second, options):
+                windows.append(self._window(*segments, options.add_special_tokens))
                 owners.append(number)
-                self._eventual_warn_about_too_long_sequence(windows[-1].ids, asked.max_length, asked.verbose)
-        single = not batched and not asked.return_overflowing_tokens
-        return self._rows(windows, owners, single, asked)
+                self._eventual_warn_about_too_long_sequence(windows[-1].ids, options.max_length, options.verbose)
+        single = not batched and not options.return_overflowing_tokens
+        return self._rows(windows, owners, single, options)
 
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """The base class pads all columns but this one."""
@@ -275,49 +238,47 @@ class KorbertTokenizer(PreTrainedTokenizer):
             padded["boundaries"] = levels + padding if right else padding + levels
         return padded
 
-    def _rows(self, windows: list[_Window], owners: list[int], single: bool, asked: _Asked) -> BatchEncoding:
+    def _rows(self, windows: list[_Window], owners: list[int], single: bool, options: _CallOptions) -> BatchEncoding:
         """Windows as what a call returns. owners: the text that each shows. single: one row, no list of rows."""
         # The columns that a model gets, padded by the base class.
-        types, specials = asked.return_token_type_ids, asked.return_special_tokens_mask
+        types, specials = options.return_token_type_ids, options.return_special_tokens_mask
         columns = {"input_ids": [window.ids for window in windows]}
         if "token_type_ids" in self.model_input_names if types is None else types:
-            columns["token_type_ids"] = [window.types for window in windows]
+            columns["token_type_ids"] = [[entry.type for entry in window.entries] for window in windows]
         if "boundaries" in self.model_input_names:
-            columns["boundaries"] = [window.boundaries for window in windows]
+            columns["boundaries"] = [[entry.boundary for entry in window.entries] for window in windows]
         if specials:
-            columns["special_tokens_mask"] = [[int(own is None) for own in window.segments] for window in windows]
+            columns["special_tokens_mask"] = [[int(own is None) for own in window.sequence_ids] for window in windows]
         rows = self.pad(
             columns,
-            padding=asked.padding_strategy.value,
-            max_length=asked.max_length,
-            pad_to_multiple_of=asked.pad_to_multiple_of,
-            padding_side=asked.padding_side,
-            return_attention_mask=asked.return_attention_mask,
+            padding=options.padding_strategy.value,
+            max_length=options.max_length,
+            pad_to_multiple_of=options.pad_to_multiple_of,
+            padding_side=options.padding_side,
+            return_attention_mask=options.return_attention_mask,
         )
         # The windows get the same padding, for offsets and for what BatchEncoding looks up in them.
         padded: list[_Window] = []
         for window, row in zip(windows, rows["input_ids"], strict=True):
-            padding = _Window([], [], [], [], [], [], [])
-            for _ in range(len(row) - len(window.ids)):
-                padding.add(self.pad_token_id, str(self.pad_token))
-            right = (asked.padding_side or self.padding_side) == "right"
-            padded.append(window + padding if right else padding + window)
-        if asked.return_offsets_mapping:
-            rows["offset_mapping"] = [window.spans for window in padded]
-        if asked.return_overflowing_tokens:
+            padding = [_Entry(self.pad_token_id, str(self.pad_token))] * (len(row) - len(window.ids))
+            right = (options.padding_side or self.padding_side) == "right"
+            padded.append(_Window(window.entries + padding if right else padding + window.entries))
+        if options.return_offsets_mapping:
+            rows["offset_mapping"] = [[entry.span for entry in window.entries] for window in padded]
+        if options.return_overflowing_tokens:
             rows["overflow_to_sample_mapping"] = owners
-        if asked.return_length:
+        if options.return_length:
             rows["length"] = [len(row) for row in rows["input_ids"]]
         data = {name: column[0] for name, column in rows.items()} if single else dict(rows)
         encodings: Any = padded  # in the place of encodings of `tokenizers`
-        return BatchEncoding(data, encodings, tensor_type=asked.return_tensors, prepend_batch_axis=single)
+        return BatchEncoding(data, encodings, tensor_type=options.return_tensors, prepend_batch_axis=single)
 
     def _cut(
-        self, first: list[_Piece], second: list[_Piece] | None, asked: _Asked
+        self, first: list[_Piece], second: list[_Piece] | None, options: _CallOptions
     ) -> list[tuple[list[_Piece], list[_Piece] | None]]:
         """What fits of a text or pair; with return_overflowing_tokens, all windows over the segment that is cut."""
-        strategy, max_length, stride = asked.truncation_strategy, asked.max_length, asked.stride
-        special = self.num_special_tokens_to_add(pair=second is not None) if asked.add_special_tokens else 0
+        strategy, max_length, stride = options.truncation_strategy, options.max_length, options.stride
+        special = self.num_special_tokens_to_add(pair=second is not None) if options.add_special_tokens else 0
         surplus = len(first) + len(second or []) + special - (max_length or 0)
         if strategy == TruncationStrategy.DO_NOT_TRUNCATE or not max_length or surplus <= 0:
             return [(first, second)]
@@ -327,7 +288,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
                 f"max_length {max_length}: {strategy.value} can take {len(alone)} pieces away, not {surplus}: "
                 "raise max_length or truncate by longest_first"
             )
-        if not asked.return_overflowing_tokens:
+        if not options.return_overflowing_tokens:
             kept: Any = self.truncate_sequences(first, second, surplus, strategy)  # type: ignore[arg-type]
             return [(kept[0], kept[1])]
         if second is not None and strategy == TruncationStrategy.LONGEST_FIRST:
@@ -350,15 +311,14 @@ class KorbertTokenizer(PreTrainedTokenizer):
 
     def _window(self, first: list[_Piece], second: list[_Piece] | None, add_special_tokens: bool) -> _Window:
         """[CLS] first [SEP] second [SEP], or the segments alone."""
-        window = _Window([], [], [], [], [], [], [])
-        if add_special_tokens:
-            window.add(_CLS, self._names[_CLS])
+        cls, sep = (_Entry(id, self._names[id]) for id in (_CLS, _SEP))
+        entries = [cls] * add_special_tokens
         for segment, pieces in enumerate([first] if second is None else [first, second]):
             for piece in pieces:
-                window.add(piece.id, self._names[piece.id], segment, piece.boundary, segment, piece.eojeol, piece.span)
-            if add_special_tokens:
-                window.add(_SEP, self._names[_SEP], segment)
-        return window
+                place = piece.boundary, segment, piece.eojeol, piece.span
+                entries.append(_Entry(piece.id, self._names[piece.id], segment, *place))
+            entries += [sep._replace(type=segment)] * add_special_tokens
+        return _Window(entries)
 
     def _convert_token_to_id(self, token: str) -> int:
         return self._vocab.get(token, self._vocab["[UNK]"])
@@ -392,11 +352,11 @@ def _samples(text: Any, pair: Any) -> tuple[list[tuple[str, str | None]] | None,
     """(text and pair of each sample, whether a list was given); None for samples that are no texts."""
     batched = isinstance(text, (list, tuple))
     if pair is None:
-        given = list(text) if batched else [text]
-        samples = [tuple(one) if isinstance(one, (list, tuple)) else (one, None) for one in given]
+        texts = list(text) if batched else [text]
+        samples = [tuple(part) if isinstance(part, (list, tuple)) else (part, None) for part in texts]
     else:
         if batched != isinstance(pair, (list, tuple)) or (batched and len(pair) != len(text)):
             raise ValueError("give as many pairs as texts: two strings, or two lists of the same length")
         samples = list(zip(text, pair, strict=True)) if batched else [(text, pair)]
-    fit = all(len(one) == 2 and isinstance(one[0], str) and isinstance(one[1], str | None) for one in samples)
+    fit = all(len(row) == 2 and isinstance(row[0], str) and isinstance(row[1], str | None) for row in samples)
     return (samples if fit else None), batched

@@ -6,16 +6,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from korbert.errors import CorpusError
+from korbert.records.compression import PACKED, File, open_bytes, open_file
 from korbert.records.encodings import decoded
-from korbert.records.frames import PACKED, File, open_bytes, open_file
 from korbert.records.jsons import cell_of
 from korbert.records.table import Fault, Records, Table
 
 __all__ = ["batches_of", "dataset_files", "is_saved", "read_arrow", "read_parquet", "rows_in", "splits", "stream_of"]
 
+_T = TypeVar("_T")
 _BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
 _RECORDS = ("state.json", "dataset_dict.json")
 _STREAM_MARK = b"\xff\xff\xff\xff"  # magic bytes of an Arrow stream; files start with ARROW1
@@ -81,8 +82,8 @@ def read_arrow(paths: Sequence[File], form: str) -> Table:
         for path in paths:
             with _opened(path) as file:  # files have indexed batches, streams are iterated
                 numbered = hasattr(file, "num_record_batches")
-                found = map(file.get_batch, range(file.num_record_batches)) if numbered else iter(file)
-                for batch in _each(path, found):
+                source = map(file.get_batch, range(file.num_record_batches)) if numbered else iter(file)
+                for batch in _each(path, source):
                     for begin in range(0, batch.num_rows, _BATCH_ROWS):
                         yield batch.select(list(columns)).slice(begin, _BATCH_ROWS)
 
@@ -105,13 +106,13 @@ def _opened(path: File) -> Any:
     return _checked(path, lambda: pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source))
 
 
-def _each(path: File, batches: Iterator[Any]) -> Iterator[Any]:
+def _each(path: File, batches: Iterator[_T]) -> Iterator[_T]:
     """The batches of a file. CorpusError if one cannot be read."""
     while (batch := _checked(path, lambda: next(batches, None))) is not None:
         yield batch
 
 
-def _checked(path: File, read: Callable[[], Any]) -> Any:
+def _checked(path: File, read: Callable[[], _T]) -> _T:
     """Returns read(). CorpusError if pyarrow fails."""
     import pyarrow as pa
 
@@ -136,11 +137,13 @@ def _table(form: str, paths: Sequence[File], schema: Any, batches: Callable[[Seq
 
 def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -> Iterator[list[Any] | Fault]:
     """The cells or the fault of each row. names: of classes, by column."""
-    columns = {name: _values(batch.column(name)) for name in batch.schema.names}
+    columns = {name: _cells(batch.column(name)) for name in batch.schema.names}
     cells = []
     for column in wanted:
         held = _held(column, batch.schema)
-        values = [_inner(value, column, held) for value in columns[held]]
+        values = columns[held]
+        if column != held:
+            values = [value if isinstance(value, Fault) else cell_of({held: value}, column) for value in values]
         cells.append([_named(value, names[column]) for value in values] if column in names else values)
     is_whole = not any(Fault in set(map(type, values)) for values in cells)
     for row in zip(*cells, strict=True):
@@ -181,32 +184,28 @@ def _nested(fields: Any, before: str = "") -> Iterator[str]:
             yield from _nested(field.type.fields, f"{before}{field.name}.")
 
 
-def _inner(value: Any, column: str, held: str) -> Any:
-    return value if column == held or isinstance(value, Fault) else cell_of({held: value}, column)
-
-
-def _values(column: Any) -> list[Any]:
+def _cells(column: Any) -> list[Any]:
     """The cells of a column; cells that are not UTF-8 become faults."""
     try:
         return list(column.to_pylist())
     except UnicodeDecodeError:
-        return [_value(cell) for cell in column]
-
-
-def _value(cell: Any) -> Any:
-    try:
-        return cell.as_py()
-    except UnicodeDecodeError as error:
-        what = f"byte 0x{error.object[error.start]:02x} at byte {error.start} is not UTF-8"
-        return Fault("bad_encoding", what, raw=decoded(error.object, "utf-8"))
+        pass
+    cells = []
+    for cell in column:
+        try:
+            cells.append(cell.as_py())
+        except UnicodeDecodeError as error:
+            what = f"byte 0x{error.object[error.start]:02x} at byte {error.start} is not UTF-8"
+            cells.append(Fault("bad_encoding", what, raw=decoded(error.object, "utf-8")))
+    return cells
 
 
 def _class_names(schema: Any) -> Mapping[str, list[str]]:
     """Column -> class names recorded by `datasets` in the schema; also for lists of classes."""
     try:
         features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        found = {column: feature.get("feature", feature) for column, feature in features.items()}
-        return {column: feature["names"] for column, feature in found.items() if feature.get("_type") == "ClassLabel"}
+        inner = {column: feature.get("feature", feature) for column, feature in features.items()}
+        return {column: feature["names"] for column, feature in inner.items() if feature.get("_type") == "ClassLabel"}
     except (KeyError, ValueError, TypeError, AttributeError):
         return {}
 

@@ -50,9 +50,9 @@ class Delimited:
     def ends_inside(self, lines: bytes, inside: bool) -> bool:
         """Whether lines end inside a quoted field. inside: whether they begin there."""
         opens = re.compile(b'(?:^|%s)"' % re.escape(self.delimiter.encode()), re.MULTILINE)
-        place = 0  # a quote anywhere else in an unquoted field is a character
-        while self.quoted and (match := (_REST.match if inside else opens.search)(lines, place)) is not None:
-            place, inside = match.end(), not inside
+        at = 0  # a quote anywhere else in an unquoted field is a character
+        while self.quoted and (match := (_REST.match if inside else opens.search)(lines, at)) is not None:
+            at, inside = match.end(), not inside
         return inside
 
 
@@ -76,17 +76,17 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
     if isinstance(columns, Fault):
         raise CorpusError(f"{text.path}, line {before + 1}, which names the columns: {columns.what}: mend it")
     names = tuple(column.strip() for column in columns)
-    found = Delimited(delimiter, quoted, names, before + header.count("\n"), text.line_end)
+    layout = Delimited(delimiter, quoted, names, before + header.count("\n"), text.line_end)
 
     def read(wanted: Sequence[str]) -> Records:
-        places = [names.index(column) for column in wanted]
-        lines = islice(text.bounded(), found.header_lines, None)
-        for before, _, fields in found.records(lines, text.longest):
-            number = found.header_lines + before + 1
-            yield number, fields if isinstance(fields, Fault) else [fields[place] for place in places]
+        indices = [names.index(column) for column in wanted]
+        lines = islice(text.bounded(), layout.header_lines, None)
+        for before, _, fields in layout.records(lines, text.longest):
+            number = layout.header_lines + before + 1
+            yield number, fields if isinstance(fields, Fault) else [fields[index] for index in indices]
 
     named = ("TSV with quoted fields" if quoted else "TSV") if delimiter == "\t" else "CSV"
-    return Table(names, named, text.encoding, "line", read, delimited=found)
+    return Table(names, named, text.encoding, "line", read, delimited=layout)
 
 
 def _fields(lines: Iterable[str | Fault], delimiter: str, quoted: bool, longest: int) -> _Fields:

@@ -8,7 +8,7 @@ from io import BufferedReader
 from itertools import chain
 
 from korbert.errors import CorpusError
-from korbert.records.frames import File, as_file, open_bytes
+from korbert.records.compression import File, as_file, open_bytes
 
 __all__ = ["HEAD_BYTES", "UNDECODABLE", "beginning_of", "decoded", "encoding_in", "encoding_of", "errors_of", "utf8"]
 

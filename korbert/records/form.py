@@ -1,4 +1,4 @@
-"""Format names, for settings and commands that read no file. forms.py opens the files."""
+"""Format names, for settings and commands that read no file. detection.py opens the files."""
 
 from typing import Literal, get_args
 

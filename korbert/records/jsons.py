@@ -40,7 +40,15 @@ Numbered: TypeAlias = Iterator[tuple[int, Any]]
 
 def read_jsonl(text: TextFile) -> Table:
     """One object per line. The columns are the keys of the first thousand."""
-    return _table(text, "JSON lines", "line", lambda: _lines(text))
+
+    def values() -> Numbered:
+        for number, line in enumerate(text.bounded(), 1):
+            if isinstance(line, Fault):
+                yield number, line
+            elif line.strip():
+                yield number, parsed(line)
+
+    return _table(text, "JSON lines", "line", values)
 
 
 def read_json(text: TextFile) -> Table:
@@ -52,11 +60,19 @@ def read_json(text: TextFile) -> Table:
     """
     values = _Values(text)
     if values.next() == "[":
-        return _table(text, "JSON", "line", lambda: _items(_Values(text)))
+        return _table(text, "JSON", "line", lambda: _Values(text).items())
     value = values.value()
     if isinstance(value, dict) and values.next():
-        return _table(text, "JSON", "line", lambda: _successive(_Values(text)))
-    items = _only_list(value, text)
+        return _table(text, "JSON", "line", lambda: _Values(text).successive())
+    lists = {}
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if isinstance(inner, list) and any(isinstance(item, dict) for item in inner):
+                lists[key] = inner
+    if len(lists) != 1:
+        what = f"lists of objects at {', '.join(lists)}" if lists else f"{type_name(value)} without a list of objects"
+        raise CorpusError(f"{text.path}: {what}: give a list of objects, or an object with one such list")
+    (items,) = lists.values()
     if isinstance(items[0], dict) and "paragraphs" in items[0]:
         return _table(text, "JSON of SQuAD", "record", lambda: _questions(items))
     return _table(text, "JSON", "record", lambda: enumerate(items, 1))
@@ -89,7 +105,7 @@ def parsed(line: str) -> Any:
         return Fault("bad_json", f"is not JSON ({error})", raw=line)
 
 
-def fault_of(value: Any) -> Fault:
+def fault_of(value: object) -> Fault:
     """The fault of a value that is not an object."""
     if isinstance(value, Fault):
         return value
@@ -117,9 +133,9 @@ def nested_columns(record: Mapping[str, Any], before: str = "") -> Iterator[str]
             yield from nested_columns(value, f"{before}{key}.")
 
 
-def _table(text: TextFile, form: str, unit: str, found: Callable[[], Numbered]) -> Table:
+def _table(text: TextFile, form: str, unit: str, values: Callable[[], Numbered]) -> Table:
     def objects_of() -> Numbered:
-        return ((number, object_of(value)) for number, value in found())
+        return ((number, object_of(value)) for number, value in values())
 
     first = list(islice(objects_of(), _LOOKED_AT))
     objects = [value for _, value in first if isinstance(value, dict)]
@@ -141,7 +157,7 @@ def table_of(
 
     def read(wanted: Sequence[str]) -> Records:
         for number, value in objects():
-            yield number, [cell(value, one) for one in wanted] if isinstance(value, dict) else fault_of(value)
+            yield number, [cell(value, column) for column in wanted] if isinstance(value, dict) else fault_of(value)
 
     columns = tuple(dict.fromkeys(chain.from_iterable(map(nested_columns, first))))
     return Table(columns, form, encoding, unit, read, objects)
@@ -151,14 +167,6 @@ def object_of(value: Any) -> Any:
     """Of spaCy's pairs of a text and its labels, ["..", {"entities": [..]}], one object; other values unchanged."""
     is_pair = isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], dict)
     return {"text": value[0], **value[1]} if is_pair else value
-
-
-def _lines(text: TextFile) -> Numbered:
-    for number, line in enumerate(text.bounded(), 1):
-        if isinstance(line, Fault):
-            yield number, line
-        elif line.strip():
-            yield number, parsed(line)
 
 
 class _Values:
@@ -192,17 +200,37 @@ class _Values:
             try:
                 value, end = _DECODER.raw_decode(self.data, self.at)
             except (ValueError, RecursionError) as error:
-                place, cause = getattr(error, "pos", self.at), getattr(error, "msg", str(error))
-                is_cut = cause.startswith("Unterminated") or place > len(self.data) - _LONGEST_TOKEN
+                at, cause = getattr(error, "pos", self.at), getattr(error, "msg", str(error))
+                is_cut = cause.startswith("Unterminated") or at > len(self.data) - _LONGEST_TOKEN
                 if not (is_cut and self._more()):
-                    self.refuse(place, cause)
+                    self.refuse(at, cause)
             else:
                 if end < len(self.data) or not self._more():  # a number may go on
                     self.go(end)
                     return value
 
-    def refuse(self, place: int, cause: str) -> NoReturn:
-        line = self.line + self.data.count("\n", self.at, place)
+    def items(self) -> Numbered:
+        """The items of the list that begins here, each with its line."""
+        mark = self.next()
+        while mark != "]":
+            self.go(self.at + 1)
+            if mark == "[" and self.next() == "]":
+                break
+            self.next()
+            yield self.line, self.value()
+            if (mark := self.next()) not in (",", "]"):
+                self.refuse(self.at, f"{self.shown()} where a comma or ] belongs")
+        self.go(self.at + 1)
+        if self.next():
+            self.refuse(self.at, f"{self.shown()} behind the list")
+
+    def successive(self) -> Numbered:
+        """Values one after another, each with its line."""
+        while self.next():
+            yield self.line, self.value()
+
+    def refuse(self, at: int, cause: str) -> NoReturn:
+        line = self.line + self.data.count("\n", self.at, at)
         raise CorpusError(f"{self._path}, line {line}: not JSON ({cause}): mend it")
 
     def shown(self) -> str:
@@ -222,49 +250,15 @@ class _Values:
         return size > 0
 
 
-def _items(values: _Values) -> Numbered:
-    """The items of a list, each with its line."""
-    mark = values.next()
-    while mark != "]":
-        values.go(values.at + 1)
-        if mark == "[" and values.next() == "]":
-            break
-        values.next()
-        yield values.line, values.value()
-        if (mark := values.next()) not in (",", "]"):
-            values.refuse(values.at, f"{values.shown()} where a comma or ] belongs")
-    values.go(values.at + 1)
-    if values.next():
-        values.refuse(values.at, f"{values.shown()} behind the list")
-
-
-def _successive(values: _Values) -> Numbered:
-    """Values one after another, each with its line."""
-    while values.next():
-        yield values.line, values.value()
-
-
-def _only_list(value: Any, text: TextFile) -> list[Any]:
-    held = {}
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if isinstance(inner, list) and any(isinstance(item, dict) for item in inner):
-                held[key] = inner
-    if len(held) != 1:
-        what = f"lists of objects at {', '.join(held)}" if held else f"{type_name(value)} without a list of objects"
-        raise CorpusError(f"{text.path}: {what}: give a list of objects, or an object with one such list")
-    return next(iter(held.values()))
-
-
 def _questions(articles: Sequence[Any]) -> Numbered:
     """One record per question, with its context and title. An article without paragraphs is a fault."""
     number = 0
-    for place, article in enumerate(articles):
+    for index, article in enumerate(articles):
         try:
             inside = [(paragraph["context"], list(paragraph["qas"])) for paragraph in article["paragraphs"]]
         except (KeyError, TypeError):
             number += 1
-            yield number, Fault("bad_json", f"article {place} has no list of paragraphs, each with context and qas")
+            yield number, Fault("bad_json", f"article {index} has no list of paragraphs, each with context and qas")
             continue
         for context, questions in inside:
             for question in questions:

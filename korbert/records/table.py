@@ -10,8 +10,8 @@ from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.records.compression import File, open_bytes
 from korbert.records.encodings import HEAD_BYTES, decoded, encoding_in, errors_of, utf8
-from korbert.records.frames import File, open_bytes
 from korbert.records.lines import LONGEST, batches
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ Cells: TypeAlias = Mapping[str, Sequence[Any]]
 """Column -> its cells in the first records that are not empty."""
 
 
-def is_empty(cell: Any) -> bool:
+def is_empty(cell: object) -> bool:
     """Whether a cell is None, NaN, or white space. `NA` and `null` are texts, an empty list is a list."""
     if isinstance(cell, str):
         return not cell or cell.isspace()
@@ -98,12 +98,12 @@ class Table:
     @cached_property
     def first(self) -> Cells:
         """The cells of the first hundred records: they tell what the columns hold."""
-        found: dict[str, list[Any]] = {column: [] for column in self.columns}
+        cells: dict[str, list[Any]] = {column: [] for column in self.columns}
         for _, record in islice(self.read(self.columns), _LOOKED_AT):
             for column, cell in zip(self.columns, () if isinstance(record, Fault) else record, strict=False):
                 if not is_empty(cell):
-                    found[column].append(cell)
-        return found
+                    cells[column].append(cell)
+        return cells
 
 
 @dataclass(frozen=True)

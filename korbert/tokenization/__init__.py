@@ -13,9 +13,10 @@ tokenizer.py instead of 4. Exported folders include the code of steps 1 to 4.
 
 Also here: settings.py (options), user_words.py (a user's dictionary), learning.py (morpheme counts to a
 vocabulary), folder.py (files, record and digest of a tokenizer), extending.py (adds words to a tokenizer),
-probe.py (effect of another Kiwi version), beginnings.py (encodes only the beginning of long texts).
+kiwi_versions.py (effect of another Kiwi version), truncation.py (encodes only the beginning of long texts).
 
-Tokenizers of `transformers`: adapter.py (with theirs.py and aligning.py) has the same interface, protocol.py.
+Tokenizers of `transformers`: transformers_tokenizer.py (with transformers_folder.py and alignment.py) has the same
+interface, base.py.
 """
 
 import lazy_loader

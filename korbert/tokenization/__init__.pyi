@@ -1,14 +1,14 @@
-from .adapter import TransformersTokenizer as TransformersTokenizer
-from .adapter import load_tokenizer as load_tokenizer
 from .analyzer import Analyzer as Analyzer
+from .base import AnyTokenizer as AnyTokenizer
 from .encoding import Encoding as Encoding
 from .encoding import pad_batch as pad_batch
 from .encoding import span_to_pieces as span_to_pieces
 from .learning import learn as learn
 from .morphemes import Analysis as Analysis
 from .pieces import Pieces as Pieces
-from .protocol import AnyTokenizer as AnyTokenizer
 from .settings import AnalyzerOptions as AnalyzerOptions
 from .settings import VocabularySettings as VocabularySettings
 from .tokenizer import Tokenizer as Tokenizer
+from .transformers_tokenizer import TransformersTokenizer as TransformersTokenizer
+from .transformers_tokenizer import load_tokenizer as load_tokenizer
 from .vocabulary import marked as marked

@@ -114,16 +114,13 @@ class Analyzer:
             raise SettingsError(f"workers {workers}: say how many threads Kiwi gets, or 0 to work on the caller's")
         # A forked process has what its parent loaded, but not the threads.
         forked = self._loaded is not None and self._loaded.process != os.getpid()
-        batches = _batched(texts)
-        for batch in self._in_turn(batches) if forked or not workers else self._in_threads(batches, workers):
-            yield _joined(batch)
-
-    def _in_turn(self, batches: Iterator[list[_Text]]) -> Iterator[list[_Text]]:
-        """The batches with their tokens, from the caller's thread."""
-        for batch in batches:
+        if workers and not forked:
+            yield from map(_joined, self._in_threads(_batched(texts), workers))
+            return
+        for batch in _batched(texts):
             for item in batch:
                 item.tokens.extend(tokens_of(item.units, self._kiwi(), self._calling))
-            yield batch
+            yield _joined(batch)
 
     def _in_threads(self, batches: Iterator[list[_Text]], workers: int) -> Iterator[list[_Text]]:
         """The batches with their tokens, from Kiwi's threads, which get the next batch before one is given out: they

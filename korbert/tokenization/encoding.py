@@ -1,9 +1,8 @@
 """Pieces to encodings: special tokens, truncation, pairs, windows and batches, and mapping back to characters."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,6 @@ __all__ = [
     "Pieces",
     "Span",
     "assemble",
-    "assemble_many",
-    "assemble_or_cut",
     "cut_within",
     "fitted",
     "is_slice",
@@ -71,20 +68,34 @@ class Encoding:
     def __len__(self) -> int:
         return len(self.input_ids)
 
-    def segment_spans(self, segment: int) -> list[Span]:
-        """The spans, (0, 0) in the other segment, as span_to_pieces takes them."""
-        return [span if kind == segment else (0, 0) for span, kind in zip(self.spans, self.token_type_ids, strict=True)]
-
 
 def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int | None = None) -> Encoding:
     """[CLS] first [SEP], or [CLS] first [SEP] second [SEP]; the longer segment loses its last pieces until all fits."""
-    if second is None:
-        room = len(first) if max_length is None else _room(max_length, 2)
-        return _alone(first, 0, min(len(first), room), frame)
-    if max_length is not None:
+    if max_length is not None and second is None:
+        first = first[: _room(max_length, 2)]
+    elif max_length is not None and second is not None:
         kept = fitted(len(first), len(second), frame, max_length)
         first, second = first[: kept[0]], second[: kept[1]]
-    return _pair(first, second, frame)
+
+    def framed(name: str, cls: object, sep: object) -> list[Any]:
+        """A column of the pieces with its entries for [CLS] and [SEP]."""
+        if second is None:
+            return [cls, *getattr(first, name), sep]
+        return [cls, *getattr(first, name), *[sep] * frame.between, *getattr(second, name), sep]
+
+    ids, in_second = framed("ids", frame.cls_id, frame.sep_id), 0 if second is None else len(second) + 1
+    middle = [] if second is None else [*[1] * frame.between, *[0] * len(second)]
+    return Encoding(
+        input_ids=ids,
+        token_type_ids=[*[0] * (len(ids) - in_second), *[1] * in_second],
+        attention_mask=[1] * len(ids),
+        special_tokens_mask=[1, *[0] * len(first), *middle, 1],
+        spans=framed("spans", (0, 0), (0, 0)),
+        boundaries=framed("boundaries", CONTINUATION, CONTINUATION),
+        pieces=framed("pieces", frame.cls, frame.sep),
+        tags=framed("tags", "", ""),
+        morphemes=framed("morphemes", -1, -1),
+    )
 
 
 def fitted(first: int, second: int, frame: Frame, max_length: int) -> tuple[int, int]:
@@ -98,26 +109,6 @@ def fitted(first: int, second: int, frame: Frame, max_length: int) -> tuple[int,
     half = (room + 1) // 2  # the first keeps the odd one
     keep = first if first <= half else max(half, room - second)
     return keep, room - keep
-
-
-def assemble_or_cut(
-    first: Pieces, second: Pieces | None, frame: Frame, max_length: int | None, stride: int | None
-) -> Encoding | list[Encoding]:
-    """assemble(), or with a stride windows(). Raises SettingsError for a stride without max_length."""
-    if stride is None:
-        return assemble(first, second, frame, max_length)
-    if max_length is None:
-        raise SettingsError(f"stride {stride} without max_length: say how long a window may be")
-    return windows(first, second, frame, max_length, stride)
-
-
-def assemble_many(
-    pieces: Pieces, bounds: Sequence[int], frame: Frame, max_length: int | None = None
-) -> Iterator[Encoding]:
-    """[CLS] text [SEP] for each of N texts whose pieces are concatenated. bounds: their N + 1 offsets."""
-    room = len(pieces) if max_length is None else _room(max_length, 2)
-    for begin, end in pairwise(bounds):
-        yield _alone(pieces, begin, min(end, begin + room), frame)
 
 
 def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int, stride: int) -> list[Encoding]:
@@ -137,47 +128,14 @@ def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int,
             f"stride {stride} is not below the window of {room} pieces: lower stride or raise max_length"
         )
     starts = [0, *range(room - stride, len(long) - stride, room - stride)]
-    if second is None:
-        return [_alone(long, start, min(start + room, len(long)), frame) for start in starts]
-    return [_pair(first, long[start : start + room], frame) for start in starts]
+    cuts = [long[start : start + room] for start in starts]
+    return [assemble(cut, None, frame) if second is None else assemble(first, cut, frame) for cut in cuts]
 
 
 def _room(max_length: int, special: int) -> int:
     if max_length < special:
         raise SettingsError(f"max_length {max_length} is below the {special} special tokens: raise it")
     return max_length - special
-
-
-def _alone(pieces: Pieces, begin: int, end: int, frame: Frame) -> Encoding:
-    """[CLS], the pieces from begin to end, [SEP]."""
-    count = end - begin
-    return Encoding(
-        input_ids=[frame.cls_id, *pieces.ids[begin:end], frame.sep_id],
-        token_type_ids=[0] * (count + 2),
-        attention_mask=[1] * (count + 2),
-        special_tokens_mask=[1, *[0] * count, 1],
-        spans=[(0, 0), *pieces.spans[begin:end], (0, 0)],
-        boundaries=[CONTINUATION, *pieces.boundaries[begin:end], CONTINUATION],
-        pieces=[frame.cls, *pieces.pieces[begin:end], frame.sep],
-        tags=["", *pieces.tags[begin:end], ""],
-        morphemes=[-1, *pieces.morphemes[begin:end], -1],
-    )
-
-
-def _pair(first: Pieces, second: Pieces, frame: Frame) -> Encoding:
-    """[CLS] first [SEP] second [SEP]."""
-    head, tail, more = _alone(first, 0, len(first), frame), len(second) + 1, frame.between - 1
-    return Encoding(
-        input_ids=[*head.input_ids, *[frame.sep_id] * more, *second.ids, frame.sep_id],
-        token_type_ids=[*head.token_type_ids, *[0] * more, *[1] * tail],
-        attention_mask=[*head.attention_mask, *[1] * (more + tail)],
-        special_tokens_mask=[*head.special_tokens_mask, *[1] * more, *[0] * len(second), 1],
-        spans=[*head.spans, *[(0, 0)] * more, *second.spans, (0, 0)],
-        boundaries=[*head.boundaries, *[CONTINUATION] * more, *second.boundaries, CONTINUATION],
-        pieces=[*head.pieces, *[frame.sep] * more, *second.pieces, frame.sep],
-        tags=[*head.tags, *[""] * more, *second.tags, ""],
-        morphemes=[*head.morphemes, *[-1] * more, *second.morphemes, -1],
-    )
 
 
 def pad_batch(encodings: Sequence[Encoding], pad_id: int) -> dict[str, NDArray[np.int64]]:
@@ -203,7 +161,7 @@ def span_to_pieces(spans: Sequence[Span], start: int, end: int) -> tuple[int, in
     Both ends are inclusive. None where no piece touches the span. Pieces of fused morphemes overlap
     (이걸: 이거 [0, 2), ᆯ [1, 2)): only those needed are in the run, earlier ones before later ones.
     """
-    touching = [place for place, span in enumerate(spans) if span[0] < end and span[1] > start]
+    touching = [index for index, span in enumerate(spans) if span[0] < end and span[1] > start]
     if not touching:
         return None
     first, last = touching[0], touching[-1]
@@ -237,6 +195,6 @@ def cut_within(text: str, encoded: Pieces | Encoding, first: int, last: int, sta
     return low, high
 
 
-def is_slice(text: str, encoded: Pieces | Encoding, place: int) -> bool:
+def is_slice(text: str, encoded: Pieces | Encoding, index: int) -> bool:
     """Whether the piece is written as the text is: 학교, not the 었 of 했. text: as it was encoded."""
-    return text[slice(*encoded.spans[place])] == encoded.pieces[place].removeprefix("▁")
+    return text[slice(*encoded.spans[index])] == encoded.pieces[index].removeprefix("▁")

@@ -22,7 +22,11 @@ def extended(base: Tokenizer, words: Iterable[str], options: AnalyzerOptions) ->
     digest of `base`, but no probe. Raises SettingsError if a word is not a valid form, or if there are too many.
     """
     settings = base.settings
-    added = [word for word in dict.fromkeys(words) if word not in settings.words and _is_cut(base, word)]
+    added = [
+        word
+        for word in dict.fromkeys(words)
+        if word not in settings.words and any(len(base.ids_of(key)) != 1 for key in word_entries([word], settings.mark))
+    ]
     if not added and options == base.analyzer_options:
         return base
     size = base.vocab_size + len(word_entries(added, settings.mark))
@@ -35,10 +39,6 @@ def extended(base: Tokenizer, words: Iterable[str], options: AnalyzerOptions) ->
     return Tokenizer(*base.parts._replace(settings=grown, options=options, probe=None, base=base.digest))
 
 
-def _is_cut(base: Tokenizer, word: str) -> bool:
-    return any(len(base.ids_of(key)) != 1 for key in word_entries([word], base.settings.mark))
-
-
 def other_options(base: AnalyzerOptions, options: AnalyzerOptions) -> str:
     """The first option that differs from `base`, as "typos: 'basic', not 'none'"; "" if there is none.
 
@@ -48,10 +48,10 @@ def other_options(base: AnalyzerOptions, options: AnalyzerOptions) -> str:
         here, there = getattr(options, name), getattr(base, name)
         if here != there and name != "user_words":
             return f"{name}: {here!r}, not {there!r}"
-    for place, there in enumerate(base.user_words):
-        if options.user_words[place : place + 1] != (there,):
-            known = f"{len(options.user_words)} words" if place >= len(options.user_words) else "another word"
-            return f"user_words: {known}, not {there.form}/{there.tag} as word {place + 1}, before all new ones"
+    for number, there in enumerate(base.user_words, 1):
+        if options.user_words[number - 1 : number] != (there,):
+            known = f"{len(options.user_words)} words" if number > len(options.user_words) else "another word"
+            return f"user_words: {known}, not {there.form}/{there.tag} as word {number}, before all new ones"
     return ""
 
 

@@ -47,7 +47,7 @@ class Parts(NamedTuple):
     """Everything that a tokenizer is made of.
 
     versions: those that the vocabulary was counted with. accepted: others that it is used with all the same. probe:
-    from probe.recorded. base: the digest of the tokenizer that extending.extended added words to.
+    from kiwi_versions.recorded. base: the digest of the tokenizer that extending.extended added words to.
     """
 
     model: bytes
@@ -78,7 +78,7 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
     files = {MODEL: parts.model, PIECES: "".join(f"{id}\t{piece}\n" for id, piece in enumerate(pieces)).encode()}
     if entries := word_entries(parts.settings.words, parts.settings.mark):
         first = len(pieces) - len(entries)
-        files[WORDS] = "".join(f"{entry}\t{first + place}\n" for place, entry in enumerate(entries)).encode()
+        files[WORDS] = "".join(f"{entry}\t{id}\n" for id, entry in enumerate(entries, first)).encode()
     if parts.probe is not None:
         files[PROBE] = parts.probe
     record = {
@@ -110,8 +110,8 @@ def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
         options = AnalyzerOptions.model_validate(record.analyzer)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ModelError(f"{folder / RECORD}: {place}: {first['msg']}: restore the file as it was saved") from error
+        name = ".".join(map(str, first["loc"]))
+        raise ModelError(f"{folder / RECORD}: {name}: {first['msg']}: restore the file as it was saved") from error
     probe = (folder / PROBE).read_bytes() if PROBE in record.files else None
     parts = Parts((folder / MODEL).read_bytes(), settings, options, record.versions, {}, probe, record.base)
     if (current := digest(parts)) != record.digest:
@@ -155,12 +155,12 @@ def _record(path: Path) -> _Record:
 def _check_file(path: Path, expected: str) -> None:
     """ModelError if the file is not the one that was saved."""
     try:
-        found = sha256_of(path)
+        current = sha256_of(path)
     except OSError:
         raise ModelError(f"{path}: cannot be read, but belongs to the tokenizer: restore it") from None
-    if found != expected:
+    if current != expected:
         raise ModelError(
-            f"{path}: was changed since it was saved (SHA-256 {found[:12]}, was {expected[:12]}): restore it"
+            f"{path}: was changed since it was saved (SHA-256 {current[:12]}, was {expected[:12]}): restore it"
         )
 
 

@@ -30,7 +30,11 @@ def piece_vectors(tokenizer: Tokenizer, counts: Iterable[tuple[str, str, int]]) 
     counts: (form, tag, occurrences) in the corpus. A form with several tags gets their mean, weighted by occurrences.
     The mean of all vectors is subtracted: it alone gives any two morphemes a cosine of about 0.5.
     """
-    rows = [(form, tag, count, ids) for form, tag, count in counts if (ids := _whole(tokenizer, form))]
+    rows = []
+    for form, tag, count in counts:
+        keys = tokenizer.encode_forms([form, form], [True, False])  # the same, but for marks of eojeols
+        if ids := [key[0] for key in set(keys) if len(key) == 1]:
+            rows.append((form, tag, count, ids))
     kiwi = load_kiwi(tokenizer.analyzer.options.model_dump(), 1)
     known, vectors = morpheme_vectors(kiwi, [(form, tag) for form, tag, _, _ in rows])
     centred = vectors - vectors.mean(axis=0)
@@ -41,14 +45,8 @@ def piece_vectors(tokenizer: Tokenizer, counts: Iterable[tuple[str, str, int]]) 
         _, _, count, ids = rows[row]
         sums[ids] += count * vector
         total[ids] += count
-    found = np.flatnonzero(total)
-    return found, (sums[found] / total[found, None]).astype(np.float32)
-
-
-def _whole(tokenizer: Tokenizer, form: str) -> list[int]:
-    """The pieces that are all of the form: one, or with marks of eojeols up to two."""
-    found = {ids for initial in (True, False) for ids in tokenizer.encode_forms([form], [initial])}
-    return [ids[0] for ids in found if len(ids) == 1]
+    used = np.flatnonzero(total)
+    return used, (sums[used] / total[used, None]).astype(np.float32)
 
 
 def morpheme_vectors(kiwi: Any, morphemes: Sequence[tuple[str, str]]) -> tuple[NDArray[np.int64], Vectors]:
@@ -57,7 +55,7 @@ def morpheme_vectors(kiwi: Any, morphemes: Sequence[tuple[str, str]]) -> tuple[N
     Their cosines are Kiwi's. Their axes are arbitrary.
     """
     cosine = kiwi.morpheme_similarity
-    entries = sorted(one.id for one in kiwi.most_similar_morphemes(_SOME, top_n=_ALL))
+    entries = sorted(entry.id for entry in kiwi.most_similar_morphemes(_SOME, top_n=_ALL))
     names = {(token.form, token.tag): id for id in reversed(entries) if (token := kiwi.morpheme(id)).form}
 
     def target(form: str, tag: str) -> Any:
@@ -71,9 +69,9 @@ def morpheme_vectors(kiwi: Any, morphemes: Sequence[tuple[str, str]]) -> tuple[N
         return form, tag
 
     targets = [target(*morpheme) for morpheme in morphemes]
-    known = np.array([row for row, one in enumerate(targets) if one is not None], dtype=np.int64)
+    known = np.array([row for row, morpheme in enumerate(targets) if morpheme is not None], dtype=np.int64)
     anchors = entries[:: max(1, len(entries) // _ANCHORS)][:_ANCHORS]
-    among = np.array([[cosine(one, other) for other in anchors] for one in anchors])
+    among = np.array([[cosine(anchor, other) for other in anchors] for anchor in anchors])
     np.fill_diagonal(among, 1.0)  # of an entry with itself Kiwi says -100000
     values, axes = np.linalg.eigh((among + among.T) / 2)
     kept = values > _LEAST * values[-1]

@@ -60,11 +60,10 @@ def learn(
             _OFTEN,
         )
     model = _trained(rows, settings, settings.character_coverage, model_type)
-    if surplus := _surplus(model, settings):
-        rows = _recut(rows, model, surplus)
-        same_characters = _share_of_characters(rows, model)
+    if recut := _recut(rows, model, settings):
+        less_foreign, coverage = recut
         try:
-            return _trained(rows, settings, same_characters, model_type)
+            return _trained(less_foreign, settings, coverage, model_type)
         except CorpusError:
             _logger.warning(
                 "vocab.foreign_share %s: has no effect, as there is too little Korean to fill the freed entries",
@@ -113,37 +112,21 @@ def _trained(
     return model.getvalue()
 
 
-def _learned(model: bytes) -> list[str]:
-    """The entries after the bytes, in the order of their merges."""
+def _recut(
+    rows: Sequence[tuple[str, int]], model: bytes, settings: VocabularySettings
+) -> tuple[list[tuple[str, int]], float] | None:
+    """The rows, forms without Hangul replaced by their pieces under the model without the entries beyond
+    `foreign_share`, which are those merged last; and the share of characters that have an entry. None: there are none.
+
+    A vocabulary learned from these merges nothing across such pieces, which leaves the room to Korean. It may merge in
+    other steps: up to 20 more of 102,400 entries have no Hangul.
+    """
     processor = processor_of(model)
-    pieces: list[str] = processor.id_to_piece(list(range(FIRST_PIECE, processor.vocab_size())))
-    return pieces
-
-
-def _share_of_characters(rows: Iterable[tuple[str, int]], model: bytes) -> float:
-    """Character coverage of the rows, 0 to 1: the share of characters that have an entry."""
-    known = set(_learned(model))
-    total: Counter[str] = Counter()
-    for form, count in rows:
-        for char in form:
-            total[char] += count
-    return sum(count for char, count in total.items() if char in known) / total.total()
-
-
-def _surplus(model: bytes, settings: VocabularySettings) -> frozenset[str]:
-    """Entries without Hangul beyond `foreign_share`: those merged last.
-
-    Learned without them, a vocabulary may merge in other steps: up to 20 more of 102,400 entries have no Hangul.
-    """
-    foreign = [piece for piece in _learned(model) if len(unmarked(piece)) > 1 and not _HANGUL.search(piece)]
-    return frozenset(foreign[int(settings.foreign_share * settings.size) :])
-
-
-def _recut(rows: Iterable[tuple[str, int]], model: bytes, surplus: frozenset[str]) -> list[tuple[str, int]]:
-    """The rows, forms without Hangul replaced by their pieces under a model without the surplus entries.
-
-    A vocabulary learned from these merges nothing across such pieces, which leaves the room to Korean.
-    """
+    entries: list[str] = processor.id_to_piece(list(range(FIRST_PIECE, processor.vocab_size())))  # as merged
+    foreign = [piece for piece in entries if len(unmarked(piece)) > 1 and not _HANGUL.search(piece)]
+    surplus = set(foreign[int(settings.foreign_share * settings.size) :])
+    if not surplus:
+        return None
     protocol: Any = importlib.import_module("sentencepiece.sentencepiece_model_pb2")  # made by protobuf, without types
     content = protocol.ModelProto.FromString(model)
     for entry in content.pieces:
@@ -151,12 +134,21 @@ def _recut(rows: Iterable[tuple[str, int]], model: bytes, surplus: frozenset[str
             entry.type = protocol.ModelProto.SentencePiece.UNUSED
     processor = processor_of(content.SerializeToString())
     total: Counter[str] = Counter()
+    characters: Counter[str] = Counter()
     for form, count in rows:
-        whole = [form] if _HANGUL.search(form) else processor.encode(form, out_type=str)
-        for piece in whole:
+        for piece in [form] if _HANGUL.search(form) else processor.encode(form, out_type=str):
             if not _BYTE.fullmatch(piece):
                 total[piece] += count
-    return sorted(total.items(), key=lambda row: (-row[1], row[0]))
+    for piece, count in total.items():
+        for char in piece:
+            characters[char] += count
+    known = sum(characters[char] for char in characters.keys() & set(entries))
+    return sorted(total.items(), key=_by_count), known / characters.total()
+
+
+def _by_count(row: tuple[str, int]) -> tuple[int, str]:
+    """Sorts by count, then by form."""
+    return -row[1], row[0]
 
 
 def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> list[tuple[str, int]]:
@@ -170,30 +162,30 @@ def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> li
         bare = form if settings.mark == "none" else unmarked(form)
         if count >= settings.min_count and form not in words and bare and not _UNFIT.search(bare):
             rows.append((form, count))
-    return sorted(rows, key=lambda row: (-row[1], row[0]))
+    return sorted(rows, key=_by_count)
 
 
 def _worth_having(rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> int:
     """Entries that the text justifies: its characters and forms seen often enough; rounded up to two digits."""
-    held = {char for form, _ in rows for char in form} | {form for form, count in rows if count >= _OFTEN}
-    exact = FIRST_PIECE + len(held) + len(word_entries(settings.words, settings.mark))
+    entries = {char for form, _ in rows for char in form} | {form for form, count in rows if count >= _OFTEN}
+    exact = FIRST_PIECE + len(entries) + len(word_entries(settings.words, settings.mark))
     step = int(10 ** max(0, len(str(exact)) - 2))
     return -(-exact // step) * step
 
 
 def _refusal(text: str, rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> CorpusError:
     """Converts SentencePiece's error text to an error that says what to do."""
-    taken = len(word_entries(settings.words, settings.mark))
-    if found := _TOO_LARGE.search(text):
-        allowed = int(found[1]) + taken
+    reserved = len(word_entries(settings.words, settings.mark))
+    if match := _TOO_LARGE.search(text):
+        allowed = int(match[1]) + reserved
         often = sum(count >= _OFTEN for _, count in rows)
         return CorpusError(
             f"vocab.size {settings.size}: too little text for so many entries: of its {len(rows):,} forms {often:,} are"
             f" seen {_OFTEN} times or more: set vocab.size to about {min(allowed, _worth_having(rows, settings))}"
             f" ({allowed} is the most that it allows), or bring more text"
         )
-    if found := _TOO_SMALL.search(text):
-        needed = int(found[1]) + FIRST_PIECE + taken
+    if match := _TOO_SMALL.search(text):
+        needed = int(match[1]) + FIRST_PIECE + reserved
         return CorpusError(
             f"vocab.size {settings.size}: the characters of the text alone take {needed} entries:"
             f" set vocab.size above that, or lower character_coverage {settings.character_coverage}"

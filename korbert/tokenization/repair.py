@@ -45,8 +45,8 @@ class Repaired:
         """The span in the text as given of [start, end) in the repaired text."""
         if start < end:
             return self.starts[start], self.ends[end - 1]
-        place = self.starts[start] if start < len(self.starts) else self.ends[-1] if self.ends else 0
-        return place, place
+        at = self.starts[start] if start < len(self.starts) else self.ends[-1] if self.ends else 0
+        return at, at
 
 
 def repair(text: str) -> Repaired | None:
@@ -54,11 +54,11 @@ def repair(text: str) -> Repaired | None:
     if not _ODD.search(text) and unicodedata.is_normalized("NFC", text):
         return None
     joiners = {match.end() - 1 for match in _JOINED.finditer(text)}
-    places = [place for place, char in enumerate(text) if char not in _INVISIBLE or place in joiners]
+    kept = [index for index, char in enumerate(text) if char not in _INVISIBLE or index in joiners]
     replaced = text.translate(_REPLACED)  # one character for one
-    chars = [replaced[place] for place in places]
+    chars = [replaced[index] for index in kept]
     if unicodedata.is_normalized("NFC", "".join(chars)):
-        return Repaired("".join(chars), places, [place + 1 for place in places])
+        return Repaired("".join(chars), kept, [index + 1 for index in kept])
     # NFC cluster by cluster, so that each character knows where it came from.
     composed: list[str] = []
     starts: list[int] = []
@@ -69,8 +69,8 @@ def repair(text: str) -> Repaired | None:
         for number, char in enumerate(cluster):
             source = min(begin + number + merged, end - 1)
             composed.append(char)
-            starts.append(places[source if number else begin])
-            ends.append(places[source] + 1)
+            starts.append(kept[source if number else begin])
+            ends.append(kept[source] + 1)
     return Repaired("".join(composed), starts, ends)
 
 
@@ -87,29 +87,24 @@ def is_torn(line: str) -> bool:
 def unspaced(line: str, repaired: Repaired | None) -> Repaired:
     """The line without its white space. repaired: its repair, if it needs one."""
     text = line if repaired is None else repaired.text
-    places = [place for place, char in enumerate(text) if not char.isspace()]
+    kept = [index for index, char in enumerate(text) if not char.isspace()]
     starts, ends = (range(len(line)), range(1, len(line) + 1)) if repaired is None else (repaired.starts, repaired.ends)
-    return Repaired(
-        "".join(text[place] for place in places),
-        [starts[place] for place in places],
-        [ends[place] for place in places],
-    )
+    return Repaired("".join(text[i] for i in kept), [starts[i] for i in kept], [ends[i] for i in kept])
 
 
 def _clusters(chars: list[str]) -> Iterator[tuple[int, int]]:
     """(begin, end) of parts such that the NFC of the parts is the NFC of the whole."""
     begin = 0
-    for place in range(1, len(chars)):
-        char = chars[place]
+    for index, char in enumerate(chars[1:], 1):
         if unicodedata.combining(char):
             continue
-        if place - begin < 4 and char > "\x7f":  # no starter composes with more than three characters before it
-            before = "".join(chars[begin:place])
+        if index - begin < 4 and char > "\x7f":  # no starter composes with more than three characters before it
+            before = "".join(chars[begin:index])
             apart = unicodedata.normalize("NFC", before) + unicodedata.normalize("NFC", char)
             if unicodedata.normalize("NFC", before + char) != apart:
                 continue
-        yield begin, place
-        begin = place
+        yield begin, index
+        begin = index
     if chars:
         yield begin, len(chars)
 
@@ -152,14 +147,14 @@ def _cut_run(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Parts of [start, end), a run without white space, that tear no character."""
     while end - start > MAX_RUN:
         stop = start + MAX_RUN
-        while stop > start + MAX_RUN - _MAX_STEP_BACK and (_joins(line[stop]) or line[stop - 1] == "\u200d"):
+        while stop > start + MAX_RUN - _MAX_STEP_BACK and (_belongs_before(line[stop]) or line[stop - 1] == "\u200d"):
             stop -= 1
         yield start, stop
         start = stop
     yield start, end
 
 
-def _joins(char: str) -> bool:
+def _belongs_before(char: str) -> bool:
     """Whether the character belongs to the one before it."""
     return (
         unicodedata.combining(char) > 0

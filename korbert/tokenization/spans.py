@@ -17,7 +17,7 @@ def slices(form: str, sizes: Sequence[int]) -> list[_Span]:
     Pieces that are bytes of one character all have that character. White space of the form has no piece, and a mark no
     character.
     """
-    owners = [place for place, char in enumerate(form) if not char.isspace() for _ in char.encode()]  # by byte
+    owners = [index for index, char in enumerate(form) if not char.isspace() for _ in char.encode()]  # by byte
     spans: list[_Span] = []
     begin = 0
     for size in sizes:

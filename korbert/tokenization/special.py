@@ -1,4 +1,4 @@
-"""Special tokens that stand in a text, such as "[MASK]", where a caller wants them to be what they are called.
+"""Encodes "[MASK]" and the like in a text as special tokens instead of characters, for callers that ask for it.
 
 Part of exported folders, as morphemes.py says.
 """
@@ -23,15 +23,15 @@ def encode_with_special(text: str, encode: Callable[[str], Pieces], ids: Mapping
     specials = [match.span() for match in re.finditer("|".join(map(re.escape, ids)), text)]
     whole = encode(text)
     # Runs of morphemes, not of pieces: the mark of the first one is a piece without characters, which must go, too.
-    bounds = [*(place for place, level in enumerate(whole.boundaries) if level != CONTINUATION), len(whole)]
+    bounds = [*(index for index, level in enumerate(whole.boundaries) if level != CONTINUATION), len(whole)]
     spans = [(whole.spans[first][0], whole.spans[behind - 1][1]) for first, behind in pairwise(bounds)]
     runs = runs_within(spans, specials)
     parts: list[Pieces] = []
     if runs is not None:
         begin = 0
         for span, (first, behind) in zip(specials, runs, strict=True):
-            place = bounds[first]
-            parts += whole[begin:place], _special(text, span, ids, whole.boundaries[place], whole.morphemes[place])
+            end = bounds[first]
+            parts += whole[begin:end], _special(text, span, ids, whole.boundaries[end], whole.morphemes[end])
             begin = bounds[behind]
         return Pieces.joined([*parts, whole[begin:]])
     begin = morphemes = 0

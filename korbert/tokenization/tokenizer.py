@@ -4,22 +4,21 @@ One text goes through morphemes.analyze and pieces.pieces_of, as in exported fol
 Analyzer.analyze_batches and Tokenizer._pieces: the same, several times as fast.
 """
 
-import gc
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TypeVar, overload
+from typing import TypeVar
 
 import numpy as np
 
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import ModelError
 from korbert.folders import tokenizer_folder
 from korbert.tokenization import folder as folders
-from korbert.tokenization import probe as probes
+from korbert.tokenization import kiwi_versions
 from korbert.tokenization.analyzer import Analyses, Analyzer, changes
-from korbert.tokenization.encoding import Encoding, Frame, assemble, assemble_many, assemble_or_cut
+from korbert.tokenization.base import AnyTokenizer
+from korbert.tokenization.encoding import Frame
 from korbert.tokenization.learning import processor_of
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, pieces_of
@@ -27,14 +26,14 @@ from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.special import encode_with_special
 from korbert.tokenization.vocabulary import FIRST_BYTE, MARK, SPECIAL, Vocabulary, marked
 
-__all__ = ["Tokenizer", "collection_paused"]
+__all__ = ["Tokenizer"]
 
 _SPECIAL_IDS = {token: id for id, token in enumerate(SPECIAL)}
 
 _T = TypeVar("_T")
 
 
-class Tokenizer:
+class Tokenizer(AnyTokenizer):
     """A vocabulary, and the analyser options and versions it belongs to: one digest, the same ids on every machine.
 
     tokenizer = Tokenizer.load("artifacts/demo/vocab/tokenizer")
@@ -55,7 +54,10 @@ class Tokenizer:
         probe: bytes | None = None,
         base: str | None = None,
     ) -> None:
-        """See build. accepted, probe, base: as in folder.Parts."""
+        """model: from learning.learn. analyzer_options, versions: of the Analyzer whose forms were counted.
+
+        accepted, probe, base: as in folder.Parts. Raises ModelError for a model that is not of these settings.
+        """
         fields = VocabularySettings.model_fields  # the settings of a stage have more
         self.settings = VocabularySettings(**{name: getattr(settings, name) for name in fields})
         self.analyzer_options = analyzer_options
@@ -69,21 +71,8 @@ class Tokenizer:
             raise ModelError(
                 f"the vocabulary has no {MARK}, but mark is {self.settings.mark!r}: learn it with the same settings"
             )
+        self.vocab_size = len(self._vocabulary.pieces)
         self.frame = Frame(self.cls_id, self.sep_id)
-
-    @classmethod
-    def build(
-        cls,
-        model: bytes,
-        settings: VocabularySettings,
-        analyzer_options: AnalyzerOptions,
-        versions: Mapping[str, str],
-    ) -> "Tokenizer":
-        """Builds a tokenizer from the result of learning.learn.
-
-        analyzer_options, versions: of the Analyzer whose forms were counted. Raises ModelError for a foreign model.
-        """
-        return cls(model, settings, analyzer_options, versions)
 
     @classmethod
     def load(cls, folder: str | Path, *, accept_kiwi: bool | None = None) -> "Tokenizer":
@@ -101,93 +90,27 @@ class Tokenizer:
 
     def take_probe(self) -> None:
         """Encodes sample sentences with the installed Kiwi. `save` writes them, for comparison with another Kiwi."""
-        self.parts = self.parts._replace(probe=probes.recorded(lambda text: self.encode_pieces(text).ids))
+        self.parts = self.parts._replace(probe=kiwi_versions.recorded(lambda text: self.encode_pieces(text).ids))
 
-    def compare_probe(self) -> probes.Difference | None:
+    def compare_probe(self) -> kiwi_versions.Difference | None:
         """How the installed Kiwi changes the pieces of these sentences; None for a tokenizer saved without them."""
         probe = self.parts.probe
-        return None if probe is None else probes.compared(probe, lambda text: self.encode_pieces(text).ids)
+        return None if probe is None else kiwi_versions.compared(probe, lambda text: self.encode_pieces(text).ids)
 
     def __reduce__(self) -> tuple[type["Tokenizer"], tuple[object, ...]]:
         return type(self), tuple(self.parts)
 
-    @property
-    def vocab_size(self) -> int:
-        """Number of entries, special ones, bytes and words included; every id is below it."""
-        return len(self._vocabulary.pieces)
-
-    @overload
-    def encode(
-        self,
-        text: str,
-        pair: str | None = None,
-        *,
-        max_length: int | None = None,
-        stride: None = None,
-        special_tokens: bool = False,
-    ) -> Encoding: ...
-    @overload
-    def encode(
-        self, text: str, pair: str | None = None, *, max_length: int, stride: int, special_tokens: bool = False
-    ) -> list[Encoding]: ...
-    def encode(
-        self,
-        text: str,
-        pair: str | None = None,
-        *,
-        max_length: int | None = None,
-        stride: int | None = None,
-        special_tokens: bool = False,
-    ) -> Encoding | list[Encoding]:
-        """[CLS] text [SEP], or [CLS] text [SEP] pair [SEP].
-
-        max_length: in pieces, special tokens included; of a pair, the longer text loses its last pieces first. stride:
-        return all windows over the last text instead, which overlap by that many pieces. special_tokens: "[MASK]" and
-        the like in a text are these tokens; otherwise they are text. Raises SettingsError for a max_length or stride
-        that leaves no room.
-        """
-        first = self.encode_pieces(text, special_tokens=special_tokens)
-        second = None if pair is None else self.encode_pieces(pair, special_tokens=special_tokens)
-        return assemble_or_cut(first, second, self.frame, max_length, stride)
-
     def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
-        """The pieces of a text without [CLS] and [SEP]. special_tokens: as in encode."""
         if special_tokens:
             return encode_with_special(text, self.encode_pieces, _SPECIAL_IDS)
         return pieces_of(self.analyzer.analyze(text), text, self._vocabulary)
 
-    def encode_batch(
-        self,
-        texts: Sequence[str],
-        pairs: Sequence[str | None] | None = None,
-        *,
-        max_length: int | None = None,
-        workers: int = 1,
-    ) -> list[Encoding]:
-        """The encode() of each text, in order. workers: threads of Kiwi, beside the caller's; 0: the caller's alone."""
-        if pairs is None:
-            with collection_paused():
-                batches = map(self._pieces, self.analyzer.analyze_batches(texts, workers=workers))
-                return [encoding for batch in batches for encoding in assemble_many(*batch, self.frame, max_length)]
-        if len(pairs) != len(texts):
-            raise SettingsError(f"{len(texts)} texts and {len(pairs)} pairs: give each text one, or None")
-        segments = chain.from_iterable(
-            (text,) if pair is None else (text, pair) for text, pair in zip(texts, pairs, strict=True)
-        )
-        pieces = self.pieces_of_many(segments, workers=workers)
-        with collection_paused():
-            return [
-                assemble(next(pieces), None if pair is None else next(pieces), self.frame, max_length) for pair in pairs
-            ]
-
     def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:
-        """The encode_pieces() of each text, in order; some hundred texts are read ahead. workers: as encode_batch."""
         for analyses in self.analyzer.analyze_batches(texts, workers=workers):
             pieces, bounds = self._pieces(analyses)
             yield from (pieces[begin:end] for begin, end in pairwise(bounds))
 
     def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
-        """The pieces of an analyzed text, without special tokens. text: as analyzed; None where it is not at hand."""
         return pieces_of(analysis, text, self._vocabulary)
 
     def _pieces(self, analyses: Analyses) -> tuple[Pieces, list[int]]:
@@ -236,12 +159,10 @@ class Tokenizer:
         return [marked(form, initial, mark) for form, initial in zip(forms, eojeol_initial, strict=True)]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The piece of each id. Raises ModelError for an unknown id."""
-        names, given = self._vocabulary.pieces, list(ids)
-        if given and not (min(given) >= 0 and max(given) < len(names)):
-            wrong = next(id for id in given if not 0 <= id < len(names))
-            raise ModelError(f"id {wrong} is not in the vocabulary of {len(names)}: the ids are of another tokenizer")
-        return [names[id] for id in given]
+        names, ids = self._vocabulary.pieces, list(ids)
+        if wrong := [id for id in ids if not 0 <= id < len(names)]:
+            raise ModelError(f"id {wrong[0]} is not in the vocabulary of {len(names)}: of another tokenizer")
+        return [names[id] for id in ids]
 
     def decode(self, ids: Sequence[int], boundaries: Sequence[int] | None = None) -> str:
         """Readable text, not the original: forms run together (가 + ᆫ다 -> 간다, but 하 + 었 -> 하었).
@@ -260,19 +181,6 @@ class Tokenizer:
                 text += b" "
             text += self._vocabulary.bytes_of(id)
         return unicodedata.normalize("NFC", text.decode("utf-8", errors="replace"))
-
-
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Pauses garbage collection: lists of pieces hold no cycles, but their number would trigger it over and over,
-    which takes as long as creating them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _spread(column: Sequence[_T], replaced: Sequence[tuple[int, Sequence[_T]]]) -> list[_T]:

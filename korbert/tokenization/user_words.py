@@ -20,9 +20,18 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
     commas instead of tabs, a form with spaces, an unknown part of speech, a score that is no number, and a repeated
     form and tag.
     """
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be read ({error.strerror}): give a file of words") from error
+    except UnicodeDecodeError as error:
+        where = f"{path}, line {1 + data.count(10, 0, error.start)}"
+        what = f"byte 0x{data[error.start]:02x} is not UTF-8: convert the file to UTF-8"
+        raise CorpusError(f"{where}: {what}") from error
     lines: dict[tuple[str, str], int] = {}
     words: list[UserWord] = []
-    for number, line in enumerate(_text(path).split("\n"), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         word = _word(line, f"{path}, line {number}")
@@ -35,29 +44,16 @@ def read_user_words(path: Path) -> tuple[UserWord, ...]:
     return tuple(words)
 
 
-def _text(path: Path) -> str:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CorpusError(f"{path}: cannot be read ({error.strerror}): give a file of words") from error
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        found = f"byte 0x{data[error.start]:02x}"
-        raise CorpusError(f"{path}, line {line}: {found} is not UTF-8: convert the file to UTF-8") from error
-
-
-def _word(line: str, place: str) -> UserWord:
+def _word(line: str, where: str) -> UserWord:
     fields = [field.strip() for field in line.split("\t")]
     if len(fields) == 1 and "," in line:  # one word to Kiwi, which no text has
-        raise CorpusError(f"{place}: commas in {line.strip()!r}, where tabs separate the fields: {_FORMAT}")
+        raise CorpusError(f"{where}: commas in {line.strip()!r}, where tabs separate the fields: {_FORMAT}")
     if len(fields) > len(UserWord.model_fields):
-        raise CorpusError(f"{place}: {len(fields)} fields between tabs in {line!r}: {_FORMAT}")
+        raise CorpusError(f"{where}: {len(fields)} fields between tabs in {line!r}: {_FORMAT}")
     try:
         return UserWord.model_validate(dict(zip(UserWord.model_fields, fields, strict=False)))
     except ValidationError as error:
         first = error.errors()[0]
         name = f"{first['loc'][0]}: " if first["loc"] else ""
-        found = "" if "Value error" in first["msg"] else f", not {first['input']!r}"
-        raise CorpusError(f"{place}: {name}{first['msg'].removeprefix('Value error, ')}{found}: {_FORMAT}") from error
+        value = "" if "Value error" in first["msg"] else f", not {first['input']!r}"
+        raise CorpusError(f"{where}: {name}{first['msg'].removeprefix('Value error, ')}{value}: {_FORMAT}") from error

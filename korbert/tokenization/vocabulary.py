@@ -58,7 +58,7 @@ class Vocabulary:
         learned, entries = processor.vocab_size(), word_entries(words, mark)
         self.mark = mark
         self.pieces: list[str] = [*processor.id_to_piece(list(range(learned))), *entries]
-        self.ids = _Ids(processor, {key: (learned + place,) for place, key in enumerate(entries)}, mark)
+        self.ids = _Ids(processor, {key: (id,) for id, key in enumerate(entries, learned)}, mark)
         self._slices: dict[str, tuple[tuple[int, int], ...]] = {}
 
     def bytes_of(self, id: int) -> bytes:

@@ -149,7 +149,7 @@ def index(
     """
     import korbert
     from korbert.progress import track
-    from korbert.records.forms import holds_records
+    from korbert.records.detection import holds_records
     from korbert.vectors import Index
     from korbert.vectors.index import Added
     from korbert.vectors.storage import check_place
@@ -218,7 +218,7 @@ def similar(
     ranking did not return the text.
     """
     import korbert
-    from korbert.records.forms import holds_records
+    from korbert.records.detection import holds_records
     from korbert.vectors import Index
     from pipelines.inference.lines import as_json as line_of
 

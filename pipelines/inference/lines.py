@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.records.forms import form_of
+from korbert.records.detection import form_of
 from korbert.records.inputs import Source
 from korbert.records.lines import LONGEST
 from pipelines.inference.records import TEXT_NAMES, Format, column_for, records

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.records.detection import is_json
 from korbert.records.encodings import UNDECODABLE
 from korbert.records.form import FORMATS, Format
-from korbert.records.forms import is_json
 from korbert.records.inputs import Lines, Source, open_records
 from korbert.records.jsons import cell_of, fault_of, nested_columns, object_of, parsed
 from korbert.records.lines import TOO_LONG, Line, text_of

@@ -15,7 +15,7 @@ from korbert.tasks.predicting import Predictor
 from korbert.tasks.question_answering.reading import Reader
 from korbert.tasks.token_classification import Tagger
 from korbert.tokenization import AnyTokenizer, Encoding
-from korbert.tokenization.beginnings import encode_beginnings, first_pieces
+from korbert.tokenization.truncation import encode_beginnings, first_pieces
 from korbert.vectors.settings import VectorSettings
 from pipelines.inference.tokenizing import token_rows
 from pipelines.service.batching import Operation, Row

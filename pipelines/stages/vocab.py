@@ -58,7 +58,7 @@ def _learned(settings: VocabStage, analyzer: Analyzer, counts: Path, morphemes: 
             model = learn(form_counts(counts, settings, settings.min_documents), settings)
         except CorpusError as error:
             raise CorpusError(f"{morphemes}: {error}") from error
-    return Tokenizer.build(model, settings, analyzer.options, analyzer.versions)
+    return Tokenizer(model, settings, analyzer.options, analyzer.versions)
 
 
 def _extended(settings: VocabStage, base: Tokenizer, options: AnalyzerOptions, counts: Path) -> Tokenizer:

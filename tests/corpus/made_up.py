@@ -55,4 +55,4 @@ def tokenizer(mark="none"):
     options = AnalyzerOptions()
     from korbert.tokenization.analyzer import Analyzer
 
-    return Tokenizer.build(learn(counts, settings), settings, options, Analyzer(options).versions)
+    return Tokenizer(learn(counts, settings), settings, options, Analyzer(options).versions)

@@ -46,7 +46,7 @@ def kinds_of_things(folder: Path) -> Iterator[tuple[Path, str]]:
         yield folder / "device", "is a device"
 
 
-def test_only_a_file_is_written_over(tmp_path: Path) -> None:
+def test_only_a_regular_file_is_written_over(tmp_path: Path) -> None:
     for path, said in kinds_of_things(tmp_path):
         before = path.lstat() if os.path.lexists(path) else None
         with pytest.raises(SettingsError, match=said) as caught:
@@ -59,7 +59,7 @@ def test_only_a_file_is_written_over(tmp_path: Path) -> None:
     assert (tmp_path / "target").read_text(encoding="utf-8") == "남의 글"
 
 
-def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
+def test_an_input_is_not_written_over(tmp_path: Path) -> None:
     asked, other = tmp_path / "asked.json", tmp_path / "folder" / ".." / "asked.json"
     asked.write_text("{}")
     (tmp_path / "folder").mkdir()
@@ -80,7 +80,7 @@ def open_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def test_a_folder_and_a_file_that_may_not_be_written_to(open_folder: Path) -> None:
+def test_write_protected_folders_and_files_are_refused(open_folder: Path) -> None:
     closed, kept = open_folder / "closed", open_folder / "kept.json"
     closed.mkdir(mode=0o555)
     kept.write_text("{}")
@@ -97,7 +97,7 @@ def test_a_folder_and_a_file_that_may_not_be_written_to(open_folder: Path) -> No
         os.seteuid(was)
 
 
-def test_json_that_utf8_cannot_hold_and_numbers_that_json_has_not(tmp_path: Path) -> None:
+def test_lone_surrogates_are_escaped_and_nan_is_refused(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"q\ud800": "가"})
     assert (tmp_path / "a.json").read_bytes() == '{\n "q\\ud800": "가"\n}\n'.encode()
     with pytest.raises(ValueError, match="JSON compliant"):
@@ -126,13 +126,13 @@ def test_an_error_while_writing_aside_leaves_the_old_file_and_names_it(tmp_path:
 
 
 @pytest.mark.parametrize("text", ["{", "[" * 100_000, '{"a": NaN}', '{"a": 1e999}', '{"a": -Infinity}'])
-def test_what_is_not_json_is_said_in_words(tmp_path: Path, text: str) -> None:
+def test_invalid_json_is_explained(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=r"^Expecting|is nested too deeply|is not a finite number"):
         read_object(tmp_path / "a.json")
 
 
-def test_a_value_that_is_no_object_is_an_empty_one(tmp_path: Path) -> None:
+def test_read_object_gives_an_empty_one_for_other_values(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("[1]", encoding="utf-8")
     assert read_json(tmp_path / "a.json") == [1]
     assert read_object(tmp_path / "a.json") == {}

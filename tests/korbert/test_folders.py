@@ -24,19 +24,19 @@ def demo(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("given", ["pretrain", "pretrain/model"])
-def test_a_model(demo: Path, given: str) -> None:
+def test_the_model_of_an_artifact_is_found(demo: Path, given: str) -> None:
     assert model_folder(demo / given) == model_folder(str(demo / given)) == demo / "pretrain" / "model"
 
 
 @pytest.mark.parametrize("given", ["korbert-mimi", "models/korbert-minni"])
-def test_a_misspelt_model_of_the_box(given: str) -> None:
+def test_a_misspelt_bundled_model_is_suggested(given: str) -> None:
     with pytest.raises(ModelError, match=f"{given}: no such folder: did you mean korbert-mini, which comes"):
         model_folder(given)
     assert model_folder("models/mood") == Path("models/mood")
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("given", "expected"),
     [
         ("vocab", "vocab/tokenizer"),
         ("vocab/tokenizer", "vocab/tokenizer"),
@@ -44,11 +44,11 @@ def test_a_misspelt_model_of_the_box(given: str) -> None:
         ("pretrain/model", "pretrain/model/tokenizer"),
     ],
 )
-def test_a_tokenizer(demo: Path, given: str, found: str) -> None:
-    assert tokenizer_folder(str(demo / given)) == demo / found
+def test_the_tokenizer_of_an_artifact_is_found(demo: Path, given: str, expected: str) -> None:
+    assert tokenizer_folder(str(demo / given)) == demo / expected
 
 
-def test_a_recipes_folder_is_refused_with_those_that_could_be_meant(demo: Path) -> None:
+def test_a_folder_of_artifacts_is_refused_with_those_that_hold_one(demo: Path) -> None:
     with pytest.raises(ModelError, match=r"is no model, but has some below: give \S+/korquad or \S+/pretrain$"):
         model_folder(demo)
     with pytest.raises(ModelError, match=r"is no tokenizer, but has some below: give \S+/pretrain or \S+/vocab$"):
@@ -56,5 +56,5 @@ def test_a_recipes_folder_is_refused_with_those_that_could_be_meant(demo: Path) 
 
 
 @pytest.mark.parametrize("given", ["clean", "nowhere", "clean/stage.json"])
-def test_what_has_neither_is_left_to_its_reader(demo: Path, given: str) -> None:
+def test_a_folder_without_a_model_is_returned_unchanged(demo: Path, given: str) -> None:
     assert model_folder(demo / given) == tokenizer_folder(demo / given) == demo / given

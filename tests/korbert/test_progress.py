@@ -43,7 +43,7 @@ def test_a_line_without_figures(
     assert caplog.messages == [f"read: {said}"]
 
 
-def test_a_bar_shows_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_shows_count_and_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True

@@ -60,7 +60,7 @@ def _loop(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [_file, _folder, _other_mark, _link, _loop])
-def test_what_is_not_ours_is_neither_claimed_nor_removed(tmp_path: Path, make: object) -> None:
+def test_folders_and_files_of_others_are_neither_claimed_nor_removed(tmp_path: Path, make: object) -> None:
     make(tmp_path / "work")  # type: ignore[operator]
     before = sorted(map(str, tmp_path.rglob("*")))
     for use in (claim, remove):

@@ -16,7 +16,7 @@ ODD = "a\x1b[31mb\u202ec\x9bd\x00e\ud800"
 SHOWN = r"a\x1b[31mb\u202ec\x9bd\x00e\ud800"
 
 
-def test_every_way_to_the_terminal_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_output_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     assert printable(ODD + "\n\t👨\u200d👩") == SHOWN + "\n\t👨\u200d👩"
     say(Path(ODD))
     say(ODD, err=True)
@@ -38,7 +38,7 @@ def test_a_message_is_one_line_but_for_the_items_that_it_lists() -> None:
     assert in_one_line("a\nb: is bad:\n  first\n  second") == "a\\nb: is bad:\n  first\n  second"
 
 
-def test_commands_print_by_no_other_way() -> None:
+def test_commands_print_through_this_module_alone() -> None:
     """Except bytes and JSON, for programs."""
     other = re.compile(r"click\.echo\((?!b\"|json\.dumps|lines\.as_json|line_of|tokenizing\.as_json)|\bConsole\(")
     found = {

@@ -99,7 +99,7 @@ def test_a_model_with_another_tokenizer(whole: Whole, tmp_path: Path, other: dic
     """One that is whole in itself, of other pieces or of the same number of them."""
     settings = VocabularySettings.model_validate({"size": 1_600, **other})
     vocabulary = learn(form_counts(whole.folder / "vocab" / "counts.parquet", settings), settings)
-    tokenizer = Tokenizer.build(vocabulary, settings, AnalyzerOptions(), Analyzer().versions)
+    tokenizer = Tokenizer(vocabulary, settings, AnalyzerOptions(), Analyzer().versions)
     shutil.copytree(whole.folder / "pretrain" / "model", tmp_path / "model")
     shutil.rmtree(tmp_path / "model" / "tokenizer")
     tokenizer.save(tmp_path / "model" / "tokenizer")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.records.exports import tables_of
+from korbert.records.detection import open_table
 from korbert.records.form import Form
-from korbert.records.forms import open_table
+from korbert.records.labelling_tools import tables_of
 from korbert.records.table import Cells, Fault, Table, is_empty
 from korbert.tasks.files import cells
 from korbert.tasks.files.columns import Given, choose_columns, flag_columns

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from korbert.errors import CorpusError
+from korbert.records.detection import open_table
 from korbert.records.form import Form
-from korbert.records.forms import open_table
 from korbert.records.table import Fault, Table, is_empty
 from korbert.tasks.files import ROLES, columns_of
 from korbert.tasks.files.columns import choose_columns, flag_columns

@@ -23,7 +23,7 @@ from corpus.cleaning.frequent_lines import line_table
 from corpus.execution import parts
 from corpus.settings import CleanSettings
 from korbert.errors import CorpusError
-from korbert.records.frames import open_bytes
+from korbert.records.compression import open_bytes
 
 
 def settings(**changed):

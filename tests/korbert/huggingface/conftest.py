@@ -1,6 +1,11 @@
 """What the tests here share."""
 
+import sys
+from pathlib import Path
+
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # `exported`
 
 
 @pytest.fixture(scope="module", autouse=True)

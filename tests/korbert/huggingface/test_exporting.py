@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from exported import saved, small, tokenizer_of
 
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.check import TEXTS, TOLERANCE
 from korbert.huggingface.exporting import export
-from korbert.modeling.config import EncoderConfig
 from korbert.modeling.growing import take_weights
 from korbert.modeling.models import (
     ChoiceModel,
     ClassificationModel,
     DetectionModel,
-    Model,
     PretrainingModel,
     ReadingModel,
     TaggingModel,
@@ -30,106 +29,45 @@ from korbert.tokenization import AnalyzerOptions, Tokenizer
 from korbert.tokenization.extending import extended
 
 
-def small(tokenizer: Tokenizer, architecture: str, **others: Any) -> EncoderConfig:
-    sizes = {
-        "architecture": architecture,
-        "vocab_size": tokenizer.vocab_size,
-        "hidden_size": 32,
-        "num_hidden_layers": 4,
-        "num_attention_heads": 4,
-        "intermediate_size": 48,
-        "max_position_embeddings": 320,
-    }
-    return EncoderConfig.model_validate(sizes | others)
-
-
-def stirred(model: Model) -> Model:
-    """No bias 0 and no norm 1: a weight in the wrong place shows."""
-    generator = torch.Generator().manual_seed(5)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
-    return model
-
-
-def written(folder: Path, model: Model, tokenizer: Tokenizer) -> Path:
-    save_model(folder, stirred(model), tokenizer)
-    return folder
-
-
-def test_global_layers_alone(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
-    model = PretrainingModel(small(tiny_tokenizer, "modern", global_attn_every_n_layers=1))
-    differences = export(written(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
-    assert differences.keys() == {"mlm_logits"}
+@pytest.mark.parametrize(
+    ("family", "others"),
+    [
+        ("bert", {"embedding_size": 12}),
+        ("bert", {"layer_groups": 1}),
+        ("modernbert", {"global_attn_every_n_layers": 1}),
+    ],
+    ids=str,
+)
+@torch.inference_mode()
+def test_other_shapes_of_encoders_are_exported(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, others: dict[str, Any]
+) -> None:
+    model = PretrainingModel(small(tiny_tokenizer, family, **others))
+    differences = export(saved(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
     assert max(differences.values()) <= TOLERANCE
+    encoder = transformers.AutoModel.from_pretrained(tmp_path / "theirs").eval()
+    ids = torch.arange(384, 424)[None]
+    torch.testing.assert_close(encoder(ids).last_hidden_state, model.encoder(ids), atol=TOLERANCE, rtol=0)
 
 
-@pytest.mark.parametrize("architecture", ["bert", "modern"])
-def test_a_model_with_added_words(tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str) -> None:
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
+def test_a_model_with_added_words_is_exported(tiny_tokenizer: Tokenizer, tmp_path: Path, family: str) -> None:
     """It is grown, saved and exported; the check compares ids and scores of sentences that have the words, too."""
-    source = written(tmp_path / "source", PretrainingModel(small(tiny_tokenizer, architecture)), tiny_tokenizer)
+    source = saved(tmp_path / "source", PretrainingModel(small(tiny_tokenizer, family)), tiny_tokenizer)
     tokenizer = extended(tiny_tokenizer, ["반갑", "인구", "강추", "삐까뻔쩍체"], AnalyzerOptions())
     added = set(range(tiny_tokenizer.vocab_size, tokenizer.vocab_size))
     assert added & {id for text in TEXTS for id in tokenizer.encode(text).input_ids}
-    model = PretrainingModel(small(tokenizer, architecture))
+    model = PretrainingModel(small(tokenizer, family))
     take_weights(model, tokenizer, source)
     save_model(tmp_path / "ours", model, tokenizer)
     differences = export(tmp_path / "ours", tmp_path / "theirs", check=True)
     assert max(differences.values()) <= TOLERANCE
 
 
-AUTO_CLASSES = {
-    "pretraining": ("AutoModel", "AutoModelForMaskedLM"),
-    "classification": ("AutoModel", "AutoModelForSequenceClassification"),
-    "reading": ("AutoModel", "AutoModelForQuestionAnswering"),
-    "tagging": ("AutoModel", "AutoModelForTokenClassification"),
-}
-
-
-@pytest.mark.parametrize(
-    ("architecture", "others"),
-    [
-        ("bert", {}),
-        ("bert", {"embedding_size": 12}),
-        ("bert", {"embedding_size": 12, "layer_groups": 1}),
-        ("bert", {"layer_groups": 1}),
-        ("modern", {}),
-        ("modern", {"boundary_embedding": True}),
-    ],
-    ids=str,
-)
-@torch.inference_mode()
-def test_the_auto_classes_load_it(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str, others: dict[str, Any]
-) -> None:
-    config = small(tiny_tokenizer, architecture, **others)
-    generator = torch.Generator().manual_seed(1)
-    ids = torch.randint(tiny_tokenizer.vocab_size, (2, 80), generator=generator)
-    given = {"boundaries": torch.randint(4, (2, 80), generator=generator)} if config.boundary_embedding else {}
-    for model in (
-        PretrainingModel(config),
-        ClassificationModel(config, 2, "first"),
-        ReadingModel(config),
-        TaggingModel(config, ["O", "B-PS", "I-PS"]),
-    ):
-        export(written(tmp_path / model.kind, model, tiny_tokenizer), tmp_path / f"{model.kind}-theirs")
-        plain, headed = (
-            getattr(transformers, name)
-            .from_pretrained(tmp_path / f"{model.kind}-theirs", trust_remote_code=True)
-            .eval()
-            for name in AUTO_CLASSES[model.kind]
-        )
-        hidden = model.eval().encoder(ids, **given)
-        torch.testing.assert_close(plain(ids, **given).last_hidden_state, hidden, atol=TOLERANCE, rtol=0)
-        ours = model(ids, **given)
-        ours = ours if isinstance(model, ClassificationModel | TaggingModel) else ours[0]
-        torch.testing.assert_close(headed(ids, **given)[0], ours, atol=TOLERANCE, rtol=0)
-
-
 def test_boundaries_are_not_lost_in_silence(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
     """Without the code in the folder nothing loads, and what Trainer saves is loaded like the export."""
-    config = small(tiny_tokenizer, "modern", boundary_embedding=True)
-    source = written(tmp_path / "ours", PretrainingModel(config), tiny_tokenizer)
+    config = small(tiny_tokenizer, "modernbert", boundary_embedding=True)
+    source = saved(tmp_path / "ours", PretrainingModel(config), tiny_tokenizer)
     export(source, tmp_path / "theirs", check=True)
     with pytest.raises(ValueError, match="trust_remote_code"):
         transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "theirs", trust_remote_code=False)
@@ -137,11 +75,11 @@ def test_boundaries_are_not_lost_in_silence(tiny_tokenizer: Tokenizer, tmp_path:
     theirs.save_pretrained(tmp_path / "again")
     again = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "again", trust_remote_code=True)
     assert torch.equal(again.model.embeddings.boundary.weight, theirs.model.embeddings.boundary.weight)
-    rows = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs", trust_remote_code=True)(list(TEXTS))
-    padded = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs", trust_remote_code=True).pad(rows)
+    rows = tokenizer_of(tmp_path / "theirs")(list(TEXTS))
+    padded = tokenizer_of(tmp_path / "theirs").pad(rows)
     assert {len(levels) for levels in padded["boundaries"]} == {max(map(len, rows["input_ids"]))}
     export(
-        written(tmp_path / "plain", PretrainingModel(small(tiny_tokenizer, "modern")), tiny_tokenizer),
+        saved(tmp_path / "plain", PretrainingModel(small(tiny_tokenizer, "modernbert")), tiny_tokenizer),
         tmp_path / "theirs",
     )
     assert not (tmp_path / "theirs" / "modeling_korbert.py").exists()
@@ -149,21 +87,21 @@ def test_boundaries_are_not_lost_in_silence(tiny_tokenizer: Tokenizer, tmp_path:
 
 @pytest.mark.parametrize("width", [None, 8], ids=["wide", "narrow"])
 def test_a_detector_becomes_electra(tiny_tokenizer: Tokenizer, tmp_path: Path, width: int | None) -> None:
-    model = stirred(DetectionModel(small(tiny_tokenizer, "bert", embedding_size=width)))
-    source = written(tmp_path / "ours", model, tiny_tokenizer)
+    model = DetectionModel(small(tiny_tokenizer, "bert", embedding_size=width))
+    source = saved(tmp_path / "ours", model, tiny_tokenizer)
     assert export(source, tmp_path / "theirs", check=True)["logits"] < 1e-5
     theirs = json.loads((tmp_path / "theirs" / "config.json").read_text(encoding="utf-8"))
     assert (theirs["architectures"], theirs["model_type"]) == (["ElectraForPreTraining"], "electra")
-    modern = written(tmp_path / "modern", DetectionModel(small(tiny_tokenizer, "modern")), tiny_tokenizer)
+    modern = saved(tmp_path / "modern", DetectionModel(small(tiny_tokenizer, "modernbert")), tiny_tokenizer)
     with pytest.raises(ModelError, match="finds replaced pieces with a `modern`"):
         export(modern, tmp_path / "none")
-    shared = written(tmp_path / "shared", DetectionModel(small(tiny_tokenizer, "bert", layer_groups=1)), tiny_tokenizer)
+    shared = saved(tmp_path / "shared", DetectionModel(small(tiny_tokenizer, "bert", layer_groups=1)), tiny_tokenizer)
     with pytest.raises(ModelError, match=r"layer_groups = 1\), and no class of transformers with such layers finds"):
         export(shared, tmp_path / "none")
 
 
 def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
-    source = written(tmp_path / "ours", PretrainingModel(small(tiny_tokenizer, "modern")), tiny_tokenizer)
+    source = saved(tmp_path / "ours", PretrainingModel(small(tiny_tokenizer, "modernbert")), tiny_tokenizer)
     before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
     for name in ("one", "two"):
         assert export(source, tmp_path / name) == {}
@@ -175,7 +113,7 @@ def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer
 
 
 @pytest.mark.parametrize(
-    ("architecture", "others", "message"),
+    ("family", "others", "message"),
     [
         ("bert", {"type_vocab_size": 0}, "has no token types .*BertModel always adds them: train one with 2"),
         (
@@ -184,20 +122,28 @@ def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer
             "`bert` embeds boundaries .*only a `modern` is exported with them: train",
         ),
         ("bert", {"overlap_embedding": True}, r"both texts of a pair have .*: fine-tune with overlap = false"),
-        ("modern", {"layer_groups": 1}, r"layers of this `modern` share their weights \(layer_groups = 1\), those of"),
-        ("modern", {"embedding_size": 8}, r"narrow embeddings \(embedding_size = 8\), ModernBERT has none: train one"),
         (
-            "modern",
+            "modernbert",
+            {"layer_groups": 1},
+            r"`modern` share their weights \(layer_groups = 1\), those of",
+        ),
+        (
+            "modernbert",
+            {"embedding_size": 8},
+            r"narrow embeddings \(embedding_size = 8\), ModernBERT has none",
+        ),
+        (
+            "modernbert",
             {"type_vocab_size": 2},
             "has 2 token types .*ModernBERT has none: train one with type_vocab_size = 0",
         ),
     ],
 )
 def test_what_transformers_cannot_compute_is_refused(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str, others: dict[str, Any], message: str
+    tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, others: dict[str, Any], message: str
 ) -> None:
-    model = PretrainingModel(small(tiny_tokenizer, architecture, **others))
-    source = written(tmp_path / "ours", model, tiny_tokenizer)
+    model = PretrainingModel(small(tiny_tokenizer, family, **others))
+    source = saved(tmp_path / "ours", model, tiny_tokenizer)
     with pytest.raises(ModelError, match=message):
         export(source, tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()
@@ -207,7 +153,7 @@ def test_what_transformers_cannot_compute_is_refused(
 def ours(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An artifact with a model, such as artifacts/demo/pretrain."""
     folder = tmp_path_factory.mktemp("pretrain")
-    written(folder / "model", PretrainingModel(small(tiny_tokenizer, "modern")), tiny_tokenizer)
+    saved(folder / "model", PretrainingModel(small(tiny_tokenizer, "modernbert")), tiny_tokenizer)
     return folder
 
 
@@ -299,7 +245,7 @@ def test_an_export_that_fails_leaves_what_was_there(
 def test_the_check_finds_a_difference(
     tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = written(tmp_path / "ours", ReadingModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
+    source = saved(tmp_path / "ours", ReadingModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
 
     def altered(path: Path, content: dict[str, Any]) -> None:
         path.write_text(json.dumps(content | ({"layer_norm_eps": 0.1} if path.name == "config.json" else {})))
@@ -327,7 +273,7 @@ def test_the_check_finds_a_difference(
 def test_the_check_uses_what_users_use(
     tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, key: str, said: str
 ) -> None:
-    source = written(tmp_path / "ours", kind(small(tiny_tokenizer, "modern")), tiny_tokenizer)
+    source = saved(tmp_path / "ours", kind(small(tiny_tokenizer, "modernbert")), tiny_tokenizer)
 
     def without(path: Path, content: dict[str, Any]) -> None:
         path.write_text(json.dumps({name: value for name, value in content.items() if name != key}))
@@ -340,7 +286,7 @@ def test_the_check_uses_what_users_use(
 def test_the_check_finds_weights_that_are_not_taken(
     tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = written(tmp_path / "ours", ReadingModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
+    source = saved(tmp_path / "ours", ReadingModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
 
     def renamed(tensors: Any, config: Any, kind: str) -> dict[str, torch.Tensor]:
         return {f"x.{name}": tensor for name, tensor in tensors.items()}

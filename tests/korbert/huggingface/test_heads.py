@@ -5,10 +5,10 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import transformers
+from exported import FAMILIES, exported, saved, small, tokenizer_of
 from torch import Tensor
 
 from korbert.errors import ModelError
@@ -16,7 +16,7 @@ from korbert.huggingface.check import TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder
 from korbert.huggingface.loading import load_transformers
-from korbert.modeling.config import AnyConfig, EncoderConfig
+from korbert.modeling.config import AnyConfig
 from korbert.modeling.models import (
     ChoiceModel,
     ClassificationModel,
@@ -49,34 +49,6 @@ HEADS: dict[str, tuple[Callable[[AnyConfig], Model], set[str]]] = {
     "reading": (ReadingModel, {"start_logits", "end_logits"}),
     "tagging": (lambda config: TaggingModel(config, ["O", "B-인물", "I-인물"]), {"logits"}),
 }
-FAMILIES: dict[str, dict[str, Any]] = {
-    "bert": {"architecture": "bert"},
-    "albert": {"architecture": "bert", "embedding_size": 12, "layer_groups": 1},
-    "modernbert": {"architecture": "modern"},
-    "korbert-modernbert": {"architecture": "modern", "boundary_embedding": True, "overlap_embedding": True},
-}
-
-
-def small(tokenizer: Tokenizer, family: str = "bert") -> EncoderConfig:
-    sizes = {"hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 24}
-    return EncoderConfig.model_validate(
-        {"vocab_size": tokenizer.vocab_size, "max_position_embeddings": 320, **sizes, **FAMILIES[family]}
-    )
-
-
-def stirred(model: Model) -> Model:
-    """No bias 0 and no norm 1: a weight in the wrong place shows."""
-    generator = torch.Generator().manual_seed(5)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator))
-    return model.eval()
-
-
-def exported(folder: Path, model: Model, tokenizer: Tokenizer) -> Path:
-    save_model(folder / "ours", stirred(model), tokenizer)
-    export(folder / "ours", folder / "theirs")
-    return folder / "theirs"
 
 
 def rows_of(tokenizer: AnyTokenizer, texts: tuple[str, ...], pairs: tuple[str, ...]) -> dict[str, Tensor]:
@@ -87,12 +59,13 @@ def rows_of(tokenizer: AnyTokenizer, texts: tuple[str, ...], pairs: tuple[str, .
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_there_and_back(tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, head: str) -> None:
+def test_a_model_is_the_same_after_export_and_loading(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, head: str
+) -> None:
     """The check compares what `transformers` computes; what is loaded again is the same model, to the bit."""
     build, scores = HEADS[head]
-    model = stirred(build(small(tiny_tokenizer, family)))
-    save_model(tmp_path / "ours", model, tiny_tokenizer)
-    differences = export(tmp_path / "ours", tmp_path / "theirs", check=True)
+    model = build(small(tiny_tokenizer, family))
+    differences = export(saved(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
     second = {"nsp_logits"} if head == "pretraining" and not family.endswith("modernbert") else set()
     assert differences.keys() == scores | second
     assert max(differences.values()) <= TOLERANCE
@@ -110,40 +83,15 @@ def test_there_and_back(tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, 
             assert torch.equal(tensor, again.state_dict()[name]), name
 
 
-@pytest.mark.parametrize(
-    ("head", "share"),
-    [
-        ("one label", lambda logits: np.exp(logits) / np.exp(logits).sum()),
-        ("labels", lambda logits: 1 / (1 + np.exp(-logits))),
-        ("number", lambda logits: logits),
-    ],
-)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_text_classification_pipeline(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, head: str, share: Callable[[Any], Any]
-) -> None:
-    model = HEADS[head][0](small(tiny_tokenizer, family))
-    assert isinstance(model, ClassificationModel)
-    folder = exported(tmp_path, model, tiny_tokenizer)
-    pipe = transformers.pipeline("text-classification", model=str(folder), trust_remote_code=True, device="cpu")
-    with torch.inference_mode():
-        logits = model(**rows_of(tiny_tokenizer, TEXTS, PAIRS)).numpy().astype(np.float64)
-    assert abs(logits - logits.mean(axis=0)).max() > 1e-3  # the texts matter
-    for text, pair, row in zip(TEXTS, PAIRS, logits, strict=True):
-        found = {one["label"]: one["score"] for one in pipe({"text": text, "text_pair": pair}, top_k=None)}
-        assert found == pytest.approx(dict(zip(model.labels, share(row), strict=True)), abs=1e-5)
-
-
-@pytest.mark.parametrize("head", ["one label", "number"])
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.inference_mode()
-def test_pairs_through_the_exported_tokenizer(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, head: str
+def test_token_types_and_boundaries_of_the_exported_tokenizer_matter(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, family: str
 ) -> None:
-    """tokenizer(a, b) has the token types of B where the encoder has them, and they matter."""
-    model = HEADS[head][0](small(tiny_tokenizer, family))
+    """tokenizer(a, b) has the token types of B where the encoder has them."""
+    model = HEADS["one label"][0](small(tiny_tokenizer, family))
     folder = exported(tmp_path, model, tiny_tokenizer)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    tokenizer = tokenizer_of(folder)
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True).eval()
     rows = tokenizer(list(TEXTS), list(PAIRS), padding=True, return_tensors="pt")
     ours = rows_of(tiny_tokenizer, TEXTS, PAIRS)
@@ -152,14 +100,12 @@ def test_pairs_through_the_exported_tokenizer(
     torch.testing.assert_close(theirs(**rows).logits, expected, atol=TOLERANCE, rtol=0)
     assert ("token_type_ids" in rows) == (family != "modernbert")
     assert ("boundaries" in rows) == (family == "korbert-modernbert")
-    if "token_type_ids" in rows:
-        assert torch.equal(rows["token_type_ids"], ours["token_type_ids"])
-        rows["token_type_ids"].zero_()
-        assert (theirs(**rows).logits - expected).abs().max() > 1e-3
+    for name in ("token_type_ids", "boundaries"):
+        if name in rows:
+            assert torch.equal(rows[name], ours[name])
+            rows[name].zero_()
+            assert (theirs(**rows).logits - expected).abs().max() > 1e-3
     if "boundaries" in rows:
-        assert torch.equal(rows["boundaries"], ours["boundaries"])
-        rows["boundaries"].zero_()
-        assert (theirs(**rows).logits - expected).abs().max() > 1e-3
         del rows["boundaries"]
         with pytest.raises(ValueError, match="pass those that its tokenizer returns"):
             theirs(**rows)
@@ -167,26 +113,26 @@ def test_pairs_through_the_exported_tokenizer(
 
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.inference_mode()
-def test_choices_through_the_exported_tokenizer(tiny_tokenizer: Tokenizer, tmp_path: Path, family: str) -> None:
+def test_choices_are_scored_as_rows_of_choices(tiny_tokenizer: Tokenizer, tmp_path: Path, family: str) -> None:
     """Each text with each continuation, as scripts for SWAG give them: (texts, choices, pieces)."""
     model = ChoiceModel(small(tiny_tokenizer, family), "first")
     folder = exported(tmp_path, model, tiny_tokenizer)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    tokenizer = tokenizer_of(folder)
     theirs = transformers.AutoModelForMultipleChoice.from_pretrained(folder, trust_remote_code=True).eval()
     texts, choices = [text for text in TEXTS for _ in PAIRS], list(PAIRS) * len(TEXTS)
     rows = tokenizer(texts, choices, padding=True, return_tensors="pt")
-    found = theirs(**{name: column.view(len(TEXTS), len(PAIRS), -1) for name, column in rows.items()}).logits
+    logits = theirs(**{name: column.view(len(TEXTS), len(PAIRS), -1) for name, column in rows.items()}).logits
     expected = model(**rows_of(tiny_tokenizer, tuple(texts), tuple(choices)))
     assert expected.shape == (9, 1)
-    torch.testing.assert_close(found, expected.view(3, 3), atol=TOLERANCE, rtol=0)
-    assert found.std(dim=1).min() > 1e-3
+    torch.testing.assert_close(logits, expected.view(3, 3), atol=TOLERANCE, rtol=0)
+    assert logits.std(dim=1).min() > 1e-3
 
 
 @pytest.mark.parametrize("kind", [ClassificationModel, ChoiceModel])
-def test_the_mean_over_pieces(tiny_tokenizer: Tokenizer, tmp_path: Path, kind: Any) -> None:
+def test_mean_pooling_is_exported_with_modernbert_only(tiny_tokenizer: Tokenizer, tmp_path: Path, kind: Any) -> None:
     """ModernBERT has it, the others are refused."""
-    save_model(tmp_path / "modern", stirred(kind(small(tiny_tokenizer, "modernbert"), pooling="mean")), tiny_tokenizer)
-    differences = export(tmp_path / "modern", tmp_path / "theirs", check=True)
+    model = kind(small(tiny_tokenizer, "modernbert"), pooling="mean")
+    differences = export(saved(tmp_path / "modern", model, tiny_tokenizer), tmp_path / "theirs", check=True)
     assert differences["logits"] <= TOLERANCE
     again = load_transformers(tmp_path / "theirs")
     assert isinstance(again, kind)
@@ -203,7 +149,9 @@ def test_the_mean_over_pieces(tiny_tokenizer: Tokenizer, tmp_path: Path, kind: A
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("model_type", ["electra", "roberta", "deberta-v2"])
 @torch.inference_mode()
-def test_on_an_imported_encoder(foreign: Callable[[str], Path], tmp_path: Path, model_type: str, head: str) -> None:
+def test_heads_on_an_imported_encoder_are_saved_and_loaded(
+    foreign: Callable[[str], Path], tmp_path: Path, model_type: str, head: str
+) -> None:
     import_folder(foreign(model_type), tmp_path / "encoder")
     pretrained, tokenizer = load_model(tmp_path / "encoder", "encoder")
     model = HEADS[head][0](pretrained.config)

@@ -1,8 +1,6 @@
 """An exported folder in the hands of others: collators, pipelines, Trainer, datasets."""
 
 import csv
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,44 +8,24 @@ import datasets
 import pytest
 import torch
 import transformers
+from exported import exported, small, tokenizer_of
 
-from korbert.huggingface.exporting import export
-from korbert.modeling.config import EncoderConfig
-from korbert.modeling.models import Model, PretrainingModel, ReadingModel, TaggingModel
-from korbert.modeling.storage import save_model
-from korbert.tasks import Filler, Tagger, korquad
+from korbert.modeling.models import PretrainingModel, ReadingModel, TaggingModel
+from korbert.tasks import Tagger, korquad
 from korbert.tokenization import Tokenizer
-
-_SIZES = {
-    "architecture": "modern",
-    "hidden_size": 32,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 128,
-}
-
-
-def _export(folder: Path, kind: Callable[..., Model], tokenizer: Tokenizer, **others: Any) -> Path:
-    config = EncoderConfig.model_validate({**_SIZES, "vocab_size": tokenizer.vocab_size, **others})
-    save_model(folder / "ours", kind(config, generator=torch.Generator().manual_seed(0)), tokenizer)
-    export(folder / "ours", folder / "theirs")
-    return folder / "theirs"
 
 
 @pytest.fixture(scope="module")
 def filler(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
-    return _export(tmp_path_factory.mktemp("filler"), PretrainingModel, tiny_tokenizer)
+    model = PretrainingModel(small(tiny_tokenizer, "modernbert"))
+    return exported(tmp_path_factory.mktemp("filler"), model, tiny_tokenizer)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "boundaries"])
 def reader(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, request: pytest.FixtureRequest) -> Path:
-    folder = tmp_path_factory.mktemp("reader")
-    return _export(folder, ReadingModel, tiny_tokenizer, boundary_embedding=request.param)
-
-
-def _tokenizer(folder: Path, **options: Any) -> Any:
-    return transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True, **options)
+    config = small(tiny_tokenizer, "modernbert", boundary_embedding=request.param, num_hidden_layers=1, hidden_size=32)
+    model = ReadingModel(config, torch.Generator().manual_seed(0))
+    return exported(tmp_path_factory.mktemp("reader"), model, tiny_tokenizer)
 
 
 def _reviews(sample: Path, number: int) -> list[str]:
@@ -57,7 +35,7 @@ def _reviews(sample: Path, number: int) -> list[str]:
 
 
 def test_a_collator_masks_what_is_no_special_token(filler: Path, sample: Path) -> None:
-    tokenizer = _tokenizer(filler)
+    tokenizer = tokenizer_of(filler)
     rows = [tokenizer(text, return_special_tokens_mask=True) for text in _reviews(sample, 40)]
     special = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id}
     batch = transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.5, seed=1)(rows)
@@ -67,25 +45,15 @@ def test_a_collator_masks_what_is_no_special_token(filler: Path, sample: Path) -
     assert (batch["input_ids"][chosen] == tokenizer.mask_token_id).float().mean() > 0.6
 
 
-def test_the_fill_mask_pipeline_fills_gaps_as_ours_does(filler: Path) -> None:
-    text = "오늘 [MASK] 정말 좋다"
-    pipe = transformers.pipeline("fill-mask", model=str(filler), trust_remote_code=True, device="cpu")
-    found = {one["token"]: one["score"] for one in pipe(text, top_k=400)}
-    (ours,) = Filler.load(filler.parent / "ours", "cpu").fill(text, top=3)
-    assert [found[one.id] for one in ours] == pytest.approx([one.probability for one in ours])
-    plain = "영화가 정말 좋았다. 2020년作ㅋㅋ"
-    assert pipe.tokenizer(plain)["input_ids"] == pipe.tokenizer(plain, split_special_tokens=True)["input_ids"]
-
-
-def test_what_answers_questions_takes_special_tokens_for_text(reader: Path) -> None:
-    tokenizer = _tokenizer(reader)
+def test_a_reader_takes_special_tokens_for_text(reader: Path) -> None:
+    tokenizer = tokenizer_of(reader)
     assert tokenizer.mask_token_id not in tokenizer("오늘 [MASK] 정말 좋다")["input_ids"]
 
 
 def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     """It asks a tokenizer that is not "fast" for no offsets: the caller gives them, or has pieces without places."""
-    kind = partial(TaggingModel, labels=["ADJ", "NOUN", "VERB"])  # no BIO: ours takes the best label of each piece
-    folder = _export(tmp_path, kind, tiny_tokenizer)
+    labels = ["ADJ", "NOUN", "VERB"]  # no BIO: ours takes the best label of each piece
+    folder = exported(tmp_path, TaggingModel(small(tiny_tokenizer, "modernbert"), labels), tiny_tokenizer)
     pipe = transformers.pipeline("token-classification", model=str(folder), trust_remote_code=True, device="cpu")
     text = "어제 이걸 학교에서 봤다!"
     offsets = pipe.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
@@ -125,7 +93,7 @@ def _windows(tokenizer: Any, asked: list[dict[str, Any]]) -> datasets.Dataset:
 
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
 def test_trainer_learns_to_read(reader: Path, sample: Path, tmp_path: Path) -> None:
-    tokenizer = _tokenizer(reader)
+    tokenizer = tokenizer_of(reader)
     model = transformers.AutoModelForQuestionAnswering.from_pretrained(reader, trust_remote_code=True)
     rows = _windows(tokenizer, korquad.read(sample / "korquad" / "valid.json").rows)
     settings = transformers.TrainingArguments(
@@ -149,7 +117,7 @@ def test_trainer_learns_to_read(reader: Path, sample: Path, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_two_processes_of_datasets_map(filler: Path, sample: Path, tmp_path: Path) -> None:
-    tokenizer, texts = _tokenizer(filler), _reviews(sample, 200)
+    tokenizer, texts = tokenizer_of(filler), _reviews(sample, 200)
     rows = datasets.Dataset.from_dict({"text": texts})
     mapped = rows.map(
         lambda part: tokenizer(part["text"], return_offsets_mapping=True),
@@ -159,15 +127,3 @@ def test_two_processes_of_datasets_map(filler: Path, sample: Path, tmp_path: Pat
         cache_file_name=str(tmp_path / "mapped.arrow"),
     )
     assert mapped["input_ids"][:] == tokenizer(texts)["input_ids"]
-
-
-@pytest.mark.slow
-def test_ten_thousand_texts_are_ours(filler: Path, sample: Path, tiny_tokenizer: Tokenizer) -> None:
-    texts = _reviews(sample, 10_000)
-    assert len(texts) == 10_000
-    theirs = _tokenizer(filler)(texts, return_offsets_mapping=True)
-    for ours, ids, spans in zip(
-        tiny_tokenizer.encode_batch(texts), theirs["input_ids"], theirs["offset_mapping"], strict=True
-    ):
-        assert ids == ours.input_ids
-        assert spans == ours.spans

@@ -40,7 +40,7 @@ def modern_folder(tmp_path: Path) -> Path:
         {"architecture": "modern", "global_attn_every_n_layers": 1, "global_rope_theta": 9000.0},
     ],
 )
-def test_configs_go_there_and_back(config: dict[str, Any]) -> None:
+def test_a_config_is_the_same_after_conversion_and_back(config: dict[str, Any]) -> None:
     ours = EncoderConfig.model_validate(SIZES | config)
     theirs = config_to_transformers(ours, "pretraining") | {
         "architectures": [{"bert": "BertModel"}.get(ours.architecture, "ModernBertModel")]
@@ -59,7 +59,7 @@ def test_configs_of_the_fourth_major_version_are_read() -> None:
     assert (config.global_rope_theta, config.local_rope_theta) == (8e4, 5e3)
 
 
-def test_heads_that_are_missing_are_drawn_and_named(modern_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_heads_are_initialized_and_named(modern_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         model = load_transformers(modern_folder, torch.Generator().manual_seed(1))
     assert "has no weights for nsp.classifier.bias, nsp.classifier.weight, nsp.pooler.dense.bias" in caplog.text
@@ -74,10 +74,7 @@ def test_heads_that_are_missing_are_drawn_and_named(modern_folder: Path, caplog:
     ("change", "message"),
     [
         ({"model_type": "roberta"}, "model_type is not supported: use one of bert, modernbert, albert, electra"),
-        (
-            {"architectures": ["ModernBertForWhatever"]},
-            r"architectures \['ModernBertForWhat.*none of AlbertFor",
-        ),
+        ({"architectures": ["ModernBertForWhatever"]}, r"architectures \['ModernBertForWhat.*none of AlbertFor"),
         ({"hidden_activation": "silu"}, "hidden_activation = 'silu': this encoder supports only 'gelu'"),
         ({"norm_bias": True}, "norm_bias = True: this encoder supports only False"),
         ({"layer_types": ["sliding_attention"] * 5}, "not global at every n-th layer, the first one included"),
@@ -89,7 +86,7 @@ def test_heads_that_are_missing_are_drawn_and_named(modern_folder: Path, caplog:
         ({"num_hidden_layers": 6, "layer_types": None}, "no weights for encoder.layers.5.*they are of another encoder"),
     ],
 )
-def test_what_cannot_be_the_same_is_refused(modern_folder: Path, change: dict[str, Any], message: str) -> None:
+def test_other_modernbert_configs_are_refused(modern_folder: Path, change: dict[str, Any], message: str) -> None:
     path = modern_folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ModelError, match=message):
@@ -107,7 +104,7 @@ def test_what_cannot_be_the_same_is_refused(modern_folder: Path, change: dict[st
         ({"problem_type": "regression"}, r"config\.json: regression with 3 labels: set num_labels to 1"),
     ],
 )
-def test_problems_that_are_not_known_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_unknown_problem_types_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     transformers.BertForSequenceClassification(transformers.BertConfig(**SIZES, num_labels=3)).save_pretrained(tmp_path)
     path = tmp_path / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
@@ -116,7 +113,7 @@ def test_problems_that_are_not_known_are_refused(tmp_path: Path, change: dict[st
 
 
 @pytest.mark.parametrize(("file", "message"), [("config.json", "name a folder that"), ("model.safetensors", "as one")])
-def test_files_that_are_missing_are_told(modern_folder: Path, file: str, message: str) -> None:
+def test_missing_files_are_named(modern_folder: Path, file: str, message: str) -> None:
     (modern_folder / file).unlink()
     with pytest.raises(ModelError, match=rf"{file}: cannot be read \(.*\): .*{message}"):
         load_transformers(modern_folder)
@@ -133,7 +130,7 @@ def test_files_that_are_missing_are_told(modern_folder: Path, file: str, message
         ({"embedding_size": 16}, "embedding_size = hidden_size: this encoder has a projection only where they differ"),
     ],
 )
-def test_an_albert_that_is_not_ours_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_other_albert_configs_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     sizes = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = {"embedding_size": 8, "num_hidden_groups": 2, "intermediate_size": 16, "hidden_act": "gelu"}
     albert = transformers.AlbertModel(transformers.AlbertConfig(**{**sizes, **config, **change}))

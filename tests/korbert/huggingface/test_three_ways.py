@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import transformers
+from exported import exported, small, tokenizer_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from korbert.huggingface.exporting import export
-from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import ReadingModel
-from korbert.modeling.storage import save_model
 from korbert.tokenization import Analyzer, AnalyzerOptions, Encoding, Tokenizer, VocabularySettings, learn, marked
 from korbert.tokenization.encoding import CONTINUATION
 from korbert.tokenization.extending import extended
@@ -28,6 +25,7 @@ ADDED = ("GPT", "😀", "재밌", "뷁")
 OPTIONS = AnalyzerOptions(
     integrate_allomorph=False,  # so that no other test has this Kiwi
     space_tolerance=1,
+    typos="basic",
     user_words=({"form": "코르버트"}, {"form": "갓생", "tag": "NNG", "score": 3.0}),  # type: ignore[arg-type]
 )
 
@@ -65,7 +63,7 @@ def ours(sample: Path) -> dict[str, Tokenizer]:
             initial = (eojeol != before for eojeol, before in zip(one.eojeols, [-1, *one.eojeols], strict=False))
             counts.update(marked(form, begins, mark) for form, begins in zip(one.forms, initial, strict=True))
         chosen = VocabularySettings(size=1_500, mark=mark, words=WORDS)
-        tokenizers[mark] = Tokenizer.build(learn(counts.items(), chosen), chosen, OPTIONS, analyzer.versions)
+        tokenizers[mark] = Tokenizer(learn(counts.items(), chosen), chosen, OPTIONS, analyzer.versions)
     tokenizers["extended"] = extended(tokenizers["eojeol"], ADDED, OPTIONS)
     for tokenizer in tokenizers.values():
         tokenizer.analyzer = analyzer
@@ -77,12 +75,9 @@ def theirs(ours: dict[str, Tokenizer], tmp_path_factory: pytest.TempPathFactory)
     """The same as `transformers` loads them from exported folders."""
     tokenizers = {}
     for mark, tokenizer in ours.items():
-        folder = tmp_path_factory.mktemp(mark)
-        sizes = {"architecture": "bert", "vocab_size": tokenizer.vocab_size, "hidden_size": 8, "intermediate_size": 8}
-        config = EncoderConfig.model_validate({**sizes, "num_hidden_layers": 1, "num_attention_heads": 2})
-        save_model(folder / "ours", ReadingModel(config), tokenizer)
-        export(folder / "ours", folder / mark)
-        tokenizers[mark] = transformers.AutoTokenizer.from_pretrained(folder / mark, trust_remote_code=True)
+        model = ReadingModel(small(tokenizer, hidden_size=8, num_hidden_layers=1))
+        tokenizers[mark] = tokenizer_of(exported(tmp_path_factory.mktemp(mark), model, tokenizer))
+        assert len(tokenizers[mark].get_vocab()) == tokenizer.vocab_size
     return tokenizers
 
 
@@ -109,7 +104,7 @@ ASKED = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
 @given(
     texts=st.lists(TEXT | LONG_TEXT, max_size=4), mark=st.sampled_from(KINDS), max_length=st.none() | st.integers(2, 24)
 )
-def test_texts(
+def test_texts_have_the_same_ids_three_ways(
     ours: dict[str, Tokenizer], theirs: dict[str, Any], texts: list[str], mark: str, max_length: int | None
 ) -> None:
     tokenizer, loaded = ours[mark], ours[mark].analyzer._loaded
@@ -135,12 +130,8 @@ def test_texts(
     mark=st.sampled_from(KINDS),
     max_length=st.none() | st.integers(3, 24),
 )
-def test_pairs(
-    ours: dict[str, Tokenizer],
-    theirs: dict[str, Any],
-    pairs: list[tuple[str, str]],
-    mark: str,
-    max_length: int | None,
+def test_pairs_have_the_same_ids_three_ways(
+    ours: dict[str, Tokenizer], theirs: dict[str, Any], pairs: list[tuple[str, str]], mark: str, max_length: int | None
 ) -> None:
     tokenizer, (firsts, seconds) = ours[mark], map(list, zip(*pairs, strict=True))
     one = [tokenizer.encode(first, second, max_length=max_length) for first, second in pairs]
@@ -154,7 +145,7 @@ def test_pairs(
 
 @laws
 @given(question=st.none() | TEXT, text=TEXT, room=st.integers(1, 12), stride=st.integers(0, 11))
-def test_windows(
+def test_windows_are_the_same_two_ways(
     ours: dict[str, Tokenizer], theirs: dict[str, Any], question: str | None, text: str, room: int, stride: int
 ) -> None:
     tokenizer, stride = ours["none"], min(stride, room - 1)
@@ -173,7 +164,7 @@ def test_windows(
 
 @laws
 @given(text=SPECIAL_TEXT | TEXT, pair=st.none() | SPECIAL_TEXT, mark=st.sampled_from(KINDS))
-def test_special_tokens_in_a_text(
+def test_special_tokens_in_a_text_are_the_same_two_ways(
     ours: dict[str, Tokenizer], theirs: dict[str, Any], text: str, pair: str | None, mark: str
 ) -> None:
     """Many texts at once have none, so two ways are compared."""
@@ -203,7 +194,7 @@ def test_a_special_token_replaces_its_morphemes_and_their_marks(ours: dict[str, 
 
 @laws
 @given(text=TEXT, mark=st.sampled_from(KINDS))
-def test_decoding(ours: dict[str, Tokenizer], theirs: dict[str, Any], text: str, mark: str) -> None:
+def test_ids_are_decoded_alike(ours: dict[str, Tokenizer], theirs: dict[str, Any], text: str, mark: str) -> None:
     """To white space, which the exported one collapses."""
     ids = ours[mark].encode(text).input_ids
     (many,) = ours[mark].encode_batch([text])
@@ -211,15 +202,3 @@ def test_decoding(ours: dict[str, Tokenizer], theirs: dict[str, Any], text: str,
     assert ours[mark].decode(many.input_ids) == decoded
     assert theirs[mark].decode(ids, skip_special_tokens=True) == " ".join(decoded.split())
     assert theirs[mark].convert_tokens_to_ids(theirs[mark].tokenize(text)) == ids[1:-1]
-
-
-def test_words_that_were_added_are_one_piece(ours: dict[str, Tokenizer], theirs: dict[str, Any]) -> None:
-    """Three ways agree on them, and on texts without them with the tokenizer that they were added to."""
-    old, new = ours["eojeol"], ours["extended"]
-    text = "GPT 뷁 재밌었다 😀"
-    ids = theirs["extended"](text)["input_ids"]
-    assert ids == new.encode(text).input_ids == new.encode_batch([text])[0].input_ids
-    names = [piece.removeprefix("▁") for piece, id in zip(new.tokens(ids), ids, strict=True) if id >= old.vocab_size]
-    assert names == ["GPT", "뷁", "재밌", "😀"]
-    plain = "대한민국 쀍쀍, 학교에서 방문한다."
-    assert theirs["extended"](plain)["input_ids"] == theirs["eojeol"](plain)["input_ids"]

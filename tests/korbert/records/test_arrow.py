@@ -49,14 +49,17 @@ def test_splits_are_given_one_at_a_time(tmp_path: Path) -> None:
     both.save_to_disk(tmp_path / "both")
     with pytest.raises(CorpusError, match=r"both: has the splits train, validation: give one, as .*both/train"):
         read_rows(tmp_path / "both", [TEXT])
-    found = splits(tmp_path / "both")
-    assert {name: len(read_rows(path, [TEXT, LABEL])) for name, path in found.items()} == {"train": 3, "validation": 2}
+    folders = splits(tmp_path / "both")
+    assert {name: len(read_rows(path, [TEXT, LABEL])) for name, path in folders.items()} == {
+        "train": 3,
+        "validation": 2,
+    }
     datasets.DatasetDict({"test": _dataset(2)}).save_to_disk(tmp_path / "one")
     assert len(read_rows(tmp_path / "one", [TEXT])) == 2
     assert splits(tmp_path) == {}
 
 
-def test_a_missing_part_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_file_of_a_dataset_is_named(tmp_path: Path) -> None:
     _dataset().save_to_disk(tmp_path / "a", num_shards=2)
     (tmp_path / "a" / "data-00001-of-00002.arrow").unlink()
     with pytest.raises(CorpusError, match=r"data-00001-of-00002.arrow: no such file, and .*state.json names it"):
@@ -66,7 +69,7 @@ def test_a_missing_part_is_an_error(tmp_path: Path) -> None:
         read_rows(tmp_path / "a", [TEXT])
 
 
-def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+def test_a_damaged_file_of_a_dataset_is_named(tmp_path: Path) -> None:
     _dataset().save_to_disk(tmp_path / "a", num_shards=2)
     part = tmp_path / "a" / "data-00001-of-00002.arrow"
     part.write_bytes(part.read_bytes()[:-40])
@@ -82,7 +85,7 @@ def test_parquet_of_datasets_keeps_the_names_and_minus_one_is_none(tmp_path: Pat
     assert read.dropped["no_label"].count == 1
 
 
-def test_columns_inside_structs(tmp_path: Path) -> None:
+def test_columns_inside_structs_are_named_by_path(tmp_path: Path) -> None:
     rows = [{"sentence1": "가", "labels": {"label": 4.9, "binary": 1}}, {"sentence1": "나", "labels": None}]
     datasets.Dataset.from_list(rows).to_parquet(tmp_path / "a.parquet")
     datasets.Dataset.from_list(rows).to_json(tmp_path / "a.jsonl", force_ascii=False)

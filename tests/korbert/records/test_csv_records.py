@@ -49,7 +49,7 @@ GOOD, BAD, LONG = "a,1\n", '"b" x,2\n', Fault("too_long", "is too long")
         (["b" * 50 + ",2\n", GOOD], ["b" * 50 + ",2\n", ["a", "1"]]),
     ],
 )
-def test_a_mistake_costs_its_own_line(lines: list[str | Fault], expected: list[list[str] | str]) -> None:
+def test_a_mistaken_quote_costs_only_its_own_line(lines: list[str | Fault], expected: list[list[str] | str]) -> None:
     """expected: the fields of a record, or the text of its fault."""
     records = list(csv_records((line for line in lines), 40))  # a generator is not closed by a mistake
     assert [before for before, _, _ in records] == [*range(len(lines))]
@@ -70,7 +70,7 @@ def test_lines_are_read_when_they_are_needed() -> None:
     assert asked == [0]
 
 
-def test_the_limit_of_others_stays() -> None:
+def test_the_field_size_limit_of_others_is_kept() -> None:
     limit = csv.field_size_limit()
     records = csv_records(iter([GOOD, BAD, GOOD]), 40)
     for _ in records:

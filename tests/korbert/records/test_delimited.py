@@ -33,11 +33,11 @@ HEAD = "id\ttext\tlabel\n"
         (['1\t"세 칸"이 아니다\n'], False),
     ],
 )
-def test_each_record_with_a_quote_has_a_say(lines: list[str], quoted: bool) -> None:
+def test_each_record_with_a_quote_counts(lines: list[str], quoted: bool) -> None:
     assert are_quoted([HEAD, *lines]) is quoted
 
 
-def test_a_quoted_header_says_it_all() -> None:
+def test_a_quoted_header_decides() -> None:
     assert are_quoted(['"id"\t"text"\n', '"1"\t"그냥"\n'])
     assert not are_quoted(['id\t"text"\n', '1\t"그냥"\n'])
     assert not are_quoted([])
@@ -63,7 +63,7 @@ def test_quotes_inside_texts_are_characters(rows: list[tuple[str, str]]) -> None
     assert not are_quoted(["text\tlabel\n", *lines])
 
 
-def test_rows_by_the_rule(tmp_path: Path) -> None:
+def test_rows_are_read_as_quotes_are_detected(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text('text\tlabel\n"여는 따옴표만\t1\n"네"라고 했다\t0\n닫는 것만"\t1\n', encoding="utf-8")
     rows = read_rows(path, [TEXT, LABEL])
@@ -79,7 +79,7 @@ def test_rows_by_the_rule(tmp_path: Path) -> None:
     assert plain.dropped["bad_fields"].count == 1
 
 
-def test_old_line_ends(tmp_path: Path) -> None:
+def test_line_ends_of_all_systems_are_read(tmp_path: Path) -> None:
     for end in ("\n", "\r\n", "\r"):
         path = tmp_path / "a.csv"
         path.write_bytes(f"text,label{end}하나,1{end}둘,0{end}".encode())
@@ -89,7 +89,7 @@ def test_old_line_ends(tmp_path: Path) -> None:
         assert read_rows(path, [TEXT, LABEL], form="tsv").rows == rows.rows, repr(end)
 
 
-def test_separators_of_other_writing_do_not_end_a_line(tmp_path: Path) -> None:
+def test_unicode_separators_do_not_end_a_line(tmp_path: Path) -> None:
     for name, delimiter in (("a.csv", ","), ("a.tsv", "\t")):
         path = tmp_path / name
         path.write_text(f"text{delimiter}label\n한 줄\u2028두 줄\x85세 줄\x0b{delimiter}1\n", encoding="utf-8")

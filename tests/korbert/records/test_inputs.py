@@ -22,8 +22,8 @@ PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst"
 
 
 def _texts(source: Path | io.BytesIO, name: str = "<stdin>") -> list[str]:
-    found = (one for part in records(source, name, "auto", KEYS) for one in part)
-    return [one.error or next(iter(one.fields.values())) for one in found]
+    batches = records(source, name, "auto", KEYS)
+    return [record.error or next(iter(record.fields.values())) for batch in batches for record in batch]
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,14 @@ def _texts(source: Path | io.BytesIO, name: str = "<stdin>") -> list[str]:
     ],
 )
 @pytest.mark.parametrize("packing", ["", *PACK])
-def test_a_file_and_a_pipe_of_every_format(
+def test_a_file_and_a_pipe_of_every_format_are_read_alike(
     tmp_path: Path, content: str, name: str, texts: list[str], packing: str
 ) -> None:
     data = PACK.get(packing, bytes)(content.encode())
     path = tmp_path / (name + packing)
     path.write_bytes(data)
-    for found in (_texts(path, str(path)), _texts(io.BytesIO(data), name)):
-        assert [one[: len(text)] for one, text in zip(found, texts, strict=True)] == texts
+    for read in (_texts(path, str(path)), _texts(io.BytesIO(data), name)):
+        assert [line[: len(text)] for line, text in zip(read, texts, strict=True)] == texts
 
 
 def test_a_folder_of_datasets_and_its_parquet_in_a_pipe(tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ def test_json_lines_answer_as_they_arrive() -> None:
 
     def write() -> None:
         with os.fdopen(theirs, "wb", buffering=0) as pipe:
-            pipe.write('{"text": "가"}\n'.encode())
+            pipe.write('{"text": "가"}\n{"te'.encode())
             assert seen.wait(60)
-            pipe.write('{"text": "나"}\n'.encode())
+            pipe.write('xt": "나"}\n'.encode())
 
     writer = threading.Thread(target=write)
     writer.start()

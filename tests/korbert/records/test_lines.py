@@ -1,8 +1,6 @@
 """Lines in bounded memory, as soon as they are there."""
 
 import io
-import os
-import threading
 import tracemalloc
 from itertools import chain
 from pathlib import Path
@@ -32,23 +30,3 @@ def test_a_long_line_is_read_in_little_memory(tmp_path: Path) -> None:
     assert (first.cut, len(first.data), first.size) == (True, lines.LONGEST, 21_000_000)
     assert lines.text_of(first) == "가" * (lines.LONGEST // 3)  # the last one has lost a byte
     assert second == lines.Line(2, "나".encode(), 3)
-
-
-def test_a_slow_writer_sees_what_it_has_written() -> None:
-    ours, theirs = os.pipe()
-    seen = threading.Event()
-
-    def write() -> None:
-        with os.fdopen(theirs, "wb", buffering=0) as pipe:
-            pipe.write("가\n나".encode())
-            assert seen.wait(60)
-            pipe.write("다\n".encode())
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    with os.fdopen(ours, "rb") as pipe:
-        batches = lines.batches(pipe)
-        assert [lines.text_of(line) for line in next(batches)] == ["가"]
-        seen.set()
-        assert [lines.text_of(line) for line in next(batches)] == ["나다"]
-    writer.join()

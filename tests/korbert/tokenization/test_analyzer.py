@@ -3,7 +3,6 @@
 import pickle
 import subprocess
 import sys
-import time
 import unicodedata
 from collections.abc import Iterator
 
@@ -35,8 +34,8 @@ def threaded() -> Analyzer:
     return Analyzer()
 
 
-def rows(found: Analysis) -> list[tuple[str, int, int]]:
-    return list(zip(found.forms, found.starts, found.ends, strict=True))
+def rows(analysis: Analysis) -> list[tuple[str, int, int]]:
+    return list(zip(analysis.forms, analysis.starts, analysis.ends, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -57,63 +56,55 @@ def rows(found: Analysis) -> list[tuple[str, int, int]]:
     ],
 )
 def test_spans_are_of_the_text_as_given(analyzer: Analyzer, text: str, expected: list[tuple[str, int, int]]) -> None:
-    found = rows(analyzer.analyze(text))
+    morphemes = rows(analyzer.analyze(text))
     if text == "가\r\n나":  # the readings are not what this row is about
-        found = [(text[start:end], start, end) for _, start, end in found if end > start]
-    assert found == expected
+        morphemes = [(text[start:end], start, end) for _, start, end in morphemes if end > start]
+    assert morphemes == expected
 
 
 def test_sentences_and_eojeols_are_counted_through_the_text(analyzer: Analyzer) -> None:
-    found = analyzer.analyze("\n  나는 갔다. 너는\t왔다.\n\n학교 앞")
-    assert [found.sentences[found.forms.index(form)] for form in ("나", "너", "학교", "앞")] == [0, 1, 2, 2]
-    assert [found.eojeols[found.forms.index(form)] for form in ("나", "가", "너", "오", "학교", "앞")] == [
-        0,
-        1,
-        2,
-        3,
-        4,
-        5,
-    ]
-    assert found.eojeols == sorted(found.eojeols)
-    assert len(found) == len(found.tags) == len(found.ends) == len(found.sentences) == len(found.eojeols)
+    analysis = analyzer.analyze("\n  나는 갔다. 너는\t왔다.\n\n학교 앞")
+    assert [analysis.sentences[analysis.forms.index(form)] for form in ("나", "너", "학교", "앞")] == [0, 1, 2, 2]
+    starts = [analysis.forms.index(form) for form in ("나", "가", "너", "오", "학교", "앞")]
+    assert [analysis.eojeols[start] for start in starts] == [0, 1, 2, 3, 4, 5]
+    assert analysis.eojeols == sorted(analysis.eojeols)
+    assert len(analysis) == len(analysis.tags) == len(analysis.ends) == len(analysis.sentences) == len(analysis.eojeols)
 
 
 # 이 alone is a usual word: no line of these counts as torn, whose eojeols are others (test_spacing.py).
 @settings(max_examples=50)
 @given(st.lists(st.text(st.sampled_from("이a. \n\r\t\u200b\u3000\x1c\x85\ud800🙂"), max_size=12), max_size=4))
-def test_an_eojeol_is_what_white_space_parts(analyzer: Analyzer, texts: list[str]) -> None:
-    for text, found in zip(texts, analyzer.analyze_many(texts), strict=True):
-        words = [max(len(text[: start + 1].split()) - 1, 0) for start in found.starts]
-        assert found.eojeols == words
-        assert found == analyzer.analyze(text)
+def test_white_space_separates_eojeols(analyzer: Analyzer, texts: list[str]) -> None:
+    for text, analysis in zip(texts, analyzer.analyze_many(texts), strict=True):
+        words = [max(len(text[: start + 1].split()) - 1, 0) for start in analysis.starts]
+        assert analysis.eojeols == words
+        assert analysis == analyzer.analyze(text)
 
 
 def test_a_cut_line_stays_one_sentence_and_a_cut_run_one_eojeol(analyzer: Analyzer) -> None:
-    found = analyzer.analyze("앞 " + "a" * 1500 + " 뒤")
-    assert set(found.sentences) == {0}
-    assert sorted(set(found.eojeols)) == [0, 1, 2]
-    assert found.ends[-1] == 1504
+    analysis = analyzer.analyze("앞 " + "a" * 1500 + " 뒤")
+    assert set(analysis.sentences) == {0}
+    assert sorted(set(analysis.eojeols)) == [0, 1, 2]
+    assert analysis.ends[-1] == 1504
 
 
-@pytest.mark.parametrize("unit", ["가", "a", ".", "1", "ㅋ", "a.", "😀"])
-def test_endless_runs_are_linear(analyzer: Analyzer, unit: str) -> None:
-    text = unit * (200_000 // len(unit))
-    begin = time.process_time()
-    found = analyzer.analyze(text)
-    assert time.process_time() - begin < 10
-    assert found.starts[0] == 0
-    assert found.ends[-1] == len(text)
-    assert found.starts[1:] == found.ends[:-1]
+@pytest.mark.parametrize("unit", ["가", "a.", "😀"])
+def test_runs_without_spaces_are_analyzed_however_long(analyzer: Analyzer, unit: str) -> None:
+    text = unit * (100_000 // len(unit))  # minutes, if Kiwi got it whole
+    analysis = analyzer.analyze(text)
+    assert analysis.starts[0] == 0
+    assert analysis.ends[-1] == len(text)
+    assert analysis.starts[1:] == analysis.ends[:-1]
 
 
-def test_many_equals_one_by_one_on_any_number_of_threads(analyzer: Analyzer, threaded: Analyzer) -> None:
+def test_many_texts_are_analyzed_as_one_by_one_on_any_number_of_threads(analyzer: Analyzer, threaded: Analyzer) -> None:
     one_by_one = [analyzer.analyze(text) for text in TEXTS * 20]
     assert list(analyzer.analyze_many(TEXTS * 20)) == one_by_one
     assert list(analyzer.analyze_many(TEXTS * 20, workers=1)) == one_by_one
     assert list(threaded.analyze_many(iter(TEXTS * 20), workers=2)) == one_by_one
 
 
-def test_many_reads_only_a_little_ahead(threaded: Analyzer) -> None:
+def test_many_texts_are_read_only_a_little_ahead(threaded: Analyzer) -> None:
     taken = 0
 
     def texts() -> Iterator[str]:
@@ -126,7 +117,7 @@ def test_many_reads_only_a_little_ahead(threaded: Analyzer) -> None:
     assert max(ahead) < 1000
 
 
-def test_fewer_threads_than_none_are_refused(analyzer: Analyzer) -> None:
+def test_negative_workers_are_refused(analyzer: Analyzer) -> None:
     with pytest.raises(SettingsError, match="workers -1: say how many threads Kiwi gets"):
         list(analyzer.analyze_many(["학교"], workers=-1))
 
@@ -145,12 +136,12 @@ sys.exit(process.exitcode)
 """
 
 
-def test_a_forked_process_does_without_the_threads_of_its_parent() -> None:
+def test_a_forked_process_works_without_the_threads_of_its_parent() -> None:
     subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2])
-def test_an_error_of_the_reader_comes_through(threaded: Analyzer, workers: int) -> None:
+def test_an_error_of_the_reader_is_raised(threaded: Analyzer, workers: int) -> None:
     def texts() -> Iterator[str]:
         yield "학교"
         raise OSError("the disk is gone")
@@ -159,22 +150,12 @@ def test_an_error_of_the_reader_comes_through(threaded: Analyzer, workers: int) 
         list(threaded.analyze_many(texts(), workers=workers))
 
 
-def test_it_travels_to_other_processes_unloaded(analyzer: Analyzer) -> None:
+def test_a_pickled_analyzer_has_the_same_options_and_versions(analyzer: Analyzer) -> None:
     copy = pickle.loads(pickle.dumps(analyzer))
-    assert copy._loaded is None
     assert (copy.options, copy.versions) == (analyzer.options, analyzer.versions)
     assert analyzer.versions.keys() == {"kiwipiepy", "kiwipiepy_model"}
 
 
-def test_kiwi_is_loaded_once_for_the_same_threads(threaded: Analyzer) -> None:
-    list(threaded.analyze_many(["학교"], workers=2))
-    loaded = threaded._loaded
-    list(threaded.analyze_many(["학교"], workers=2))
-    list(threaded.analyze_many(["학교"]))
-    threaded.analyze("학교")
-    assert threaded._loaded is loaded
-
-
 def test_options_reach_kiwi() -> None:
-    found = Analyzer(AnalyzerOptions(integrate_allomorph=False)).analyze("먹었다 보았다")
-    assert {"었", "았"} <= set(found.forms)
+    analysis = Analyzer(AnalyzerOptions(integrate_allomorph=False)).analyze("먹었다 보았다")
+    assert {"었", "았"} <= set(analysis.forms)

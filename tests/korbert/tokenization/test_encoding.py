@@ -31,7 +31,7 @@ def columns(encoding: Encoding) -> list[list[object]]:
     return [getattr(encoding, name) for name in Encoding.__slots__]  # type: ignore[attr-defined]
 
 
-def test_one_text() -> None:
+def test_a_text_stands_between_special_tokens() -> None:
     encoding = assemble(made(2), None, FRAME)
     assert encoding.input_ids == [2, 400, 401, 3]
     assert encoding.pieces == ["[CLS]", "가", "각", "[SEP]"]
@@ -44,17 +44,16 @@ def test_one_text() -> None:
     assert encoding.tags == ["", "NNG", "NNG", ""]
 
 
-def test_a_pair() -> None:
+def test_a_pair_has_token_types() -> None:
     encoding = assemble(made(1), made(2, 500), FRAME)
     assert encoding.input_ids == [2, 400, 3, 500, 501, 3]
     assert encoding.token_type_ids == [0, 0, 0, 1, 1, 1]
     assert encoding.special_tokens_mask == [1, 0, 1, 0, 0, 1]
-    assert encoding.segment_spans(0) == [(0, 0), (0, 1), (0, 0), (0, 0), (0, 0), (0, 0)]
-    assert encoding.segment_spans(1) == [(0, 0), (0, 0), (0, 0), (0, 1), (1, 2), (0, 0)]
+    assert encoding.spans == [(0, 0), (0, 1), (0, 0), (0, 1), (1, 2), (0, 0)]
 
 
 @pytest.mark.parametrize("second", [None, 0, 2])
-def test_nothing_to_encode(second: int | None) -> None:
+def test_empty_texts_are_encoded(second: int | None) -> None:
     encoding = assemble(made(0), None if second is None else made(second), FRAME)
     assert encoding.input_ids[:2] == [2, 3]
     assert len({len(column) for column in columns(encoding)}) == 1
@@ -108,7 +107,7 @@ def test_windows_show_everything_and_overlap_by_the_stride(
         (3, None, 6, -1, "stride -1 is not"),
     ],
 )
-def test_lengths_that_cannot_be(
+def test_impossible_lengths_are_refused(
     first: int, second: int | None, max_length: int, stride: int | None, message: str
 ) -> None:
     pair = None if second is None else made(second)
@@ -145,7 +144,7 @@ THIS = [(0, 0), (0, 2), (1, 2), (3, 5), (5, 5), (5, 6), (5, 6), (0, 0)]  # 이�
         (0, 6, (1, 5)),
     ],
 )
-def test_span_to_pieces(start: int, end: int, expected: tuple[int, int] | None) -> None:
+def test_a_span_is_covered_by_the_fewest_pieces(start: int, end: int, expected: tuple[int, int] | None) -> None:
     assert span_to_pieces(THIS, start, end) == expected
 
 

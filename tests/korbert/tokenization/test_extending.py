@@ -21,7 +21,7 @@ def learned(mark: Mark, **options: object) -> Tokenizer:
     counts = Counter({marked(form, initial, mark): n for form, n in forms.items() for initial in (True, False)})
     settings = VocabularySettings(size=398, mark=mark, words=("대한민국",))
     used = AnalyzerOptions.model_validate(options)
-    return Tokenizer.build(learn(counts.items(), settings), settings, used, Analyzer().versions)
+    return Tokenizer(learn(counts.items(), settings), settings, used, Analyzer().versions)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_a_tokenizer_can_be_extended_again() -> None:
     assert why_not_extended(once, twice) == "words: they do not begin with those of the other"
 
 
-def test_what_is_no_word_is_refused(tiny_tokenizer: Tokenizer) -> None:
+def test_an_invalid_word_is_refused(tiny_tokenizer: Tokenizer) -> None:
     with pytest.raises(SettingsError, match=r"words added to a tokenizer: .*'두 말' is no form.*: change the words"):
         extended(tiny_tokenizer, ["두 말"], AnalyzerOptions())
 

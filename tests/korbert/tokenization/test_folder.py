@@ -8,7 +8,7 @@ import pytest
 
 from korbert.errors import ModelError
 from korbert.tokenization import AnalyzerOptions, Tokenizer, VocabularySettings
-from korbert.tokenization.probe import TEXTS, compared
+from korbert.tokenization.kiwi_versions import TEXTS, compared
 
 
 @pytest.fixture
@@ -35,17 +35,28 @@ def test_changed_and_missing_files_are_refused(saved: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"format": 2}, r"korbert_tokenizer\.json: format 2, this korbert reads 1"),
-        ({"analyzer": {"z_coda": False}}, "a setting was changed since"),
-        ({"analyzer": {"z_codas": False}}, r"korbert_tokenizer\.json: z_codas: Extra inputs"),
-        ({"base": 3}, r"korbert_tokenizer\.json: base: Input should be a valid string"),
-        ({"vocabulary": {"mark": "eojeol"}}, "a setting was changed since"),
+        ({"format": 2}, "format 2, this korbert reads 1"),
+        ({"analyzer": {"z_coda": False}}, ".* a setting was changed since"),
+        ({"analyzer": {"z_codas": False}}, "z_codas: Extra inputs"),
+        ({"analyzer": "z_coda"}, "analyzer: Input should be a valid dictionary"),
+        ({"analyzer": {"user_words": 3}}, "user_words: Input should be "),
+        ({"vocabulary": {"mark": "eojeol"}}, ".* a setting was changed since"),
+        ({"vocabulary": {"mark": ["eojeol"]}}, "mark: Input should be "),
+        ({"vocabulary": []}, "vocabulary: Input should be a valid dictionary"),
+        ({"base": 3}, "base: Input should be a valid string"),
         ({"digest": "0" * 64}, "the digest is .*, 000000000000 when it was saved"),
+        ({"digest": 5}, "digest: Input should be a valid string"),
+        ({"versions": ["kiwipiepy"]}, "versions: Input should be a valid dictionary"),
+        ({"versions": {"kiwipiepy": 1}}, r"versions\.kiwipiepy: Input should be a valid string"),
+        ({"accepted": []}, "accepted: Input should be a valid dictionary"),
+        ({"files": []}, "files: Input should be a valid dictionary"),
+        ({"files": {"vocabulary.model": None}}, r"files\.vocabulary\.model: Input should be a valid string"),
+        ({"files": {}}, "files: pieces.txt is missing: restore the file as it was saved"),
     ],
 )
 def test_a_changed_record_is_refused(saved: Path, fields: dict[str, object], message: str) -> None:
     change(saved / "korbert_tokenizer.json", **fields)
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(ModelError, match=rf"korbert_tokenizer\.json: {message}"):
         Tokenizer.load(saved)
 
 
@@ -63,42 +74,19 @@ def test_a_changed_record_is_refused(saved: Path, fields: dict[str, object], mes
         ('{"format": 1}', "has no 'analyzer'"),
     ],
 )
-def test_a_folder_that_is_no_tokenizer(tmp_path: Path, text: str | None, message: str) -> None:
+def test_a_folder_without_a_readable_record_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
         (tmp_path / "korbert_tokenizer.json").write_text(text, encoding="utf-8")
     with pytest.raises(ModelError, match=message):
         Tokenizer.load(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("digest", None, "digest: Input should be a valid string"),
-        ("digest", 5, "digest: Input should be a valid string"),
-        ("vocabulary", [], "vocabulary: Input should be a valid dictionary"),
-        ("vocabulary", {"mark": ["eojeol"]}, "mark: Input should be "),
-        ("analyzer", "z_coda", "analyzer: Input should be a valid dictionary"),
-        ("analyzer", {"user_words": 3}, "user_words: Input should be "),
-        ("versions", ["kiwipiepy"], "versions: Input should be a valid dictionary"),
-        ("versions", {"kiwipiepy": 1}, r"versions\.kiwipiepy: Input should be a valid string"),
-        ("accepted", [], "accepted: Input should be a valid dictionary"),
-        ("files", [], "files: Input should be a valid dictionary"),
-        ("files", {"vocabulary.model": None}, r"files\.vocabulary\.model: Input should be a valid string"),
-        ("files", {}, "files: pieces.txt is missing: restore the file as it was saved"),
-    ],
-)
-def test_entries_of_other_types_are_refused(saved: Path, name: str, value: object, message: str) -> None:
-    change(saved / "korbert_tokenizer.json", **{name: value})
-    with pytest.raises(ModelError, match=rf"korbert_tokenizer\.json: {message}"):
-        Tokenizer.load(saved)
-
-
-@pytest.mark.parametrize("absolute", [False, True])
-def test_no_file_outside_the_folder_is_read(saved: Path, tmp_path: Path, absolute: bool) -> None:
+@pytest.mark.parametrize("outside", ["../secret", "{folder}/secret"])
+def test_no_file_outside_the_folder_is_read(saved: Path, tmp_path: Path, outside: str) -> None:
     (tmp_path / "secret").write_text("another's", encoding="utf-8")
-    name = str(tmp_path / "secret") if absolute else "../secret"
     files = json.loads((saved / "korbert_tokenizer.json").read_text(encoding="utf-8"))["files"]
-    change(saved / "korbert_tokenizer.json", files=files | {name: hashlib.sha256(b"another's").hexdigest()})
+    files[outside.format(folder=tmp_path)] = hashlib.sha256(b"another's").hexdigest()
+    change(saved / "korbert_tokenizer.json", files=files)
     with pytest.raises(ModelError, match=r"korbert_tokenizer\.json: files: '.*secret' is no file of a tokenizer"):
         Tokenizer.load(saved)
 
@@ -137,7 +125,7 @@ def test_another_kiwi_that_is_accepted_is_recorded(
     Tokenizer.load(tmp_path / "again")
 
 
-def test_a_probe_tells_how_many_pieces_change(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_recorded_sentences_tell_how_many_pieces_change(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
     tokenizer = Tokenizer(*tiny_tokenizer.parts)
     assert tokenizer.compare_probe() is None
     tokenizer.take_probe()
@@ -157,6 +145,6 @@ def test_a_probe_tells_how_many_pieces_change(tiny_tokenizer: Tokenizer, tmp_pat
 
 def test_a_foreign_model_is_refused(tiny_tokenizer: Tokenizer) -> None:
     with pytest.raises(ModelError, match="is no SentencePiece model"):
-        Tokenizer.build(b"nonsense", tiny_tokenizer.settings, AnalyzerOptions(), {})
+        Tokenizer(b"nonsense", tiny_tokenizer.settings, AnalyzerOptions(), {})
     with pytest.raises(ModelError, match="the vocabulary has no ▁, but mark is 'eojeol'"):
-        Tokenizer.build(tiny_tokenizer.parts.model, VocabularySettings(mark="eojeol"), AnalyzerOptions(), {})
+        Tokenizer(tiny_tokenizer.parts.model, VocabularySettings(mark="eojeol"), AnalyzerOptions(), {})

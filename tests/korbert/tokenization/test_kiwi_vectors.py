@@ -11,15 +11,8 @@ from korbert.tokenization import AnalyzerOptions, Tokenizer
 from korbert.tokenization.kiwi_vectors import morpheme_vectors, piece_vectors
 from korbert.tokenization.morphemes import load_kiwi
 
-MORPHEMES = [
-    ("사랑", "NNG"),
-    ("애정", "NNG"),
-    ("없는낱말", "NNG"),
-    ("재미있", "VA"),
-    ("는", "JX"),
-    ("은", "JX"),
-    ("학교", "NNG"),
-]
+MORPHEMES = [("사랑", "NNG"), ("애정", "NNG"), ("없는낱말", "NNG"), ("재미있", "VA"), ("는", "JX"), ("은", "JX")]
+MORPHEMES += [("학교", "NNG")]
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +38,7 @@ def vector_of(tokenizer: Tokenizer, counts: list[tuple[str, str, int]], form: st
     return np.asarray(vectors[ids.tolist().index(id)])
 
 
+@pytest.mark.slow
 def test_a_piece_has_the_mean_of_its_morphemes_by_count(tiny_tokenizer: Tokenizer, kiwi: Any) -> None:
     counts = [("이", "JKS", 30), ("이", "VCP", 10), ("다", "EF", 5), ("을", "JKO", 1), ("학교생활기록부", "NNG", 7)]
     assert len(tiny_tokenizer.encode_forms(["학교생활기록부"], [True])[0]) > 1

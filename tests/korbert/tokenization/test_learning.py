@@ -59,7 +59,7 @@ def _foreign(pieces: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("mark", ["none", "eojeol"])
-def test_a_cap_on_what_is_not_hangul(mark: Mark) -> None:
+def test_entries_without_hangul_are_capped(mark: Mark) -> None:
     years = [(str(year), 200 - year % 97) for year in range(1900, 2026)]
     names = [("Korea", 90), ("korbert", 40), ("Seoul", 30), ("大韓民國", 20), ("...", 99), ("a.b", 7)]
     forms = [*COUNTS, *years, *names]
@@ -76,7 +76,7 @@ def test_a_cap_on_what_is_not_hangul(mark: Mark) -> None:
     assert learn(counts[::-1], capped) == learn(counts, capped)
 
 
-def test_without_korean_nobody_else_wants_the_room() -> None:
+def test_the_cap_has_no_effect_without_korean() -> None:
     counts = [(str(year), 3) for year in range(1000, 3000)]
     settings = VocabularySettings(size=500, foreign_share=0.02)
     assert learn(counts, settings) == learn(counts, settings.model_copy(update={"foreign_share": 1.0}))
@@ -93,7 +93,7 @@ def test_without_korean_nobody_else_wants_the_room() -> None:
         ("▁가", True, "morpheme", f"▁{TYPED}가"),
     ],
 )
-def test_marked(form: str, initial: bool, mark: str, expected: str) -> None:
+def test_forms_are_marked(form: str, initial: bool, mark: str, expected: str) -> None:
     assert marked(form, initial, mark) == expected  # type: ignore[arg-type]
     assert unmarked(marked("학교", initial, mark)) == "학교"  # type: ignore[arg-type]
 
@@ -161,7 +161,9 @@ def test_a_size_far_above_it_warns_and_is_taken(caplog: pytest.LogCaptureFixture
         ([(chr(code), 1) for code in range(0xAC00, 0xAC00 + 500)], SMALL, "the characters of the text alone take"),
     ],
 )
-def test_refusals(counts: list[tuple[str, int]], settings: VocabularySettings, message: str) -> None:
+def test_counts_that_give_no_vocabulary_are_refused(
+    counts: list[tuple[str, int]], settings: VocabularySettings, message: str
+) -> None:
     with pytest.raises(CorpusError, match=message):
         learn(counts, settings)
 
@@ -179,7 +181,7 @@ def test_refusals(counts: list[tuple[str, int]], settings: VocabularySettings, m
         ({"sizes": 1}, "Extra inputs"),
     ],
 )
-def test_settings_that_cannot_be(fields: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_refused(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         VocabularySettings(**fields)  # type: ignore[arg-type]
 

@@ -28,12 +28,9 @@ NATURAL = [
 ]
 
 
-ANALYZER = Analyzer()  # loads Kiwi when it is used
-
-
-@pytest.fixture
-def analyzer() -> Analyzer:
-    return ANALYZER
+@pytest.fixture(scope="module")
+def analyzer(tiny_tokenizer: Tokenizer) -> Analyzer:
+    return tiny_tokenizer.analyzer  # Kiwi is loaded already
 
 
 def spaced(text: str) -> str:
@@ -50,22 +47,23 @@ def test_a_space_between_all_letters_changes_no_morpheme(analyzer: Analyzer, tex
         assert spaced(text)[start:end].replace(" ", "") == text.replace(" ", "")[own_start:own_end]
 
 
-def test_other_lines_are_analysed_by_themselves(analyzer: Analyzer) -> None:
+def test_lines_beside_a_torn_one_are_analysed_as_alone(analyzer: Analyzer) -> None:
     text = f"앞의 줄이다.\n  {spaced(REVIEWS[0])} \n뒤의 줄이다."
-    found = analyzer.analyze(text)
-    assert [found.forms[place] for place, start in enumerate(found.starts) if text[:start].count("\n") != 1] == [
+    analysis = analyzer.analyze(text)
+    assert [analysis.forms[place] for place, start in enumerate(analysis.starts) if text[:start].count("\n") != 1] == [
         form for line in ("앞의 줄이다.", "뒤의 줄이다.") for form in analyzer.analyze(line).forms
     ]
-    assert max(found.eojeols) == 4  # two, the torn line, two
-    assert max(found.sentences) == 2
+    assert max(analysis.eojeols) == 4  # two, the torn line, two
+    assert max(analysis.sentences) == 2
 
 
 @pytest.mark.parametrize("text", NATURAL)
-def test_natural_spaces_stay(text: str) -> None:
+def test_natural_spaces_are_kept(text: str) -> None:
     assert not is_torn(text)
+    assert is_torn("정 말재 미있 는영화 였 다 또보 고 싶다")
 
 
-def test_characters_that_nobody_sees_and_other_normal_forms_change_nothing(analyzer: Analyzer) -> None:
+def test_invisible_characters_and_normal_forms_change_nothing(analyzer: Analyzer) -> None:
     assert analyzer.analyze("배 우 연 기 짱 " + "\u200b" * 600).forms == analyzer.analyze("배 우 연 기 짱").forms
     decomposed = unicodedata.normalize("NFD", spaced(REVIEWS[0]))
     assert analyzer.analyze(decomposed).forms == analyzer.analyze(spaced(REVIEWS[0])).forms
@@ -73,32 +71,27 @@ def test_characters_that_nobody_sees_and_other_normal_forms_change_nothing(analy
 
 def test_a_long_torn_line_is_one_eojeol(analyzer: Analyzer) -> None:
     text = f"앞 줄\n{'갑 을 ' * 400}\n뒤 줄"
-    found = analyzer.analyze(text)
-    assert max(found.eojeols) == 4  # two, the long line, two
+    analysis = analyzer.analyze(text)
+    assert max(analysis.eojeols) == 4  # two, the long line, two
     (batch,) = analyzer.analyze_many([text])
-    assert batch == found
-
-
-def test_random_spaces_are_found_by_their_lone_syllables() -> None:
-    assert is_torn("정 말재 미있 는영화 였 다 또보 고 싶다")
+    assert batch == analysis
 
 
 @given(st.lists(st.text("가나다abc. \t\u200b\u1112\u1161", max_size=12), max_size=60), st.integers(0, 9))
-def test_any_text_has_spans_in_order_and_batches_agree(texts: list[str], seed: int) -> None:
+def test_any_text_has_spans_in_order_and_batches_agree(analyzer: Analyzer, texts: list[str], seed: int) -> None:
     text = " ".join(texts) + "\n" + spaced("".join(texts))
-    analyzer = ANALYZER
-    found = analyzer.analyze(text)
-    assert all(0 <= start <= end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
-    assert found.eojeols == sorted(found.eojeols)
+    analysis = analyzer.analyze(text)
+    assert all(0 <= start <= end <= len(text) for start, end in zip(analysis.starts, analysis.ends, strict=True))
+    assert analysis.eojeols == sorted(analysis.eojeols)
     (batch,) = analyzer.analyze_many([text])
-    assert batch == found
+    assert batch == analysis
     shuffled = list(REVIEWS)
     random.Random(seed).shuffle(shuffled)
-    assert next(iter(analyzer.analyze_many([text, *shuffled]))) == found
+    assert next(iter(analyzer.analyze_many([text, *shuffled]))) == analysis
 
 
 @pytest.mark.parametrize("length", [10, MAX_RUN, 5 * MAX_RUN])
-def test_parts_are_short_and_whole(length: int) -> None:
+def test_torn_lines_are_cut_into_short_parts(length: int) -> None:
     line = spaced("영화가정말재미있었다" * (length // 10))
     parts = list(cut_torn(line))
     assert all(line[begin : begin + len(part)] == part and len(part) <= MAX_RUN for begin, part in parts)

@@ -18,7 +18,7 @@ def tolerant() -> Analyzer:
     return Analyzer(TOLERANT)
 
 
-def test_kiwi_is_told(tolerant: Analyzer) -> None:
+def test_tolerant_options_give_the_tokens_of_kiwi(tolerant: Analyzer) -> None:
     kiwi = Kiwi(num_workers=1, model_type="cong", load_multi_dict=False)
     kiwi.global_config.space_tolerance = 1
     for text in TEXTS:
@@ -44,13 +44,13 @@ def test_mistakes_are_seen_through_and_spans_are_of_the_text(tolerant: Analyzer)
 
 
 @pytest.mark.slow  # a dialect's words take a gigabyte more
-def test_a_dialect() -> None:
+def test_a_dialect_is_analysed() -> None:
     text = "무사 경 햄수과"
     assert "수과" in Analyzer(AnalyzerOptions(dialects=("jeju",))).analyze(text).forms
     assert "수과" not in Analyzer().analyze(text).forms
 
 
-def test_options_that_few_have_are_left_out_of_the_record(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+def test_rare_options_are_left_out_of_the_record(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     usual = AnalyzerOptions().model_dump(mode="json")
     assert {"typos", "space_tolerance", "dialects"}.isdisjoint(usual)
     record = TOLERANT.model_dump(mode="json")
@@ -58,12 +58,12 @@ def test_options_that_few_have_are_left_out_of_the_record(tmp_path: Path, tiny_t
     assert AnalyzerOptions.model_validate(json.loads(json.dumps(record))) == TOLERANT
     settings = VocabularySettings(size=500)
     counts = [(f"가나{number:03}", 10) for number in range(300)]
-    tokenizer = Tokenizer.build(learn(counts, settings), settings, TOLERANT, tiny_tokenizer.versions)
+    tokenizer = Tokenizer(learn(counts, settings), settings, TOLERANT, tiny_tokenizer.versions)
     tokenizer.save(tmp_path)
     assert Tokenizer.load(tmp_path).analyzer_options == TOLERANT
 
 
 @pytest.mark.parametrize("wrong", [{"typos": "all"}, {"space_tolerance": -1}, {"dialects": ["seoul"]}])
-def test_options_that_kiwi_does_not_know(wrong: dict[str, object]) -> None:
+def test_unknown_options_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         AnalyzerOptions.model_validate(wrong)

@@ -18,7 +18,7 @@ from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.modeling.foreign import CLASSES
 from korbert.modeling.models import EncoderModel
 from korbert.tokenization import Tokenizer
-from korbert.tokenization.adapter import TransformersTokenizer
+from korbert.tokenization.transformers_tokenizer import TransformersTokenizer
 from korbert.vectors.attention import UNITS, Attention, attention
 
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!", "이걸 왜 또 봤을까 👍🏻"

@@ -186,7 +186,7 @@ def test_an_encoder_without_weights_of_pieces_on_pieces_has_the_other_rooms(
     foreign: Callable[[str], Path],
 ) -> None:
     from korbert.huggingface.importing import load_encoder, read_folder
-    from korbert.tokenization.adapter import TransformersTokenizer
+    from korbert.tokenization.transformers_tokenizer import TransformersTokenizer
 
     folder = foreign("longformer")
     encoder = load_encoder(folder, read_folder(folder))

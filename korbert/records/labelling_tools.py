@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.records.frames import File
+from korbert.records.compression import File
 from korbert.records.jsons import Numbered, cell_of, fault_of, parsed, table_of
 from korbert.records.table import Cells, Columns, Fault, Records, Table, open_text
 
@@ -45,7 +45,9 @@ class Export:
 def is_export(lines: Sequence[str]) -> bool:
     """Whether the first of these JSON lines is a record of `EXPORTS`."""
     first = parsed(next(filter(str.strip, lines), ""))
-    return isinstance(first, dict) and any(one.fits({key: [cell] for key, cell in first.items()}) for one in EXPORTS)
+    return isinstance(first, dict) and any(
+        export.fits({key: [cell] for key, cell in first.items()}) for export in EXPORTS
+    )
 
 
 def with_usual_names(table: Table, path: File, fits: Callable[[Columns], bool]) -> Table:
@@ -54,7 +56,7 @@ def with_usual_names(table: Table, path: File, fits: Callable[[Columns], bool]) 
     fits: whether these columns hold what is wanted; if only those of the file do, it is left as it is.
     """
     table = _with_class_names(table, path)
-    export = next((one for one in EXPORTS if set(one.keys) <= set(table.columns) and one.fits(table.first)), None)
+    export = next((form for form in EXPORTS if set(form.keys) <= set(table.columns) and form.fits(table.first)), None)
     if export is None:
         return table
     exported = _exported(table, export)
@@ -79,8 +81,8 @@ def _exported(table: Table, export: Export) -> Table:
                 yield number, Fault("bad_record", f"is no record of {export.name} ({what})")
 
     def cell(fields: _Record, column: str) -> Any:
-        found = cell_of(fields, column)
-        return [] if found is None and column == "spans" else found
+        value = cell_of(fields, column)
+        return [] if value is None and column == "spans" else value
 
     first = (fields.record if isinstance(fields, Fault) else fields for _, fields in islice(rows(), _LOOKED_AT))
     return table_of(filter(None, first), rows, f"{export.name} in {table.form}", table.encoding, table.unit, cell)
@@ -101,36 +103,35 @@ def _label_studio(record: _Record) -> Iterator[_Record | Fault]:
 
     Of several annotations those marked as ground truth count; others have to agree.
     """
-    given = [
-        one for one in record.get("annotations") or record.get("completions") or () if not one.get("was_cancelled")
-    ]
-    given = [one for one in given if one.get("ground_truth")] or given
-    found = [_results(one["result"]) for one in given]
-    if not given:
+    every = record.get("annotations") or record.get("completions") or ()
+    annotations = [annotation for annotation in every if not annotation.get("was_cancelled")]
+    annotations = [annotation for annotation in annotations if annotation.get("ground_truth")] or annotations
+    results = [_results(annotation["result"]) for annotation in annotations]
+    if not results:
         yield Fault("unlabelled", "has no annotation", record["data"])
-    elif any(one != found[0] for one in found):
-        what = f"has {len(found)} annotations that differ: mark one as ground truth"
+    elif any(result != results[0] for result in results):
+        what = f"has {len(results)} annotations that differ: mark one as ground truth"
         yield Fault("disagreeing", what, record["data"])
     else:
-        yield {**record["data"], **found[0]}
+        yield {**record["data"], **results[0]}
 
 
 def _results(results: Sequence[Any]) -> dict[str, Any]:
     by_role: dict[str, dict[str, Any]] = {"spans": {}, "label": {}, "score": {}}
-    for one in results:
-        kind, value = one.get("type"), one.get("value", {})
+    for result in results:
+        kind, value = result.get("type"), result.get("value", {})
         if kind == "labels":
-            by_role["spans"].setdefault(one["from_name"], []).append(value)
+            by_role["spans"].setdefault(result["from_name"], []).append(value)
         elif kind == "choices":
-            by_role["label"][one["from_name"]] = value["choices"]
+            by_role["label"][result["from_name"]] = value["choices"]
         elif kind in ("rating", "number"):
-            by_role["score"][one["from_name"]] = value[kind]
+            by_role["score"][result["from_name"]] = value[kind]
     for own in by_role["spans"].values():
         own.sort(key=lambda span: (span["start"], span["end"]))
     return {role if len(own) == 1 else name: value for role, own in by_role.items() for name, value in own.items()}
 
 
-_ANSWERS = {"accept": "", "reject": "rejected", "ignore": "ignored"}
+_ANSWERS = {"accept": "", "reject": "rejected", "ignore": "ignored"}  # of Prodigy
 
 
 def _prodigy(record: _Record) -> Iterator[_Record | Fault]:
@@ -139,16 +140,11 @@ def _prodigy(record: _Record) -> Iterator[_Record | Fault]:
     yield Fault(reason, f"'answer' is {record['answer']!r}", fields) if reason else fields
 
 
-def _korquad2(record: _Record) -> Iterator[_Record]:
-    for question in record["qas"]:
-        yield {"context": record["context"], **question}
-
-
 def _modu(record: _Record) -> Iterator[_Record]:
     for sentence in record["sentence"]:
         entities = [
-            {"start": one["begin"], "end": one["end"], "label": one["label"], "text": one["form"]}
-            for one in sentence.get("NE") or ()
+            {"start": entity["begin"], "end": entity["end"], "label": entity["label"], "text": entity["form"]}
+            for entity in sentence.get("NE") or ()
         ]
         yield {"id": sentence.get("id"), "text": sentence["form"], "spans": entities}
 
@@ -162,8 +158,8 @@ def _klue_relation(record: _Record) -> Iterator[_Record]:
         if text[start:end] != word:
             raise ValueError(f"the text has {text[start:end]!r} where the {role}, {word!r}, should be")
         marks += [(start, True, -end, f"<{mark}>"), (end, False, -start, f"</{mark}>")]
-    for place, _, _, mark in sorted(marks, reverse=True):  # from the end, so that earlier offsets stay valid
-        text = f"{text[:place]}{mark}{text[place:]}"
+    for offset, _, _, mark in sorted(marks, reverse=True):  # from the end, so that earlier offsets stay valid
+        text = f"{text[:offset]}{mark}{text[offset:]}"
     yield {"text": text}
 
 
@@ -190,7 +186,11 @@ EXPORTS: tuple[Export, ...] = (
         "Prodigy", ("answer",), _prodigy,
         lambda cells: all(isinstance(cell, str) and cell in _ANSWERS for cell in cells["answer"]),
     ),
-    Export("KorQuAD 2", ("context", "qas"), _korquad2, _holds("qas", list)),
+    Export(
+        "KorQuAD 2", ("context", "qas"),
+        lambda record: [{"context": record["context"], **question} for question in record["qas"]],
+        _holds("qas", list),
+    ),
     Export("모두의 말뭉치", ("sentence",), _modu, _holds("sentence", list, "form")),
     Export(
         "KLUE-TC", ("guid", "title", "label"),
@@ -214,11 +214,11 @@ def tables_of(paths: Iterable[Path]) -> dict[Path, tuple[Path, ...]]:
 
     The texts and settings beside .ann files are left out.
     """
-    given = list(paths)
-    files = tuple(sorted(path for path in given if path.suffix == ".ann"))
+    paths = list(paths)
+    files = tuple(sorted(path for path in paths if path.suffix == ".ann"))
     texts = {path.with_suffix(".txt") for path in files}
     together = {files[0].parent: files} if len(files) > 1 else dict.fromkeys(files, files)
-    rest = [path for path in given if path not in texts and not (files and path.suffix in (".ann", ".conf"))]
+    rest = [path for path in paths if path not in texts and not (files and path.suffix in (".ann", ".conf"))]
     return together | {path: (path,) for path in rest}
 
 
@@ -250,14 +250,14 @@ def read_standoff(files: Sequence[File]) -> Table:
 def _text_bound(file: File) -> list[dict[str, Any]]:
     """The entities of an .ann file; relations, events, attributes and notes are left out."""
     spans = []
-    for place, line in enumerate(open_text(file).lines() if _is_filled(file) else (), 1):
+    for number, line in enumerate(open_text(file).lines() if _is_filled(file) else (), 1):
         if line.startswith("T"):
             try:
                 _, named, quoted = line.rstrip("\r\n").split("\t", 2)
                 label, start, end = named.split(" ")
                 spans.append({"start": int(start), "end": int(end), "label": label, "text": quoted})
             except ValueError:
-                raise ValueError(f"{file.name}, line {place}: no label, start, end and text") from None
+                raise ValueError(f"{file.name}, line {number}: no label, start, end and text") from None
     return spans
 
 
@@ -272,7 +272,7 @@ def _with_class_names(table: Table, path: File) -> Table:
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
             of_configs = [record] if "features" in record else list(record.values())
-            for column, feature in chain.from_iterable(one["features"].items() for one in of_configs):
+            for column, feature in chain.from_iterable(config["features"].items() for config in of_configs):
                 inner = feature.get("feature", feature)
                 if inner.get("_type") == "ClassLabel":
                     names[column] = inner["names"]

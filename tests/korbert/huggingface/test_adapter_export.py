@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
+from exported import stirred
 from foreign_folders import CONFIGS
 
 from korbert.errors import ModelError
@@ -45,14 +45,8 @@ CHANGES = {"albert": {"hidden_act": "gelu"}}
 
 
 def built(kind: str, model_type: str, tokenizer: Tokenizer, **others: Any) -> Model:
-    """No bias 0 and no norm 1: a weight in the wrong place shows."""
-    given = {"model_type": model_type, **CONFIGS[model_type], **CHANGES.get(model_type, {}), **others}
-    model: Model = BUILT[kind](new_config(given, tokenizer.vocab_size))
-    generator = torch.Generator().manual_seed(5)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.add_(0.05 * torch.randn(weight.shape, generator=generator))
-    return model
+    settings = {"model_type": model_type, **CONFIGS[model_type], **CHANGES.get(model_type, {}), **others}
+    return stirred(BUILT[kind](new_config(settings, tokenizer.vocab_size)), 0.05)
 
 
 @pytest.mark.parametrize(("kind", "model_type"), [(kind, one) for kind in WRITTEN for one in sorted(WRITTEN[kind])])
@@ -68,26 +62,11 @@ def test_their_classes_compute_what_ours_do(
 @pytest.mark.parametrize(
     ("kind", "model_type", "others", "message"),
     [
-        (
-            "pretraining",
-            "funnel",
-            {},
-            r"export: an encoder of funnel: its \[CLS\] has a token type of its own",
-        ),
+        ("pretraining", "funnel", {}, r"export: an encoder of funnel: its \[CLS\] has a token type of its own"),
         ("embedding", "longformer", {}, "export: an encoder of longformer: its first piece has global attention here"),
-        (
-            "pretraining",
-            "xlm",
-            {},
-            "export: no class of transformers for xlm has the head of our pretraining models",
-        ),
+        ("pretraining", "xlm", {}, "export: no class of transformers for xlm has the head of our pretraining models"),
         ("tagging", "modernbert", {}, "no class of transformers for modernbert has the head of our tagging models"),
-        (
-            "classification",
-            "electra",
-            {},
-            "no class of transformers for electra has the head of our classification",
-        ),
+        ("classification", "electra", {}, "no class of transformers for electra has the head of our classification"),
         (
             "pretraining",
             "albert",

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tokenization.aligning import align, trimmed
+from korbert.tokenization.alignment import align, trimmed
 
 
 def slices(text: str, spans: list[tuple[int, int]]) -> list[str]:

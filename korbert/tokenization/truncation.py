@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
+from korbert.tokenization.base import AnyTokenizer
 from korbert.tokenization.encoding import Encoding, assemble
 from korbert.tokenization.pieces import Pieces
-from korbert.tokenization.protocol import AnyTokenizer
 from korbert.tokenization.repair import MAX_RUN
 
 __all__ = ["encode_beginnings", "first_pieces"]
@@ -17,20 +17,14 @@ _SPACE = re.compile(r"\s")
 
 def encode_beginnings(tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int) -> list[Encoding]:
     """As tokenizer.encode_batch with max_length, in time that does not grow with the length of texts."""
-    short = [place for place, text in enumerate(texts) if len(text) <= _CHARS * max_length]
-    found = dict(
-        zip(
-            short,
-            tokenizer.encode_batch([texts[place] for place in short], max_length=max_length, workers=0),
-            strict=True,
-        )
-    )
-    for place in range(len(texts)):
-        if place not in found:
-            found[place] = assemble(
-                first_pieces(tokenizer, texts[place], max_length), None, tokenizer.frame, max_length
-            )
-    return [found[place] for place in range(len(texts))]
+    short = [text for text in texts if len(text) <= _CHARS * max_length]
+    encoded = iter(tokenizer.encode_batch(short, max_length=max_length, workers=0))
+    return [
+        next(encoded)
+        if len(text) <= _CHARS * max_length
+        else assemble(first_pieces(tokenizer, text, max_length), None, tokenizer.frame, max_length)
+        for text in texts
+    ]
 
 
 def first_pieces(tokenizer: AnyTokenizer, text: str, count: int) -> Pieces:

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.records import arrow, exports, jsons, tagged
+from korbert.records import arrow, conll, jsons, labelling_tools
+from korbert.records.compression import PACKED, File, open_bytes
 from korbert.records.delimited import read_delimited
 from korbert.records.encodings import HEAD_BYTES
 from korbert.records.form import FORMS, Form
-from korbert.records.frames import PACKED, File, open_bytes
 from korbert.records.lines import LONGEST
 from korbert.records.table import Columns, Fault, Table, TextFile, text_file
 
-__all__ = ["FORMS", "Form", "form_of", "found", "head_of", "holds_records", "is_json", "open_plain", "open_table"]
+__all__ = ["form_by_content", "form_of", "head_of", "holds_records", "is_json", "is_value", "open_plain", "open_table"]
 
 _ENDINGS: Mapping[str, Form] = {
     ".csv": "csv",
@@ -38,9 +38,9 @@ _OF_TEXT: Mapping[Form, Callable[[TextFile], Table]] = {
     "tsv-quoted": lambda text: read_delimited(text, "\t", quoted=True),
     "jsonl": jsons.read_jsonl,
     "json": jsons.read_json,
-    "conll": tagged.read_conll,
-    "conllu": tagged.read_conllu,
-    "klue-ner": tagged.read_klue_entities,
+    "conll": conll.read_conll,
+    "conllu": conll.read_conllu,
+    "klue-ner": conll.read_klue_entities,
 }
 _BINARY: Mapping[bytes, Form] = {b"PAR1": "parquet", b"ARRO": "arrow", b"\xff\xff\xff\xff": "arrow"}
 _FOREIGN = {b"PK\x03\x04": "a ZIP archive or an Excel workbook", b"\xd0\xcf\x11\xe0": "an old Excel workbook"}
@@ -50,7 +50,7 @@ _CONLLU_WIDTH = 10
 
 def holds_records(folder: File) -> bool:
     """Whether it is a folder that open_table opens."""
-    return arrow.is_saved(folder) or (folder.is_dir() and bool(exports.standoff(folder)))
+    return arrow.is_saved(folder) or (folder.is_dir() and bool(labelling_tools.standoff(folder)))
 
 
 def open_table(
@@ -61,14 +61,14 @@ def open_table(
 ) -> Table:
     """Opens a file, a folder saved by `datasets`, or one of brat, as a table. Reads only its beginning.
 
-    fits: whether columns hold what is wanted, for the files of labelling tools: see exports.with_usual_names. files:
-    those of a folder of brat; None: all.
+    fits: whether columns hold what is wanted: see labelling_tools.with_usual_names. files: those of a folder of brat;
+    None: all.
     Raises CorpusError for a missing file, any other folder, an unknown format, and a file not in its format;
     SettingsError for an unknown `form`.
     """
-    if form == "auto" and (of_brat := exports.standoff(path)):
-        return exports.read_standoff(of_brat if files is None or path in files else files)
-    return exports.with_usual_names(open_plain(path, form), path, fits)
+    if form == "auto" and (of_brat := labelling_tools.standoff(path)):
+        return labelling_tools.read_standoff(of_brat if files is None or path in files else files)
+    return labelling_tools.with_usual_names(open_plain(path, form), path, fits)
 
 
 def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LONGEST) -> Table:
@@ -93,7 +93,7 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
     if form == "arrow":
         return arrow.read_arrow([path], "Arrow")
     text = text_file(path, head, encoding, longest)
-    form = found(form, text.head)
+    form = form_by_content(form, text.head)
     return _OF_TEXT[_looks_like(text) if form == "auto" else form](text)
 
 
@@ -118,11 +118,11 @@ def form_of(head: bytes, name: str) -> Form:
     return _BINARY.get(head[:4], _ENDINGS.get(unpacked.suffix.lower(), "auto"))
 
 
-def found(form: Form, lines: Sequence[str]) -> Form:
+def form_by_content(form: Form, lines: Sequence[str]) -> Form:
     """The format of a text file that begins with these lines. form: by its ending, which content may correct."""
     first = next(filter(str.strip, lines), "")
     if form in ("tsv", "auto") and first.startswith("## "):
-        if tagged.are_characters(lines):
+        if conll.are_characters(lines):
             return "klue-ner"
         if _is_conll(lines):
             return "conll"

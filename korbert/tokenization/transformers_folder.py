@@ -1,4 +1,4 @@
-"""Opens, saves and inspects tokenizers of `transformers`, for adapter.py."""
+"""Opens, saves and inspects tokenizers of `transformers`, for transformers_tokenizer.py."""
 
 import hashlib
 import json
@@ -7,12 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from korbert._transformers import quietly, transformers
+from korbert._transformers import quietly, reason_of, transformers
 from korbert.durable import read_object
 from korbert.errors import ModelError
 from korbert.tokenization.encoding import Frame
 
-__all__ = ["FORMAT", "KIND", "digest", "frame_of", "opened", "saved_files"]
+__all__ = ["FORMAT", "KIND", "digest", "frame_of", "ids_of", "opened", "saved_files"]
 
 FORMAT = 1
 KIND = "transformers"  # in the record of the folder
@@ -28,8 +28,7 @@ def opened(folder: Path) -> Any:
         with quietly():
             return package.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # each class has errors of its own
-        reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"{folder}: its tokenizer cannot be loaded ({reason}): save it anew") from None
+        raise ModelError(f"{folder}: its tokenizer cannot be loaded ({reason_of(error)}): save it anew") from None
 
 
 def saved_files(folder: Path) -> tuple[Any, dict[str, bytes]]:
@@ -66,10 +65,17 @@ def digest(files: Mapping[str, bytes]) -> str:
     return hashlib.sha256(json.dumps([FORMAT, KIND, sums], sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
+def ids_of(theirs: Any, *texts: str, **options: bool) -> list[int]:
+    """The ids that their tokenizer gives a text or a pair. ModelError if it fails, as without an unknown token."""
+    try:
+        return list(theirs(*texts, **options)["input_ids"])
+    except Exception as error:  # each class has errors of its own
+        raise ModelError(f"its tokenizer cannot encode a text ({reason_of(error)}): correct its files") from None
+
+
 def frame_of(theirs: Any) -> Frame:
     """The special tokens that their tokenizer puts around and between texts. ModelError for an unsupported frame."""
-    body = theirs("가", add_special_tokens=False)["input_ids"]
-    alone, pair = theirs("가")["input_ids"], theirs("가", "가")["input_ids"]
+    body, alone, pair = ids_of(theirs, "가", add_special_tokens=False), ids_of(theirs, "가"), ids_of(theirs, "가", "가")
     first, last = alone[0], alone[-1]
     between = pair[1 + len(body) : -1 - len(body)]
     if alone != [first, *body, last] or not between or pair != [first, *body, *[last] * len(between), *body, last]:

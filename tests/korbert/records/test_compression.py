@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from korbert.errors import CorpusError
-from korbert.records.frames import open_bytes
+from korbert.records.compression import open_bytes
 
 FIRST, SECOND = "첫째 줄\n".encode() * 5_000, "둘째 줄\n".encode() * 3_000
 SKIPPABLE = struct.pack("<II", 0x184D2A50, 5) + b"about"
@@ -49,7 +49,7 @@ def test_all_frames_are_read(tmp_path, name, data):
 
 
 @pytest.mark.parametrize("window_log", [27, 28, 31])
-def test_any_window(tmp_path, window_log):
+def test_zstandard_frames_with_large_windows_are_read(tmp_path, window_log):
     parameters = zstandard.ZstdCompressionParameters(window_log=window_log, hash_log=6, chain_log=6, strategy=1)
     packed = io.BytesIO()
     with zstandard.ZstdCompressor(compression_params=parameters).stream_writer(packed, closefd=False) as writer:
@@ -82,16 +82,16 @@ def test_a_truncated_or_damaged_first_frame_is_an_error(tmp_path, name, pack):
 @pytest.mark.parametrize(("name", "pack"), PACKS)
 def test_a_thousandfold_expansion_is_decompressed_in_blocks(tmp_path, name, pack):
     path = tmp_path / name
-    path.write_bytes(pack(b"\0" * (1 << 28)))
+    path.write_bytes(pack(b"\0" * (1 << 27)))
     tracemalloc.start()
     with open_bytes(path) as file:
-        assert sum(map(len, iter(lambda: file.read(1 << 16), b""))) == 1 << 28
+        assert sum(map(len, iter(lambda: file.read(1 << 16), b""))) == 1 << 27
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert most < 1 << 27
+    assert most < 100_000_000
 
 
-def test_absent_and_unreadable(tmp_path):
+def test_absent_and_unreadable_files_are_refused(tmp_path):
     with pytest.raises(CorpusError, match=r"none.jsonl: no such file: check the source's path"):
         open_bytes(tmp_path / "none.jsonl")
     with pytest.raises(CorpusError, match=r"cannot be opened \(Is a directory\)"):

@@ -89,7 +89,7 @@ OUTSIDE = ["O", "O"]
         ("1\tX\tO\n5\tX\tB-QT\n\n2\tX\tO\n", [["1", "5"], ["2"]], [["O", "B-QT"], ["O"]]),
     ],
 )
-def test_published_files_of_entities(
+def test_published_files_of_entities_are_read(
     tmp_path: Path, name: str, content: str, tokens: list[list[str]], tags: list[list[str]] | None
 ) -> None:
     """Numbers of words, raw sentences and comments are no tokens; everything else is."""
@@ -130,7 +130,7 @@ def test_pieces_are_no_characters_of_klue(tmp_path: Path) -> None:
         (["B_PS", "O", "-"], ["B_PS", "O", "-"]),
     ],
 )
-def test_spellings_of_bio(tmp_path: Path, spelled: list[str], read: list[str]) -> None:
+def test_bio_tags_are_read_in_any_spelling(tmp_path: Path, spelled: list[str], read: list[str]) -> None:
     """All tags of a file have to be spelled alike; tags that are not BIO stay as they are."""
     rows = _read(tmp_path, "a.conll", "".join(f"{tag}에\t{tag}\n" for tag in spelled) + "\n")
     assert rows.rows[0]["tags"] == read
@@ -143,7 +143,7 @@ KLUE = (
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.txt"])
-def test_entities_of_klue(tmp_path: Path, name: str) -> None:
+def test_entities_of_klue_are_read_with_id_and_text(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(KLUE, encoding="utf-8")
     rows = read_rows(tmp_path / name, [TEXT, TOKENS, TAGS, ID])
     assert rows.rows[0] == {
@@ -167,7 +167,7 @@ CONLLU = (
 
 
 @pytest.mark.parametrize("name", ["a.conllu", "a.txt"])
-def test_conllu_words(tmp_path: Path, name: str) -> None:
+def test_words_of_conllu_are_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(CONLLU, encoding="utf-8")
     rows = read_rows(tmp_path / name, [TOKENS, TAGS, ID])
     assert rows.rows == [

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
@@ -17,24 +16,25 @@ _POOLING = "1_Pooling/config.json"
 FILES = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", _POOLING)
 
 
-def sentence_files(model: EmbeddingModel, max_length: int | None = None) -> Mapping[str, Any]:
+def sentence_files(model: EmbeddingModel, max_length: int) -> Mapping[str, object]:
     """Path in the folder -> its JSON. The modules are encoder, pooling and, if the model normalizes, normalization.
 
-    max_length: pieces of a text, special tokens included; None: the encoder's positions.
+    max_length: pieces of a text, special tokens included.
     """
     steps = [("", "Transformer"), ("1_Pooling", "Pooling")] + [("2_Normalize", "Normalize")] * model.normalize
     modules = [
         {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{name}"}
         for number, (path, name) in enumerate(steps)
     ]
-    ways = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
-    taken = {"first": "cls_token", "mean": "mean_tokens"}[model.pooling]
-    pooling = {"word_embedding_dimension": model.config.hidden_size} | {
-        f"pooling_mode_{way}": way == taken for way in ways
+    pooling = {
+        "word_embedding_dimension": model.config.hidden_size,
+        "pooling_mode_cls_token": model.pooling == "first",
+        "pooling_mode_mean_tokens": model.pooling == "mean",
+        "pooling_mode_max_tokens": False,
+        "pooling_mode_mean_sqrt_len_tokens": False,
     }
-    length = max_length or model.config.max_position_embeddings
-    contents = modules, {"max_seq_length": length, "do_lower_case": False}, {"similarity_fn_name": "cosine"}, pooling
-    return dict(zip(FILES, contents, strict=True))
+    bert = {"max_seq_length": max_length, "do_lower_case": False}
+    return dict(zip(FILES, (modules, bert, {"similarity_fn_name": "cosine"}, pooling), strict=True))
 
 
 def pooled(folder: Path, hidden: Tensor, attention_mask: Tensor) -> Tensor:

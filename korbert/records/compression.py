@@ -10,7 +10,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias
 
 from korbert.errors import CorpusError
 
@@ -23,7 +23,8 @@ File: TypeAlias = "Path | UPath"  # local, or at an address that fsspec opens
 
 _READ_BYTES = 1 << 16
 _MAX_BLOCK_BYTES = 1 << 22  # decompressed at a time
-_ZSTD_BYTES = 1 << 10  # compressed, at a time: Zstandard's output is unbounded, four bytes may stand for 128 KiB
+_GZIP_BYTES = 1 << 12  # compressed, at a time: a byte may stand for 1,032
+_ZSTD_BYTES = 1 << 10  # compressed, at a time: four bytes may stand for 128 KiB
 _LARGEST_WINDOW_BYTES = 1 << 31  # zstd --long=31, the maximum
 _GZIP_WBITS = 31  # zlib: gzip header and checksum
 
@@ -96,39 +97,25 @@ class _Decoder(Protocol):
     def step(self, data: Data) -> bytes: ...
 
 
-class _Zstd:
+class _Piecewise:
+    """zlib and zstandard. Their output is not bounded, so they get little input at a time."""
+
     hungry = True
 
-    def __init__(self) -> None:
-        import zstandard  # not at the top: a submission runs without it
-
-        self._decoder = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES).decompressobj()
-        self._error = zstandard.ZstdError
+    def __init__(self, decoder: Any, size: int, error: type[Exception]) -> None:
+        self._decoder, self._size, self._error = decoder, size, error
         self.eof = False
         self.rest: Data = b""
 
     def step(self, data: Data) -> bytes:
         try:
-            block = self._decoder.decompress(data[:_ZSTD_BYTES])
+            block: bytes = self._decoder.decompress(data[: self._size])
         except self._error as error:
             raise ValueError(str(error)) from error
         self.eof = self._decoder.eof
-        self.rest = b"".join((self._decoder.unused_data, data[_ZSTD_BYTES:])) if self.eof else data[_ZSTD_BYTES:]
-        return block
-
-
-class _Gzip:
-    hungry = True
-
-    def __init__(self) -> None:
-        self._decoder = zlib.decompressobj(_GZIP_WBITS)
-        self.eof = False
-        self.rest: Data = b""
-
-    def step(self, data: Data) -> bytes:
-        block = self._decoder.decompress(data, _MAX_BLOCK_BYTES)
-        self.eof = self._decoder.eof
-        self.rest = self._decoder.unused_data if self.eof else self._decoder.unconsumed_tail
+        self.rest = data[self._size :]
+        if self.eof:
+            self.rest = b"".join((self._decoder.unused_data, self.rest))
         return block
 
 
@@ -148,14 +135,21 @@ class _Buffered:
         return block
 
 
+def _zstd() -> _Decoder:
+    import zstandard  # not at the top: a submission runs without it
+
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES)
+    return _Piecewise(decompressor.decompressobj(), _ZSTD_BYTES, zstandard.ZstdError)
+
+
 PACKED: Mapping[str, Callable[[], _Decoder]] = {  # by suffix
-    ".zst": _Zstd,
-    ".gz": _Gzip,
+    ".zst": _zstd,
+    ".gz": lambda: _Piecewise(zlib.decompressobj(_GZIP_WBITS), _GZIP_BYTES, zlib.error),
     ".bz2": lambda: _Buffered(bz2.BZ2Decompressor()),
     ".xz": lambda: _Buffered(lzma.LZMADecompressor(lzma.FORMAT_XZ)),
 }
 _PADDED = (".gz", ".xz")  # may have zeros between frames, from tapes and some tools
-_ERRORS = (zlib.error, lzma.LZMAError, OSError, ValueError)  # bz2 raises the last two
+_ERRORS = (lzma.LZMAError, OSError, ValueError)  # bz2 raises the last two
 
 
 def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:
@@ -175,18 +169,10 @@ def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:
                 raise CorpusError(f"{path}: frame {frame} is damaged ({error}): get the file again") from error
             yield block
             data = decoder.rest
-        data = bytes(data)
-        data = _without_padding(data, file) if path.suffix.lower() in _PADDED else data or file.read(_READ_BYTES)
+        data = bytes(data) or file.read(_READ_BYTES)
+        while path.suffix.lower() in _PADDED and data and not (data := data.lstrip(b"\0")):
+            data = file.read(_READ_BYTES)
         frame += 1
-
-
-def _without_padding(data: bytes, file: BinaryIO) -> bytes:
-    """The data behind a frame, without leading zeros."""
-    while not (data := data.lstrip(b"\0")):
-        data = file.read(_READ_BYTES)
-        if not data:
-            return b""
-    return data
 
 
 def _cut(path: File, frame: int) -> CorpusError:

@@ -53,7 +53,7 @@ def test_endings_tell_the_format_unless_the_content_differs(tmp_path: Path, name
     assert open_table(tmp_path / name).form == form
 
 
-def test_what_is_said_goes_first(tmp_path: Path) -> None:
+def test_a_given_format_is_used(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("가\tO\n나\tO\n", encoding="utf-8")
     assert open_table(tmp_path / "a.csv", "conll").columns == ("tokens", "tags", "1", "2")
     assert open_table(tmp_path / "a.csv", "tsv-plain").columns == ("가", "O")

@@ -11,7 +11,7 @@ from foreign_folders import foreign_tokenizer, python_tokenizer
 
 from korbert.errors import ModelError, SettingsError
 from korbert.tokenization import AnyTokenizer, Tokenizer, TransformersTokenizer, load_tokenizer
-from korbert.tokenization import theirs as their_files
+from korbert.tokenization import transformers_folder as their_files
 
 KINDS = ["wordpiece", "jamo", "funnel", "bytes", "plain bytes", "unigram", "albert", "deberta", "python"]
 TEXTS = [
@@ -60,11 +60,7 @@ def test_ids_are_theirs(folders: dict[str, Path], tokenizers: dict[str, Transfor
     assert [one.input_ids for one in ours.encode_batch(TEXTS)] == [ours.encode(text).input_ids for text in TEXTS]
     assert [one.ids for one in ours.pieces_of_many(TEXTS)] == [ours.encode_pieces(text).ids for text in TEXTS]
     assert (ours.pad_id, ours.mask_id) == (theirs.pad_token_id, theirs.mask_token_id)
-    assert (ours.unk_id, ours.cls_id, ours.sep_id) == (
-        theirs.unk_token_id,
-        theirs.cls_token_id,
-        theirs.sep_token_id,
-    )
+    assert (ours.unk_id, ours.cls_id, ours.sep_id) == (theirs.unk_token_id, theirs.cls_token_id, theirs.sep_token_id)
     assert ours.vocab_size == len(theirs)
 
 
@@ -139,7 +135,7 @@ def test_lengths_windows_and_lone_surrogates(tokenizers: dict[str, TransformersT
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_saved_is_loaded(tokenizers: dict[str, TransformersTokenizer], kind: str, tmp_path: Path) -> None:
+def test_a_saved_tokenizer_is_loaded(tokenizers: dict[str, TransformersTokenizer], kind: str, tmp_path: Path) -> None:
     tokenizer = tokenizers[kind]
     tokenizer.save(tmp_path / "one")
     again = load_tokenizer(tmp_path / "one")
@@ -218,6 +214,6 @@ def test_a_tokenizer_that_changes_when_it_is_saved_is_refused(
             "tokenizer.json": files["tokenizer.json"].replace("학교에".encode(), "힉교에".encode())
         }
 
-    monkeypatch.setattr("korbert.tokenization.adapter.saved_files", spoilt)
+    monkeypatch.setattr("korbert.tokenization.transformers_tokenizer.saved_files", spoilt)
     with pytest.raises(ModelError, match="its tokenizer gives other ids once saved"):
         TransformersTokenizer.of_folder(folders["wordpiece"])

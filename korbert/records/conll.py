@@ -14,17 +14,8 @@ __all__ = ["are_characters", "read_conll", "read_conllu", "read_klue_entities"]
 
 _DOCUMENT = "-DOCSTART-"
 _LOOKED_AT = 1_000  # sentences that tell what the columns are
-_CONLLU = (
-    "tokens",
-    "lemma",
-    "upos",
-    "xpos",
-    "feats",
-    "head",
-    "deprel",
-    "deps",
-    "misc",
-)  # behind the number of the word
+# Columns behind the number of the word.
+_CONLLU = ("tokens", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 _Sentence = dict[str, Any]
 
 
@@ -149,21 +140,21 @@ def read_conllu(text: TextFile) -> Table:
 
 
 def _table(
-    text: TextFile, form: str, columns: tuple[str, ...], sentence: Callable[[Sequence[str]], _Sentence | None]
+    text: TextFile, form: str, names: tuple[str, ...], sentence: Callable[[Sequence[str]], _Sentence | None]
 ) -> Table:
     """sentence: parses a block of lines into columns, None if it has no token."""
 
     def read(wanted: Sequence[str]) -> Records:
         for number, lines in _blocks(text):
             try:
-                found = sentence(lines)
+                columns = sentence(lines)
             except _Malformed as error:
                 yield number, Fault("bad_fields", str(error))
                 continue
-            if found is not None:
-                yield number, [found[column] for column in wanted]
+            if columns is not None:
+                yield number, [columns[name] for name in wanted]
 
-    return Table(columns, form, text.encoding, "line", read)
+    return Table(names, form, text.encoding, "line", read)
 
 
 def _blocks(text: TextFile) -> Iterator[tuple[int, list[str]]]:

@@ -1,0 +1,139 @@
+"""What our tokenizer (tokenizer.py) and those of `transformers` (transformers_tokenizer.py) have in common."""
+
+import gc
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import overload
+
+from korbert.errors import SettingsError
+from korbert.tokenization.analyzer import Analyzer
+from korbert.tokenization.encoding import Encoding, Frame, assemble, windows
+from korbert.tokenization.morphemes import Analysis
+from korbert.tokenization.pieces import Pieces
+
+__all__ = ["AnyTokenizer", "collection_paused"]
+
+
+class AnyTokenizer(ABC):
+    """Texts to ids and spans, and back.
+
+    digest: SHA-256 (hex) over all that decides ids. vocab_size: every id is below it. cls_id and sep_id stand around a
+    text. unk_id, mask_id: -1 where there is no such piece. frame: the special tokens around texts and pairs.
+    """
+
+    digest: str
+    vocab_size: int
+    pad_id: int
+    unk_id: int
+    cls_id: int
+    sep_id: int
+    mask_id: int
+    frame: Frame
+    analyzer: Analyzer
+
+    @overload
+    def encode(
+        self,
+        text: str,
+        pair: str | None = None,
+        *,
+        max_length: int | None = None,
+        stride: None = None,
+        special_tokens: bool = False,
+    ) -> Encoding: ...
+    @overload
+    def encode(
+        self, text: str, pair: str | None = None, *, max_length: int, stride: int, special_tokens: bool = False
+    ) -> list[Encoding]: ...
+    def encode(
+        self,
+        text: str,
+        pair: str | None = None,
+        *,
+        max_length: int | None = None,
+        stride: int | None = None,
+        special_tokens: bool = False,
+    ) -> Encoding | list[Encoding]:
+        """A text or a pair of texts with the special tokens around: [CLS] text [SEP], or [CLS] text [SEP] pair [SEP].
+
+        max_length: in pieces, special tokens included; of a pair, the longer text loses its last pieces first. stride:
+        return all windows over the last text instead, which overlap by that many pieces. special_tokens: "[MASK]" and
+        the like in a text are these tokens; otherwise they are text. Raises SettingsError for a max_length or stride
+        that leaves no room.
+        """
+        first = self.encode_pieces(text, special_tokens=special_tokens)
+        second = None if pair is None else self.encode_pieces(pair, special_tokens=special_tokens)
+        if stride is None:
+            return assemble(first, second, self.frame, max_length)
+        if max_length is None:
+            raise SettingsError(f"stride {stride} without max_length: say how long a window may be")
+        return windows(first, second, self.frame, max_length, stride)
+
+    @abstractmethod
+    def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
+        """The pieces of a text without special tokens around. special_tokens: as in encode."""
+
+    def encode_batch(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
+        *,
+        max_length: int | None = None,
+        workers: int = 1,
+    ) -> list[Encoding]:
+        """The encode() of each text, in order.
+
+        workers: threads of Kiwi, beside the caller's; 0: the caller's alone. Tokenizers of `transformers` ignore it, as
+        they have threads of their own.
+        """
+        seconds = [None] * len(texts) if pairs is None else pairs
+        if len(seconds) != len(texts):
+            raise SettingsError(f"{len(texts)} texts and {len(seconds)} pairs: give each text one, or None")
+        segments = chain.from_iterable(
+            (text,) if pair is None else (text, pair) for text, pair in zip(texts, seconds, strict=True)
+        )
+        pieces = self.pieces_of_many(segments, workers=workers)
+        with collection_paused():
+            return [
+                assemble(next(pieces), None if pair is None else next(pieces), self.frame, max_length)
+                for pair in seconds
+            ]
+
+    @abstractmethod
+    def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:
+        """The encode_pieces() of each text, in order; some hundred texts are read ahead. workers: as encode_batch."""
+
+    @abstractmethod
+    def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
+        """The pieces of an analyzed text, without special tokens. text: as analyzed; None where it is not at hand.
+
+        Tokenizers of `transformers` use no morphemes; they raise ModelError without the text.
+        """
+
+    @abstractmethod
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The piece of each id. Raises ModelError for an unknown id."""
+
+    @abstractmethod
+    def decode(self, ids: Sequence[int], boundaries: Sequence[int] | None = None) -> str:
+        """Readable text, not the original. Never cut answers from this: cut the text by spans."""
+
+    @abstractmethod
+    def save(self, folder: str | Path) -> None:
+        """Writes the files of the tokenizer. Same tokenizer: same bytes."""
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Pauses garbage collection: lists of pieces hold no cycles, but their number would trigger it over and over,
+    which takes as long as creating them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -1,0 +1,218 @@
+"""Tokenizers of `transformers` with the interface of ours.
+
+Ids are theirs. Spans come from the offsets of fast tokenizers, in Rust; those of slow tokenizers, in Python, are found
+by alignment.py. All offsets refer to the original text. Special tokens in a text are text by default.
+"""
+
+import copy
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from korbert.durable import read_object
+from korbert.errors import ModelError
+from korbert.folders import tokenizer_folder
+from korbert.tokenization.alignment import align, trimmed
+from korbert.tokenization.analyzer import Analyzer
+from korbert.tokenization.base import AnyTokenizer
+from korbert.tokenization.folder import RECORD
+from korbert.tokenization.morphemes import Analysis
+from korbert.tokenization.pieces import CONTINUATION, MORPHEME, Pieces, Span
+from korbert.tokenization.tokenizer import Tokenizer
+from korbert.tokenization.transformers_folder import FORMAT, KIND, digest, frame_of, ids_of, opened, saved_files
+
+__all__ = ["TransformersTokenizer", "load_tokenizer"]
+
+_BATCH_TEXTS = 256
+_SAMPLES = ("나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!", "Café 2020년作 👍 [MASK] <mask>", " ")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_LONGEST = 1_000_000  # a model_max_length above this means unlimited
+
+
+class TransformersTokenizer(AnyTokenizer):
+    """A tokenizer of `transformers`, from its saved files.
+
+    Boundaries: MORPHEME at pieces that begin behind white space or at the beginning of the text, CONTINUATION at all
+    others. Tags are empty; `morphemes` counts those beginnings. analyzer: Kiwi as it is by default, for baselines.
+    """
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        """files: name -> content, from `saved_files`. ModelError if they do not make a tokenizer."""
+        self.files = dict(files)
+        self.digest = digest(self.files)
+        with TemporaryDirectory(prefix="korbert-tokenizer-") as folder:
+            for name, data in self.files.items():
+                Path(folder, name).write_bytes(data)
+            self.theirs = opened(Path(folder))
+        self.frame = frame_of(self.theirs)
+        self.is_fast = bool(self.theirs.is_fast)
+        self.vocab_size = max(self.theirs.get_vocab().values()) + 1
+        self.cls_id, self.sep_id = self.frame.cls_id, self.frame.sep_id
+        self.pad_id, self.unk_id, self.mask_id = (
+            default if id is None else int(id)
+            for id, default in (
+                (self.theirs.pad_token_id, 0),  # padding is masked, so that any id will do
+                (self.theirs.unk_token_id, -1),
+                (self.theirs.mask_token_id, -1),
+            )
+        )
+        self.analyzer = Analyzer()
+        # SentencePiece vocabularies contain special tokens as pieces, too: in a text these become the unknown piece.
+        self._never_in_text = frozenset(self.theirs.all_special_ids if self.unk_id >= 0 else ())
+
+    @classmethod
+    def of_folder(cls, folder: str | Path) -> "TransformersTokenizer":
+        """Loads the tokenizer of a folder written by `transformers`. ModelError if it has none, or needs code."""
+        original, files = saved_files(Path(folder))
+        try:
+            tokenizer = cls(files)
+            changed = [text for text in _SAMPLES if ids_of(tokenizer.theirs, text) != ids_of(original, text)]
+        except ModelError as error:
+            raise ModelError(f"{Path(folder) / 'tokenizer_config.json'}: {error}") from None
+        if changed:
+            raise ModelError(f"{folder}: its tokenizer gives other ids once saved ({changed[0]!r}): save it anew")
+        return tokenizer
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "TransformersTokenizer":
+        """Loads a folder written by `save`. ModelError if a file is missing or was changed."""
+        folder = tokenizer_folder(folder)
+        try:
+            record = read_object(folder / RECORD)
+            if record.get("kind") != KIND or record.get("format") != FORMAT:
+                raise ModelError(f"{folder / RECORD}: is no record of a tokenizer of transformers, format {FORMAT}")
+            names = [str(name) for name in record["files"] if Path(name).name == name]
+            files = {name: (folder / name).read_bytes() for name in names}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ModelError(f"{folder}: cannot be read ({error}): restore it as it was saved") from None
+        if digest(files) != record.get("digest"):
+            raise ModelError(f"{folder}: a file was changed since it was saved: restore it")
+        return cls(files)
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the tokenizer's own files and korbert_tokenizer.json. Same tokenizer: same bytes."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in self.files.items():
+            (folder / name).write_bytes(data)
+        record = {
+            "format": FORMAT,
+            "kind": KIND,
+            "digest": self.digest,
+            "class": type(self.theirs).__name__,
+            "vocab_size": self.vocab_size,
+            "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(self.files.items())},
+        }
+        (folder / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+    def __reduce__(self) -> tuple[type["TransformersTokenizer"], tuple[dict[str, bytes]]]:
+        return type(self), (self.files,)
+
+    @property
+    def max_length(self) -> int | None:
+        """Maximum length in pieces, special tokens included; None if not specified."""
+        length = int(self.theirs.model_max_length)
+        return length if length < _LONGEST else None
+
+    def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
+        if not self.is_fast:
+            return self._encode_slowly(text, special_tokens)
+        backend = self._recognizing_backend if special_tokens else self._plain_backend
+        return self._from_fast(text, backend.encode(_sound(text), add_special_tokens=False), special_tokens)
+
+    def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:
+        if not self.is_fast:
+            yield from (self._encode_slowly(text, False) for text in texts)
+            return
+        remaining = iter(texts)
+        while batch := list(islice(remaining, _BATCH_TEXTS)):
+            encodings = self._plain_backend.encode_batch(list(map(_sound, batch)), add_special_tokens=False)
+            yield from map(self._from_fast, batch, encodings)
+
+    def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
+        if text is None:
+            raise ModelError("a tokenizer of transformers needs the text, not only its morphemes: pass it")
+        return self.encode_pieces(text)
+
+    @cached_property
+    def _plain_backend(self) -> Any:
+        """Their tokenizer in Rust, for which special tokens in a text are text."""
+        backend = copy.deepcopy(self.theirs.backend_tokenizer)
+        backend.no_truncation()
+        backend.no_padding()
+        backend.encode_special_tokens = True
+        return backend
+
+    @cached_property
+    def _recognizing_backend(self) -> Any:
+        """The same, recognizing special tokens in a text."""
+        backend = copy.deepcopy(self._plain_backend)
+        backend.encode_special_tokens = False
+        return backend
+
+    def _from_fast(self, text: str, encoding: Any, special_tokens: bool = False) -> Pieces:
+        """The pieces of a tokenizer in Rust, which knows their offsets."""
+        spans = [trimmed(text, start, end) for start, end in encoding.offsets]
+        for index, name in enumerate(encoding.tokens):
+            start, end = spans[index]
+            if name == "▁" and "▁" not in text[start:end]:  # a space, even with the offsets of the next character
+                spans[index] = (start, start)
+        return self._assembled(text, encoding.ids, encoding.tokens, spans, special_tokens)
+
+    def _encode_slowly(self, text: str, special_tokens: bool) -> Pieces:
+        """The pieces of a tokenizer in Python, whose spans have to be found."""
+        names = self.theirs.tokenize(_sound(text), split_special_tokens=not special_tokens)
+        spans = align(_sound(text), names, self.theirs.unk_token, continuation=self._continuation)
+        return self._assembled(text, self.theirs.convert_tokens_to_ids(names), names, spans, special_tokens)
+
+    @cached_property
+    def _continuation(self) -> str:
+        """The prefix of pieces inside words, if they are marked."""
+        return "##" if any(name.startswith("##") for name in self.theirs.get_vocab()) else ""
+
+    def _assembled(
+        self, text: str, ids: Sequence[int], names: Sequence[str], spans: Sequence[Span], special_tokens: bool
+    ) -> Pieces:
+        if not special_tokens:
+            ids = [self.unk_id if id in self._never_in_text else id for id in ids]
+        levels: list[int] = []
+        words: list[int] = []
+        word = last_start = -1
+        for start, end in spans:
+            begins = end > start and start != last_start and (start == 0 or text[start - 1].isspace())
+            if begins:
+                word, last_start = word + 1, start
+            levels.append(MORPHEME if begins else CONTINUATION)
+            words.append(max(word, 0))
+        return Pieces(list(ids), list(names), levels, list(spans), words, [""] * len(names))
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        ids = [int(id) for id in ids]
+        if wrong := [id for id in ids if not 0 <= id < self.vocab_size]:
+            raise ModelError(f"id {wrong[0]} is not in the vocabulary of {self.vocab_size}: of another tokenizer")
+        return [str(name) for name in self.theirs.convert_ids_to_tokens(ids)]
+
+    def decode(self, ids: Sequence[int], boundaries: Sequence[int] | None = None) -> str:
+        """As theirs decodes, without special tokens. boundaries: ignored."""
+        return str(self.theirs.decode([int(id) for id in ids], skip_special_tokens=True))
+
+
+def load_tokenizer(folder: str | Path) -> AnyTokenizer:
+    """Loads the tokenizer of a folder, ours or one of `transformers`, found as by Tokenizer.load."""
+    record = tokenizer_folder(folder) / RECORD
+    try:
+        kind = read_object(record).get("kind")
+    except (OSError, ValueError):
+        kind = None  # Tokenizer.load says what is wrong
+    return TransformersTokenizer.load(folder) if kind == KIND else Tokenizer.load(folder)
+
+
+def _sound(text: str) -> str:
+    """Replaces lone surrogates, which Rust refuses, with as many replacement characters."""
+    return _SURROGATES.sub("\ufffd", text)
