@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from korbert.modeling.adapter import encoder_of
 from korbert.modeling.config import AnyConfig, EncoderConfig
-from korbert.modeling.foreign import adapted_config
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.rows import Rows
+from korbert.modeling.transformers_config import adapted_config
+from korbert.modeling.transformers_encoder import encoder_of
 
 __all__ = ["counted", "flop_a_piece", "parameters"]
 

@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from korbert.errors import ModelError
-from korbert.modeling.adapter import TransformersEncoder, encoder_of
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.encoder import Encoder
@@ -23,6 +22,7 @@ from korbert.modeling.heads import (
     initialize,
     mean_of_pieces,
 )
+from korbert.modeling.transformers_encoder import TransformersEncoder, encoder_of
 
 __all__ = [
     "ChoiceModel",

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.modeling.adapter import TransformersEncoder
 from korbert.modeling.attention import SelfAttention, View
 from korbert.modeling.encoder import Encoder
+from korbert.modeling.transformers_encoder import TransformersEncoder
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Encoding, Span, span_of
 

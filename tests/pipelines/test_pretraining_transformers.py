@@ -10,7 +10,7 @@ from foreign_folders import CONFIGS
 
 import korbert
 from korbert.modeling import PretrainingModel, load_model
-from korbert.modeling.foreign import CLASSES, class_of, their_config
+from korbert.modeling.transformers_config import CLASSES, class_of, their_config
 from korbert.tokenization import Tokenizer
 from korbert.versions import installed_version
 from pipelines.artifacts.runtime import Runtime

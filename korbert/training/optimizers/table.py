@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from korbert.training.optimizers.muon import matrices_of_layers, muon
+from korbert.training.muon import matrices_of_layers, muon
 from korbert.training.settings import OptimizerKind, OptimizerSettings, PrecisionName
 
 __all__ = ["OPTIMIZERS", "Optimizer"]

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.modeling.counting import counted, flop_a_piece, parameters
-from korbert.modeling.foreign import CLASSES, new_config
+from korbert.modeling.transformers_config import CLASSES, new_config
 from korbert.pretraining import pretraining_loss
 
 PAPER = {"architecture": "bert", "vocab_size": 30_522}

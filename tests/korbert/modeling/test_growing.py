@@ -8,10 +8,10 @@ import torch
 
 from korbert.errors import ModelError
 from korbert.modeling.config import AnyConfig, EncoderConfig, TransformersConfig
-from korbert.modeling.foreign import new_config
 from korbert.modeling.growing import grown, take_vectors, take_weights
 from korbert.modeling.models import PretrainingModel, ReadingModel
 from korbert.modeling.storage import save_model
+from korbert.modeling.transformers_config import new_config
 from korbert.tokenization import AnalyzerOptions, Tokenizer
 from korbert.tokenization.extending import extended
 

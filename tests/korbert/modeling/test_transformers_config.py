@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from korbert.errors import ModelError
-from korbert.modeling.foreign import CLASSES, new_config
+from korbert.modeling.transformers_config import CLASSES, new_config
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.huggingface.importing import load_encoder, read_folder
-from korbert.modeling.adapter import TransformersEncoder
 from korbert.modeling.config import EncoderConfig, TransformersConfig
 from korbert.modeling.encoder import Encoder
-from korbert.modeling.foreign import CLASSES, adapted_config
 from korbert.modeling.models import ClassificationModel, EncoderModel, PretrainingModel, init_encoder_from
 from korbert.modeling.rows import Rows
+from korbert.modeling.transformers_config import CLASSES, adapted_config
+from korbert.modeling.transformers_encoder import TransformersEncoder
 from korbert.pretraining.objectives.losses import pretraining_loss
 
 Folder = Callable[[str], Path]

@@ -1,6 +1,6 @@
 """Adapts encoders of `transformers` to the interface of Encoder.
 
-A TransformersConfig holds their config (foreign.py). korbert.huggingface.importing reads folders.
+A TransformersConfig holds their config (transformers_config.py). korbert.huggingface.importing reads folders.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,8 @@ from korbert._transformers import quietly
 from korbert.errors import ModelError
 from korbert.modeling.config import AnyConfig, TransformersConfig
 from korbert.modeling.encoder import Encoder
-from korbert.modeling.foreign import class_of, options, their_config
 from korbert.modeling.rows import Rows
+from korbert.modeling.transformers_config import class_of, options, their_config
 
 __all__ = ["TransformersEncoder", "encoder_of"]
 

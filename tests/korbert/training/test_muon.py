@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from korbert.training.optimizers.muon import muon, orthogonalized
+from korbert.training.muon import muon, orthogonalized
 from korbert.training.settings import OptimizerSettings
 
 
