@@ -44,8 +44,7 @@ def rotation(positions: Tensor, size: int, theta: float) -> Rotation:
 
 def rotated(qkv: Tensor, turn: Rotation) -> Tensor:
     """Rotates queries and keys, not values. (N, 3, H, D/H), computed in float32 -> the same shape and dtype."""
-    turned: Tensor = _Turn.apply(qkv, *turn)  # type: ignore[no-untyped-call]
-    return turned
+    return _Turn.apply(qkv, *turn)  # type: ignore[no-untyped-call]
 
 
 class _Turn(torch.autograd.Function):
@@ -103,8 +102,7 @@ def taken(values: Tensor, places: Tensor | None) -> Tensor:
     """values[places] for distinct places; None: all values, unchanged."""
     if places is None:
         return values
-    selected: Tensor = _Taken.apply(values, places)  # type: ignore[no-untyped-call]
-    return selected
+    return _Taken.apply(values, places)  # type: ignore[no-untyped-call]
 
 
 class _Taken(torch.autograd.Function):
@@ -129,8 +127,7 @@ def _in_block(qkv: Tensor, block: Block, reach: int | None, dropout: float) -> T
     windowed = reach is not None and block.length > 3 * reach
     mask = None if windowed else _mask(block, reach, qkv.device)
     if qkv.device.type == "cpu" and block.length <= _SHORT and not windowed and not dropout:
-        short: Tensor = _ShortRows.apply(qkv, block.rows, mask)  # type: ignore[no-untyped-call]
-        return short
+        return _ShortRows.apply(qkv, block.rows, mask)  # type: ignore[no-untyped-call]
     query, key, value = qkv.view(block.rows, block.length, 3, heads, size).permute(2, 0, 3, 1, 4)  # (B, H, T, D/H)
     if windowed:
         assert reach is not None
@@ -240,5 +237,4 @@ class SelfAttention(nn.Module):
         """hidden: (N, D). Returns (N, D), or (W, D) with `wanted` (see Encoder.flat)."""
         qkv = self.projected(hidden, view)
         mixed = attend(qkv, rows, view.reach, self.dropout if self.training else 0.0)
-        joined: Tensor = self.output(taken(mixed, wanted).flatten(1))
-        return joined
+        return self.output(taken(mixed, wanted).flatten(1))

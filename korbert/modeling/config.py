@@ -145,7 +145,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class TransformersConfig(BaseModel, frozen=True, extra="forbid"):
-    """An encoder of `transformers` (transformers_encoder.py): its own config, and the entries that our heads and tasks read."""
+    """An encoder of `transformers`: its own config, and the entries that our heads and tasks read."""
 
     architecture: Literal["transformers"] = "transformers"
     transformers: dict[str, Any] = Field(description="config.json of `transformers`, with model_type")

@@ -66,8 +66,7 @@ def counted(config: AnyConfig, length: int, wanted_share: float = 1.0) -> tuple[
             return tensor
 
         def attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
-            count: int = sdpa_flop_count(query, key, value)  # type: ignore[no-untyped-call]
-            return count
+            return sdpa_flop_count(query, key, value)  # type: ignore[no-untyped-call]
 
         ids, wanted = torch.zeros(length, dtype=torch.int64), torch.arange(max(1, round(length * wanted_share)))
         # By itself, the counter knows only GPU attention.

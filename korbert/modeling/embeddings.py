@@ -71,16 +71,14 @@ class Embeddings(nn.Module):
             hidden = hidden + self.boundary(boundaries.long())
         if self.overlap is not None and token_type_ids is not None:
             hidden = hidden + self.overlap.weight * in_both(input_ids, rows, token_type_ids)[:, None]
-        projected: Tensor = self.projection(self.dropout(self.norm(hidden)))
-        return projected
+        return self.projection(self.dropout(self.norm(hidden)))
 
 
 def scaled_overlap(overlap: Tensor, tokens: Tensor) -> Tensor:
     """A random overlap embedding, scaled to the mean norm of the token embeddings: from zeros it would take hundreds
     of steps to matter. overlap: (1, E); tokens: (V, E).
     """
-    scaled: Tensor = overlap * tokens.norm(dim=1).mean() / overlap.norm()
-    return scaled
+    return overlap * tokens.norm(dim=1).mean() / overlap.norm()
 
 
 def in_both(ids: Tensor, rows: Rows, segments: Tensor) -> Tensor:

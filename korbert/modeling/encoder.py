@@ -32,8 +32,7 @@ class _BertLayer(nn.Module):
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         mixed = self.dropout(self.attention(hidden, rows, view, wanted))
         hidden = self.attention_norm(taken(hidden, wanted) + mixed)
-        normed: Tensor = self.feed_forward_norm(hidden + self.dropout(self.down(F.gelu(self.up(hidden)))))
-        return normed
+        return self.feed_forward_norm(hidden + self.dropout(self.down(F.gelu(self.up(hidden)))))
 
 
 class _ModernLayer(nn.Module):
@@ -56,14 +55,12 @@ class _ModernLayer(nn.Module):
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         mixed = self.attention_dropout(self.attention(self.attention_norm(hidden), rows, view, wanted))
         hidden = taken(hidden, wanted) + mixed
-        added: Tensor = hidden + self.down(self.dropout(gated(self.up(self.feed_forward_norm(hidden)))))
-        return added
+        return hidden + self.down(self.dropout(gated(self.up(self.feed_forward_norm(hidden)))))
 
 
 def gated(both: Tensor) -> Tensor:
     """GeGLU (Shazeer 2020): gelu(content) x gate. (..., 2 x I), content first -> (..., I)."""
-    product: Tensor = _Gated.apply(both)  # type: ignore[no-untyped-call]
-    return product
+    return _Gated.apply(both)  # type: ignore[no-untyped-call]
 
 
 class _Gated(torch.autograd.Function):
@@ -180,8 +177,7 @@ class Encoder(nn.Module):
                 before.append(hidden)
             layer = self.layers[number // config.layers_share]
             hidden = layer(hidden, rows, views[config.is_global(number)], wanted if number == last else None)
-        normed: Tensor = self.final_norm(hidden)
-        return normed
+        return self.final_norm(hidden)
 
 
 def _flattened(

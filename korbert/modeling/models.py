@@ -133,18 +133,15 @@ class PretrainingModel(_EncoderWithHead):
 
     def mlm_hidden(self, rows: Tensor) -> Tensor:
         """The vectors that the vocabulary matrix scores: (N, D) -> (N, E)."""
-        transformed: Tensor = self.mlm.transform(rows)
-        return transformed
+        return self.mlm.transform(rows)
 
     def mlm_head(self, rows: Tensor) -> Tensor:
         """Scores over the vocabulary: (N, D) -> (N, V); mlm_hidden(rows) @ decoder_weight.T + decoder_bias."""
-        scores: Tensor = self.mlm(rows, self.decoder_weight)
-        return scores
+        return self.mlm(rows, self.decoder_weight)
 
     def nsp_head(self, first: Tensor) -> Tensor:
         """Scores of "B follows A" (label 0) and "B does not" (1) from first-piece vectors: (R, D) -> (R, 2)."""
-        scores: Tensor = self.nsp(first)
-        return scores
+        return self.nsp(first)
 
     @property
     def decoder_weight(self) -> Tensor:
@@ -187,8 +184,7 @@ class DetectionModel(_EncoderWithHead):
 
     def nsp_head(self, first: Tensor) -> Tensor:
         """As PretrainingModel.nsp_head."""
-        scores: Tensor = self.nsp(first)
-        return scores
+        return self.nsp(first)
 
 
 class ClassificationModel(_EncoderWithHead):
@@ -233,8 +229,7 @@ class ClassificationModel(_EncoderWithHead):
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Scores of the labels, (B, num_labels)."""
         pooled = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
-        scores: Tensor = self.classifier(self.dropout(self.head(pooled)))
-        return scores
+        return self.classifier(self.dropout(self.head(pooled)))
 
     def head_settings(self) -> dict[str, Any]:
         """Constructor arguments besides the encoder's config."""
@@ -328,8 +323,7 @@ class TaggingModel(_EncoderWithHead):
 
         Special tokens and padding have scores, too; the caller ignores them.
         """
-        scores: Tensor = self.classifier(self.dropout(self.head(hidden)))
-        return scores
+        return self.classifier(self.dropout(self.head(hidden)))
 
     def head_settings(self) -> dict[str, Any]:
         """Constructor arguments besides the encoder's config."""

@@ -55,8 +55,7 @@ class TransformersEncoder(nn.Module):
     @property
     def token_weight(self) -> Tensor:
         """The token embedding matrix, (V, E)."""
-        weight: Tensor = self.model.get_input_embeddings().weight
-        return weight
+        return self.model.get_input_embeddings().weight
 
     def forward(
         self,

@@ -42,8 +42,7 @@ class Prediction(Objective):
         self._z_loss = z_loss
 
     def places(self, batch: Batch, rows: Rows) -> Tensor:
-        places: Tensor = batch["label_places"]
-        return places
+        return batch["label_places"]
 
     def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """Over the whole vocabulary, or over the batch's negatives; entries are its vectors of labels and negatives."""

@@ -93,8 +93,7 @@ class Distillation(Objective):
     def _vectors(self, device: torch.device, batch: Batch, rows: Rows) -> Tensor:
         """The teacher's vectors of all pieces, (N, D)."""
         encoder: Any = self._teacher.to(device).encoder
-        vectors: Tensor = encoder.flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"])
-        return vectors
+        return encoder.flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"])
 
     @staticmethod
     def _scores(model: Any, vectors: Tensor, batch: Batch, entries: Tensor | None) -> Tensor:
@@ -103,5 +102,4 @@ class Distillation(Objective):
         if entries is None:
             return F.linear(hidden, model.decoder_weight, model.decoder_bias).float()
         scores = F.linear(hidden, entries, model.decoder_bias[batch["negatives"]]).float()
-        corrected: Tensor = scores - batch["log_expected"]
-        return corrected
+        return scores - batch["log_expected"]

@@ -131,8 +131,7 @@ def evaluate(
 def unigram_log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Log probability of each piece, (V,), with add-one smoothing (Laplace) for pieces that never occur."""
     smoothed = counts.astype(np.float64) + 1
-    logarithms: NDArray[np.float64] = np.log(smoothed) - np.log(smoothed.sum())
-    return logarithms
+    return np.log(smoothed) - np.log(smoothed.sum())
 
 
 def _ratio(total: float, count: float) -> float:

@@ -30,8 +30,7 @@ def units_of(boundaries: NDArray[np.uint8], maskable: NDArray[np.bool_], unit: s
     """
     begins = boundaries >= _LEVELS[unit]
     begins[1:] |= ~maskable[:-1]
-    units: NDArray[np.int64] = begins[maskable].cumsum() - 1
-    return units
+    return begins[maskable].cumsum() - 1
 
 
 def choose_positions(units: NDArray[np.int64], rate: float, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -130,8 +130,7 @@ class SpanSelection(Objective):
         ends = model.reader(vectors[batch["span_choices"]]).float()  # (M, 2)
         rows, longest = len(batch["span_targets"]), batch["span_longest"]
         spread = ends.new_full((rows * longest, 2), float("-inf")).index_copy(0, batch["span_slots"], ends)
-        by_row: Tensor = spread.view(rows, longest, 2).transpose(1, 2)
-        return by_row
+        return spread.view(rows, longest, 2).transpose(1, 2)
 
 
 def span_columns(rows: Sequence[dict[str, NDArray[Any]]], starts: Sequence[int]) -> Batch:

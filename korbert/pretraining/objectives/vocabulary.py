@@ -28,10 +28,9 @@ def full_loss(vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, z_l
     the scores from drifting (Chowdhery et al. 2022, 5). Under autocast the products are in its type, sums in float32.
     """
     kind = torch.get_autocast_dtype(vectors.device.type) if torch.is_autocast_enabled(vectors.device.type) else None
-    loss: Tensor = _FullLoss.apply(  # type: ignore[no-untyped-call]
+    return _FullLoss.apply(  # type: ignore[no-untyped-call]
         vectors, weight, bias, labels, z_loss, kind or vectors.dtype
     )
-    return loss
 
 
 class _FullLoss(torch.autograd.Function):
@@ -101,8 +100,7 @@ def sampled_loss(
     """
     others, right = sampled_scores(vectors, entries, bias, labels, negatives, log_expected)
     log_z = torch.logaddexp(others.logsumexp(dim=1), right)
-    loss: Tensor = (log_z - right + z_loss * log_z.square()).sum()
-    return loss
+    return (log_z - right + z_loss * log_z.square()).sum()
 
 
 def sampled_scores(
