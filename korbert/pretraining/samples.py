@@ -17,7 +17,7 @@ from korbert.pretraining.permutation import permuted
 from korbert.seeds import derived_seed
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import EOJEOL
-from korbert.training.meters import JsonLines
+from korbert.training.records import JsonLines
 from korbert.world import world
 
 __all__ = ["Sample", "Samples", "choose_samples", "stretches"]

@@ -1,19 +1,12 @@
-"""Metrics of a run: means since the last line, and the JSON lines they are written to."""
+"""Means of the metrics of a run since its last line."""
 
-import json
-import math
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from korbert.durable import write_whole
-from korbert.errors import ArtifactError
-
-__all__ = ["JsonLines", "Meter"]
+__all__ = ["Meter"]
 
 
 class Meter:
@@ -49,48 +42,3 @@ class Meter:
         self._sums = {
             name: torch.tensor(value, dtype=torch.float64, device=self._device) for name, value in state["sums"].items()
         }
-
-
-class JsonLines:
-    """A file of JSON objects, one per line, each with a "step". Opening it truncates lines after `first_step`.
-
-    Those come from a run that was killed after its last checkpoint; their steps will be repeated.
-    """
-
-    def __init__(self, path: Path, first_step: int) -> None:
-        write_whole(path, _until(first_step, path) if path.exists() else b"")
-        self._file = path.open("a", encoding="utf-8")
-
-    def write(self, line: Mapping[str, Any]) -> None:
-        """Appends a line and flushes it. NaN and infinities become null, as JSON has none."""
-        values = {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in line.items()
-        }
-        self._file.write(json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n")
-        self._file.flush()
-
-    def sync(self) -> None:
-        """Syncs all lines to disk, before a checkpoint marks their steps as done."""
-        os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _until(step: int, path: Path) -> bytes:
-    """The leading lines up to `step`. A line without its end was being written when a run died, and is dropped.
-
-    ArtifactError for a damaged line: its metrics are lost.
-    """
-    lines = path.read_bytes().splitlines(keepends=True) if step else []
-    for number, line in enumerate(lines, 1):
-        try:
-            if not line.endswith(b"\n") or json.loads(line)["step"] > step:
-                return b"".join(lines[: number - 1])
-        except (ValueError, LookupError, TypeError, RecursionError):
-            raise ArtifactError(
-                f"{path}: line {number} is damaged: remove the file and the checkpoints beside it, and the same "
-                "command trains from the start"
-            ) from None
-    return b"".join(lines)

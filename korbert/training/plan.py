@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from korbert.training.schedules import rate_share
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
 __all__ = ["Checkpointing", "TrainingOutput", "TrainingPlan"]
@@ -28,10 +27,6 @@ class TrainingPlan:
     log_every: int = 10
     evaluate_every: int = 0
     on_divergence: Literal["stop", "skip"] = "stop"
-
-    def rate_share(self, step: int) -> float:
-        """The rate of update `step` (0-based) as a share of the peak."""
-        return rate_share(step, self.steps, self.optimizer)
 
     def record(self) -> dict[str, Any]:
         """The plan as JSON, as a checkpoint records it."""

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from korbert.errors import ArtifactError
-from korbert.training.meters import JsonLines, Meter
+from korbert.training.meters import Meter
+from korbert.training.records import JsonLines
 
 
 def test_means_since_the_last_call():

@@ -14,7 +14,7 @@ from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
 from korbert.training import OptimizerSettings
-from korbert.training.optimizers.table import OPTIMIZERS, Optimizer
+from korbert.training.optimizers import OPTIMIZERS
 from korbert.training.plan import TrainingPlan
 from korbert.training.updates import Updates
 from korbert.world import World
@@ -69,7 +69,7 @@ def reading(architecture, folder):
 @pytest.mark.parametrize(("precision", "kind"), [("fp32", "adamw"), ("bf16", "muon")])
 def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, architecture, precision, kind):
     model, loss, micro_batches = task(architecture, tmp_path)
-    monkeypatch.setitem(OPTIMIZERS, "adamw", Optimizer(plain_adamw))
+    monkeypatch.setitem(OPTIMIZERS, "adamw", plain_adamw)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: precision == "bf16")  # `meta` has no autocast
     monkeypatch.setattr(torch, "get_autocast_dtype", lambda device: torch.bfloat16)
     plan = TrainingPlan(9, OptimizerSettings(kind=kind), 0, "fp32")

@@ -5,8 +5,7 @@ from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.modeling import EncoderConfig, PretrainingModel
-from korbert.training.optimizers.groups import parameter_groups
-from korbert.training.optimizers.table import OPTIMIZERS
+from korbert.training.optimizers import OPTIMIZERS, parameter_groups
 from korbert.training.settings import OptimizerKind, OptimizerSettings
 
 
