@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from korbert.errors import ModelError
 
-__all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig", "parse_config"]
+__all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig", "check_row", "parse_config"]
 
 BOUNDARY_LEVELS = 4  # none, or a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
 
@@ -176,10 +176,22 @@ AnyConfig = EncoderConfig | TransformersConfig
 _Config = TypeVar("_Config", bound=BaseModel)
 
 
+def check_row(config: AnyConfig, length: int, *, is_limited: bool, has_boundaries: bool) -> None:
+    """ModelError for a row that is too long for an encoder whose positions are limited, or lacks its boundaries."""
+    if is_limited and length > config.max_position_embeddings:
+        raise ModelError(
+            f"a row of {length} pieces is longer than the {config.max_position_embeddings} positions of this encoder:"
+            " lower max_length"
+        )
+    if isinstance(config, EncoderConfig) and config.boundary_embedding and not has_boundaries:
+        raise ModelError("this encoder embeds boundaries, but the batch has none: pass boundaries=(B, T)")
+
+
 def parse_config(values: object) -> AnyConfig:
     """Parses the config of either kind of encoder. ModelError, in one line, if it is invalid."""
-    foreign = isinstance(values, Mapping) and values.get("architecture") == "transformers"
-    return _parsed(TransformersConfig, values) if foreign else _parsed(EncoderConfig, values)
+    if isinstance(values, Mapping) and values.get("architecture") == "transformers":
+        return TransformersConfig.parse(values)
+    return EncoderConfig.parse(values)
 
 
 def _parsed(kind: type[_Config], values: object) -> _Config:

@@ -45,12 +45,14 @@ ProblemType = Literal["single_label_classification", "multi_label_classification
 
 
 class _EncoderWithHead(nn.Module):
-    """Base class of all models. `scores` computes the outputs from the encoder's vectors.
+    """Base class of all models. `scores` computes the outputs from the encoder's vectors (B, T, D) and its mask.
 
-    encoder: an encoder with weights; None: built from `config`; one of `transformers` draws from `generator`.
+    generator: draws the initial weights; None: torch's global generator. encoder: one with weights; None: built from
+    `config`. kind: of the saved folder. saved: names of the constructor's arguments that are saved beside the config.
     """
 
     kind: ClassVar[str]
+    saved: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -76,19 +78,16 @@ class _EncoderWithHead(nn.Module):
         return self.scores(hidden, attention_mask)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Any:
-        """Outputs from the encoder's vectors (B, T, D) and its attention mask."""
         raise NotImplementedError
 
     def head_settings(self) -> dict[str, Any]:
-        """Constructor arguments besides the encoder's config."""
-        return {}
+        """Constructor arguments besides the encoder's config, as JSON has them."""
+        values = {name: getattr(self, name) for name in self.saved}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 class EncoderModel(_EncoderWithHead):
-    """An encoder without a head, as imported: tasks start from its weights.
-
-    encoder: an encoder with weights; None: drawn from `generator`, or torch's global generator.
-    """
+    """An encoder without a head, as imported: tasks start from its weights."""
 
     kind: ClassVar[str] = "encoder"
 
@@ -103,7 +102,6 @@ class EncoderModel(_EncoderWithHead):
             initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """The vectors as they are."""
         return hidden
 
 
@@ -111,8 +109,7 @@ class PretrainingModel(_EncoderWithHead):
     """An encoder with heads that predict pieces (MLM) and classify pairs (NSP).
 
     Training calls `encoder`, and the heads only at labels: a large vocabulary makes `mlm_head` expensive.
-    generator: draws the initial weights; None: torch's global generator. objectives: "spans" adds the head of a
-    ReadingModel (`reader`).
+    objectives: "spans" adds the head of a ReadingModel (`reader`).
     """
 
     kind: ClassVar[str] = "pretraining"
@@ -154,15 +151,11 @@ class PretrainingModel(_EncoderWithHead):
         return self.mlm.bias
 
     def head_settings(self) -> dict[str, Any]:
-        """Constructor arguments besides the encoder's config."""
         return {"objectives": list(self.objectives)} if self.reader else {}
 
 
 class DetectionModel(_EncoderWithHead):
-    """An encoder with heads that detect replaced pieces (Clark et al. 2020) and classify pairs.
-
-    generator: draws the initial weights; None: torch's global generator.
-    """
+    """An encoder with heads that detect replaced pieces (Clark et al. 2020) and classify pairs."""
 
     kind: ClassVar[str] = "detection"
 
@@ -197,6 +190,12 @@ class ClassificationModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "classification"
+    saved: ClassVar[tuple[str, ...]] = (
+        "num_labels",
+        "pooling",
+        "labels",
+        "problem_type",
+    )
 
     def __init__(
         self,
@@ -231,15 +230,6 @@ class ClassificationModel(_EncoderWithHead):
         pooled = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
         return self.classifier(self.dropout(self.head(pooled)))
 
-    def head_settings(self) -> dict[str, Any]:
-        """Constructor arguments besides the encoder's config."""
-        return {
-            "num_labels": self.num_labels,
-            "pooling": self.pooling,
-            "labels": list(self.labels),
-            "problem_type": self.problem_type,
-        }
-
 
 class ChoiceModel(ClassificationModel):
     """An encoder that scores each row, a text with one of its choices. The highest-scoring choice is predicted.
@@ -248,13 +238,10 @@ class ChoiceModel(ClassificationModel):
     """
 
     kind: ClassVar[str] = "choice"
+    saved = ("pooling",)
 
     def __init__(self, config: AnyConfig, pooling: Pooling = "mean", generator: torch.Generator | None = None) -> None:
         super().__init__(config, 1, pooling, generator=generator, problem_type="regression")
-
-    def head_settings(self) -> dict[str, Any]:
-        """Constructor arguments besides the encoder's config."""
-        return {"pooling": self.pooling}
 
 
 class ReadingModel(_EncoderWithHead):
@@ -307,6 +294,7 @@ class TaggingModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "tagging"
+    saved = ("labels",)
 
     def __init__(self, config: AnyConfig, labels: Sequence[str], generator: torch.Generator | None = None) -> None:
         if not labels or len(set(labels)) < len(labels):
@@ -325,10 +313,6 @@ class TaggingModel(_EncoderWithHead):
         """
         return self.classifier(self.dropout(self.head(hidden)))
 
-    def head_settings(self) -> dict[str, Any]:
-        """Constructor arguments besides the encoder's config."""
-        return {"labels": list(self.labels)}
-
 
 class EmbeddingModel(_EncoderWithHead):
     """An encoder that pools piece vectors into one text vector: the mean over all pieces, or the first piece.
@@ -338,6 +322,10 @@ class EmbeddingModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "embedding"
+    saved = (
+        "pooling",
+        "normalize",
+    )
 
     def __init__(
         self,
@@ -355,10 +343,6 @@ class EmbeddingModel(_EncoderWithHead):
         """One vector per row, (B, D)."""
         pooled: Tensor = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
         return F.normalize(pooled, dim=-1) if self.normalize else pooled
-
-    def head_settings(self) -> dict[str, Any]:
-        """Constructor arguments besides the encoder's config."""
-        return {"pooling": self.pooling, "normalize": self.normalize}
 
 
 Model = (
@@ -383,17 +367,17 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders differ
     in more than that and dropout.
     """
-    theirs, ours = pretrained.encoder.state_dict(), model.encoder.state_dict()
-    if OVERLAP in ours.keys() - theirs.keys():
-        theirs[OVERLAP] = scaled_overlap(ours[OVERLAP], theirs["embeddings.token.weight"])
-    for name in sorted(theirs.keys() | ours.keys()):
-        here, there = ours.get(name), theirs.get(name)
-        if here is None or there is None or here.shape != there.shape:
+    source, own = pretrained.encoder.state_dict(), model.encoder.state_dict()
+    if OVERLAP in own.keys() - source.keys():
+        source[OVERLAP] = scaled_overlap(own[OVERLAP], source["embeddings.token.weight"])
+    for name in sorted(source.keys() | own.keys()):
+        shapes = [_shape(weights.get(name)) for weights in (own, source)]
+        if shapes[0] != shapes[1]:
             raise ModelError(
-                f"encoder weights {name}: {_shape(here)} in the model, {_shape(there)} in the pretrained one:"
+                f"encoder weights {name}: {shapes[0]} in the model, {shapes[1]} in the pretrained one:"
                 " build the model with the config of the pretrained encoder"
             )
-    model.encoder.load_state_dict(theirs)
+    model.encoder.load_state_dict(source)
     reader = pretrained if isinstance(pretrained, ReadingModel) else getattr(pretrained, "reader", None)
     if isinstance(model, ReadingModel) and reader is not None:
         model.head.load_state_dict(reader.head.state_dict())
@@ -401,9 +385,9 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     elif isinstance(pretrained, PretrainingModel) and isinstance(
         model, ClassificationModel | ReadingModel | TaggingModel
     ):
-        source = pretrained.nsp.pooler if isinstance(model.head, Pooler) else pretrained.mlm.transform
-        if not isinstance(model.head, nn.Identity) and source.dense.weight.shape == model.head.dense.weight.shape:
-            model.head.load_state_dict(source.state_dict())
+        head = pretrained.nsp.pooler if isinstance(model.head, Pooler) else pretrained.mlm.transform
+        if not isinstance(model.head, nn.Identity) and head.dense.weight.shape == model.head.dense.weight.shape:
+            model.head.load_state_dict(head.state_dict())
 
 
 def _shape(tensor: Tensor | None) -> str:
