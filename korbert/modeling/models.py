@@ -190,12 +190,7 @@ class ClassificationModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "classification"
-    saved: ClassVar[tuple[str, ...]] = (
-        "num_labels",
-        "pooling",
-        "labels",
-        "problem_type",
-    )
+    saved: ClassVar[tuple[str, ...]] = ("num_labels", "pooling", "labels", "problem_type")
 
     def __init__(
         self,
@@ -322,10 +317,7 @@ class EmbeddingModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "embedding"
-    saved = (
-        "pooling",
-        "normalize",
-    )
+    saved = ("pooling", "normalize")
 
     def __init__(
         self,

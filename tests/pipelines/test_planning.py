@@ -150,11 +150,11 @@ def test_steps_that_take_long_are_timed_with_fewer_rows(
     """Of a second for itself, and a tenth for each row."""
     steps: list[tuple[int, int]] = []
 
-    def timed(model: object, loss: object, settings: object, phase: Phase, device: object, warm: int, n: int) -> float:
-        steps.append((phase.batch_size, n))
-        return 1 + 0.1 * phase.batch_size
+    def seconds_of(trial: object, phase: Phase, rows: int, warm: int, timed: int) -> float:
+        steps.append((rows, timed))
+        return 1 + 0.1 * rows
 
-    monkeypatch.setattr(plan, "_timed", timed)
+    monkeypatch.setattr(plan._Trial, "_seconds_of", seconds_of)
     more = _pipeline(recipe, tmp_path, "pretrain.phases=[{length = 64, batch_size = 80, micro_batches = 2, steps = 9}]")
     for seconds, rows in ((10_000, 80), (100, 30), (9, 8), (1, 8)):
         (phase,) = plan.plan(more, seconds).phases

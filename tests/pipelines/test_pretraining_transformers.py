@@ -11,11 +11,12 @@ from foreign_folders import CONFIGS
 import korbert
 from korbert.modeling import PretrainingModel, load_model
 from korbert.modeling.transformers_config import CLASSES, class_of, their_config
+from korbert.pretraining import SpecialIds
+from korbert.pretraining.shards import write_random_shards
 from korbert.tokenization import Tokenizer
 from korbert.versions import installed_version
 from pipelines.artifacts.runtime import Runtime
 from pipelines.cli import run_command
-from pipelines.planning.plan import write_made_up
 from pipelines.stages import Inputs, pretrain
 from pipelines.stages.settings import PretrainStage
 
@@ -31,7 +32,7 @@ def _same_threads() -> Iterator[None]:
 def inputs(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Inputs:
     folder = tmp_path_factory.mktemp("artifacts")
     tiny_tokenizer.save(folder / "vocab" / "tokenizer")
-    write_made_up(folder / "shard", pretrain._special_ids(tiny_tokenizer), seed=1)
+    write_random_shards(folder / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
     return Inputs({"vocab": folder / "vocab", "shard": folder / "shard"}, {})
 
 

@@ -12,10 +12,11 @@ from pydantic import ValidationError
 
 from korbert.errors import SettingsError
 from korbert.modeling import load_model
+from korbert.pretraining import SpecialIds
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
+from korbert.pretraining.shards import write_random_shards
 from korbert.tokenization import Tokenizer
 from pipelines.artifacts.runtime import Runtime
-from pipelines.planning.plan import write_made_up
 from pipelines.stages import Inputs, pretrain
 from pipelines.stages.pretrain import _negatives, model_and_loss, training_plan
 from pipelines.stages.settings import PretrainStage
@@ -83,7 +84,7 @@ def inputs(tiny_tokenizer: Tokenizer, tmp_path: Path) -> Inputs:
     tiny_tokenizer.save(tmp_path / "vocab" / "tokenizer")
     counts = pa.table({"form": ["영화", "재미", "학교"], "tag": ["NNG"] * 3, "count": [30, 20, 10]})
     pq.write_table(counts, tmp_path / "vocab" / "counts.parquet")
-    write_made_up(tmp_path / "shard", pretrain._special_ids(tiny_tokenizer), seed=1)
+    write_random_shards(tmp_path / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
     return Inputs({name: tmp_path / name for name in ("vocab", "shard")}, {})
 
 

@@ -4,8 +4,6 @@ Besides the other objectives, the student matches the teacher's distribution ove
 temperature, and the direction of its vectors of all pieces.
 """
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -57,10 +55,7 @@ class Distillation(Objective):
     def __init__(self, teacher: PretrainingModel, settings: DistillationSettings) -> None:
         self._teacher, self._settings = teacher.eval().requires_grad_(False), settings
 
-    def places(self, batch: Batch, rows: Rows) -> None:
-        return None
-
-    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """Both means, times the pieces of all rows (distill_count)."""
         theirs = self._vectors(vectors.device, batch, rows)
         loss = vectors.new_zeros((), dtype=torch.float32)
@@ -78,7 +73,7 @@ class Distillation(Objective):
             loss = loss + self._settings.cosine * (1 - F.cosine_similarity(vectors.float(), theirs.float())).sum()
         return loss
 
-    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """The divergence at temperature 1; a gap is correct if its top piece equals the teacher's."""
         theirs = self._vectors(vectors.device, batch, rows)
         total = torch.zeros(3, dtype=torch.float64)
@@ -92,11 +87,11 @@ class Distillation(Objective):
     @torch.no_grad()
     def _vectors(self, device: torch.device, batch: Batch, rows: Rows) -> Tensor:
         """The teacher's vectors of all pieces, (N, D)."""
-        encoder: Any = self._teacher.to(device).encoder
+        encoder = self._teacher.to(device).encoder
         return encoder.flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"])
 
     @staticmethod
-    def _scores(model: Any, vectors: Tensor, batch: Batch, entries: Tensor | None) -> Tensor:
+    def _scores(model: PretrainingModel, vectors: Tensor, batch: Batch, entries: Tensor | None) -> Tensor:
         """Scores at the gaps: (M, V), or (M, S) of a sample. entries: (S, E), the model's vectors of the negatives."""
         hidden = model.mlm_hidden(vectors[batch["label_places"]])
         if entries is None:

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from korbert.modeling.models import PretrainingModel
 from korbert.modeling.rows import Rows
 from korbert.pretraining.objectives.base import Objective
 from korbert.pretraining.settings import SpanSettings
@@ -111,22 +112,20 @@ class SpanSelection(Objective):
 
     name = "spans"
 
-    def places(self, batch: Batch, rows: Rows) -> None:
-        return None
-
-    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """The mean of both cross entropies, summed over rows."""
         scores, targets = self._scores(model, vectors, batch), batch["span_targets"]
         return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum") / 2
 
-    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         scores, targets = self._scores(model, vectors, batch), batch["span_targets"]
         loss = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum") / 2
         right = (scores.argmax(dim=2) == targets).all(dim=1).sum()
         return torch.tensor([float(loss), float(right), len(targets)], dtype=torch.float64)
 
-    def _scores(self, model: Any, vectors: Tensor, batch: Batch) -> Tensor:
+    def _scores(self, model: PretrainingModel, vectors: Tensor, batch: Batch) -> Tensor:
         """(S, 2, T) float32, padded with -inf after the choices of a row. vectors: (N, D)."""
+        assert model.reader is not None  # of a model with "spans"
         ends = model.reader(vectors[batch["span_choices"]]).float()  # (M, 2)
         rows, longest = len(batch["span_targets"]), batch["span_longest"]
         spread = ends.new_full((rows * longest, 2), float("-inf")).index_copy(0, batch["span_slots"], ends)

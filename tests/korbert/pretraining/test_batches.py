@@ -13,7 +13,6 @@ from korbert.pretraining import (
     Phase,
     PretrainingRows,
     heldout_batches,
-    heldout_rows,
     in_phases,
 )
 from korbert.pretraining.objectives import pairs
@@ -180,7 +179,7 @@ def test_each_process_makes_its_own_part(corpus, ids, rows, monkeypatch):
     )
     in_phases([Phase(rows, 3, 8)])(0)
     assert len(made) == 4
-    held_out = heldout_rows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3)
+    held_out = PretrainingRows(corpus.files, ids, 64, MaskingSettings().all_masked(), PairSettings(), seed=3)
     heldout_batches(held_out, 9)
     assert len(made) == 4 + 4
     with pytest.raises(SettingsError, match=r"^heldout_rows 1: a batch has fewer rows than the 2 processes"):
@@ -215,8 +214,8 @@ def test_counts_are_those_of_the_whole_step(rows):
 
 def test_heldout_batches_are_fixed_and_hide_all_that_is_asked(corpus, ids):
     def make():
-        settings = (MaskingSettings(), PairSettings())
-        return heldout_batches(heldout_rows(corpus.files, ids, 64, *settings, seed=3), 100, 32)
+        masking = MaskingSettings().all_masked()
+        return heldout_batches(PretrainingRows(corpus.files, ids, 64, masking, PairSettings(), seed=3), 100, 32)
 
     first, second = make(), make()
     assert sum(len(batch["lengths"]) for batch in first) == 100

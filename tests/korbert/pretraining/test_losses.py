@@ -14,7 +14,6 @@ from korbert.pretraining import (
     PretrainingRows,
     evaluate,
     heldout_batches,
-    heldout_rows,
     pretraining_loss,
 )
 from korbert.pretraining.objectives.losses import unigram_log_probabilities
@@ -87,12 +86,7 @@ def test_no_label_at_all_is_a_loss_of_zero(rows, ids):
     model = model_of("modern", ids)
     (batch,) = rows.batch(0, 4)
     no_pairs = batch["pair_label"] * 0 - 100
-    none = {
-        **batch,
-        "labels": batch["labels"][:0],
-        "label_places": batch["labels"][:0],
-        "pair_label": no_pairs,
-    }
+    none = {**batch, "labels": batch["labels"][:0], "label_places": batch["labels"][:0], "pair_label": no_pairs}
     none |= {"mlm_count": torch.tensor(0), "nsp_count": torch.tensor(0)}
     values = pretraining_loss(model, none)
     assert {name: value.item() for name, value in values.items()} == {"loss": 0, "mlm_loss": 0, "nsp_loss": 0}
@@ -110,9 +104,8 @@ def test_bf16_gives_about_the_same(rows, ids):
 def test_evaluation_is_what_plain_scoring_says(corpus, ids):
     model = model_of("modern", ids).eval()
     counts = np.random.default_rng(0).integers(0, 50, ids.vocab_size)
-    settings = (MaskingSettings(), PairSettings())
-    batches = heldout_batches(heldout_rows(corpus.files, ids, 64, *settings, seed=3), 90, 32)
-    whole = heldout_batches(heldout_rows(corpus.files, ids, 64, *settings, seed=3), 90, 90)
+    rows = PretrainingRows(corpus.files, ids, 64, MaskingSettings().all_masked(), PairSettings(), seed=3)
+    batches, whole = heldout_batches(rows, 90, 32), heldout_batches(rows, 90, 90)
     with torch.no_grad():
         found = evaluate(model, batches, counts)
         mlm, nsp = plainly(model, whole[0])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from korbert.modeling import EncoderConfig, PretrainingModel
-from korbert.pretraining import MaskingSettings, PairSettings, Samples, choose_samples, heldout_rows
+from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, Samples, choose_samples
 from korbert.pretraining.samples import Sample, stretches
 
 
@@ -52,7 +52,7 @@ def lines(path):
 
 @pytest.fixture(scope="module")
 def rows(corpus, ids):
-    return heldout_rows(corpus.files, ids, 64, MaskingSettings(), PairSettings(without=("reviews",)), 3)
+    return PretrainingRows(corpus.files, ids, 64, MaskingSettings().all_masked(), PairSettings(without=("reviews",)), 3)
 
 
 def test_rows_are_short_and_have_few_gaps_and_stay_the_same(rows, ids):
@@ -68,7 +68,7 @@ def test_rows_are_short_and_have_few_gaps_and_stay_the_same(rows, ids):
 
 def test_one_row_of_each_source_comes_first(shards, ids):
     written = shards([("reviews", [20])] * 40 + [("wiki", [60])])
-    rows = heldout_rows(written.files, ids, 128, MaskingSettings(), PairSettings(), 0)
+    rows = PretrainingRows(written.files, ids, 128, MaskingSettings().all_masked(), PairSettings(), 0)
     assert [sample.source for sample in choose_samples(rows)] == ["reviews", "wiki", "reviews"]
 
 
@@ -84,7 +84,7 @@ def test_the_source_is_that_of_the_text(corpus, rows):
 def test_rows_that_are_too_long_are_better_than_none(shards, ids):
     written = shards([("wiki", [90, 90]), ("wiki", [85])])
     masking, pairs = MaskingSettings(), PairSettings()
-    assert len(choose_samples(heldout_rows(written.files, ids, 128, masking, pairs, 0))) == 3
+    assert len(choose_samples(PretrainingRows(written.files, ids, 128, masking.all_masked(), pairs, 0))) == 3
 
 
 @pytest.mark.parametrize("gaps", [[1], [1, 2], [2, 4, 5], [3, 6], list(range(1, 7))])
