@@ -1,7 +1,7 @@
 """The configuration of an encoder. Imports no torch."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -19,7 +19,18 @@ _BERT_DEFAULTS: Mapping[str, Any] = {
 }
 
 
-class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
+class _Config(BaseModel, frozen=True, extra="forbid"):
+    @classmethod
+    def parse(cls, values: object) -> Self:
+        """Parses the config of a file. ModelError, in one line, if it is invalid."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            faults = (f"{'.'.join(map(str, fault['loc'])) or 'sizes'}: {fault['msg']}" for fault in error.errors())
+            raise ModelError(f"invalid encoder config: {'; '.join(faults)}") from None
+
+
+class EncoderConfig(_Config, frozen=True, extra="forbid"):
     """Sizes of an encoder. Names follow Hugging Face.
 
     `bert` is the encoder of Devlin et al. 2018 (learned positions, post-norm, GELU, biases); `modern` is that of Warner
@@ -106,11 +117,6 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
             raise ValueError(f"pad_token_id {self.pad_token_id} is not an id in a vocabulary of {self.vocab_size}")
         return self
 
-    @classmethod
-    def parse(cls, values: object) -> Self:
-        """Parses the config of a file. ModelError, in one line, if it is invalid."""
-        return _parsed(cls, values)
-
     @property
     def head_size(self) -> int:
         """Dimensions per attention head."""
@@ -136,7 +142,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         return self.architecture == "bert" or layer % self.global_attn_every_n_layers == 0
 
 
-class TransformersConfig(BaseModel, frozen=True, extra="forbid"):
+class TransformersConfig(_Config, frozen=True, extra="forbid"):
     """An encoder of `transformers`: its own config, and the entries that our heads and tasks read."""
 
     architecture: Literal["transformers"] = "transformers"
@@ -152,11 +158,6 @@ class TransformersConfig(BaseModel, frozen=True, extra="forbid"):
     initializer_range: float = Field(0.02, gt=0, description="standard deviation of the initial weights of our heads")
     pad_token_id: int = Field(0, ge=0, description="padding id")
 
-    @classmethod
-    def parse(cls, values: object) -> Self:
-        """Parses a config. ModelError, in one line, if it is invalid."""
-        return _parsed(cls, values)
-
     @property
     def model_type(self) -> str:
         """The name of the architecture in `transformers`: bert, electra, .."""
@@ -164,8 +165,6 @@ class TransformersConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 AnyConfig = EncoderConfig | TransformersConfig
-
-_Config = TypeVar("_Config", bound=BaseModel)
 
 
 def check_row(config: AnyConfig, length: int, *, is_limited: bool, has_boundaries: bool) -> None:
@@ -184,11 +183,3 @@ def parse_config(values: object) -> AnyConfig:
     if isinstance(values, Mapping) and values.get("architecture") == "transformers":
         return TransformersConfig.parse(values)
     return EncoderConfig.parse(values)
-
-
-def _parsed(kind: type[_Config], values: object) -> _Config:
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        faults = (f"{'.'.join(map(str, fault['loc'])) or 'sizes'}: {fault['msg']}" for fault in error.errors())
-        raise ModelError(f"invalid encoder config: {'; '.join(faults)}") from None

@@ -9,7 +9,7 @@
                    clipped, and applied by the optimizers of the recipe (optimizers.py, muon.py) at the rate of the
                    step (schedules.py).
                    anomaly.py: finds the module that a non-finite number comes from, if asked for.
-6. meters.py       means of losses, rate and gradient norm, which records.py writes to files and TensorBoard.
+6. records.py      means of losses, rate and gradient norm, written to files and TensorBoard.
 7. checkpoints.py  model, optimizer and metric sums on disk, to resume from.
 """
 

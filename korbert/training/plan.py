@@ -53,16 +53,12 @@ class Checkpointing:
 
 @dataclass(frozen=True, slots=True)
 class TrainingOutput:
-    """The files that `fit` writes; None: not written. The trained bytes depend on none of them.
+    """The files that `fit` writes (docs/formats.md); None: not written. The trained bytes depend on none of them.
 
-    metrics: JSON lines without times, {"kind": "train", "step": updates done, "pieces": in all of them, "loss", ..,
-        "learning_rate", "grad_norm"} with means since the line before, after the first, every `log_every`-th and the
-        last update, and {"kind": "heldout", "step", "pieces", ..}. "spikes", where there are any: the number of updates
-        whose gradient norm was above ten times the mean of the line before. {"kind": "left_out", "step"}: that step
-        made no update. Resuming truncates the lines after the checkpoint.
-    timing: JSON lines {"kind": "start", "step"} for each start, and {"kind": "train", "step", "seconds",
-        "waited_seconds", "pieces_per_second"}: since the line before, without evaluation and checkpoints. The seconds
-        hold those waited for rows, in the first line the start of their makers; a GPU may still have had work then.
+    metrics: JSON lines without times: means since the line before, after the first, every `log_every`-th and the last
+    update; held-out figures; steps left out. Resuming truncates the lines after the checkpoint.
+    timing: JSON lines of each start, and of the seconds since the line before, without evaluation and checkpoints. The
+    first line includes the start of the processes that make rows; a GPU may still have had work then.
     tensorboard: a folder of event files.
     """
 

@@ -7,37 +7,22 @@ import torch
 import torch.nn.functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from korbert.modeling import EncoderConfig, PretrainingModel
-from korbert.pretraining import (
-    MaskingSettings,
-    PairSettings,
-    PretrainingRows,
-    evaluate,
-    heldout_batches,
-    pretraining_loss,
-)
+from korbert.modeling import PretrainingModel
+from korbert.pretraining import MaskingSettings, evaluate, heldout_batches, pretraining_loss
 from korbert.pretraining.objectives.losses import unigram_log_probabilities
+from tests.korbert.pretraining.conftest import rows_of
+from tests.korbert.tiny import tiny_config
 
 
 def model_of(architecture, ids):
-    config = EncoderConfig(
-        architecture=architecture,
-        vocab_size=ids.vocab_size,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=96,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        boundary_embedding=True,
-    )
+    without_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    config = tiny_config(architecture, vocab_size=ids.vocab_size, boundary_embedding=True, **without_dropout)
     return PretrainingModel(config, torch.Generator().manual_seed(0))
 
 
 @pytest.fixture(scope="module")
 def rows(corpus, ids):
-    return PretrainingRows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3)
+    return rows_of(corpus.files)
 
 
 def plainly(model, batch):
@@ -93,18 +78,10 @@ def test_no_label_at_all_is_a_loss_of_zero(rows, ids):
     assert all(not gradient.any() for gradient in gradients(model, values["loss"]).values())
 
 
-def test_bf16_gives_about_the_same(rows, ids):
-    model = model_of("modern", ids)
-    (batch,) = rows.batch(0, 8)
-    wanted = pretraining_loss(model, batch)["loss"]
-    with torch.autocast("cpu", torch.bfloat16):
-        torch.testing.assert_close(pretraining_loss(model, batch)["loss"], wanted, atol=0.05, rtol=0.01)
-
-
 def test_evaluation_is_what_plain_scoring_says(corpus, ids):
     model = model_of("modern", ids).eval()
     counts = np.random.default_rng(0).integers(0, 50, ids.vocab_size)
-    rows = PretrainingRows(corpus.files, ids, 64, MaskingSettings().all_masked(), PairSettings(), seed=3)
+    rows = rows_of(corpus.files, masking=MaskingSettings().all_masked())
     batches, whole = heldout_batches(rows, 90, 32), heldout_batches(rows, 90, 90)
     with torch.no_grad():
         found = evaluate(model, batches, counts)

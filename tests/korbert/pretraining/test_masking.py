@@ -3,10 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from pydantic import ValidationError
 
-from korbert.pretraining.batches import PretrainingRows
 from korbert.pretraining.objectives.masking import choose_positions, hide, units_of
-from korbert.pretraining.settings import MaskingSettings, PairSettings
+from korbert.pretraining.settings import MaskingSettings
+from tests.korbert.pretraining.conftest import rows_of
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_short_rows_have_the_rate_too():
 
 @pytest.mark.parametrize("unit", ["piece", "morpheme", "eojeol"])
 def test_rates_on_ten_thousand_rows(corpus, ids, unit):
-    rows = PretrainingRows(corpus.files, ids, 64, MaskingSettings(unit=unit), PairSettings(), seed=3)
+    rows = rows_of(corpus.files, masking=MaskingSettings(unit=unit))
     pieces = chosen = masked = kept = 0
     for place in range(10_000):
         row = rows.example(*divmod(place, len(rows)))
@@ -76,3 +77,8 @@ def test_hiding_touches_chosen_positions_alone(ids, input_ids, chosen, shares):
         assert (hidden[sorted(chosen)] == ids.mask).all()
     if shares == (0.0, 0.0):
         assert np.array_equal(hidden, before)
+
+
+def test_shares_above_1_are_refused():
+    with pytest.raises(ValidationError, match=r"mask_share 0\.9 \+ random_share 0\.2 > 1: lower one of them"):
+        MaskingSettings(mask_share=0.9, random_share=0.2)

@@ -1,18 +1,17 @@
 """Shares of the sources in an epoch, and the order in which their rows come."""
 
 from collections import Counter
-from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
-from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, Shards
-from korbert.pretraining.mixing import Mixture
-from korbert.pretraining.permutation import permuted
+from korbert.pretraining import Shards
+from korbert.pretraining.mixing import Mixture, permuted
 from korbert.seeds import derived_seed
+from tests.korbert.pretraining.conftest import rows_of
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +76,7 @@ def test_shares_that_cannot_be(mixed, shares, message):
 
 @pytest.mark.parametrize("fill", [False, True])
 def test_rows_of_pretraining_follow_the_shares(corpus, ids, fill):
-    rows = PretrainingRows(
-        corpus.files, ids, 64, MaskingSettings(), PairSettings(), 3, fill=fill, shares={"reviews": 0.75}
-    )
+    rows = rows_of(corpus.files, fill=fill, shares={"reviews": 0.75})
     numbers = [number for _, number in rows._mixture.rows(0, np.arange(400))]
     firsts = numbers if not fill else [int(rows._first[number]) for number in numbers]
     share = np.mean([rows.source(first) == "reviews" for first in firsts])
@@ -88,13 +85,26 @@ def test_rows_of_pretraining_follow_the_shares(corpus, ids, fill):
     assert one != two
 
 
-def test_eojeols_are_masked_whole(corpus, ids):
-    """A masked piece whose neighbour in the same eojeol is not masked would be half a unit."""
-    masking = MaskingSettings(unit="eojeol", mask_share=1.0, random_share=0.0, rate=0.3)
-    rows = PretrainingRows(corpus.files, ids, 64, masking, PairSettings(), 3, objectives=("mlm",))
-    for number in islice(range(len(rows)), 200):
-        row = rows.example(0, number)
-        chosen = np.isin(np.arange(len(row["input_ids"])), row["label_places"])
-        begins = row["boundaries"] >= 2
-        for place in range(2, len(chosen) - 1):
-            assert chosen[place] == chosen[place - 1] or begins[place]
+@settings(deadline=None)
+@given(size=st.integers(1, 3000), key=st.integers(0, 2**64 - 1))
+def test_every_place_is_reached_once(size, key):
+    assert np.array_equal(np.sort(permuted(np.arange(size), size, key)), np.arange(size))
+
+
+@settings(deadline=None)
+@given(size=st.integers(1, 10**12), key=st.integers(0, 2**64 - 1), place=st.floats(0, 1, exclude_max=True))
+def test_a_place_goes_to_the_same_one_alone_and_among_others(size, key, place):
+    position = int(place * size)
+    alone = permuted(np.array([position]), size, key)
+    among = permuted(np.array([0, position, size - 1]), size, key)
+    assert 0 <= alone[0] < size
+    assert alone[0] == among[1]
+
+
+def test_keys_give_unlike_permutations_that_keep_no_order():
+    size = 10_000
+    first, second = (permuted(np.arange(size), size, derived_seed("test", seed)) for seed in (0, 1))
+    for walked in (first, second):
+        assert abs(np.corrcoef(np.arange(size), walked)[0, 1]) < 0.04
+        assert (np.abs(np.diff(walked)) == 1).mean() < 0.001
+    assert (first == second).mean() < 0.001

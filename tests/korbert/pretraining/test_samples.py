@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from korbert.modeling import EncoderConfig, PretrainingModel
-from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, Samples, choose_samples
+from korbert.modeling import PretrainingModel
+from korbert.pretraining import MaskingSettings, PairSettings, Samples, choose_samples
 from korbert.pretraining.samples import Sample, stretches
+from tests.korbert.pretraining.conftest import rows_of
+from tests.korbert.tiny import tiny_config
 
 
 def row_of(tokenizer, text, gaps):
@@ -31,14 +33,7 @@ def original(row):
 
 
 def model_of(tokenizer):
-    config = EncoderConfig(
-        vocab_size=tokenizer.vocab_size,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-    )
+    config = tiny_config(vocab_size=tokenizer.vocab_size)
     model = PretrainingModel(config, torch.Generator().manual_seed(0)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -52,7 +47,7 @@ def lines(path):
 
 @pytest.fixture(scope="module")
 def rows(corpus, ids):
-    return PretrainingRows(corpus.files, ids, 64, MaskingSettings().all_masked(), PairSettings(without=("reviews",)), 3)
+    return rows_of(corpus.files, masking=MaskingSettings().all_masked(), pairs=PairSettings(without=("reviews",)))
 
 
 def test_rows_are_short_and_have_few_gaps_and_stay_the_same(rows, ids):
@@ -68,7 +63,7 @@ def test_rows_are_short_and_have_few_gaps_and_stay_the_same(rows, ids):
 
 def test_one_row_of_each_source_comes_first(shards, ids):
     written = shards([("reviews", [20])] * 40 + [("wiki", [60])])
-    rows = PretrainingRows(written.files, ids, 128, MaskingSettings().all_masked(), PairSettings(), 0)
+    rows = rows_of(written.files, 128, masking=MaskingSettings().all_masked())
     assert [sample.source for sample in choose_samples(rows)] == ["reviews", "wiki", "reviews"]
 
 
@@ -83,8 +78,7 @@ def test_the_source_is_that_of_the_text(corpus, rows):
 
 def test_rows_that_are_too_long_are_better_than_none(shards, ids):
     written = shards([("wiki", [90, 90]), ("wiki", [85])])
-    masking, pairs = MaskingSettings(), PairSettings()
-    assert len(choose_samples(PretrainingRows(written.files, ids, 128, masking.all_masked(), pairs, 0))) == 3
+    assert len(choose_samples(rows_of(written.files, 128))) == 3
 
 
 @pytest.mark.parametrize("gaps", [[1], [1, 2], [2, 4, 5], [3, 6], list(range(1, 7))])
@@ -126,11 +120,9 @@ def test_the_likeliest_pieces_at_each_evaluation(tiny_tokenizer, tmp_path, caplo
         assert tiny_tokenizer.tokens([truth]) == [gap["piece"]]
         assert gap["probability"] == pytest.approx(float(shares[truth]), abs=1e-6)
     best = [gap["guesses"][0] for gap in line["gaps"]]
-    told = [
-        f"[{gap['piece']}: {guess['piece']} {guess['probability']:.0%}]"
-        for gap, guess in zip(line["gaps"], best, strict=True)
-    ]
-    assert caplog.messages == [f"step 50: {told[0]}가 {told[1]} 재미있어요"]
+    pairs = zip(line["gaps"], best, strict=True)
+    first, second = (f"[{gap['piece']}: {guess['piece']} {guess['probability']:.0%}]" for gap, guess in pairs)
+    assert caplog.messages == [f"step 50: {first}가 {second} 재미있어요"]
 
 
 def test_a_resumed_run_writes_its_lines_in_place_of_later_ones(tiny_tokenizer, tmp_path):

@@ -3,11 +3,12 @@ import pytest
 import torch
 
 from korbert.errors import ModelError
-from korbert.modeling import EncoderConfig, PretrainingModel
+from korbert.modeling import PretrainingModel
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, pretraining_loss
 from korbert.pretraining.objectives.vocabulary import Negatives
 from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
-from tests.korbert.training.test_loop import fitted, lines, toy, weights
+from tests.korbert.tiny import same_weights, tiny_config
+from tests.korbert.training.test_loop import fitted, lines, toy
 
 
 def broken_in(layer, step):
@@ -63,16 +64,9 @@ def test_it_changes_no_bit_of_a_pretraining(tmp_path, architecture, head):
     written = write_shards(tmp_path, like_a_corpus(20, np.random.default_rng(1)))
     negatives = Negatives(np.ones(IDS.vocab_size, dtype=np.int64), 20) if head == "sampled" else None
     rows = PretrainingRows(written.files, IDS, 64, MaskingSettings(), PairSettings(), seed=3, negatives=negatives)
-    config = EncoderConfig(
-        architecture=architecture,
-        vocab_size=IDS.vocab_size,
-        hidden_size=16,
-        num_hidden_layers=4,  # global and local ones
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=64,
-        local_attention=16,
-    )
+    config = tiny_config(
+        architecture, vocab_size=IDS.vocab_size, num_hidden_layers=4, local_attention=16
+    )  # global and local
     models = []
     for anomaly in (False, True):
         models.append(PretrainingModel(config, torch.Generator().manual_seed(1)))
@@ -84,5 +78,5 @@ def test_it_changes_no_bit_of_a_pretraining(tmp_path, architecture, head):
             steps=3,
             metrics=tmp_path / f"{anomaly}.jsonl",
         )
-    assert all(torch.equal(one, two) for one, two in zip(*map(weights, models), strict=True))
+    assert same_weights(*models)
     assert lines(tmp_path / "True.jsonl") == lines(tmp_path / "False.jsonl")

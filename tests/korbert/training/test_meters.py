@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from korbert.errors import ArtifactError
-from korbert.training.meters import Meter
 from korbert.training.records import JsonLines
+from korbert.training.updates import Meter
 
 
 def test_means_since_the_last_call():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, ReadingModel
+from korbert.modeling import ClassificationModel, PretrainingModel, ReadingModel
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, pretraining_loss
 from korbert.tasks.finetuning.examples import Batches, Examples
 from korbert.tasks.kinds.classification import Classification
@@ -20,23 +20,15 @@ from korbert.training.updates import Updates
 from korbert.world import World
 from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
 from tests.korbert.tasks.test_windows import letters
+from tests.korbert.tiny import tiny_config
 
 META = torch.device("meta")
 
 
 def config(architecture):
-    return EncoderConfig(
-        architecture=architecture,
-        vocab_size=IDS.vocab_size,
-        hidden_size=16,
-        num_hidden_layers=4,  # global and local ones
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=160,
-        local_attention=16,
-        hidden_dropout_prob=0.1,
-        attention_probs_dropout_prob=0.1,
-    )
+    sizes = {"num_hidden_layers": 4, "max_position_embeddings": 160, "local_attention": 16}  # global and local layers
+    dropout = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    return tiny_config(architecture, vocab_size=IDS.vocab_size, **sizes, **dropout)
 
 
 def pretraining(architecture, folder):
