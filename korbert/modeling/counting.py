@@ -27,7 +27,7 @@ def parameters(config: AnyConfig) -> dict[str, int]:
         "MLM transform": model.mlm.transform,
         "NSP classifier": model.nsp.classifier,
     }
-    parts = {name: sum(one.numel() for one in module.parameters()) for name, module in modules.items()}
+    parts = {name: sum(weight.numel() for weight in module.parameters()) for name, module in modules.items()}
     embedding = model.encoder.token_weight.numel()
     parts["encoder"] -= embedding
     return {"token embedding": embedding, **parts, "MLM bias": model.mlm.bias.numel()}

@@ -82,7 +82,7 @@ class _Graph:
         """Applies nn.LayerNorm, with or without bias; or nn.Identity."""
         if isinstance(layer, nn.Identity):
             return hidden
-        weights = [self.constant(one) for one in (layer.weight, layer.bias) if one is not None]
+        weights = [self.constant(weight) for weight in (layer.weight, layer.bias) if weight is not None]
         return self.op("LayerNormalization", hidden, *weights, axis=-1, epsilon=layer.eps)
 
 
@@ -166,11 +166,11 @@ def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: 
     Query, key and value, and both halves of the gate, are separate products: splitting one result is slower.
     """
     modern, heads, width = config.architecture == "modern", config.num_attention_heads, config.hidden_size
-    added, turn = view
+    added, turns = view
     normed = graph.norm(hidden, layer.attention_norm) if modern else hidden
     states = [graph.product(normed, layer.attention.qkv, slice(at, at + width)) for at in range(0, 3 * width, width)]
-    if turn:
-        states[:2] = [graph.op("RotaryEmbedding", one, *turn, num_heads=heads) for one in states[:2]]
+    if turns:
+        states[:2] = [graph.op("RotaryEmbedding", state, *turns, num_heads=heads) for state in states[:2]]
     mixed = graph.op("Attention", *states, added, q_num_heads=heads, kv_num_heads=heads)
     hidden = graph.op("Add", hidden, graph.product(mixed, layer.attention.output))
     if modern:

@@ -94,10 +94,10 @@ class Samples:
         best = probabilities.topk(_TOP)
 
         truths = row["labels"].tolist()
-        told = []
+        shown = []
         for gap, (piece, truth) in enumerate(zip(self._tokenizer.tokens(truths), truths, strict=True)):
             guesses = zip(self._tokenizer.tokens(best.indices[gap].tolist()), best.values[gap].tolist(), strict=True)
-            told.append(
+            shown.append(
                 {
                     "piece": piece,
                     "probability": round(probabilities[gap, truth].item(), 6),
@@ -105,7 +105,7 @@ class Samples:
                 }
             )
         text = stretches(row, self._tokenizer)
-        return {"step": step, "row": sample.number, "source": sample.source, "text": text, "gaps": told}
+        return {"step": step, "row": sample.number, "source": sample.source, "text": text, "gaps": shown}
 
 
 def stretches(row: Row, tokenizer: AnyTokenizer) -> list[str]:

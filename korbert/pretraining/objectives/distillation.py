@@ -25,7 +25,7 @@ def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
 
     ModelError if the two differ in more than the number of layers.
     """
-    many, few = (getattr(one.config, "distinct_layers", 1) for one in (teacher, model))
+    many, few = (getattr(each.config, "distinct_layers", 1) for each in (teacher, model))
     weights, own = teacher.state_dict(), model.state_dict()
     for name in own:
         parts = name.split(".")
@@ -57,7 +57,7 @@ class Distillation(Objective):
 
     def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """Both means, times the pieces of all rows (distill_count)."""
-        theirs = self._vectors(vectors.device, batch, rows)
+        targets = self._vectors(vectors.device, batch, rows)
         loss = vectors.new_zeros((), dtype=torch.float32)
         if self._settings.soft:
             heat = self._settings.temperature
@@ -66,19 +66,19 @@ class Distillation(Objective):
             with torch.no_grad():
                 if entries is not None:
                     entries = F.embedding(batch["negatives"], self._teacher.decoder_weight)
-                expected = (self._scores(self._teacher, theirs, batch, entries) / heat).log_softmax(dim=1)
+                expected = (self._scores(self._teacher, targets, batch, entries) / heat).log_softmax(dim=1)
             gaps = F.kl_div(own, expected, reduction="sum", log_target=True) * heat**2
             loss = loss + self._settings.soft * gaps * batch["distill_count"] / batch["mlm_count"].clamp(min=1)
         if self._settings.cosine:
-            loss = loss + self._settings.cosine * (1 - F.cosine_similarity(vectors.float(), theirs.float())).sum()
+            loss = loss + self._settings.cosine * (1 - F.cosine_similarity(vectors.float(), targets.float())).sum()
         return loss
 
     def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """The divergence at temperature 1; a gap is correct if its top piece equals the teacher's."""
-        theirs = self._vectors(vectors.device, batch, rows)
+        targets = self._vectors(vectors.device, batch, rows)
         total = torch.zeros(3, dtype=torch.float64)
         for places in batch["label_places"].split(256):
-            own, expected = model.mlm_head(vectors[places]).float(), self._teacher.mlm_head(theirs[places]).float()
+            own, expected = model.mlm_head(vectors[places]).float(), self._teacher.mlm_head(targets[places]).float()
             losses = F.kl_div(own.log_softmax(1), expected.log_softmax(1), reduction="sum", log_target=True)
             right = (best_classes(own) == best_classes(expected)).sum()
             total += torch.tensor([float(losses), float(right), len(places)], dtype=torch.float64)

@@ -19,15 +19,15 @@ def config(**others):
     return EncoderConfig.model_validate({**sizes, "intermediate_size": 16, **others})
 
 
-def by_definition(qkv, lengths, reach=None):
+def by_definition(qkv, lengths, radius=None):
     """Softmax of the scores of all pairs of a row's pieces that see each other, row by row, in float64."""
     mixed = []
     for row in qkv.double().split(lengths):
         query, key, value = row.permute(1, 2, 0, 3)  # (H, T, D/H)
         scores = query @ key.transpose(1, 2) / math.sqrt(SIZE)
         places = torch.arange(len(row))
-        if reach is not None:
-            scores = scores.masked_fill((places[:, None] - places).abs() > reach, -math.inf)
+        if radius is not None:
+            scores = scores.masked_fill((places[:, None] - places).abs() > radius, -math.inf)
         mixed.append((scores.softmax(-1) @ value).transpose(0, 1))
     return torch.cat(mixed).float()
 
@@ -35,14 +35,14 @@ def by_definition(qkv, lengths, reach=None):
 @settings(max_examples=40, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 70), min_size=1, max_size=12),
-    reach=st.sampled_from([None, 1, 3, 8, 64]),
+    radius=st.sampled_from([None, 1, 3, 8, 64]),
     seed=st.integers(0, 99),
 )
-def test_attention_is_what_its_definition_says_for_rows_of_any_lengths(lengths, reach, seed):
+def test_attention_is_what_its_definition_says_for_rows_of_any_lengths(lengths, radius, seed):
     qkv = torch.randn(sum(lengths), 3, HEADS, SIZE, generator=torch.Generator().manual_seed(seed), requires_grad=True)
     weights = torch.randn(sum(lengths), HEADS, SIZE, generator=torch.Generator().manual_seed(seed + 1))
-    ours = attend(qkv, Rows(lengths, CPU), reach)
-    wanted = by_definition(qkv, lengths, reach)
+    ours = attend(qkv, Rows(lengths, CPU), radius)
+    wanted = by_definition(qkv, lengths, radius)
     torch.testing.assert_close(ours, wanted, atol=1e-5, rtol=1e-5)
     (slope,) = torch.autograd.grad((ours * weights).sum(), qkv)
     (wanted_slope,) = torch.autograd.grad((wanted * weights).sum(), qkv)
@@ -60,7 +60,7 @@ def test_a_local_layer_never_holds_all_pairs_of_a_long_row(monkeypatch):
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
     qkv = torch.randn(8_192, 3, HEADS, SIZE)
-    mixed = attend(qkv, Rows([8_192], CPU), reach=64)
+    mixed = attend(qkv, Rows([8_192], CPU), radius=64)
     assert max(largest) <= 8_192 * 3 * 64
     around = slice(5_000 - 64, 5_000 + 65)
     near = by_definition(qkv[around], [129], 64)
@@ -127,10 +127,10 @@ def test_rotary_attention_sees_distance_alone():
     torch.testing.assert_close(first, moved, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("reach", [None, 2])
-def test_dropout_is_for_training_alone(reach):
+@pytest.mark.parametrize("radius", [None, 2])
+def test_dropout_is_for_training_alone(radius):
     attention = SelfAttention(config(attention_probs_dropout_prob=0.5))
-    hidden, rows, view = torch.randn(12, 16), Rows([8, 4], CPU), View(None, reach)
+    hidden, rows, view = torch.randn(12, 16), Rows([8, 4], CPU), View(None, radius)
     assert not torch.equal(attention(hidden, rows, view), attention(hidden, rows, view))
     attention.eval()
     assert torch.equal(attention(hidden, rows, view), attention(hidden, rows, view))
