@@ -1,7 +1,6 @@
 """A run of toy.py that tests of interrupted ones compare with."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,5 +12,5 @@ from tests.korbert.training import toy
 def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that nothing interrupted, as a program of its own."""
     folder = tmp_path_factory.mktemp("straight")
-    subprocess.run([sys.executable, toy.__file__, folder], check=True)
+    subprocess.run(toy.command(folder), check=True)
     return folder

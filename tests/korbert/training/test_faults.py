@@ -16,7 +16,8 @@ from korbert.interruption import Interrupted
 from korbert.training import Checkpointing, checkpoints
 from korbert.training.updates import Updates
 from tests.korbert.tiny import same_weights
-from tests.korbert.training.test_loop import TOY, fitted, lines, same_outcome, toy
+from tests.korbert.training import toy
+from tests.korbert.training.test_loop import fitted, lines, same_outcome
 
 BAD = {6: math.inf, 8: math.nan, 10: math.inf}  # updates 7, 9 and 11; checkpoints are made at 7, 14, ..
 
@@ -49,14 +50,13 @@ def test_non_finite_steps_are_skipped_as_if_they_had_never_been(tmp_path, monkey
 @pytest.mark.slow
 def test_a_run_killed_around_skipped_steps_ends_in_the_same_bits(tmp_path):
     """In update 9 a gradient is large, which the checkpoint before it must know the usual one for."""
-    command = [sys.executable, TOY]
-    fault = ["--skip", "--factor", "6=inf", "--factor", "8=100", "--factor", "16=nan"]
+    faults = {"skip": True, "factors": {6: math.inf, 8: 100.0, 16: math.nan}}
     straight, killed = tmp_path / "straight", tmp_path / "killed"
-    subprocess.run([*command, straight, *fault], check=True)
-    for step in ("6", "12", "18"):
-        ended = subprocess.run([*command, killed, *fault, "--kill-at", step], check=False)
+    subprocess.run(toy.command(straight, **faults), check=True)
+    for step in (6, 12, 18):
+        ended = subprocess.run(toy.command(killed, **faults, kill_at=step), check=False)
         assert ended.returncode == -signal.SIGKILL
-    subprocess.run([*command, killed, *fault], check=True)
+    subprocess.run(toy.command(killed, **faults), check=True)
     same_outcome(killed, straight)
     assert left_out(killed) == [7, 17]
     one, two = (checkpoints.load_newest(folder / "checkpoints") for folder in (killed, straight))
@@ -68,12 +68,11 @@ def test_a_run_killed_around_skipped_steps_ends_in_the_same_bits(tmp_path):
 @pytest.mark.slow
 def test_two_processes_skip_the_same_steps_as_one(tmp_path, free_port):
     """The last process alone has the row that is no number; all look at one step, though rank 0 alone has a clock."""
-    arguments = ["--parts", "2", "--no-dropout", "--skip", "--factor", "6=inf", "--factor", "15=nan"]
-    subprocess.run([sys.executable, TOY, tmp_path / "one", *arguments], check=True)
+    options = {"parts": 2, "dropout": False, "skip": True, "factors": {6: math.inf, 15: math.nan}}
+    subprocess.run(toy.command(tmp_path / "one", **options), check=True)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
-    subprocess.run(
-        [*torchrun, "--master-port", str(free_port), TOY, tmp_path / "two", *arguments, "--hasty"], check=True
-    )
+    program = toy.command(tmp_path / "two", **options, hasty=True)[1:]
+    subprocess.run([*torchrun, "--master-port", str(free_port), *program], check=True)
     assert left_out(tmp_path / "one") == left_out(tmp_path / "two") == [7, 16]
     for one, two in zip(*(lines(tmp_path / name / "metrics.jsonl") for name in ("one", "two")), strict=True):
         assert two == {key: pytest.approx(value, rel=1e-4) if key != "kind" else value for key, value in one.items()}
@@ -163,10 +162,10 @@ def test_spikes_are_counted_and_logged_once(tmp_path, caplog):
 
 @pytest.mark.slow
 def test_a_run_killed_while_writing_checkpoints_ends_in_the_same_bits(tmp_path, straight):
-    command = [sys.executable, TOY, tmp_path / "killed"]
-    for fault in (("--kill-in-checkpoint", "2"), ("--kill-in-checkpoint", "1"), ("--kill-at", "39")):
-        assert subprocess.run([*command, *fault], check=False).returncode == -signal.SIGKILL
-    subprocess.run(command, check=True)
+    for fault in ({"kill_in_checkpoint": 2}, {"kill_in_checkpoint": 1}, {"kill_at": 39}):
+        killed = subprocess.run(toy.command(tmp_path / "killed", **fault), check=False)
+        assert killed.returncode == -signal.SIGKILL
+    subprocess.run(toy.command(tmp_path / "killed"), check=True)
     same_outcome(tmp_path / "killed", straight)
     starts = [line["step"] for line in lines(tmp_path / "killed" / "timing.jsonl") if line["kind"] == "start"]
     assert starts == [0, 7, 7, 35]
@@ -192,7 +191,7 @@ def test_a_full_disk_while_writing_a_checkpoint(tmp_path, straight):
     out.mkdir()
     if shutil.which("unshare") is None or subprocess.run([*UNSHARE, 'mount -t tmpfs none "$0"', disk]).returncode:
         pytest.skip("no file system may be mounted here")
-    subprocess.run([*UNSHARE, FULL, "sh", "132k", disk, sys.executable, TOY, out], check=True)
+    subprocess.run([*UNSHARE, FULL, "sh", "132k", disk, sys.executable, toy.__file__, out], check=True)
     assert "OSError: [Errno 28] No space left on device" in (out / "said").read_text()
     assert (out / "kept").read_text().split() == ["step-00000007", "step-00000014"]
     same_outcome(out, straight)

@@ -3,10 +3,8 @@ import logging
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 import torch
@@ -20,7 +18,6 @@ from korbert.training.devices import moved
 from tests.korbert.tiny import same_weights
 from tests.korbert.training import toy
 
-TOY = Path(toy.__file__)
 CPU = torch.device("cpu")
 SETTINGS = OptimizerSettings(learning_rate=0.02)
 
@@ -61,9 +58,9 @@ def test_a_run_learns_and_writes_its_files(straight):
 
 @pytest.mark.parametrize("kill_at", [6, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_and_resumed_bit_for_bit(tmp_path, straight, kill_at):
-    killed = subprocess.run([sys.executable, TOY, tmp_path, "--kill-at", str(kill_at)], check=False)
+    killed = subprocess.run(toy.command(tmp_path, kill_at=kill_at), check=False)
     assert killed.returncode == -signal.SIGKILL
-    subprocess.run([sys.executable, TOY, tmp_path], check=True)
+    subprocess.run(toy.command(tmp_path), check=True)
     same_outcome(tmp_path, straight)
     starts = [line["step"] for line in lines(tmp_path / "timing.jsonl") if line["kind"] == "start"]
     assert starts == ([0] if kill_at == 6 else [0, 14])
@@ -75,22 +72,22 @@ def test_killed_from_outside_at_any_moment(tmp_path, straight, seconds):
     timing = tmp_path / "timing.jsonl"
     for _ in range(4):
         before = timing.stat().st_ino if timing.exists() else None
-        process = subprocess.Popen([sys.executable, TOY, tmp_path])
+        process = subprocess.Popen(toy.command(tmp_path))
         while process.poll() is None and (not timing.exists() or timing.stat().st_ino == before):
             time.sleep(0.001)  # until the run opens its files
         time.sleep(seconds)
         process.kill()
         process.wait()
-    subprocess.run([sys.executable, TOY, tmp_path], check=True)
+    subprocess.run(toy.command(tmp_path), check=True)
     same_outcome(tmp_path, straight)
 
 
 @pytest.mark.usefixtures("_ctrl_c_is_handled")
-@pytest.mark.parametrize("number", ["INT", pytest.param("TERM", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_ends_the_run_after_the_current_update(tmp_path, straight, number):
     """Step 23 is no multiple of anything: of log_every 5, checkpoints 7, evaluate_every 9."""
-    command = [sys.executable, TOY, tmp_path]
-    ended = subprocess.run([*command, "--kill-at", "23", "--signal", number], capture_output=True, text=True)
+    command = toy.command(tmp_path, kill_at=23, number=number)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     (step,) = (
         int(path.name.removeprefix("step-"))
         for path in tmp_path.glob("checkpoints/step-*")
@@ -98,7 +95,7 @@ def test_a_signal_ends_the_run_after_the_current_update(tmp_path, straight, numb
     )
     assert step in (22, 23, 24)  # the signal came while the update before was under way, or was about to be
     assert (ended.returncode, ended.stderr) == (1, f"ended: training: step {step} is saved\n")
-    subprocess.run(command, check=True)
+    subprocess.run(toy.command(tmp_path), check=True)
     same_outcome(tmp_path, straight)
     assert [line["step"] for line in lines(tmp_path / "timing.jsonl") if line["kind"] == "start"] == [0, step]
 
@@ -148,20 +145,17 @@ def test_a_second_ctrl_c_ends_the_run_at_once(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
 
 
-def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
+def test_ignored_signals_and_other_threads_are_left_alone():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         fitted(toy.network(), loss=lambda model, batch: signal.raise_signal(signal.SIGINT) or toy.loss(model, batch))
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def test_outside_the_main_thread_signals_are_left_alone():
-    found = []
-    thread = threading.Thread(target=lambda: found.append(fitted(toy.network())))
+    results = []
+    thread = threading.Thread(target=lambda: results.append(fitted(toy.network())))
     thread.start()
     thread.join()
-    assert found[0].steps == 8
+    assert results[0].steps == 8
 
 
 def test_a_non_finite_loss_is_reported_despite_a_signal(tmp_path):
@@ -214,20 +208,16 @@ def test_tensorboard_and_checkpoints_change_no_number(tmp_path):
     assert result.heldout == {"heldout_loss": lines(tmp_path / "drawn/metrics.jsonl")[-1]["heldout_loss"]}
 
 
-def test_a_damaged_checkpoint_loses_only_the_steps_since_the_one_before(tmp_path):
-    toy.train(tmp_path, tensorboard=False)
+def test_a_finished_run_is_loaded_and_a_damaged_checkpoint_replaced(tmp_path):
+    first, done = toy.train(tmp_path, tensorboard=False)
     before = (tmp_path / "metrics.jsonl").read_bytes()
+    second, again = toy.train(tmp_path, tensorboard=False)
+    assert (again.first_step, again.heldout) == (40, done.heldout)
+    assert same_weights(first, second)
     (tmp_path / "checkpoints" / "step-00000040" / "state.safetensors").write_bytes(b"gone")
     _, result = toy.train(tmp_path, tensorboard=False)
     assert (result.first_step, result.steps) == (35, 40)
     assert (tmp_path / "metrics.jsonl").read_bytes() == before
-
-
-def test_a_finished_run_is_loaded(tmp_path):
-    first, done = toy.train(tmp_path, tensorboard=False)
-    second, again = toy.train(tmp_path, tensorboard=False)
-    assert (again.first_step, again.heldout) == (40, done.heldout)
-    assert same_weights(first, second)
 
 
 def test_a_resumed_run_ends_where_enough_ended_it(tmp_path):
@@ -269,36 +259,29 @@ def test_a_run_stopped_in_the_middle_of_a_step_resumes_to_the_same_bits(tmp_path
     assert (tmp_path / "metrics.jsonl").read_bytes() == (tmp_path / "plain.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("parts", [2, 4])
-def test_accumulation_is_one_big_batch(parts):
-    whole, split = (toy.network().requires_grad_() for _ in range(2))
-    whole[1].p = split[1].p = 0.0  # dropout would be drawn for other shapes
+def uneven(step):
+    """Micro-batches of 2 and 6 rows, weighted by their rows."""
+    (batch,) = toy.batches(step)
+    return [
+        {"ids": batch["ids"][rows], "weight": torch.tensor(share)}
+        for rows, share in ((slice(0, 2), 0.25), (slice(2, 8), 0.75))
+    ]
+
+
+@pytest.mark.parametrize("split", [lambda step: toy.batches(step, parts=2), uneven], ids=["equal", "uneven"])
+def test_micro_batches_are_one_big_batch(split):
+    whole, accumulated = toy.network(), toy.network()
+    whole[1].p = accumulated[1].p = 0.0  # dropout would be drawn for other shapes
     fitted(whole)
-    fitted(split, batches=lambda step: toy.batches(step, parts=parts))
-    torch.testing.assert_close(split.state_dict(), whole.state_dict(), atol=1e-5, rtol=1e-4)
+    fitted(accumulated, batches=split)
+    torch.testing.assert_close(accumulated.state_dict(), whole.state_dict(), atol=1e-5, rtol=1e-4)
 
 
-def test_uneven_micro_batches_count_by_their_weight():
-    whole, split = toy.network(), toy.network()
-    whole[1].p = split[1].p = 0.0
-
-    def uneven(step):
-        (batch,) = toy.batches(step)
-        return [
-            {**{name: batch[name][rows] for name in ("ids", "attention_mask")}, "weight": torch.tensor(share)}
-            for rows, share in ((slice(0, 2), 0.25), (slice(2, 8), 0.75))
-        ]
-
-    fitted(whole)
-    fitted(split, batches=uneven)
-    torch.testing.assert_close(split.state_dict(), whole.state_dict(), atol=1e-5, rtol=1e-4)
-
-
-def test_gradients_are_clipped_and_reported_unclipped(tmp_path):
-    def huge(model, batch):
+def test_gradients_are_reported_before_clipping(tmp_path):
+    def loss(model, batch):
         return {"loss": 1e4 * toy.loss(model, batch)["loss"]}
 
-    fitted(toy.network(), loss=huge, steps=1, metrics=tmp_path / "metrics.jsonl")
+    fitted(toy.network(), loss=loss, steps=1, metrics=tmp_path / "metrics.jsonl")
     assert lines(tmp_path / "metrics.jsonl")[0]["grad_norm"] > 100
 
 
@@ -309,9 +292,8 @@ def test_a_non_finite_loss_names_its_step_and_saves_no_checkpoint(tmp_path, bad)
     def broken(model, batch):
         return {"loss": toy.loss(model, batch)["loss"] * (bad if next(calls) == 4 else 1.0)}
 
-    with pytest.raises(
-        ModelError, match=r"step 5: .* number; the last good checkpoint is that of step 3; lower learning_rate \(0.02\)"
-    ):
+    message = r"step 5: .* number; the last good checkpoint is that of step 3; lower learning_rate \(0.02\)"
+    with pytest.raises(ModelError, match=message):
         fitted(toy.network(), loss=broken, checkpoints=Checkpointing(tmp_path, every_steps=3))
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
 
