@@ -93,12 +93,10 @@ def fit(
     plan = replace(plan, precision=choose_precision(device, plan.precision))
     with joined(device) as here, memory_kept(device) as release:
         updates = Updates(model.to(device), loss, plan, device, here)
-        run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, description)
+        run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, enough, description)
         run.watched = _WATCHED if anomaly else 0
         first_step = run.done
-        with noted_signals() as arrived:
-            while not run.ends(batches, row_workers, enough, release, arrived):
-                pass  # it went back to its last checkpoint
+        run.train(batches, row_workers, release)
     model.eval()
     return FitResult(first_step, run.done, run.heldout, len(updates.left_out))
 
@@ -116,10 +114,12 @@ class _Run:
         here: World,
         output: TrainingOutput,
         evaluate: Evaluate | None,
+        enough: Callable[[Mapping[str, float]], bool],
         description: str,
     ) -> None:
         self._updates, self._plan, self._here, self._output = updates, plan, here, output
-        self._checkpoints, self._evaluate, self._description = output.checkpoints, evaluate, description
+        self._checkpoints, self._description = output.checkpoints, description
+        self._evaluate, self._enough = evaluate, enough
         self._records = Records()
         self._seconds = self._waited = 0.0
         self._saved_step, self._saved_at = 0, self._checkpoints.clock() if self._checkpoints else 0.0
@@ -140,42 +140,39 @@ class _Run:
         self._seconds = self._waited = 0.0
         return True
 
-    def ends(
-        self,
-        batches: Batches,
-        row_workers: int,
-        enough: Callable[[Mapping[str, float]], bool],
-        release: Callable[[], None],
-        arrived: Callable[[], int | None],
-    ) -> bool:
-        """Trains from the current step to the end. False if it diverged and went back to its last checkpoint.
+    def train(self, batches: Batches, row_workers: int, release: Callable[[], None]) -> None:
+        """Trains to the end, if need be by way of an earlier checkpoint. release: of memory_kept."""
+        with noted_signals() as arrived:
+            while True:
+                try:
+                    self._walk(batches, row_workers, release, arrived)
+                    return
+                except Diverged as error:
+                    self._go_back(error)
 
-        One process writes files and shows progress. release, arrived: of memory_kept and noted_signals.
-        """
-        try:
-            with ExitStack() as files:
-                if self._here.writes:
-                    self._records = files.enter_context(recorded(self._output, self.done))
-                advance = files.enter_context(track(self._description, self._plan.steps, "steps", done=self.done))
-                number = 0
-                # The evaluation before the checkpoint may have ended training.
-                end = self.done if self.heldout and enough(self.heldout) else self._plan.steps
-                pin = self._updates.device.type == "cuda"
-                with fed(batches, range(self.done, end), workers=row_workers, pin=pin) as steps:
-                    for step, micro_batches, waited in steps:
-                        self._step(step, micro_batches, waited)
-                        advance(1, self._figures)
-                        number = greatest(arrived() or 0)
-                        if number or (self._evaluated and enough(self.heldout)):
-                            break
-                        if step % _RELEASE_EVERY == 0:
-                            release()
-                if number:
-                    raise Interrupted(Signals(number), self._stop())
-        except Diverged as error:
-            self._go_back(error)
-            return False
-        return True
+    def _walk(
+        self, batches: Batches, row_workers: int, release: Callable[[], None], arrived: Callable[[], int | None]
+    ) -> None:
+        """Trains from the current step to the end. One process writes files and shows progress."""
+        with ExitStack() as files:
+            if self._here.writes:
+                self._records = files.enter_context(recorded(self._output, self.done))
+            advance = files.enter_context(track(self._description, self._plan.steps, "steps", done=self.done))
+            number = 0
+            # The evaluation before the checkpoint may have ended training.
+            end = self.done if self.heldout and self._enough(self.heldout) else self._plan.steps
+            pin = self._updates.device.type == "cuda"
+            with fed(batches, range(self.done, end), workers=row_workers, pin=pin) as steps:
+                for step, micro_batches, waited in steps:
+                    self._step(step, micro_batches, waited)
+                    advance(1, self._figures)
+                    number = greatest(arrived() or 0)
+                    if number or (self._evaluated and self._enough(self.heldout)):
+                        break
+                    if step % _RELEASE_EVERY == 0:
+                        release()
+            if number:
+                raise Interrupted(Signals(number), self._stop())
 
     def _go_back(self, error: Diverged) -> None:
         """Restores the newest checkpoint and marks the step of the error to be left out.
