@@ -66,63 +66,42 @@ def test_vectors_are_those_of_transformers(foreign: Folder, model_type: str, pai
 @torch.inference_mode()
 def test_all_layers_are_those_of_transformers(foreign: Folder, model_type: str) -> None:
     folder = foreign(model_type)
-    encoder = load_encoder(folder, read_folder(folder))
-    batch = batch_of(folder)
+    encoder, batch = load_encoder(folder, read_folder(folder)), batch_of(folder)
     ids, mask = batch["input_ids"], batch["attention_mask"]
     if model_type == "funnel":
         with pytest.raises(ModelError, match="funnel: its layers differ in pieces: take the last one"):
             encoder.all_layers(ids, mask)
         return
-    found = encoder.all_layers(ids, mask)
-    hidden = theirs_of(folder, batch, output_hidden_states=True).hidden_states
-    assert found.shape == (encoder.config.num_hidden_layers + 1, *ids.shape, encoder.config.hidden_size)
-    for ours, layer in zip(found, hidden, strict=True):
-        torch.testing.assert_close(ours, layer * mask[:, :, None], atol=1e-5, rtol=0)
-    torch.testing.assert_close(found[-1], encoder(ids, mask), atol=1e-6, rtol=0)
+    layers = encoder.all_layers(ids, mask)
+    hidden = torch.stack(list(theirs_of(folder, batch, output_hidden_states=True).hidden_states))
+    assert layers.shape == (encoder.config.num_hidden_layers + 1, *ids.shape, encoder.config.hidden_size)
+    torch.testing.assert_close(layers, hidden * mask[:, :, None], atol=1e-5, rtol=0)
+    torch.testing.assert_close(layers[-1], encoder(ids, mask), atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
 @torch.inference_mode()
-def test_padding_with_another_id_changes_nothing(foreign: Folder, model_type: str) -> None:
-    """RoBERTa counts positions over ids that are not padding."""
+def test_padding_changes_no_vector(foreign: Folder, model_type: str) -> None:
+    """Nor does its id: RoBERTa counts positions over ids that are not padding."""
     folder = foreign(model_type)
-    encoder = load_encoder(folder, read_folder(folder))
-    batch = batch_of(folder)
-    ids, mask = batch["input_ids"], batch["attention_mask"]
-    other = ids.masked_fill(~mask.bool(), 7)
-    torch.testing.assert_close(encoder(other, mask), encoder(ids, mask), atol=0, rtol=0)
-
-
-@pytest.mark.parametrize("model_type", sorted(set(CLASSES) - {"convbert", "funnel"}))
-@torch.inference_mode()
-def test_padding_does_not_change_vectors(foreign: Folder, model_type: str) -> None:
-    folder = foreign(model_type)
-    encoder = load_encoder(folder, read_folder(folder))
-    batch = batch_of(folder)
-    ids, mask = batch["input_ids"], batch["attention_mask"]
-    together = encoder(ids, mask)
-    for row, length in enumerate(mask.sum(dim=1).tolist()):
-        alone = encoder(ids[row : row + 1, :length])
-        torch.testing.assert_close(together[row, :length], alone[0], atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("model_type", CLASSES)
-@torch.inference_mode()
-def test_flat_rows_are_the_padded_ones(foreign: Folder, model_type: str) -> None:
-    folder = foreign(model_type)
-    encoder = load_encoder(folder, read_folder(folder))
-    batch = batch_of(folder)
+    encoder, batch = load_encoder(folder, read_folder(folder)), batch_of(folder)
     ids, mask = batch["input_ids"], batch["attention_mask"].bool()
-    rows = Rows(mask.sum(dim=1).tolist(), ids.device)
-    expected = encoder(ids, mask)[mask]
-    torch.testing.assert_close(encoder.flat(ids[mask], rows), expected, atol=1e-6, rtol=0)
-    wanted = torch.tensor([0, 5, 2])
-    torch.testing.assert_close(encoder.flat(ids[mask], rows, wanted=wanted), expected[wanted], atol=1e-6, rtol=0)
-    looked_up = encoder.token_weight[ids[mask]]
-    torch.testing.assert_close(encoder.flat(ids[mask], rows, vectors=looked_up), expected, atol=1e-5, rtol=0)
+    together, lengths = encoder(ids, mask), mask.sum(dim=1).tolist()
+    torch.testing.assert_close(encoder(ids.masked_fill(~mask, 7), mask), together, atol=0, rtol=0)
+    if model_type not in ("convbert", "funnel"):
+        for row, length in enumerate(lengths):
+            alone = encoder(ids[row : row + 1, :length])
+            torch.testing.assert_close(together[row, :length], alone[0], atol=1e-5, rtol=0)
+
+    # A flat batch has the vectors of the padded one.
+    rows, pieces, wanted = Rows(lengths, ids.device), ids[mask], torch.tensor([0, 5, 2])
+    torch.testing.assert_close(encoder.flat(pieces, rows), together[mask], atol=1e-6, rtol=0)
+    torch.testing.assert_close(encoder.flat(pieces, rows, wanted=wanted), together[mask][wanted], atol=1e-6, rtol=0)
+    looked_up = encoder.token_weight[pieces]
+    torch.testing.assert_close(encoder.flat(pieces, rows, vectors=looked_up), together[mask], atol=1e-5, rtol=0)
 
 
-def test_an_untrained_encoder_does_not_touch_the_global_generator(foreign: Folder) -> None:
+def test_initial_weights_come_from_the_generator_alone(foreign: Folder) -> None:
     config = read_folder(foreign("bert"))
     before = torch.get_rng_state()
     first = TransformersEncoder(config, torch.Generator().manual_seed(1))
@@ -133,7 +112,7 @@ def test_an_untrained_encoder_does_not_touch_the_global_generator(foreign: Folde
     assert same_weights(model.encoder, first)
 
 
-def test_a_task_begins_with_its_weights(foreign: Folder) -> None:
+def test_a_task_starts_from_its_weights(foreign: Folder) -> None:
     folder = foreign("electra")
     config = read_folder(folder)
     pretrained = EncoderModel(config, encoder=load_encoder(folder, config))
@@ -145,7 +124,7 @@ def test_a_task_begins_with_its_weights(foreign: Folder) -> None:
     assert model(batch["input_ids"], batch["attention_mask"]).shape == (3, 2)
 
 
-def test_what_cannot_be_computed_is_refused(foreign: Folder) -> None:
+def test_long_rows_and_unknown_configs_are_refused(foreign: Folder) -> None:
     config = read_folder(foreign("roberta"))
     assert config.max_position_embeddings == 64
     encoder = TransformersEncoder(config)
