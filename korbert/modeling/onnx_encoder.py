@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -85,7 +85,7 @@ class OnnxEncoder(nn.Module):
             hidden[rows, :longest] = self.session.run(None, part)[0]
         return torch.from_numpy(hidden).masked_fill_(~mask.bool()[:, :, None], 0.0)
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+    def state_dict(self, *args: object, **kwargs: object) -> NoReturn:
         """ModelError: there are no weights to save, copy or compare."""
         raise self._error("no weights to save or to train")
 

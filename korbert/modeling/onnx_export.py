@@ -63,7 +63,7 @@ class _Graph:
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, [name], **attributes))
         return name
 
-    def constant(self, values: Any) -> str:
+    def constant(self, values: Tensor | list[int] | float) -> str:
         """Adds a constant of any shape: a Parameter, a Tensor, a list, an int or a float (float32)."""
         tensor = values if isinstance(values, Tensor) else torch.tensor(values)
         name = f"constant_{len(self.weights)}"
@@ -71,17 +71,19 @@ class _Graph:
         self.weights.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
-    def product(self, hidden: str, layer: Any, rows: slice = slice(None)) -> str:
+    def product(self, hidden: str, layer: nn.Module, rows: slice = slice(None)) -> str:
         """Applies nn.Linear, or only `rows` of its outputs; or nn.Identity."""
         if isinstance(layer, nn.Identity):
             return hidden
+        assert isinstance(layer, nn.Linear)
         product = self.op("MatMul", hidden, self.constant(layer.weight[rows].T))
         return product if layer.bias is None else self.op("Add", product, self.constant(layer.bias[rows]))
 
-    def norm(self, hidden: str, layer: Any) -> str:
+    def norm(self, hidden: str, layer: nn.Module) -> str:
         """Applies nn.LayerNorm, with or without bias; or nn.Identity."""
         if isinstance(layer, nn.Identity):
             return hidden
+        assert isinstance(layer, nn.LayerNorm)
         weights = [self.constant(weight) for weight in (layer.weight, layer.bias) if weight is not None]
         return self.op("LayerNormalization", hidden, *weights, axis=-1, epsilon=layer.eps)
 
@@ -248,14 +250,14 @@ def _write_file(encoder: Encoder, path: Path, bits: int) -> None:
     whole.unlink()
 
 
-def _compare(ours: Any, theirs: Any, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:
+def _compare(encoder: Encoder, exported: nn.Module, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:
     """ModelError for a difference above TOLERANCE in 32 bits."""
-    encodings = tokenizer.encode_batch(_TEXTS, max_length=ours.config.max_position_embeddings, workers=0)
+    encodings = tokenizer.encode_batch(_TEXTS, max_length=encoder.config.max_position_embeddings, workers=0)
     columns = pad_batch(encodings, tokenizer.pad_id)
     del columns["special_tokens_mask"]
     batch = {name: torch.from_numpy(rows) for name, rows in columns.items()}
     with torch.inference_mode():
-        first, second = ours(**batch), theirs(**batch)  # (B, T, D)
+        first, second = encoder(**batch), exported(**batch)  # (B, T, D)
     difference, largest = float((first - second).abs().max()), float(first.abs().max())
     if bits == 32 and not difference <= TOLERANCE * max(1.0, largest):
         raise ModelError(f"export --onnx: vectors differ by {difference:.1e}, more than {TOLERANCE:.0e}: report this")
