@@ -49,7 +49,7 @@ def stage_settings(model_type: str, **others: object) -> PretrainStage:
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
-def test_it_learns_is_saved_and_is_that_of_transformers(model_type: str, inputs: Inputs, tmp_path: Path) -> None:
+def test_each_architecture_learns_and_equals_transformers(model_type: str, inputs: Inputs, tmp_path: Path) -> None:
     settings = stage_settings(model_type)
     counts = pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
     model, tokenizer = load_model(tmp_path / "model", "pretraining")
@@ -170,7 +170,7 @@ def test_from_a_recipe_to_its_tasks(
     assert f"transformers=={installed_version('transformers')}" in requirements
 
 
-def test_other_objectives_on_such_an_encoder(inputs: Inputs, tmp_path: Path) -> None:
+def test_sop_and_spans_train_but_rtd_is_refused(inputs: Inputs, tmp_path: Path) -> None:
     settings = stage_settings("electra", objectives=["mlm", "sop", "spans"])
     pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
     model, _ = load_model(tmp_path / "model", "pretraining")

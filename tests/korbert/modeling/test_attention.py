@@ -38,7 +38,7 @@ def by_definition(qkv, lengths, radius=None):
     radius=st.sampled_from([None, 1, 3, 8, 64]),
     seed=st.integers(0, 99),
 )
-def test_attention_is_what_its_definition_says_for_rows_of_any_lengths(lengths, radius, seed):
+def test_attention_follows_its_definition_for_any_row_lengths(lengths, radius, seed):
     qkv = torch.randn(sum(lengths), 3, HEADS, SIZE, generator=torch.Generator().manual_seed(seed), requires_grad=True)
     weights = torch.randn(sum(lengths), HEADS, SIZE, generator=torch.Generator().manual_seed(seed + 1))
     ours = attend(qkv, Rows(lengths, CPU), radius)
@@ -49,7 +49,7 @@ def test_attention_is_what_its_definition_says_for_rows_of_any_lengths(lengths, 
     torch.testing.assert_close(slope, wanted_slope, atol=1e-5, rtol=1e-5)
 
 
-def test_a_local_layer_never_holds_all_pairs_of_a_long_row(monkeypatch):
+def test_local_attention_needs_memory_linear_in_the_row(monkeypatch):
     """8,192 pieces: no tensor of attention has more than a few hundred places for each of them."""
     largest = []
     original = F.scaled_dot_product_attention
@@ -86,7 +86,7 @@ def test_rows_of_one_length_stay_as_they_are():
     assert rows.first.tolist() == [0, 5, 10, 15, 20, 25, 30]
 
 
-def test_rows_in_any_order_find_their_way_back():
+def test_places_restore_the_order_of_rows():
     rows = Rows([3, 1, 3], CPU)  # one block of three rows of 3 places, the short one first
     assert rows.places.tolist() == [3, 4, 5, 0, 6, 7, 8]
 
@@ -104,7 +104,7 @@ def test_rotation_by_hand():
     torch.testing.assert_close(sines, angles.sin())
 
 
-def test_rotation_turns_pairs_of_numbers_and_leaves_values():
+def test_rotation_rotates_queries_and_keys_but_not_values():
     qkv = torch.randn(5, 3, HEADS, SIZE, dtype=torch.float64, requires_grad=True)
     turn = rotation(torch.tensor([0, 1, 2, 30, 31]), SIZE, 100.0)
     turned = rotated(qkv, turn)
@@ -116,7 +116,7 @@ def test_rotation_turns_pairs_of_numbers_and_leaves_values():
     assert torch.autograd.gradcheck(lambda given: rotated(given, turn), qkv, eps=1e-2, atol=1e-4)
 
 
-def test_rotary_attention_sees_distance_alone():
+def test_rotary_attention_depends_on_distance_alone():
     """The same pieces, moved along the row together, attend to each other as before."""
     torch.manual_seed(1)
     attention = SelfAttention(config()).eval()

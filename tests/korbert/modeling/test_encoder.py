@@ -90,7 +90,7 @@ def test_local_layers_see_half_the_window_to_each_side():
 
 
 @torch.inference_mode()
-def test_order_matters_to_both():
+def test_piece_order_matters():
     for architecture in ("bert", "modern"):
         encoder = encoder_of(small(architecture))
         ids = torch.tensor([[2, 10, 11, 12, 3]])

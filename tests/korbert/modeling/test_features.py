@@ -38,7 +38,7 @@ CONFIG = EncoderConfig(
         ("weighted sum of last four", (9, 10, 11, 12), "weighted sum"),
     ],
 )
-def test_words_for_layers(layers: str, places: tuple[int, ...], mix: str) -> None:
+def test_layer_names_are_resolved(layers: str, places: tuple[int, ...], mix: str) -> None:
     assert chosen_layers(layers, 12) == (places, mix)
 
 
@@ -76,7 +76,7 @@ def _batch() -> dict[str, Any]:
 @pytest.mark.parametrize("head", ["linear", "mlp", "bilstm"])
 @pytest.mark.parametrize("pooling", ["mean", "first", None])
 @pytest.mark.parametrize("layers", ["last", "sum of last four", "concat of last four", "weighted sum"])
-def test_what_comes_out_is_saved_and_needs_no_padding(
+def test_feature_models_are_saved_and_ignore_padding(
     tmp_path: Path, tiny_tokenizer: Tokenizer, head: Any, pooling: Any, layers: str
 ) -> None:
     config = CONFIG.model_copy(update={"vocab_size": tiny_tokenizer.vocab_size})
@@ -95,7 +95,7 @@ def test_what_comes_out_is_saved_and_needs_no_padding(
         export(tmp_path / "model", tmp_path / "exported")
 
 
-def test_a_linear_head_computes_what_it_says() -> None:
+def test_a_linear_head_mixes_pooled_and_standardized_layers() -> None:
     encoder = _encoder()
     batch = _batch()
     with torch.no_grad():

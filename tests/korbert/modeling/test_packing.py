@@ -125,7 +125,7 @@ def test_a_base_of_the_box_is_named(models: tuple[Path, Path], tmp_path: Path, m
         pack(classifier, tmp_path / "mine" / "again", tmp_path / "box" / "toy-mini")
 
 
-def test_a_name_is_that_of_a_model_in_the_box(
+def test_bundled_models_are_loaded_by_name(
     models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pack(models[0], tmp_path / "box" / "toy-mini")

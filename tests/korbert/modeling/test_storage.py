@@ -296,7 +296,7 @@ ODD = [None, [], {}, "x", "\ud800", -1, 0, 1.5, True, 10**30]
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer/korbert_tokenizer.json"])
 @pytest.mark.parametrize("older", [False, True])
-def test_every_altered_entry_is_noticed_or_harmless(
+def test_every_altered_entry_is_refused_or_harmless(
     copy: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, file: str, older: bool
 ) -> None:
     """A folder of an older korbert has no digest of its records: there an entry may be read, but breaks nothing."""

@@ -59,7 +59,7 @@ def test_the_loss_by_hand(teacher, corpus):
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_the_teacher_itself_has_nothing_to_learn(teacher, corpus, sampled):
+def test_the_loss_is_0_for_the_teacher_itself(teacher, corpus, sampled):
     negatives = Negatives(torch.ones(2000, dtype=torch.int64).numpy(), 300) if sampled else None
     (batch,) = batch_of(corpus, negatives=negatives)
     loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(copy.deepcopy(teacher), SETTINGS))
@@ -91,7 +91,7 @@ def test_a_student_begins_with_every_second_layer(teacher):
         take_layers(model_of(2, 1, width=16), teacher)
 
 
-def test_a_head_of_spans_that_the_teacher_lacks_is_left_as_drawn(teacher):
+def test_a_spans_head_missing_in_the_teacher_keeps_its_initial_weights(teacher):
     student = PretrainingModel(model_of(2, 1).config, torch.Generator().manual_seed(1), ("mlm", "spans", "distill"))
     drawn = student.reader.classifier.weight.clone()
     take_layers(student, teacher)

@@ -66,7 +66,7 @@ def test_micro_batches_add_up_to_the_step(rows, ids):
     torch.testing.assert_close(gradients(model, sum(part["loss"] for part in parts)), expected, atol=1e-6, rtol=1e-4)
 
 
-def test_no_label_at_all_is_a_loss_of_zero(rows, ids):
+def test_without_labels_the_loss_is_0(rows, ids):
     model = model_of("modern", ids)
     (batch,) = rows.batch(0, 4)
     no_pairs = batch["pair_label"] * 0 - 100
@@ -77,7 +77,7 @@ def test_no_label_at_all_is_a_loss_of_zero(rows, ids):
     assert all(not gradient.any() for gradient in gradients(model, values["loss"]).values())
 
 
-def test_evaluation_is_what_plain_scoring_says(corpus, ids):
+def test_evaluation_equals_plain_scoring(corpus, ids):
     model = model_of("modern", ids).eval()
     counts = np.random.default_rng(0).integers(0, 50, ids.vocab_size)
     rows = rows_of(corpus.files, masking=MaskingSettings().all_masked())
@@ -96,7 +96,7 @@ def test_evaluation_is_what_plain_scoring_says(corpus, ids):
     assert 0.2 < found["nsp_accuracy"] < 0.8
 
 
-def test_evaluation_without_labels_says_nan(rows, ids):
+def test_evaluation_without_labels_is_nan(rows, ids):
     (batch,) = rows.batch(0, 4)
     none = {**batch, "pair_label": batch["pair_label"] * 0 - 100}
     with torch.no_grad():

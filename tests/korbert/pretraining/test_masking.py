@@ -22,14 +22,14 @@ def test_units_by_hand(unit, units):
 
 @settings(deadline=None)
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=60), rate=st.floats(0.01, 0.9), seed=st.integers(0, 99))
-def test_whole_units_are_taken_and_the_budget_is_passed_by_one_at_most(sizes, rate, seed):
+def test_whole_units_are_chosen_within_the_budget(sizes, rate, seed):
     units = np.repeat(np.arange(len(sizes)), sizes)
     taken = choose_positions(units, rate, np.random.default_rng(seed))
     assert not np.isin(units[~taken], units[taken]).any()
     assert taken.sum() < rate * len(units) + max(sizes)
 
 
-def test_short_rows_have_the_rate_too():
+def test_short_rows_are_masked_at_the_rate():
     units = np.array([0, 0, 1, 2, 2, 2, 2])
     rng = np.random.default_rng(0)
     shares = [choose_positions(units, 0.15, rng).mean() for _ in range(20_000)]

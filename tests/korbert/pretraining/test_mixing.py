@@ -38,7 +38,7 @@ def test_without_shares_every_row_comes_once(mixed):
 
 
 @given(st.floats(0, 0.6), st.floats(0, 0.4), st.integers(1, 6))
-def test_shares_hold_and_rows_come_in_turn(mixed, reviews, news, epochs):
+def test_epochs_have_the_shares_and_use_all_rows_equally_often(mixed, reviews, news, epochs):
     """Each epoch has the shares; no row of a source is seen n + 1 times before all of them are seen n times."""
     found = order(mixed, {"reviews": reviews, "news": news}, epochs)
     for rows in found:
@@ -55,7 +55,7 @@ def test_shares_hold_and_rows_come_in_turn(mixed, reviews, news, epochs):
     assert order(mixed, {"reviews": reviews, "news": news}, epochs) == found
 
 
-def test_a_batch_is_the_same_whoever_asks(mixed):
+def test_rows_drawn_one_by_one_are_those_of_a_batch(mixed):
     mixture = Mixture(mixed, mixed.edges[:-1], {"reviews": 0.5}, 7)
     whole = mixture.rows(3, np.arange(55))
     assert [row for place in range(55) for row in mixture.rows(3, np.array([place]))] == whole
@@ -69,7 +69,7 @@ def test_a_batch_is_the_same_whoever_asks(mixed):
         ({"reviews": 0.2, "news": 0.2, "wiki": 0.2}, "add up to 0.6"),
     ],
 )
-def test_shares_that_cannot_be(mixed, shares, message):
+def test_impossible_shares_are_refused(mixed, shares, message):
     with pytest.raises(SettingsError, match=message):
         Mixture(mixed, mixed.edges[:-1], shares, 7)
 
@@ -87,13 +87,13 @@ def test_rows_of_pretraining_follow_the_shares(corpus, ids, fill):
 
 @settings(deadline=None)
 @given(size=st.integers(1, 3000), key=st.integers(0, 2**64 - 1))
-def test_every_place_is_reached_once(size, key):
+def test_a_permutation_reaches_every_position_once(size, key):
     assert np.array_equal(np.sort(permuted(np.arange(size), size, key)), np.arange(size))
 
 
 @settings(deadline=None)
 @given(size=st.integers(1, 10**12), key=st.integers(0, 2**64 - 1), place=st.floats(0, 1, exclude_max=True))
-def test_a_place_goes_to_the_same_one_alone_and_among_others(size, key, place):
+def test_a_position_is_permuted_alone_as_among_others(size, key, place):
     position = int(place * size)
     alone = permuted(np.array([position]), size, key)
     among = permuted(np.array([0, position, size - 1]), size, key)
@@ -101,7 +101,7 @@ def test_a_place_goes_to_the_same_one_alone_and_among_others(size, key, place):
     assert alone[0] == among[1]
 
 
-def test_keys_give_unlike_permutations_that_keep_no_order():
+def test_permutations_of_two_keys_share_no_order():
     size = 10_000
     first, second = (permuted(np.arange(size), size, derived_seed("test", seed)) for seed in (0, 1))
     for walked in (first, second):

@@ -96,7 +96,7 @@ def test_no_pairs_of_a_source_without_documents(corpus):
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)])
-def test_balance(corpus, share, expected):
+def test_labels_have_the_share_of_random_pairs(corpus, share, expected):
     pairs = draw_all(Pairs(Shards(corpus.files), 61, PairSettings(share_random=share)), epochs=3)
     labels = np.array([pair.label for pair in pairs if pair.label != NO_LABEL])
     assert len(labels) > 8000

@@ -74,7 +74,7 @@ def test_losses_by_hand(model, corpus, sampled):
         assert torch.isin(drawn, torch.cat([batch["negatives"], batch["labels"]])).all()
 
 
-def test_draws_follow_the_generator(model):
+def test_replacements_follow_the_generators_distribution(model):
     """With lots spread evenly, each piece is drawn as often as the generator gives it a chance."""
     loss = ReplacementLoss(SETTINGS)
     with torch.no_grad():
@@ -122,7 +122,7 @@ def test_it_learns(corpus, train):
 
 
 @torch.inference_mode()
-def test_both_models_are_saved_whole(model):
+def test_saved_detector_and_generator_score_as_in_training(model):
     detector, generator = model.detection_model(), model.generator_model()
     assert type(detector) is DetectionModel
     assert type(generator) is PretrainingModel

@@ -50,7 +50,7 @@ def rows(corpus, ids):
     return rows_of(corpus.files, masking=MaskingSettings().all_masked(), pairs=PairSettings(without=("reviews",)))
 
 
-def test_rows_are_short_and_have_few_gaps_and_stay_the_same(rows, ids):
+def test_samples_are_short_rows_with_few_gaps(rows, ids):
     chosen = choose_samples(rows, 4)
     assert [sample.source for sample in chosen] == [rows.source(sample.number) for sample in chosen]
     for sample in chosen:
@@ -76,7 +76,7 @@ def test_the_source_is_that_of_the_text(corpus, rows):
         assert (known[1], known[2]) in texts[sample.source]
 
 
-def test_rows_that_are_too_long_are_better_than_none(shards, ids):
+def test_long_rows_are_samples_if_there_are_no_others(shards, ids):
     written = shards([("wiki", [90, 90]), ("wiki", [85])])
     assert len(choose_samples(rows_of(written.files, 128))) == 3
 
@@ -92,7 +92,7 @@ def test_the_text_around_the_gaps(tiny_tokenizer, gaps):
     assert unicodedata.normalize("NFC", filled) == tiny_tokenizer.decode(whole, row["boundaries"].tolist())
 
 
-def test_segments_are_parted(tiny_tokenizer):
+def test_segments_are_separated_by_a_slash(tiny_tokenizer):
     first, second = (row_of(tiny_tokenizer, text, []) for text in ("영화가", "또 보고"))
     row = {name: np.concatenate([first[name], second[name][1:]]) for name in first}
     assert stretches(row, tiny_tokenizer) == ["영화가 / 또 보고"]
@@ -100,7 +100,7 @@ def test_segments_are_parted(tiny_tokenizer):
     assert stretches(row, tiny_tokenizer) == ["영화가 / ", " 보고"]
 
 
-def test_the_likeliest_pieces_at_each_evaluation(tiny_tokenizer, tmp_path, caplog):
+def test_samples_hold_the_top_predictions(tiny_tokenizer, tmp_path, caplog):
     row = row_of(tiny_tokenizer, "영화가 정말 재미있어요", [1, 3])
     model, path = model_of(tiny_tokenizer), tmp_path / "samples.jsonl"
     model.mlm.bias.data[row["labels"]] += 8  # or the right pieces would have no share to speak of

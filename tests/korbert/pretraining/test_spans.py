@@ -150,7 +150,7 @@ def model_of(ids):
     return PretrainingModel(config, torch.Generator().manual_seed(0), ("mlm", "spans"))
 
 
-def test_a_row_of_the_reader(recurring, ids):
+def test_only_the_span_is_masked_in_a_row_with_a_question(recurring, ids):
     """[CLS] question [SEP] context [SEP], with nothing masked but the span."""
     rows = spans_of(recurring)
     for number in range(20):
@@ -164,7 +164,7 @@ def test_a_row_of_the_reader(recurring, ids):
         assert row["pair_label"].tolist() == [-100]
 
 
-def test_the_head_learns_to_point_and_the_reader_gets_it(recurring, ids, train):
+def test_the_span_head_learns_and_is_taken_by_a_reader(recurring, ids, train):
     model, loss = model_of(ids), PretrainingLoss(("mlm", "spans"))
     (batch,) = spans_of(recurring).batch(0, 16)
     assert batch["spans_count"] == len(batch["span_targets"]) == 16
@@ -192,7 +192,7 @@ def test_micro_batches_add_up(recurring, ids):
         assert total == pytest.approx(loss(model, whole)[name].item(), rel=1e-5)
 
 
-def test_rows_without_a_span_ask_nothing(corpus, ids):
+def test_rows_without_a_span_have_no_question(corpus, ids):
     """Random pieces hardly recur: such rows learn MLM alone, and the loss of spans is 0 with a gradient."""
     spans = RecurringSpans(SpanSettings(), ids.mask, FEW)
     (batch,) = rows_of(corpus.files, objectives=("mlm", "spans"), spans=spans).batch(0, 8)

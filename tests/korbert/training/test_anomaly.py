@@ -25,7 +25,7 @@ def broken_in(layer, step):
 
 
 @pytest.mark.parametrize(("layer", "kind"), [(0, "Embedding"), (2, "Linear"), (3, "LayerNorm")])
-def test_the_module_is_named(layer, kind):
+def test_the_module_with_a_non_finite_output_is_named(layer, kind):
     network = toy.network()
     with pytest.raises(ModelError, match=rf"^step 5: the output of {layer} \({kind}\) is the first that is not finite"):
         fitted(network, loss=broken_in(layer, 5), anomaly=True)
@@ -33,14 +33,14 @@ def test_the_module_is_named(layer, kind):
     assert not torch.is_anomaly_enabled()
 
 
-def test_only_the_first_steps_are_looked_at():
+def test_only_the_first_20_steps_are_watched():
     with pytest.raises(ModelError, match="step 20: the output of"):
         fitted(toy.network(), loss=broken_in(2, 20), anomaly=True, steps=30)
     with pytest.raises(ModelError, match="step 21: the loss or its gradient is not a finite number"):
         fitted(toy.network(), loss=broken_in(2, 21), anomaly=True, steps=30)
 
 
-def test_the_gradient_is_named():
+def test_the_function_of_a_nan_gradient_is_named():
     def rootless(model, batch):
         loss = toy.loss(model, batch)["loss"]
         return {"loss": loss + (loss * 0.0).sqrt()}  # the slope of a root at 0 is infinite, and 0 x infinite is NaN
@@ -50,7 +50,7 @@ def test_the_gradient_is_named():
         fitted(toy.network(), loss=rootless, anomaly=True)
 
 
-def test_other_errors_come_out_as_they_are():
+def test_other_errors_are_raised_unchanged():
     def wrong(model, batch):
         raise RuntimeError("wrong")
 
@@ -60,7 +60,7 @@ def test_other_errors_come_out_as_they_are():
 
 @pytest.mark.parametrize("head", ["full", "sampled"])
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
-def test_it_changes_no_bit_of_a_pretraining(tmp_path, architecture, head):
+def test_anomaly_mode_changes_no_bit_of_a_pretraining(tmp_path, architecture, head):
     written = write_shards(tmp_path, like_a_corpus(20, np.random.default_rng(1)))
     negatives = Negatives(np.ones(IDS.vocab_size, dtype=np.int64), 20) if head == "sampled" else None
     rows = PretrainingRows(written.files, IDS, 64, MaskingSettings(), PairSettings(), seed=3, negatives=negatives)

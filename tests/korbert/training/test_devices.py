@@ -10,7 +10,7 @@ from korbert.training.devices import autocast, choose_device, choose_precision, 
 CPU = torch.device("cpu")
 
 
-def test_devices_by_name(monkeypatch):
+def test_choose_device_by_name(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert choose_device("auto") == choose_device("cpu") == CPU
     with pytest.raises(SettingsError, match="device 'cuda': PyTorch sees no GPU here; use --device cpu"):

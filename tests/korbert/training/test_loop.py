@@ -110,7 +110,7 @@ def _ctrl_c_is_handled():
 
 @pytest.mark.usefixtures("_ctrl_c_is_handled")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_is_noted_and_the_handlers_come_back(tmp_path, number):
+def test_a_signal_saves_the_run_and_handlers_are_restored(tmp_path, number):
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
     calls = iter(range(100))
 
@@ -311,7 +311,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-def test_it_learns_on_a_gpu_too(tmp_path):
+def test_a_run_learns_on_a_gpu(tmp_path):
     result = fitted(toy.network(), device=torch.device("cuda"), precision="auto", steps=40, evaluate=toy_on_gpu)
     assert result.heldout["heldout_loss"] < 1.5
 

@@ -85,7 +85,7 @@ def test_stopped_and_resumed_bit_for_bit(tmp_path, kind, schedule):
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_restored_optimizers_go_on_as_the_first_would_have(device, kind):
+def test_restored_optimizers_make_the_same_steps(device, kind):
     settings = OptimizerSettings(kind=kind, groups=GROUPS)
     precision = "bf16" if device == "cuda" else "fp32"
     one, two = Network().to(device), Network().to(device)
@@ -140,7 +140,7 @@ def test_every_group_follows_the_schedule_from_its_own_peak(tmp_path):
         assert [line[name] for line in found] == pytest.approx([peak * share for share in shares])
 
 
-def test_the_rates_that_are_set_are_the_rates_that_train():
+def test_set_rates_are_the_rates_of_the_update():
     torch.manual_seed(0)
     model = nn.ModuleDict({"one": nn.Linear(3, 3, bias=False), "two": nn.Linear(3, 3, bias=False)})
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
