@@ -115,7 +115,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     from foreign_folders import CONFIGS, TOKENIZERS, foreign_tokenizer
 
     from korbert._transformers import quietly
-    from korbert.modeling.foreign import CLASSES
+    from korbert.modeling.transformers_config import CLASSES
 
     made: dict[str, Path] = {}
 

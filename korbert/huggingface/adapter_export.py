@@ -10,8 +10,8 @@ from torch import Tensor
 from korbert.errors import ModelError
 from korbert.huggingface.conversion import ENDINGS, HEADS, ON_PIECES, Names, unused_pooler
 from korbert.modeling.config import TransformersConfig
-from korbert.modeling.foreign import CLASSES, class_of
 from korbert.modeling.models import Model
+from korbert.modeling.transformers_config import CLASSES, class_of
 
 __all__ = ["adapter_config", "adapter_weights"]
 

@@ -13,11 +13,11 @@ from typing import Any
 from korbert._transformers import quietly, reason_of
 from korbert.durable import read_json, read_object
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling.adapter import TransformersEncoder
 from korbert.modeling.config import TransformersConfig
-from korbert.modeling.foreign import CLASSES, adapted_config, class_of, options, their_config
 from korbert.modeling.models import EncoderModel
 from korbert.modeling.storage import save_model
+from korbert.modeling.transformers_config import CLASSES, adapted_config, class_of, options, their_config
+from korbert.modeling.transformers_encoder import TransformersEncoder
 from korbert.tokenization import Pieces, TransformersTokenizer
 
 __all__ = ["SENTENCE", "Imported", "import_folder", "load_encoder", "read_folder"]

@@ -4,7 +4,7 @@
 2. embeddings.py  ids (B, T) -> vectors (B, T, D): pieces, positions, token types, boundaries.
 3. attention.py   masks, rotary positions and self-attention, used by the layers of encoder.py.
 4. encoder.py     all layers: (B, T, D) -> (B, T, D).
-   adapter.py     wraps an encoder of `transformers` instead; foreign.py reads its config.
+   transformers_encoder.py  wraps an encoder of `transformers` instead; transformers_config.py converts its config.
 5. heads.py       vectors -> scores: vocabulary, next sentence, classifiers; weight initialization.
 6. models.py      an encoder with its heads: pretraining, classification, .., tagging; or text embedding.
    features.py    a head on layers of a frozen encoder; feature_settings.py configures it.

@@ -1,4 +1,3 @@
-from .adapter import TransformersEncoder as TransformersEncoder
 from .config import EncoderConfig as EncoderConfig
 from .config import TransformersConfig as TransformersConfig
 from .encoder import Encoder as Encoder
@@ -20,3 +19,4 @@ from .models import init_encoder_from as init_encoder_from
 from .storage import load_model as load_model
 from .storage import read_config as read_config
 from .storage import save_model as save_model
+from .transformers_encoder import TransformersEncoder as TransformersEncoder

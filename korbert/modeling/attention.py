@@ -25,11 +25,11 @@ Rotation = tuple[Tensor, Tensor]
 class View(NamedTuple):
     """Which pieces a layer attends to. It has no weights, so layers that share weights may have different views.
 
-    turn: rotary embeddings, or None. reach: pieces seen to each side; None: the whole row.
+    rotation: rotary embeddings, or None. radius: pieces seen to each side; None: the whole row.
     """
 
-    turn: Rotation | None = None
-    reach: int | None = None
+    rotation: Rotation | None = None
+    radius: int | None = None
 
 
 def rotation(positions: Tensor, size: int, theta: float) -> Rotation:
@@ -42,52 +42,51 @@ def rotation(positions: Tensor, size: int, theta: float) -> Rotation:
     return angles.cos(), angles.sin()
 
 
-def rotated(qkv: Tensor, turn: Rotation) -> Tensor:
+def rotated(qkv: Tensor, rotation: Rotation) -> Tensor:
     """Rotates queries and keys, not values. (N, 3, H, D/H), computed in float32 -> the same shape and dtype."""
-    turned: Tensor = _Turn.apply(qkv, *turn)  # type: ignore[no-untyped-call]
-    return turned
+    return _Rotate.apply(qkv, *rotation)  # type: ignore[no-untyped-call]
 
 
-class _Turn(torch.autograd.Function):
+class _Rotate(torch.autograd.Function):
     """The rotation; its gradient is the inverse rotation."""
 
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
         ctx.save_for_backward(cosines, sines)
-        return _turned(qkv, cosines, sines)
+        return _rotate(qkv, cosines, sines)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         cosines, sines = ctx.saved_tensors
-        return _turned(gradient, cosines, -sines), None, None
+        return _rotate(gradient, cosines, -sines), None, None
 
 
-def _turned(qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+def _rotate(qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     first, second = qkv[:, :2].float().chunk(2, dim=-1)  # (N, 2, H, D/H/2)
     cosines, sines = cosines[:, None, None], sines[:, None, None]
-    turned = qkv.clone()
+    rotated = qkv.clone()
     half = qkv.shape[-1] // 2
-    turned[:, :2, :, :half] = (first * cosines).addcmul_(second, sines, value=-1)
-    turned[:, :2, :, half:] = (second * cosines).addcmul_(first, sines)
-    return turned
+    rotated[:, :2, :, :half] = (first * cosines).addcmul_(second, sines, value=-1)
+    rotated[:, :2, :, half:] = (second * cosines).addcmul_(first, sines)
+    return rotated
 
 
-def attend(qkv: Tensor, rows: Rows, reach: int | None = None, dropout: float = 0.0) -> Tensor:
+def attend(qkv: Tensor, rows: Rows, radius: int | None = None, dropout: float = 0.0) -> Tensor:
     """Attention of each piece over its row. qkv: (N, 3, H, D/H). Returns (N, H, D/H).
 
-    reach: pieces seen to each side; None: the whole row.
+    radius: pieces seen to each side; None: the whole row.
     """
     if qkv.is_cuda and qkv.dtype in (torch.bfloat16, torch.float16) and not dropout:
         from torch.nn.attention.varlen import varlen_attn
 
         query, key, value = qkv.unbind(1)
-        side = -1 if reach is None else reach
+        side = -1 if radius is None else radius
         longest = (rows.longest, rows.longest)
         mixed = varlen_attn(query, key, value, rows.starts, rows.starts, *longest, window_size=(side, side))
         assert isinstance(mixed, Tensor)
         return mixed
-    given = qkv.dtype
+    dtype = qkv.dtype
     if qkv.device.type == "cpu":
         qkv = qkv.float()  # the bf16 backward pass takes 2.4 times as long on CPU
     places = rows.places
@@ -95,16 +94,15 @@ def attend(qkv: Tensor, rows: Rows, reach: int | None = None, dropout: float = 0
         qkv = qkv.new_zeros(rows.num_places, *qkv.shape[1:]).index_copy(0, places, qkv)
     parts = torch.split(qkv, [block.rows * block.length for block in rows.blocks])
     blocks = zip(parts, rows.blocks, strict=True)
-    mixed = torch.cat([_in_block(part, block, reach, dropout) for part, block in blocks])
-    return taken(mixed, places).to(given)
+    mixed = torch.cat([_in_block(part, block, radius, dropout) for part, block in blocks])
+    return taken(mixed, places).to(dtype)
 
 
 def taken(values: Tensor, places: Tensor | None) -> Tensor:
     """values[places] for distinct places; None: all values, unchanged."""
     if places is None:
         return values
-    selected: Tensor = _Taken.apply(values, places)  # type: ignore[no-untyped-call]
-    return selected
+    return _Taken.apply(values, places)  # type: ignore[no-untyped-call]
 
 
 class _Taken(torch.autograd.Function):
@@ -123,18 +121,17 @@ class _Taken(torch.autograd.Function):
         return gradient.new_zeros(ctx.total, *gradient.shape[1:]).index_copy_(0, places, gradient), None
 
 
-def _in_block(qkv: Tensor, block: Block, reach: int | None, dropout: float) -> Tensor:
+def _in_block(qkv: Tensor, block: Block, radius: int | None, dropout: float) -> Tensor:
     """qkv: (B x T, 3, H, D/H) of a block. Returns (B x T, H, D/H)."""
     heads, size = qkv.shape[2:]
-    windowed = reach is not None and block.length > 3 * reach
-    mask = None if windowed else _mask(block, reach, qkv.device)
+    windowed = radius is not None and block.length > 3 * radius
+    mask = None if windowed else _mask(block, radius, qkv.device)
     if qkv.device.type == "cpu" and block.length <= _SHORT and not windowed and not dropout:
-        short: Tensor = _ShortRows.apply(qkv, block.rows, mask)  # type: ignore[no-untyped-call]
-        return short
+        return _ShortRows.apply(qkv, block.rows, mask)  # type: ignore[no-untyped-call]
     query, key, value = qkv.view(block.rows, block.length, 3, heads, size).permute(2, 0, 3, 1, 4)  # (B, H, T, D/H)
     if windowed:
-        assert reach is not None
-        mixed = _windowed(query, key, value, block, reach, dropout)
+        assert radius is not None
+        mixed = _windowed(query, key, value, block, radius, dropout)
     else:
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
     return mixed.transpose(1, 2).reshape(-1, heads, size)
@@ -153,70 +150,70 @@ class _ShortRows(torch.autograd.Function):
         query, key, value = qkv.view(rows, -1, 3, heads, size).permute(2, 0, 3, 1, 4).reshape(3, rows * heads, -1, size)
         query = query * size**-0.5
         with torch.autocast("cpu", enabled=False):
-            shares = torch.bmm(query, key.transpose(1, 2))  # (B x H, T, T)
+            probabilities = torch.bmm(query, key.transpose(1, 2))  # (B x H, T, T)
             if mask is not None:
-                shares.view(rows, heads, *shares.shape[1:]).masked_fill_(~mask, float("-inf"))
-            torch.softmax(shares, dim=-1, out=shares)
-            mixed = torch.bmm(shares, value)  # (B x H, T, D/H)
-        ctx.save_for_backward(query, key, value, shares)
+                probabilities.view(rows, heads, *probabilities.shape[1:]).masked_fill_(~mask, float("-inf"))
+            torch.softmax(probabilities, dim=-1, out=probabilities)
+            mixed = torch.bmm(probabilities, value)  # (B x H, T, D/H)
+        ctx.save_for_backward(query, key, value, probabilities)
         ctx.rows = rows
         return mixed.view(rows, heads, -1, size).transpose(1, 2).reshape(-1, heads, size)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        query, key, value, shares = ctx.saved_tensors
+        query, key, value, probabilities = ctx.saved_tensors
         heads, size = gradient.shape[1:]
         mixed = gradient.view(ctx.rows, -1, heads, size).transpose(1, 2).reshape(ctx.rows * heads, -1, size)
         parts = torch.empty(3, *query.shape, dtype=query.dtype)
         with torch.autocast("cpu", enabled=False):
             slopes = torch.bmm(mixed, value.transpose(1, 2))
-            scores = torch._softmax_backward_data(slopes, shares, -1, shares.dtype)
+            scores = torch._softmax_backward_data(slopes, probabilities, -1, probabilities.dtype)
             torch.bmm(scores, key, out=parts[0]).mul_(size**-0.5)
             torch.bmm(scores.transpose(1, 2), query, out=parts[1])
-            torch.bmm(shares.transpose(1, 2), mixed, out=parts[2])
+            torch.bmm(probabilities.transpose(1, 2), mixed, out=parts[2])
         joined = parts.view(3, ctx.rows, heads, -1, size).permute(1, 3, 0, 2, 4)  # (B, T, 3, H, D/H)
         return joined.reshape(-1, 3, heads, size), None, None
 
 
-def _mask(block: Block, reach: int | None, device: torch.device) -> Tensor | None:
+def _mask(block: Block, radius: int | None, device: torch.device) -> Tensor | None:
     """True where a piece sees another, broadcastable to (B, H, T, T); None: all see all, the fastest kernel."""
-    if block.lengths is None and (reach is None or block.length <= reach + 1):
+    if block.lengths is None and (radius is None or block.length <= radius + 1):
         return None
     places = torch.arange(block.length, device=device)
     mask = torch.ones((1, 1), dtype=torch.bool, device=device)[None, None]
     if block.lengths is not None:
         mask = (places < block.lengths[:, None])[:, None, None, :]  # (B, 1, 1, T)
-    if reach is not None and block.length > reach + 1:
+    if radius is not None and block.length > radius + 1:
         distance = (places[:, None] - places).abs()
-        mask = (mask & (distance <= reach)) | (distance == 0)  # padding sees itself: a softmax over nothing is NaN
+        mask = (mask & (distance <= radius)) | (distance == 0)  # padding sees itself: a softmax over nothing is NaN
     return mask
 
 
-def _windowed(query: Tensor, key: Tensor, value: Tensor, block: Block, reach: int, dropout: float) -> Tensor:
-    """Local attention in windows of `reach` queries, each over the keys of three windows. All (B, H, T, D/H)."""
+def _windowed(query: Tensor, key: Tensor, value: Tensor, block: Block, radius: int, dropout: float) -> Tensor:
+    """Local attention in windows of `radius` queries, each over the keys of three windows. All (B, H, T, D/H)."""
     batch, heads, length, size = query.shape
-    windows = -(-length // reach)
-    spare = windows * reach - length
+    windows = -(-length // radius)
+    spare = windows * radius - length
 
     def cut(states: Tensor, around: int) -> Tensor:
-        """(B, H, T, D/H) -> (B x windows, H, (1 + 2 x around) x reach, D/H): each window with its neighbours."""
-        filled = F.pad(states, (0, 0, around * reach, spare + around * reach))
-        parts = filled.unfold(2, (1 + 2 * around) * reach, reach)  # (B, H, windows, D/H, keys)
+        """(B, H, T, D/H) -> (B x windows, H, (1 + 2 x around) x radius, D/H): each window with its neighbours."""
+        filled = F.pad(states, (0, 0, around * radius, spare + around * radius))
+        parts = filled.unfold(2, (1 + 2 * around) * radius, radius)  # (B, H, windows, D/H, keys)
         return parts.permute(0, 2, 1, 4, 3).flatten(0, 1)
 
-    # A key is seen if it is within reach and in the row; padding sees itself.
-    places = torch.arange(windows * reach, device=query.device).view(windows, reach, 1)
-    keys = places[:, :1] - reach + torch.arange(3 * reach, device=query.device)  # (windows, 1, 3 reach)
+    # A key is seen if it is within the radius and in the row; padding sees itself.
+    places = torch.arange(windows * radius, device=query.device).view(windows, radius, 1)
+    keys = places[:, :1] - radius + torch.arange(3 * radius, device=query.device)  # (windows, 1, 3 radius)
     ends = torch.tensor([length], device=query.device) if block.lengths is None else block.lengths
-    inside = (keys >= 0) & (keys < ends[:, None, None, None])  # (B or 1, windows, 1, 3 reach)
+    inside = (keys >= 0) & (keys < ends[:, None, None, None])  # (B or 1, windows, 1, 3 radius)
     distance = (places - keys).abs()
-    mask = ((distance <= reach) & inside) | (distance == 0)  # (B or 1, windows, reach, 3 reach)
+    mask = ((distance <= radius) & inside) | (distance == 0)  # (B or 1, windows, radius, 3 radius)
     mask = mask.expand(batch, -1, -1, -1).flatten(0, 1)[:, None]
     mixed = F.scaled_dot_product_attention(
         cut(query, 0), cut(key, 1), cut(value, 1), attn_mask=mask, dropout_p=dropout
-    )  # (B x windows, H, reach, D/H)
-    joined = mixed.view(batch, windows, heads, reach, size).transpose(1, 2).flatten(2, 3)
+    )  # (B x windows, H, radius, D/H)
+    joined = mixed.view(batch, windows, heads, radius, size).transpose(1, 2).flatten(2, 3)
     return joined[:, :, :length]
 
 
@@ -234,11 +231,10 @@ class SelfAttention(nn.Module):
     def projected(self, hidden: Tensor, view: View) -> Tensor:
         """Queries, keys and values of each piece, the first two rotated by its position: (N, D) -> (N, 3, H, D/H)."""
         qkv: Tensor = self.qkv(hidden).view(-1, 3, self.num_heads, self.head_size)
-        return qkv if view.turn is None else rotated(qkv, view.turn)
+        return qkv if view.rotation is None else rotated(qkv, view.rotation)
 
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         """hidden: (N, D). Returns (N, D), or (W, D) with `wanted` (see Encoder.flat)."""
         qkv = self.projected(hidden, view)
-        mixed = attend(qkv, rows, view.reach, self.dropout if self.training else 0.0)
-        joined: Tensor = self.output(taken(mixed, wanted).flatten(1))
-        return joined
+        mixed = attend(qkv, rows, view.radius, self.dropout if self.training else 0.0)
+        return self.output(taken(mixed, wanted).flatten(1))

@@ -1,13 +1,13 @@
 """The configuration of an encoder. Imports no torch."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from korbert.errors import ModelError
 
-__all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig", "parse_config"]
+__all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig", "check_row", "parse_config"]
 
 BOUNDARY_LEVELS = 4  # none, or a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
 
@@ -19,7 +19,18 @@ _BERT_DEFAULTS: Mapping[str, Any] = {
 }
 
 
-class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
+class _Config(BaseModel, frozen=True, extra="forbid"):
+    @classmethod
+    def parse(cls, values: object) -> Self:
+        """Parses the config of a file. ModelError, in one line, if it is invalid."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            faults = (f"{'.'.join(map(str, fault['loc'])) or 'sizes'}: {fault['msg']}" for fault in error.errors())
+            raise ModelError(f"invalid encoder config: {'; '.join(faults)}") from None
+
+
+class EncoderConfig(_Config, frozen=True, extra="forbid"):
     """Sizes of an encoder. Names follow Hugging Face.
 
     `bert` is the encoder of Devlin et al. 2018 (learned positions, post-norm, GELU, biases); `modern` is that of Warner
@@ -33,15 +44,11 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     vocab_size: int = Field(ge=1, description="vocabulary size, including special and reserved entries")
     hidden_size: int = Field(ge=1, description="width of the hidden vectors")
     embedding_size: int | None = Field(
-        None,
-        ge=1,
-        description="embedding size, projected to hidden_size (ALBERT, ELECTRA); none: hidden_size",
+        None, ge=1, description="embedding size, projected to hidden_size (ALBERT, ELECTRA); none: hidden_size"
     )
     num_hidden_layers: int = Field(ge=1, le=1000, description="number of layers")
     layer_groups: int | None = Field(
-        None,
-        ge=1,
-        description="number of groups of adjacent layers that share weights (ALBERT: 1); none: no sharing",
+        None, ge=1, description="number of groups of adjacent layers that share weights (ALBERT: 1); none: no sharing"
     )
     num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")
     intermediate_size: int = Field(
@@ -67,10 +74,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         3, ge=1, description="`modern`: every n-th layer, starting with the first, has global attention; 1: all layers"
     )
     local_attention: int = Field(
-        128,
-        ge=2,
-        multiple_of=2,
-        description="`modern`: attention window of local layers in pieces, half on each side",
+        128, ge=2, multiple_of=2, description="`modern`: attention window of local layers in pieces, half on each side"
     )
     global_rope_theta: float = Field(
         160_000.0, gt=0, description="`modern`: base of the rotary embeddings in global layers"
@@ -82,8 +86,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         False, description="add an embedding of the boundary at each piece (none, morpheme, eojeol, sentence)"
     )
     overlap_embedding: bool = Field(
-        False,
-        description="for text pairs, add an embedding to pieces that also occur in the other text",
+        False, description="for text pairs, add an embedding to pieces that also occur in the other text"
     )
 
     @model_validator(mode="before")
@@ -114,11 +117,6 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
             raise ValueError(f"pad_token_id {self.pad_token_id} is not an id in a vocabulary of {self.vocab_size}")
         return self
 
-    @classmethod
-    def parse(cls, values: object) -> Self:
-        """Parses the config of a file. ModelError, in one line, if it is invalid."""
-        return _parsed(cls, values)
-
     @property
     def head_size(self) -> int:
         """Dimensions per attention head."""
@@ -144,8 +142,8 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         return self.architecture == "bert" or layer % self.global_attn_every_n_layers == 0
 
 
-class TransformersConfig(BaseModel, frozen=True, extra="forbid"):
-    """An encoder of `transformers` (adapter.py): its own config, and the entries that our heads and tasks read."""
+class TransformersConfig(_Config, frozen=True, extra="forbid"):
+    """An encoder of `transformers`: its own config, and the entries that our heads and tasks read."""
 
     architecture: Literal["transformers"] = "transformers"
     transformers: dict[str, Any] = Field(description="config.json of `transformers`, with model_type")
@@ -160,11 +158,6 @@ class TransformersConfig(BaseModel, frozen=True, extra="forbid"):
     initializer_range: float = Field(0.02, gt=0, description="standard deviation of the initial weights of our heads")
     pad_token_id: int = Field(0, ge=0, description="padding id")
 
-    @classmethod
-    def parse(cls, values: object) -> Self:
-        """Parses a config. ModelError, in one line, if it is invalid."""
-        return _parsed(cls, values)
-
     @property
     def model_type(self) -> str:
         """The name of the architecture in `transformers`: bert, electra, .."""
@@ -173,18 +166,20 @@ class TransformersConfig(BaseModel, frozen=True, extra="forbid"):
 
 AnyConfig = EncoderConfig | TransformersConfig
 
-_Config = TypeVar("_Config", bound=BaseModel)
+
+def check_row(config: AnyConfig, length: int, *, is_limited: bool, has_boundaries: bool) -> None:
+    """ModelError for a row that is too long for an encoder whose positions are limited, or lacks its boundaries."""
+    if is_limited and length > config.max_position_embeddings:
+        raise ModelError(
+            f"a row of {length} pieces is longer than the {config.max_position_embeddings} positions of this encoder:"
+            " lower max_length"
+        )
+    if isinstance(config, EncoderConfig) and config.boundary_embedding and not has_boundaries:
+        raise ModelError("this encoder embeds boundaries, but the batch has none: pass boundaries=(B, T)")
 
 
 def parse_config(values: object) -> AnyConfig:
     """Parses the config of either kind of encoder. ModelError, in one line, if it is invalid."""
-    foreign = isinstance(values, Mapping) and values.get("architecture") == "transformers"
-    return _parsed(TransformersConfig, values) if foreign else _parsed(EncoderConfig, values)
-
-
-def _parsed(kind: type[_Config], values: object) -> _Config:
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        faults = (f"{'.'.join(map(str, fault['loc'])) or 'sizes'}: {fault['msg']}" for fault in error.errors())
-        raise ModelError(f"invalid encoder config: {'; '.join(faults)}") from None
+    if isinstance(values, Mapping) and values.get("architecture") == "transformers":
+        return TransformersConfig.parse(values)
+    return EncoderConfig.parse(values)

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from korbert.modeling.adapter import encoder_of
 from korbert.modeling.config import AnyConfig, EncoderConfig
-from korbert.modeling.foreign import adapted_config
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.rows import Rows
+from korbert.modeling.transformers_config import adapted_config
+from korbert.modeling.transformers_encoder import encoder_of
 
 __all__ = ["counted", "flop_a_piece", "parameters"]
 
@@ -27,7 +27,7 @@ def parameters(config: AnyConfig) -> dict[str, int]:
         "MLM transform": model.mlm.transform,
         "NSP classifier": model.nsp.classifier,
     }
-    parts = {name: sum(one.numel() for one in module.parameters()) for name, module in modules.items()}
+    parts = {name: sum(weight.numel() for weight in module.parameters()) for name, module in modules.items()}
     embedding = model.encoder.token_weight.numel()
     parts["encoder"] -= embedding
     return {"token embedding": embedding, **parts, "MLM bias": model.mlm.bias.numel()}
@@ -66,8 +66,7 @@ def counted(config: AnyConfig, length: int, wanted_share: float = 1.0) -> tuple[
             return tensor
 
         def attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
-            count: int = sdpa_flop_count(query, key, value)  # type: ignore[no-untyped-call]
-            return count
+            return sdpa_flop_count(query, key, value)  # type: ignore[no-untyped-call]
 
         ids, wanted = torch.zeros(length, dtype=torch.int64), torch.arange(max(1, round(length * wanted_share)))
         # By itself, the counter knows only GPU attention.

@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from korbert.errors import ModelError
-from korbert.modeling.config import BOUNDARY_LEVELS, EncoderConfig
+from korbert.modeling.config import BOUNDARY_LEVELS, EncoderConfig, check_row
 from korbert.modeling.rows import Rows
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
@@ -25,6 +24,7 @@ class Embeddings(nn.Module):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
+        self.config = config
         width = config.embedding_width
         learned = config.architecture == "bert"
         self.token = nn.Embedding(config.vocab_size, width)
@@ -52,6 +52,9 @@ class Embeddings(nn.Module):
         boundaries: required by encoders that embed them, ignored by others.
         vectors: (N, E), token embeddings of input_ids, if already looked up.
         """
+        check_row(
+            self.config, rows.longest, is_limited=self.position is not None, has_boundaries=boundaries is not None
+        )
         hidden: Tensor = self.token(input_ids) if vectors is None else vectors
         if self.piece_dropout and self.training:
             hidden = hidden * (torch.rand(len(hidden), 1, device=hidden.device) >= self.piece_dropout)
@@ -59,28 +62,19 @@ class Embeddings(nn.Module):
             segments = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
             hidden = hidden + self.token_type(segments)
         if self.position is not None:
-            if rows.longest > self.position.num_embeddings:
-                raise ModelError(
-                    f"a row of {rows.longest} pieces is longer than the {self.position.num_embeddings} positions of"
-                    " this encoder: lower max_length"
-                )
             hidden = hidden + self.position(rows.positions)
-        if self.boundary is not None:
-            if boundaries is None:
-                raise ModelError("this encoder embeds boundaries, but the batch has none: pass boundaries=(B, T)")
+        if self.boundary is not None and boundaries is not None:
             hidden = hidden + self.boundary(boundaries.long())
         if self.overlap is not None and token_type_ids is not None:
             hidden = hidden + self.overlap.weight * in_both(input_ids, rows, token_type_ids)[:, None]
-        projected: Tensor = self.projection(self.dropout(self.norm(hidden)))
-        return projected
+        return self.projection(self.dropout(self.norm(hidden)))
 
 
 def scaled_overlap(overlap: Tensor, tokens: Tensor) -> Tensor:
     """A random overlap embedding, scaled to the mean norm of the token embeddings: from zeros it would take hundreds
     of steps to matter. overlap: (1, E); tokens: (V, E).
     """
-    scaled: Tensor = overlap * tokens.norm(dim=1).mean() / overlap.norm()
-    return scaled
+    return overlap * tokens.norm(dim=1).mean() / overlap.norm()
 
 
 def in_both(ids: Tensor, rows: Rows, segments: Tensor) -> Tensor:
@@ -88,7 +82,6 @@ def in_both(ids: Tensor, rows: Rows, segments: Tensor) -> Tensor:
 
     ids, segments: (N,) integers, segments 0 or 1. Returns (N,) bool.
     """
-    numbers = torch.arange(len(rows.lengths), device=ids.device)
-    row = torch.repeat_interleave(numbers, rows.starts.diff(), output_size=rows.pieces)
-    places = 2 * (row * (1 + ids.max()) + ids)
-    return torch.isin(places + 1 - segments, places + segments) & (ids >= FIRST_PIECE)
+    row = rows.of_pieces(torch.arange(len(rows.lengths), device=ids.device))
+    keys = 2 * (row * (1 + ids.max()) + ids)  # the same for equal pieces of a row
+    return torch.isin(keys + 1 - segments, keys + segments) & (ids >= FIRST_PIECE)

@@ -32,8 +32,7 @@ class _BertLayer(nn.Module):
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         mixed = self.dropout(self.attention(hidden, rows, view, wanted))
         hidden = self.attention_norm(taken(hidden, wanted) + mixed)
-        normed: Tensor = self.feed_forward_norm(hidden + self.dropout(self.down(F.gelu(self.up(hidden)))))
-        return normed
+        return self.feed_forward_norm(hidden + self.dropout(self.down(F.gelu(self.up(hidden)))))
 
 
 class _ModernLayer(nn.Module):
@@ -56,14 +55,12 @@ class _ModernLayer(nn.Module):
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         mixed = self.attention_dropout(self.attention(self.attention_norm(hidden), rows, view, wanted))
         hidden = taken(hidden, wanted) + mixed
-        added: Tensor = hidden + self.down(self.dropout(gated(self.up(self.feed_forward_norm(hidden)))))
-        return added
+        return hidden + self.down(self.dropout(gated(self.up(self.feed_forward_norm(hidden)))))
 
 
 def gated(both: Tensor) -> Tensor:
     """GeGLU (Shazeer 2020): gelu(content) x gate. (..., 2 x I), content first -> (..., I)."""
-    product: Tensor = _Gated.apply(both)  # type: ignore[no-untyped-call]
-    return product
+    return _Gated.apply(both)  # type: ignore[no-untyped-call]
 
 
 class _Gated(torch.autograd.Function):
@@ -143,7 +140,7 @@ class Encoder(nn.Module):
         flat, rows, where = _flattened(input_ids, attention_mask, token_type_ids, boundaries, lengths)
         layers: list[Tensor] = []
         layers.append(self.flat(flat[0], rows, flat[1], flat[2], before=layers))
-        layers = layers if only is None else [layers[place] for place in only]
+        layers = layers if only is None else [layers[index] for index in only]
         return torch.stack([_unflattened(hidden, where, input_ids.shape) for hidden in layers])
 
     @property
@@ -171,8 +168,8 @@ class Encoder(nn.Module):
         views = {True: View()}  # True: global layers, False: local ones
         if config.architecture == "modern":
             views[True] = View(rotation(rows.positions, config.head_size, config.global_rope_theta))
-            turn = rotation(rows.positions, config.head_size, config.local_rope_theta)
-            views[False] = View(turn, config.local_attention // 2)
+            local = rotation(rows.positions, config.head_size, config.local_rope_theta)
+            views[False] = View(local, config.local_attention // 2)
         hidden = self.embeddings(input_ids, rows, token_type_ids, boundaries, vectors)
         last = config.num_hidden_layers - 1
         for number in range(config.num_hidden_layers):
@@ -180,8 +177,7 @@ class Encoder(nn.Module):
                 before.append(hidden)
             layer = self.layers[number // config.layers_share]
             hidden = layer(hidden, rows, views[config.is_global(number)], wanted if number == last else None)
-        normed: Tensor = self.final_norm(hidden)
-        return normed
+        return self.final_norm(hidden)
 
 
 def _flattened(
@@ -202,13 +198,13 @@ def _flattened(
         lengths = attention_mask.sum(dim=1).tolist()
     lengths = [length] * batch if lengths is None else lengths
     if sum(lengths) == batch * length:
-        segments, levels = (None if one is None else one.flatten() for one in (token_type_ids, boundaries))
+        segments, levels = (None if ids is None else ids.flatten() for ids in (token_type_ids, boundaries))
         return (input_ids.flatten(), segments, levels), Rows(lengths, device), None
-    there = torch.tensor(lengths, device=device)[:, None]
-    pieces = columns < there if attention_mask is None else attention_mask.bool()
+    ends = torch.tensor(lengths, device=device)[:, None]
+    pieces = columns < ends if attention_mask is None else attention_mask.bool()
     # Their number is known, so avoid `nonzero`, which synchronizes with the device.
     where = torch.nonzero_static(pieces.flatten(), size=sum(lengths)).flatten()
-    segments, levels = (None if one is None else one.flatten()[where] for one in (token_type_ids, boundaries))
+    segments, levels = (None if ids is None else ids.flatten()[where] for ids in (token_type_ids, boundaries))
     rows = Rows(lengths, device, columns.flatten()[where])
     return (input_ids.flatten()[where], segments, levels), rows, where
 

@@ -26,8 +26,8 @@ def chosen_layers(layers: str, count: int) -> Chosen:
 
     `all` excludes the embeddings, as in Devlin et al. 2019, table 7.
     """
-    if found := _SEVERAL.fullmatch("weighted sum of all" if layers == "weighted sum" else layers):
-        mix, whole, last = found.groups()
+    if match := _SEVERAL.fullmatch("weighted sum of all" if layers == "weighted sum" else layers):
+        mix, whole, last = match.groups()
         number = count if whole else _WORDS.get(last) or int(last)
         if not 1 <= number <= count:
             raise SettingsError(f"layers {layers!r}: the encoder has {count} layers: take {count} or fewer")

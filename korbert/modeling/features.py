@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from korbert.modeling.adapter import encoder_of
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.feature_settings import chosen_layers
 from korbert.modeling.heads import initialize, mean_of_pieces
+from korbert.modeling.transformers_encoder import encoder_of
 
 __all__ = ["FeatureModel"]
 
@@ -98,8 +98,7 @@ class FeatureModel(nn.Module):
             vectors = F.gelu(self.dense(vectors))
         elif self.head == "bilstm":
             vectors = self._pooled(self._read_both_ways(vectors, lengths), attention_mask)
-        scores: Tensor = self.classifier(self.dropout(vectors))
-        return scores
+        return self.classifier(self.dropout(vectors))
 
     def _pooled(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         """(B, T, D) -> (B, D), or unchanged without pooling. Vectors stored pooled have T = 1."""
@@ -123,8 +122,7 @@ class FeatureModel(nn.Module):
         packed = pack_padded_sequence(vectors.float(), torch.tensor(lengths), batch_first=True, enforce_sorted=False)
         with torch.autocast(vectors.device.type, enabled=False):
             output, _ = self.lstm(packed)
-        states: Tensor = pad_packed_sequence(output, batch_first=True, total_length=vectors.shape[1])[0]
-        return states
+        return pad_packed_sequence(output, batch_first=True, total_length=vectors.shape[1])[0]
 
     def head_settings(self) -> dict[str, Any]:
         """Constructor arguments besides the encoder's config."""

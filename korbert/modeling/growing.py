@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,16 +37,16 @@ def take_weights(model: PretrainingModel, tokenizer: Tokenizer, folder: Path) ->
     other tokenizer, for another encoder (check_encoder), and as load_model.
     """
     check_encoder(model.config, folder)
-    theirs, base = load_model(folder, "pretraining")
+    pretrained, base = load_model(folder, "pretraining")
     if not isinstance(base, Tokenizer):
         raise ModelError(f"{folder}: has a tokenizer of transformers, which cannot be extended: name another model")
     check_tokenizer(tokenizer, base, folder)
     names = [name for name, weight in model.named_parameters() if weight is model.encoder.token_weight]
     by_entry, added = {*names, "mlm.bias"}, new_entries(tokenizer, base)
-    weights, own = grown(theirs.state_dict(), by_entry, base.vocab_size, added), model.state_dict()
+    weights, own = grown(pretrained.state_dict(), by_entry, base.vocab_size, added), model.state_dict()
     for name in own.keys() - weights.keys():
         if name == f"encoder.{OVERLAP}":
-            weights[name] = scaled_overlap(own[name], theirs.encoder.token_weight.detach())
+            weights[name] = scaled_overlap(own[name], pretrained.encoder.token_weight.detach())
         elif name.startswith("encoder.") and name.endswith(_ZERO_WHERE_ADDED):
             weights[name] = torch.zeros_like(own[name])
     model.load_state_dict(own | {name: tensor for name, tensor in weights.items() if name in own})
@@ -58,14 +59,14 @@ def take_vectors(embeddings: Tensor, ids: NDArray[np.int64], vectors: NDArray[np
     Only angles are preserved: a random rotation, drawn with `seed`, spreads the variance over all
     dimensions. If D > E, the E principal axes are kept; if D < E, the vectors span D dimensions of E.
     """
-    given = torch.from_numpy(vectors)
-    _, _, axes = torch.linalg.svd(given, full_matrices=False)
-    given = given @ axes[: embeddings.shape[1]].T
-    drawn = torch.randn(embeddings.shape[1], given.shape[1], generator=torch.Generator().manual_seed(seed))
-    turned = given @ torch.linalg.qr(drawn).Q.T
+    new = torch.from_numpy(vectors)
+    _, _, axes = torch.linalg.svd(new, full_matrices=False)
+    new = new @ axes[: embeddings.shape[1]].T
+    drawn = torch.randn(embeddings.shape[1], new.shape[1], generator=torch.Generator().manual_seed(seed))
+    rotated = new @ torch.linalg.qr(drawn).Q.T
     rows = torch.from_numpy(ids)
-    turned *= embeddings[rows].norm(dim=1).mean() / turned.norm(dim=1).mean()
-    embeddings[rows] = turned.to(embeddings)
+    rotated *= embeddings[rows].norm(dim=1).mean() / rotated.norm(dim=1).mean()
+    embeddings[rows] = rotated.to(embeddings)
 
 
 def check_tokenizer(tokenizer: Tokenizer, base: Tokenizer, folder: Path) -> None:
@@ -93,35 +94,26 @@ def check_encoder(config: AnyConfig, folder: Path) -> None:
     layers, as a pre-norm layer can be added without changing the result; layers that share weights cannot be added.
     Encoders of `transformers` are compared by their own config.
     """
-    theirs = pretrained_encoder(folder)
-    if isinstance(config, EncoderConfig) and isinstance(theirs, EncoderConfig):
-        free = set(_MAY_DIFFER)
+    base = pretrained_encoder(folder)
+    own: dict[str, Any] = {"architecture": config.architecture}
+    others: dict[str, Any] = {"architecture": base.architecture}
+    free: set[str] = set()
+    if isinstance(config, EncoderConfig) and isinstance(base, EncoderConfig):
+        free = _MAY_DIFFER | {name for name in ("overlap_embedding", "boundary_embedding") if not getattr(base, name)}
         if config.architecture == "modern":
             free.add("max_position_embeddings")
-            if config.layers_share == 1 and config.num_hidden_layers > theirs.num_hidden_layers:
+            if config.layers_share == 1 and config.num_hidden_layers > base.num_hidden_layers:
                 free.add("num_hidden_layers")
-        free |= {name for name in ("overlap_embedding", "boundary_embedding") if not getattr(theirs, name)}
-        if config.embedding_size is theirs.embedding_size is None:
+        if config.embedding_size is base.embedding_size is None:
             free.add("embedding_size")
-        names = [name for name in EncoderConfig.model_fields if name not in free]
-        ours, others = (  # with embedding_size resolved where it is not set
-            {name: getattr(one, name) for name in names} | {"embedding_size": one.embedding_width}
-            for one in (config, theirs)
-        )
-    elif isinstance(config, TransformersConfig) and isinstance(theirs, TransformersConfig):
-        ours, others = config.transformers, theirs.transformers
-        free = {name for name in ours if "dropout" in name or "initializer" in name} | _THEIRS_MAY_DIFFER
-        names = sorted((ours.keys() | others.keys()) - free)
-    else:
-        ours, others, names = (
-            {"architecture": config.architecture},
-            {"architecture": theirs.architecture},
-            ["architecture"],
-        )
+        own, others = (each.model_dump() | {"embedding_size": each.embedding_width} for each in (config, base))
+    elif isinstance(config, TransformersConfig) and isinstance(base, TransformersConfig):
+        own, others = (dict(sorted(each.transformers.items())) for each in (config, base))
+        free = {name for name in own if "dropout" in name or "initializer" in name} | _THEIRS_MAY_DIFFER
     differences = [
-        f"{name}: {ours.get(name)!r} in the recipe, {others.get(name)!r} in the model"
-        for name in names
-        if ours.get(name) != others.get(name)
+        f"{name}: {own.get(name)!r} in the recipe, {others.get(name)!r} in the model"
+        for name in own | others
+        if name not in free and own.get(name) != others.get(name)
     ]
     if differences:
         raise ModelError(f"{folder}: its encoder differs: {'; '.join(differences)}: change pretrain.encoder")

@@ -42,8 +42,7 @@ class PredictionHead(nn.Module):
         self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=biased)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        normed: Tensor = self.norm(F.gelu(self.dense(vectors)))
-        return normed
+        return self.norm(F.gelu(self.dense(vectors)))
 
 
 class Transform(nn.Module):
@@ -68,8 +67,7 @@ class SpanHead(nn.Module):
         self.classifier = nn.Linear(config.hidden_size, 2)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        scores: Tensor = self.classifier(self.dropout(self.head(vectors)))
-        return scores
+        return self.classifier(self.dropout(self.head(vectors)))
 
 
 class VocabularyHead(nn.Module):
@@ -94,8 +92,7 @@ class NextSentenceHead(nn.Module):
         self.classifier = nn.Linear(config.hidden_size, 2)
 
     def forward(self, first: Tensor) -> Tensor:
-        scores: Tensor = self.classifier(self.pooler(first))
-        return scores
+        return self.classifier(self.pooler(first))
 
 
 def mean_of_pieces(hidden: Tensor, attention_mask: Tensor | None) -> Tensor:

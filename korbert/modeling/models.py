@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from korbert.errors import ModelError
-from korbert.modeling.adapter import TransformersEncoder, encoder_of
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.encoder import Encoder
@@ -23,6 +22,7 @@ from korbert.modeling.heads import (
     initialize,
     mean_of_pieces,
 )
+from korbert.modeling.transformers_encoder import TransformersEncoder, encoder_of
 
 __all__ = [
     "ChoiceModel",
@@ -45,12 +45,14 @@ ProblemType = Literal["single_label_classification", "multi_label_classification
 
 
 class _EncoderWithHead(nn.Module):
-    """Base class of all models. `scores` computes the outputs from the encoder's vectors.
+    """Base class of all models. `scores` computes the outputs from the encoder's vectors (B, T, D) and its mask.
 
-    encoder: an encoder with weights; None: built from `config`; one of `transformers` draws from `generator`.
+    generator: draws the initial weights; None: torch's global generator. encoder: one with weights; None: built from
+    `config`. kind: of the saved folder. saved: names of the constructor's arguments that are saved beside the config.
     """
 
     kind: ClassVar[str]
+    saved: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -76,19 +78,16 @@ class _EncoderWithHead(nn.Module):
         return self.scores(hidden, attention_mask)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Any:
-        """Outputs from the encoder's vectors (B, T, D) and its attention mask."""
         raise NotImplementedError
 
     def head_settings(self) -> dict[str, Any]:
-        """Constructor arguments besides the encoder's config."""
-        return {}
+        """Constructor arguments besides the encoder's config, as JSON has them."""
+        values = {name: getattr(self, name) for name in self.saved}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 class EncoderModel(_EncoderWithHead):
-    """An encoder without a head, as imported: tasks start from its weights.
-
-    encoder: an encoder with weights; None: drawn from `generator`, or torch's global generator.
-    """
+    """An encoder without a head, as imported: tasks start from its weights."""
 
     kind: ClassVar[str] = "encoder"
 
@@ -103,7 +102,6 @@ class EncoderModel(_EncoderWithHead):
             initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """The vectors as they are."""
         return hidden
 
 
@@ -111,8 +109,7 @@ class PretrainingModel(_EncoderWithHead):
     """An encoder with heads that predict pieces (MLM) and classify pairs (NSP).
 
     Training calls `encoder`, and the heads only at labels: a large vocabulary makes `mlm_head` expensive.
-    generator: draws the initial weights; None: torch's global generator. objectives: "spans" adds the head of a
-    ReadingModel (`reader`).
+    objectives: "spans" adds the head of a ReadingModel (`reader`).
     """
 
     kind: ClassVar[str] = "pretraining"
@@ -133,18 +130,15 @@ class PretrainingModel(_EncoderWithHead):
 
     def mlm_hidden(self, rows: Tensor) -> Tensor:
         """The vectors that the vocabulary matrix scores: (N, D) -> (N, E)."""
-        transformed: Tensor = self.mlm.transform(rows)
-        return transformed
+        return self.mlm.transform(rows)
 
     def mlm_head(self, rows: Tensor) -> Tensor:
         """Scores over the vocabulary: (N, D) -> (N, V); mlm_hidden(rows) @ decoder_weight.T + decoder_bias."""
-        scores: Tensor = self.mlm(rows, self.decoder_weight)
-        return scores
+        return self.mlm(rows, self.decoder_weight)
 
     def nsp_head(self, first: Tensor) -> Tensor:
         """Scores of "B follows A" (label 0) and "B does not" (1) from first-piece vectors: (R, D) -> (R, 2)."""
-        scores: Tensor = self.nsp(first)
-        return scores
+        return self.nsp(first)
 
     @property
     def decoder_weight(self) -> Tensor:
@@ -157,15 +151,11 @@ class PretrainingModel(_EncoderWithHead):
         return self.mlm.bias
 
     def head_settings(self) -> dict[str, Any]:
-        """Constructor arguments besides the encoder's config."""
         return {"objectives": list(self.objectives)} if self.reader else {}
 
 
 class DetectionModel(_EncoderWithHead):
-    """An encoder with heads that detect replaced pieces (Clark et al. 2020) and classify pairs.
-
-    generator: draws the initial weights; None: torch's global generator.
-    """
+    """An encoder with heads that detect replaced pieces (Clark et al. 2020) and classify pairs."""
 
     kind: ClassVar[str] = "detection"
 
@@ -187,8 +177,7 @@ class DetectionModel(_EncoderWithHead):
 
     def nsp_head(self, first: Tensor) -> Tensor:
         """As PretrainingModel.nsp_head."""
-        scores: Tensor = self.nsp(first)
-        return scores
+        return self.nsp(first)
 
 
 class ClassificationModel(_EncoderWithHead):
@@ -201,6 +190,7 @@ class ClassificationModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "classification"
+    saved: ClassVar[tuple[str, ...]] = ("num_labels", "pooling", "labels", "problem_type")
 
     def __init__(
         self,
@@ -233,17 +223,7 @@ class ClassificationModel(_EncoderWithHead):
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Scores of the labels, (B, num_labels)."""
         pooled = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
-        scores: Tensor = self.classifier(self.dropout(self.head(pooled)))
-        return scores
-
-    def head_settings(self) -> dict[str, Any]:
-        """Constructor arguments besides the encoder's config."""
-        return {
-            "num_labels": self.num_labels,
-            "pooling": self.pooling,
-            "labels": list(self.labels),
-            "problem_type": self.problem_type,
-        }
+        return self.classifier(self.dropout(self.head(pooled)))
 
 
 class ChoiceModel(ClassificationModel):
@@ -253,13 +233,10 @@ class ChoiceModel(ClassificationModel):
     """
 
     kind: ClassVar[str] = "choice"
+    saved = ("pooling",)
 
     def __init__(self, config: AnyConfig, pooling: Pooling = "mean", generator: torch.Generator | None = None) -> None:
         super().__init__(config, 1, pooling, generator=generator, problem_type="regression")
-
-    def head_settings(self) -> dict[str, Any]:
-        """Constructor arguments besides the encoder's config."""
-        return {"pooling": self.pooling}
 
 
 class ReadingModel(_EncoderWithHead):
@@ -312,6 +289,7 @@ class TaggingModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "tagging"
+    saved = ("labels",)
 
     def __init__(self, config: AnyConfig, labels: Sequence[str], generator: torch.Generator | None = None) -> None:
         if not labels or len(set(labels)) < len(labels):
@@ -328,12 +306,7 @@ class TaggingModel(_EncoderWithHead):
 
         Special tokens and padding have scores, too; the caller ignores them.
         """
-        scores: Tensor = self.classifier(self.dropout(self.head(hidden)))
-        return scores
-
-    def head_settings(self) -> dict[str, Any]:
-        """Constructor arguments besides the encoder's config."""
-        return {"labels": list(self.labels)}
+        return self.classifier(self.dropout(self.head(hidden)))
 
 
 class EmbeddingModel(_EncoderWithHead):
@@ -344,6 +317,7 @@ class EmbeddingModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "embedding"
+    saved = ("pooling", "normalize")
 
     def __init__(
         self,
@@ -361,10 +335,6 @@ class EmbeddingModel(_EncoderWithHead):
         """One vector per row, (B, D)."""
         pooled: Tensor = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
         return F.normalize(pooled, dim=-1) if self.normalize else pooled
-
-    def head_settings(self) -> dict[str, Any]:
-        """Constructor arguments besides the encoder's config."""
-        return {"pooling": self.pooling, "normalize": self.normalize}
 
 
 Model = (
@@ -389,17 +359,17 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders differ
     in more than that and dropout.
     """
-    theirs, ours = pretrained.encoder.state_dict(), model.encoder.state_dict()
-    if OVERLAP in ours.keys() - theirs.keys():
-        theirs[OVERLAP] = scaled_overlap(ours[OVERLAP], theirs["embeddings.token.weight"])
-    for name in sorted(theirs.keys() | ours.keys()):
-        here, there = ours.get(name), theirs.get(name)
-        if here is None or there is None or here.shape != there.shape:
+    source, own = pretrained.encoder.state_dict(), model.encoder.state_dict()
+    if OVERLAP in own.keys() - source.keys():
+        source[OVERLAP] = scaled_overlap(own[OVERLAP], source["embeddings.token.weight"])
+    for name in sorted(source.keys() | own.keys()):
+        shapes = [_shape(weights.get(name)) for weights in (own, source)]
+        if shapes[0] != shapes[1]:
             raise ModelError(
-                f"encoder weights {name}: {_shape(here)} in the model, {_shape(there)} in the pretrained one:"
+                f"encoder weights {name}: {shapes[0]} in the model, {shapes[1]} in the pretrained one:"
                 " build the model with the config of the pretrained encoder"
             )
-    model.encoder.load_state_dict(theirs)
+    model.encoder.load_state_dict(source)
     reader = pretrained if isinstance(pretrained, ReadingModel) else getattr(pretrained, "reader", None)
     if isinstance(model, ReadingModel) and reader is not None:
         model.head.load_state_dict(reader.head.state_dict())
@@ -407,9 +377,9 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     elif isinstance(pretrained, PretrainingModel) and isinstance(
         model, ClassificationModel | ReadingModel | TaggingModel
     ):
-        source = pretrained.nsp.pooler if isinstance(model.head, Pooler) else pretrained.mlm.transform
-        if not isinstance(model.head, nn.Identity) and source.dense.weight.shape == model.head.dense.weight.shape:
-            model.head.load_state_dict(source.state_dict())
+        head = pretrained.nsp.pooler if isinstance(model.head, Pooler) else pretrained.mlm.transform
+        if not isinstance(model.head, nn.Identity) and head.dense.weight.shape == model.head.dense.weight.shape:
+            model.head.load_state_dict(head.state_dict())
 
 
 def _shape(tensor: Tensor | None) -> str:

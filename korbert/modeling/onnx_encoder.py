@@ -1,18 +1,19 @@
 """Runs an encoder with ONNX Runtime behind the interface of Encoder. onnx_export.py writes the file."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.durable import sha256_of
 from korbert.errors import ModelError
-from korbert.modeling.config import EncoderConfig
+from korbert.modeling.config import EncoderConfig, check_row
 
 __all__ = ["OnnxEncoder", "package"]
 
@@ -34,12 +35,12 @@ class OnnxEncoder(nn.Module):
         self.nothing = nn.Parameter(torch.empty(0), requires_grad=False)  # carries the device, as weights would
         runtime = package("onnxruntime", f"{path}: this model")
         try:
-            found = sha256_of(path)
+            digest = sha256_of(path)
         except OSError as error:
             raise ModelError(f"{path}: cannot be read ({error}): the model folder is incomplete") from None
-        if found != sha256:
+        if digest != sha256:
             raise ModelError(
-                f"{path}: SHA-256 {found[:12]}, config.json says {sha256[:12]}: the file was changed or is damaged:"
+                f"{path}: SHA-256 {digest[:12]}, config.json says {sha256[:12]}: the file was changed or is damaged:"
                 " put it back, or export the model anew"
             )
         options = runtime.SessionOptions()
@@ -67,38 +68,24 @@ class OnnxEncoder(nn.Module):
         In 8 bits, rows computed together share a quantization scale, so a vector depends slightly on the others.
         """
         batch, length = input_ids.shape
-        if length > self.config.max_position_embeddings:
-            raise ModelError(
-                f"a row of {length} pieces is longer than the {self.config.max_position_embeddings} positions of this"
-                " encoder: lower max_length"
-            )
-        if self.config.boundary_embedding and boundaries is None:
-            raise ModelError("this encoder embeds boundaries, but the batch has none: pass boundaries=(B, T)")
+        check_row(self.config, length, is_limited=True, has_boundaries=boundaries is not None)
         ends = np.full(batch, length) if lengths is None else np.asarray(lengths)
         mask = torch.arange(length) < torch.from_numpy(ends)[:, None] if attention_mask is None else attention_mask
-        segments = torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids
-        given: dict[str, Any] = {
+        tensors = {
             "input_ids": input_ids,
             "attention_mask": mask,
-            "token_type_ids": segments,
-            "boundaries": boundaries,
+            "token_type_ids": torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids,
+            "boundaries": torch.zeros_like(input_ids) if boundaries is None else boundaries,
         }
-        columns = {one.name: given[one.name].long().numpy() for one in self.session.get_inputs()}
+        columns = {entry.name: tensors[entry.name].long().numpy() for entry in self.session.get_inputs()}
         hidden = np.zeros((batch, length, self.config.hidden_size), np.float32)
-        order = np.argsort(ends, kind="stable")
-        start = 0
-        while start < batch:
-            stop = start + 1
-            while stop < batch and (stop + 1 - start) * ends[order[stop]] <= _PLACES_AT_ONCE:
-                stop += 1
-            rows, longest = order[start:stop], int(ends[order[stop - 1]])
-            if longest:
-                part = {name: column[rows, :longest] for name, column in columns.items()}
-                hidden[rows, :longest] = self.session.run(None, part)[0]
-            start = stop
+        for rows in _groups(ends):
+            longest = int(ends[rows[-1]])
+            part = {name: column[rows, :longest] for name, column in columns.items()}
+            hidden[rows, :longest] = self.session.run(None, part)[0]
         return torch.from_numpy(hidden).masked_fill_(~mask.bool()[:, :, None], 0.0)
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+    def state_dict(self, *args: object, **kwargs: object) -> NoReturn:
         """ModelError: there are no weights to save, copy or compare."""
         raise self._error("no weights to save or to train")
 
@@ -109,6 +96,18 @@ class OnnxEncoder(nn.Module):
 
     def _error(self, what: str) -> ModelError:
         return ModelError(f"an encoder in an ONNX file gives {what}: take the model that it was exported from")
+
+
+def _groups(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
+    """Rows in groups of similar length, of at most _PLACES_AT_ONCE places or one row. Empty rows are in none."""
+    order = np.argsort(lengths, kind="stable")
+    start = int((lengths == 0).sum())
+    while start < len(order):
+        stop = start + 1
+        while stop < len(order) and (stop + 1 - start) * lengths[order[stop]] <= _PLACES_AT_ONCE:
+            stop += 1
+        yield order[start:stop]
+        start = stop
 
 
 def package(name: str, reason: str) -> ModuleType:

@@ -24,7 +24,7 @@ from korbert.modeling.attention import rotation
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
-from korbert.modeling.models import DetectionModel, EncoderModel, PretrainingModel
+from korbert.modeling.models import DetectionModel, EncoderModel, Model, PretrainingModel
 from korbert.modeling.onnx_encoder import OnnxEncoder, package
 from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.tokenization import AnyTokenizer, pad_batch
@@ -63,7 +63,7 @@ class _Graph:
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, [name], **attributes))
         return name
 
-    def constant(self, values: Any) -> str:
+    def constant(self, values: Tensor | list[int] | float) -> str:
         """Adds a constant of any shape: a Parameter, a Tensor, a list, an int or a float (float32)."""
         tensor = values if isinstance(values, Tensor) else torch.tensor(values)
         name = f"constant_{len(self.weights)}"
@@ -71,18 +71,20 @@ class _Graph:
         self.weights.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
-    def product(self, hidden: str, layer: Any, rows: slice = slice(None)) -> str:
+    def product(self, hidden: str, layer: nn.Module, rows: slice = slice(None)) -> str:
         """Applies nn.Linear, or only `rows` of its outputs; or nn.Identity."""
         if isinstance(layer, nn.Identity):
             return hidden
+        assert isinstance(layer, nn.Linear)
         product = self.op("MatMul", hidden, self.constant(layer.weight[rows].T))
         return product if layer.bias is None else self.op("Add", product, self.constant(layer.bias[rows]))
 
-    def norm(self, hidden: str, layer: Any) -> str:
+    def norm(self, hidden: str, layer: nn.Module) -> str:
         """Applies nn.LayerNorm, with or without bias; or nn.Identity."""
         if isinstance(layer, nn.Identity):
             return hidden
-        weights = [self.constant(one) for one in (layer.weight, layer.bias) if one is not None]
+        assert isinstance(layer, nn.LayerNorm)
+        weights = [self.constant(weight) for weight in (layer.weight, layer.bias) if weight is not None]
         return self.op("LayerNormalization", hidden, *weights, axis=-1, epsilon=layer.eps)
 
 
@@ -135,10 +137,10 @@ def _in_both(graph: _Graph) -> str:
         graph.op("Equal", graph.op("Unsqueeze", name, this), graph.op("Unsqueeze", name, other))
         for name in ("input_ids", "token_type_ids")
     )
-    found = graph.op("And", same, graph.op("Not", apart))  # (B, T, T)
+    matches = graph.op("And", same, graph.op("Not", apart))  # (B, T, T)
     piece = graph.op("GreaterOrEqual", "input_ids", graph.constant(FIRST_PIECE))
-    found = graph.op("And", found, graph.op("Unsqueeze", piece, this))
-    numbers = graph.op("Cast", found, to=graph.onnx.TensorProto.FLOAT)
+    matches = graph.op("And", matches, graph.op("Unsqueeze", piece, this))
+    numbers = graph.op("Cast", matches, to=graph.onnx.TensorProto.FLOAT)
     return graph.op("ReduceMax", numbers, this, keepdims=1)
 
 
@@ -166,11 +168,11 @@ def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: 
     Query, key and value, and both halves of the gate, are separate products: splitting one result is slower.
     """
     modern, heads, width = config.architecture == "modern", config.num_attention_heads, config.hidden_size
-    added, turn = view
+    added, turns = view
     normed = graph.norm(hidden, layer.attention_norm) if modern else hidden
     states = [graph.product(normed, layer.attention.qkv, slice(at, at + width)) for at in range(0, 3 * width, width)]
-    if turn:
-        states[:2] = [graph.op("RotaryEmbedding", one, *turn, num_heads=heads) for one in states[:2]]
+    if turns:
+        states[:2] = [graph.op("RotaryEmbedding", state, *turns, num_heads=heads) for state in states[:2]]
     mixed = graph.op("Attention", *states, added, q_num_heads=heads, kv_num_heads=heads)
     hidden = graph.op("Add", hidden, graph.product(mixed, layer.attention.output))
     if modern:
@@ -200,17 +202,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     if os.path.lexists(folder):
         raise ModelError(f"{folder}: already exists: name a new folder")
     model, tokenizer = load_model(source)
-    encoder: Any = model.encoder
-    unsupported = None
-    if isinstance(model, FeatureModel):
-        unsupported = "a head on layers of a frozen encoder"
-    elif isinstance(encoder, OnnxEncoder):
-        unsupported = "already an ONNX file"
-    elif not isinstance(encoder, Encoder):
-        unsupported = "an encoder of transformers"
-    if unsupported:
-        raise ModelError(f"{source}: {unsupported}, which export --onnx cannot export: use the model as it is")
-
+    encoder = _exportable(model, source)
     config = read_config(source)
     config.pop("packed", None)
     heads = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("encoder.")}
@@ -231,6 +223,17 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     return differences
 
 
+def _exportable(model: Model, source: Path) -> Encoder:
+    """The encoder of a model. ModelError if it cannot be exported."""
+    if isinstance(model, FeatureModel):
+        reason = "a head on layers of a frozen encoder"
+    elif isinstance(model.encoder, Encoder):
+        return model.encoder
+    else:
+        reason = "already an ONNX file" if isinstance(model.encoder, OnnxEncoder) else "an encoder of transformers"
+    raise ModelError(f"{source}: {reason}, which export --onnx cannot export: use the model as it is")
+
+
 def _write_file(encoder: Encoder, path: Path, bits: int) -> None:
     whole = path if bits == 32 else path.with_name("whole.onnx")
     package("onnx", "export --onnx").save(graph_of(encoder), str(whole))
@@ -247,14 +250,14 @@ def _write_file(encoder: Encoder, path: Path, bits: int) -> None:
     whole.unlink()
 
 
-def _compare(ours: Any, theirs: Any, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:
+def _compare(encoder: Encoder, exported: nn.Module, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:
     """ModelError for a difference above TOLERANCE in 32 bits."""
-    encodings = tokenizer.encode_batch(_TEXTS, max_length=ours.config.max_position_embeddings, workers=0)
+    encodings = tokenizer.encode_batch(_TEXTS, max_length=encoder.config.max_position_embeddings, workers=0)
     columns = pad_batch(encodings, tokenizer.pad_id)
     del columns["special_tokens_mask"]
     batch = {name: torch.from_numpy(rows) for name, rows in columns.items()}
     with torch.inference_mode():
-        first, second = ours(**batch), theirs(**batch)  # (B, T, D)
+        first, second = encoder(**batch), exported(**batch)  # (B, T, D)
     difference, largest = float((first - second).abs().max()), float(first.abs().max())
     if bits == 32 and not difference <= TOLERANCE * max(1.0, largest):
         raise ModelError(f"export --onnx: vectors differ by {difference:.1e}, more than {TOLERANCE:.0e}: report this")

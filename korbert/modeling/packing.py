@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -55,29 +56,37 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
         raise ModelError(
             f"{source}: {broken[0]} has numbers beyond 65,504, the float16 maximum: use the model unpacked"
         )
-    record: dict[str, str | None] = {"base": None}
     if base is not None:
         base = model_folder(base)
-        theirs = read_config(base)
-        found = base_folder(folder, base.name).resolve() == base.resolve()
-        if not found or "packed" not in theirs or theirs["packed"]["base"]:
-            raise ModelError(
-                f"{base}: a base must be a packed folder without a base of its own, next to {folder}, or the name of a "
-                "bundled model"
-            )
-        if theirs["tokenizer_digest"] != config["tokenizer_digest"]:
+        base_config = _base_config(base, folder)
+        if base_config["tokenizer_digest"] != config["tokenizer_digest"]:
             raise ModelError(f"{base}: has another tokenizer than {source}: pack without this base")
-        there = safetensors.torch.load_file(base / "model.safetensors")
-        shared = {name for name in tensors.keys() & there.keys() if torch.equal(tensors[name], there[name])}
-        shared -= {name for name in shared if name + SCALE in tensors and name + SCALE not in shared}
-        shared -= {name for name in shared if name.endswith(SCALE) and name.removesuffix(SCALE) not in shared}
-        tensors = {name: tensor for name, tensor in tensors.items() if name not in shared}
-        record = {"base": base.name, "base_sha256": theirs["weights_sha256"]}
-
-    if base is None:
+        record = {"base": base.name, "base_sha256": base_config["weights_sha256"]}
+        write_files(folder, config | {"packed": record}, _without_shared(tensors, base))
+    else:
         tokenizer.save(folder / "tokenizer")
-    write_files(folder, config | {"packed": record}, tensors)
-    if base is None:
+        write_files(folder, config | {"packed": {"base": None}}, tensors)
         with suppress(NoCounts):
             PieceCounts.find(None, str(source), tokenizer).save(folder)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _base_config(base: Path, folder: Path) -> dict[str, Any]:
+    """The config of a base. ModelError if it cannot be the base of `folder`."""
+    config = read_config(base)
+    is_known = base_folder(folder, base.name).resolve() == base.resolve()
+    if not is_known or "packed" not in config or config["packed"]["base"]:
+        raise ModelError(
+            f"{base}: a base must be a packed folder without a base of its own, next to {folder}, or the name of a "
+            "bundled model"
+        )
+    return config
+
+
+def _without_shared(tensors: Mapping[str, Tensor], base: Path) -> dict[str, Tensor]:
+    """The tensors that differ from those of the base; a matrix in 8 bits goes with its scale."""
+    of_base = safetensors.torch.load_file(base / "model.safetensors")
+    shared = {name for name in tensors.keys() & of_base.keys() if torch.equal(tensors[name], of_base[name])}
+    shared -= {name for name in shared if name + SCALE in tensors and name + SCALE not in shared}
+    shared -= {name for name in shared if name.endswith(SCALE) and name.removesuffix(SCALE) not in shared}
+    return {name: tensor for name, tensor in tensors.items() if name not in shared}

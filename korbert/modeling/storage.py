@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, overload
+from typing import Annotated, Any, Literal, TypeVar, get_args, overload
 
 import safetensors.torch
 import torch
@@ -55,6 +55,10 @@ SCALE = ":scale"  # suffix to the name of an 8-bit matrix: the scales of its row
 _OWN = "config_sha256"
 _CLASSES: Mapping[str, type[Model]] = {cls.kind: cls for cls in get_args(Model)}
 
+_M = TypeVar("_M")
+_Folder = str | Path
+_Device = str | torch.device
+_Loaded = tuple[_M, AnyTokenizer]
 _Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
 
@@ -164,12 +168,12 @@ def write_files(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, T
     """
     folder.mkdir(parents=True, exist_ok=True)
     weights, record = serialize(tensors), folder / "tokenizer" / RECORD
-    whole = {name: value for name, value in config.items() if name not in ("tokenizer_record_sha256", _OWN)}
-    whole["weights_sha256"] = hashlib.sha256(weights).hexdigest()
+    sealed = {name: value for name, value in config.items() if name not in ("tokenizer_record_sha256", _OWN)}
+    sealed["weights_sha256"] = hashlib.sha256(weights).hexdigest()
     if record.is_file():
-        whole["tokenizer_record_sha256"] = sha256_of(record)
-    whole[_OWN] = _own_digest(whole)
-    (folder / "config.json").write_text(json.dumps(whole, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        sealed["tokenizer_record_sha256"] = sha256_of(record)
+    sealed[_OWN] = _own_digest(sealed)
+    (folder / "config.json").write_text(json.dumps(sealed, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     (folder / "model.safetensors").write_bytes(weights)
 
 
@@ -215,8 +219,8 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         _Config.model_validate({name: config[name] for name in config.keys() - {"korbert_format", "kind"}})
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ModelError(f"{path}: {place}: {first['msg']}: put the file back as it was written") from None
+        key = ".".join(map(str, first["loc"]))
+        raise ModelError(f"{path}: {key}: {first['msg']}: put the file back as it was written") from None
     try:
         _HEADS.get(kind, _NoHead).model_validate(config["head"])
     except ValidationError:
@@ -233,48 +237,28 @@ def _short(value: object) -> str:
 
 
 @overload
-def load_model(
-    folder: str | Path, kind: Literal["pretraining"], device: str | torch.device = "cpu"
-) -> tuple[PretrainingModel, AnyTokenizer]: ...
+def load_model(folder: _Folder, kind: Literal["pretraining"], device: _Device = "cpu") -> _Loaded[PretrainingModel]: ...
+@overload
+def load_model(folder: _Folder, kind: Literal["detection"], device: _Device = "cpu") -> _Loaded[DetectionModel]: ...
 @overload
 def load_model(
-    folder: str | Path, kind: Literal["detection"], device: str | torch.device = "cpu"
-) -> tuple[DetectionModel, AnyTokenizer]: ...
+    folder: _Folder, kind: Literal["classification"], device: _Device = "cpu"
+) -> _Loaded[ClassificationModel]: ...
 @overload
-def load_model(
-    folder: str | Path, kind: Literal["classification"], device: str | torch.device = "cpu"
-) -> tuple[ClassificationModel, AnyTokenizer]: ...
+def load_model(folder: _Folder, kind: Literal["choice"], device: _Device = "cpu") -> _Loaded[ChoiceModel]: ...
 @overload
-def load_model(
-    folder: str | Path, kind: Literal["choice"], device: str | torch.device = "cpu"
-) -> tuple[ChoiceModel, AnyTokenizer]: ...
+def load_model(folder: _Folder, kind: Literal["embedding"], device: _Device = "cpu") -> _Loaded[EmbeddingModel]: ...
 @overload
-def load_model(
-    folder: str | Path, kind: Literal["embedding"], device: str | torch.device = "cpu"
-) -> tuple[EmbeddingModel, AnyTokenizer]: ...
+def load_model(folder: _Folder, kind: Literal["encoder"], device: _Device = "cpu") -> _Loaded[EncoderModel]: ...
 @overload
-def load_model(
-    folder: str | Path, kind: Literal["encoder"], device: str | torch.device = "cpu"
-) -> tuple[EncoderModel, AnyTokenizer]: ...
+def load_model(folder: _Folder, kind: Literal["reading"], device: _Device = "cpu") -> _Loaded[ReadingModel]: ...
 @overload
-def load_model(
-    folder: str | Path, kind: Literal["reading"], device: str | torch.device = "cpu"
-) -> tuple[ReadingModel, AnyTokenizer]: ...
+def load_model(folder: _Folder, kind: Literal["slots"], device: _Device = "cpu") -> _Loaded[SlotsModel]: ...
 @overload
-def load_model(
-    folder: str | Path, kind: Literal["slots"], device: str | torch.device = "cpu"
-) -> tuple[SlotsModel, AnyTokenizer]: ...
+def load_model(folder: _Folder, kind: Literal["tagging"], device: _Device = "cpu") -> _Loaded[TaggingModel]: ...
 @overload
-def load_model(
-    folder: str | Path, kind: Literal["tagging"], device: str | torch.device = "cpu"
-) -> tuple[TaggingModel, AnyTokenizer]: ...
-@overload
-def load_model(
-    folder: str | Path, kind: None = None, device: str | torch.device = "cpu"
-) -> tuple[Model, AnyTokenizer]: ...
-def load_model(
-    folder: str | Path, kind: str | None = None, device: str | torch.device = "cpu"
-) -> tuple[Model, AnyTokenizer]:
+def load_model(folder: _Folder, kind: None = None, device: _Device = "cpu") -> _Loaded[Model]: ...
+def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu") -> _Loaded[Any]:
     """Loads the model of a folder, in eval mode, and its tokenizer.
 
     kind: the kind required; None: any. ModelError for another kind, for files that are missing, changed or broken, for
@@ -284,12 +268,33 @@ def load_model(
     config = read_config(folder)
     if kind is not None and config["kind"] != kind:
         raise ModelError(f"{folder}: a {config['kind']} model, but a {kind} model is needed: name another folder")
+    base = (config.get("packed") or {}).get("base")
+    home = folder if base is None else base_folder(folder, base)  # where the tokenizer is
+    model = _filled_model(folder, config, home, torch.device(device))
+    tokenizer = load_tokenizer(home / "tokenizer")
+    if tokenizer.digest != config["tokenizer_digest"]:
+        raise ModelError(
+            f"{folder / 'tokenizer'}: digest {tokenizer.digest[:12]}, the model was trained with"
+            f" {config['tokenizer_digest'][:12]}: restore the tokenizer that came with the model"
+        )
+    _check_vocabulary(model.config, tokenizer, folder)
+
+    # Last, since everything above says more than that a file was changed.
+    record = home / "tokenizer" / RECORD
+    for path, expected, digest in (
+        (folder / "config.json", config.get(_OWN), _own_digest(config)),
+        (record, config.get("tokenizer_record_sha256"), sha256_of(record)),
+    ):
+        if expected not in (None, digest):
+            raise ModelError(f"{path}: was changed since the model was saved: restore it, or write the model again")
+    return model.to(device).eval(), tokenizer
+
+
+def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: torch.device) -> Model:
+    """The model of a folder on the CPU. home: the folder of the base of a packed model, or the same one."""
     tensors = _read_weights(folder / "model.safetensors", config["weights_sha256"])
-    home = folder  # where the tokenizer is
-    if "packed" in config:
-        base = config["packed"]["base"]
-        if base is not None:
-            home = base_folder(folder, base)
+    if config.get("packed"):
+        if home is not folder:
             of_base = _read_weights(home / "model.safetensors", config["packed"]["base_sha256"])
             # The scale of a tensor in 8 bits belongs to the base's tensor, not to one of that name in the folder.
             tensors = {name: of_base[name] for name in of_base if name.removesuffix(SCALE) not in tensors} | tensors
@@ -297,7 +302,7 @@ def load_model(
     onnx = config.get("onnx")
     model: Any = _build(folder, config, None if onnx else len(tensors))
     if onnx:
-        if torch.device(device).type != "cpu":
+        if device.type != "cpu":
             raise ModelError(f"{folder}: an encoder in an ONNX file runs on CPU only: give --device cpu")
         model.encoder = nn.Identity()
     if home is not folder:  # the base may have heads of its own
@@ -305,29 +310,12 @@ def load_model(
     _fill(folder / "model.safetensors", model, tensors)
     if onnx:
         model.encoder = OnnxEncoder(model.config, folder / ONNX_FILE, onnx["sha256"])
-    tokenizer = load_tokenizer(home / "tokenizer")
-    if tokenizer.digest != config.get("tokenizer_digest"):
-        raise ModelError(
-            f"{folder / 'tokenizer'}: digest {tokenizer.digest[:12]}, the model was trained with"
-            f" {str(config.get('tokenizer_digest'))[:12]}: restore the tokenizer that came with the model"
-        )
-    _check_vocabulary(model.config, tokenizer, folder)
-
-    # Last, since everything above says more than that a file was changed.
-    record = home / "tokenizer" / RECORD
-    for path, expected, found in (
-        (folder / "config.json", config.get(_OWN), _own_digest(config)),
-        (record, config.get("tokenizer_record_sha256"), sha256_of(record)),
-    ):
-        if expected not in (None, found):
-            raise ModelError(f"{path}: was changed since the model was saved: restore it, or write the model again")
-    return model.to(device).eval(), tokenizer
+    return model
 
 
 def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
     try:
-        digest = sha256_of(path)
-        if digest != expected:
+        if (digest := sha256_of(path)) != expected:
             raise ModelError(
                 f"{path}: SHA-256 {digest[:12]}, config.json says {expected[:12]}: the file was changed or is damaged:"
                 " restore it, or write the model again"
@@ -363,14 +351,8 @@ def _build(folder: Path, config: Mapping[str, Any], num_tensors: int | None) -> 
             raise ModelError(f"{own} {encoder.distinct_layers}: the weights file has fewer layers")
         with without_weights():
             return _CLASSES[config["kind"]](encoder, **config["head"])
-    except (
-        ModelError,
-        SettingsError,
-        TypeError,
-        ValueError,
-        OverflowError,
-        RuntimeError,
-    ) as error:  # sizes that no tensor can have
+    # TypeError to RuntimeError: sizes that no tensor can have.
+    except (ModelError, SettingsError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
         raise ModelError(f"{folder / 'config.json'}: {reason}") from None
 
@@ -388,22 +370,23 @@ class _NoFilling(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        given = kwargs or {}
+        kwargs = kwargs or {}
         if getattr(func, "__module__", None) == "torch.nn.init":
-            return args[0] if args else given["tensor"]
-        return func(*args, **given)
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
 
 
 def _fill(path: Path, model: Model, tensors: Mapping[str, Tensor]) -> None:
     """Assigns the weights of a file to a model built without weights."""
     expected = model.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):
-        want, have = expected.get(name), tensors.get(name)
-        if want is None or have is None or want.shape != have.shape or want.dtype != have.dtype:
+        tensor = tensors.get(name)
+        shape, expected_shape = _shape(tensor), _shape(expected.get(name))
+        if tensor is None or shape != expected_shape:
             raise ModelError(
-                f"{path}: {name} is {_shape(have)}, config.json asks for {_shape(want)}: the two files do not match"
+                f"{path}: {name} is {shape}, config.json asks for {expected_shape}: the two files do not match"
             )
-        if not torch.isfinite(have.sum()) and not torch.isfinite(have).all():  # the sum is ten times as fast
+        if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():  # the sum is ten times as fast
             raise ModelError(
                 f"{path}: {name} has non-finite numbers, so the model is unusable: restore earlier weights, or train it"
                 " again with a lower learning_rate"

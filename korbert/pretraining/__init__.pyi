@@ -1,7 +1,6 @@
 from .batches import Phase as Phase
 from .batches import PretrainingRows as PretrainingRows
 from .batches import heldout_batches as heldout_batches
-from .batches import heldout_rows as heldout_rows
 from .batches import in_phases as in_phases
 from .objectives.losses import PretrainingLoss as PretrainingLoss
 from .objectives.losses import evaluate as evaluate

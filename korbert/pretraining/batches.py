@@ -27,11 +27,9 @@ from korbert.seeds import derived_seed
 from korbert.training.devices import Batch
 from korbert.world import World, connected, require_rows
 
-__all__ = ["Phase", "PretrainingRows", "Row", "heldout_batches", "heldout_rows", "in_phases"]
+__all__ = ["Phase", "PretrainingRows", "Row", "heldout_batches", "in_phases"]
 
 Row = dict[str, NDArray[Any]]
-
-_CPU = torch.device("cpu")
 
 
 class PretrainingRows:
@@ -93,29 +91,32 @@ class PretrainingRows:
         """
         here = here or World()
         taken = before + step * batch_size
-        epochs, places = np.divmod(taken + np.arange(batch_size)[here.share], len(self))
+        epochs, indices = np.divmod(taken + np.arange(batch_size)[here.share], len(self))
         rows: list[Row] = []
         for epoch in np.unique(epochs).tolist():
-            numbers = self._mixture.rows(epoch, places[epochs == epoch])
+            numbers = self._mixture.rows(epoch, indices[epochs == epoch])
             rows += [row for its_epoch, index in numbers for row in self.examples(its_epoch, index)]
         rows.sort(key=lambda row: len(row["input_ids"]))
-
-        counts = {
-            "nsp": sum(int(row["pair_label"][0] != NO_LABEL) for row in rows),
-            "spans": sum(len(row.get("answer", ())) // 2 for row in rows),
-            "rtd": sum(len(row["input_ids"]) for row in rows),
-            "mlm": sum(len(row["labels"]) for row in rows),
-        }
-        counts |= {"sop": counts["nsp"], "distill": counts["rtd"]}
-        names = (*self._objectives, "mlm") if "rtd" in self._objectives else self._objectives
-        shared: dict[str, torch.Tensor] = {
-            "weight": torch.tensor(1.0),  # the counts make the loss of each micro-batch its share of the step
-            **{f"{name}_count": torch.tensor(counts[name]) for name in names},
-        }
+        shared = self._counts(rows) | {"weight": torch.tensor(1.0)}  # the counts make each loss its share of the step's
         if self._negatives:
             shared |= self._negatives.draw(np.random.default_rng(derived_seed(self._key, "negatives", step)))
-        number = shared_out(micro_batches, batch_size, here)
+        number = num_micro_batches(micro_batches, batch_size, here)
         return [{**_flat(rows[first::number]), **shared} for first in range(number)]
+
+    def _counts(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
+        """NAME_count of each objective."""
+        pairs = sum(int(row["pair_label"][0] != NO_LABEL) for row in rows)
+        pieces = sum(len(row["input_ids"]) for row in rows)
+        counts: dict[ObjectiveName, int] = {
+            "mlm": sum(len(row["labels"]) for row in rows),
+            "nsp": pairs,
+            "sop": pairs,
+            "spans": sum(len(row.get("answer", ())) // 2 for row in rows),
+            "rtd": pieces,
+            "distill": pieces,
+        }
+        names = (*self._objectives, "mlm") if "rtd" in self._objectives else self._objectives
+        return {f"{name}_count": torch.tensor(counts[name]) for name in names}
 
     def examples(self, epoch: int, row: int) -> list[Row]:
         """The examples of a row: one, of the row's own number, or with `fill` several."""
@@ -184,7 +185,7 @@ def _framed(
     return ids, boundaries, numbers, is_piece
 
 
-def shared_out(micro_batches: int, rows: int, here: World) -> int:
+def num_micro_batches(micro_batches: int, rows: int, here: World) -> int:
     """Number of micro-batches per process: the same for all, each with at least one row.
 
     None has more rows than without the other processes, or one more where these cannot be shared evenly.
@@ -196,43 +197,20 @@ def _flat(rows: Sequence[Row]) -> Batch:
     """The examples of a micro-batch, one after the other."""
     lengths = tuple(len(row["input_ids"]) for row in rows)
     starts = np.cumsum([0, *lengths[:-1]]).tolist()
-    names = rows[0].keys() - {"answer"}
-    columns = {name: np.concatenate([row[name] for row in rows]) for name in sorted(names)}
-    columns["label_places"] = np.concatenate(
-        [row["label_places"] + start for row, start in zip(rows, starts, strict=True)]
-    )
-    rows_of = Rows(lengths, _CPU)
-    facts = {"pieces": rows_of.pieces, "places": rows_of.num_places}
-    spans = span_columns(rows, starts) if "answer" in rows[0] else {}
+    columns = {name: np.concatenate([row[name] for row in rows]) for name in sorted(rows[0].keys() - {"answer"})}
+    columns["label_places"] += np.repeat(starts, [len(row["label_places"]) for row in rows])
+    layout = Rows(lengths, torch.device("cpu"))
     return {
         **{name: torch.from_numpy(column) for name, column in columns.items()},
-        **spans,
+        **(span_columns(rows, starts) if "answer" in rows[0] else {}),
         "lengths": lengths,
-        **facts,
+        "pieces": layout.pieces,
+        "places": layout.num_places,
     }
 
 
-def heldout_rows(
-    files: Sequence[Path] | Shards,
-    ids: SpecialIds,
-    max_length: int,
-    masking: MaskingSettings,
-    pairs: PairSettings,
-    seed: int,
-    *,
-    objectives: Sequence[ObjectiveName] = ("mlm", "nsp"),
-    spans: RecurringSpans | None = None,
-) -> PretrainingRows:
-    """Rows for evaluation: every chosen piece is replaced by [MASK].
-
-    With 80/10/10 a model gains 0.6 nats by copying the pieces that are kept, which would look like learning.
-    """
-    hiding_all = masking.model_copy(update={"mask_share": 1.0, "random_share": 0.0})
-    return PretrainingRows(files, ids, max_length, hiding_all, pairs, seed, objectives=objectives, spans=spans)
-
-
 def heldout_batches(rows: PretrainingRows, limit: int, batch_size: int = 64) -> list[Batch]:
-    """Fixed batches for evaluation: at most `limit` of the `heldout_rows`.
+    """Fixed batches for evaluation: at most `limit` of the rows.
 
     With several connected processes, each makes its own part. SettingsError if one would have no row.
     """

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,11 +13,11 @@ from torch import nn
 
 from korbert.modeling import PretrainingModel
 from korbert.pretraining.batches import PretrainingRows, Row
-from korbert.pretraining.permutation import permuted
+from korbert.pretraining.mixing import permuted
 from korbert.seeds import derived_seed
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import EOJEOL
-from korbert.training.meters import JsonLines
+from korbert.training.records import JsonLines
 from korbert.world import world
 
 __all__ = ["Sample", "Samples", "choose_samples", "stretches"]
@@ -45,16 +45,12 @@ def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
     Determined by the shards and the rows' seed.
     """
     searched = np.arange(min(_SEARCHED, len(rows)))
-    found = [
-        Sample(index, rows.source(index), rows.example(0, index))
-        for index in permuted(searched, len(rows), derived_seed("samples")).tolist()
-    ]
-    found = [sample for sample in found if len(sample.row["labels"])]
-    found.sort(key=_unfit)
-    first_of_source = {sample.source: sample for sample in reversed(found)}
-    firsts = [sample for sample in found if first_of_source[sample.source] is sample]
-    others = [sample for sample in found if first_of_source[sample.source] is not sample]
-    return (firsts + others)[:number]
+    drawn = permuted(searched, len(rows), derived_seed("samples")).tolist()
+    samples = [Sample(index, rows.source(index), rows.example(0, index)) for index in drawn]
+    samples = sorted((sample for sample in samples if len(sample.row["labels"])), key=_unfit)
+    first_of_source = {sample.source: sample for sample in reversed(samples)}
+    samples.sort(key=lambda sample: first_of_source[sample.source] is not sample)
+    return samples[:number]
 
 
 def _unfit(sample: Sample) -> tuple[int, int]:
@@ -77,7 +73,8 @@ class Samples:
         """
         if not world().writes:
             return
-        shown = [self._line(cast("PretrainingModel", model), step, sample) for sample in self._samples]
+        assert isinstance(model, PretrainingModel)
+        shown = [self._line(model, step, sample) for sample in self._samples]
         with closing(JsonLines(self._path, step - 1)) as lines:
             for line in shown:
                 lines.write(line)
@@ -85,29 +82,30 @@ class Samples:
         if shown:
             _logger.info("step %s: %s", f"{step:,}", _in_words(shown[0]))
 
-    def _line(self, model: "PretrainingModel", step: int, sample: Sample) -> dict[str, Any]:
+    def _line(self, model: PretrainingModel, step: int, sample: Sample) -> dict[str, Any]:
         row, device = sample.row, next(model.parameters()).device
         gaps = row["label_places"]
         inputs = {
             name: torch.from_numpy(row[name])[None].to(device) for name in ("input_ids", "token_type_ids", "boundaries")
         }
         hidden = model.encoder(**inputs)  # (1, T, D)
-        shares = model.mlm_head(hidden[0, torch.from_numpy(gaps).to(device)]).float().softmax(-1).cpu()  # (gaps, V)
-        best = shares.topk(_TOP)
+        scores = model.mlm_head(hidden[0, torch.from_numpy(gaps).to(device)])
+        probabilities = scores.float().softmax(-1).cpu()  # (gaps, V)
+        best = probabilities.topk(_TOP)
 
         truths = row["labels"].tolist()
-        told = []
+        shown = []
         for gap, (piece, truth) in enumerate(zip(self._tokenizer.tokens(truths), truths, strict=True)):
             guesses = zip(self._tokenizer.tokens(best.indices[gap].tolist()), best.values[gap].tolist(), strict=True)
-            told.append(
+            shown.append(
                 {
                     "piece": piece,
-                    "probability": _rounded(shares[gap, truth].item()),
-                    "guesses": [{"piece": name, "probability": _rounded(share)} for name, share in guesses],
+                    "probability": round(probabilities[gap, truth].item(), 6),
+                    "guesses": [{"piece": name, "probability": round(share, 6)} for name, share in guesses],
                 }
             )
         text = stretches(row, self._tokenizer)
-        return {"step": step, "row": sample.number, "source": sample.source, "text": text, "gaps": told}
+        return {"step": step, "row": sample.number, "source": sample.source, "text": text, "gaps": shown}
 
 
 def stretches(row: Row, tokenizer: AnyTokenizer) -> list[str]:
@@ -133,10 +131,6 @@ def stretches(row: Row, tokenizer: AnyTokenizer) -> list[str]:
             text += " / "
         start = place + 1
     return [*texts, text]
-
-
-def _rounded(share: float) -> float:
-    return round(share, 6)
 
 
 def _in_words(line: dict[str, Any]) -> str:

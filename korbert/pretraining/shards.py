@@ -8,13 +8,16 @@ from typing import Any
 import datasets
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, CorpusError
+from korbert.pretraining.objectives.masking import SpecialIds
 
-__all__ = ["Shards"]
+__all__ = ["Shards", "write_random_shards"]
 
 _SENTENCE = 3  # boundary level of a piece that begins a sentence
+_RANDOM_PIECES = 500_000
 _COLUMNS = ("source", "input_ids", "boundaries")
 
 
@@ -116,3 +119,23 @@ def _blocks(file: Path) -> Iterator[_Block]:
             edges=edges - edges[0],
             sources=batch.column("source").cast(pa.string()),
         )
+
+
+def write_random_shards(folder: Path, ids: SpecialIds, seed: int) -> None:
+    """Writes shards of random ids with full rows: each piece is a sentence, so that examples may end anywhere."""
+    rng = np.random.default_rng(seed)
+    pieces = rng.integers(ids.first_piece, ids.vocab_size, size=(2, _RANDOM_PIECES // 2), dtype=np.int32)
+    table = pa.table(
+        {
+            "id": ["made-up:0", "made-up:1"],
+            "source": ["made-up"] * 2,
+            "input_ids": pa.array(list(pieces), pa.list_(pa.int32())),
+            "boundaries": pa.array([np.full(row.size, 3, np.uint8) for row in pieces], pa.list_(pa.uint8())),
+        }
+    )
+    for part in ("train", "heldout"):
+        (folder / part).mkdir(parents=True)
+        with pa.ipc.new_stream(str(folder / part / "part-00000.arrow"), table.schema) as stream:
+            stream.write_table(table)
+    counts = np.bincount(pieces.reshape(-1), minlength=ids.vocab_size)
+    pq.write_table(pa.table({"count": counts}), folder / "pieces.parquet")

@@ -1,11 +1,12 @@
 """Finds the source of non-finite numbers: the first module that outputs one, or the first NaN gradient."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from korbert.errors import ModelError
 
@@ -21,9 +22,9 @@ def anomalies_named(model: nn.Module, step: int) -> Iterator[None]:
     """
 
     def watch(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def look(module: nn.Module, given: Any, output: Any) -> None:
-            for tensor in _tensors(output):
-                if not torch.isfinite(tensor).all():
+        def look(module: nn.Module, inputs: Any, output: Any) -> None:
+            for value in tree_leaves(output):
+                if isinstance(value, Tensor) and not torch.isfinite(value).all():
                     at = f"{name} ({type(module).__name__})" if name else type(module).__name__
                     raise ModelError(
                         f"step {step}: the output of {at} is the first that is not finite: look at this module, or "
@@ -46,14 +47,3 @@ def anomalies_named(model: nn.Module, step: int) -> Iterator[None]:
                 f"step {step}: all outputs are finite, a gradient is not: {error} Look at this function, or lower "
                 "learning_rate"
             ) from error
-
-
-def _tensors(output: Any) -> Iterator[Tensor]:
-    """The tensors in what a module returns."""
-    if isinstance(output, Tensor):
-        yield output
-    elif isinstance(output, Mapping):
-        yield from _tensors(tuple(output.values()))
-    elif isinstance(output, tuple | list):
-        for one in output:
-            yield from _tensors(one)

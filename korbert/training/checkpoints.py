@@ -25,9 +25,7 @@ __all__ = ["Checkpoint", "load", "load_newest", "newest_of_all", "newest_step", 
 _logger = logging.getLogger(__name__)
 
 _STATE, _RECORD = "state.safetensors", "record.json"
-_NAME = re.compile(r"step-(\d{8,})")
-_ASIDE = re.compile(rf"{_NAME.pattern}\.partial")
-_FILES = {"state.safetensors", "record.json"}
+_NAME = re.compile(r"step-(?P<step>\d{8,})(?P<partial>\.partial)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,48 +45,46 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
     """
     step = checkpoint.step
     folder.mkdir(parents=True, exist_ok=True)
-    for leftover in (*(path for path in folder.iterdir() if _ASIDE.fullmatch(path.name)), _place(folder, step)):
-        remove(leftover)
-    aside = folder / f"{_place(folder, step).name}.partial"
+    path = _path(folder, step)
+    unfinished = [other for other in folder.iterdir() if (name := _NAME.fullmatch(other.name)) and name["partial"]]
+    for leftover in (*unfinished, path):
+        scratch.remove(leftover, _is_checkpoint)
+    aside = path.with_name(f"{path.name}.partial")
     aside.mkdir()
     try:
         _write_tensors(checkpoint.tensors, aside / _STATE)
         sync(aside / _STATE)
         record = {"step": step, "sha256": sha256_of(aside / _STATE), **checkpoint.record}
         (aside / _RECORD).write_bytes(checksummed(record))
-        for path in (aside / _RECORD, aside):
-            sync(path)
-        aside.rename(_place(folder, step))
+        sync(aside / _RECORD)
+        sync(aside)
+        aside.rename(path)
     except OSError:  # free space on a full disk for other files
-        remove(aside)
+        scratch.remove(aside, _is_checkpoint)
         raise
     sync(folder)
     present = _newest_first(folder)
-    skipped = [there for there in present if there > step]
-    for there in skipped + [there for there in present if there <= step][keep:]:
-        remove(present[there])
+    kept = [other for other in present if other <= step][:keep]
+    for other in present.keys() - set(kept):
+        scratch.remove(present[other], _is_checkpoint)
 
 
-def _place(folder: Path, step: int) -> Path:
+def _path(folder: Path, step: int) -> Path:
     return folder / f"step-{step:08d}"
-
-
-def remove(path: Path) -> None:
-    """Removes a checkpoint, whole, damaged or unfinished, if there is one. ArtifactError for anything else."""
-    scratch.remove(path, _is_checkpoint)
 
 
 def remove_all(folder: Path) -> None:
     """Removes all checkpoints of a folder, and the folder if nothing else is in it."""
     for path in folder.iterdir() if folder.is_dir() else ():
-        if _NAME.fullmatch(path.name) or _ASIDE.fullmatch(path.name):
-            remove(path)
+        if _NAME.fullmatch(path.name):
+            scratch.remove(path, _is_checkpoint)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
 
 
 def _is_checkpoint(folder: Path) -> bool:
-    return all(path.name in _FILES and path.is_file() for path in folder.iterdir())
+    """Whether a folder is a checkpoint, whole, damaged or unfinished."""
+    return all(path.name in (_STATE, _RECORD) and path.is_file() for path in folder.iterdir())
 
 
 def _write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
@@ -114,7 +110,7 @@ def load_newest(folder: Path) -> Checkpoint | None:
 
 def load(folder: Path, step: int) -> Checkpoint:
     """Loads the checkpoint of a step. Raises OSError, ValueError or SafetensorError if it is missing or damaged."""
-    path = _place(folder, step)
+    path = _path(folder, step)
     try:
         record = verified((path / _RECORD).read_bytes())
     except ValueError as error:
@@ -142,5 +138,6 @@ def newest_step(folder: Path) -> int | None:
 
 def _newest_first(folder: Path) -> dict[int, Path]:
     """Step -> folder of its checkpoint. Other names are ignored."""
-    named = [(_NAME.fullmatch(path.name), path) for path in folder.glob("step-*")]
-    return dict(sorted(((int(name[1]), path) for name, path in named if name), reverse=True))
+    names = {path: _NAME.fullmatch(path.name) for path in folder.glob("step-*")}
+    finished = {int(name["step"]): path for path, name in names.items() if name and not name["partial"]}
+    return dict(sorted(finished.items(), reverse=True))

@@ -77,8 +77,8 @@ def _met(here: World) -> Store:
             host, port, here.size, is_master=hosts, timeout=timedelta(seconds=seconds), wait_for_workers=False
         )
     except RuntimeError as error:
-        told = " ".join(str(error).split())[:200]
-        raise SettingsError(f"{host}:{port}: rank {here.rank} reaches no rank 0 there ({told}): {advice}") from error
+        reason = " ".join(str(error).split())[:200]
+        raise SettingsError(f"{host}:{port}: rank {here.rank} reaches no rank 0 there ({reason}): {advice}") from error
     store = PrefixStore(f"korbert/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", base)
     ranks = {rank: f"rank-{rank}" for rank in range(here.size)}
     store.set(ranks[here.rank], "here")

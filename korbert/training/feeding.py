@@ -92,7 +92,7 @@ def _by_processes(
         with tempfile.TemporaryFile() as file, starting(signal.SIGINT, signal.SIGTERM):
             made = _started(_Steps(batches, file), steps, workers)
         own = set(multiprocessing.active_children()) - before
-        yield (_restored(one, pin) for one in made)
+        yield (_restored(step, pin) for step in made)
     except RuntimeError as error:  # DataLoader raises it in the main thread, whatever that does
         codes = [process.exitcode for process in own if process.exitcode is not None]
         if not codes:

@@ -1,5 +1,8 @@
 """The training loop, `fit`, for pretraining and all tasks.
 
+A learning rate becomes an update in Updates.update (updates.py), which _Run._step calls: it sets the rate of the step
+(schedules.py), adds up the gradients of the micro-batches and applies them (optimizers.py).
+
 The batches of a step are a pure function of its number, and dropout is one of (seed, step), so a checkpoint holds no
 random state. A resumed run loads the newest checkpoint, continues with the next step, and ends in the same bits.
 """
@@ -22,7 +25,7 @@ from korbert.training.anomaly import anomalies_named
 from korbert.training.devices import Batch, autocast, choose_precision, memory_kept
 from korbert.training.distributed import joined
 from korbert.training.feeding import fed
-from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
+from korbert.training.plan import TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
 from korbert.training.updates import Diverged, Loss, Updates
 from korbert.world import World, greatest
@@ -36,7 +39,18 @@ _WATCHED = 20  # steps in anomaly mode
 _MOST_LEFT_OUT, _LATELY = 5, 100  # steps left out among recent ones: with more, the weights are at fault, not the rows
 
 Batches = Callable[[int], Sequence[Batch]]
+"""Update (0-based) -> its micro-batches, on the processor.
+
+Pure, and free of PyTorch's global generator: a thread makes those of the next update while this one runs, or
+`row_workers` processes those of the next ones, for which it has to be something that can be pickled. The trained bytes
+do not depend on their number.
+
+Under torchrun: this process's part of the step (korbert.world.connected), at least one micro-batch, with weights as
+shares of the whole step. Keys that end in `_count` are numbers of the part, added up before the loss sees them.
+"""
+
 Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
+"""(model in evaluation mode, updates done) -> numbers; runs without gradients, in all processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,64 +82,21 @@ def fit(
 ) -> FitResult:
     """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
 
-    batches: update (0-based) -> its micro-batches, on the processor. Pure, and free of PyTorch's global generator: a
-        thread makes those of the next update while this one runs, or `row_workers` processes those of the next ones,
-        for which it has to be something that can be pickled. The trained bytes do not depend on their number.
-    loss: scalars by name, "loss" among them. The value of an update is the sum over its micro-batches of value x
-        batch["weight"]; without that key each micro-batch weighs 1 / their number. With weights that are shares of what
-        the loss averages over (rows, labels), accumulated micro-batches give the same as one big batch.
-    evaluate: (model in evaluation mode, updates done) -> numbers; runs without gradients.
     enough: of the numbers of the last evaluation, whether training ends with it, before the plan does.
+    anomaly: the first 20 updates look at each module's output and each gradient (anomaly.py). Slow, same result.
 
-    anomaly: the first 20 updates look at each module's output and each gradient (korbert/training/anomaly.py). Slow,
-        with the same result.
-
-    Under torchrun `batches` gives this process's part of the step (korbert.world.connected): at least one micro-batch,
-    weights as shares of the whole step. Keys that end in `_count` are numbers of the part, which are added up before
-    the loss sees them. `evaluate` runs in all processes; rank 0 writes, and the others read its checkpoints.
+    Under torchrun rank 0 writes, and the others read its checkpoints.
     Raises ModelError when a loss or gradient is not finite and the plan does not skip its step, or skips too many;
     ArtifactError when a checkpoint is of another run; and Interrupted after Ctrl-C or SIGTERM, when the current update
     is finished and saved: the same one in all processes. A second signal ends the run at once.
     """
     plan = replace(plan, precision=choose_precision(device, plan.precision))
-    output = output or TrainingOutput()
-    with ExitStack() as stack:
-        here = stack.enter_context(joined(device))
-        release = stack.enter_context(memory_kept(device))
-
-        # The state of the newest checkpoint, if there is one.
+    with joined(device) as here, memory_kept(device) as release:
         updates = Updates(model.to(device), loss, plan, device, here)
-        run = _Run(updates, plan, here, output.checkpoints, evaluate, description, watched=_WATCHED if anomaly else 0)
+        run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, enough, description)
+        run.watched = _WATCHED if anomaly else 0
         first_step = run.done
-        arrived = stack.enter_context(noted_signals())
-
-        def walk() -> None:
-            """Trains from the current step to the end. One process writes files and shows progress."""
-            with ExitStack() as files:
-                if here.writes:
-                    run.records = files.enter_context(recorded(output, run.done))
-                advance = files.enter_context(track(description, plan.steps, "steps", done=run.done))
-                number = 0
-                # The evaluation before the checkpoint may have ended training.
-                rest = range(run.done, run.done if run.heldout and enough(run.heldout) else plan.steps)
-                with fed(batches, rest, workers=row_workers, pin=device.type == "cuda") as steps:
-                    for step, micro_batches, waited in steps:
-                        run.step(step, micro_batches, waited)
-                        advance(1, run.figures)
-                        number = greatest(arrived() or 0)
-                        if number or (run.evaluated and enough(run.heldout)):
-                            break
-                        if step % _RELEASE_EVERY == 0:
-                            release()
-                if number:
-                    raise Interrupted(Signals(number), run.stop())
-
-        while True:
-            try:
-                walk()
-                break
-            except Diverged as error:
-                run.go_back(error)
+        run.train(batches, row_workers, release)
     model.eval()
     return FitResult(first_step, run.done, run.heldout, len(updates.left_out))
 
@@ -141,21 +112,22 @@ class _Run:
         updates: Updates,
         plan: TrainingPlan,
         here: World,
-        checkpoints: Checkpointing | None,
+        output: TrainingOutput,
         evaluate: Evaluate | None,
+        enough: Callable[[Mapping[str, float]], bool],
         description: str,
-        watched: int,
     ) -> None:
-        self._updates, self._plan, self._here, self._watched = updates, plan, here, watched
-        self._checkpoints, self._evaluate, self._description = checkpoints, evaluate, description
+        self._updates, self._plan, self._here, self._output = updates, plan, here, output
+        self._checkpoints, self._description = output.checkpoints, description
+        self._evaluate, self._enough = evaluate, enough
+        self._records = Records()
         self._seconds = self._waited = 0.0
-        self._saved_step, self._saved_at = 0, checkpoints.clock() if checkpoints else 0.0
-        self.done = 0
+        self._saved_step, self._saved_at = 0, self._checkpoints.clock() if self._checkpoints else 0.0
+        self._evaluated = False  # at this step
+        self._figures = ""  # of the last line of metrics, for the progress bar
+        self.done = self.watched = 0
         self.heldout: Mapping[str, float] = {}
-        self.evaluated = False  # at this step
-        self.figures = ""
-        self.records = Records(None, None, None)
-        if not self._resume() and plan.on_divergence == "skip" and checkpoints:
+        if not self._resume() and plan.on_divergence == "skip" and self._checkpoints:
             self._save()  # to go back to
 
     def _resume(self) -> bool:
@@ -168,7 +140,41 @@ class _Run:
         self._seconds = self._waited = 0.0
         return True
 
-    def go_back(self, error: Diverged) -> None:
+    def train(self, batches: Batches, row_workers: int, release: Callable[[], None]) -> None:
+        """Trains to the end, if need be by way of an earlier checkpoint. release: of memory_kept."""
+        with noted_signals() as arrived:
+            while True:
+                try:
+                    self._walk(batches, row_workers, release, arrived)
+                    return
+                except Diverged as error:
+                    self._go_back(error)
+
+    def _walk(
+        self, batches: Batches, row_workers: int, release: Callable[[], None], arrived: Callable[[], int | None]
+    ) -> None:
+        """Trains from the current step to the end. One process writes files and shows progress."""
+        with ExitStack() as files:
+            if self._here.writes:
+                self._records = files.enter_context(recorded(self._output, self.done))
+            advance = files.enter_context(track(self._description, self._plan.steps, "steps", done=self.done))
+            number = 0
+            # The evaluation before the checkpoint may have ended training.
+            end = self.done if self.heldout and self._enough(self.heldout) else self._plan.steps
+            pin = self._updates.device.type == "cuda"
+            with fed(batches, range(self.done, end), workers=row_workers, pin=pin) as steps:
+                for step, micro_batches, waited in steps:
+                    self._step(step, micro_batches, waited)
+                    advance(1, self._figures)
+                    number = greatest(arrived() or 0)
+                    if number or (self._evaluated and self._enough(self.heldout)):
+                        break
+                    if step % _RELEASE_EVERY == 0:
+                        release()
+            if number:
+                raise Interrupted(Signals(number), self._stop())
+
+    def _go_back(self, error: Diverged) -> None:
         """Restores the newest checkpoint and marks the step of the error to be left out.
 
         Raises the error if the plan forbids it or there is no checkpoint, ModelError if too many steps are left out.
@@ -188,50 +194,55 @@ class _Run:
             f"{self.done:,}",
         )
 
-    def step(self, step: int, micro_batches: Sequence[Batch], waited: float) -> None:
+    def _step(self, step: int, micro_batches: Sequence[Batch], waited: float) -> None:
         """One update, then what is due: a line of metrics, an evaluation, a checkpoint, in this order.
 
         waited: seconds spent waiting for the micro-batches.
         """
         started = time.perf_counter()
         self.done = done = step + 1
-        watched, self._watched = self._watched > 0, self._watched - 1
+        watched, self.watched = self.watched > 0, self.watched - 1
         if done in self._updates.left_out:
-            self.records.left_out(done)
+            self._records.left_out(done)
         else:
             with anomalies_named(self._updates.model, done) if watched else nullcontext():
                 self._updates.update(step, micro_batches)
 
-        checkpoints = self._checkpoints
-        log = (done == 1 or self._due(done, self._plan.log_every)) and self._updates.updated
-        evaluate = self._evaluate is not None and self._due(done, self._plan.evaluate_every)
-        save = checkpoints is not None and (
-            self._due(done, checkpoints.every_steps)
-            or (self._here.writes and checkpoints.clock() - self._saved_at >= checkpoints.every_seconds)
-        )
-        save = bool(greatest(int(save)))  # all processes check for finite values at the same steps
-        if log or evaluate or save or watched:
+        log = (done == 1 or self._due(self._plan.log_every)) and self._updates.updated
+        self._evaluated = self._evaluate is not None and self._due(self._plan.evaluate_every)
+        save = self._checkpoint_is_due()
+        if log or self._evaluated or save or watched:
             self._updates.check_finite(self._saved_step)  # waits for the device: the seconds are of finished work
         self._seconds += waited + time.perf_counter() - started
         self._waited += waited
 
         if log:
             self._log()
-        self.evaluated = evaluate
-        if evaluate and self._evaluate:
+        if self._evaluate and self._evaluated:
             model, device = self._updates.model.eval(), self._updates.device
             with torch.no_grad(), autocast(device, self._plan.precision):
                 self.heldout = dict(self._evaluate(model, done))
-            self.records.heldout(done, {"pieces": self._updates.pieces, **self.heldout})
+            self._records.heldout(done, {"pieces": self._updates.pieces, **self.heldout})
         if save:
             self._save()
+
+    def _due(self, every: int) -> bool:
+        return self.done == self._plan.steps or (every > 0 and self.done % every == 0)
+
+    def _checkpoint_is_due(self) -> bool:
+        """The same in all processes, which check for finite values at the same steps; the clock of rank 0 counts."""
+        kept = self._checkpoints
+        due = kept is not None and (
+            self._due(kept.every_steps) or (self._here.writes and kept.clock() - self._saved_at >= kept.every_seconds)
+        )
+        return bool(greatest(int(due)))
 
     def _log(self) -> None:
         means, pieces = self._updates.means(), self._updates.take_pieces()
         values = {"pieces": self._updates.pieces, **means}
-        self.records.train(self.done, values, self._seconds, self._waited, pieces)
+        self._records.train(self.done, values, self._seconds, self._waited, pieces)
         speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
-        self.figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
+        self._figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
         self._seconds = self._waited = 0.0
         if spikes := means.get("spikes"):
             _logger.warning(
@@ -241,7 +252,7 @@ class _Run:
                 spikes,
             )
 
-    def stop(self) -> str:
+    def _stop(self) -> str:
         """Saves the state, if not saved yet. Returns a message about it, "" if nothing was saved."""
         if self._checkpoints is None or not self.done:
             return ""
@@ -250,13 +261,10 @@ class _Run:
             self._save()
         return f"{self._description}: step {self.done:,} is saved"
 
-    def _due(self, done: int, every: int) -> bool:
-        return done == self._plan.steps or (every > 0 and done % every == 0)
-
     def _save(self) -> None:
         assert self._checkpoints is not None
         if self._here.writes:
-            self.records.sync()
+            self._records.sync()
             checkpoint = self._updates.checkpoint(self.done, self.heldout)
             storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
         self._saved_step, self._saved_at = self.done, self._checkpoints.clock()

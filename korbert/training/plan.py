@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from korbert.training.schedules import rate_share
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
 __all__ = ["Checkpointing", "TrainingOutput", "TrainingPlan"]
@@ -28,10 +27,6 @@ class TrainingPlan:
     log_every: int = 10
     evaluate_every: int = 0
     on_divergence: Literal["stop", "skip"] = "stop"
-
-    def rate_share(self, step: int) -> float:
-        """The rate of update `step` (0-based) as a share of the peak."""
-        return rate_share(step, self.steps, self.optimizer)
 
     def record(self) -> dict[str, Any]:
         """The plan as JSON, as a checkpoint records it."""
@@ -58,16 +53,12 @@ class Checkpointing:
 
 @dataclass(frozen=True, slots=True)
 class TrainingOutput:
-    """The files that `fit` writes; None: not written. The trained bytes depend on none of them.
+    """The files that `fit` writes (docs/formats.md); None: not written. The trained bytes depend on none of them.
 
-    metrics: JSON lines without times, {"kind": "train", "step": updates done, "pieces": in all of them, "loss", ..,
-        "learning_rate", "grad_norm"} with means since the line before, after the first, every `log_every`-th and the
-        last update, and {"kind": "heldout", "step", "pieces", ..}. "spikes", where there are any: the number of updates
-        whose gradient norm was above ten times the mean of the line before. {"kind": "left_out", "step"}: that step
-        made no update. Resuming truncates the lines after the checkpoint.
-    timing: JSON lines {"kind": "start", "step"} for each start, and {"kind": "train", "step", "seconds",
-        "waited_seconds", "pieces_per_second"}: since the line before, without evaluation and checkpoints. The seconds
-        hold those waited for rows, in the first line the start of their makers; a GPU may still have had work then.
+    metrics: JSON lines without times: means since the line before, after the first, every `log_every`-th and the last
+    update; held-out figures; steps left out. Resuming truncates the lines after the checkpoint.
+    timing: JSON lines of each start, and of the seconds since the line before, without evaluation and checkpoints. The
+    first line includes the start of the processes that make rows; a GPU may still have had work then.
     tensorboard: a folder of event files.
     """
 

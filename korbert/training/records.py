@@ -1,79 +1,123 @@
 """The files that metrics and times are written to, and TensorBoard."""
 
+import json
 import logging
+import math
+import os
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 
-from korbert.training.meters import JsonLines
+from korbert.durable import write_whole
+from korbert.errors import ArtifactError
 from korbert.training.plan import TrainingOutput
 
-if TYPE_CHECKING:
-    from torch.utils.tensorboard import SummaryWriter
-
-__all__ = ["Records", "recorded"]
+__all__ = ["JsonLines", "Records", "recorded"]
 
 _logger = logging.getLogger(__name__)
 
 
+class JsonLines:
+    """A file of JSON objects, one per line, each with a "step". Opening it truncates lines after `first_step`.
+
+    Those come from a run that was killed after its last checkpoint; their steps will be repeated.
+    """
+
+    def __init__(self, path: Path, first_step: int) -> None:
+        write_whole(path, _until(first_step, path) if path.exists() else b"")
+        self._file = path.open("a", encoding="utf-8")
+
+    def write(self, line: Mapping[str, object]) -> None:
+        """Appends a line and flushes it. NaN and infinities become null, as JSON has none."""
+        values = {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in line.items()
+        }
+        self._file.write(json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n")
+        self._file.flush()
+
+    def sync(self) -> None:
+        """Syncs all lines to disk, before a checkpoint marks their steps as done."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _until(step: int, path: Path) -> bytes:
+    """The leading lines up to `step`. A line without its end was being written when a run died, and is dropped.
+
+    ArtifactError for a damaged line: its metrics are lost.
+    """
+    lines = path.read_bytes().splitlines(keepends=True) if step else []
+    for number, line in enumerate(lines, 1):
+        try:
+            if not line.endswith(b"\n") or json.loads(line)["step"] > step:
+                return b"".join(lines[: number - 1])
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise ArtifactError(
+                f"{path}: line {number} is damaged: remove the file and the checkpoints beside it, and the same "
+                "command trains from the start"
+            ) from None
+    return b"".join(lines)
+
+
 class Records:
-    """Open files; None: not written. A step is a number of updates done."""
+    """Open files; None: not written. A step is a number of updates done. draw: (name, value, step) -> TensorBoard."""
 
-    def __init__(self, metrics: JsonLines | None, timing: JsonLines | None, board: "SummaryWriter | None") -> None:
-        self._metrics, self._timing, self._board = metrics, timing, board
-
-    def start(self, step: int) -> None:
-        """A run starts or resumes after `step`."""
-        if self._timing:
-            self._timing.write({"kind": "start", "step": step})
+    def __init__(
+        self,
+        metrics: JsonLines | None = None,
+        timing: JsonLines | None = None,
+        draw: Callable[[str, float, int], object] = lambda name, value, step: None,
+    ) -> None:
+        self._metrics, self._timing, self._draw = metrics, timing, draw
 
     def train(self, step: int, values: Mapping[str, float], seconds: float, waited: float, pieces: int) -> None:
         """values: means since the line before. seconds, those of them waited for rows, and pieces: sums since then."""
-        if self._metrics:
-            self._metrics.write({"kind": "train", "step": step, **values})
         speed = pieces / seconds if seconds else 0.0
-        times = {"seconds": seconds, "waited_seconds": waited, "pieces_per_second": speed}
         if self._timing:
+            times = {"seconds": seconds, "waited_seconds": waited, "pieces_per_second": speed}
             self._timing.write({"kind": "train", "step": step, **times})
-        self._draw("train", step, {**values, "pieces_per_second": speed})
+        self._write("train", step, values)
+        self._draw("train/pieces_per_second", speed, step)
 
     def heldout(self, step: int, values: Mapping[str, float]) -> None:
         """The result of `evaluate`."""
-        if self._metrics:
-            self._metrics.write({"kind": "heldout", "step": step, **values})
-        self._draw("heldout", step, values)
+        self._write("heldout", step, values)
 
     def left_out(self, step: int) -> None:
         """No update was made at this step, which counts all the same."""
-        if self._metrics:
-            self._metrics.write({"kind": "left_out", "step": step})
+        self._write("left_out", step, {})
 
     def sync(self) -> None:
         """Syncs the metrics to disk, before a checkpoint marks their steps as done."""
         if self._metrics:
             self._metrics.sync()
 
-    def _draw(self, kind: str, step: int, values: Mapping[str, float]) -> None:
-        if self._board:
-            for name, value in values.items():
-                self._board.add_scalar(f"{kind}/{name}", value, step)
+    def _write(self, kind: str, step: int, values: Mapping[str, float]) -> None:
+        if self._metrics:
+            self._metrics.write({"kind": kind, "step": step, **values})
+        for name, value in values.items():
+            self._draw(f"{kind}/{name}", value, step)
 
 
 @contextmanager
 def recorded(output: TrainingOutput, first_step: int) -> Iterator[Records]:
     """Opens the files of `output`, without what earlier runs wrote about steps behind `first_step`."""
     with ExitStack() as stack:
-        opened = [None if path is None else JsonLines(path, first_step) for path in (output.metrics, output.timing)]
-        for lines in filter(None, opened):
-            stack.callback(lines.close)
-        board = None
+        metrics, timing = (
+            None if path is None else stack.enter_context(closing(JsonLines(path, first_step)))
+            for path in (output.metrics, output.timing)
+        )
+        records = Records(metrics, timing)
         if output.tensorboard is not None:
             from torch.utils.tensorboard import SummaryWriter  # a second to import
 
-            board = SummaryWriter(str(output.tensorboard), purge_step=first_step + 1)
-            stack.callback(board.close)
+            board = stack.enter_context(closing(SummaryWriter(str(output.tensorboard), purge_step=first_step + 1)))
+            records = Records(metrics, timing, board.add_scalar)
             _logger.info("curves: tensorboard --logdir %s", shlex.quote(str(output.tensorboard)))
-        records = Records(opened[0], opened[1], board)
-        records.start(first_step)
+        if timing:
+            timing.write({"kind": "start", "step": first_step})
         yield records

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,14 +13,20 @@ from korbert.seeds import derived_seed
 from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import add_over_world, wrap
-from korbert.training.meters import Meter
 from korbert.training.optimizers import Optimizers
 from korbert.training.plan import TrainingPlan
+from korbert.training.schedules import rate_share
 from korbert.world import World, agreed, greatest
 
-__all__ = ["Diverged", "Loss", "Updates"]
+__all__ = ["Diverged", "Loss", "Meter", "Updates"]
 
 Loss = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
+"""Scalars by name, "loss" among them.
+
+The value of an update is the sum over its micro-batches of value x batch["weight"]; without that key each micro-batch
+weighs 1 / their number. With weights that are shares of what the loss averages over (rows, labels), accumulated
+micro-batches give the same as one big batch.
+"""
 
 _MODEL, _OPTIMIZER = "model/", "optimizer/"  # prefixes of the tensors in a checkpoint
 _SPIKE = 10.0  # a gradient norm above this many times the mean of the last interval is a spike
@@ -31,6 +38,41 @@ class Diverged(ModelError):
     def __init__(self, text: str, step: int) -> None:
         super().__init__(text)
         self.step = step
+
+
+class Meter:
+    """Means of metrics over steps. Sums stay on the device in float64, so that adding waits for nothing.
+
+    steps: in the sums.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._sums: dict[str, Tensor] = {}
+        self.steps = 0
+
+    def add(self, values: Mapping[str, Tensor]) -> None:
+        """The scalars of one step."""
+        for name, value in values.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value.detach().to(torch.float64)
+        self.steps += 1
+
+    def means(self) -> dict[str, float]:
+        """The mean of each metric since the last call, in order of first appearance. Resets the sums."""
+        means = {name: value.item() / self.steps for name, value in self._sums.items()}
+        self._sums, self.steps = {}, 0
+        return means
+
+    def state(self) -> dict[str, Any]:
+        """The sums, for a checkpoint. JSON keeps every bit of a float64."""
+        return {"steps": self.steps, "sums": {name: value.item() for name, value in self._sums.items()}}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes over what `state` returned."""
+        self.steps = state["steps"]
+        self._sums = {
+            name: torch.tensor(value, dtype=torch.float64, device=self._device) for name, value in state["sums"].items()
+        }
 
 
 class Updates:
@@ -53,21 +95,21 @@ class Updates:
 
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
         """Performs update `step` (0-based) on this process's micro-batches. Does not synchronize with the device."""
-        size = self._here.size
-        self._optimizers.set_rates(self._plan.rate_share(step))
-        torch.manual_seed(derived_seed(self._plan.seed, step, self._here.rank))  # of dropout
+        plan, size = self._plan, self._here.size
+        self._optimizers.set_rates(rate_share(step, plan.steps, plan.optimizer))
+        torch.manual_seed(derived_seed(plan.seed, step, self._here.rank))  # of dropout
         self.model.train()
 
         # Gradients accumulate over this process's micro-batches; processes exchange them once, after the last one.
         counts, padding = self._counts(micro_batches)
         totals: dict[str, Tensor] = {}
         for number, batch in enumerate(micro_batches, 1):
-            there = moved({**batch, **counts}, self.device)
+            on_device = moved({**batch, **counts}, self.device)
             ddp = self._objective if isinstance(self._objective, nn.parallel.DistributedDataParallel) else None
             with ddp.no_sync() if ddp and number < len(micro_batches) else nullcontext():
-                with autocast(self.device, self._plan.precision):
-                    values = self._objective(there)
-                weight = there.get("weight", 1 / (size * len(micro_batches)))
+                with autocast(self.device, plan.precision):
+                    values = self._objective(on_device)
+                weight = on_device.get("weight", 1 / (size * len(micro_batches)))
                 weighted = {name: value * weight for name, value in values.items()}
                 torch.autograd.backward(weighted["loss"] * size)  # DistributedDataParallel averages over processes
             for name, value in weighted.items():
@@ -75,7 +117,7 @@ class Updates:
         summed = add_over_world(torch.stack([value.float() for value in totals.values()]), self._here)
         totals = dict(zip(totals, summed, strict=True))
 
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self._plan.optimizer.max_grad_norm)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), plan.optimizer.max_grad_norm)
         self._optimizers.step()
 
         # Values stay on the device until they are read.
@@ -121,11 +163,11 @@ class Updates:
         """
         steps, means = self._meter.steps, self._meter.means()
         spikes = round(means.pop("spikes") * steps)
-        behind: dict[str, float] = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
-        self._usual_norm = behind["grad_norm"]
+        after_rates: dict[str, float] = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
+        self._usual_norm = after_rates["grad_norm"]
         if spikes:
-            behind |= {"spikes": spikes}
-        return {**means, **self._optimizers.rates(), **behind}
+            after_rates["spikes"] = spikes
+        return {**means, **self._optimizers.rates(), **after_rates}
 
     def take_pieces(self) -> int:
         """Pieces since the last call, or since the run started or resumed."""
@@ -151,13 +193,19 @@ class Updates:
 
         Steps that are left out by now stay left out.
         """
-        targets = {_MODEL + name: tensor for name, tensor in _saved_tensors(self.model)}
-        there, here = checkpoint.record["plan"], self._plan.record()
+        record, own = checkpoint.record, dict(_saved_tensors(self.model))
+        saved, of_optimizers = (
+            {name.removeprefix(prefix): value for name, value in checkpoint.tensors.items() if name.startswith(prefix)}
+            for prefix in (_MODEL, _OPTIMIZER)
+        )
+        plan, own_plan = record["plan"], self._plan.record()
         differences = [
-            f"{name}: {here[name]} here, {there.get(name)} there" for name in here if here[name] != there.get(name)
+            f"{name}: {value} here, {plan.get(name)} there"
+            for name, value in own_plan.items()
+            if value != plan.get(name)
         ]
-        shapes = {name: tuple(tensor.shape) for name, tensor in checkpoint.tensors.items() if name.startswith(_MODEL)}
-        if shapes != {name: tuple(target.shape) for name, target in targets.items()}:
+        saved_shapes, own_shapes = ({name: value.shape for name, value in each.items()} for each in (saved, own))
+        if saved_shapes != own_shapes:
             differences.append("a model with other tensors")
         if differences:
             raise ArtifactError(
@@ -165,16 +213,15 @@ class Updates:
                 "remove the checkpoints to start anew, or go back to its settings"
             )
         with torch.no_grad():
-            for name, target in targets.items():
-                target.copy_(checkpoint.tensors[name])
-        of_optimizers = {name: value for name, value in checkpoint.tensors.items() if name.startswith(_OPTIMIZER)}
-        self._optimizers.restore({name.removeprefix(_OPTIMIZER): value for name, value in of_optimizers.items()})
-        self._meter.restore(checkpoint.record["meter"])
-        self.pieces = self._pieces_taken = checkpoint.record["pieces"]
-        self._usual_norm = checkpoint.record["usual_norm"]
-        self.left_out |= {*checkpoint.record["left_out"]}
+            for name, tensor in own.items():
+                tensor.copy_(saved[name])
+        self._optimizers.restore(of_optimizers)
+        self._meter.restore(record["meter"])
+        self.pieces = self._pieces_taken = record["pieces"]
+        self._usual_norm = record["usual_norm"]
+        self.left_out |= {*record["left_out"]}
         self._bad_step.fill_(-1)
-        return dict(checkpoint.record["heldout"])
+        return dict(record["heldout"])
 
 
 class _Objective(nn.Module):

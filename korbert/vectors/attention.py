@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.modeling.adapter import TransformersEncoder
 from korbert.modeling.attention import SelfAttention, View
 from korbert.modeling.encoder import Encoder
+from korbert.modeling.transformers_encoder import TransformersEncoder
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Encoding, Span, span_of
 
@@ -158,7 +158,7 @@ def _layer(module: SelfAttention, hidden: Tensor, view: View) -> tuple[Tensor, T
     """Weights (H, T, T), queries and keys (H, T, D/H) of one layer."""
     query, key = module.projected(hidden, view).transpose(0, 2)[:, :2].unbind(1)  # (H, T, D/H) each
     scores = query @ key.transpose(1, 2) * module.head_size**-0.5
-    if view.reach is not None:
+    if view.radius is not None:
         places = torch.arange(len(hidden), device=hidden.device)
-        scores = scores.masked_fill((places[:, None] - places).abs() > view.reach, float("-inf"))
+        scores = scores.masked_fill((places[:, None] - places).abs() > view.radius, float("-inf"))
     return scores.softmax(dim=-1), query, key

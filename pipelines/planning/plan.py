@@ -11,39 +11,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.modeling import load_model
+from korbert.modeling.config import AnyConfig
 from korbert.modeling.counting import counted, flop_a_piece, parameters
 from korbert.pretraining import Phase, SpecialIds, evaluate
-from korbert.pretraining.objectives.losses import Loss
+from korbert.pretraining.shards import write_random_shards
 from korbert.tokenization.vocabulary import FIRST_PIECE, SPECIAL
 from korbert.training import Batch, choose_device, fit
 from korbert.training.devices import autocast, choose_precision
 from pipelines.artifacts import store
 from pipelines.artifacts.pipeline import Pipeline
-from pipelines.stages.pretrain import (
-    evaluation_batches,
-    model_and_loss,
-    piece_counts,
-    training_phases,
-    training_plan,
-)
+from pipelines.stages.pretrain import evaluation_batches, model_and_loss, piece_counts, training_phases, training_plan
 from pipelines.stages.settings import PretrainStage
 
-__all__ = ["PhasePlan", "Plan", "Timing", "plan", "steps_within", "write_made_up"]
+__all__ = ["PhasePlan", "Plan", "Timing", "plan", "steps_within"]
 
-_LOOKED_AT = (16, 64)  # batches, and rows in each, to estimate the mean row length of a phase
+_SAMPLED = (16, 64)  # batches, and rows in each, to estimate the mean row length of a phase
 _WARM, _TIMED = 5, 20  # steps
 _FEW_ROWS = 8
 _EVALUATED = 64  # most rows of the timed evaluation
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_MADE_UP_PIECES = 500_000
 _LONGEST = 1e10  # seconds, three centuries: datetime has no later dates
 
 
@@ -122,77 +113,81 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
     Raises SettingsError if the recipe does not pretrain, if `hours` is too short or without a trial, or if weights,
     gradients and optimizer state do not fit into memory and are to be tried.
     """
-    settings: PretrainStage | None = pipeline.recipe.section("pretrain")
+    recipe = pipeline.recipe
+    settings: PretrainStage | None = recipe.section("pretrain")
     if settings is None:
-        raise SettingsError(
-            f"{pipeline.recipe.given}: has no section [pretrain], and only pretraining is planned: add one"
-        )
+        raise SettingsError(f"{recipe.given}: has no section [pretrain], and only pretraining is planned: add one")
     if hours is not None and not (hours > 0 and seconds > 0):
         raise SettingsError(
             f"--hours {hours:g} --seconds {seconds:g}: --hours needs a trial: give more than 0 for both"
         )
     torch.set_num_threads(settings.threads)
     device = choose_device(pipeline.runtime.device)
+    ids, shards, notes = _known(pipeline, is_tried=seconds > 0)
+    config, precision = settings.encoder.config(ids.vocab_size), choose_precision(device, settings.precision)
+    sizes, phases = parameters(config), _untimed_phases(settings, ids, shards)
+    memory, on_device = _memory(config, phases, precision), memory_of(device)
+    planned = Plan(pipeline.folder, sizes, memory, device.type, precision, on_device, phases, notes)
+    if not seconds:
+        return planned
+    needed, free = memory["weights"] + memory["gradients"] + memory["optimizer"], on_device[1]
+    if needed > free:
+        raise SettingsError(
+            f"{recipe.given}: weights, gradients and optimizer need {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} "
+            f"GiB are free on this {device.type}: --seconds 0 plans without a trial"
+        )
+    with tempfile.TemporaryDirectory(prefix="korbert-plan-") as made:
+        if not shards:
+            write_random_shards(Path(made), ids, settings.seed)
+        trial = _Trial(pipeline, settings, shards or Path(made), ids, device)
+        timed, evaluation = trial.phases(phases, seconds), trial.evaluation()
+    return replace(planned, phases=timed, timing=_timing(pipeline, timed, evaluation, hours))
 
-    # Use the real vocabulary and rows if they exist.
+
+def _known(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | None, tuple[str, ...]]:
+    """The ids and the shards of the recipe, as far as they exist, and notes on what does not."""
     states = {status.stage: status.state for status in pipeline.statuses()}
     notes, vocab_size = [], int(pipeline.recipe.section("vocab").size)
     if states["vocab"] == "fresh":
         vocab_size = int((store.read_record(pipeline.artifact("vocab")) or {})["counts"]["size"])
     else:
         notes.append(f"vocab is {states['vocab']}: using the {vocab_size:,} entries of vocab.size")
-    config, precision = settings.encoder.config(vocab_size), choose_precision(device, settings.precision)
-    cls, sep, mask = map(SPECIAL.index, ("[CLS]", "[SEP]", "[MASK]"))
-    ids = SpecialIds(cls, sep, mask, FIRST_PIECE, vocab_size)
-    real = pipeline.artifact("shard") if states["shard"] == "fresh" else None
-    if not real:
-        made_up = ", the trial uses random ids" if seconds else ""
+    shards = pipeline.artifact("shard") if states["shard"] == "fresh" else None
+    if not shards:
+        made_up = ", the trial uses random ids" if is_tried else ""
         notes.append(f"shard is {states['shard']}: rows are assumed to be full, epochs are unknown{made_up}")
-    if "rtd" in settings.objectives:
+    if "rtd" in pipeline.recipe.section("pretrain").objectives:
         notes.append("rtd: parameters, compute and memory are those of the detector, without its generator")
+    cls, sep, mask = map(SPECIAL.index, ("[CLS]", "[SEP]", "[MASK]"))
+    return SpecialIds(cls, sep, mask, FIRST_PIECE, vocab_size), shards, tuple(notes)
 
-    rows = training_phases(settings, real, ids, piece_counts(real)) if real else None
-    scored = settings.head.negatives + 1 if settings.head.kind == "sampled" else vocab_size
+
+def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | None) -> tuple[PhasePlan, ...]:
+    """The phases before a trial."""
+    rows = training_phases(settings, shards, ids, piece_counts(shards)) if shards else None
+    scored = settings.head.negatives + 1 if settings.head.kind == "sampled" else ids.vocab_size
     phases = []
     for number, phase in enumerate(settings.phases):
-        mean, epoch_rows = _looked_at(rows[number]) if rows else (float(phase.length), None)
+        mean, epoch_rows = _row_pieces(rows[number]) if rows else (float(phase.length), None)
         rate = phase.masking_rate or settings.masking.rate
+        config = settings.encoder.config(ids.vocab_size)
         flop = flop_a_piece(config, length=mean, label_share=rate, scored=scored)
         sizes = phase.length, phase.batch_size, phase.micro_batches, phase.steps
         phases.append(PhasePlan(*sizes, mean, epoch_rows, flop))
+    return tuple(phases)
 
-    held = 4 * sum(parameters(config).values())
+
+def _memory(config: AnyConfig, phases: Sequence[PhasePlan], precision: str) -> dict[str, int]:
+    """Bytes by part; activations are those of the largest micro-batch."""
+    weights = 4 * sum(parameters(config).values())
     pieces, length = max((phase.step_pieces / phase.micro_batches, phase.row_pieces) for phase in phases)
     number_bytes = 4 if precision == "fp32" else 3  # in bf16, products take 2 bytes, norms and sums 4
-    memory = {
-        "weights": held,
-        "gradients": held,
-        "optimizer": 2 * held,  # the two moments of AdamW
-        "activations": int(pieces * counted(config, round(length))[1] * number_bytes),  # of the largest micro-batch
+    return {
+        "weights": weights,
+        "gradients": weights,
+        "optimizer": 2 * weights,  # the two moments of AdamW
+        "activations": int(pieces * counted(config, round(length))[1] * number_bytes),
     }
-    planned = Plan(
-        folder=pipeline.folder,
-        parameters=parameters(config),
-        memory=memory,
-        device=device.type,
-        precision=precision,
-        device_memory=memory_of(device),
-        phases=tuple(phases),
-        notes=tuple(notes),
-    )
-    if not seconds:
-        return planned
-    if 4 * held > planned.device_memory[1]:
-        raise SettingsError(
-            f"{pipeline.recipe.given}: weights, gradients and optimizer need {4 * held / 2**30:.1f} GiB, and "
-            f"{planned.device_memory[1] / 2**30:.1f} GiB are free on this {device.type}: --seconds 0 plans without "
-            "a trial"
-        )
-    with tempfile.TemporaryDirectory(prefix="korbert-plan-") as made:
-        if not real:
-            write_made_up(Path(made), ids, settings.seed)
-        tried, evaluation = _tried(pipeline, planned.phases, real or Path(made), ids, device, seconds)
-    return replace(planned, phases=tried, timing=_timing(pipeline, tried, evaluation, hours))
 
 
 def memory_of(device: torch.device) -> tuple[int, int]:
@@ -208,81 +203,83 @@ def memory_of(device: torch.device) -> tuple[int, int]:
     return total, min(total, 1024 * int(available[1])) if available else total
 
 
-def _looked_at(phase: Phase) -> tuple[float, int]:
+def _row_pieces(phase: Phase) -> tuple[float, int]:
     """Mean pieces per row, of batches from all over the phase, and rows per epoch."""
-    number, together = _LOOKED_AT
+    number, together = _SAMPLED
     together = min(together, phase.steps * phase.batch_size)
     batches = phase.steps * phase.batch_size // together
-    places = [int(n * _GOLDEN % 1 * batches) for n in range(number)]
-    pieces = sum(batch["pieces"] for place in places for batch in phase.rows.batch(place, together))
+    steps = [int(n * _GOLDEN % 1 * batches) for n in range(number)]
+    pieces = sum(batch["pieces"] for step in steps for batch in phase.rows.batch(step, together))
     return pieces / (number * together), len(phase.rows)
 
 
-def _tried(
-    pipeline: Pipeline, phases: Sequence[PhasePlan], folder: Path, ids: SpecialIds, device: torch.device, seconds: float
-) -> tuple[tuple[PhasePlan, ...], float]:
-    """The phases with their measured speed, and the seconds of an evaluation. folder: shards."""
-    settings: PretrainStage = pipeline.recipe.section("pretrain")
-    teacher = None
-    if settings.distill.teacher:
-        place = pipeline.inputs(pipeline.recipe.stages["pretrain"]).folder("teacher", "config.json")
-        teacher = load_model(place, "pretraining")[0]
-    model, loss = model_and_loss(settings, ids.vocab_size, teacher)
-    counts, tried = piece_counts(folder), []
-    for planned, phase in zip(phases, training_phases(settings, folder, ids, counts), strict=True):
-        # A step costs something of its own (the optimizer), and something for each row.
-        def seconds_of(rows: int, warm: int, timed: int, phase: Phase = phase) -> float:
-            micro_batches = math.ceil(rows / math.ceil(phase.batch_size / phase.micro_batches))
-            steps = phase.steps * phase.batch_size // rows
-            part = replace(phase, batch_size=rows, micro_batches=micro_batches, steps=steps)
-            return _timed(model, loss, settings, part, device, warm, timed)
+class _Trial:
+    """Timed steps of a recipe's pretraining. folder: shards."""
 
-        share, few = seconds / len(phases), min(_FEW_ROWS, phase.batch_size)
-        one, several = seconds_of(1, 1, 1), seconds_of(few, 1, 1)
-        a_row = max(several - one, 0.01 * several) / max(few - 1, 1)
-        own = max(0.0, one - a_row)
-        rows = min(max(int((share / (_WARM + _TIMED) - own) / a_row), few), phase.batch_size)
+    def __init__(
+        self, pipeline: Pipeline, settings: PretrainStage, folder: Path, ids: SpecialIds, device: torch.device
+    ) -> None:
+        self._settings, self._folder, self._ids, self._device = settings, folder, ids, device
+        self._counts = piece_counts(folder)
+        teacher = None
+        if settings.distill.teacher:
+            path = pipeline.inputs(pipeline.recipe.stages["pretrain"]).folder("teacher", "config.json")
+            teacher = load_model(path, "pretraining")[0]
+        self._model, self._loss = model_and_loss(settings, ids.vocab_size, teacher)
+
+    def phases(self, planned: Sequence[PhasePlan], seconds: float) -> tuple[PhasePlan, ...]:
+        """The phases with their measured speed."""
+        phases = training_phases(self._settings, self._folder, self._ids, self._counts)
+        share = seconds / len(phases)
+        return tuple(self._phase(*both, share) for both in zip(planned, phases, strict=True))
+
+    def _phase(self, planned: PhasePlan, phase: Phase, seconds: float) -> PhasePlan:
+        # A step costs something of its own (the optimizer), and something for each row.
+        few = min(_FEW_ROWS, phase.batch_size)
+        single, several = self._seconds_of(phase, 1, 1, 1), self._seconds_of(phase, few, 1, 1)
+        a_row = max(several - single, 0.01 * several) / max(few - 1, 1)
+        own = max(0.0, single - a_row)
+        rows = min(max(int((seconds / (_WARM + _TIMED) - own) / a_row), few), phase.batch_size)
 
         # Steps of fewer rows, or fewer steps, if whole ones would take too long.
-        fitting, took = share / (own + rows * a_row), several
+        fitting, took = seconds / (own + rows * a_row), several
         if fitting >= 3:
-            took = seconds_of(rows, *((_WARM, _TIMED) if fitting >= _WARM + _TIMED else (1, int(fitting) - 1)))
+            warm, timed = (_WARM, _TIMED) if fitting >= _WARM + _TIMED else (1, int(fitting) - 1)
+            took = self._seconds_of(phase, rows, warm, timed)
         of_rows = max(took - own, 0.01 * took) * phase.batch_size / rows
-        tried.append(replace(planned, tried_rows=rows, step_seconds=own + of_rows))
+        return replace(planned, tried_rows=rows, step_seconds=own + of_rows)
 
-    some, full = (
-        evaluation_batches(settings.model_copy(update={"heldout_rows": rows}), folder, ids, counts)
-        for rows in (min(_EVALUATED, settings.heldout_rows), settings.heldout_rows)
-    )
-    began = time.perf_counter()
-    with autocast(device, settings.precision):
-        evaluate(model, some, counts, loss)
-    took = time.perf_counter() - began
-    return tuple(tried), took * sum(batch["pieces"] for batch in full) / sum(batch["pieces"] for batch in some)
+    def _seconds_of(self, phase: Phase, rows: int, warm: int, timed: int) -> float:
+        """Mean seconds of `timed` steps of so many rows, from all over the phase, after `warm` others."""
+        micro_batches = math.ceil(rows / math.ceil(phase.batch_size / phase.micro_batches))
+        steps = phase.steps * phase.batch_size // rows
+        marks: list[float] = []
 
+        def batches(step: int) -> list[Batch]:
+            return phase.rows.batch(int(step * _GOLDEN % 1 * steps), rows, micro_batches)
 
-def _timed(
-    model: nn.Module,
-    loss: Loss,
-    settings: PretrainStage,
-    phase: Phase,
-    device: torch.device,
-    warm: int,
-    timed: int,
-) -> float:
-    """Mean seconds of `timed` steps from all over the phase, after `warm` others."""
-    marks = []
+        def mark(model: nn.Module, done: int) -> dict[str, float]:
+            marks.append(time.perf_counter())  # `fit` has waited for the device
+            return {}
 
-    def batches(step: int) -> list[Batch]:
-        return phase.rows.batch(int(step * _GOLDEN % 1 * phase.steps), phase.batch_size, phase.micro_batches)
+        limits = replace(training_plan(self._settings), steps=warm + timed, evaluate_every=warm, on_divergence="stop")
+        fit(self._model, batches, self._loss, limits, device=self._device, evaluate=mark, description="trial")
+        return (marks[-1] - marks[0]) / timed
 
-    def mark(model: nn.Module, done: int) -> dict[str, float]:
-        marks.append(time.perf_counter())  # `fit` has waited for the device
-        return {}
-
-    limits = replace(training_plan(settings), steps=warm + timed, evaluate_every=warm, on_divergence="stop")
-    fit(model, batches, loss, limits, device=device, evaluate=mark, description="trial")
-    return (marks[-1] - marks[0]) / timed
+    def evaluation(self) -> float:
+        """The seconds of an evaluation."""
+        few, full = (
+            evaluation_batches(
+                self._settings.model_copy(update={"heldout_rows": rows}), self._folder, self._ids, self._counts
+            )
+            for rows in (min(_EVALUATED, self._settings.heldout_rows), self._settings.heldout_rows)
+        )
+        began = time.perf_counter()
+        with autocast(self._device, self._settings.precision):
+            evaluate(self._model, few, self._counts, self._loss)
+        took = time.perf_counter() - began
+        share = sum(batch["pieces"] for batch in few) / sum(batch["pieces"] for batch in full)
+        return took / float(share)
 
 
 def _timing(pipeline: Pipeline, phases: Sequence[PhasePlan], evaluation: float, hours: float | None) -> Timing:
@@ -291,10 +288,7 @@ def _timing(pipeline: Pipeline, phases: Sequence[PhasePlan], evaluation: float, 
     steps = [phase.steps for phase in phases]
     training = sum(phase.steps * (phase.step_seconds or 0.0) for phase in phases)
     evaluations = math.ceil(sum(steps) / every)
-    within: tuple[str, ...] = ()
-    if hours is not None:
-        fitting = steps_within(3600 * hours, steps, training, evaluation, every)
-        within = tuple(f"pretrain.phases.{number}.steps={count}" for number, count in enumerate(fitting))
+    fitting = [] if hours is None else steps_within(3600 * hours, steps, training, evaluation, every)
     total = min(training + evaluations * evaluation, _LONGEST)
     return Timing(
         training=training,
@@ -302,7 +296,7 @@ def _timing(pipeline: Pipeline, phases: Sequence[PhasePlan], evaluation: float, 
         evaluating=evaluations * evaluation,
         ends=datetime.datetime.now().astimezone() + datetime.timedelta(seconds=total),
         command=shlex.join(["korbert", "run", pipeline.recipe.given, *pipeline.runtime.given]),
-        within=within,
+        within=tuple(f"pretrain.phases.{number}.steps={count}" for number, count in enumerate(fitting)),
     )
 
 
@@ -311,31 +305,12 @@ def steps_within(seconds: float, steps: Sequence[int], training: float, evaluati
 
     training: seconds of all `steps`. Raises SettingsError if not one step of each phase fits.
     """
-    share = (seconds - evaluation) / (training + sum(steps) / every * evaluation)
-    if share < max(1 / count for count in steps):
-        least = evaluation + max(1 / count for count in steps) * (training + sum(steps) / every * evaluation)
+    whole = training + sum(steps) / every * evaluation
+    share, least_share = (seconds - evaluation) / whole, max(1 / count for count in steps)
+    if share < least_share:
+        least = evaluation + least_share * whole
         raise SettingsError(
             f"--hours {seconds / 3600:g}: one step of each phase and an evaluation take {least / 3600:.2g} hours: give "
             "more, or lower pretrain.heldout_rows"
         )
     return [int(count * share) for count in steps]
-
-
-def write_made_up(folder: Path, ids: SpecialIds, seed: int) -> None:
-    """Writes shards of random ids with full rows: each piece is a sentence, so that examples may end anywhere."""
-    rng = np.random.default_rng(seed)
-    pieces = rng.integers(ids.first_piece, ids.vocab_size, size=(2, _MADE_UP_PIECES // 2), dtype=np.int32)
-    table = pa.table(
-        {
-            "id": ["made-up:0", "made-up:1"],
-            "source": ["made-up"] * 2,
-            "input_ids": pa.array(list(pieces), pa.list_(pa.int32())),
-            "boundaries": pa.array([np.full(row.size, 3, np.uint8) for row in pieces], pa.list_(pa.uint8())),
-        }
-    )
-    for part in ("train", "heldout"):
-        (folder / part).mkdir(parents=True)
-        with pa.ipc.new_stream(str(folder / part / "part-00000.arrow"), table.schema) as stream:
-            stream.write_table(table)
-    counts = np.bincount(pieces.reshape(-1), minlength=ids.vocab_size)
-    pq.write_table(pa.table({"count": counts}), folder / "pieces.parquet")

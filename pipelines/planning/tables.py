@@ -27,6 +27,21 @@ def lines(plan: Plan) -> Iterator[str]:
     yield _line(f"this {plan.device}", f"{total / _GIB:,.2f}", f"{free / _GIB:,.2f} free")
 
     yield from ("", "rows and steps; operations of a forward and a backward pass (a multiply-add counts as two)")
+    yield from _phase_table(plan)
+
+    if plan.timing:
+        yield from ("", "the run, without its checkpoints")
+        yield _line("training", duration(plan.timing.training))
+        yield _line("evaluations", duration(plan.timing.evaluating), f"{plan.timing.evaluations:,} of them")
+        yield _line("total", duration(plan.timing.total))
+        yield _line("ends", f"{plan.timing.ends:%Y-%m-%d %H:%M}", "if started now")
+        if plan.timing.within:
+            yield from ("", "as many steps as fit")
+            yield " \\\n  ".join([plan.timing.command, *(f"--set {change}" for change in plan.timing.within)])
+
+
+def _phase_table(plan: Plan) -> Iterator[str]:
+    """A column for each phase."""
     yield _line("phase", *map(str, range(len(plan.phases))))
     rows = {
         "max pieces per row": [f"{phase.length:,}" for phase in plan.phases],
@@ -45,16 +60,6 @@ def lines(plan: Plan) -> Iterator[str]:
         rows["pieces per second"] = [f"{phase.pieces_a_second or 0:,.0f}" for phase in plan.phases]
     yield from (_line(name, *cells) for name, cells in rows.items())
 
-    if plan.timing:
-        yield from ("", "the run, without its checkpoints")
-        yield _line("training", duration(plan.timing.training))
-        yield _line("evaluations", duration(plan.timing.evaluating), f"{plan.timing.evaluations:,} of them")
-        yield _line("total", duration(plan.timing.total))
-        yield _line("ends", f"{plan.timing.ends:%Y-%m-%d %H:%M}", "if started now")
-        if plan.timing.within:
-            yield from ("", "as many steps as fit")
-            yield " \\\n  ".join([plan.timing.command, *(f"--set {change}" for change in plan.timing.within)])
-
 
 def duration(seconds: float) -> str:
     """A duration in a convenient unit: 42.0 s, 12.5 min, 3.1 h, 20.0 days."""
@@ -70,15 +75,8 @@ def _line(name: str, *cells: str) -> str:
 
 def as_json(plan: Plan) -> dict[str, Any]:
     """The same figures, in seconds, bytes and operations; `timing` is null without a trial."""
-    phases = [
-        {
-            **dataclasses.asdict(one),
-            "step_pieces": one.step_pieces,
-            "epochs": one.epochs,
-            "pieces_a_second": one.pieces_a_second,
-        }
-        for one in plan.phases
-    ]
+    derived = ("step_pieces", "epochs", "pieces_a_second")
+    phases = [dataclasses.asdict(phase) | {name: getattr(phase, name) for name in derived} for phase in plan.phases]
     timing = plan.timing
     ends = {"ends": timing.ends.isoformat(timespec="seconds"), "total": timing.total} if timing else {}
     return {

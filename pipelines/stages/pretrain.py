@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,6 @@ from korbert.pretraining import (
     choose_samples,
     evaluate,
     heldout_batches,
-    heldout_rows,
     in_phases,
 )
 from korbert.pretraining.objectives.distillation import Distillation, take_layers
@@ -34,8 +34,7 @@ from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.tokenization import AnyTokenizer, Tokenizer
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.kiwi_vectors import piece_vectors
-from korbert.tokenization.vocabulary import FIRST_PIECE
-from korbert.training import Batch, TrainingOutput, TrainingPlan, choose_device, fit
+from korbert.training import Batch, FitResult, TrainingOutput, TrainingPlan, choose_device, fit
 from korbert.training.checkpoints import load_newest
 from korbert.training.devices import autocast
 from korbert.world import connected, from_first, require_rows
@@ -55,33 +54,21 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
 
     # Training rows, evaluation rows, and the samples whose predictions are shown on the report page.
     shards, tokenizer = inputs.artifacts["shard"], Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
-    ids, unigram = _special_ids(tokenizer), piece_counts(shards)
+    ids, unigram = SpecialIds.of(tokenizer), piece_counts(shards)
     phases = training_phases(settings, shards, ids, unigram)
     heldout = _heldout_rows(settings, shards, ids, unigram)
     held_out = heldout_batches(heldout, settings.heldout_rows)
     samples = Samples(output / "samples.jsonl", choose_samples(heldout), tokenizer)
 
-    # Initialize the model: random weights, Kiwi's vectors, or the weights of the recipe's `init`.
-    teacher = _teacher(inputs.folder("teacher", "config.json"), tokenizer) if settings.distill.teacher else None
-    model, loss = model_and_loss(settings, tokenizer.vocab_size, teacher)
-    if settings.embeddings == "kiwi" and not from_first(lambda: load_newest(output / "checkpoints") is not None):
-        # Skipped if there is a checkpoint, as that replaces all weights.
-        table = pq.read_table(inputs.artifacts["vocab"] / "counts.parquet", columns=["form", "tag", "count"])
-        counted = zip(*(column.to_pylist() for column in table.columns), strict=True)
-        take_vectors(model.encoder.token_weight, *piece_vectors(tokenizer, counted), settings.seed)
-    before: dict[str, float | int] = {}
-    if isinstance(model, PretrainingModel) and settings.init:
-        take_weights(model, tokenizer, inputs.folder("init", "config.json"))
-        with autocast(device, settings.precision):
-            before = evaluate(model.to(device).eval(), held_out, unigram, loss)
-
-    if settings.frozen_embeddings:
-        model.encoder.token_weight.requires_grad_(False)
-
     def look(model: nn.Module, step: int) -> dict[str, float | int]:
         samples.write(model.generator if isinstance(model, ReplacementModel) else model, step)
         return evaluate(model, held_out, unigram, loss)
 
+    model, loss = _initial_model(settings, inputs, output, tokenizer)
+    before: dict[str, float | int] = {}
+    if settings.init:
+        with autocast(device, settings.precision):
+            before = evaluate(model.to(device).eval(), held_out, unigram, loss)
     result = fit(
         model,
         in_phases(phases),
@@ -94,10 +81,36 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         row_workers=runtime.rows_by(device.type),
         anomaly=runtime.anomaly,
     )
-    if not connected().writes:
-        return {}
+    return _written(output, model, tokenizer, phases, result, before) if connected().writes else {}
 
-    # Write the results.
+
+def _initial_model(
+    settings: PretrainStage, inputs: Inputs, output: Path, tokenizer: Tokenizer
+) -> tuple[PretrainingModel | ReplacementModel, Loss]:
+    """The model with random weights, Kiwi's vectors, or the weights of the recipe's `init`; and its loss."""
+    teacher = _teacher(inputs.folder("teacher", "config.json"), tokenizer) if settings.distill.teacher else None
+    model, loss = model_and_loss(settings, tokenizer.vocab_size, teacher)
+    if settings.embeddings == "kiwi" and not from_first(lambda: load_newest(output / "checkpoints") is not None):
+        # Skipped if there is a checkpoint, as that replaces all weights.
+        table = pq.read_table(inputs.artifacts["vocab"] / "counts.parquet", columns=["form", "tag", "count"])
+        counted = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        take_vectors(model.encoder.token_weight, *piece_vectors(tokenizer, counted), settings.seed)
+    if isinstance(model, PretrainingModel) and settings.init:
+        take_weights(model, tokenizer, inputs.folder("init", "config.json"))
+    if settings.frozen_embeddings:
+        model.encoder.token_weight.requires_grad_(False)
+    return model, loss
+
+
+def _written(
+    output: Path,
+    model: PretrainingModel | ReplacementModel,
+    tokenizer: Tokenizer,
+    phases: Sequence[Phase],
+    result: FitResult,
+    before: Mapping[str, float],
+) -> Counts:
+    """Writes the models and scores.json. before: figures of the model of `init`."""
     if isinstance(model, ReplacementModel):
         save_model(output / "model", model.detection_model(), tokenizer)
         save_model(output / "generator", model.generator_model(), tokenizer)
@@ -111,9 +124,8 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     }
     if result.left_out:
         counts["steps_left_out"] = result.left_out
-    kept = {name: figure for name, figure in before.items() if name.endswith(("_loss", "_accuracy"))}
-    kept.pop("unigram_loss", None)
-    figures = {**result.heldout, **{f"init_{name}": figure for name, figure in kept.items()}}
+    kept = [name for name in before if name.endswith(("_loss", "_accuracy")) and name != "unigram_loss"]
+    figures = {**result.heldout, **{f"init_{name}": before[name] for name in kept}}
     finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
     store.write_json(output / "scores.json", {**finite, **counts})
     return counts
@@ -169,7 +181,7 @@ def training_plan(settings: PretrainStage) -> TrainingPlan:
     )
 
 
-def inspect(pipeline: "Pipeline") -> None:
+def inspect(pipeline: Pipeline) -> None:
     """Checks the models that pretraining starts from, before any stage runs.
 
     Raises ModelError if the model of `init` has another encoder than the recipe, if the teacher's vectors cannot be
@@ -200,16 +212,6 @@ def inspect(pipeline: "Pipeline") -> None:
             _check_teacher(of_vocab, Tokenizer.load(folder), folder)
             if not fresh and pipeline.recipe.section("vocab").add:
                 raise ModelError(f"{folder}: does not know the words that vocab.add adds: leave vocab.add out")
-
-
-def _special_ids(tokenizer: Tokenizer) -> SpecialIds:
-    return SpecialIds(
-        cls=tokenizer.cls_id,
-        sep=tokenizer.sep_id,
-        mask=tokenizer.mask_id,
-        first_piece=FIRST_PIECE,
-        vocab_size=tokenizer.vocab_size,
-    )
 
 
 def _negatives(settings: PretrainStage, counts: NDArray[np.int64]) -> Negatives | None:
@@ -263,13 +265,11 @@ def evaluation_batches(
 
 
 def _heldout_rows(settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]) -> PretrainingRows:
-    files = Shards(sorted((folder / "heldout").glob("*.arrow")))
-    length = settings.phases[0].length
-    return heldout_rows(
-        files,
+    return PretrainingRows(
+        sorted((folder / "heldout").glob("*.arrow")),
         ids,
-        length,
-        settings.masking,
+        settings.phases[0].length,
+        settings.masking.all_masked(),
         settings.pairs,
         settings.seed,
         objectives=settings.objectives,

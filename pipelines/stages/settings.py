@@ -180,7 +180,7 @@ class TransformersSection(BaseModel, frozen=True, extra="forbid"):
 
     def config(self, vocab_size: int) -> TransformersConfig:
         """The encoder over a vocabulary of that size."""
-        from korbert.modeling.foreign import new_config
+        from korbert.modeling.transformers_config import new_config
 
         return new_config(self.transformers.model_dump(), vocab_size)
 

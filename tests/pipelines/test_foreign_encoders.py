@@ -14,7 +14,7 @@ import korbert
 from korbert.errors import SettingsError
 from korbert.huggingface.importing import import_folder
 from korbert.modeling import load_model
-from korbert.modeling.foreign import CLASSES
+from korbert.modeling.transformers_config import CLASSES
 from korbert.tasks.kinds import KINDS
 from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import Inputs

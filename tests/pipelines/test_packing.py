@@ -5,19 +5,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from korbert.modeling import EncoderConfig, PretrainingModel, save_model
+from korbert.modeling import PretrainingModel, save_model
 from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
+from tests.korbert.tiny import tiny_config
 
 
-def test_the_command(tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-    )
+def test_pack_command(tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tiny_config(vocab_size=tiny_tokenizer.vocab_size)
     save_model(tmp_path / "model", PretrainingModel(config, torch.Generator().manual_seed(0)), tiny_tokenizer)
     assert run_command(["pack", str(tmp_path / "model"), str(tmp_path / "base")]) == 0
     assert run_command(["pack", str(tmp_path / "model"), str(tmp_path / "own"), "--base", str(tmp_path / "base")]) == 0

@@ -96,7 +96,7 @@ def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]
         ("albert", "11,750,400", "125,000", "4,096"),
     ],
 )
-def test_the_papers_sizes_are_said_without_any_data(
+def test_the_papers_parameters_are_counted_without_data(
     name: str, count: str, steps: str, rows: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = _said(capsys, name, "--seconds", "0", "--set", "vocab.size=30522", "--root", str(tmp_path / "none"))
@@ -107,7 +107,7 @@ def test_the_papers_sizes_are_said_without_any_data(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_shards_rows_are_full_and_ids_made_up(recipe: Path, tmp_path: Path) -> None:
+def test_without_shards_rows_are_full_and_random(recipe: Path, tmp_path: Path) -> None:
     found = plan.plan(_pipeline(recipe, tmp_path), 0.1)
     assert found.notes == (
         "vocab is absent: using the 1,600 entries of vocab.size",
@@ -118,19 +118,13 @@ def test_without_shards_rows_are_full_and_ids_made_up(recipe: Path, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []  # nothing is left
 
 
-def test_with_shards_it_says_what_a_run_would_see(recipe: Path, made: Path) -> None:
+def test_with_shards_figures_are_those_of_a_run(recipe: Path, made: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in made.rglob("*")}
     found = plan.plan(_pipeline(recipe, made), 1)
     assert found.notes == ()
+    files = sorted((made / "tiny" / "shard" / "train").glob("*.arrow"))
     for phase, settings in zip(found.phases, loading.load(str(recipe)).section("pretrain").phases, strict=True):
-        rows = PretrainingRows(
-            sorted((made / "tiny" / "shard" / "train").glob("*.arrow")),
-            IDS,
-            settings.length,
-            MaskingSettings(),
-            PairSettings(),
-            1,
-        )
+        rows = PretrainingRows(files, IDS, settings.length, MaskingSettings(), PairSettings(), 1)
         steps = [rows.batch(step, settings.batch_size)[0]["pieces"] for step in range(settings.steps)]
         assert phase.step_pieces == pytest.approx(float(np.mean(steps)), rel=0.1)
         assert phase.epoch_rows == len(rows)
@@ -150,11 +144,11 @@ def test_steps_that_take_long_are_timed_with_fewer_rows(
     """Of a second for itself, and a tenth for each row."""
     steps: list[tuple[int, int]] = []
 
-    def timed(model: object, loss: object, settings: object, phase: Phase, device: object, warm: int, n: int) -> float:
-        steps.append((phase.batch_size, n))
-        return 1 + 0.1 * phase.batch_size
+    def seconds_of(trial: object, phase: Phase, rows: int, warm: int, timed: int) -> float:
+        steps.append((rows, timed))
+        return 1 + 0.1 * rows
 
-    monkeypatch.setattr(plan, "_timed", timed)
+    monkeypatch.setattr(plan._Trial, "_seconds_of", seconds_of)
     more = _pipeline(recipe, tmp_path, "pretrain.phases=[{length = 64, batch_size = 80, micro_batches = 2, steps = 9}]")
     for seconds, rows in ((10_000, 80), (100, 30), (9, 8), (1, 8)):
         (phase,) = plan.plan(more, seconds).phases
@@ -194,7 +188,7 @@ def test_an_interrupted_trial_leaves_nothing_to_resume(
 
 
 @pytest.mark.parametrize("hours", [0.05, 0.5, 1, 7.5, 1000])
-def test_the_steps_that_fit_do_and_no_more_would(hours: float) -> None:
+def test_as_many_steps_as_fit_are_planned(hours: float) -> None:
     def seconds(steps: Sequence[int]) -> float:
         return steps[0] * 2 + steps[1] * 5 + math.ceil(sum(steps) / 100) * 30
 
@@ -209,7 +203,7 @@ def test_too_few_hours_are_refused() -> None:
         plan.steps_within(3.6, (100, 20), 300, 30, 100)
 
 
-def test_hours_make_a_command_that_runs_so_many_steps(
+def test_hours_give_a_command_with_so_many_steps(
     recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--root", str(tmp_path), "--set", "pretrain.phases.0.steps=7"]
@@ -241,25 +235,21 @@ def test_hours_make_a_command_that_runs_so_many_steps(
         (["--set", "pretrain.encoder.hiden_size=1"], r"did you mean hidden_size\?"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(
+def test_invalid_options_are_refused(
     recipe: Path, tmp_path: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["plan", str(recipe), "--root", str(tmp_path), *options]) == 2
     assert re.search(said, capsys.readouterr().err)
 
 
-def test_a_recipe_that_does_not_pretrain_is_refused(recipe: Path, tmp_path: Path) -> None:
+def test_a_recipe_that_does_not_pretrain_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text.toml"
     path.write_text(RECIPE.partition("[pretrain]")[0], encoding="utf-8")
-    with pytest.raises(
-        SettingsError, match=r"text\.toml: has no section \[pretrain\], and only pretraining is planned"
-    ):
+    with pytest.raises(SettingsError, match=r"text\.toml: has no section \[pretrain\], and only pretraining is"):
         plan.plan(_pipeline(path, tmp_path), 0)
 
 
-def test_what_does_not_fit_into_memory_is_not_tried(
-    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_larger_than_memory_are_not_tried(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "memory_of", lambda device: (2**19, 2**19))
     found = plan.plan(_pipeline(recipe, tmp_path), 0)
     assert found.device_memory == (2**19, 2**19)
@@ -271,5 +261,5 @@ def test_what_does_not_fit_into_memory_is_not_tried(
 @pytest.mark.parametrize(
     ("seconds", "said"), [(42, "42.0 s"), (600, "10.0 min"), (3 * 3600, "3.0 h"), (20 * 86_400, "20.0 days")]
 )
-def test_durations_are_in_the_unit_that_people_take(seconds: float, said: str) -> None:
+def test_durations_have_a_convenient_unit(seconds: float, said: str) -> None:
     assert tables.duration(seconds) == said

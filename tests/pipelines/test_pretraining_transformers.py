@@ -10,12 +10,13 @@ from foreign_folders import CONFIGS
 
 import korbert
 from korbert.modeling import PretrainingModel, load_model
-from korbert.modeling.foreign import CLASSES, class_of, their_config
+from korbert.modeling.transformers_config import CLASSES, class_of, their_config
+from korbert.pretraining import SpecialIds
+from korbert.pretraining.shards import write_random_shards
 from korbert.tokenization import Tokenizer
 from korbert.versions import installed_version
 from pipelines.artifacts.runtime import Runtime
 from pipelines.cli import run_command
-from pipelines.planning.plan import write_made_up
 from pipelines.stages import Inputs, pretrain
 from pipelines.stages.settings import PretrainStage
 
@@ -31,7 +32,7 @@ def _same_threads() -> Iterator[None]:
 def inputs(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Inputs:
     folder = tmp_path_factory.mktemp("artifacts")
     tiny_tokenizer.save(folder / "vocab" / "tokenizer")
-    write_made_up(folder / "shard", pretrain._special_ids(tiny_tokenizer), seed=1)
+    write_random_shards(folder / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
     return Inputs({"vocab": folder / "vocab", "shard": folder / "shard"}, {})
 
 
@@ -48,7 +49,7 @@ def stage_settings(model_type: str, **others: object) -> PretrainStage:
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
-def test_it_learns_is_saved_and_is_that_of_transformers(model_type: str, inputs: Inputs, tmp_path: Path) -> None:
+def test_each_architecture_learns_and_equals_transformers(model_type: str, inputs: Inputs, tmp_path: Path) -> None:
     settings = stage_settings(model_type)
     counts = pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
     model, tokenizer = load_model(tmp_path / "model", "pretraining")
@@ -169,7 +170,7 @@ def test_from_a_recipe_to_its_tasks(
     assert f"transformers=={installed_version('transformers')}" in requirements
 
 
-def test_other_objectives_on_such_an_encoder(inputs: Inputs, tmp_path: Path) -> None:
+def test_sop_and_spans_train_but_rtd_is_refused(inputs: Inputs, tmp_path: Path) -> None:
     settings = stage_settings("electra", objectives=["mlm", "sop", "spans"])
     pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
     model, _ = load_model(tmp_path / "model", "pretraining")

@@ -1,6 +1,5 @@
 """What the stage makes of its settings."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +11,26 @@ from pydantic import ValidationError
 
 from korbert.errors import SettingsError
 from korbert.modeling import load_model
+from korbert.pretraining import SpecialIds
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
+from korbert.pretraining.shards import write_random_shards
 from korbert.tokenization import Tokenizer
 from pipelines.artifacts.runtime import Runtime
-from pipelines.planning.plan import write_made_up
 from pipelines.stages import Inputs, pretrain
 from pipelines.stages.pretrain import _negatives, model_and_loss, training_plan
 from pipelines.stages.settings import PretrainStage
 
 
-def settings(**given: Any) -> PretrainStage:
-    encoder: Mapping[str, int] = {
-        "hidden_size": 8,
-        "num_hidden_layers": 1,
-        "num_attention_heads": 1,
-        "intermediate_size": 8,
-    }
+def settings(**changes: Any) -> PretrainStage:
+    encoder = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
     needed = {"encoder": encoder, "phases": [{"length": 64, "steps": 10}], "optimizer": {"learning_rate": 1e-3}}
-    return PretrainStage.model_validate({**needed, **given})
+    return PretrainStage.model_validate({**needed, **changes})
 
 
 @pytest.mark.parametrize(
     "objectives", [["mlm"], ["mlm", "sop"], ["mlm", "nsp", "spans"], ["rtd"], ["rtd", "sop"]], ids="-".join
 )
-def test_objectives_that_fit_together(objectives: list[str]) -> None:
+def test_objectives_that_fit_have_a_model_and_a_loss(objectives: list[str]) -> None:
     made = settings(objectives=objectives)
     assert list(made.objectives) == objectives
     model, loss = model_and_loss(made, 500)
@@ -56,12 +51,12 @@ def test_objectives_that_fit_together(objectives: list[str]) -> None:
         (["rtd"], {"init": "a"}, "init has weights for neither generator nor detector"),
     ],
 )
-def test_objectives_that_do_not(objectives: list[str], more: dict[str, Any], message: str) -> None:
+def test_objectives_that_do_not_fit_are_refused(objectives: list[str], more: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         settings(objectives=objectives, **more)
 
 
-def test_a_sample_of_all_entries_is_none() -> None:
+def test_a_sample_as_large_as_the_vocabulary_is_refused() -> None:
     """Of a vocabulary that is smaller than vocab.size, or of a tokenizer that was taken."""
     counts = np.ones(500, dtype=np.int64)
     head = {"kind": "sampled", "negatives": 500}
@@ -72,7 +67,7 @@ def test_a_sample_of_all_entries_is_none() -> None:
     assert _negatives(settings(head={**head, "kind": "full"}), counts) is None
 
 
-def test_the_plan_says_what_is_done_about_numbers_that_are_none() -> None:
+def test_on_divergence_reaches_the_training_plan() -> None:
     assert training_plan(settings()).on_divergence == "stop"
     assert training_plan(settings(on_divergence="skip")).on_divergence == "skip"
 
@@ -83,7 +78,7 @@ def inputs(tiny_tokenizer: Tokenizer, tmp_path: Path) -> Inputs:
     tiny_tokenizer.save(tmp_path / "vocab" / "tokenizer")
     counts = pa.table({"form": ["영화", "재미", "학교"], "tag": ["NNG"] * 3, "count": [30, 20, 10]})
     pq.write_table(counts, tmp_path / "vocab" / "counts.parquet")
-    write_made_up(tmp_path / "shard", pretrain._special_ids(tiny_tokenizer), seed=1)
+    write_random_shards(tmp_path / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
     return Inputs({name: tmp_path / name for name in ("vocab", "shard")}, {})
 
 

@@ -1,11 +1,10 @@
 """The interface of an objective, and the objectives that need only a head."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from korbert.modeling.models import DetectionModel, PretrainingModel
 from korbert.modeling.rows import Rows
 from korbert.pretraining.objectives.vocabulary import full_loss, sampled_loss
 from korbert.training.devices import Batch
@@ -22,13 +21,13 @@ class Objective:
 
     def places(self, batch: Batch, rows: Rows) -> Tensor | None:
         """Positions of the vectors that the loss needs, (M,) int64 among the N pieces; None: all."""
-        raise NotImplementedError
+        return None
 
-    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """The sum of the losses of all labels. vectors: (M, D), at `places`."""
         raise NotImplementedError
 
-    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """Sum of losses, correct predictions, labels: (3,) float64."""
         raise NotImplementedError
 
@@ -42,10 +41,9 @@ class Prediction(Objective):
         self._z_loss = z_loss
 
     def places(self, batch: Batch, rows: Rows) -> Tensor:
-        places: Tensor = batch["label_places"]
-        return places
+        return batch["label_places"]
 
-    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """Over the whole vocabulary, or over the batch's negatives; entries are its vectors of labels and negatives."""
         hidden, labels = model.mlm_hidden(vectors), batch["labels"]
         if "entries" not in batch:
@@ -53,7 +51,7 @@ class Prediction(Objective):
         drawn = batch["entries"], model.decoder_bias, labels, batch["negatives"], batch["log_expected"]
         return sampled_loss(hidden, *drawn, self._z_loss)
 
-    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         total = torch.zeros(3, dtype=torch.float64)
         for start in range(0, len(vectors), _SCORED_AT_ONCE):
             part = slice(start, start + _SCORED_AT_ONCE)
@@ -70,11 +68,11 @@ class Pairing(Objective):
     def places(self, batch: Batch, rows: Rows) -> Tensor:
         return rows.first
 
-    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def loss(self, model: PretrainingModel | DetectionModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         scores = model.nsp_head(vectors).float()
         return F.cross_entropy(scores, batch["pair_label"], ignore_index=-100, reduction="sum")
 
-    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def score(self, model: PretrainingModel | DetectionModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         labelled = batch["pair_label"] != -100
         return _scored(model.nsp_head(vectors)[labelled], batch["pair_label"][labelled])
 

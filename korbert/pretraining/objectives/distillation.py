@@ -4,8 +4,6 @@ Besides the other objectives, the student matches the teacher's distribution ove
 temperature, and the direction of its vectors of all pieces.
 """
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -27,7 +25,7 @@ def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
 
     ModelError if the two differ in more than the number of layers.
     """
-    many, few = (getattr(one.config, "distinct_layers", 1) for one in (teacher, model))
+    many, few = (getattr(each.config, "distinct_layers", 1) for each in (teacher, model))
     weights, own = teacher.state_dict(), model.state_dict()
     for name in own:
         parts = name.split(".")
@@ -57,12 +55,9 @@ class Distillation(Objective):
     def __init__(self, teacher: PretrainingModel, settings: DistillationSettings) -> None:
         self._teacher, self._settings = teacher.eval().requires_grad_(False), settings
 
-    def places(self, batch: Batch, rows: Rows) -> None:
-        return None
-
-    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """Both means, times the pieces of all rows (distill_count)."""
-        theirs = self._vectors(vectors.device, batch, rows)
+        targets = self._vectors(vectors.device, batch, rows)
         loss = vectors.new_zeros((), dtype=torch.float32)
         if self._settings.soft:
             heat = self._settings.temperature
@@ -71,19 +66,19 @@ class Distillation(Objective):
             with torch.no_grad():
                 if entries is not None:
                     entries = F.embedding(batch["negatives"], self._teacher.decoder_weight)
-                expected = (self._scores(self._teacher, theirs, batch, entries) / heat).log_softmax(dim=1)
+                expected = (self._scores(self._teacher, targets, batch, entries) / heat).log_softmax(dim=1)
             gaps = F.kl_div(own, expected, reduction="sum", log_target=True) * heat**2
             loss = loss + self._settings.soft * gaps * batch["distill_count"] / batch["mlm_count"].clamp(min=1)
         if self._settings.cosine:
-            loss = loss + self._settings.cosine * (1 - F.cosine_similarity(vectors.float(), theirs.float())).sum()
+            loss = loss + self._settings.cosine * (1 - F.cosine_similarity(vectors.float(), targets.float())).sum()
         return loss
 
-    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """The divergence at temperature 1; a gap is correct if its top piece equals the teacher's."""
-        theirs = self._vectors(vectors.device, batch, rows)
+        targets = self._vectors(vectors.device, batch, rows)
         total = torch.zeros(3, dtype=torch.float64)
         for places in batch["label_places"].split(256):
-            own, expected = model.mlm_head(vectors[places]).float(), self._teacher.mlm_head(theirs[places]).float()
+            own, expected = model.mlm_head(vectors[places]).float(), self._teacher.mlm_head(targets[places]).float()
             losses = F.kl_div(own.log_softmax(1), expected.log_softmax(1), reduction="sum", log_target=True)
             right = (best_classes(own) == best_classes(expected)).sum()
             total += torch.tensor([float(losses), float(right), len(places)], dtype=torch.float64)
@@ -92,16 +87,14 @@ class Distillation(Objective):
     @torch.no_grad()
     def _vectors(self, device: torch.device, batch: Batch, rows: Rows) -> Tensor:
         """The teacher's vectors of all pieces, (N, D)."""
-        encoder: Any = self._teacher.to(device).encoder
-        vectors: Tensor = encoder.flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"])
-        return vectors
+        encoder = self._teacher.to(device).encoder
+        return encoder.flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"])
 
     @staticmethod
-    def _scores(model: Any, vectors: Tensor, batch: Batch, entries: Tensor | None) -> Tensor:
+    def _scores(model: PretrainingModel, vectors: Tensor, batch: Batch, entries: Tensor | None) -> Tensor:
         """Scores at the gaps: (M, V), or (M, S) of a sample. entries: (S, E), the model's vectors of the negatives."""
         hidden = model.mlm_hidden(vectors[batch["label_places"]])
         if entries is None:
             return F.linear(hidden, model.decoder_weight, model.decoder_bias).float()
         scores = F.linear(hidden, entries, model.decoder_bias[batch["negatives"]]).float()
-        corrected: Tensor = scores - batch["log_expected"]
-        return corrected
+        return scores - batch["log_expected"]

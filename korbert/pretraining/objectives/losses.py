@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from korbert.modeling.models import PretrainingModel
 from korbert.modeling.rows import Rows
 from korbert.pretraining.objectives.base import Objective, Pairing, Prediction
 from korbert.pretraining.objectives.distillation import Distillation
@@ -24,11 +25,11 @@ __all__ = ["Loss", "PretrainingLoss", "encoded", "evaluate", "pretraining_loss",
 class Loss(Protocol):
     """The loss of training, and the scores of `evaluate`."""
 
-    def __call__(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+    def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:
         """loss, and each objective's own, as shares of the step's."""
         ...
 
-    def scores(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+    def scores(self, model: Any, batch: Batch) -> dict[str, Tensor]:
         """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
         ...
 
@@ -56,18 +57,17 @@ class PretrainingLoss:
         } | ({"distill": distillation} if distillation else {})
         self.objectives = [known[name] for name in objectives]
 
-    def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:
+    def __call__(self, model: PretrainingModel, batch: Batch) -> dict[str, Tensor]:
         vectors, batch = looked_up(batch, model.decoder_weight)
         rows = Rows(batch["lengths"], batch["input_ids"].device)
         losses = {}
-        for objective, hidden in zip(
-            self.objectives, encoded(model, batch, rows, self.objectives, vectors), strict=True
-        ):
+        encodings = encoded(model, batch, rows, self.objectives, vectors)
+        for objective, hidden in zip(self.objectives, encodings, strict=True):
             labels = batch[f"{objective.name}_count"].clamp(min=1)
             losses[f"{objective.name}_loss"] = objective.loss(model, hidden, batch, rows) / labels
         return {"loss": torch.stack(list(losses.values())).sum(), **losses}
 
-    def scores(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+    def scores(self, model: PretrainingModel, batch: Batch) -> dict[str, Tensor]:
         """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
         rows = Rows(batch["lengths"], batch["input_ids"].device)
         hidden = encoded(model, batch, rows, self.objectives)
@@ -81,7 +81,7 @@ pretraining_loss = PretrainingLoss()
 
 
 def encoded(
-    model: Any, batch: Batch, rows: Rows, objectives: Sequence[Objective], vectors: Tensor | None = None
+    model: PretrainingModel, batch: Batch, rows: Rows, objectives: Sequence[Objective], vectors: Tensor | None = None
 ) -> Sequence[Tensor]:
     """The vectors that each objective needs, from one pass of the encoder; its last layer computes no others.
 
@@ -114,8 +114,8 @@ def evaluate(
     for batch in batches:
         baseline[0] -= expected[batch["labels"]].sum()
         baseline[2] += len(batch["labels"])
-        for name, found in loss.scores(model, moved(batch, device)).items():
-            sums[name] = sums[name] + found if name in sums else found
+        for name, scores in loss.scores(model, moved(batch, device)).items():
+            sums[name] = sums[name] + scores if name in sums else scores
     totals = torch.stack([*sums.values(), baseline])
     add_over_world(totals, connected())
     figures: dict[str, float | int] = {}
@@ -131,8 +131,7 @@ def evaluate(
 def unigram_log_probabilities(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Log probability of each piece, (V,), with add-one smoothing (Laplace) for pieces that never occur."""
     smoothed = counts.astype(np.float64) + 1
-    logarithms: NDArray[np.float64] = np.log(smoothed) - np.log(smoothed.sum())
-    return logarithms
+    return np.log(smoothed) - np.log(smoothed.sum())
 
 
 def _ratio(total: float, count: float) -> float:

@@ -1,11 +1,14 @@
 """Masking (MLM): which pieces are predicted, and what replaces them."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from korbert.pretraining.settings import MaskingSettings
+from korbert.tokenization import AnyTokenizer
+from korbert.tokenization.vocabulary import FIRST_PIECE
 
 __all__ = ["SpecialIds", "choose_positions", "hide", "units_of"]
 
@@ -22,6 +25,10 @@ class SpecialIds:
     first_piece: int
     vocab_size: int
 
+    @classmethod
+    def of(cls, tokenizer: AnyTokenizer) -> Self:
+        return cls(tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id, FIRST_PIECE, tokenizer.vocab_size)
+
 
 def units_of(boundaries: NDArray[np.uint8], maskable: NDArray[np.bool_], unit: str) -> NDArray[np.int64]:
     """The unit (0, 1, ...) of each maskable piece, ascending. boundaries, maskable: (T,).
@@ -30,8 +37,7 @@ def units_of(boundaries: NDArray[np.uint8], maskable: NDArray[np.bool_], unit: s
     """
     begins = boundaries >= _LEVELS[unit]
     begins[1:] |= ~maskable[:-1]
-    units: NDArray[np.int64] = begins[maskable].cumsum() - 1
-    return units
+    return begins[maskable].cumsum() - 1
 
 
 def choose_positions(units: NDArray[np.int64], rate: float, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -59,9 +59,9 @@ def cut_into_examples(shards: Shards, room: int) -> tuple[NDArray[np.int64], NDA
     start, last = shards.edges[:-1], shards.edges[1:]
     start, last = start[start < last], last[start < last]
     while start.size:
-        reach = np.minimum(start + room, last)
-        end = shards.sentences[np.searchsorted(shards.sentences, reach, side="right") - 1]
-        end = np.where(end > start, end, reach)
+        limit = np.minimum(start + room, last)
+        end = shards.sentences[np.searchsorted(shards.sentences, limit, side="right") - 1]
+        end = np.where(end > start, end, limit)
         starts.append(start)
         ends.append(end)
         start, last = end[end < last], last[end < last]

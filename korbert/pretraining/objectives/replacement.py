@@ -79,7 +79,7 @@ class ReplacementLoss:
         self._prediction = Prediction(z_loss)
         self._pairing = Pairing(pairing) if pairing else None
 
-    def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:
+    def __call__(self, model: ReplacementModel, batch: Batch) -> dict[str, Tensor]:
         rows = Rows(batch["lengths"], batch["input_ids"].device)
         vectors, batch = looked_up(batch, model.encoder.token_weight)
         generated, scores, targets, first = self._passed(model, batch, rows, vectors)
@@ -95,22 +95,22 @@ class ReplacementLoss:
             loss = loss + pairs
         return {"loss": loss, **losses}
 
-    def scores(self, model: Any, batch: Batch) -> dict[str, Tensor]:
+    def scores(self, model: ReplacementModel, batch: Batch) -> dict[str, Tensor]:
         """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
         rows = Rows(batch["lengths"], batch["input_ids"].device)
         generated, scores, targets, first = self._passed(model, batch, rows)
         loss = F.binary_cross_entropy_with_logits(scores, targets, reduction="sum")
         right = ((scores > 0) == targets.bool()).sum()
-        found = {
+        sums = {
             "mlm": self._prediction.score(model.generator, generated, batch, rows),
             "rtd": torch.tensor([float(loss), float(right), len(scores)], dtype=torch.float64),
         }
         if self._pairing:
-            found[self._pairing.name] = self._pairing.score(model, first, batch, rows)
-        return found
+            sums[self._pairing.name] = self._pairing.score(model, first, batch, rows)
+        return sums
 
     def _passed(
-        self, model: Any, batch: Batch, rows: Rows, vectors: Tensor | None = None
+        self, model: ReplacementModel, batch: Batch, rows: Rows, vectors: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Runs generator and detector. Returns the generator's vectors at the gaps (M, D'), the detector's scores and
         targets (N,), both float32, and the encoder's vectors of first pieces (R, D).

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from korbert.modeling.models import PretrainingModel
 from korbert.modeling.rows import Rows
 from korbert.pretraining.objectives.base import Objective
 from korbert.pretraining.settings import SpanSettings
@@ -71,9 +72,9 @@ class RecurringSpans:
             most = self._settings.max_query_pieces
             begin = max(0, min(int(asked.searchsorted(asking)) - most // 2, len(asked) - most))
             asked = asked[begin : begin + most]
-            given = np.flatnonzero(stays & ((np.arange(len(ids)) < first) | (np.arange(len(ids)) >= behind)))
-            at = int(given.searchsorted(kept))
-            return Asked((shown[asked], levels[asked]), (shown[given], levels[given]), (at, at + length - 1))
+            context = np.flatnonzero(stays & ((np.arange(len(ids)) < first) | (np.arange(len(ids)) >= behind)))
+            at = int(context.searchsorted(kept))
+            return Asked((shown[asked], levels[asked]), (shown[context], levels[context]), (at, at + length - 1))
         return None
 
     def _recurring(
@@ -91,18 +92,18 @@ class RecurringSpans:
         for number in rng.permutation(np.flatnonzero(counts > 1)).tolist():
             places = begins[group == number]
             # (n, most + 1): whether each piece is that of the first occurrence, and no sentence begins there.
-            reach = np.minimum(places[:, None] + np.arange(most + 1), total - 1)
+            window = np.minimum(places[:, None] + np.arange(most + 1), total - 1)
             inside = places[:, None] + np.arange(most + 1) < total
-            alike = (inside & (ids[reach] == ids[reach[0]]) & (levels[reach] != _SENTENCE)).all(axis=0)
+            alike = (inside & (ids[window] == ids[window[0]]) & (levels[window] != _SENTENCE)).all(axis=0)
             alike[0] = True
             length = most if alike.all() else int(alike.argmin())
-            ends = (~inside | (levels[reach] > 0)).all(axis=0)  # a morpheme begins there in each
+            ends = (~inside | (levels[window] > 0)).all(axis=0)  # a morpheme begins there in each
             while length and not ends[length]:
                 length -= 1
             if not length or (np.diff(places) < length).any():
                 continue
-            morphemes = (levels[reach[:, :length]] > 0).sum(axis=1).min()
-            if morphemes >= self._settings.min_morphemes and self._is_rare[ids[reach[0, :length]]].any():
+            morphemes = (levels[window[:, :length]] > 0).sum(axis=1).min()
+            if morphemes >= self._settings.min_morphemes and self._is_rare[ids[window[0, :length]]].any():
                 yield places, length
 
 
@@ -111,27 +112,24 @@ class SpanSelection(Objective):
 
     name = "spans"
 
-    def places(self, batch: Batch, rows: Rows) -> None:
-        return None
-
-    def loss(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """The mean of both cross entropies, summed over rows."""
         scores, targets = self._scores(model, vectors, batch), batch["span_targets"]
         return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum") / 2
 
-    def score(self, model: Any, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
+    def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         scores, targets = self._scores(model, vectors, batch), batch["span_targets"]
         loss = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum") / 2
         right = (scores.argmax(dim=2) == targets).all(dim=1).sum()
         return torch.tensor([float(loss), float(right), len(targets)], dtype=torch.float64)
 
-    def _scores(self, model: Any, vectors: Tensor, batch: Batch) -> Tensor:
+    def _scores(self, model: PretrainingModel, vectors: Tensor, batch: Batch) -> Tensor:
         """(S, 2, T) float32, padded with -inf after the choices of a row. vectors: (N, D)."""
+        assert model.reader is not None  # of a model with "spans"
         ends = model.reader(vectors[batch["span_choices"]]).float()  # (M, 2)
         rows, longest = len(batch["span_targets"]), batch["span_longest"]
         spread = ends.new_full((rows * longest, 2), float("-inf")).index_copy(0, batch["span_slots"], ends)
-        by_row: Tensor = spread.view(rows, longest, 2).transpose(1, 2)
-        return by_row
+        return spread.view(rows, longest, 2).transpose(1, 2)
 
 
 def span_columns(rows: Sequence[dict[str, NDArray[Any]]], starts: Sequence[int]) -> Batch:
@@ -147,8 +145,8 @@ def span_columns(rows: Sequence[dict[str, NDArray[Any]]], starts: Sequence[int])
             context = np.flatnonzero(row["token_type_ids"])[:-1]  # without [SEP]
             choices.append(start + np.concatenate([[0], context]))
             targets.append(row["answer"] - context[0] + 1)
-    longest = max((len(one) for one in choices), default=1)
-    slots = [number * longest + np.arange(len(one)) for number, one in enumerate(choices)]
+    longest = max((len(places) for places in choices), default=1)
+    slots = [number * longest + np.arange(len(places)) for number, places in enumerate(choices)]
     none: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64)]
     return {
         "span_choices": torch.from_numpy(np.concatenate(choices or none)),

@@ -28,10 +28,9 @@ def full_loss(vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, z_l
     the scores from drifting (Chowdhery et al. 2022, 5). Under autocast the products are in its type, sums in float32.
     """
     kind = torch.get_autocast_dtype(vectors.device.type) if torch.is_autocast_enabled(vectors.device.type) else None
-    loss: Tensor = _FullLoss.apply(  # type: ignore[no-untyped-call]
+    return _FullLoss.apply(  # type: ignore[no-untyped-call]
         vectors, weight, bias, labels, z_loss, kind or vectors.dtype
     )
-    return loss
 
 
 class _FullLoss(torch.autograd.Function):
@@ -51,22 +50,23 @@ class _FullLoss(torch.autograd.Function):
             own, wanted = vectors[part].to(kind), labels[part, None]
             scores = torch.addmm(bias.detach().to(kind), own, cast.T).float()  # (m, V)
             right = scores.gather(1, wanted)
-            shares = torch.log_softmax(scores, dim=1, out=scores)
-            log_share = shares.gather(1, wanted)
-            log_z = right - log_share  # (m, 1)
-            loss += z_loss * log_z.square().sum() - log_share.sum()
+            # In place: log probabilities, then probabilities, then the gradient of the scores.
+            probabilities = torch.log_softmax(scores, dim=1, out=scores)
+            log_probability = probabilities.gather(1, wanted)
+            log_z = right - log_probability  # (m, 1)
+            loss += z_loss * log_z.square().sum() - log_probability.sum()
             if not needed:
                 continue
-            shares.exp_()
+            probabilities.exp_()
             if z_loss:
-                shares *= 1 + 2 * z_loss * log_z
-            shares.scatter_add_(1, wanted, torch.full_like(log_share, -1))
-            slope = shares.to(kind)
+                probabilities *= 1 + 2 * z_loss * log_z
+            probabilities.scatter_add_(1, wanted, torch.full_like(log_probability, -1))
+            slope = probabilities.to(kind)
             to_vectors[part] = slope @ cast
             if ctx.needs_input_grad[1]:  # frozen embeddings need none
                 grown = (slope.T @ own).float()
                 to_weight = grown if to_weight is None else to_weight.add_(grown)
-            to_bias = shares.sum(dim=0) if to_bias is None else to_bias.add_(shares.sum(dim=0))
+            to_bias = probabilities.sum(dim=0) if to_bias is None else to_bias.add_(probabilities.sum(dim=0))
         if needed:
             if to_bias is None:  # no rows
                 to_bias = torch.zeros_like(bias)
@@ -101,8 +101,7 @@ def sampled_loss(
     """
     others, right = sampled_scores(vectors, entries, bias, labels, negatives, log_expected)
     log_z = torch.logaddexp(others.logsumexp(dim=1), right)
-    loss: Tensor = (log_z - right + z_loss * log_z.square()).sum()
-    return loss
+    return (log_z - right + z_loss * log_z.square()).sum()
 
 
 def sampled_scores(
@@ -135,13 +134,13 @@ class Negatives:
     """A sample of entries by how often they occur, shared by all rows of a step.
 
     counts: (V,) of each piece in the training text; one more is counted for each, so that all can be drawn. number: how
-    many are drawn, with replacement and in strata: an entry with the share q is drawn number x q times on average, and
-    frequent ones by nearly that number in every step. Specials and bytes are entries like others.
+    many are drawn, with replacement and in strata: an entry with the probability q is drawn number x q times on
+    average, and frequent ones by nearly that number in every step. Specials and bytes are entries like others.
     """
 
     def __init__(self, counts: NDArray[np.int64], number: int) -> None:
-        self._shares = (counts + 1) / (counts + 1).sum()
-        self._upper = np.cumsum(self._shares)
+        self._probabilities = (counts + 1) / (counts + 1).sum()
+        self._upper = np.cumsum(self._probabilities)
         self._number = number
 
     def draw(self, rng: np.random.Generator) -> dict[str, Tensor]:
@@ -149,7 +148,7 @@ class Negatives:
         points = (np.arange(self._number) + rng.random(self._number)) / self._number
         drawn = np.minimum(self._upper.searchsorted(points * self._upper[-1], side="right"), len(self._upper) - 1)
         entries, times = np.unique(drawn, return_counts=True)
-        expected = self._number * self._shares[entries]
+        expected = self._number * self._probabilities[entries]
         return {
             "negatives": torch.from_numpy(entries),
             "log_expected": torch.from_numpy(np.log(expected / times).astype(np.float32)),

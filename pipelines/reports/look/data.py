@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from korbert.errors import ModelError
 from korbert.modeling import ClassificationModel
-from korbert.modeling.adapter import TransformersEncoder
+from korbert.modeling.transformers_encoder import TransformersEncoder
 from korbert.tasks import Filler, Reader
 from korbert.tasks.passages import encode_passages
 from korbert.tokenization import AnyTokenizer

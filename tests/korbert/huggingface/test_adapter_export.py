@@ -19,8 +19,8 @@ from korbert.modeling import (
     TaggingModel,
     save_model,
 )
-from korbert.modeling.foreign import CLASSES, new_config
 from korbert.modeling.models import Model
+from korbert.modeling.transformers_config import CLASSES, new_config
 from korbert.tokenization import Tokenizer
 
 BUILT: dict[str, Any] = {

@@ -19,15 +19,15 @@ def config(**others):
     return EncoderConfig.model_validate({**sizes, "intermediate_size": 16, **others})
 
 
-def by_definition(qkv, lengths, reach=None):
+def by_definition(qkv, lengths, radius=None):
     """Softmax of the scores of all pairs of a row's pieces that see each other, row by row, in float64."""
     mixed = []
     for row in qkv.double().split(lengths):
         query, key, value = row.permute(1, 2, 0, 3)  # (H, T, D/H)
         scores = query @ key.transpose(1, 2) / math.sqrt(SIZE)
         places = torch.arange(len(row))
-        if reach is not None:
-            scores = scores.masked_fill((places[:, None] - places).abs() > reach, -math.inf)
+        if radius is not None:
+            scores = scores.masked_fill((places[:, None] - places).abs() > radius, -math.inf)
         mixed.append((scores.softmax(-1) @ value).transpose(0, 1))
     return torch.cat(mixed).float()
 
@@ -35,21 +35,21 @@ def by_definition(qkv, lengths, reach=None):
 @settings(max_examples=40, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 70), min_size=1, max_size=12),
-    reach=st.sampled_from([None, 1, 3, 8, 64]),
+    radius=st.sampled_from([None, 1, 3, 8, 64]),
     seed=st.integers(0, 99),
 )
-def test_attention_is_what_its_definition_says_for_rows_of_any_lengths(lengths, reach, seed):
+def test_attention_follows_its_definition_for_any_row_lengths(lengths, radius, seed):
     qkv = torch.randn(sum(lengths), 3, HEADS, SIZE, generator=torch.Generator().manual_seed(seed), requires_grad=True)
     weights = torch.randn(sum(lengths), HEADS, SIZE, generator=torch.Generator().manual_seed(seed + 1))
-    ours = attend(qkv, Rows(lengths, CPU), reach)
-    wanted = by_definition(qkv, lengths, reach)
+    ours = attend(qkv, Rows(lengths, CPU), radius)
+    wanted = by_definition(qkv, lengths, radius)
     torch.testing.assert_close(ours, wanted, atol=1e-5, rtol=1e-5)
     (slope,) = torch.autograd.grad((ours * weights).sum(), qkv)
     (wanted_slope,) = torch.autograd.grad((wanted * weights).sum(), qkv)
     torch.testing.assert_close(slope, wanted_slope, atol=1e-5, rtol=1e-5)
 
 
-def test_a_local_layer_never_holds_all_pairs_of_a_long_row(monkeypatch):
+def test_local_attention_needs_memory_linear_in_the_row(monkeypatch):
     """8,192 pieces: no tensor of attention has more than a few hundred places for each of them."""
     largest = []
     original = F.scaled_dot_product_attention
@@ -60,7 +60,7 @@ def test_a_local_layer_never_holds_all_pairs_of_a_long_row(monkeypatch):
 
     monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
     qkv = torch.randn(8_192, 3, HEADS, SIZE)
-    mixed = attend(qkv, Rows([8_192], CPU), reach=64)
+    mixed = attend(qkv, Rows([8_192], CPU), radius=64)
     assert max(largest) <= 8_192 * 3 * 64
     around = slice(5_000 - 64, 5_000 + 65)
     near = by_definition(qkv[around], [129], 64)
@@ -86,7 +86,7 @@ def test_rows_of_one_length_stay_as_they_are():
     assert rows.first.tolist() == [0, 5, 10, 15, 20, 25, 30]
 
 
-def test_rows_in_any_order_find_their_way_back():
+def test_places_restore_the_order_of_rows():
     rows = Rows([3, 1, 3], CPU)  # one block of three rows of 3 places, the short one first
     assert rows.places.tolist() == [3, 4, 5, 0, 6, 7, 8]
 
@@ -104,7 +104,7 @@ def test_rotation_by_hand():
     torch.testing.assert_close(sines, angles.sin())
 
 
-def test_rotation_turns_pairs_of_numbers_and_leaves_values():
+def test_rotation_rotates_queries_and_keys_but_not_values():
     qkv = torch.randn(5, 3, HEADS, SIZE, dtype=torch.float64, requires_grad=True)
     turn = rotation(torch.tensor([0, 1, 2, 30, 31]), SIZE, 100.0)
     turned = rotated(qkv, turn)
@@ -116,7 +116,7 @@ def test_rotation_turns_pairs_of_numbers_and_leaves_values():
     assert torch.autograd.gradcheck(lambda given: rotated(given, turn), qkv, eps=1e-2, atol=1e-4)
 
 
-def test_rotary_attention_sees_distance_alone():
+def test_rotary_attention_depends_on_distance_alone():
     """The same pieces, moved along the row together, attend to each other as before."""
     torch.manual_seed(1)
     attention = SelfAttention(config()).eval()
@@ -127,10 +127,10 @@ def test_rotary_attention_sees_distance_alone():
     torch.testing.assert_close(first, moved, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("reach", [None, 2])
-def test_dropout_is_for_training_alone(reach):
+@pytest.mark.parametrize("radius", [None, 2])
+def test_dropout_is_for_training_alone(radius):
     attention = SelfAttention(config(attention_probs_dropout_prob=0.5))
-    hidden, rows, view = torch.randn(12, 16), Rows([8, 4], CPU), View(None, reach)
+    hidden, rows, view = torch.randn(12, 16), Rows([8, 4], CPU), View(None, radius)
     assert not torch.equal(attention(hidden, rows, view), attention(hidden, rows, view))
     attention.eval()
     assert torch.equal(attention(hidden, rows, view), attention(hidden, rows, view))

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.modeling.counting import counted, flop_a_piece, parameters
-from korbert.modeling.foreign import CLASSES, new_config
+from korbert.modeling.transformers_config import CLASSES, new_config
 from korbert.pretraining import pretraining_loss
 
 PAPER = {"architecture": "bert", "vocab_size": 30_522}
@@ -59,7 +59,7 @@ def test_their_bert_has_the_counts_of_ours() -> None:
     [{}, {"num_hidden_layers": 4, "layer_groups": 2}, {"boundary_embedding": True, "overlap_embedding": True}],
     ids=["own", "shared", "embeddings"],
 )
-def test_operations_are_those_of_a_training_step(architecture: Any, changes: dict[str, Any]) -> None:
+def test_counted_operations_equal_those_of_a_training_step(architecture: Any, changes: dict[str, Any]) -> None:
     """Rows of 12 pieces, two of each predicted beside the first; local layers reach all."""
     config = EncoderConfig(**{**SIZES, "architecture": architecture, "vocab_size": 500, **changes})
     model = PretrainingModel(config).eval()

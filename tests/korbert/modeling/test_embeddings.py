@@ -18,7 +18,7 @@ _pieces = st.lists(st.integers(FIRST_PIECE - 3, FIRST_PIECE + 5), max_size=12)
 
 @settings(max_examples=200, deadline=None)
 @given(pairs=st.lists(st.tuples(_pieces, _pieces).filter(any), min_size=1, max_size=4))
-def test_pieces_of_both_texts_of_a_row(pairs: list[tuple[list[int], list[int]]]) -> None:
+def test_in_both_marks_pieces_of_both_segments(pairs: list[tuple[list[int], list[int]]]) -> None:
     wanted = []
     for first, second in pairs:
         wanted += [piece in second and piece >= FIRST_PIECE for piece in first]

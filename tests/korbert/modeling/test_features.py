@@ -38,20 +38,17 @@ CONFIG = EncoderConfig(
         ("weighted sum of last four", (9, 10, 11, 12), "weighted sum"),
     ],
 )
-def test_words_for_layers(layers: str, places: tuple[int, ...], mix: str) -> None:
+def test_layer_names_are_resolved(layers: str, places: tuple[int, ...], mix: str) -> None:
     assert chosen_layers(layers, 12) == (places, mix)
 
 
-@pytest.mark.parametrize("layers", ["13", "sum of last 13"])
-def test_more_layers_than_there_are(layers: str) -> None:
-    with pytest.raises(SettingsError, match=f"layers '{layers}': the encoder has "):
-        chosen_layers(layers, 12)
-
-
 @pytest.mark.parametrize("layers", ["", "lst", "-1", "sum of last 0", "mean of all", 2.5])
-def test_words_that_are_none(layers: Any) -> None:
+def test_unknown_layers_are_refused(layers: Any) -> None:
     with pytest.raises(ValidationError):
         FeatureSettings(layers=layers)
+    for too_many in ("13", "sum of last 13"):
+        with pytest.raises(SettingsError, match=f"layers '{too_many}': the encoder has "):
+            chosen_layers(too_many, 12)
 
 
 def test_settings_as_one_text() -> None:
@@ -79,7 +76,7 @@ def _batch() -> dict[str, Any]:
 @pytest.mark.parametrize("head", ["linear", "mlp", "bilstm"])
 @pytest.mark.parametrize("pooling", ["mean", "first", None])
 @pytest.mark.parametrize("layers", ["last", "sum of last four", "concat of last four", "weighted sum"])
-def test_what_comes_out_is_saved_and_needs_no_padding(
+def test_feature_models_are_saved_and_ignore_padding(
     tmp_path: Path, tiny_tokenizer: Tokenizer, head: Any, pooling: Any, layers: str
 ) -> None:
     config = CONFIG.model_copy(update={"vocab_size": tiny_tokenizer.vocab_size})
@@ -98,7 +95,7 @@ def test_what_comes_out_is_saved_and_needs_no_padding(
         export(tmp_path / "model", tmp_path / "exported")
 
 
-def test_a_linear_head_computes_what_it_says() -> None:
+def test_a_linear_head_mixes_pooled_and_standardized_layers() -> None:
     encoder = _encoder()
     batch = _batch()
     with torch.no_grad():
@@ -130,15 +127,8 @@ def test_the_encoder_learns_nothing() -> None:
 
 def test_weights_come_from_the_generator() -> None:
     def weights(seed: int) -> list[torch.Tensor]:
-        model = FeatureModel(
-            CONFIG,
-            2,
-            None,
-            head="bilstm",
-            width=4,
-            generator=torch.Generator().manual_seed(seed),
-            encoder=Encoder(CONFIG),
-        )
+        generator = torch.Generator().manual_seed(seed)
+        model = FeatureModel(CONFIG, 2, None, "last", "bilstm", 4, generator, Encoder(CONFIG))
         return [weight for name, weight in model.named_parameters() if not name.startswith("encoder.")]
 
     assert all(torch.equal(one, two) for one, two in zip(weights(1), weights(1), strict=True))

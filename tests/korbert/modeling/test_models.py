@@ -1,10 +1,7 @@
-from typing import Any
-
 import pytest
 import torch
 
 from korbert.errors import ModelError
-from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import (
     ChoiceModel,
     ClassificationModel,
@@ -13,19 +10,7 @@ from korbert.modeling.models import (
     TaggingModel,
     init_encoder_from,
 )
-
-
-def small(architecture: str = "modern", **others: Any) -> EncoderConfig:
-    sizes = {
-        "architecture": architecture,
-        "vocab_size": 100,
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 48,
-        "max_position_embeddings": 64,
-    }
-    return EncoderConfig.model_validate(sizes | others)
+from tests.korbert.tiny import same_weights, tiny_config
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -39,7 +24,7 @@ ARCHITECTURES = ["bert", "modern"]
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @torch.inference_mode()
 def test_pretraining_heads_agree(architecture):
-    model = PretrainingModel(small(architecture), seeded(1)).eval()
+    model = PretrainingModel(tiny_config(architecture), seeded(1)).eval()
     mlm, nsp = model(IDS)
     hidden = model.encoder(IDS)
     rows = hidden[IDS > 50]
@@ -53,7 +38,7 @@ def test_pretraining_heads_agree(architecture):
 
 
 def test_the_vocabulary_has_one_matrix():
-    model = PretrainingModel(small())
+    model = PretrainingModel(tiny_config())
     assert model.decoder_weight is model.encoder.embeddings.token.weight
     assert [name for name, tensor in model.state_dict().items() if tensor.shape[0] == 100] == [
         "encoder.embeddings.token.weight",
@@ -66,23 +51,23 @@ def test_weights_come_from_the_generator_alone(architecture):
     models = []
     for noise, seed in ((0, 5), (1, 5), (0, 6)):
         torch.manual_seed(noise)
-        models.append(PretrainingModel(small(architecture), seeded(seed)).state_dict())
+        models.append(PretrainingModel(tiny_config(architecture), seeded(seed)))
     first, same, other = models
-    assert all(torch.equal(first[name], same[name]) for name in first)
-    assert not torch.equal(first["encoder.embeddings.token.weight"], other["encoder.embeddings.token.weight"])
+    assert same_weights(first, same)
+    assert not torch.equal(first.decoder_weight, other.decoder_weight)
 
 
 def test_weights_come_from_torch_without_a_generator():
     drawn = []
     for _ in range(2):
         torch.manual_seed(7)
-        drawn.append(ReadingModel(small()).state_dict())
-    assert all(torch.equal(drawn[0][name], drawn[1][name]) for name in drawn[0])
+        drawn.append(ReadingModel(tiny_config()))
+    assert same_weights(*drawn)
 
 
 @pytest.mark.parametrize(("architecture", "residual"), [("bert", 0.02), ("modern", 0.01)])
-def test_fresh_weights_have_the_deviations_of_the_papers(architecture, residual):
-    config = small(architecture, hidden_size=256, intermediate_size=256, num_attention_heads=4)
+def test_initial_weights_have_the_deviations_of_the_papers(architecture, residual):
+    config = tiny_config(architecture, hidden_size=256, intermediate_size=256, num_attention_heads=4)
     weights = PretrainingModel(config, seeded(2)).state_dict()
     cut = 0.8796  # deviation of a normal cut at two of its own
     for name, deviation in (("embeddings.token", 0.02), ("layers.1.attention.qkv", 0.02), ("layers.1.down", residual)):
@@ -94,13 +79,13 @@ def test_fresh_weights_have_the_deviations_of_the_papers(architecture, residual)
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @torch.inference_mode()
-def test_pooling(architecture):
+def test_rows_are_pooled_by_mean_or_first_piece(architecture):
     mask = torch.tensor([[1] * 12, [1] * 7 + [0] * 5, [1] + [0] * 11])
     for pooling, pooled in (
         ("mean", lambda hidden: torch.stack([hidden[0].mean(0), hidden[1, :7].mean(0), hidden[2, 0]])),
         ("first", lambda hidden: hidden[:, 0]),
     ):
-        model = ClassificationModel(small(architecture), 3, pooling, generator=seeded(1)).eval()
+        model = ClassificationModel(tiny_config(architecture), 3, pooling, generator=seeded(1)).eval()
         expected = model.classifier(model.head(pooled(model.encoder(IDS, mask))))
         torch.testing.assert_close(model(IDS, mask), expected)
         torch.testing.assert_close(model(IDS), model(IDS, torch.ones_like(IDS)))
@@ -113,33 +98,26 @@ def test_pooling(architecture):
         (1, "single_label_classification", r"single_label_classification with 1 label: give at least two, or another"),
     ],
 )
-def test_labels_fit_the_problem(num_labels, problem_type, message):
+def test_labels_that_do_not_fit_the_problem_are_refused(num_labels, problem_type, message):
     with pytest.raises(ModelError, match=message):
-        ClassificationModel(small(), num_labels, problem_type=problem_type)
+        ClassificationModel(tiny_config(), num_labels, problem_type=problem_type)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @torch.inference_mode()
 def test_a_choice_is_scored_as_regression_would(architecture):
-    model = ChoiceModel(small(architecture), "first", seeded(1)).eval()
-    other = ClassificationModel(small(architecture), 1, "first", None, seeded(1), "regression").eval()
+    model = ChoiceModel(tiny_config(architecture), "first", seeded(1)).eval()
+    other = ClassificationModel(tiny_config(architecture), 1, "first", None, seeded(1), "regression").eval()
     assert model(IDS).shape == (3, 1)
     torch.testing.assert_close(model(IDS), other(IDS), atol=0, rtol=0)
     assert model.head_settings() == {"pooling": "first"}
     assert (model.kind, other.kind) == ("choice", "classification")
 
 
-@torch.inference_mode()
-def test_reading_scores_each_piece_twice():
-    start, end = ReadingModel(small(), seeded(1)).eval()(IDS)
-    assert start.shape == end.shape == IDS.shape
-    assert not torch.allclose(start, end)
-
-
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @torch.inference_mode()
 def test_tagging_scores_each_piece_for_each_label(architecture):
-    model = TaggingModel(small(architecture), ["O", "B-PS", "I-PS"], seeded(1)).eval()
+    model = TaggingModel(tiny_config(architecture), ["O", "B-PS", "I-PS"], seeded(1)).eval()
     hidden = model.encoder(IDS)
     expected = model.classifier(model.head(hidden) if architecture == "modern" else hidden)
     torch.testing.assert_close(model(IDS), expected)
@@ -148,23 +126,20 @@ def test_tagging_scores_each_piece_for_each_label(architecture):
 
 
 @pytest.mark.parametrize("labels", [[], ["O", "B-PS", "O"]])
-def test_labels_of_pieces_are_told_apart(labels):
+def test_missing_or_repeated_labels_are_refused(labels):
     with pytest.raises(ModelError, match=r"labels \[.*\]: give at least one, without duplicates"):
-        TaggingModel(small(), labels)
-
-
-def test_labels_are_named_once_each():
-    assert ClassificationModel(small(), 2).labels == ("0", "1")
+        TaggingModel(tiny_config(), labels)
+    assert ClassificationModel(tiny_config(), 2).labels == ("0", "1")
     with pytest.raises(ModelError, match="1 names for 2 labels: give one name per label"):
-        ClassificationModel(small(), 2, labels=["좋음"])
+        ClassificationModel(tiny_config(), 2, labels=["좋음"])
 
 
 @pytest.mark.parametrize("kind", [ClassificationModel, ChoiceModel])
 @pytest.mark.parametrize(("architecture", "source"), [("bert", "nsp.pooler."), ("modern", "mlm.transform.")])
-def test_take_encoder(architecture, source, kind):
-    pretrained = PretrainingModel(small(architecture), seeded(1))
+def test_a_classifier_takes_encoder_and_matching_head(architecture, source, kind):
+    pretrained = PretrainingModel(tiny_config(architecture), seeded(1))
     before = {name: tensor.clone() for name, tensor in pretrained.state_dict().items()}
-    model = kind(small(architecture, hidden_dropout_prob=0.3), generator=seeded(2))
+    model = kind(tiny_config(architecture, hidden_dropout_prob=0.3), generator=seeded(2))
     fresh = model.classifier.weight.clone()
     init_encoder_from(model, pretrained)
     for name, tensor in model.state_dict().items():
@@ -176,19 +151,18 @@ def test_take_encoder(architecture, source, kind):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_take_encoder_of_a_model_that_is_no_pretraining_one(architecture):
-    source = ClassificationModel(small(architecture), 2, generator=seeded(1))
-    model = ReadingModel(small(architecture), seeded(2))
+def test_the_encoder_of_any_model_is_taken(architecture):
+    source = ClassificationModel(tiny_config(architecture), 2, generator=seeded(1))
+    model = ReadingModel(tiny_config(architecture), seeded(2))
     init_encoder_from(model, source)
     assert torch.equal(model.encoder.embeddings.token.weight, source.encoder.embeddings.token.weight)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_reader_goes_on_with_its_head(architecture):
-    source, model = (ReadingModel(small(architecture), seeded(seed)) for seed in (1, 2))
+def test_a_reader_takes_the_head_of_another(architecture):
+    source, model = (ReadingModel(tiny_config(architecture), seeded(seed)) for seed in (1, 2))
     init_encoder_from(model, source)
-    ours, theirs = model.state_dict(), source.state_dict()
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert same_weights(model, source)
 
 
 @pytest.mark.parametrize(
@@ -200,6 +174,6 @@ def test_a_reader_goes_on_with_its_head(architecture):
         ({"num_hidden_layers": 1}, r"layers\.1\.attention\.output\.weight: absent in the model, 32x32 in"),
     ],
 )
-def test_take_encoder_refuses_another_encoder(change, message):
+def test_another_encoder_is_refused(change, message):
     with pytest.raises(ModelError, match=message):
-        init_encoder_from(ReadingModel(small(**change)), PretrainingModel(small()))
+        init_encoder_from(ReadingModel(tiny_config(**change)), PretrainingModel(tiny_config()))

@@ -94,7 +94,7 @@ def test_many_long_rows_are_computed_in_parts(folders: tuple[Path, Path], monkey
     np.testing.assert_allclose(theirs, ours, atol=1e-4)
 
 
-def test_8_bits_change_vectors_a_little(folders: tuple[Path, Path], tmp_path: Path) -> None:
+def test_8_bits_change_vectors_little(folders: tuple[Path, Path], tmp_path: Path) -> None:
     found = export_onnx(folders[0], tmp_path / "small", bits=8)
     assert found["cosine"] > 0.98
     assert found["vectors"] > 1e-4
@@ -104,7 +104,7 @@ def test_8_bits_change_vectors_a_little(folders: tuple[Path, Path], tmp_path: Pa
     assert ((ours * theirs).sum(axis=1) > 0.98).all()
 
 
-def test_the_command_says_what_differs(
+def test_the_command_prints_the_difference(
     folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["export", str(folders[0]), str(tmp_path / "new"), "--onnx"]) == 0
@@ -115,11 +115,11 @@ def test_the_command_says_what_differs(
     assert "--bits needs --onnx" in capsys.readouterr().err
 
 
-def test_the_file_names_no_place_of_this_machine(folders: tuple[Path, Path]) -> None:
+def test_the_file_names_no_path_of_this_machine(folders: tuple[Path, Path]) -> None:
     assert b"/" + Path(korbert.__file__).parts[1].encode() + b"/" not in (folders[1] / "encoder.onnx").read_bytes()
 
 
-def test_other_files_are_refused(folders: tuple[Path, Path], tmp_path: Path) -> None:
+def test_changed_broken_and_missing_files_are_refused(folders: tuple[Path, Path], tmp_path: Path) -> None:
     broken = shutil.copytree(folders[1], tmp_path / "broken")
     file = broken / "encoder.onnx"
     content = file.read_bytes()
@@ -142,7 +142,7 @@ def test_without_the_extra_the_error_names_it(folders: tuple[Path, Path], monkey
         korbert.load(folders[1], "cpu")
 
 
-def test_what_needs_weights_or_other_layers_is_refused(
+def test_other_layers_and_weights_are_refused(
     folders: tuple[Path, Path], tiny_tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
     fast = folders[1]
@@ -160,6 +160,6 @@ def test_what_needs_weights_or_other_layers_is_refused(
         load_model(fast, device="cuda")
 
 
-def test_an_index_knows_which_of_the_two_made_it(folders: tuple[Path, Path]) -> None:
+def test_the_digest_differs_from_that_of_the_model(folders: tuple[Path, Path]) -> None:
     first, again, own = (korbert.load(folder, "cpu").digest for folder in (folders[1], folders[1], folders[0]))
     assert first == again != own

@@ -24,23 +24,12 @@ from korbert.modeling.models import (
 )
 from korbert.modeling.storage import load_model, read_config, save_model
 from korbert.tokenization import Tokenizer
+from tests.korbert.tiny import tiny_config
 
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
-HEAD = {"num_labels": 2, "pooling": "mean", "labels": ["가", "나"]}
-
-
-def small(tokenizer: Tokenizer, architecture: str = "modern") -> EncoderConfig:
-    return EncoderConfig.model_validate(
-        {
-            "architecture": architecture,
-            "vocab_size": tokenizer.vocab_size,
-            "hidden_size": 32,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "intermediate_size": 48,
-            "max_position_embeddings": 64,
-        }
-    )
+HEAD = {
+    "num_labels": 2, "pooling": "mean", "labels": ["가", "나"], "problem_type": "single_label_classification"
+}  # fmt: skip
 
 
 def models(config: EncoderConfig) -> list[Model]:
@@ -61,7 +50,7 @@ def models(config: EncoderConfig) -> list[Model]:
 def written(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
     """A classification model's folder."""
     folder = tmp_path_factory.mktemp("written")
-    save_model(folder, models(small(tiny_tokenizer))[1], tiny_tokenizer, {"max_length": 64})
+    save_model(folder, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[1], tiny_tokenizer, {"max_length": 64})
     return folder
 
 
@@ -78,8 +67,10 @@ def change_config(folder: Path, **changes: Any) -> None:
 
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
 @torch.inference_mode()
-def test_what_is_written_is_read_back(tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str) -> None:
-    for model in models(small(tiny_tokenizer, architecture)):
+def test_a_saved_model_loads_with_the_same_outputs(
+    tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str
+) -> None:
+    for model in models(tiny_config(architecture, vocab_size=tiny_tokenizer.vocab_size)):
         folder = tmp_path / model.kind
         save_model(folder, model.eval(), tiny_tokenizer)
         again, tokenizer = load_model(folder)
@@ -92,41 +83,42 @@ def test_what_is_written_is_read_back(tiny_tokenizer: Tokenizer, tmp_path: Path,
         torch.testing.assert_close(again(IDS), model(IDS), atol=0, rtol=0)
 
 
-def test_config_of_a_folder(written: Path, tiny_tokenizer: Tokenizer) -> None:
+def test_config_json_holds_all_settings(written: Path, tiny_tokenizer: Tokenizer) -> None:
     config = read_config(written)
     assert config["korbert_format"] == 1
     assert config["kind"] == "classification"
-    head = {"num_labels": 2, "pooling": "first", "labels": ["나쁨", "좋음"]}
-    assert config["head"] == head | {"problem_type": "single_label_classification"}
+    assert config["head"] == HEAD | {"pooling": "first", "labels": ["나쁨", "좋음"]}
     assert config["task"] == {"max_length": 64}
     assert config["tokenizer_digest"] == tiny_tokenizer.digest
-    assert EncoderConfig.model_validate(config["encoder"]) == small(tiny_tokenizer)
+    assert EncoderConfig.model_validate(config["encoder"]) == tiny_config(vocab_size=tiny_tokenizer.vocab_size)
     assert "나쁨" in (written / "config.json").read_text(encoding="utf-8")
 
 
-def test_same_model_same_bytes(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_the_same_model_is_saved_as_the_same_bytes(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        save_model(tmp_path / name, models(small(tiny_tokenizer))[0], tiny_tokenizer, {"steps": 3})
+        save_model(
+            tmp_path / name, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[0], tiny_tokenizer, {"steps": 3}
+        )
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
     assert Path("model.safetensors") in files
     for file in files:
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
 
 
-def test_saved_over_an_older_one(tiny_tokenizer: Tokenizer, copy: Path) -> None:
-    save_model(copy, models(small(tiny_tokenizer))[2], tiny_tokenizer)
+def test_a_model_may_be_saved_over_another(tiny_tokenizer: Tokenizer, copy: Path) -> None:
+    save_model(copy, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[2], tiny_tokenizer)
     model, _ = load_model(copy, "reading")
     assert model.kind == "reading"
 
 
-def test_training_goes_on_after_loading(written: Path) -> None:
+def test_a_loaded_model_can_be_trained(written: Path) -> None:
     model, _ = load_model(written, "classification")
     model.train()(IDS).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
 def test_a_vocabulary_that_is_larger_than_the_model_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
-    config = small(tiny_tokenizer).model_copy(update={"vocab_size": 1000})
+    config = tiny_config(vocab_size=1000)
     with pytest.raises(ModelError, match=rf"the tokenizer has {tiny_tokenizer.vocab_size} entries, the model 1000"):
         save_model(tmp_path, PretrainingModel(config), tiny_tokenizer)
 
@@ -150,11 +142,7 @@ def test_another_tokenizer_is_refused(copy: Path) -> None:
         ("config.json", '{"model_type": "bert"}', r"`korbert_format` is missing, so this is not a korbert model"),
         ("config.json", '{"korbert_format": 9}', r"korbert_format 9, this version reads 1: use the version"),
         ("config.json", '{"korbert_format": true}', r"korbert_format True, this version reads 1"),
-        (
-            "config.json",
-            '{"korbert_format": 1, "kind": "x"}',
-            "kind 'x' is none of pretraining, detection, classification, ",
-        ),
+        ("config.json", '{"korbert_format": 1, "kind": "x"}', "kind 'x' is none of pretraining, detection, "),
         ("config.json", '{"korbert_format": 1, "kind": ["x"]}', r"config\.json: kind \['x'\] is none of pretraining"),
         ("config.json", '{"korbert_format": 1, "kind": "reading"}', "encoder: Field required"),
         ("config.json", "[1, 2]", r"config\.json: `korbert_format` is missing"),
@@ -164,14 +152,10 @@ def test_another_tokenizer_is_refused(copy: Path) -> None:
         ("config.json", '{"korbert_format": 1e999}', r"config\.json: cannot be read \(1e999 is not a finite number\)"),
         ("config.json", '{"korbert_format": "\udcff"}', r"config\.json: cannot be read \(.*utf-8.*\): write the model"),
         ("model.safetensors", None, r"model\.safetensors: no such file: the model folder is incomplete"),
-        (
-            "model.safetensors",
-            "spoilt",
-            r"model\.safetensors: SHA-256 \w{12}, config\.json says \w{12}: the file was ch",
-        ),
+        ("model.safetensors", "spoilt", r"model\.safetensors: SHA-256 \w{12}, config\.json says \w{12}: the file was"),
     ],
 )
-def test_broken_folders_are_told(copy: Path, file: str, content: str | None, message: str) -> None:
+def test_broken_files_are_refused(copy: Path, file: str, content: str | None, message: str) -> None:
     if content is None:
         (copy / file).unlink()
     else:
@@ -180,25 +164,16 @@ def test_broken_folders_are_told(copy: Path, file: str, content: str | None, mes
         load_model(copy)
 
 
-def test_a_setting_that_is_unknown_is_told(copy: Path) -> None:
-    change_config(copy, encoder=read_config(copy)["encoder"] | {"hiden_size": 3})
-    with pytest.raises(ModelError, match=r"config\.json: invalid encoder config: hiden_size: Extra inputs"):
-        load_model(copy)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"classifier.bias": torch.zeros(3)},
-            r"classifier\.bias is 3, config\.json asks for 2: the two files do not match",
-        ),
+        ({"classifier.bias": torch.zeros(3)}, r"classifier\.bias is 3, config\.json asks for 2: the two files do not"),
         ({"extra.weight": torch.zeros(3, 4)}, r"extra\.weight is 3x4, config\.json asks for absent"),
         ({"classifier.bias": None}, r"classifier\.bias is absent, config\.json asks for 2"),
         ({"classifier.bias": torch.zeros(2).double()}, r"classifier\.bias is 2 float64, config\.json asks for 2: the"),
     ],
 )
-def test_weights_that_do_not_fit_are_told(copy: Path, change: dict[str, torch.Tensor | None], message: str) -> None:
+def test_weights_that_do_not_fit_are_refused(copy: Path, change: dict[str, torch.Tensor | None], message: str) -> None:
     path = copy / "model.safetensors"
     tensors = safetensors.torch.load_file(path) | change
     write_weights(copy, {name: tensor for name, tensor in tensors.items() if tensor is not None})
@@ -213,7 +188,7 @@ def write_weights(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
     change_config(folder, weights_sha256=hashlib.sha256(data).hexdigest())
 
 
-def test_a_flipped_bit_anywhere_in_the_weights_is_told(copy: Path) -> None:
+def test_a_flipped_bit_in_the_weights_is_refused(copy: Path) -> None:
     path = copy / "model.safetensors"
     whole, draw = path.read_bytes(), random.Random(3)
     for place in (0, len(whole) - 1, *(draw.randrange(len(whole)) for _ in range(20))):
@@ -226,7 +201,7 @@ def test_a_flipped_bit_anywhere_in_the_weights_is_told(copy: Path) -> None:
     load_model(copy)
 
 
-def test_weights_that_are_no_safetensors_are_told(copy: Path) -> None:
+def test_weights_in_another_format_are_refused(copy: Path) -> None:
     (copy / "model.safetensors").write_bytes(b"spoilt")
     change_config(copy, weights_sha256=hashlib.sha256(b"spoilt").hexdigest())
     with pytest.raises(ModelError, match=r"model\.safetensors: cannot be read \(.*\): the file is broken, write"):
@@ -234,7 +209,7 @@ def test_weights_that_are_no_safetensors_are_told(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
-def test_weights_that_are_not_finite_are_told(copy: Path, bad: float) -> None:
+def test_non_finite_weights_are_refused(copy: Path, bad: float) -> None:
     tensors = safetensors.torch.load_file(copy / "model.safetensors")
     tensors["classifier.bias"][1] = bad
     write_weights(copy, tensors)
@@ -250,15 +225,13 @@ def test_weights_that_are_not_finite_are_told(copy: Path, bad: float) -> None:
         ({"encoder": {"hidden_size": 10**40}}, r"config\.json: .*[Oo]verflow"),
         ({"encoder": {"hidden_size": 2**40, "num_attention_heads": 1}}, r"config\.json: "),
         ({"encoder": {"num_hidden_layers": 10**9}}, r"num_hidden_layers: Input should be less than or equal to 1000"),
-        (
-            {"encoder": {"num_hidden_layers": 1000}},
-            r"config\.json: num_hidden_layers 1000: the weights file has few",
-        ),
+        ({"encoder": {"num_hidden_layers": 1000}}, r"config\.json: num_hidden_layers 1000: the weights file has few"),
         (
             {"encoder": {"num_hidden_layers": 1000, "layer_groups": 500}},
-            r"config\.json: layer_groups 500: the weights file has fewer layers",
+            r"layer_groups 500: the weights file has fewer",
         ),
         ({"encoder": {"layer_norm_eps": None}}, r"invalid encoder config: layer_norm_eps"),
+        ({"encoder": {"hiden_size": 3}}, r"invalid encoder config: hiden_size: Extra inputs"),
         ({"head": "mean"}, r"config\.json: head"),
         ({"head": None}, r"config\.json: head"),
         ({"head": {}}, r"config\.json: head \{\} does not fit a classification model: put the file back"),
@@ -269,14 +242,11 @@ def test_weights_that_are_not_finite_are_told(copy: Path, bad: float) -> None:
             {"head": HEAD | {"problem_type": "regression"}},
             r"config\.json: regression with 2 labels: set num_labels to 1",
         ),
-        ({"head": {"num_labels": "2", "pooling": "mean", "labels": ["가", "나"]}}, r"config\.json: head"),
-        ({"head": {"num_labels": -2, "pooling": "mean", "labels": ["가", "나"]}}, r"config\.json: head"),
-        ({"head": {"num_labels": 2, "pooling": "max", "labels": ["가", "나"]}}, r"config\.json: head"),
-        ({"head": {"num_labels": 2, "pooling": "mean", "labels": ["가", 1]}}, r"config\.json: head"),
-        (
-            {"head": HEAD | {"problem_type": "single_label_classification", "labels": ["가"]}},
-            r"1 names for 2 labels: give one name per label",
-        ),
+        ({"head": HEAD | {"num_labels": "2"}}, r"config\.json: head"),
+        ({"head": HEAD | {"num_labels": -2}}, r"config\.json: head"),
+        ({"head": HEAD | {"pooling": "max"}}, r"config\.json: head"),
+        ({"head": HEAD | {"labels": ["가", 1]}}, r"config\.json: head"),
+        ({"head": HEAD | {"labels": ["가"]}}, r"1 names for 2 labels: give one name per label"),
         ({"task": []}, r"config\.json: task: Input should be a valid dictionary"),
         ({"tokenizer_digest": 3}, r"config\.json: tokenizer_digest: Input should be a valid string"),
         ({"weights_sha256": None}, r"config\.json: weights_sha256: Input should be a valid string"),
@@ -284,18 +254,18 @@ def test_weights_that_are_not_finite_are_told(copy: Path, bad: float) -> None:
         ({"note": "mine"}, r"config\.json: note: Extra inputs are not permitted: put the file back as it was written"),
     ],
 )
-def test_entries_of_other_types_are_told(copy: Path, changes: dict[str, Any], message: str) -> None:
+def test_invalid_entries_of_config_json_are_refused(copy: Path, changes: dict[str, Any], message: str) -> None:
     if changes.get("encoder"):
         changes = {"encoder": read_config(copy)["encoder"] | changes["encoder"]}
     change_config(copy, **changes)
-    with pytest.raises(ModelError, match=message) as told:
+    with pytest.raises(ModelError, match=message) as refused:
         load_model(copy)
-    assert f"{copy / 'config.json'}: " in str(told.value)
-    assert "\n" not in str(told.value)
+    assert f"{copy / 'config.json'}: " in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def leaves(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The place of every value in JSON that is neither an object nor a list."""
+    """The keys that lead to each value in JSON that is neither an object nor a list."""
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from leaves(inner, (*place, key))
@@ -326,7 +296,7 @@ ODD = [None, [], {}, "x", "\ud800", -1, 0, 1.5, True, 10**30]
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer/korbert_tokenizer.json"])
 @pytest.mark.parametrize("older", [False, True])
-def test_every_altered_entry_is_noticed_or_harmless(
+def test_every_altered_entry_is_refused_or_harmless(
     copy: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, file: str, older: bool
 ) -> None:
     """A folder of an older korbert has no digest of its records: there an entry may be read, but breaks nothing."""
@@ -355,10 +325,3 @@ def fault_of(folder: Path) -> str | None:
     except ModelError as error:
         return str(error)
     return None
-
-
-def test_a_letter_of_a_label_is_noticed(copy: Path) -> None:
-    path = copy / "config.json"
-    path.write_text(path.read_text(encoding="utf-8").replace("나쁨", "나쁜"), encoding="utf-8")
-    with pytest.raises(ModelError, match=r"config\.json: was changed since the model was saved: restore it"):
-        load_model(copy)

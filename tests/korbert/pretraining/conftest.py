@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from korbert.pretraining.objectives.masking import SpecialIds
+from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, SpecialIds
 
 IDS = SpecialIds(cls=2, sep=3, mask=4, first_piece=384, vocab_size=2000)
 
@@ -63,6 +63,12 @@ def like_a_corpus(number: int, rng: np.random.Generator) -> list[Document]:
     articles = [("wiki", rng.geometric(1 / 25, size=rng.integers(2, 60)).tolist()) for _ in range(number)]
     counts = rng.choice([1, 2, 3], size=4 * number, p=[0.6, 0.25, 0.15])
     return articles + [("reviews", (1 + rng.geometric(1 / 12, size=count)).tolist()) for count in counts]
+
+
+def rows_of(files: Sequence[Path], length: int = 64, seed: int = 3, **options: Any) -> PretrainingRows:
+    """Rows of shards with the default settings, apart from `options`."""
+    settings = {"masking": MaskingSettings(), "pairs": PairSettings()} | options
+    return PretrainingRows(files, IDS, length, seed=seed, **settings)
 
 
 @pytest.fixture(scope="session")

@@ -7,26 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
-from korbert.pretraining import (
-    MaskingSettings,
-    PairSettings,
-    Phase,
-    PretrainingRows,
-    heldout_batches,
-    heldout_rows,
-    in_phases,
-)
+from korbert.pretraining import MaskingSettings, Phase, PretrainingRows, heldout_batches, in_phases
 from korbert.pretraining.objectives import pairs
 from korbert.pretraining.objectives.pairs import cut_into_rows
 from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.world import World
+from tests.korbert.pretraining.conftest import rows_of
 
 KEYS = ["boundaries", "input_ids", "label_places", "labels", "pair_label", "token_type_ids"]
 
 
 @pytest.fixture(scope="module")
 def rows(corpus, ids):
-    return PretrainingRows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3)
+    return rows_of(corpus.files)
 
 
 def taken_apart(batch):
@@ -41,9 +34,9 @@ def taken_apart(batch):
     ]
 
 
-def test_a_row_by_hand(shards, ids):
+def test_a_row_of_two_segments(shards, ids):
     written = shards([("wiki", [4, 3])], files=1)
-    rows = PretrainingRows(written.files, ids, 64, MaskingSettings(rate=0.5), PairSettings(), seed=0)
+    rows = rows_of(written.files, seed=0, masking=MaskingSettings(rate=0.5))
     row = rows.example(0, 0)
     text = written.input_ids[0]
     original = row["input_ids"].copy()
@@ -57,13 +50,12 @@ def test_a_row_by_hand(shards, ids):
 
 
 def test_a_document_of_one_sentence_is_one_segment(shards, ids):
-    rows = PretrainingRows(shards([("reviews", [5])]).files, ids, 64, MaskingSettings(), PairSettings(), seed=0)
-    row = rows.example(0, 0)
+    row = rows_of(shards([("reviews", [5])]).files).example(0, 0)
     assert row["token_type_ids"].tolist() == [0] * 7
     assert row["pair_label"].tolist() == [-100]
 
 
-def test_every_epoch_masks_and_pairs_anew(rows):
+def test_each_epoch_masks_other_pieces(rows):
     first, again, second = rows.example(0, 17), rows.example(0, 17), rows.example(1, 17)
     assert all(np.array_equal(first[name], again[name]) for name in first)
     assert not np.array_equal(first["label_places"], second["label_places"])
@@ -86,7 +78,7 @@ def test_micro_batches_have_like_numbers_of_pieces(rows):
 
 
 def test_without_nsp_a_row_is_one_segment(corpus, ids):
-    rows = PretrainingRows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3, objectives=("mlm",))
+    rows = rows_of(corpus.files, objectives=("mlm",))
     (batch,) = rows.batch(0, 50)
     assert not batch["token_type_ids"].any()
     assert (batch["pair_label"] == -100).all()
@@ -96,12 +88,8 @@ def test_without_nsp_a_row_is_one_segment(corpus, ids):
 
 
 @pytest.mark.parametrize("objectives", [("mlm", "nsp"), ("mlm",)])
-def test_filled_rows_hold_every_example_once_and_little_room_is_left(corpus, ids, objectives):
-    made = [
-        PretrainingRows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), 3, objectives=objectives, fill=fill)
-        for fill in (False, True)
-    ]
-    plain, filled = made
+def test_filled_rows_hold_every_example_once(corpus, ids, objectives):
+    plain, filled = (rows_of(corpus.files, objectives=objectives, fill=fill) for fill in (False, True))
     one_by_one = [plain.example(5, example) for example in range(len(plain))]
     in_rows = [filled.examples(5, index) for index in range(len(filled))]
     assert len(filled) < 0.9 * len(plain)
@@ -129,7 +117,7 @@ def test_rows_take_the_next_examples_while_they_fit(lengths, room, stretch):
 
 def test_negatives_are_those_of_the_step_in_all_its_micro_batches(corpus, ids):
     negatives = Negatives(np.ones(ids.vocab_size, dtype=np.int64), 20)
-    rows = PretrainingRows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3, negatives=negatives)
+    rows = rows_of(corpus.files, negatives=negatives)
     first, again, next_step = (rows.batch(step, 8, micro_batches=2) for step in (4, 4, 5))
     for name in ("negatives", "log_expected"):
         assert torch.equal(first[0][name], first[1][name])
@@ -140,13 +128,9 @@ def test_negatives_are_those_of_the_step_in_all_its_micro_batches(corpus, ids):
 def test_rows_do_not_depend_on_batch_size_or_accumulation(rows):
     one_by_one = [row for step in range(48) for batch in rows.batch(step, 1) for row in taken_apart(batch)]
     for batch_size, micro_batches in [(4, 1), (16, 4), (48, 5), (3, 8)]:
-        steps = 48 // batch_size
-        made = [
-            row
-            for step in range(steps)
-            for batch in rows.batch(step, batch_size, micro_batches)
-            for row in taken_apart(batch)
-        ]
+        made = []
+        for step in range(48 // batch_size):
+            made += [row for batch in rows.batch(step, batch_size, micro_batches) for row in taken_apart(batch)]
         assert sorted(made) == sorted(one_by_one)
 
 
@@ -173,31 +157,28 @@ def test_each_process_makes_its_own_part(corpus, ids, rows, monkeypatch):
     made = []
     monkeypatch.setattr("korbert.pretraining.batches.connected", lambda: World(1, 2))
     monkeypatch.setattr("korbert.world.connected", lambda: World(1, 2))
-    monkeypatch.setattr(
-        PretrainingRows,
-        "example",
-        lambda self, *key, make=PretrainingRows.example: made.append(key) or make(self, *key),
-    )
+    make = PretrainingRows.example
+    monkeypatch.setattr(PretrainingRows, "example", lambda self, *key: made.append(key) or make(self, *key))
     in_phases([Phase(rows, 3, 8)])(0)
     assert len(made) == 4
-    held_out = heldout_rows(corpus.files, ids, 64, MaskingSettings(), PairSettings(), seed=3)
+    held_out = rows_of(corpus.files, masking=MaskingSettings().all_masked())
     heldout_batches(held_out, 9)
     assert len(made) == 4 + 4
     with pytest.raises(SettingsError, match=r"^heldout_rows 1: a batch has fewer rows than the 2 processes"):
         heldout_batches(held_out, 1)
 
 
-def test_an_epoch_has_every_row_once_and_the_next_another_order(rows, monkeypatch):
+def test_an_epoch_has_every_row_once_in_its_own_order(rows, monkeypatch):
     size, make = len(rows), rows.example
-    places = []
-    monkeypatch.setattr(rows, "example", lambda epoch, index: places.append((epoch, index)) or make(epoch, index))
+    made = []
+    monkeypatch.setattr(rows, "example", lambda epoch, index: made.append((epoch, index)) or make(epoch, index))
     rows.batch(0, 2 * size)
-    assert [epoch for epoch, _ in places] == [0] * size + [1] * size
-    assert sorted(places[:size]) == [(0, row) for row in range(size)]
-    assert [row for _, row in places[:size]] != [row for _, row in places[size:]]
+    assert [epoch for epoch, _ in made] == [0] * size + [1] * size
+    assert sorted(made[:size]) == [(0, row) for row in range(size)]
+    assert [row for _, row in made[:size]] != [row for _, row in made[size:]]
 
 
-def test_a_phase_goes_on_behind_an_earlier_one_of_the_same_length(rows):
+def test_a_phase_continues_the_rows_of_an_earlier_one_of_its_length(rows):
     whole, halves = in_phases([Phase(rows, 6, 8)]), in_phases([Phase(rows, 2, 8), Phase(rows, 4, 8, before=16)])
     for step in range(6):
         (one,), (other,) = whole(step), halves(step)
@@ -213,10 +194,9 @@ def test_counts_are_those_of_the_whole_step(rows):
         assert {int(part[name]) for part in parts} == {total}
 
 
-def test_heldout_batches_are_fixed_and_hide_all_that_is_asked(corpus, ids):
+def test_heldout_batches_are_fixed_and_fully_masked(corpus, ids):
     def make():
-        settings = (MaskingSettings(), PairSettings())
-        return heldout_batches(heldout_rows(corpus.files, ids, 64, *settings, seed=3), 100, 32)
+        return heldout_batches(rows_of(corpus.files, masking=MaskingSettings().all_masked()), 100, 32)
 
     first, second = make(), make()
     assert sum(len(batch["lengths"]) for batch in first) == 100
@@ -227,17 +207,15 @@ def test_heldout_batches_are_fixed_and_hide_all_that_is_asked(corpus, ids):
 
 
 def test_phases_follow_each_other(corpus, ids):
-    short, long = (
-        PretrainingRows(corpus.files, ids, length, MaskingSettings(), PairSettings(), seed=3) for length in (32, 64)
-    )
+    short, long = (rows_of(corpus.files, length) for length in (32, 64))
     batches = in_phases([Phase(short, steps=3, batch_size=8), Phase(long, steps=2, batch_size=4, micro_batches=2)])
     wanted = [short.batch(0, 8), short.batch(1, 8), short.batch(2, 8), long.batch(0, 4, 2), long.batch(1, 4, 2)]
     for step, parts in enumerate(wanted):
         assert [taken_apart(part) for part in batches(step)] == [taken_apart(part) for part in parts]
 
 
-def test_too_short_rows(corpus, ids):
+def test_too_short_rows_are_refused(corpus, ids):
     with pytest.raises(SettingsError, match="max_length 4: 3 of these are special; take at least 5"):
-        PretrainingRows(corpus.files, ids, 4, MaskingSettings(), PairSettings(), seed=0)
+        rows_of(corpus.files, 4)
     with pytest.raises(SettingsError, match="max_length 3: 2 of these are special; take at least 4"):
-        PretrainingRows(corpus.files, ids, 3, MaskingSettings(), PairSettings(), seed=0, objectives=("mlm",))
+        rows_of(corpus.files, 3, objectives=("mlm",))

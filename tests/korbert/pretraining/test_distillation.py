@@ -7,37 +7,26 @@ import torch
 import torch.nn.functional as F
 
 from korbert.errors import ModelError
-from korbert.modeling import EncoderConfig, PretrainingModel
+from korbert.modeling import PretrainingModel
 from korbert.modeling.rows import Rows
-from korbert.pretraining import MaskingSettings, PairSettings, PretrainingLoss, PretrainingRows
+from korbert.pretraining import PretrainingLoss
 from korbert.pretraining.objectives.distillation import Distillation, take_layers
 from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.pretraining.settings import DistillationSettings
+from tests.korbert.pretraining.conftest import rows_of
+from tests.korbert.tiny import tiny_config
 
 SETTINGS = DistillationSettings(teacher="a")
 OBJECTIVES = ("mlm", "distill")
 
 
-def model_of(layers, seed, width=32, architecture="modern"):
-    config = EncoderConfig(
-        architecture=architecture,
-        vocab_size=2000,
-        hidden_size=width,
-        num_hidden_layers=layers,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=96,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
+def model_of(layers, seed, width=32):
+    config = tiny_config(vocab_size=2000, hidden_size=width, num_hidden_layers=layers)
     return PretrainingModel(config, torch.Generator().manual_seed(seed))
 
 
-def batch_of(corpus, ids, micro_batches=1, negatives=None):
-    rows = PretrainingRows(
-        corpus.files, ids, 64, MaskingSettings(), PairSettings(), 3, objectives=OBJECTIVES, negatives=negatives
-    )
-    return rows.batch(0, 8, micro_batches)
+def batch_of(corpus, micro_batches=1, negatives=None):
+    return rows_of(corpus.files, objectives=OBJECTIVES, negatives=negatives).batch(0, 8, micro_batches)
 
 
 @pytest.fixture
@@ -50,8 +39,8 @@ def teacher():
     return model
 
 
-def test_the_loss_by_hand(teacher, corpus, ids):
-    (batch,) = batch_of(corpus, ids)
+def test_the_loss_by_hand(teacher, corpus):
+    (batch,) = batch_of(corpus)
     student = model_of(2, 1)
     loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(teacher, SETTINGS))(student, batch)
     rows = Rows(batch["lengths"], torch.device("cpu"))
@@ -70,9 +59,9 @@ def test_the_loss_by_hand(teacher, corpus, ids):
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_the_teacher_itself_has_nothing_to_learn(teacher, corpus, ids, sampled):
+def test_the_loss_is_0_for_the_teacher_itself(teacher, corpus, sampled):
     negatives = Negatives(torch.ones(2000, dtype=torch.int64).numpy(), 300) if sampled else None
-    (batch,) = batch_of(corpus, ids, negatives=negatives)
+    (batch,) = batch_of(corpus, negatives=negatives)
     loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(copy.deepcopy(teacher), SETTINGS))
     assert loss(teacher, batch)["distill_loss"].item() == pytest.approx(0, abs=1e-5)
     assert loss(model_of(4, 5), batch)["distill_loss"].item() > 0.1
@@ -81,11 +70,11 @@ def test_the_teacher_itself_has_nothing_to_learn(teacher, corpus, ids, sampled):
     assert found.tolist() == pytest.approx([0, len(batch["labels"]), len(batch["labels"])], abs=1e-3)
 
 
-def test_micro_batches_add_up(teacher, corpus, ids):
+def test_micro_batches_add_up(teacher, corpus):
     student = model_of(2, 1)
     loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(teacher, SETTINGS))
-    (whole,) = batch_of(corpus, ids)
-    parts = batch_of(corpus, ids, 3)
+    (whole,) = batch_of(corpus)
+    parts = batch_of(corpus, 3)
     with torch.no_grad():
         total = sum(loss(student, part)["distill_loss"].item() for part in parts)
         assert total == pytest.approx(loss(student, whole)["distill_loss"].item(), rel=1e-4)
@@ -102,7 +91,7 @@ def test_a_student_begins_with_every_second_layer(teacher):
         take_layers(model_of(2, 1, width=16), teacher)
 
 
-def test_a_head_of_spans_that_the_teacher_lacks_is_left_as_drawn(teacher):
+def test_a_spans_head_missing_in_the_teacher_keeps_its_initial_weights(teacher):
     student = PretrainingModel(model_of(2, 1).config, torch.Generator().manual_seed(1), ("mlm", "spans", "distill"))
     drawn = student.reader.classifier.weight.clone()
     take_layers(student, teacher)
@@ -110,9 +99,9 @@ def test_a_head_of_spans_that_the_teacher_lacks_is_left_as_drawn(teacher):
     assert student.mlm.bias.equal(teacher.mlm.bias)
 
 
-def test_a_narrower_student_learns_without_the_cosine(teacher, corpus, ids, train):
+def test_a_narrower_student_learns_without_the_cosine(teacher, corpus, train):
     student = model_of(2, 1, width=16)
     loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(teacher, SETTINGS.model_copy(update={"cosine": 0.0})))
-    (batch,) = batch_of(corpus, ids)
+    (batch,) = batch_of(corpus)
     losses = train(student, loss, batch, 100, 1e-2)
     assert losses[-1]["distill_loss"] < 0.7 * losses[0]["distill_loss"]

@@ -3,15 +3,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from pydantic import ValidationError
 
-from korbert.pretraining.batches import PretrainingRows
 from korbert.pretraining.objectives.masking import choose_positions, hide, units_of
-from korbert.pretraining.settings import MaskingSettings, PairSettings
+from korbert.pretraining.settings import MaskingSettings
+from tests.korbert.pretraining.conftest import rows_of
 
 
 @pytest.mark.parametrize(
-    ("unit", "units"),
-    [("piece", [0, 1, 2, 3, 4, 5]), ("morpheme", [0, 0, 1, 2, 3, 3]), ("eojeol", [0, 0, 0, 1, 2, 2])],
+    ("unit", "units"), [("piece", [0, 1, 2, 3, 4, 5]), ("morpheme", [0, 0, 1, 2, 3, 3]), ("eojeol", [0, 0, 0, 1, 2, 2])]
 )
 def test_units_by_hand(unit, units):
     # [CLS] 학교(2) ##들(0) 에(1) 가(2) [SEP] ##ㄴ(0, the row begins inside a word) 다(0) [SEP]
@@ -22,14 +22,14 @@ def test_units_by_hand(unit, units):
 
 @settings(deadline=None)
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=60), rate=st.floats(0.01, 0.9), seed=st.integers(0, 99))
-def test_whole_units_are_taken_and_the_budget_is_passed_by_one_at_most(sizes, rate, seed):
+def test_whole_units_are_chosen_within_the_budget(sizes, rate, seed):
     units = np.repeat(np.arange(len(sizes)), sizes)
     taken = choose_positions(units, rate, np.random.default_rng(seed))
     assert not np.isin(units[~taken], units[taken]).any()
     assert taken.sum() < rate * len(units) + max(sizes)
 
 
-def test_short_rows_have_the_rate_too():
+def test_short_rows_are_masked_at_the_rate():
     units = np.array([0, 0, 1, 2, 2, 2, 2])
     rng = np.random.default_rng(0)
     shares = [choose_positions(units, 0.15, rng).mean() for _ in range(20_000)]
@@ -38,7 +38,7 @@ def test_short_rows_have_the_rate_too():
 
 @pytest.mark.parametrize("unit", ["piece", "morpheme", "eojeol"])
 def test_rates_on_ten_thousand_rows(corpus, ids, unit):
-    rows = PretrainingRows(corpus.files, ids, 64, MaskingSettings(unit=unit), PairSettings(), seed=3)
+    rows = rows_of(corpus.files, masking=MaskingSettings(unit=unit))
     pieces = chosen = masked = kept = 0
     for place in range(10_000):
         row = rows.example(*divmod(place, len(rows)))
@@ -77,3 +77,8 @@ def test_hiding_touches_chosen_positions_alone(ids, input_ids, chosen, shares):
         assert (hidden[sorted(chosen)] == ids.mask).all()
     if shares == (0.0, 0.0):
         assert np.array_equal(hidden, before)
+
+
+def test_shares_above_1_are_refused():
+    with pytest.raises(ValidationError, match=r"mask_share 0\.9 \+ random_share 0\.2 > 1: lower one of them"):
+        MaskingSettings(mask_share=0.9, random_share=0.2)

@@ -1,18 +1,17 @@
 """Shares of the sources in an epoch, and the order in which their rows come."""
 
 from collections import Counter
-from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
-from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, Shards
-from korbert.pretraining.mixing import Mixture
-from korbert.pretraining.permutation import permuted
+from korbert.pretraining import Shards
+from korbert.pretraining.mixing import Mixture, permuted
 from korbert.seeds import derived_seed
+from tests.korbert.pretraining.conftest import rows_of
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def test_without_shares_every_row_comes_once(mixed):
 
 
 @given(st.floats(0, 0.6), st.floats(0, 0.4), st.integers(1, 6))
-def test_shares_hold_and_rows_come_in_turn(mixed, reviews, news, epochs):
+def test_epochs_have_the_shares_and_use_all_rows_equally_often(mixed, reviews, news, epochs):
     """Each epoch has the shares; no row of a source is seen n + 1 times before all of them are seen n times."""
     found = order(mixed, {"reviews": reviews, "news": news}, epochs)
     for rows in found:
@@ -56,7 +55,7 @@ def test_shares_hold_and_rows_come_in_turn(mixed, reviews, news, epochs):
     assert order(mixed, {"reviews": reviews, "news": news}, epochs) == found
 
 
-def test_a_batch_is_the_same_whoever_asks(mixed):
+def test_rows_drawn_one_by_one_are_those_of_a_batch(mixed):
     mixture = Mixture(mixed, mixed.edges[:-1], {"reviews": 0.5}, 7)
     whole = mixture.rows(3, np.arange(55))
     assert [row for place in range(55) for row in mixture.rows(3, np.array([place]))] == whole
@@ -70,16 +69,14 @@ def test_a_batch_is_the_same_whoever_asks(mixed):
         ({"reviews": 0.2, "news": 0.2, "wiki": 0.2}, "add up to 0.6"),
     ],
 )
-def test_shares_that_cannot_be(mixed, shares, message):
+def test_impossible_shares_are_refused(mixed, shares, message):
     with pytest.raises(SettingsError, match=message):
         Mixture(mixed, mixed.edges[:-1], shares, 7)
 
 
 @pytest.mark.parametrize("fill", [False, True])
 def test_rows_of_pretraining_follow_the_shares(corpus, ids, fill):
-    rows = PretrainingRows(
-        corpus.files, ids, 64, MaskingSettings(), PairSettings(), 3, fill=fill, shares={"reviews": 0.75}
-    )
+    rows = rows_of(corpus.files, fill=fill, shares={"reviews": 0.75})
     numbers = [number for _, number in rows._mixture.rows(0, np.arange(400))]
     firsts = numbers if not fill else [int(rows._first[number]) for number in numbers]
     share = np.mean([rows.source(first) == "reviews" for first in firsts])
@@ -88,13 +85,26 @@ def test_rows_of_pretraining_follow_the_shares(corpus, ids, fill):
     assert one != two
 
 
-def test_eojeols_are_masked_whole(corpus, ids):
-    """A masked piece whose neighbour in the same eojeol is not masked would be half a unit."""
-    masking = MaskingSettings(unit="eojeol", mask_share=1.0, random_share=0.0, rate=0.3)
-    rows = PretrainingRows(corpus.files, ids, 64, masking, PairSettings(), 3, objectives=("mlm",))
-    for number in islice(range(len(rows)), 200):
-        row = rows.example(0, number)
-        chosen = np.isin(np.arange(len(row["input_ids"])), row["label_places"])
-        begins = row["boundaries"] >= 2
-        for place in range(2, len(chosen) - 1):
-            assert chosen[place] == chosen[place - 1] or begins[place]
+@settings(deadline=None)
+@given(size=st.integers(1, 3000), key=st.integers(0, 2**64 - 1))
+def test_a_permutation_reaches_every_position_once(size, key):
+    assert np.array_equal(np.sort(permuted(np.arange(size), size, key)), np.arange(size))
+
+
+@settings(deadline=None)
+@given(size=st.integers(1, 10**12), key=st.integers(0, 2**64 - 1), place=st.floats(0, 1, exclude_max=True))
+def test_a_position_is_permuted_alone_as_among_others(size, key, place):
+    position = int(place * size)
+    alone = permuted(np.array([position]), size, key)
+    among = permuted(np.array([0, position, size - 1]), size, key)
+    assert 0 <= alone[0] < size
+    assert alone[0] == among[1]
+
+
+def test_permutations_of_two_keys_share_no_order():
+    size = 10_000
+    first, second = (permuted(np.arange(size), size, derived_seed("test", seed)) for seed in (0, 1))
+    for walked in (first, second):
+        assert abs(np.corrcoef(np.arange(size), walked)[0, 1]) < 0.04
+        assert (np.abs(np.diff(walked)) == 1).mean() < 0.001
+    assert (first == second).mean() < 0.001

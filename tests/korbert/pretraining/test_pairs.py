@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from korbert.pretraining.objectives.pairs import NO_LABEL, NOT_NEXT, Pairs, cut_into_examples
+from korbert.pretraining.objectives.pairs import IN_ORDER, NO_LABEL, NOT_NEXT, SWAPPED, Pairs, cut_into_examples
 from korbert.pretraining.settings import PairSettings
 from korbert.pretraining.shards import Shards
+from tests.korbert.pretraining.conftest import rows_of
 
 
 def draw_all(pairs, epochs=1):
@@ -95,7 +96,7 @@ def test_no_pairs_of_a_source_without_documents(corpus):
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)])
-def test_balance(corpus, share, expected):
+def test_labels_have_the_share_of_random_pairs(corpus, share, expected):
     pairs = draw_all(Pairs(Shards(corpus.files), 61, PairSettings(share_random=share)), epochs=3)
     labels = np.array([pair.label for pair in pairs if pair.label != NO_LABEL])
     assert len(labels) > 8000
@@ -116,3 +117,24 @@ def test_lengths_and_source_do_not_tell_the_label(corpus):
     assert (guesses == labels[half:]).mean() < 0.55
     for source in np.unique(sources):
         assert (labels[sources == source] == NOT_NEXT).mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_half_of_the_pairs_of_sop_are_swapped(corpus):
+    ordered, swapped = (rows_of(corpus.files, objectives=("mlm", name)) for name in ("nsp", "sop"))
+    labels = []
+    for number in range(400):
+        row = swapped.example(0, number)
+        labels.append(row["pair_label"][0])
+        original = row["input_ids"].copy()
+        original[row["label_places"]] = row["labels"]
+        first, second = (original[1:][row["token_type_ids"][1:] == segment][:-1] for segment in (0, 1))
+        text, levels = ordered._shards.pieces(*ordered._pairs.single(number).first)
+        if labels[-1] == NO_LABEL:
+            assert original[1:-1].tolist() == text.tolist()
+            continue
+        together = [second, first] if labels[-1] == SWAPPED else [first, second]
+        assert np.concatenate(together).tolist() == text.tolist()
+        assert levels[len(together[0])] == 3  # cut between two sentences
+    pairs = [label for label in labels if label != NO_LABEL]
+    assert set(pairs) == {IN_ORDER, SWAPPED}
+    assert 0.4 < np.mean(pairs) < 0.6

@@ -7,29 +7,22 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from korbert.modeling import DetectionModel, EncoderConfig, PretrainingModel
+from korbert.modeling import DetectionModel, PretrainingModel
 from korbert.modeling.rows import Rows
-from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, evaluate
+from korbert.pretraining import evaluate
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel, generator_config
 from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.pretraining.settings import ReplacementSettings
+from tests.korbert.pretraining.conftest import rows_of
+from tests.korbert.tiny import tiny_config
 
 SETTINGS = ReplacementSettings(generator_share=0.5)
 COUNTS = np.ones(2000, dtype=np.int64)
 
 
 def config_of(architecture):
-    return EncoderConfig(
-        architecture=architecture,
-        vocab_size=2000,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=64,
-        max_position_embeddings=96,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
+    without_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return tiny_config(architecture, vocab_size=2000, intermediate_size=64, **without_dropout)
 
 
 @pytest.fixture(params=["bert", "modern"])
@@ -37,11 +30,8 @@ def model(request):
     return ReplacementModel(config_of(request.param), SETTINGS, torch.Generator().manual_seed(0))
 
 
-def batch_of(corpus, ids, *, objectives=("rtd",), negatives=None, micro_batches=1):
-    rows = PretrainingRows(
-        corpus.files, ids, 64, MaskingSettings(), PairSettings(), 3, objectives=objectives, negatives=negatives
-    )
-    return rows.batch(0, 12, micro_batches)
+def batch_of(corpus, *, objectives=("rtd",), negatives=None, micro_batches=1):
+    return rows_of(corpus.files, objectives=objectives, negatives=negatives).batch(0, 12, micro_batches)
 
 
 def test_the_generator_is_narrow_and_shares_the_embeddings_of_pieces(model):
@@ -56,10 +46,10 @@ def test_the_generator_is_narrow_and_shares_the_embeddings_of_pieces(model):
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_losses_by_hand(model, corpus, ids, sampled):
+def test_losses_by_hand(model, corpus, sampled):
     """Generator, replaced row, detector, one after the other, from the parts alone."""
     negatives = Negatives(COUNTS, 300) if sampled else None
-    (batch,) = batch_of(corpus, ids, negatives=negatives)
+    (batch,) = batch_of(corpus, negatives=negatives)
     loss = ReplacementLoss(SETTINGS)
     losses = loss(model, batch)
     rows = Rows(batch["lengths"], torch.device("cpu"))
@@ -68,8 +58,9 @@ def test_losses_by_hand(model, corpus, ids, sampled):
     scores = model.generator.mlm_head(hidden)
     if not sampled:
         torch.testing.assert_close(losses["mlm_loss"], F.cross_entropy(scores, batch["labels"]))
-    entries = None if not sampled else {"entries": model.encoder.token_weight[_entries(batch)]}
-    drawn = loss._drawn(model.generator, hidden, batch | (entries or {}))
+    if sampled:
+        batch["entries"] = model.encoder.token_weight[torch.cat([batch["labels"], batch["negatives"]])]
+    drawn = loss._drawn(model.generator, hidden, batch)
     original = batch["input_ids"].clone()
     original[batch["label_places"]] = batch["labels"]
     shown = original.clone()
@@ -83,11 +74,7 @@ def test_losses_by_hand(model, corpus, ids, sampled):
         assert torch.isin(drawn, torch.cat([batch["negatives"], batch["labels"]])).all()
 
 
-def _entries(batch):
-    return torch.cat([batch["labels"], batch["negatives"]])
-
-
-def test_draws_follow_the_generator(model):
+def test_replacements_follow_the_generators_distribution(model):
     """With lots spread evenly, each piece is drawn as often as the generator gives it a chance."""
     loss = ReplacementLoss(SETTINGS)
     with torch.no_grad():
@@ -101,8 +88,8 @@ def test_draws_follow_the_generator(model):
     assert (found - shares).abs().max() < 2e-3
 
 
-def test_the_generator_learns_nothing_from_the_detector(model, corpus, ids):
-    (batch,) = batch_of(corpus, ids)
+def test_the_generator_learns_nothing_from_the_detector(model, corpus):
+    (batch,) = batch_of(corpus)
     losses = ReplacementLoss(SETTINGS)(model, batch)
     losses["rtd_loss"].backward(retain_graph=True)
     assert all(parameter.grad is None for parameter in model.generator.parameters())
@@ -111,19 +98,19 @@ def test_the_generator_learns_nothing_from_the_detector(model, corpus, ids):
     assert model.generator.encoder.layers[0].up.weight.grad is not None
 
 
-def test_micro_batches_add_up(model, corpus, ids):
+def test_micro_batches_add_up(model, corpus):
     loss = ReplacementLoss(SETTINGS, "sop")
-    (whole,) = batch_of(corpus, ids, objectives=("rtd", "sop"))
-    parts = batch_of(corpus, ids, objectives=("rtd", "sop"), micro_batches=3)
+    (whole,) = batch_of(corpus, objectives=("rtd", "sop"))
+    parts = batch_of(corpus, objectives=("rtd", "sop"), micro_batches=3)
     names = ("mlm_loss", "rtd_loss", "sop_loss", "loss")
     with torch.no_grad():
         sums = {name: sum(loss(model, part)[name].item() for part in parts) for name in names}
         assert sums == pytest.approx({name: loss(model, whole)[name].item() for name in names}, rel=1e-4)
 
 
-def test_it_learns(corpus, ids, train):
+def test_it_learns(corpus, train):
     model = ReplacementModel(config_of("modern"), SETTINGS, torch.Generator().manual_seed(0))
-    (batch,) = batch_of(corpus, ids)
+    (batch,) = batch_of(corpus)
     loss = ReplacementLoss(SETTINGS)
     before = evaluate(model, [batch], COUNTS, loss)
     train(model, loss, batch, 80, 3e-3)
@@ -135,7 +122,7 @@ def test_it_learns(corpus, ids, train):
 
 
 @torch.inference_mode()
-def test_both_models_are_saved_whole(model):
+def test_saved_detector_and_generator_score_as_in_training(model):
     detector, generator = model.detection_model(), model.generator_model()
     assert type(detector) is DetectionModel
     assert type(generator) is PretrainingModel

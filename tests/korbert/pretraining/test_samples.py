@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from korbert.modeling import EncoderConfig, PretrainingModel
-from korbert.pretraining import MaskingSettings, PairSettings, Samples, choose_samples, heldout_rows
+from korbert.modeling import PretrainingModel
+from korbert.pretraining import MaskingSettings, PairSettings, Samples, choose_samples
 from korbert.pretraining.samples import Sample, stretches
+from tests.korbert.pretraining.conftest import rows_of
+from tests.korbert.tiny import tiny_config
 
 
 def row_of(tokenizer, text, gaps):
@@ -31,14 +33,7 @@ def original(row):
 
 
 def model_of(tokenizer):
-    config = EncoderConfig(
-        vocab_size=tokenizer.vocab_size,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-    )
+    config = tiny_config(vocab_size=tokenizer.vocab_size)
     model = PretrainingModel(config, torch.Generator().manual_seed(0)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -52,10 +47,10 @@ def lines(path):
 
 @pytest.fixture(scope="module")
 def rows(corpus, ids):
-    return heldout_rows(corpus.files, ids, 64, MaskingSettings(), PairSettings(without=("reviews",)), 3)
+    return rows_of(corpus.files, masking=MaskingSettings().all_masked(), pairs=PairSettings(without=("reviews",)))
 
 
-def test_rows_are_short_and_have_few_gaps_and_stay_the_same(rows, ids):
+def test_samples_are_short_rows_with_few_gaps(rows, ids):
     chosen = choose_samples(rows, 4)
     assert [sample.source for sample in chosen] == [rows.source(sample.number) for sample in chosen]
     for sample in chosen:
@@ -68,7 +63,7 @@ def test_rows_are_short_and_have_few_gaps_and_stay_the_same(rows, ids):
 
 def test_one_row_of_each_source_comes_first(shards, ids):
     written = shards([("reviews", [20])] * 40 + [("wiki", [60])])
-    rows = heldout_rows(written.files, ids, 128, MaskingSettings(), PairSettings(), 0)
+    rows = rows_of(written.files, 128, masking=MaskingSettings().all_masked())
     assert [sample.source for sample in choose_samples(rows)] == ["reviews", "wiki", "reviews"]
 
 
@@ -81,10 +76,9 @@ def test_the_source_is_that_of_the_text(corpus, rows):
         assert (known[1], known[2]) in texts[sample.source]
 
 
-def test_rows_that_are_too_long_are_better_than_none(shards, ids):
+def test_long_rows_are_samples_if_there_are_no_others(shards, ids):
     written = shards([("wiki", [90, 90]), ("wiki", [85])])
-    masking, pairs = MaskingSettings(), PairSettings()
-    assert len(choose_samples(heldout_rows(written.files, ids, 128, masking, pairs, 0))) == 3
+    assert len(choose_samples(rows_of(written.files, 128))) == 3
 
 
 @pytest.mark.parametrize("gaps", [[1], [1, 2], [2, 4, 5], [3, 6], list(range(1, 7))])
@@ -98,7 +92,7 @@ def test_the_text_around_the_gaps(tiny_tokenizer, gaps):
     assert unicodedata.normalize("NFC", filled) == tiny_tokenizer.decode(whole, row["boundaries"].tolist())
 
 
-def test_segments_are_parted(tiny_tokenizer):
+def test_segments_are_separated_by_a_slash(tiny_tokenizer):
     first, second = (row_of(tiny_tokenizer, text, []) for text in ("영화가", "또 보고"))
     row = {name: np.concatenate([first[name], second[name][1:]]) for name in first}
     assert stretches(row, tiny_tokenizer) == ["영화가 / 또 보고"]
@@ -106,7 +100,7 @@ def test_segments_are_parted(tiny_tokenizer):
     assert stretches(row, tiny_tokenizer) == ["영화가 / ", " 보고"]
 
 
-def test_the_likeliest_pieces_at_each_evaluation(tiny_tokenizer, tmp_path, caplog):
+def test_samples_hold_the_top_predictions(tiny_tokenizer, tmp_path, caplog):
     row = row_of(tiny_tokenizer, "영화가 정말 재미있어요", [1, 3])
     model, path = model_of(tiny_tokenizer), tmp_path / "samples.jsonl"
     model.mlm.bias.data[row["labels"]] += 8  # or the right pieces would have no share to speak of
@@ -126,11 +120,9 @@ def test_the_likeliest_pieces_at_each_evaluation(tiny_tokenizer, tmp_path, caplo
         assert tiny_tokenizer.tokens([truth]) == [gap["piece"]]
         assert gap["probability"] == pytest.approx(float(shares[truth]), abs=1e-6)
     best = [gap["guesses"][0] for gap in line["gaps"]]
-    told = [
-        f"[{gap['piece']}: {guess['piece']} {guess['probability']:.0%}]"
-        for gap, guess in zip(line["gaps"], best, strict=True)
-    ]
-    assert caplog.messages == [f"step 50: {told[0]}가 {told[1]} 재미있어요"]
+    pairs = zip(line["gaps"], best, strict=True)
+    first, second = (f"[{gap['piece']}: {guess['piece']} {guess['probability']:.0%}]" for gap, guess in pairs)
+    assert caplog.messages == [f"step 50: {first}가 {second} 재미있어요"]
 
 
 def test_a_resumed_run_writes_its_lines_in_place_of_later_ones(tiny_tokenizer, tmp_path):

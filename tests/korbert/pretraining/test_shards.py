@@ -6,7 +6,7 @@ from korbert.errors import ArtifactError, CorpusError
 from korbert.pretraining.shards import Shards
 
 
-def test_documents_lie_end_to_end_over_record_batches_and_files(shards):
+def test_documents_are_concatenated_over_record_batches_and_files(shards):
     written = shards([("wiki", [5, 3]), ("wiki", [4]), ("reviews", [2, 2, 2]), ("wiki", [7])], files=2, rows=1)
     line = Shards(written.files)
     assert line.edges.tolist() == [0, 8, 12, 18, 25]
@@ -19,7 +19,7 @@ def test_documents_lie_end_to_end_over_record_batches_and_files(shards):
         assert np.array_equal(boundaries, written.boundaries[document])
 
 
-def test_a_document_without_pieces_is_passed_over(shards):
+def test_documents_without_pieces_are_skipped(shards):
     line = Shards(shards([("wiki", [3]), ("wiki", [0]), ("wiki", [2])]).files)
     assert line.sentences.tolist() == [0, 3, 5]
 
@@ -33,33 +33,26 @@ def test_shards_are_mapped_where_they_lie(shards):
     assert sorted(path.name for path in written.files[0].parent.iterdir()) == before
 
 
-def test_no_pieces_at_all(shards):
+def test_shards_without_pieces_are_refused(shards):
     with pytest.raises(CorpusError, match=r"part-00000\.arrow.*: no pieces in these shards; is the corpus empty"):
         Shards(shards([("wiki", [0])]).files)
     with pytest.raises(CorpusError, match="no files: no pieces"):
         Shards([])
 
 
-def test_a_file_that_is_no_shard(tmp_path):
-    broken = tmp_path / "part-00000.arrow"
-    broken.write_bytes(b"not arrow at all")
-    with pytest.raises(ArtifactError, match=r"part-00000\.arrow: no Arrow stream file \(.*\); rebuild the shards"):
-        Shards([broken])
-
-
-def test_a_shard_without_a_column(tmp_path):
+def test_other_files_are_refused(tmp_path):
     path = tmp_path / "part.arrow"
-    table = pa.table({"id": ["a"], "input_ids": [[1]]})
-    with pa.ipc.new_stream(str(path), table.schema) as stream:
-        stream.write_table(table)
-    with pytest.raises(ArtifactError, match=r"part\.arrow: no column source, boundaries, only id, input_ids"):
+    path.write_bytes(b"not arrow at all")
+    with pytest.raises(ArtifactError, match=r"part\.arrow: no Arrow stream file \(.*\); rebuild the shards"):
         Shards([path])
-
-
-def test_a_shard_whose_columns_disagree(tmp_path):
-    path = tmp_path / "part.arrow"
-    table = pa.table({"source": ["a"], "input_ids": pa.array([[1, 2]], pa.list_(pa.int32())), "boundaries": [[3]]})
-    with pa.ipc.new_stream(str(path), table.schema) as stream:
-        stream.write_table(table)
-    with pytest.raises(ArtifactError, match="input_ids and boundaries differ in length"):
-        Shards([path])
+    without = {"id": ["a"], "input_ids": [[1]]}
+    unequal = {"source": ["a"], "input_ids": pa.array([[1, 2]], pa.list_(pa.int32())), "boundaries": [[3]]}
+    for columns, message in [
+        (without, r"part\.arrow: no column source, boundaries, only id, input_ids"),
+        (unequal, "input_ids and boundaries differ in length"),
+    ]:
+        table = pa.table(columns)
+        with pa.ipc.new_stream(str(path), table.schema) as stream:
+            stream.write_table(table)
+        with pytest.raises(ArtifactError, match=message):
+            Shards([path])

@@ -9,10 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.modeling import EncoderConfig, PretrainingModel, ReadingModel, init_encoder_from
-from korbert.pretraining import MaskingSettings, PairSettings, PretrainingLoss, PretrainingRows, evaluate
+from korbert.modeling import PretrainingModel, ReadingModel, init_encoder_from
+from korbert.pretraining import PretrainingLoss, evaluate
 from korbert.pretraining.objectives.spans import RecurringSpans
 from korbert.pretraining.settings import SpanSettings
+from tests.korbert.pretraining.conftest import IDS, rows_of
+from tests.korbert.tiny import tiny_config
 
 FEW = np.ones(2000, dtype=np.int64)  # every piece is as rare as another
 
@@ -28,7 +30,7 @@ def passage(sentences):
     return ids, np.array(levels, dtype=np.uint8)
 
 
-def test_a_passage_by_hand(ids):
+def test_each_occurrence_may_ask_or_answer(ids):
     """500 501 stands in three sentences: one asks, one keeps it, in the other it is hidden."""
     name = [(500, 2), (501, 1)]
     pieces = passage([[(600, 2), *name, (700, 1)], [(601, 2), *name, (701, 1)], [(602, 2), *name, (702, 2)]])
@@ -57,7 +59,7 @@ def test_a_passage_by_hand(ids):
         pytest.param([[(600, 2), (500, 2), (501, 1), (7, 0)], [(601, 2), (500, 2), (501, 1)]], id="half-a-morpheme"),
     ],
 )
-def test_no_span(sentences, ids):
+def test_passages_without_a_recurring_span(sentences, ids):
     assert all(finder(ids).ask(passage(sentences), np.random.default_rng(seed)) is None for seed in range(20))
 
 
@@ -74,7 +76,7 @@ _PIECES = st.tuples(st.integers(500, 505), st.sampled_from([0, 1, 2, 2]))
 
 
 @given(st.lists(st.lists(_PIECES, min_size=1, max_size=12), min_size=1, max_size=8), st.integers(0, 2**32))
-def test_what_is_asked_was_said(sentences, seed):
+def test_question_and_context_rebuild_the_passage(sentences, seed):
     """With every [MASK] filled by the answer, question and context are the passage again; the answer occurs once."""
     mask = 4
     spans = RecurringSpans(SpanSettings(rarity=0.0, max_pieces=6), mask, FEW)
@@ -138,16 +140,19 @@ def recurring(tmp_path_factory) -> Path:
     return path
 
 
-def rows_of(path, ids, **more):
-    spans = RecurringSpans(SpanSettings(rarity=0.0), ids.mask, FEW)
-    masking = MaskingSettings()
-    objectives = ("mlm", "spans")
-    return PretrainingRows([path], ids, 64, masking, PairSettings(), 0, objectives=objectives, spans=spans, **more)
+def spans_of(path):
+    spans = RecurringSpans(SpanSettings(rarity=0.0), IDS.mask, FEW)
+    return rows_of([path], seed=0, objectives=("mlm", "spans"), spans=spans)
 
 
-def test_a_row_of_the_reader(recurring, ids):
+def model_of(ids):
+    config = tiny_config(vocab_size=ids.vocab_size)
+    return PretrainingModel(config, torch.Generator().manual_seed(0), ("mlm", "spans"))
+
+
+def test_only_the_span_is_masked_in_a_row_with_a_question(recurring, ids):
     """[CLS] question [SEP] context [SEP], with nothing masked but the span."""
-    rows = rows_of(recurring, ids)
+    rows = spans_of(recurring)
     for number in range(20):
         row = rows.example(0, number)
         first, last = row["answer"]
@@ -159,18 +164,9 @@ def test_a_row_of_the_reader(recurring, ids):
         assert row["pair_label"].tolist() == [-100]
 
 
-def test_the_head_learns_to_point_and_the_reader_gets_it(recurring, ids, train):
-    config = EncoderConfig(
-        vocab_size=ids.vocab_size,
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=96,
-    )
-    model = PretrainingModel(config, torch.Generator().manual_seed(0), ("mlm", "spans"))
-    loss = PretrainingLoss(("mlm", "spans"))
-    (batch,) = rows_of(recurring, ids).batch(0, 16)
+def test_the_span_head_learns_and_is_taken_by_a_reader(recurring, ids, train):
+    model, loss = model_of(ids), PretrainingLoss(("mlm", "spans"))
+    (batch,) = spans_of(recurring).batch(0, 16)
     assert batch["spans_count"] == len(batch["span_targets"]) == 16
     before = evaluate(model, [batch], FEW, loss)
     train(model, loss, batch, 60, 5e-3)
@@ -178,7 +174,7 @@ def test_the_head_learns_to_point_and_the_reader_gets_it(recurring, ids, train):
     assert after["spans_accuracy"] == 1 > before["spans_accuracy"]
     assert after["spans_loss"] < 0.1 < before["spans_loss"]
 
-    reader = ReadingModel(config, torch.Generator().manual_seed(1))
+    reader = ReadingModel(model.config, torch.Generator().manual_seed(1))
     init_encoder_from(reader, model)
     inputs = torch.randint(400, 900, (2, 12))
     with torch.no_grad():
@@ -188,11 +184,7 @@ def test_the_head_learns_to_point_and_the_reader_gets_it(recurring, ids, train):
 
 
 def test_micro_batches_add_up(recurring, ids):
-    config = EncoderConfig(
-        vocab_size=ids.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
-    )
-    model = PretrainingModel(config, torch.Generator().manual_seed(0), ("mlm", "spans"))
-    loss, rows = PretrainingLoss(("mlm", "spans")), rows_of(recurring, ids)
+    model, loss, rows = model_of(ids), PretrainingLoss(("mlm", "spans")), spans_of(recurring)
     (whole,) = rows.batch(0, 12)
     parts = rows.batch(0, 12, 3)
     for name in ("mlm_loss", "spans_loss"):
@@ -200,18 +192,12 @@ def test_micro_batches_add_up(recurring, ids):
         assert total == pytest.approx(loss(model, whole)[name].item(), rel=1e-5)
 
 
-def test_rows_without_a_span_ask_nothing(corpus, ids):
+def test_rows_without_a_span_have_no_question(corpus, ids):
     """Random pieces hardly recur: such rows learn MLM alone, and the loss of spans is 0 with a gradient."""
     spans = RecurringSpans(SpanSettings(), ids.mask, FEW)
-    rows = PretrainingRows(
-        corpus.files, ids, 64, MaskingSettings(), PairSettings(), 0, objectives=("mlm", "spans"), spans=spans
-    )
-    (batch,) = rows.batch(0, 8)
+    (batch,) = rows_of(corpus.files, objectives=("mlm", "spans"), spans=spans).batch(0, 8)
     assert batch["spans_count"] == 0
-    config = EncoderConfig(
-        vocab_size=ids.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
-    )
-    model = PretrainingModel(config, torch.Generator().manual_seed(0), ("mlm", "spans"))
+    model = model_of(ids)
     losses = PretrainingLoss(("mlm", "spans"))(model, batch)
     losses["loss"].backward()
     assert losses["spans_loss"] == 0

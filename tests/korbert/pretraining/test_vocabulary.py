@@ -67,7 +67,7 @@ def test_the_full_loss_in_bf16_is_about_the_same():
     assert all(F.cosine_similarity(one.flatten(), other.flatten(), 0) > 0.999 for one, other in slopes)
 
 
-def test_the_loss_is_made_without_gradients_too():
+def test_the_full_loss_works_without_gradients():
     vectors, weight, bias, labels = made_up(5)
     with torch.no_grad():
         torch.testing.assert_close(full_loss(vectors, weight, bias, labels), by_torch(vectors, weight, bias, labels))
@@ -99,7 +99,7 @@ def test_the_estimate_of_z_is_right_on_average():
     assert error < 0.05 * np.mean(estimates)
 
 
-def test_entries_are_drawn_as_often_as_they_occur():
+def test_negatives_are_drawn_in_proportion_to_their_counts():
     counts = np.array([0, 3, 96, 1])
     sampler, rng = Negatives(counts, 10), np.random.default_rng(0)
     times = np.zeros(4)

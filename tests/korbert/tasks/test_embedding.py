@@ -14,7 +14,7 @@ import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, save_model
 from korbert.modeling.config import AnyConfig
-from korbert.modeling.foreign import CLASSES, adapted_config, class_of
+from korbert.modeling.transformers_config import CLASSES, adapted_config, class_of
 from korbert.tasks.embedding import Embedder, contrastive_loss, ranking_loss
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tokenization import Tokenizer

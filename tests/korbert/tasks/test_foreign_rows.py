@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from korbert.modeling.foreign import CLASSES
+from korbert.modeling.transformers_config import CLASSES
 from korbert.tasks.kinds.texts import examples_of
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.question_answering.reading import Reader, found_in

@@ -13,7 +13,7 @@ from korbert.tasks.finetuning.learning import finetune, outputs
 from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.tasks.kinds.base import Prepared
 from korbert.tasks.kinds.classification import Classification
-from korbert.training.optimizers.table import OPTIMIZERS, Optimizer
+from korbert.training.optimizers import OPTIMIZERS
 from tests.korbert.tasks import second_device
 
 CPU = torch.device("cpu")
@@ -61,7 +61,7 @@ def test_memory_is_kept_over_several_batches(monkeypatch, rows, events):
 @pytest.mark.parametrize("frozen", [False, True])
 def test_another_device_learns_what_the_processor_learns(tmp_path, monkeypatch, device, frozen):
     if device == second_device.DEVICE:  # which has no fused kernel
-        monkeypatch.setitem(OPTIMIZERS, "adamw", Optimizer(lambda groups, *_: torch.optim.AdamW(groups, foreach=False)))
+        monkeypatch.setitem(OPTIMIZERS, "adamw", lambda groups, *_: torch.optim.AdamW(groups, foreach=False))
     rng = np.random.default_rng(1)
     rows = [(rng.integers(5, 400, length), np.zeros(length)) for length in rng.integers(3, 12, 32)]
     examples = Examples.of_rows(rows, rng.integers(0, 2, 32), pad_id=0)

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from korbert.errors import SettingsError
 from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.modeling import ClassificationModel, EncoderConfig
-from korbert.modeling.foreign import CLASSES
 from korbert.modeling.models import EncoderModel
+from korbert.modeling.transformers_config import CLASSES
 from korbert.tasks.finetuning.examples import Examples
 from korbert.tasks.finetuning.learning import finetune, outputs
 from korbert.tasks.finetuning.lora import add_adapters, merge, merged

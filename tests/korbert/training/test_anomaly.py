@@ -3,11 +3,12 @@ import pytest
 import torch
 
 from korbert.errors import ModelError
-from korbert.modeling import EncoderConfig, PretrainingModel
+from korbert.modeling import PretrainingModel
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, pretraining_loss
 from korbert.pretraining.objectives.vocabulary import Negatives
 from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
-from tests.korbert.training.test_loop import fitted, lines, toy, weights
+from tests.korbert.tiny import same_weights, tiny_config
+from tests.korbert.training.test_loop import fitted, lines, toy
 
 
 def broken_in(layer, step):
@@ -24,7 +25,7 @@ def broken_in(layer, step):
 
 
 @pytest.mark.parametrize(("layer", "kind"), [(0, "Embedding"), (2, "Linear"), (3, "LayerNorm")])
-def test_the_module_is_named(layer, kind):
+def test_the_module_with_a_non_finite_output_is_named(layer, kind):
     network = toy.network()
     with pytest.raises(ModelError, match=rf"^step 5: the output of {layer} \({kind}\) is the first that is not finite"):
         fitted(network, loss=broken_in(layer, 5), anomaly=True)
@@ -32,27 +33,24 @@ def test_the_module_is_named(layer, kind):
     assert not torch.is_anomaly_enabled()
 
 
-def test_only_the_first_steps_are_looked_at():
+def test_only_the_first_20_steps_are_watched():
     with pytest.raises(ModelError, match="step 20: the output of"):
         fitted(toy.network(), loss=broken_in(2, 20), anomaly=True, steps=30)
     with pytest.raises(ModelError, match="step 21: the loss or its gradient is not a finite number"):
         fitted(toy.network(), loss=broken_in(2, 21), anomaly=True, steps=30)
 
 
-def test_the_gradient_is_named():
+def test_the_function_of_a_nan_gradient_is_named():
     def rootless(model, batch):
         loss = toy.loss(model, batch)["loss"]
         return {"loss": loss + (loss * 0.0).sqrt()}  # the slope of a root at 0 is infinite, and 0 x infinite is NaN
 
     message = r"^step 1: all outputs are finite, a gradient is not: Function 'MulBackward0' returned nan values"
-    with (
-        pytest.warns(UserWarning, match="Error detected in MulBackward0"),
-        pytest.raises(ModelError, match=message),
-    ):
+    with pytest.warns(UserWarning, match="Error detected in MulBackward0"), pytest.raises(ModelError, match=message):
         fitted(toy.network(), loss=rootless, anomaly=True)
 
 
-def test_other_errors_come_out_as_they_are():
+def test_other_errors_are_raised_unchanged():
     def wrong(model, batch):
         raise RuntimeError("wrong")
 
@@ -62,20 +60,13 @@ def test_other_errors_come_out_as_they_are():
 
 @pytest.mark.parametrize("head", ["full", "sampled"])
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
-def test_it_changes_no_bit_of_a_pretraining(tmp_path, architecture, head):
+def test_anomaly_mode_changes_no_bit_of_a_pretraining(tmp_path, architecture, head):
     written = write_shards(tmp_path, like_a_corpus(20, np.random.default_rng(1)))
     negatives = Negatives(np.ones(IDS.vocab_size, dtype=np.int64), 20) if head == "sampled" else None
     rows = PretrainingRows(written.files, IDS, 64, MaskingSettings(), PairSettings(), seed=3, negatives=negatives)
-    config = EncoderConfig(
-        architecture=architecture,
-        vocab_size=IDS.vocab_size,
-        hidden_size=16,
-        num_hidden_layers=4,  # global and local ones
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=64,
-        local_attention=16,
-    )
+    config = tiny_config(
+        architecture, vocab_size=IDS.vocab_size, num_hidden_layers=4, local_attention=16
+    )  # global and local
     models = []
     for anomaly in (False, True):
         models.append(PretrainingModel(config, torch.Generator().manual_seed(1)))
@@ -87,5 +78,5 @@ def test_it_changes_no_bit_of_a_pretraining(tmp_path, architecture, head):
             steps=3,
             metrics=tmp_path / f"{anomaly}.jsonl",
         )
-    assert all(torch.equal(one, two) for one, two in zip(*map(weights, models), strict=True))
+    assert same_weights(*models)
     assert lines(tmp_path / "True.jsonl") == lines(tmp_path / "False.jsonl")

@@ -21,29 +21,25 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_what_is_saved_is_loaded(tmp_path):
+def test_a_saved_checkpoint_is_loaded(tmp_path):
     save(tmp_path / "new", checkpoint(3), keep=2)
-    found = load_newest(tmp_path / "new")
-    assert (found.step, found.record) == (3, {"plan": {"steps": 9}, "rate": 0.1 + 0.2})
-    assert torch.equal(found.tensors["model/weight"], torch.full((2, 3), 3.0))
-    assert found.tensors["model/half"].dtype == torch.bfloat16
+    loaded = load_newest(tmp_path / "new")
+    assert (loaded.step, loaded.record) == (3, {"plan": {"steps": 9}, "rate": 0.1 + 0.2})
+    assert torch.equal(loaded.tensors["model/weight"], torch.full((2, 3), 3.0))
+    assert loaded.tensors["model/half"].dtype == torch.bfloat16
 
 
-def test_the_last_two_stay_and_half_written_ones_go(tmp_path):
+def test_the_newest_two_are_kept_and_unfinished_ones_removed(tmp_path):
     (tmp_path / "step-00000099.partial").mkdir()
     for step in (1, 2, 10):
         save(tmp_path, checkpoint(step), keep=2)
     assert names(tmp_path) == ["step-00000002", "step-00000010"]
+    (tmp_path / "step-00000011.partial").mkdir()
     assert load_newest(tmp_path).step == 10
+    assert load_newest(tmp_path / "absent") is None
 
 
-def test_a_half_written_one_is_not_seen(tmp_path):
-    save(tmp_path, checkpoint(1), keep=2)
-    (tmp_path / "step-00000002.partial").mkdir()
-    assert load_newest(tmp_path).step == 1
-
-
-def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
+def test_a_full_disk_keeps_the_checkpoint_before(tmp_path, monkeypatch):
     save(tmp_path, checkpoint(1), keep=2)
 
     def full(tensors, path):
@@ -58,29 +54,17 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
     assert names(tmp_path) == ["step-00000001", "step-00000002"]
 
 
-def test_no_folder_no_checkpoint(tmp_path):
-    assert load_newest(tmp_path / "absent") is None
+def tensors_of(change):
+    """Changes the bytes of the tensors' file."""
+
+    def damage(path):
+        state = path / "state.safetensors"
+        state.write_bytes(change(state.read_bytes()))
+
+    return damage
 
 
-def _truncate(path):
-    state = path / "state.safetensors"
-    state.write_bytes(state.read_bytes()[:-3])
-
-
-def _flip(path):
-    state = path / "state.safetensors"
-    content = bytearray(state.read_bytes())
-    content[-1] ^= 1
-    state.write_bytes(content)
-
-
-def _empty(path):
-    (path / "state.safetensors").write_bytes(b"")
-    (path / "record.json").write_text("")
-
-
-def _remove(path):
-    (path / "state.safetensors").unlink()
+flip = tensors_of(lambda content: content[:-1] + bytes([content[-1] ^ 1]))
 
 
 def _no_folder(path):
@@ -107,10 +91,10 @@ def record_of(text):
 
 
 DAMAGES = {
-    "cut tensors": _truncate,
-    "a flipped bit": _flip,
-    "both empty": _empty,
-    "no tensors": _remove,
+    "cut tensors": tensors_of(lambda content: content[:-3]),
+    "a flipped bit": flip,
+    "empty tensors": tensors_of(lambda content: b""),
+    "no tensors": lambda path: (path / "state.safetensors").unlink(),
     "a file in place of the folder": _no_folder,
     "no plan": changed(plan=None),
     "another step": changed(step=7),
@@ -123,6 +107,7 @@ DAMAGES = {
     "a seal that is a number": changed(record_sha256=1),
     "no digest of the tensors": changed(sha256=None),
     "a list": record_of(b"[]"),
+    "an empty file": record_of(b""),
     "nothing in it": record_of(b"{}"),
     "null": record_of(b"null"),
     "text": record_of(b'"record_sha256"'),
@@ -134,7 +119,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_one_is_passed_over(tmp_path, caplog, damage):
+def test_a_damaged_checkpoint_is_skipped(tmp_path, caplog, damage):
     for step in (1, 2):
         save(tmp_path, checkpoint(step), keep=2)
     damage(tmp_path / "step-00000002")
@@ -160,7 +145,7 @@ def test_every_changed_byte_is_found(tmp_path, caplog):
     assert load_newest(tmp_path).step == 2
 
 
-def test_another_spelling_of_the_same_record_is_not_as_it_was_written(tmp_path, caplog):
+def test_a_record_with_the_same_values_in_other_bytes_is_damaged(tmp_path, caplog):
     """Otherwise a changed byte might be taken for none: 1e-05 and 1E-05 are one number."""
     save(tmp_path, Checkpoint(2, {}, {"plan": {}, "rate": 1e-05}), keep=2)
     path = tmp_path / "step-00000002" / "record.json"
@@ -169,35 +154,22 @@ def test_another_spelling_of_the_same_record_is_not_as_it_was_written(tmp_path, 
     assert "step-00000002: damaged checkpoint (record.json is not as it was written)" in caplog.text
 
 
-def test_an_older_one_is_said_to_be_older(tmp_path, caplog):
-    save(tmp_path, checkpoint(2), keep=2)
-    changed(record_sha256=None)(tmp_path / "step-00000002")
-    assert load_newest(tmp_path) is None
-    assert "record.json has no record_sha256: it is not a record, or was written by an older korbert" in caplog.text
-
-
-def test_what_is_named_otherwise_is_no_checkpoint(tmp_path, caplog):
+def test_other_names_are_ignored(tmp_path, caplog):
     """Neither read nor counted nor removed."""
     (tmp_path / "step-xyz").mkdir()
     (tmp_path / "step-00000009.old").mkdir()
-    for step in (1, 2, 3):
+    for step in (1, 99_999_999, 100_000_000):  # sorted as numbers
         save(tmp_path, checkpoint(step), keep=2)
-    assert load_newest(tmp_path).step == 3
-    assert names(tmp_path) == ["step-00000002", "step-00000003", "step-00000009.old", "step-xyz"]
+    assert load_newest(tmp_path).step == 100_000_000
+    assert names(tmp_path) == ["step-00000009.old", "step-100000000", "step-99999999", "step-xyz"]
     assert not caplog.text
 
 
-def test_steps_are_numbers(tmp_path):
-    for step in (99_999_999, 100_000_000):
-        save(tmp_path, checkpoint(step), keep=2)
-    assert load_newest(tmp_path).step == 100_000_000
-
-
 @pytest.mark.parametrize("keep", [1, 2])
-def test_damaged_ones_do_not_crowd_out_what_is_made_anew(tmp_path, keep):
+def test_damaged_checkpoints_of_later_steps_are_removed(tmp_path, keep):
     for step in (3, 4):
         save(tmp_path, checkpoint(step), keep=2)
-        _flip(tmp_path / f"step-0000000{step}")
+        flip(tmp_path / f"step-0000000{step}")
     save(tmp_path, checkpoint(1), keep=keep)
     assert load_newest(tmp_path).step == 1
     assert names(tmp_path) == ["step-00000001"]
@@ -205,7 +177,7 @@ def test_damaged_ones_do_not_crowd_out_what_is_made_anew(tmp_path, keep):
 
 @pytest.mark.parametrize("name", ["step-00000001", "step-00000001.partial", "step-00000000"])
 @pytest.mark.parametrize("inside", [None, "thesis.hwp"])
-def test_what_is_no_checkpoint_is_never_removed(tmp_path, name, inside):
+def test_other_files_are_never_removed(tmp_path, name, inside):
     path = tmp_path / name if inside is None else tmp_path / name / inside
     path.parent.mkdir(exist_ok=True)
     path.write_text("of someone")
@@ -214,7 +186,7 @@ def test_what_is_no_checkpoint_is_never_removed(tmp_path, name, inside):
     assert path.read_text() == "of someone"
 
 
-def test_only_checkpoints_of_ours_are_removed_with_their_folder(tmp_path):
+def test_remove_all_keeps_other_files(tmp_path):
     save(tmp_path / "checkpoints", checkpoint(1), keep=1)
     (tmp_path / "checkpoints" / "thesis.hwp").write_text("of someone")
     remove_all(tmp_path / "checkpoints")
@@ -224,9 +196,9 @@ def test_only_checkpoints_of_ours_are_removed_with_their_folder(tmp_path):
     assert names(tmp_path) == ["checkpoints"]
 
 
-def test_a_damaged_one_is_replaced_when_its_step_comes_again(tmp_path):
+def test_a_damaged_checkpoint_is_replaced_by_the_same_step(tmp_path):
     for step in (1, 2):
         save(tmp_path, checkpoint(step), keep=2)
-    _flip(tmp_path / "step-00000002")
+    flip(tmp_path / "step-00000002")
     save(tmp_path, checkpoint(2), keep=2)
     assert load_newest(tmp_path).step == 2

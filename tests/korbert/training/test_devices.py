@@ -10,7 +10,7 @@ from korbert.training.devices import autocast, choose_device, choose_precision, 
 CPU = torch.device("cpu")
 
 
-def test_devices_by_name(monkeypatch):
+def test_choose_device_by_name(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert choose_device("auto") == choose_device("cpu") == CPU
     with pytest.raises(SettingsError, match="device 'cuda': PyTorch sees no GPU here; use --device cpu"):
@@ -40,7 +40,7 @@ def test_auto_precision_goes_by_the_hardware(monkeypatch, name, has_bf16, has_am
         assert torch.is_autocast_enabled("cpu") is (chosen == "bf16")
 
 
-def test_bf16_where_there_is_none(monkeypatch):
+def test_bf16_without_hardware_is_refused(monkeypatch):
     monkeypatch.setattr(devices, "_has_bf16", lambda device: False)
     with pytest.raises(SettingsError, match="precision 'bf16': this cpu has no bf16 instructions; use auto or fp32"):
         choose_precision(CPU, "bf16")
@@ -59,7 +59,7 @@ class _Glibc:
         self.calls.append(("trim", kept))
 
 
-def test_memory_is_kept_inside_and_given_back_afterwards(monkeypatch):
+def test_memory_is_kept_inside_and_returned_afterwards(monkeypatch):
     glibc = _Glibc()
     monkeypatch.setattr(ctypes, "CDLL", lambda name: glibc)
     with memory_kept(CPU) as give_back:
@@ -72,7 +72,7 @@ def test_memory_is_kept_inside_and_given_back_afterwards(monkeypatch):
     assert len(glibc.calls) == 6
 
 
-def test_memory_kept_inside_another_is_ended_by_the_outer_one(monkeypatch):
+def test_the_outermost_memory_kept_ends_it(monkeypatch):
     glibc = _Glibc()
     monkeypatch.setattr(ctypes, "CDLL", lambda name: glibc)
     with memory_kept(CPU):
@@ -82,7 +82,7 @@ def test_memory_kept_inside_another_is_ended_by_the_outer_one(monkeypatch):
     assert glibc.calls[3:] == [(-4, 65_536), (-1, 131_072), ("trim", 0)]
 
 
-def test_another_c_library_is_left_as_it_is(monkeypatch):
+def test_another_c_library_is_left_alone(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
     with memory_kept(CPU) as give_back:
         give_back()

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,12 +10,12 @@ from torch.distributed import HashStore
 from korbert.errors import EndedElsewhere, ModelError, SettingsError
 from korbert.training.distributed import WAIT, _said_once, add_over_world, joined, wrap
 from korbert.world import World, agreed, connected, from_first, greatest, is_silent, require_rows, world
+from tests.korbert.training import toy
 
 CPU = torch.device("cpu")
-TOY = Path(__file__).with_name("toy.py")
 
 
-def test_without_torchrun_there_is_one_process_and_nothing_changes(monkeypatch):
+def test_without_torchrun_there_is_one_process(monkeypatch):
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
     module = nn.Linear(2, 2)
@@ -32,7 +31,7 @@ def test_without_torchrun_there_is_one_process_and_nothing_changes(monkeypatch):
     assert not is_silent()
 
 
-def test_ranks_come_from_torchrun(monkeypatch):
+def test_ranks_are_read_from_the_environment(monkeypatch):
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert world() == World(rank=3, size=4)
@@ -55,7 +54,7 @@ def test_ranks_come_from_torchrun(monkeypatch):
         ("0", "9" * 5000, "^WORLD_SIZE='9{40}': is not an integer"),
     ],
 )
-def test_an_environment_that_cannot_be_is_refused(monkeypatch, rank, size, message):
+def test_contradicting_variables_are_refused(monkeypatch, rank, size, message):
     for name, value in (("RANK", rank), ("WORLD_SIZE", size)):
         monkeypatch.delenv(name, raising=False)
         if value is not None:
@@ -76,7 +75,7 @@ def test_an_environment_that_cannot_be_is_refused(monkeypatch, rank, size, messa
         ({"KORBERT_WAIT_FOR_RANKS": "soon"}, "^KORBERT_WAIT_FOR_RANKS='soon': is not an integer"),
     ],
 )
-def test_processes_that_do_not_meet(monkeypatch, variables, message):
+def test_processes_that_do_not_connect(monkeypatch, variables, message):
     given = {"RANK": "1", "WORLD_SIZE": "2", "KORBERT_WAIT_FOR_RANKS": "1", **variables}
     for name in ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE"):
         monkeypatch.delenv(name, raising=False)
@@ -87,7 +86,7 @@ def test_processes_that_do_not_meet(monkeypatch, variables, message):
     assert not torch.distributed.is_initialized()
 
 
-def test_a_rank_that_never_comes_is_named(monkeypatch, free_port):
+def test_a_missing_rank_is_named(monkeypatch, free_port):
     given = {"RANK": "0", "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port), WAIT: "1"}
     monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE", raising=False)
     for name, value in given.items():
@@ -97,7 +96,7 @@ def test_a_rank_that_never_comes_is_named(monkeypatch, free_port):
         pass
 
 
-def test_an_error_is_told_once():
+def test_an_error_is_reported_by_one_process():
     """By the one that asks first; a connection that closes is the error only where nobody has told of another."""
     store, closed = HashStore(), RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by peer")
     own = ValueError("bad")
@@ -112,10 +111,11 @@ def test_an_error_is_told_once():
 
 @pytest.mark.slow
 def test_two_processes_train_as_one_with_two_micro_batches(tmp_path, free_port):
-    arguments = ["--parts", "2", "--no-dropout"]
-    subprocess.run([sys.executable, TOY, tmp_path / "one", *arguments], check=True)
+    options = {"parts": 2, "dropout": False}
+    subprocess.run(toy.command(tmp_path / "one", **options), check=True)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
-    subprocess.run([*torchrun, "--master-port", str(free_port), TOY, tmp_path / "two", *arguments], check=True)
+    program = toy.command(tmp_path / "two", **options)[1:]
+    subprocess.run([*torchrun, "--master-port", str(free_port), *program], check=True)
     one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
     for name in one:
         torch.testing.assert_close(two[name], one[name], atol=1e-5, rtol=1e-4)

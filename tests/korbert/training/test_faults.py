@@ -15,24 +15,18 @@ from korbert.errors import ModelError
 from korbert.interruption import Interrupted
 from korbert.training import Checkpointing, checkpoints
 from korbert.training.updates import Updates
-from tests.korbert.training.test_loop import TOY, fitted, lines, same_outcome, toy, weights
+from tests.korbert.tiny import same_weights
+from tests.korbert.training import toy
+from tests.korbert.training.test_loop import fitted, lines, same_outcome
 
 BAD = {6: math.inf, 8: math.nan, 10: math.inf}  # updates 7, 9 and 11; checkpoints are made at 7, 14, ..
-
-
-@pytest.fixture(scope="module")
-def straight_run(tmp_path_factory):
-    """The folder of a run without faults."""
-    folder = tmp_path_factory.mktemp("straight")
-    subprocess.run([sys.executable, TOY, folder], check=True)
-    return folder
 
 
 def left_out(folder):
     return [line["step"] for line in lines(folder / "metrics.jsonl") if line["kind"] == "left_out"]
 
 
-def test_steps_that_are_no_numbers_are_left_out_as_if_they_had_never_been(tmp_path, monkeypatch, caplog):
+def test_non_finite_steps_are_skipped_as_if_they_had_never_been(tmp_path, monkeypatch, caplog):
     made, result = toy.train(tmp_path / "made", factors=BAD, skip=True)
     assert result.left_out == 3
     assert left_out(tmp_path / "made") == [7, 9, 11]
@@ -48,21 +42,21 @@ def test_steps_that_are_no_numbers_are_left_out_as_if_they_had_never_been(tmp_pa
     update = Updates.update
     monkeypatch.setattr(Updates, "update", lambda self, step, made: step in BAD or update(self, step, made))
     expected, _ = toy.train(tmp_path / "expected")
-    assert all(torch.equal(one, two) for one, two in zip(weights(made), weights(expected), strict=True))
+    assert same_weights(made, expected)
     others = [line for line in lines(tmp_path / "made" / "metrics.jsonl") if line["kind"] != "left_out"]
     assert others == lines(tmp_path / "expected" / "metrics.jsonl")
 
 
-def test_killed_before_and_behind_a_step_that_is_left_out(tmp_path):
+@pytest.mark.slow
+def test_a_run_killed_around_skipped_steps_ends_in_the_same_bits(tmp_path):
     """In update 9 a gradient is large, which the checkpoint before it must know the usual one for."""
-    command = [sys.executable, TOY]
-    fault = ["--skip", "--factor", "6=inf", "--factor", "8=100", "--factor", "16=nan"]
+    faults = {"skip": True, "factors": {6: math.inf, 8: 100.0, 16: math.nan}}
     straight, killed = tmp_path / "straight", tmp_path / "killed"
-    subprocess.run([*command, straight, *fault], check=True)
-    for step in ("6", "12", "18"):
-        ended = subprocess.run([*command, killed, *fault, "--kill-at", step], check=False)
+    subprocess.run(toy.command(straight, **faults), check=True)
+    for step in (6, 12, 18):
+        ended = subprocess.run(toy.command(killed, **faults, kill_at=step), check=False)
         assert ended.returncode == -signal.SIGKILL
-    subprocess.run([*command, killed, *fault], check=True)
+    subprocess.run(toy.command(killed, **faults), check=True)
     same_outcome(killed, straight)
     assert left_out(killed) == [7, 17]
     one, two = (checkpoints.load_newest(folder / "checkpoints") for folder in (killed, straight))
@@ -72,20 +66,19 @@ def test_killed_before_and_behind_a_step_that_is_left_out(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_processes_leave_out_what_one_leaves_out(tmp_path, free_port):
+def test_two_processes_skip_the_same_steps_as_one(tmp_path, free_port):
     """The last process alone has the row that is no number; all look at one step, though rank 0 alone has a clock."""
-    arguments = ["--parts", "2", "--no-dropout", "--skip", "--factor", "6=inf", "--factor", "15=nan"]
-    subprocess.run([sys.executable, TOY, tmp_path / "one", *arguments], check=True)
+    options = {"parts": 2, "dropout": False, "skip": True, "factors": {6: math.inf, 15: math.nan}}
+    subprocess.run(toy.command(tmp_path / "one", **options), check=True)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
-    subprocess.run(
-        [*torchrun, "--master-port", str(free_port), TOY, tmp_path / "two", *arguments, "--hasty"], check=True
-    )
+    program = toy.command(tmp_path / "two", **options, hasty=True)[1:]
+    subprocess.run([*torchrun, "--master-port", str(free_port), *program], check=True)
     assert left_out(tmp_path / "one") == left_out(tmp_path / "two") == [7, 16]
     for one, two in zip(*(lines(tmp_path / name / "metrics.jsonl") for name in ("one", "two")), strict=True):
         assert two == {key: pytest.approx(value, rel=1e-4) if key != "kind" else value for key, value in one.items()}
 
 
-def test_weights_that_give_no_numbers_end_it(tmp_path):
+def test_too_many_skipped_steps_end_the_run(tmp_path):
     """Not the rows of some steps are at fault where all that follow are none."""
     with pytest.raises(ModelError, match=r"^step 9: .* step 6; .*; 5 of the last 100 steps are left out already$"):
         fitted(
@@ -97,12 +90,10 @@ def test_weights_that_give_no_numbers_end_it(tmp_path):
         )
 
 
-def test_without_checkpoints_there_is_nothing_to_go_back_to():
+def test_skipping_needs_a_checkpoint_to_go_back_to(tmp_path):
     with pytest.raises(ModelError, match=r"^step 7: .*; there is no checkpoint before it; lower learning_rate"):
         fitted(toy.network(), loss=infinite_at_7(), on_divergence="skip")
 
-
-def test_a_checkpoint_that_is_gone_cannot_be_gone_back_to(tmp_path):
     def loss(model, batch):
         shutil.rmtree(tmp_path / "step-00000000", ignore_errors=True)
         return {"loss": toy.loss(model, batch)["loss"] * math.inf}
@@ -111,7 +102,7 @@ def test_a_checkpoint_that_is_gone_cannot_be_gone_back_to(tmp_path):
         fitted(toy.network(), loss=loss, on_divergence="skip", checkpoints=Checkpointing(tmp_path, every_steps=3))
 
 
-def test_an_interval_without_an_update_has_no_line(tmp_path):
+def test_an_interval_without_an_update_has_no_line_of_metrics(tmp_path):
     kept = Checkpointing(tmp_path / "kept", every_steps=3)
     options = {"metrics": tmp_path / "metrics.jsonl", "log_every": 1, "checkpoints": kept}
     result = fitted(toy.network(), loss=infinite_at_7(), on_divergence="skip", **options)
@@ -132,7 +123,7 @@ def infinite_at_7():
 
 
 @pytest.mark.parametrize("end", ["stop", "skip"])
-def test_infinite_at_step_7(tmp_path, end):
+def test_an_infinite_loss_stops_or_is_skipped(tmp_path, end):
     options = {"checkpoints": Checkpointing(tmp_path, every_steps=4), "loss": infinite_at_7(), "on_divergence": end}
     if end == "skip":
         assert fitted(toy.network(), **options).left_out == 1
@@ -142,7 +133,7 @@ def test_infinite_at_step_7(tmp_path, end):
         assert [path.name for path in tmp_path.iterdir()] == ["step-00000004"]
 
 
-def test_a_signal_is_heeded_though_the_run_goes_back(tmp_path):
+def test_a_signal_ends_a_run_that_goes_back(tmp_path):
     loss, calls = infinite_at_7(), iter(range(100))
 
     def ended(model, batch):
@@ -157,10 +148,10 @@ def test_a_signal_is_heeded_though_the_run_goes_back(tmp_path):
     other = toy.network(), toy.network()
     fitted(other[0], loss=loss, on_divergence="skip", checkpoints=kept, log_every=100)
     fitted(other[1], loss=loss, on_divergence="skip", checkpoints=Checkpointing(tmp_path / "x", 4), log_every=100)
-    assert all(torch.equal(one, two) for one, two in zip(*map(weights, other), strict=True))
+    assert same_weights(*other)
 
 
-def test_spikes_are_counted_and_said_once(tmp_path, caplog):
+def test_spikes_are_counted_and_logged_once(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         toy.train(tmp_path, factors={11: 100.0, 13: 1e3, 22: 9.0}, tensorboard=False)
     assert {line["step"]: line["spikes"] for line in lines(tmp_path / "metrics.jsonl") if "spikes" in line} == {15: 2}
@@ -169,12 +160,13 @@ def test_spikes_are_counted_and_said_once(tmp_path, caplog):
     ]
 
 
-def test_killed_in_a_checkpoint_at_the_last_step_and_twice_in_a_row(tmp_path, straight_run):
-    command = [sys.executable, TOY, tmp_path / "killed"]
-    for fault in (("--kill-in-checkpoint", "2"), ("--kill-in-checkpoint", "1"), ("--kill-at", "39")):
-        assert subprocess.run([*command, *fault], check=False).returncode == -signal.SIGKILL
-    subprocess.run(command, check=True)
-    same_outcome(tmp_path / "killed", straight_run)
+@pytest.mark.slow
+def test_a_run_killed_while_writing_checkpoints_ends_in_the_same_bits(tmp_path, straight):
+    for fault in ({"kill_in_checkpoint": 2}, {"kill_in_checkpoint": 1}, {"kill_at": 39}):
+        killed = subprocess.run(toy.command(tmp_path / "killed", **fault), check=False)
+        assert killed.returncode == -signal.SIGKILL
+    subprocess.run(toy.command(tmp_path / "killed"), check=True)
+    same_outcome(tmp_path / "killed", straight)
     starts = [line["step"] for line in lines(tmp_path / "killed" / "timing.jsonl") if line["kind"] == "start"]
     assert starts == [0, 7, 7, 35]
     assert not list((tmp_path / "killed" / "checkpoints").glob("*.partial"))
@@ -191,16 +183,17 @@ cp "$2"/*.jsonl "$2/model.safetensors" "$5"
 UNSHARE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
 
 
-def test_a_disk_that_is_full_in_a_checkpoint(tmp_path, straight_run):
+@pytest.mark.slow
+def test_a_full_disk_while_writing_a_checkpoint(tmp_path, straight):
     """A real one of 132 KB: it has room for two checkpoints, and a third is written before the first is removed."""
     disk, out = tmp_path / "disk", tmp_path / "out"
     disk.mkdir()
     out.mkdir()
     if shutil.which("unshare") is None or subprocess.run([*UNSHARE, 'mount -t tmpfs none "$0"', disk]).returncode:
         pytest.skip("no file system may be mounted here")
-    subprocess.run([*UNSHARE, FULL, "sh", "132k", disk, sys.executable, TOY, out], check=True)
+    subprocess.run([*UNSHARE, FULL, "sh", "132k", disk, sys.executable, toy.__file__, out], check=True)
     assert "OSError: [Errno 28] No space left on device" in (out / "said").read_text()
     assert (out / "kept").read_text().split() == ["step-00000007", "step-00000014"]
-    same_outcome(out, straight_run)
+    same_outcome(out, straight)
     starts = [line["step"] for line in lines(out / "timing.jsonl") if line["kind"] == "start"]
     assert starts == [0, 14]

@@ -21,6 +21,7 @@ from korbert.pretraining import MaskingSettings, PairSettings, Phase, Pretrainin
 from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
 from korbert.training.feeding import fed
 from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
+from tests.korbert.tiny import same_weights
 from tests.korbert.training import makers, toy
 
 
@@ -51,8 +52,8 @@ def same(one, other):
     return True
 
 
-@pytest.mark.parametrize(("workers", "steps"), [(0, range(14)), (1, range(13, 14)), (3, range(3, 14))])
-def test_the_same_batches_whoever_makes_them(batches, workers, steps):
+@pytest.mark.parametrize(("workers", "steps"), [(0, range(14)), (2, range(3, 14))])
+def test_threads_and_processes_make_the_same_batches(batches, workers, steps):
     with fed(batches, steps, workers=workers) as made:
         received = list(made)
     assert [step for step, _, _ in received] == list(steps)
@@ -72,7 +73,7 @@ def test_a_thread_is_one_step_ahead_and_no_further():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_no_steps_left_asks_for_no_batch(workers):
+def test_without_steps_no_batch_is_made(workers):
     with fed(lambda step: pytest.fail("asked"), range(4, 4), workers=workers) as walk:
         assert list(walk) == []
 
@@ -109,7 +110,7 @@ def test_an_early_end_leaves_no_process_and_no_open_file():
         (makers.Unpicklable(), CorpusError, "part-7.arrow: gone"),
     ],
 )
-def test_an_error_in_a_worker_comes_out_as_it_is(make, kind, text):
+def test_an_error_in_a_worker_is_raised_as_it_is(make, kind, text):
     with pytest.raises(kind, match=re.escape(text)) as raised, fed(make, range(5), workers=1) as walk:
         list(walk)
     assert (type(raised.value), str(raised.value)) == (kind, text)
@@ -117,14 +118,14 @@ def test_an_error_in_a_worker_comes_out_as_it_is(make, kind, text):
     assert not multiprocessing.active_children()
 
 
-def test_a_worker_that_dies_is_said_in_a_line():
+def test_a_dying_worker_is_reported_in_one_line():
     line = r"^a process that makes rows was killed \(SIGKILL\): if nobody did that, memory ran out, .* resumes$"
     with pytest.raises(KorbertError, match=line), fed(partial(makers.dying, 3), range(9), workers=1) as walk:
         list(walk)
     assert not multiprocessing.active_children()
 
 
-def test_another_error_while_workers_run_stays_what_it_is():
+def test_other_errors_while_workers_run_stay_as_they_are():
     with pytest.raises(RuntimeError, match=r"^mine$"), fed(makers.numbered, range(9), workers=1):
         raise RuntimeError("mine")
     assert not multiprocessing.active_children()
@@ -169,13 +170,13 @@ def test_a_run_resumed_with_other_workers_ends_in_the_same_bits(tmp_path):
         output = TrainingOutput(Checkpointing(folder / "kept", every_steps=2), folder / "metrics.jsonl")
         device = torch.device("cpu")
         fit(model, toy.batches, toy.loss, plan, device=device, output=output, evaluate=evaluate, row_workers=workers)
-        return [parameter.detach() for parameter in model.parameters()]
+        return model
 
     whole = trained(tmp_path / "whole", 0)
     with pytest.raises(KeyboardInterrupt):
-        trained(tmp_path / "resumed", 2, evaluate_until=5)
-    resumed = trained(tmp_path / "resumed", 1)
-    assert all(torch.equal(one, other) for one, other in zip(whole, resumed, strict=True))
+        trained(tmp_path / "resumed", 1, evaluate_until=5)
+    resumed = trained(tmp_path / "resumed", 0)
+    assert same_weights(whole, resumed)
     one, other = (tmp_path / name / "metrics.jsonl" for name in ("whole", "resumed"))
     assert one.read_bytes() == other.read_bytes()
 

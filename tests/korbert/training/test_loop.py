@@ -1,13 +1,10 @@
-import importlib.util
 import json
 import logging
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 import torch
@@ -18,11 +15,8 @@ from korbert.errors import ArtifactError, ModelError
 from korbert.interruption import Interrupted
 from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
 from korbert.training.devices import moved
-
-TOY = Path(__file__).with_name("toy.py")
-_spec = importlib.util.spec_from_file_location("toy", TOY)
-toy = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(toy)
+from tests.korbert.tiny import same_weights
+from tests.korbert.training import toy
 
 CPU = torch.device("cpu")
 SETTINGS = OptimizerSettings(learning_rate=0.02)
@@ -40,18 +34,6 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def weights(model):
-    return [parameter.detach().clone() for parameter in model.parameters()]
-
-
-@pytest.fixture(scope="module")
-def straight(tmp_path_factory):
-    """The folder of a run that nothing interrupted, as a program of its own."""
-    folder = tmp_path_factory.mktemp("straight")
-    subprocess.run([sys.executable, TOY, folder], check=True)
-    return folder
-
-
 def same_outcome(folder, straight):
     assert (folder / "metrics.jsonl").read_bytes() == (straight / "metrics.jsonl").read_bytes()
     one, two = (load_file(run / "model.safetensors") for run in (folder, straight))
@@ -59,7 +41,7 @@ def same_outcome(folder, straight):
     assert (folder / "model.safetensors").read_bytes() == (straight / "model.safetensors").read_bytes()
 
 
-def test_it_learns_and_writes_it_down(straight):
+def test_a_run_learns_and_writes_its_files(straight):
     written = lines(straight / "metrics.jsonl")
     assert [line["step"] for line in written if line["kind"] == "train"] == [1, 5, 10, 15, 20, 25, 30, 35, 40]
     assert [line["step"] for line in written if line["kind"] == "heldout"] == [9, 18, 27, 36, 40]
@@ -76,9 +58,9 @@ def test_it_learns_and_writes_it_down(straight):
 
 @pytest.mark.parametrize("kill_at", [6, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_and_resumed_bit_for_bit(tmp_path, straight, kill_at):
-    killed = subprocess.run([sys.executable, TOY, tmp_path, "--kill-at", str(kill_at)], check=False)
+    killed = subprocess.run(toy.command(tmp_path, kill_at=kill_at), check=False)
     assert killed.returncode == -signal.SIGKILL
-    subprocess.run([sys.executable, TOY, tmp_path], check=True)
+    subprocess.run(toy.command(tmp_path), check=True)
     same_outcome(tmp_path, straight)
     starts = [line["step"] for line in lines(tmp_path / "timing.jsonl") if line["kind"] == "start"]
     assert starts == ([0] if kill_at == 6 else [0, 14])
@@ -90,22 +72,22 @@ def test_killed_from_outside_at_any_moment(tmp_path, straight, seconds):
     timing = tmp_path / "timing.jsonl"
     for _ in range(4):
         before = timing.stat().st_ino if timing.exists() else None
-        process = subprocess.Popen([sys.executable, TOY, tmp_path])
+        process = subprocess.Popen(toy.command(tmp_path))
         while process.poll() is None and (not timing.exists() or timing.stat().st_ino == before):
             time.sleep(0.001)  # until the run opens its files
         time.sleep(seconds)
         process.kill()
         process.wait()
-    subprocess.run([sys.executable, TOY, tmp_path], check=True)
+    subprocess.run(toy.command(tmp_path), check=True)
     same_outcome(tmp_path, straight)
 
 
-@pytest.mark.usefixtures("_ctrl_c_is_heeded")
-@pytest.mark.parametrize("number", ["INT", "TERM"])
-def test_a_signal_ends_it_behind_the_update_under_way_and_loses_nothing(tmp_path, straight, number):
+@pytest.mark.usefixtures("_ctrl_c_is_handled")
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_signal_ends_the_run_after_the_current_update(tmp_path, straight, number):
     """Step 23 is no multiple of anything: of log_every 5, checkpoints 7, evaluate_every 9."""
-    command = [sys.executable, TOY, tmp_path]
-    ended = subprocess.run([*command, "--kill-at", "23", "--signal", number], capture_output=True, text=True)
+    command = toy.command(tmp_path, kill_at=23, number=number)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     (step,) = (
         int(path.name.removeprefix("step-"))
         for path in tmp_path.glob("checkpoints/step-*")
@@ -113,22 +95,22 @@ def test_a_signal_ends_it_behind_the_update_under_way_and_loses_nothing(tmp_path
     )
     assert step in (22, 23, 24)  # the signal came while the update before was under way, or was about to be
     assert (ended.returncode, ended.stderr) == (1, f"ended: training: step {step} is saved\n")
-    subprocess.run(command, check=True)
+    subprocess.run(toy.command(tmp_path), check=True)
     same_outcome(tmp_path, straight)
     assert [line["step"] for line in lines(tmp_path / "timing.jsonl") if line["kind"] == "start"] == [0, step]
 
 
 @pytest.fixture
-def _ctrl_c_is_heeded():
+def _ctrl_c_is_handled():
     """By what is started, too: a shell has what it runs in the background ignore the signal, and that is inherited."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("_ctrl_c_is_heeded")
+@pytest.mark.usefixtures("_ctrl_c_is_handled")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_is_noted_and_the_handlers_come_back(tmp_path, number):
+def test_a_signal_saves_the_run_and_handlers_are_restored(tmp_path, number):
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
     calls = iter(range(100))
 
@@ -147,8 +129,8 @@ def test_a_signal_is_noted_and_the_handlers_come_back(tmp_path, number):
         fitted(toy.network(), loss=lambda model, batch: signal.raise_signal(number) or toy.loss(model, batch))
 
 
-@pytest.mark.usefixtures("_ctrl_c_is_heeded")
-def test_a_second_ctrl_c_ends_it_at_once(tmp_path):
+@pytest.mark.usefixtures("_ctrl_c_is_handled")
+def test_a_second_ctrl_c_ends_the_run_at_once(tmp_path):
     calls = iter(range(100))
 
     def loss(model, batch):
@@ -163,23 +145,20 @@ def test_a_second_ctrl_c_ends_it_at_once(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
 
 
-def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
+def test_ignored_signals_and_other_threads_are_left_alone():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         fitted(toy.network(), loss=lambda model, batch: signal.raise_signal(signal.SIGINT) or toy.loss(model, batch))
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def test_outside_the_main_thread_signals_are_left_alone():
-    found = []
-    thread = threading.Thread(target=lambda: found.append(fitted(toy.network())))
+    results = []
+    thread = threading.Thread(target=lambda: results.append(fitted(toy.network())))
     thread.start()
     thread.join()
-    assert found[0].steps == 8
+    assert results[0].steps == 8
 
 
-def test_a_loss_that_is_no_number_is_said_though_a_signal_came(tmp_path):
+def test_a_non_finite_loss_is_reported_despite_a_signal(tmp_path):
     def broken(model, batch):
         signal.raise_signal(signal.SIGTERM)
         return {"loss": toy.loss(model, batch)["loss"] * float("nan")}
@@ -189,7 +168,7 @@ def test_a_loss_that_is_no_number_is_said_though_a_signal_came(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_checkpoints_are_made_every_few_minutes_too(tmp_path):
+def test_checkpoints_are_written_by_time_as_well_as_by_steps(tmp_path):
     clock = [1000.0]
 
     def slow(model, batch):
@@ -202,11 +181,11 @@ def test_checkpoints_are_made_every_few_minutes_too(tmp_path):
     # after 300 s; by number of steps; 300 s behind that, which is the last, too
     assert sorted(path.name for path in kept.folder.iterdir()) == ["step-00000003", "step-00000005", "step-00000008"]
     fitted(plain, metrics=tmp_path / "plain.jsonl", log_every=2)
-    assert all(torch.equal(one, two) for one, two in zip(weights(timed), weights(plain), strict=True))
+    assert same_weights(timed, plain)
     assert (tmp_path / "timed.jsonl").read_bytes() == (tmp_path / "plain.jsonl").read_bytes()
 
 
-def test_progress_shows_loss_rate_and_speed_as_they_are_logged(tmp_path, monkeypatch, caplog):
+def test_progress_shows_the_last_logged_figures(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("korbert.progress._SECONDS_BETWEEN_LINES", 0.0)
     with caplog.at_level(logging.INFO):
         fitted(toy.network(), steps=5, log_every=2, description="toy", tensorboard=tmp_path / "두 곡선")
@@ -224,37 +203,33 @@ def test_tensorboard_and_checkpoints_change_no_number(tmp_path):
     bare = toy.network()
     fitted(bare, steps=toy.STEPS, seed=5)
     for other in (undrawn, bare):
-        assert all(torch.equal(one, two) for one, two in zip(weights(drawn), weights(other), strict=True))
+        assert same_weights(drawn, other)
     assert (tmp_path / "drawn/metrics.jsonl").read_bytes() == (tmp_path / "undrawn/metrics.jsonl").read_bytes()
     assert result.heldout == {"heldout_loss": lines(tmp_path / "drawn/metrics.jsonl")[-1]["heldout_loss"]}
 
 
-def test_a_damaged_checkpoint_costs_the_steps_since_the_one_before(tmp_path):
-    toy.train(tmp_path, tensorboard=False)
+def test_a_finished_run_is_loaded_and_a_damaged_checkpoint_replaced(tmp_path):
+    first, done = toy.train(tmp_path, tensorboard=False)
     before = (tmp_path / "metrics.jsonl").read_bytes()
+    second, again = toy.train(tmp_path, tensorboard=False)
+    assert (again.first_step, again.heldout) == (40, done.heldout)
+    assert same_weights(first, second)
     (tmp_path / "checkpoints" / "step-00000040" / "state.safetensors").write_bytes(b"gone")
     _, result = toy.train(tmp_path, tensorboard=False)
     assert (result.first_step, result.steps) == (35, 40)
     assert (tmp_path / "metrics.jsonl").read_bytes() == before
 
 
-def test_a_finished_run_is_loaded_not_redone(tmp_path):
-    first, done = toy.train(tmp_path, tensorboard=False)
-    second, again = toy.train(tmp_path, tensorboard=False)
-    assert (again.first_step, again.heldout) == (40, done.heldout)
-    assert all(torch.equal(one, two) for one, two in zip(weights(first), weights(second), strict=True))
-
-
-def test_a_run_that_had_enough_ends_there_after_a_resume_too(tmp_path):
+def test_a_resumed_run_ends_where_enough_ended_it(tmp_path):
     model, checkpoints = toy.network(), Checkpointing(tmp_path, 1)
     options = {"evaluate": toy.evaluate, "evaluate_every": 2, "enough": lambda heldout: True}
     assert fitted(model, checkpoints=checkpoints, **options).steps == 2
     again = toy.network()
     assert fitted(again, checkpoints=checkpoints, **options).steps == 2
-    assert all(map(torch.equal, weights(model), weights(again)))
+    assert same_weights(model, again)
 
 
-def test_a_signal_during_the_last_evaluation_is_heeded(tmp_path):
+def test_a_signal_during_the_last_evaluation_ends_the_run(tmp_path):
     def evaluate(model, step):
         signal.raise_signal(signal.SIGTERM)
         return toy.evaluate(model, step)
@@ -265,67 +240,60 @@ def test_a_signal_during_the_last_evaluation_is_heeded(tmp_path):
     assert fitted(toy.network(), evaluate=toy.evaluate, **options).steps == 2
 
 
-def test_a_stop_in_the_middle_of_a_step(tmp_path, straight):
-    def stopped(model, batch):
-        raise KeyboardInterrupt
+def test_a_run_stopped_in_the_middle_of_a_step_resumes_to_the_same_bits(tmp_path):
+    calls = iter(range(100))
+
+    def loss(model, batch):
+        if next(calls) == 5:
+            raise KeyboardInterrupt
+        return toy.loss(model, batch)
 
     folder = Checkpointing(tmp_path / "checkpoints", every_steps=3)
     options = {"checkpoints": folder, "metrics": tmp_path / "metrics.jsonl", "steps": 8, "log_every": 2}
-    calls = iter(range(100))
     with pytest.raises(KeyboardInterrupt):
-        fitted(toy.network(), **options, loss=lambda m, b: stopped(m, b) if next(calls) == 5 else toy.loss(m, b))
+        fitted(toy.network(), **options, loss=loss)
     resumed, plain = toy.network(), toy.network()
     assert fitted(resumed, **options).first_step == 3
     fitted(plain, metrics=tmp_path / "plain.jsonl", steps=8, log_every=2)
-    assert all(torch.equal(one, two) for one, two in zip(weights(resumed), weights(plain), strict=True))
+    assert same_weights(resumed, plain)
     assert (tmp_path / "metrics.jsonl").read_bytes() == (tmp_path / "plain.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("parts", [2, 4])
-def test_accumulation_is_one_big_batch(parts):
-    whole, split = (toy.network().requires_grad_() for _ in range(2))
-    whole[1].p = split[1].p = 0.0  # dropout would be drawn for other shapes
+def uneven(step):
+    """Micro-batches of 2 and 6 rows, weighted by their rows."""
+    (batch,) = toy.batches(step)
+    return [
+        {"ids": batch["ids"][rows], "weight": torch.tensor(share)}
+        for rows, share in ((slice(0, 2), 0.25), (slice(2, 8), 0.75))
+    ]
+
+
+@pytest.mark.parametrize("split", [lambda step: toy.batches(step, parts=2), uneven], ids=["equal", "uneven"])
+def test_micro_batches_are_one_big_batch(split):
+    whole, accumulated = toy.network(), toy.network()
+    whole[1].p = accumulated[1].p = 0.0  # dropout would be drawn for other shapes
     fitted(whole)
-    fitted(split, batches=lambda step: toy.batches(step, parts=parts))
-    for one, two in zip(weights(whole), weights(split), strict=True):
-        torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-4)
+    fitted(accumulated, batches=split)
+    torch.testing.assert_close(accumulated.state_dict(), whole.state_dict(), atol=1e-5, rtol=1e-4)
 
 
-def test_uneven_micro_batches_count_by_their_weight():
-    whole, split = toy.network(), toy.network()
-    whole[1].p = split[1].p = 0.0
-
-    def uneven(step):
-        (batch,) = toy.batches(step)
-        return [
-            {**{name: batch[name][rows] for name in ("ids", "attention_mask")}, "weight": torch.tensor(share)}
-            for rows, share in ((slice(0, 2), 0.25), (slice(2, 8), 0.75))
-        ]
-
-    fitted(whole)
-    fitted(split, batches=uneven)
-    for one, two in zip(weights(whole), weights(split), strict=True):
-        torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-4)
-
-
-def test_gradients_are_clipped_and_reported_unclipped(tmp_path):
-    def huge(model, batch):
+def test_gradients_are_reported_before_clipping(tmp_path):
+    def loss(model, batch):
         return {"loss": 1e4 * toy.loss(model, batch)["loss"]}
 
-    fitted(toy.network(), loss=huge, steps=1, metrics=tmp_path / "metrics.jsonl")
+    fitted(toy.network(), loss=loss, steps=1, metrics=tmp_path / "metrics.jsonl")
     assert lines(tmp_path / "metrics.jsonl")[0]["grad_norm"] > 100
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_loss_that_is_no_number_names_its_step_and_leaves_no_checkpoint(tmp_path, bad):
+def test_a_non_finite_loss_names_its_step_and_saves_no_checkpoint(tmp_path, bad):
     calls = iter(range(100))
 
     def broken(model, batch):
         return {"loss": toy.loss(model, batch)["loss"] * (bad if next(calls) == 4 else 1.0)}
 
-    with pytest.raises(
-        ModelError, match=r"step 5: .* number; the last good checkpoint is that of step 3; lower learning_rate \(0.02\)"
-    ):
+    message = r"step 5: .* number; the last good checkpoint is that of step 3; lower learning_rate \(0.02\)"
+    with pytest.raises(ModelError, match=message):
         fitted(toy.network(), loss=broken, checkpoints=Checkpointing(tmp_path, every_steps=3))
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
 
@@ -341,19 +309,9 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         fitted(other, checkpoints=kept)
 
 
-def test_an_error_in_a_batch_comes_out(tmp_path):
-    def broken(step):
-        if step == 3:
-            raise ModelError("batch 3")
-        return toy.batches(step)
-
-    with pytest.raises(ModelError, match="batch 3"):
-        fitted(toy.network(), batches=broken)
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-def test_it_learns_on_a_gpu_too(tmp_path):
+def test_a_run_learns_on_a_gpu(tmp_path):
     result = fitted(toy.network(), device=torch.device("cuda"), precision="auto", steps=40, evaluate=toy_on_gpu)
     assert result.heldout["heldout_loss"] < 1.5
 

@@ -4,7 +4,7 @@ import torch
 from korbert.training.padding import padded
 
 
-def test_shorter_rows_are_filled_up():
+def test_shorter_rows_are_padded():
     rows = [
         {"input_ids": np.array([5, 6], dtype=np.int32), "choices": np.array([True, False]), "other": np.array([1])},
         {"input_ids": np.array([7, 8, 9], dtype=np.int32), "choices": np.array([True, True, True])},

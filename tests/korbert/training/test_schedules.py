@@ -27,7 +27,7 @@ def test_rates_by_hand():
 
 
 @given(steps=st.integers(1, 500), share=st.floats(0, 0.99))
-def test_linear_gives_the_very_numbers_of_the_formula(steps, share):
+def test_linear_rates_equal_the_formula_exactly(steps, share):
     warmup = math.ceil(share * steps)
     by_formula = [(s + 1) / warmup if s < warmup else (steps - s) / (steps - warmup) for s in range(steps)]
     assert rates(steps, warmup_share=share) == by_formula
@@ -48,7 +48,7 @@ schedules = st.one_of(
 
 @settings(deadline=None)
 @given(steps=st.integers(1, 500), chosen=schedules)
-def test_a_rate_rises_then_falls_and_is_never_zero(steps, chosen):
+def test_rates_rise_then_fall_and_stay_above_0(steps, chosen):
     found = rates(steps, **chosen)
     warmup = math.ceil(chosen["warmup_share"] * steps)
     assert all(0 < rate <= 1 for rate in found)
@@ -72,7 +72,7 @@ def test_neighbouring_rates_are_close(steps, chosen):
 
 
 @pytest.mark.parametrize("chosen", [{"schedule": "cosine"}, {"schedule": "wsd", "decay_share": 0.5}])
-def test_the_last_of_very_many_steps_has_a_rate(chosen):
+def test_the_last_of_many_steps_has_a_rate_above_0(chosen):
     """Where 1 + cos and 1 - sqrt would be rounded away."""
     steps, shape = 10**9, OptimizerSettings(**chosen)
     expected = {"cosine": (math.pi / 2 / (0.94 * steps)) ** 2, "wsd": 1 / steps}[chosen["schedule"]]

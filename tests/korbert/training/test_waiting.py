@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, ReadingModel
+from korbert.modeling import ClassificationModel, PretrainingModel, ReadingModel
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, pretraining_loss
 from korbert.tasks.finetuning.examples import Batches, Examples
 from korbert.tasks.kinds.classification import Classification
@@ -14,29 +14,21 @@ from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
 from korbert.training import OptimizerSettings
-from korbert.training.optimizers.table import OPTIMIZERS, Optimizer
+from korbert.training.optimizers import OPTIMIZERS
 from korbert.training.plan import TrainingPlan
 from korbert.training.updates import Updates
 from korbert.world import World
 from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
 from tests.korbert.tasks.test_windows import letters
+from tests.korbert.tiny import tiny_config
 
 META = torch.device("meta")
 
 
 def config(architecture):
-    return EncoderConfig(
-        architecture=architecture,
-        vocab_size=IDS.vocab_size,
-        hidden_size=16,
-        num_hidden_layers=4,  # global and local ones
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=160,
-        local_attention=16,
-        hidden_dropout_prob=0.1,
-        attention_probs_dropout_prob=0.1,
-    )
+    sizes = {"num_hidden_layers": 4, "max_position_embeddings": 160, "local_attention": 16}  # global and local layers
+    dropout = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
+    return tiny_config(architecture, vocab_size=IDS.vocab_size, **sizes, **dropout)
 
 
 def pretraining(architecture, folder):
@@ -69,7 +61,7 @@ def reading(architecture, folder):
 @pytest.mark.parametrize(("precision", "kind"), [("fp32", "adamw"), ("bf16", "muon")])
 def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, architecture, precision, kind):
     model, loss, micro_batches = task(architecture, tmp_path)
-    monkeypatch.setitem(OPTIMIZERS, "adamw", Optimizer(plain_adamw))
+    monkeypatch.setitem(OPTIMIZERS, "adamw", plain_adamw)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: precision == "bf16")  # `meta` has no autocast
     monkeypatch.setattr(torch, "get_autocast_dtype", lambda device: torch.bfloat16)
     plan = TrainingPlan(9, OptimizerSettings(kind=kind), 0, "fp32")

@@ -1,16 +1,13 @@
-"""A tiny training run as a program, for tests that end it: `python toy.py FOLDER [--kill-at STEP] [--signal TERM]`.
+"""A tiny training run as a program, for tests that end it: `python toy.py FOLDER [JSON]`, the arguments of `train`."""
 
---factor 6=inf makes the loss of update 6 (0-based) infinite; --skip leaves such steps out. --kill-in-checkpoint N: in
-the writing of its N-th one. --hasty: rank 0's clock asks for one after each step.
-"""
-
-import argparse
+import json
 import os
 import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -55,17 +52,20 @@ def train(
     tensorboard: bool = True,
     parts: int = 1,
     dropout: bool = True,
-    factors: Mapping[int, float] | None = None,
+    factors: Mapping[Any, float] | None = None,
     skip: bool = False,
     hasty: bool = False,
 ) -> tuple[nn.Module, FitResult]:
-    """kill_at: the signal goes to itself when that step's batch is asked for. factors: of the loss of some updates."""
+    """kill_at: the signal `number` goes to itself when that step's batch is asked for. factors: update (0-based) ->
+    factor of its loss. skip: leaves out steps that are not finite. hasty: rank 0 saves after each step.
+    """
+    factors = {int(step): factor for step, factor in (factors or {}).items()}
 
     def batches_until_death(step: int) -> list[dict[str, torch.Tensor]]:
         if step == kill_at:
             os.kill(os.getpid(), number)
         made = batches(step, parts=parts)
-        if factors and step in factors:
+        if step in factors:
             made[-1]["factor"] = torch.tensor(factors[step])
         return made[connected().share]
 
@@ -98,38 +98,24 @@ def die_in_checkpoint(number: int) -> None:
     checkpoints._write_tensors = write_and_die
 
 
+def command(folder: Path, **options: Any) -> list[str]:
+    """The command of a run. options: of `train`, and kill_in_checkpoint (die_in_checkpoint)."""
+    return [sys.executable, __file__, str(folder), json.dumps(options)]
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--kill-at", type=int)
-    parser.add_argument("--signal", default="KILL")
-    parser.add_argument("--parts", type=int, default=1)
-    parser.add_argument("--no-dropout", action="store_true")
-    parser.add_argument("--factor", action="append", default=[])
-    parser.add_argument("--skip", action="store_true")
-    parser.add_argument("--hasty", action="store_true")
-    parser.add_argument("--kill-in-checkpoint", type=int)
-    chosen = parser.parse_args()
+    folder, options = Path(sys.argv[1]), json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
     torch.set_num_threads(1)
-    if chosen.kill_in_checkpoint:
-        die_in_checkpoint(chosen.kill_in_checkpoint)
+    if number := options.pop("kill_in_checkpoint", None):
+        die_in_checkpoint(number)
     try:
-        trained, _ = train(
-            chosen.folder,
-            kill_at=chosen.kill_at,
-            number=signal.Signals[f"SIG{chosen.signal}"],
-            parts=chosen.parts,
-            dropout=not chosen.no_dropout,
-            factors={int(step): float(factor) for step, factor in (one.split("=") for one in chosen.factor)},
-            skip=chosen.skip,
-            hasty=chosen.hasty,
-        )
+        trained, _ = train(folder, **options)
     except KeyboardInterrupt as ended:
         sys.exit(f"ended: {ended}")
     threads = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
     assert not any("gloo" in name for name in threads), f"threads that outlive the training: {threads}"
     if os.environ.get("RANK", "0") == "0":
-        save_file(trained.state_dict(), chosen.folder / "model.safetensors")
+        save_file(trained.state_dict(), folder / "model.safetensors")
 
 
 if __name__ == "__main__":

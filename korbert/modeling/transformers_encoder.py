@@ -1,6 +1,6 @@
 """Adapts encoders of `transformers` to the interface of Encoder.
 
-A TransformersConfig holds their config (foreign.py). korbert.huggingface.importing reads folders.
+A TransformersConfig holds their config (transformers_config.py). korbert.huggingface.importing reads folders.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from korbert._transformers import quietly
 from korbert.errors import ModelError
-from korbert.modeling.config import AnyConfig, TransformersConfig
+from korbert.modeling.config import AnyConfig, TransformersConfig, check_row
 from korbert.modeling.encoder import Encoder
-from korbert.modeling.foreign import class_of, options, their_config
 from korbert.modeling.rows import Rows
+from korbert.modeling.transformers_config import class_of, options, their_config
 
 __all__ = ["TransformersEncoder", "encoder_of"]
 
@@ -55,8 +55,7 @@ class TransformersEncoder(nn.Module):
     @property
     def token_weight(self) -> Tensor:
         """The token embedding matrix, (V, E)."""
-        weight: Tensor = self.model.get_input_embeddings().weight
-        return weight
+        return self.model.get_input_embeddings().weight
 
     def forward(
         self,
@@ -90,7 +89,7 @@ class TransformersEncoder(nn.Module):
             raise ModelError(
                 f"{self.config.model_type}: its layers differ in pieces: take the last one, as forward does"
             )
-        layers = layers if only is None else [layers[place] for place in only]
+        layers = layers if only is None else [layers[index] for index in only]
         return torch.stack(layers).masked_fill(~mask[None, :, :, None], 0.0)
 
     def attentions(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
@@ -138,11 +137,7 @@ class TransformersEncoder(nn.Module):
     ) -> Any:
         """Runs the wrapped model. mask: (B, T) bool; vectors: (B, T, E), used instead of input_ids."""
         config = self.config
-        if input_ids.shape[1] > config.max_position_embeddings:
-            raise ModelError(
-                f"a row of {input_ids.shape[1]} pieces is longer than the {config.max_position_embeddings} positions of"
-                " this encoder: lower max_length"
-            )
+        check_row(config, input_ids.shape[1], is_limited=True, has_boundaries=False)
         if vectors is None:  # RoBERTa counts positions over non-padding ids, so padding must carry the padding id
             more["input_ids"] = input_ids.masked_fill(~mask, config.pad_token_id)
         else:
@@ -169,8 +164,8 @@ def _mask(input_ids: Tensor, attention_mask: Tensor | None, lengths: Sequence[in
         return attention_mask.bool()
     if lengths is None:
         return torch.ones_like(input_ids, dtype=torch.bool)
-    there = torch.tensor(lengths, device=input_ids.device)[:, None]
-    return torch.arange(input_ids.shape[1], device=input_ids.device) < there
+    ends = torch.tensor(lengths, device=input_ids.device)[:, None]
+    return torch.arange(input_ids.shape[1], device=input_ids.device) < ends
 
 
 @contextmanager

@@ -1,11 +1,6 @@
 import json
-import os
-import signal
-import subprocess
-import sys
 import typing
 from itertools import product
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,8 +12,10 @@ from korbert.errors import ArtifactError
 from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
 from korbert.training.optimizers import Optimizers
 from korbert.training.settings import OptimizerKind, ScheduleKind
+from tests.korbert.tiny import same_weights
 
 KINDS, SCHEDULES = typing.get_args(OptimizerKind), typing.get_args(ScheduleKind)
+GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 GROUPS = (
     {"pattern": "embedding.*", "rate_factor": 5.0, "weight_decay": 0.0},
     {"pattern": "classifier.*", "kind": "adamw", "rate_factor": 0.5},
@@ -51,16 +48,12 @@ def loss(model, batch):
     return {"loss": F.cross_entropy(model(batch["ids"]).flatten(0, 1), (batch["ids"].flatten() + 1) % 30)}
 
 
-def interrupt():
-    raise KeyboardInterrupt
-
-
-def trained(folder, settings, *, steps=10, end_at=None, end=interrupt, evaluate=None):
-    """A model after its run, of which checkpoints are made every 4 steps. end_at: `end` is called for that batch."""
+def trained(folder, settings, *, steps=10, end_at=None):
+    """A model after its run, of which checkpoints are made every 4 steps. end_at: the batch that interrupts it."""
 
     def until(step):
         if step == end_at:
-            end()
+            raise KeyboardInterrupt
         return batches(step)
 
     model = Network()
@@ -71,7 +64,7 @@ def trained(folder, settings, *, steps=10, end_at=None, end=interrupt, evaluate=
         TrainingPlan(steps, settings, seed=3, precision="fp32", log_every=2, evaluate_every=3),
         device=torch.device("cpu"),
         output=TrainingOutput(Checkpointing(folder, every_steps=4), metrics=folder / "metrics.jsonl"),
-        evaluate=evaluate or (lambda model, done: {"weights": float(sum(p.sum() for p in model.parameters()))}),
+        evaluate=lambda model, done: {"weights": float(sum(p.sum() for p in model.parameters()))},
     )
     return model
 
@@ -85,37 +78,14 @@ def test_stopped_and_resumed_bit_for_bit(tmp_path, kind, schedule):
     assert [path.name for path in (tmp_path / "stopped").glob("step-*")] == ["step-00000004"]
     resumed = trained(tmp_path / "stopped", settings)
 
-    weights, others = straight.state_dict(), resumed.state_dict()
-    assert all(torch.equal(weights[name], others[name]) for name in weights)
-    same_files(tmp_path / "straight", tmp_path / "stopped")
-
-
-def same_files(one, two):
+    assert same_weights(straight, resumed)
     for file in ("step-00000010/state.safetensors", "metrics.jsonl"):
-        assert (one / file).read_bytes() == (two / file).read_bytes()
+        assert (tmp_path / "straight" / file).read_bytes() == (tmp_path / "stopped" / file).read_bytes()
 
 
-def test_killed_and_resumed_bit_for_bit(tmp_path):
-    settings = OptimizerSettings(kind="muon", schedule="wsd", groups=GROUPS)
-    command = [sys.executable, __file__, tmp_path / "killed", settings.model_dump_json()]
-    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    assert [path.name for path in (tmp_path / "killed").glob("step-*")] == ["step-00000004"]
-    trained(tmp_path / "killed", settings)
-    trained(tmp_path / "straight", settings)
-    same_files(tmp_path / "straight", tmp_path / "killed")
-
-
-@pytest.mark.parametrize(
-    "device",
-    [
-        "cpu",
-        pytest.param(
-            "cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
-        ),
-    ],
-)
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_restored_optimizers_go_on_as_the_first_would_have(device, kind):
+def test_restored_optimizers_make_the_same_steps(device, kind):
     settings = OptimizerSettings(kind=kind, groups=GROUPS)
     precision = "bf16" if device == "cuda" else "fp32"
     one, two = Network().to(device), Network().to(device)
@@ -163,22 +133,14 @@ def test_every_group_follows_the_schedule_from_its_own_peak(tmp_path):
     trained(tmp_path, settings)
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     found = [line for line in lines if line["kind"] == "train"]
-    order = [
-        "kind",
-        "step",
-        "pieces",
-        "loss",
-        "learning_rate",
-        "learning_rate/embedding.*",
-        "learning_rate/classifier.*",
-    ]
-    assert list(found[0]) == [*order, "grad_norm"]
+    peaks = {"learning_rate": 0.01, "learning_rate/embedding.*": 0.05, "learning_rate/classifier.*": 0.005}
+    assert list(found[0]) == ["kind", "step", "pieces", "loss", *peaks, "grad_norm"]
     shares = [0.5, 1.0, 7 / 8, 5 / 8, 3 / 8, 1 / 8]  # of steps 1, 2, 4, 6, 8 and 10
-    for name, peak in zip(order[4:], (0.01, 0.05, 0.005), strict=True):
+    for name, peak in peaks.items():
         assert [line[name] for line in found] == pytest.approx([peak * share for share in shares])
 
 
-def test_the_rates_that_are_set_are_the_rates_that_train():
+def test_set_rates_are_the_rates_of_the_update():
     torch.manual_seed(0)
     model = nn.ModuleDict({"one": nn.Linear(3, 3, bias=False), "two": nn.Linear(3, 3, bias=False)})
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
@@ -207,9 +169,3 @@ def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path, changes, message
     trained(tmp_path, OptimizerSettings(**settings), steps=4)
     with pytest.raises(ArtifactError, match=message):
         trained(tmp_path, OptimizerSettings(**settings | changes), steps=4)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    given = OptimizerSettings.model_validate_json(sys.argv[2])
-    trained(Path(sys.argv[1]), given, end_at=6, end=lambda: os.kill(os.getpid(), signal.SIGKILL))

@@ -1,6 +1,5 @@
 """Encoders of transformers behind our interface, against transformers itself."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,13 @@ from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.huggingface.importing import load_encoder, read_folder
-from korbert.modeling.adapter import TransformersEncoder
 from korbert.modeling.config import EncoderConfig, TransformersConfig
 from korbert.modeling.encoder import Encoder
-from korbert.modeling.foreign import CLASSES, adapted_config
-from korbert.modeling.models import ClassificationModel, EncoderModel, PretrainingModel, init_encoder_from
+from korbert.modeling.models import ClassificationModel, EncoderModel, init_encoder_from
 from korbert.modeling.rows import Rows
-from korbert.pretraining.objectives.losses import pretraining_loss
+from korbert.modeling.transformers_config import CLASSES, adapted_config
+from korbert.modeling.transformers_encoder import TransformersEncoder
+from tests.korbert.tiny import same_weights
 
 Folder = Callable[[str], Path]
 
@@ -67,115 +66,53 @@ def test_vectors_are_those_of_transformers(foreign: Folder, model_type: str, pai
 @torch.inference_mode()
 def test_all_layers_are_those_of_transformers(foreign: Folder, model_type: str) -> None:
     folder = foreign(model_type)
-    encoder = load_encoder(folder, read_folder(folder))
-    batch = batch_of(folder)
+    encoder, batch = load_encoder(folder, read_folder(folder)), batch_of(folder)
     ids, mask = batch["input_ids"], batch["attention_mask"]
     if model_type == "funnel":
         with pytest.raises(ModelError, match="funnel: its layers differ in pieces: take the last one"):
             encoder.all_layers(ids, mask)
         return
-    found = encoder.all_layers(ids, mask)
-    hidden = theirs_of(folder, batch, output_hidden_states=True).hidden_states
-    assert found.shape == (encoder.config.num_hidden_layers + 1, *ids.shape, encoder.config.hidden_size)
-    for ours, layer in zip(found, hidden, strict=True):
-        torch.testing.assert_close(ours, layer * mask[:, :, None], atol=1e-5, rtol=0)
-    torch.testing.assert_close(found[-1], encoder(ids, mask), atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize("model_type", CLASSES)
-def test_gradients_reach_all_weights(foreign: Folder, model_type: str) -> None:
-    folder = foreign(model_type)
-    encoder = load_encoder(folder, read_folder(folder))
-    batch = batch_of(folder, pairs=True)
-    encoder(batch["input_ids"], batch["attention_mask"], batch.get("token_type_ids")).square().sum().backward()
-    without = [name for name, weight in encoder.named_parameters() if weight.grad is None]
-    assert not without
-    assert encoder.token_weight.grad is not None
-    assert encoder.token_weight.grad.abs().sum() > 0
+    layers = encoder.all_layers(ids, mask)
+    hidden = torch.stack(list(theirs_of(folder, batch, output_hidden_states=True).hidden_states))
+    assert layers.shape == (encoder.config.num_hidden_layers + 1, *ids.shape, encoder.config.hidden_size)
+    torch.testing.assert_close(layers, hidden * mask[:, :, None], atol=1e-5, rtol=0)
+    torch.testing.assert_close(layers[-1], encoder(ids, mask), atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
 @torch.inference_mode()
-def test_padding_with_another_id_changes_nothing(foreign: Folder, model_type: str) -> None:
-    """RoBERTa counts positions over ids that are not padding."""
+def test_padding_changes_no_vector(foreign: Folder, model_type: str) -> None:
+    """Nor does its id: RoBERTa counts positions over ids that are not padding."""
     folder = foreign(model_type)
-    encoder = load_encoder(folder, read_folder(folder))
-    batch = batch_of(folder)
-    ids, mask = batch["input_ids"], batch["attention_mask"]
-    other = ids.masked_fill(~mask.bool(), 7)
-    torch.testing.assert_close(encoder(other, mask), encoder(ids, mask), atol=0, rtol=0)
-
-
-@pytest.mark.parametrize("model_type", sorted(set(CLASSES) - {"convbert", "funnel"}))
-@torch.inference_mode()
-def test_padding_does_not_change_vectors(foreign: Folder, model_type: str) -> None:
-    folder = foreign(model_type)
-    encoder = load_encoder(folder, read_folder(folder))
-    batch = batch_of(folder)
-    ids, mask = batch["input_ids"], batch["attention_mask"]
-    together = encoder(ids, mask)
-    for row, length in enumerate(mask.sum(dim=1).tolist()):
-        alone = encoder(ids[row : row + 1, :length])
-        torch.testing.assert_close(together[row, :length], alone[0], atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("model_type", CLASSES)
-@torch.inference_mode()
-def test_flat_rows_are_the_padded_ones(foreign: Folder, model_type: str) -> None:
-    folder = foreign(model_type)
-    encoder = load_encoder(folder, read_folder(folder))
-    batch = batch_of(folder)
+    encoder, batch = load_encoder(folder, read_folder(folder)), batch_of(folder)
     ids, mask = batch["input_ids"], batch["attention_mask"].bool()
-    rows = Rows(mask.sum(dim=1).tolist(), ids.device)
-    expected = encoder(ids, mask)[mask]
-    torch.testing.assert_close(encoder.flat(ids[mask], rows), expected, atol=1e-6, rtol=0)
-    wanted = torch.tensor([0, 5, 2])
-    torch.testing.assert_close(encoder.flat(ids[mask], rows, wanted=wanted), expected[wanted], atol=1e-6, rtol=0)
-    looked_up = encoder.token_weight[ids[mask]]
-    torch.testing.assert_close(encoder.flat(ids[mask], rows, vectors=looked_up), expected, atol=1e-5, rtol=0)
+    together, lengths = encoder(ids, mask), mask.sum(dim=1).tolist()
+    torch.testing.assert_close(encoder(ids.masked_fill(~mask, 7), mask), together, atol=0, rtol=0)
+    if model_type not in ("convbert", "funnel"):
+        for row, length in enumerate(lengths):
+            alone = encoder(ids[row : row + 1, :length])
+            torch.testing.assert_close(together[row, :length], alone[0], atol=1e-5, rtol=0)
+
+    # A flat batch has the vectors of the padded one.
+    rows, pieces, wanted = Rows(lengths, ids.device), ids[mask], torch.tensor([0, 5, 2])
+    torch.testing.assert_close(encoder.flat(pieces, rows), together[mask], atol=1e-6, rtol=0)
+    torch.testing.assert_close(encoder.flat(pieces, rows, wanted=wanted), together[mask][wanted], atol=1e-6, rtol=0)
+    looked_up = encoder.token_weight[pieces]
+    torch.testing.assert_close(encoder.flat(pieces, rows, vectors=looked_up), together[mask], atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("model_type", CLASSES)
-def test_a_config_is_pretrained_over_our_vocabulary(foreign: Folder, model_type: str) -> None:
-    theirs = json.loads((foreign(model_type) / "config.json").read_text(encoding="utf-8"))
-    config = adapted_config(theirs, vocab_size=50)
-    assert (config.vocab_size, config.pad_token_id) == (50, 0)
-    model = PretrainingModel(config, torch.Generator().manual_seed(3)).train()
-    again = PretrainingModel(config, torch.Generator().manual_seed(3))
-    assert all(torch.equal(one, other) for one, other in zip(model.parameters(), again.parameters(), strict=True))
-    generator = torch.Generator().manual_seed(4)
-    batch = {
-        "input_ids": torch.randint(5, 50, (17,), generator=generator),
-        "token_type_ids": torch.zeros(17, dtype=torch.int64),
-        "boundaries": torch.zeros(17, dtype=torch.int64),
-        "lengths": [9, 8],
-        "label_places": torch.tensor([1, 4, 12]),
-        "labels": torch.tensor([7, 8, 9]),
-        "pair_label": torch.tensor([0, -100]),
-        "mlm_count": torch.tensor(3),
-        "nsp_count": torch.tensor(1),
-    }
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    losses = []
-    for _ in range(8):
-        loss = pretraining_loss(model.eval(), batch)["loss"]
-        losses.append(loss.item())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert losses[-1] < losses[0] - 0.5
-
-
-def test_an_untrained_encoder_does_not_touch_the_global_generator(foreign: Folder) -> None:
+def test_initial_weights_come_from_the_generator_alone(foreign: Folder) -> None:
     config = read_folder(foreign("bert"))
     before = torch.get_rng_state()
     first = TransformersEncoder(config, torch.Generator().manual_seed(1))
     assert torch.equal(torch.get_rng_state(), before)
     other = TransformersEncoder(config, torch.Generator().manual_seed(2))
     assert not torch.equal(first.token_weight, other.token_weight)
+    model = ClassificationModel(config, 2, generator=torch.Generator().manual_seed(1))
+    assert same_weights(model.encoder, first)
 
 
-def test_a_task_begins_with_its_weights(foreign: Folder) -> None:
+def test_a_task_starts_from_its_weights(foreign: Folder) -> None:
     folder = foreign("electra")
     config = read_folder(folder)
     pretrained = EncoderModel(config, encoder=load_encoder(folder, config))
@@ -187,7 +124,7 @@ def test_a_task_begins_with_its_weights(foreign: Folder) -> None:
     assert model(batch["input_ids"], batch["attention_mask"]).shape == (3, 2)
 
 
-def test_what_cannot_be_computed_is_refused(foreign: Folder) -> None:
+def test_long_rows_and_unknown_configs_are_refused(foreign: Folder) -> None:
     config = read_folder(foreign("roberta"))
     assert config.max_position_embeddings == 64
     encoder = TransformersEncoder(config)
@@ -202,9 +139,9 @@ def test_what_cannot_be_computed_is_refused(foreign: Folder) -> None:
         adapted_config({"model_type": "bert", "is_decoder": True})
     with pytest.raises(ModelError, match="is not a valid config of bert"):
         adapted_config({"model_type": "bert", "hidden_size": "wide"})
-    foreign_to_us = TransformersConfig.model_validate(config.model_dump() | {"transformers": {"model_type": "x"}})
+    unknown = TransformersConfig.model_validate(config.model_dump() | {"transformers": {"model_type": "x"}})
     with pytest.raises(ModelError, match="model_type 'x' is not supported"):
-        TransformersEncoder(foreign_to_us)
+        TransformersEncoder(unknown)
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
@@ -223,11 +160,3 @@ def test_our_own_encoder_gives_all_layers(architecture: str) -> None:
     rows = Rows([6, 4], ids.device)
     embedded = encoder.embeddings(ids[mask.bool()], rows)
     torch.testing.assert_close(layers[0][mask.bool()], embedded, atol=0, rtol=0)
-
-
-def test_an_untrained_model_has_the_initial_weights_of_transformers(foreign: Folder) -> None:
-    config = read_folder(foreign("electra"))
-    alone = TransformersEncoder(config, torch.Generator().manual_seed(5))
-    model = ClassificationModel(config, 2, generator=torch.Generator().manual_seed(5))
-    for ours, weight in zip(model.encoder.parameters(), alone.parameters(), strict=True):
-        assert torch.equal(ours, weight)

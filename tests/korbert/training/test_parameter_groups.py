@@ -4,25 +4,15 @@ import pytest
 from torch import nn
 
 from korbert.errors import SettingsError
-from korbert.modeling import EncoderConfig, PretrainingModel
-from korbert.training.optimizers.groups import parameter_groups
-from korbert.training.optimizers.table import OPTIMIZERS
+from korbert.modeling import PretrainingModel
+from korbert.training.optimizers import OPTIMIZERS, parameter_groups
 from korbert.training.settings import OptimizerKind, OptimizerSettings
+from tests.korbert.tiny import tiny_config
 
 
 @pytest.fixture(scope="module", params=["bert", "modern"])
 def model(request):
-    return PretrainingModel(
-        EncoderConfig(
-            architecture=request.param,
-            vocab_size=60,
-            hidden_size=16,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=24,
-            max_position_embeddings=32,
-        )
-    )
+    return PretrainingModel(tiny_config(request.param))
 
 
 def grouped(model, **changes):
@@ -89,18 +79,15 @@ def test_frozen_parameters_are_in_no_group():
     [
         (
             [{"pattern": "encoder.*"}, {"pattern": "encoder.embedings.token.*"}],
-            r"optimizer\.groups\.1: pattern \"encoder\.embedings\.token\.\*\" matches no parameter; the nearest of \d+ "
-            r"are encoder\.embeddings\.token\.weight, ",
+            r"optimizer\.groups\.1: .* matches no parameter; the nearest of \d+ are encoder\.embeddings\.token\.",
         ),
         (
             [{"pattern": "encoder.*"}, {"pattern": "encoder.layers.*"}],
-            r'groups\.1: pattern "encoder\.layers\.\*" matches only parameters that groups before it match: remove it '
-            "or move it up",
+            r"groups\.1: .* matches only parameters that groups before it match: remove it or move it up",
         ),
         (
             [{"pattern": "*embeddings.token.*", "kind": "muon"}],
-            r'groups\.0: muon can train no parameter that pattern "\*embeddings\.token\.\*" matches '
-            r"\(encoder\.embeddings\.token\.weight is one of 1\): choose another kind or pattern",
+            r"groups\.0: muon can train no .* \(encoder\.embeddings\.token\.weight is one of 1\): choose another kind",
         ),
     ],
 )

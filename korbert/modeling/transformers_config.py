@@ -63,20 +63,18 @@ def adapted_config(theirs: Mapping[str, Any], vocab_size: int | None = None) -> 
     pad = config.pad_token_id if isinstance(config.pad_token_id, int) else 0
     positions = getattr(config, "max_position_embeddings", None) or _NO_LIMIT
     types = 0 if model_type in _NO_TOKEN_TYPES else 3 if model_type == "funnel" else config.type_vocab_size
-    width = getattr(config, "embedding_size", config.hidden_size)
-    eps = getattr(config, "norm_eps", None) or getattr(config, "layer_norm_eps", None) or 1e-12
     rates = (getattr(config, name, None) for name in _DROPOUT_NAMES)
     return TransformersConfig.parse(
         {
             "transformers": json.loads(config.to_json_string(use_diff=False)) | {"model_type": model_type},
             "vocab_size": config.vocab_size,
             "hidden_size": config.hidden_size,
-            "embedding_width": width,
+            "embedding_width": getattr(config, "embedding_size", config.hidden_size),
             "num_hidden_layers": config.num_hidden_layers,
             "max_position_embeddings": positions - (pad + 1 if model_type in _OFFSET else 0),
             "type_vocab_size": types if types > 1 else 0,
             "hidden_dropout_prob": next((float(rate) for rate in rates if rate is not None), 0.0),
-            "layer_norm_eps": eps,
+            "layer_norm_eps": getattr(config, "norm_eps", None) or getattr(config, "layer_norm_eps", None) or 1e-12,
             "pad_token_id": pad,
         }
     )
@@ -95,15 +93,15 @@ def new_config(theirs: Mapping[str, Any], vocab_size: int) -> TransformersConfig
         near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
         raise ModelError(f"{key}: no entry in a config of {model_type}{f' (did you mean {near[0]}?)' if near else ''}")
     config = adapted_config(theirs, vocab_size)
-    given = their_config(config)
-    heads = getattr(given, "num_attention_heads", 1)
+    built = their_config(config)
+    heads = getattr(built, "num_attention_heads", 1)
     if config.hidden_size % heads and model_type != "funnel":  # it sets the head size itself
         raise ModelError(
             f"hidden size {config.hidden_size} is not a multiple of {heads} attention heads: change either"
         )
     try:
         with quietly(), torch.device("meta"):
-            class_of(model_type)._from_config(given, **options(config))
+            class_of(model_type)._from_config(built, **options(config))
     except Exception as error:  # their classes raise all kinds of errors
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise ModelError(f"no encoder can be built from this config of {model_type} ({reason}): correct it") from None
@@ -129,7 +127,7 @@ def _keys(model_type: str) -> set[str]:
         *kind().to_dict(),
         *kind.attribute_map,
         "max_position_embeddings",
-    }  # some accept that one without listing it
+    }  # some accept the last without listing it
 
 
 def _parsed(model_type: str, values: Mapping[str, Any]) -> Any:

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from korbert.errors import ArtifactError
-from korbert.training.meters import JsonLines, Meter
+from korbert.training.records import JsonLines
+from korbert.training.updates import Meter
 
 
 def test_means_since_the_last_call():
@@ -26,7 +27,7 @@ def test_state_goes_through_json_bit_for_bit():
     assert straight.means() == resumed.means()
 
 
-def test_lines_behind_the_step_are_cut_off(tmp_path):
+def test_lines_after_the_step_are_removed(tmp_path):
     path = tmp_path / "new" / "metrics.jsonl"
     lines = JsonLines(path, 0)
     for step in (1, 2, 2, 3):
@@ -41,13 +42,6 @@ def test_lines_behind_the_step_are_cut_off(tmp_path):
     assert path.read_text(encoding="utf-8").endswith('{"step": 3, "이름": "새로"}\n')
 
 
-def test_a_line_without_its_end_is_cut_off(tmp_path):
-    path = tmp_path / "metrics.jsonl"
-    path.write_text('{"step": 1}\n{"step": 2', encoding="utf-8")
-    JsonLines(path, 5).close()
-    assert path.read_text(encoding="utf-8") == '{"step": 1}\n'
-
-
 @pytest.mark.parametrize("line", [b'{"step": 2', b"\xff", b"[]", b"null", b"{}", b'{"step": "2"}', b"[" * 99_999, b""])
 def test_a_damaged_line_is_named(tmp_path, line):
     path = tmp_path / "metrics.jsonl"
@@ -56,15 +50,14 @@ def test_a_damaged_line_is_named(tmp_path, line):
         JsonLines(path, 5)
 
 
-def test_a_run_from_the_start_starts_its_file_anew(tmp_path):
+def test_a_new_run_clears_its_file_and_unfinished_lines_go(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text("anything", encoding="utf-8")
-    JsonLines(path, 0).close()
-    assert path.read_text(encoding="utf-8") == ""
-
-
-def test_what_is_no_number_is_null(tmp_path):
-    lines = JsonLines(tmp_path / "metrics.jsonl", 0)
+    lines = JsonLines(path, 0)
     lines.write({"step": 1, "nsp_loss": float("nan"), "loss": 0.5})
     lines.close()
-    assert (tmp_path / "metrics.jsonl").read_text() == '{"step": 1, "nsp_loss": null, "loss": 0.5}\n'
+    whole = '{"step": 1, "nsp_loss": null, "loss": 0.5}\n'
+    assert path.read_text() == whole
+    path.write_text(whole + '{"step": 2', encoding="utf-8")
+    JsonLines(path, 5).close()
+    assert path.read_text(encoding="utf-8") == whole

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from korbert.training.optimizers.muon import muon, orthogonalized
+from korbert.training.muon import muon, orthogonalized
 from korbert.training.settings import OptimizerSettings
 
 
@@ -10,7 +10,7 @@ def matrix(*shape, seed=0):
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (48, 16), (16, 40)])
-def test_singular_values_become_about_one_and_singular_vectors_stay(shape):
+def test_orthogonalized_keeps_singular_vectors_and_makes_values_about_1(shape):
     given = matrix(*shape)
     left, values, right = torch.linalg.svd(given, full_matrices=False)
     found = left.T @ orthogonalized(given) @ right.T
@@ -18,7 +18,7 @@ def test_singular_values_become_about_one_and_singular_vectors_stay(shape):
     assert (found - found.diagonal().diag()).abs().max() < 1e-4
 
 
-def test_a_matrix_of_zeros_stays_one():
+def test_a_zero_matrix_stays_zero():
     assert torch.equal(orthogonalized(torch.zeros(3, 5)), torch.zeros(3, 5))
 
 
@@ -30,7 +30,7 @@ def trained(optimizer, parameters):
     return [parameter.detach() for parameter in parameters]
 
 
-def test_steps_are_those_of_pytorch_but_for_the_rounding_of_bf16():
+def test_steps_equal_pytorchs_muon_up_to_bf16():
     shapes = [(16, 16), (48, 16), (16, 40)]
     ours, theirs = ([torch.nn.Parameter(matrix(*shape)) for shape in shapes] for _ in range(2))
     groups = [{"params": ours, "lr": 0.02, "weight_decay": 0.5}]
@@ -53,7 +53,7 @@ def test_a_step_has_the_size_of_adamws():
 @pytest.mark.parametrize(
     ("precision", "amx", "expected"), [("fp32", True, False), ("bf16", False, False), ("bf16", True, True)]
 )
-def test_pytorchs_own_serves_where_bf16_is_fast(monkeypatch, precision, amx, expected):
+def test_pytorchs_muon_is_used_where_bf16_is_fast(monkeypatch, precision, amx, expected):
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
     groups = [{"params": [torch.nn.Parameter(matrix(3, 3))], "lr": 0.1, "weight_decay": 0.0}]
     assert (type(muon(groups, OptimizerSettings(), precision)) is torch.optim.Muon) is expected
