@@ -37,7 +37,7 @@ def line_table(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
     if len(features.joined) <= MAX_CHARS:
         return _lines(rows, features, min_chars)
     texts = rows["text"].to_pylist()
-    return pa.concat_tables(_long_lines(rows.slice(place, 1), text, min_chars) for place, text in enumerate(texts))
+    return pa.concat_tables(_long_lines(rows.slice(index, 1), text, min_chars) for index, text in enumerate(texts))
 
 
 def _long_lines(row: pa.Table, text: str, min_chars: int) -> pa.Table:
@@ -48,14 +48,10 @@ def _long_lines(row: pa.Table, text: str, min_chars: int) -> pa.Table:
         table = _lines(row, Features(["\n".join(lines)]), min_chars)
         hashes = table["hash"].to_numpy()
         # Numbers and first occurrences of a batch become those of the document.
-        columns = {
-            "line": table["line"].to_numpy() + done,
-            "is_first": table["is_first"].to_numpy() & ~np.isin(hashes, seen),
-        }
-        for name, values in columns.items():
-            place = table.schema.get_field_index(name)
-            table = table.set_column(place, table.schema.field(place), pa.array(values))
-        tables.append(table)
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        columns["line"] = table["line"].to_numpy() + done
+        columns["is_first"] = table["is_first"].to_numpy() & ~np.isin(hashes, seen)
+        tables.append(pa.table(columns).cast(_LINE_SCHEMA))
         seen = np.union1d(seen, hashes)
         done += len(lines)
     return pa.concat_tables(tables)
@@ -95,7 +91,7 @@ def find_frequent(
 
 
 def without_lines(text: str, numbers: Iterable[int]) -> str:
-    """The text without the lines of those numbers, counted from 0. At most one blank line stays in their place."""
+    """The text without the lines of those numbers, counted from 0. At most one blank line stays instead."""
     removed = set(numbers)
     kept: list[str] = []
     for number, line in enumerate(text.split("\n")):

@@ -66,7 +66,7 @@ def read(folder, name):
     return pq.read_table(folder / name).to_pylist()
 
 
-def test_what_is_kept_and_what_is_dropped(tmp_path):
+def test_documents_are_kept_or_dropped_with_a_reason(tmp_path):
     path = tmp_path / "a.jsonl"
     good = {"id": "b", "text": "\u1112\u1161\u11a8\u1100\u116d에서  책을 읽었다.\r\n\r\n그리고 잤다.  "}
     write_jsonl(path, [good, {"id": "short", "text": "네."}, {"id": "en", "text": "An English text only."}])
@@ -200,7 +200,7 @@ def test_text_of_evaluation_sets_is_removed(tmp_path, unit, bytes_below):
     assert clean(some, files, tmp_path / "out", workers=1)["evaluation.test.found"] == 0
 
 
-def test_a_source_in_another_encoding_than_its_recipe_says(tmp_path):
+def test_a_wrong_encoding_in_the_recipe_is_an_error(tmp_path):
     path = tmp_path / "old.csv.gz"
     text = "id,text\n" + "".join(f"{number},학교에서 책을 {number}번 읽었다.\n" for number in range(50))
     path.write_bytes(gzip.compress(text.encode("cp949")))
@@ -245,7 +245,7 @@ def test_another_library_version_makes_all_parts_anew(tmp_path, others_with):
     assert others_with(tmp_path / "out", run, "markdown-it-py")
 
 
-def test_other_settings_leave_no_part_behind(tmp_path, wiki, reference, bytes_below):
+def test_other_settings_leave_no_old_parts(tmp_path, wiki, reference, bytes_below):
     other = settings(part_bytes=1024, filters=FilterSettings(min_chars=20), duplicates=ALL)
     counts = clean(other, {"wiki": [wiki]}, tmp_path / "out", workers=1)
     assert counts["dropped"] == counts["dropped.too_short"] > 0
@@ -256,7 +256,7 @@ def test_other_settings_leave_no_part_behind(tmp_path, wiki, reference, bytes_be
 
 
 @pytest.mark.parametrize("step", ["read", pytest.param("write", marks=pytest.mark.slow)])
-def test_killed_and_run_again(tmp_path, wiki, reference, bytes_below, kill_when, step):
+def test_a_killed_run_is_resumed(tmp_path, wiki, reference, bytes_below, kill_when, step):
     output = tmp_path / "out"
     script = (
         "from pathlib import Path; from corpus.cleaning.clean import clean; from corpus.settings import CleanSettings\n"
@@ -312,7 +312,7 @@ def test_a_record_that_crashes_or_hangs_is_the_only_one_lost(tmp_path, monkeypat
     assert [row["id"] for row in read(tmp_path / "out", "documents")] == ["wiki:0", "wiki:1", "wiki:3"]
 
 
-def test_where_every_record_is_lost(tmp_path, monkeypatch):
+def test_a_source_whose_every_record_crashes_is_dropped(tmp_path, monkeypatch):
     path = write_jsonl(tmp_path / "a.jsonl", [{"id": 1, "text": f"이 글은 {faults.CRASH} 하고 말한다."}])
     other = write_jsonl(tmp_path / "b.jsonl", [{"id": 2, "text": "학교에서 책을 읽었다고 한다."}])
     monkeypatch.setattr("corpus.cleaning.clean._read", faults.read_or_fail)
@@ -321,21 +321,21 @@ def test_where_every_record_is_lost(tmp_path, monkeypatch):
     assert (counts["documents"], counts["dropped.clean_crashed"]) == (1, 1)
 
 
-def test_an_id_given_twice_is_refused_with_both_places(tmp_path, wiki):
+def test_a_repeated_id_is_an_error_with_both_places(tmp_path, wiki):
     other = write_jsonl(tmp_path / "other.jsonl", [{"id": "x", "text": "네."}, {"id": "w7", "text": "다른 글."}])
     expected = r"wiki.jsonl line 8 and .*other.jsonl line 2: both have the id 'wiki:w7': make ids unique"
     with pytest.raises(CorpusError, match=expected):
         clean(settings(), {"wiki": [wiki, other]}, tmp_path / "out", workers=1)
 
 
-def test_a_file_that_is_cut_stops_the_stage(tmp_path, wiki):
+def test_a_truncated_file_is_an_error(tmp_path, wiki):
     packed = tmp_path / "wiki.jsonl.gz"
     packed.write_bytes(gzip.compress(wiki.read_bytes())[:-20])
     with pytest.raises(CorpusError, match=r"wiki.jsonl.gz: ends inside frame 1"):
         clean(settings(), {"wiki": [packed]}, tmp_path / "out", workers=1)
 
 
-def test_missing_and_empty_files(tmp_path):
+def test_missing_and_empty_files_are_errors(tmp_path):
     empty = tmp_path / "wiki.jsonl"
     empty.write_bytes(b"\n\n")
     output = tmp_path / "out"
@@ -353,7 +353,7 @@ def test_missing_and_empty_files(tmp_path):
         clean(settings(), {"wiki": [empty]}, output, workers=1)
 
 
-def test_settings_that_cannot_be():
+def test_contradicting_settings_are_refused():
     with pytest.raises(ValueError, match="two sources or evaluation sets are named 'wiki'"):
         settings(sources=[{"name": "wiki", "path": "a"}, {"name": "wiki", "path": "b"}])
     with pytest.raises(ValueError, match="min_hangul_share"):
@@ -376,7 +376,7 @@ def test_settings_that_cannot_be():
         (ShardSettings, {"part_bytes": 10**30}),
     ],
 )
-def test_absurdly_large_numbers(kind, values):
+def test_absurd_numbers_are_refused(kind, values):
     with pytest.raises(ValidationError):
         kind(**values)
 

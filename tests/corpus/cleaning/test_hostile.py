@@ -94,7 +94,7 @@ def hostile(generator, number):
     )
 
 
-def test_ten_thousand_hostile_documents(tmp_path, bytes_below):
+def test_ten_thousand_hostile_documents_are_kept_or_dropped(tmp_path, bytes_below):
     generator = random.Random(0)
     lines = [hostile(generator, number) for number in range(10_000)]
     lines[5000] = json.dumps({"id": "syllables", "text": "가" * (1 << 20)}).encode()
@@ -138,7 +138,7 @@ def memory_of_clean(path, folder):
 
 
 @pytest.mark.slow
-def test_a_line_of_200_megabytes(tmp_path):
+def test_a_line_of_200_megabytes_is_dropped_in_little_memory(tmp_path):
     words = ["".join(random.Random(number).choices("가나다라마바사아자차카타파하", k=3)) for number in range(2000)]
     chunk = (" ".join(random.Random(0).choices(words, k=100_000)) + " ").encode()
     path = tmp_path / "big.jsonl"
@@ -159,7 +159,7 @@ def test_a_line_of_200_megabytes(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["zeros.jsonl.zst", "line.txt"])
-def test_a_little_file_that_is_large_and_a_line_of_51_megabytes(tmp_path, name):
+def test_a_zip_bomb_and_a_line_of_51_megabytes_take_little_memory(tmp_path, name):
     path = tmp_path / name
     if path.suffix == ".zst":
         line = json.dumps({"id": 1, "text": PROSE}).encode()
@@ -173,7 +173,7 @@ def test_a_little_file_that_is_large_and_a_line_of_51_megabytes(tmp_path, name):
 
 
 @pytest.mark.slow
-def test_twenty_thousand_small_files(tmp_path):
+def test_twenty_thousand_small_files_are_read(tmp_path):
     folder = tmp_path / "files"
     folder.mkdir()
     generator = random.Random(0)
@@ -189,7 +189,7 @@ def test_twenty_thousand_small_files(tmp_path):
     assert counts["documents"] > 19_000
 
 
-def test_a_file_that_may_not_be_read(tmp_path):
+def test_a_file_without_read_permission_is_an_error(tmp_path):
     path = tmp_path / "secret.txt"
     path.write_text("글", "utf-8")
     path.chmod(0)
@@ -204,7 +204,7 @@ def test_a_file_that_may_not_be_read(tmp_path):
         os.seteuid(was)
 
 
-def test_a_full_disk_leaves_whole_parts_and_the_next_run_goes_on(tmp_path, monkeypatch, bytes_below):
+def test_a_run_on_a_full_disk_can_be_resumed(tmp_path, monkeypatch, bytes_below):
     lines = [json.dumps({"id": number, "text": f"{number}번째 글이다. {PROSE}"}) for number in range(60)]
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(lines), "utf-8")
@@ -235,14 +235,14 @@ def in_this_process(function, units, *, workers, **halving):
     from corpus.execution.workers import Outcome
 
     for unit in units:
-        yield Outcome(unit, [function(unit)])
+        yield Outcome(unit, {(): function(unit)})
 
 
 LONG = "보부상은 장시를 돌며 물건을 팔았고 강가에는 포구가 생겨 쌀과 소금이 모였다"
 
 
 @pytest.mark.slow
-def test_text_of_an_evaluation_set_is_found_deep_in_a_long_document(tmp_path):
+def test_contamination_is_found_deep_in_a_long_document(tmp_path):
     (tmp_path / "test.jsonl").write_text(json.dumps({"text": LONG}), "utf-8")
     some = settings(evaluation=[{"name": "test", "path": "x"}])
     index = make_index(some, {"test": [tmp_path / "test.jsonl"]})
@@ -256,14 +256,14 @@ def test_text_of_an_evaluation_set_is_found_deep_in_a_long_document(tmp_path):
 
 
 @given(st.lists(st.sampled_from(["가나다라마", "바사아자차카", "짧다", "", "x" * 30]), min_size=1, max_size=40))
-def test_lines_of_a_long_document_are_those_of_a_short_one(given_lines):
+def test_lines_of_a_document_are_the_same_in_batches(given_lines):
     number = pa.array([0], pa.int32())
     rows = pa.table({"text": ["\n".join(given_lines)], "part": number, "position": number})
-    (whole,) = measured(rows, partial(line_table, min_chars=3))
+    whole = measured(rows, {"lines": partial(line_table, min_chars=3)})["lines"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(features, "MAX_CHARS", 25)
         patch.setattr(frequent_lines, "MAX_CHARS", 25)
         patch.setattr(frequent_lines, "BATCH_CHARS", 11)
-        (cut,) = measured(rows, partial(line_table, min_chars=3))
+        cut = measured(rows, {"lines": partial(line_table, min_chars=3)})["lines"]
     fits = [len(given_lines[number]) <= 25 for number in whole["line"].to_pylist()]
     assert cut.to_pylist() == [row for row, short in zip(whole.to_pylist(), fits, strict=True) if short]

@@ -50,7 +50,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "answer", "question"), CASES)
-def test_questions(asker, text, answer, question):
+def test_each_kind_of_question(asker, text, answer, question):
     found, refused = asker.asked(text)
     of_answer = {one for its, one in found if its == answer}
     # Which of the forms is drawn is a matter of the seed; 는가, 나 and 나요 are, too.
@@ -87,22 +87,22 @@ def test_questions(asker, text, answer, question):
         ),
     ],
 )
-def test_definitions_are_turned_round(asker, text, answer, question):
+def test_definitions_become_questions(asker, text, answer, question):
     assert asker.defined(text) == (answer, question)
 
 
 @pytest.mark.parametrize("text", ["세종은 왕이고 이도는 이름이다.", "서울은 1394년에 수도가 되었다."])
-def test_no_definition(asker, text):
+def test_other_sentences_are_no_definitions(asker, text):
     assert asker.defined(text) is None
 
 
-def test_a_definition_of_something_at_a_time_is_refused(asker):
+def test_a_definition_at_one_time_is_refused(asker):
     with pytest.raises(Refused, match="vague_subject"):
         asker.defined("시공 당시 동작대교는 대한민국에서 가장 폭이 넓은 다리였다.")
 
 
 @pytest.mark.parametrize("text", ["이미자는 대한민국의 가수이다.", "인천은 대한민국에서 가장 큰 항구 등 도시이다."])
-def test_a_definition_that_fits_others_is_refused(asker, text):
+def test_an_ambiguous_definition_is_refused(asker, text):
     with pytest.raises(Refused, match="not_the_only_one"):
         asker.defined(text)
 
@@ -126,7 +126,7 @@ def test_a_definition_that_fits_others_is_refused(asker, text):
         ("김연아는 2014년에 은메달을 메달을 획득하였다.", "two_objects"),
     ],
 )
-def test_refusals(asker, text, reason):
+def test_bad_questions_are_refused_with_a_reason(asker, text, reason):
     found, refused = asker.asked(text)
     assert reason in refused, (found, refused)
 
@@ -150,7 +150,7 @@ def test_refusals(asker, text, reason):
         ("군청 소재지는 루블린이지만 도시는 작다.", "루블린이"),  # Kiwi's cut
     ],
 )
-def test_what_is_no_answer(asker, text, wrong):
+def test_wrong_candidates_are_no_answers(asker, text, wrong):
     assert wrong not in asker.answers(text)
 
 
@@ -164,5 +164,5 @@ def test_what_is_no_answer(asker, text, wrong):
         ("몇 명", "3만 권을 샀다", False),
     ],
 )
-def test_another_number_of_the_same_unit(word, text, there):
+def test_a_second_number_of_the_same_unit_is_detected(word, text, there):
     assert has_same_unit(word, text) == there

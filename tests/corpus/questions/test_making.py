@@ -16,7 +16,7 @@ TEXT = (
 SENTENCES = [TEXT[slice(*span)] for span in sentence_spans(TEXT)]
 
 
-def test_answers_stand_where_the_questions_say(maker):
+def test_answers_are_at_their_stated_positions(maker):
     made = maker.questions(TEXT)
     assert len(made) == 3
     for one in made:
@@ -27,7 +27,7 @@ def test_answers_stand_where_the_questions_say(maker):
     assert [one.start for one in made] == sorted(one.start for one in made)
 
 
-def test_same_seed_same_questions_another_seed_others(kiwi, calling):
+def test_the_seed_decides_the_questions(kiwi, calling):
     def made(seed):
         return Maker(kiwi, calling, per_paragraph=2, seed=seed).questions(TEXT)
 
@@ -35,7 +35,7 @@ def test_same_seed_same_questions_another_seed_others(kiwi, calling):
     assert len({tuple(made(seed)) for seed in range(5)}) > 1
 
 
-def test_one_question_a_sentence_and_a_bound(kiwi, calling):
+def test_each_question_is_on_another_sentence_up_to_the_limit(kiwi, calling):
     for bound in (1, 2, 100):
         made = Maker(kiwi, calling, per_paragraph=bound, seed=0).questions(TEXT)
         assert len(made) <= bound
@@ -53,7 +53,7 @@ def test_one_question_a_sentence_and_a_bound(kiwi, calling):
         ("나도생강은 여러해살이풀로, 원산지는 일본이다.", "일본", "나도생강의 원산지"),
     ],
 )
-def test_the_topic_of_the_sentence_before_goes_on(kiwi, calling, text, answer, expected):
+def test_the_topic_of_the_previous_sentence_is_carried_over(kiwi, calling, text, answer, expected):
     """The rest of the paragraph makes it long enough, and says nothing to ask for."""
     paragraph = text + " 많은 사람이 왔다." * 15
     found = {
@@ -69,14 +69,14 @@ def test_the_topic_of_the_sentence_before_goes_on(kiwi, calling, text, answer, e
 @pytest.mark.parametrize(
     "between", ["그 뒤에 큰 전쟁이 있었다. 1938년에", "송몽규도 1938년에", "그것은 옛 일이다. 1938년에"]
 )
-def test_another_topic_between_ends_it(kiwi, calling, between):
+def test_a_topic_is_not_carried_over_another(kiwi, calling, between):
     text = f"윤동주는 시인이다. {between} 연희전문학교에 입학하였다." + " 많은 사람이 왔다." * 15
     maker = Maker(kiwi, calling, per_paragraph=9, seed=0)
     assert not [one for one in maker.questions(text) if "윤동주" in one.question]
     assert maker.counts["sentence_all_refused"]
 
 
-def test_counts_say_what_became_of_each_sentence(maker):
+def test_counts_cover_every_sentence(maker):
     maker.questions(TEXT)
     counts = maker.counts
     lost = sum(number for name, number in counts.items() if name.startswith("sentence_"))
@@ -85,7 +85,7 @@ def test_counts_say_what_became_of_each_sentence(maker):
     assert counts["paragraphs"] == 1
 
 
-def test_a_short_paragraph_is_left_out(maker):
+def test_a_short_paragraph_has_no_questions(maker):
     assert maker.questions("세종은 1443년에 한글을 만들었다.") == []
     assert maker.counts == {"paragraphs": 1, "paragraph_too_short": 1}
 
@@ -103,7 +103,7 @@ def test_a_short_paragraph_is_left_out(maker):
         ("《세종은 왕이다.", None),
     ],
 )
-def test_brackets_are_taken_out(text, bare):
+def test_brackets_are_removed_from_sentences(text, bare):
     found = stripped(text, 0, len(text))
     assert (found.text if found else None) == bare
     if found:
@@ -117,7 +117,7 @@ def test_an_answer_with_a_bracket_has_no_span():
 
 
 @given(st.lists(st.text("가나다. \n", max_size=600), max_size=5).map("\n".join))
-def test_paragraphs_hold_all_visible_text_in_bounds(text):
+def test_paragraphs_hold_all_text_within_their_limit(text):
     found = list(paragraphs(text))
     assert "".join("".join(found).split()) == "".join(text.split())
     assert all(len(one) <= 1_500 for one in found)
@@ -132,7 +132,7 @@ def test_paragraphs_hold_all_visible_text_in_bounds(text):
         ((100,), [100]),
     ],
 )
-def test_lines_are_joined_and_cut(lengths, expected):
+def test_short_lines_are_joined_and_long_ones_cut(lengths, expected):
     assert [len(one) for one in paragraphs("\n".join("가" * length for length in lengths))] == expected
 
 
@@ -158,7 +158,7 @@ PIECES = [
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=st.lists(st.sampled_from(PIECES), min_size=4, max_size=14), seed=st.integers(0, 3))
-def test_any_text_gives_questions_that_keep_the_law(kiwi, calling, pieces, seed):
+def test_questions_on_any_text_are_valid(kiwi, calling, pieces, seed):
     text = " ".join(pieces)
     made = Maker(kiwi, calling, per_paragraph=4, seed=seed).questions(text)
     assert made == Maker(kiwi, calling, per_paragraph=4, seed=seed).questions(text)
