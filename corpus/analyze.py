@@ -6,7 +6,7 @@ was halved.
 """
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -153,19 +153,13 @@ def _load_analyzer(options: AnalyzerOptions) -> None:
 
 def _analyze(unit: _Slice) -> Counts | pa.Table:
     """Writes the part of a slice and returns its counts; of a piece returns the morphemes."""
+    assert _analyzer is not None
     gc.collect()
     documents = unit.read()
-    table = _morphemes(documents["id"], documents["source"], documents["text"].to_pylist())
-    return table if unit.is_piece else unit.finish(table, _FAILED.empty_table())
-
-
-def _morphemes(ids: pa.ChunkedArray, sources: pa.ChunkedArray, texts: Sequence[str]) -> pa.Table:
-    """The morphemes of documents, with the columns of SCHEMA."""
-    assert _analyzer is not None
     types = [field.type.value_type for field in SCHEMA if pa.types.is_list(field.type)]
     columns: list[list[pa.Array]] = [[pa.array([], type)] for type in types]
     lengths: list[Ints] = []  # of the lists
-    for batch in _analyzer.analyze_batches(texts):
+    for batch in _analyzer.analyze_batches(documents["text"].to_pylist()):
         # Convert to Arrow right away, while the strings are still in the CPU caches.
         fields = batch.forms, batch.tags, batch.starts, batch.ends, batch.sentences, batch.eojeols
         for column, values, type in zip(columns, fields, types, strict=True):
@@ -173,7 +167,8 @@ def _morphemes(ids: pa.ChunkedArray, sources: pa.ChunkedArray, texts: Sequence[s
         lengths.append(np.diff(batch.bounds))
     bounds = pa.array(np.cumsum(np.concatenate([[0], *lengths])), pa.int32())
     lists = [pa.ListArray.from_arrays(bounds, pa.concat_arrays(column)) for column in columns]
-    return pa.table([ids, sources, *lists], schema=SCHEMA)
+    table = pa.table([documents["id"], documents["source"], *lists], schema=SCHEMA)
+    return table if unit.is_piece else unit.finish(table, _FAILED.empty_table())
 
 
 def _finish(outcome: Outcome[_Slice, Counts | pa.Table]) -> Counts:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from corpus.execution.database import connect, same_size_batches
 from corpus.execution.parts import Counts, Part, key_of, write_parquet, write_tables
 from corpus.execution.workers import Workers, local_threads, run_parts
-from corpus.morphemes import Bools, Codes, Morphemes, morpheme_files, read_morphemes
+from corpus.morphemes import Codes, morpheme_files, read_morphemes
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.tokenization.settings import VocabularySettings, is_form
@@ -181,40 +181,34 @@ def _count_parts(
 
 
 def _count_part(unit: _CountUnit) -> Counts:
+    """Writes form, tag, count, initial and documents of a part, of held-out documents also by source. Unordered."""
     morphemes = read_morphemes(unit.morphemes, seed=unit.seed, heldout_share=unit.heldout_share)
     wanted = morphemes.heldout == unit.heldout  # (D,)
     sources = Codes.of(morphemes.sources)
-    by_source = np.bincount(sources.codes[wanted], minlength=len(sources.names)).tolist()
-    counts = {f"documents.{name}": number for name, number in zip(sources.names.to_pylist(), by_source, strict=True)}
-    table = _partial_counts(morphemes, wanted, sources if unit.heldout else None)
-    path = write_parquet(unit.path, table, unit.part.output, scratch=True)
-    sums = {"morphemes": pc.sum(table["count"]).as_py() or 0, "eojeols": pc.sum(table["initial"]).as_py() or 0}
-    counts = {name: number for name, number in counts.items() if number} | {"documents": int(wanted.sum())}
-    return unit.part.finish([path], counts | sums)
-
-
-def _partial_counts(morphemes: Morphemes, wanted: Bools, sources: Codes | None) -> pa.Table:
-    """form, tag, count, initial and documents of the wanted documents, by source if sources are given. Unordered."""
     lengths = np.diff(morphemes.bounds)
     chosen = np.repeat(wanted, lengths)  # (M,), of which C are True
     document = np.repeat(np.arange(len(lengths)), lengths)[chosen]  # (C,)
     # Each morpheme gets a key from form, tag and source; a kind is a distinct key.
-    num_forms, num_tags = len(morphemes.forms.names), max(1, len(morphemes.tags.names))
+    num_forms, num_tags = max(1, len(morphemes.forms.names)), max(1, len(morphemes.tags.names))
     key = (morphemes.forms.codes * num_tags + morphemes.tags.codes)[chosen]
-    if sources is not None:
+    if unit.heldout:
         key += sources.codes[document] * (num_forms * num_tags)
     kinds, kind = np.unique(key, return_inverse=True)  # (K,), (C,)
     holders = np.unique(document * max(1, len(kinds)) + kind) % max(1, len(kinds))
     columns = {
-        "form": morphemes.forms.names.take(pa.array(kinds // num_tags % max(1, num_forms))),
+        "form": morphemes.forms.names.take(pa.array(kinds // num_tags % num_forms)),
         "tag": morphemes.tags.names.take(pa.array(kinds % num_tags)),
         "count": np.bincount(kind, minlength=len(kinds)),
         "initial": np.bincount(kind[morphemes.begins_eojeol[chosen]], minlength=len(kinds)),
         "documents": np.bincount(holders, minlength=len(kinds)),
     }
-    if sources is not None:
-        columns["source"] = sources.names.take(pa.array(kinds // max(1, num_forms * num_tags)))
-    return pa.table(columns)
+    if unit.heldout:
+        columns["source"] = sources.names.take(pa.array(kinds // (num_forms * num_tags)))
+    path = write_parquet(unit.path, pa.table(columns), unit.part.output, scratch=True)
+    counts = {"morphemes": len(document), "eojeols": int(columns["initial"].sum()), "documents": int(wanted.sum())}
+    by_source = np.bincount(sources.codes[wanted], minlength=len(sources.names)).tolist()
+    named = zip(sources.names.to_pylist(), by_source, strict=True)
+    return unit.part.finish([path], {f"documents.{name}": number for name, number in named if number} | counts)
 
 
 def _measured(table: pa.Table, tokenizer: Tokenizer) -> tuple[Counter[str], list[_Split]]:

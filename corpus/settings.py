@@ -49,7 +49,7 @@ class _Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """Base of all settings of the corpus: strict, and without absurdly large numbers."""
 
     @model_validator(mode="after")
-    def _is_not_absurd(self) -> Self:
+    def check_numbers(self) -> Self:
         for name, value in self:
             if isinstance(value, int) and value > _LARGEST:
                 raise ValueError(f"{name} is more than {_LARGEST:,}: lower it")
@@ -215,7 +215,7 @@ class DecontaminationSettings(_Settings):
     )
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def check_lengths(self) -> Self:
         if self.min_terms > self.terms:
             raise ValueError(f"min_terms {self.min_terms} is more than terms {self.terms}: make it that or less")
         return self
@@ -236,7 +236,7 @@ class CleanSettings(_Settings):
     decontamination: DecontaminationSettings = DecontaminationSettings()
 
     @model_validator(mode="after")
-    def _names_differ(self) -> Self:
+    def check_names(self) -> Self:
         names = [name for name, _ in self.patterns]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(

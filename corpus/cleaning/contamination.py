@@ -76,8 +76,21 @@ class Index:
         """What each text shares with the sets, in order. features: of the texts, as `batches` gives them."""
         leaks = self._find(features)
         for index, text in enumerate(texts):
-            if len(text) > MAX_CHARS:
-                leaks[index] = self._find_in_long(text)
+            if len(text) <= MAX_CHARS:
+                continue
+            # The features do not cover such a text: it is searched in overlapping windows.
+            parts: list[Leak] = []
+            lines: set[int] = set()
+            for start in range(0, len(text) - _OVERLAP, MAX_CHARS - _OVERLAP):
+                (part,) = self._find(Features([text[start : start + MAX_CHARS]]))
+                if part is not None:
+                    parts.append(part)
+                    before = text.count("\n", 0, start)
+                    lines.update(before + line for line in part.lines)
+            if parts:
+                names = tuple(name for name in self._names if any(name in part.names for part in parts))
+                hashes = np.unique(np.concatenate([part.hashes for part in parts]))
+                leaks[index] = Leak(names, parts[0].shared, tuple(sorted(lines)), hashes)
         return leaks
 
     def _find(self, features: Features) -> list[Leak | None]:
@@ -110,22 +123,6 @@ class Index:
             names = tuple(self._names[number] for number in np.unique(self._sets[self.texts_of(hashes)]))
             leaks[text] = Leak(names, " ".join(words), tuple(sorted(touched)), hashes)
         return leaks
-
-    def _find_in_long(self, text: str) -> Leak | None:
-        """As `find`, in one text that features do not cover: in overlapping windows of MAX_CHARS characters."""
-        leaks: list[Leak] = []
-        lines: set[int] = set()
-        for start in range(0, max(1, len(text) - _OVERLAP), MAX_CHARS - _OVERLAP):
-            (leak,) = self._find(Features([text[start : start + MAX_CHARS]]))
-            if leak is not None:
-                leaks.append(leak)
-                before = text.count("\n", 0, start)
-                lines.update(before + line for line in leak.lines)
-        if not leaks:
-            return None
-        names = tuple(name for name in self._names if any(name in leak.names for leak in leaks))
-        hashes = np.unique(np.concatenate([leak.hashes for leak in leaks]))
-        return Leak(names, leaks[0].shared, tuple(sorted(lines)), hashes)
 
     def texts_of(self, hashes: Hashes) -> Ints:
         """The texts that hold one of those n-grams."""

@@ -53,7 +53,7 @@ class Features:
         self.joined = "".join(f"{text}\n" for text in texts)  # what all spans index
         self.codes = np.frombuffer(self.joined.encode("utf-32-le", "surrogatepass"), "<u4")
         self._bounds = np.cumsum([0, *(len(text) + 1 for text in texts)])
-        kinds = _kind_table()
+        kinds = kind_table()
         self._kinds = kinds[np.minimum(self.codes, len(kinds) - 1)]
         self._text_of = np.repeat(np.arange(len(texts)), np.diff(self._bounds))
         self._visible_before: Ints = np.append(0, np.cumsum(self._kinds != SPACE))
@@ -74,13 +74,13 @@ class Features:
 
     def share_of(self, *kinds: int) -> Floats:
         """(D,) share of those kinds in the visible characters."""
-        return _share(self.kind_counts[:, kinds].sum(axis=1), self.visible)
+        return share(self.kind_counts[:, kinds].sum(axis=1), self.visible)
 
     @cached_property
     def hangul_share(self) -> Floats:
         """(D,) share of Hangul syllables in letters and digits; lone jamo (ㅋㅋ) are neither."""
         letters = self.kind_counts[:, (HANGUL, LATIN, DIGIT, HAN, KANA, OTHER)].sum(axis=1)
-        return _share(self.kind_counts[:, HANGUL], letters)
+        return share(self.kind_counts[:, HANGUL], letters)
 
     @cached_property
     def lines(self) -> Spans:
@@ -93,7 +93,7 @@ class Features:
     @cached_property
     def words(self) -> Spans:
         """Words: stretches without white space."""
-        return self._stretches(self._kinds != SPACE)
+        return self.stretches(self._kinds != SPACE)
 
     @cached_property
     def word_hashes(self) -> Hashes:
@@ -103,7 +103,7 @@ class Features:
     @cached_property
     def terms(self) -> Spans:
         """Terms: letters and digits in a row. Punctuation ends a term."""
-        return self._stretches((self._kinds != SPACE) & (self._kinds != SYMBOL))
+        return self.stretches((self._kinds != SPACE) & (self._kinds != SYMBOL))
 
     @cached_property
     def term_hashes(self) -> Hashes:
@@ -154,13 +154,13 @@ class Features:
 
     def line_share(self, chosen: Bools) -> Floats:
         """(D,) share of the chosen lines in the lines of each text. chosen: (lines,)."""
-        return _share(np.bincount(self.lines.texts[chosen], minlength=len(self)), self.count(self.lines))
+        return share(np.bincount(self.lines.texts[chosen], minlength=len(self)), self.count(self.lines))
 
     def line_char_share(self, chosen: Bools) -> Floats:
         """(D,) share of the visible characters of each text that are in the chosen lines. chosen: (lines,)."""
         lines = self.lines
         sizes = self.visible_in(lines.starts[chosen], lines.ends[chosen])
-        return _share(np.bincount(lines.texts[chosen], sizes, len(self)), self.visible)
+        return share(np.bincount(lines.texts[chosen], sizes, len(self)), self.visible)
 
     @cached_property
     def line_numbers(self) -> Ints:
@@ -210,7 +210,7 @@ class Features:
         sizes = self.visible_in(self.words.starts[first], self.words.ends[first + size - 1])
         most = np.zeros(len(self))
         np.maximum.at(most, self.words.texts[first], counts * sizes)
-        return _share(most, self.visible)
+        return share(most, self.visible)
 
     def repeated_ngram_share(self, size: int) -> Floats:
         """(D,) share of the visible characters in n-grams of `size` words that occurred earlier in the text."""
@@ -224,7 +224,7 @@ class Features:
         covered = np.cumsum(marked[:-1]) > 0
         words = self.words
         sizes = words.ends[covered] - words.starts[covered]
-        return _share(np.bincount(words.texts[covered], sizes, len(self)), self.visible)
+        return share(np.bincount(words.texts[covered], sizes, len(self)), self.visible)
 
     def repeated_ngrams(self, size: int) -> tuple[Hashes, Ints]:
         """Word n-grams that occur at least twice in one text: a key that differs between texts, and the first word."""
@@ -246,7 +246,7 @@ class Features:
         self._ngrams[size] = keys[chosen], starts[chosen]
         return self._ngrams[size]
 
-    def _stretches(self, inside: Bools) -> Spans:
+    def stretches(self, inside: Bools) -> Spans:
         """Maximal stretches of characters for which `inside` is True. Every text ends with one for which it is not."""
         changes = np.flatnonzero(np.diff(inside, prepend=False, append=False))
         starts, ends = changes[::2], changes[1::2]
@@ -289,12 +289,12 @@ def measured(rows: pa.Table, measures: Mapping[str, Measure]) -> dict[str, pa.Ta
     return {kind: pa.concat_tables(tables).combine_chunks() for kind, tables in tables_of.items()}
 
 
-def _share(part: Ints | Floats, whole: Ints) -> Floats:
+def share(part: Ints | Floats, whole: Ints) -> Floats:
     return part / np.maximum(whole, 1)
 
 
 @lru_cache(1)
-def _kind_table() -> NDArray[np.uint8]:
+def kind_table() -> NDArray[np.uint8]:
     """The kind of each character of the first three planes."""
     return np.array([kind_of(chr(code)) for code in range(0x30000)], np.uint8)
 

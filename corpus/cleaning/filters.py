@@ -75,19 +75,19 @@ def repeated_passages(features: Features, settings: FilterSettings) -> Floats:
     return ratios
 
 
-def _pair_code(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def pair_code(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """A hash below 2^16 of each two characters."""
     codes: NDArray[np.uint32] = (first * np.uint32(40503) + second) & np.uint32(0xFFFF)
     return codes
 
 
 _MAY_BEGIN = np.zeros(1 << 16, bool)
-_MAY_BEGIN[_pair_code(*np.array([ord(char) for char in _BEGINNINGS], np.uint32).reshape(-1, 2).T)] = True
+_MAY_BEGIN[pair_code(*np.array([ord(char) for char in _BEGINNINGS], np.uint32).reshape(-1, 2).T)] = True
 
 
 def page_words(features: Features) -> tuple[Ints, Ints]:
     """Where copyright notices and words of menus begin. Their first two characters rule out most positions at once."""
-    pairs = _pair_code(features.codes[:-1], features.codes[1:])
+    pairs = pair_code(features.codes[:-1], features.codes[1:])
     begins: tuple[list[int], list[int]] = ([], [])
     ends = [0, 0]
     for position in np.flatnonzero(_MAY_BEGIN[pairs]).tolist():
@@ -104,7 +104,7 @@ def boilerplate(features: Features, _: FilterSettings) -> Floats:
     notices, menu_words = page_words(features)
     # Of equal menu words in one line only the first counts; two characters stand for a word.
     lines = np.searchsorted(features.lines.starts, menu_words, side="right").astype(np.uint64)
-    words = _pair_code(features.codes[menu_words], features.codes[menu_words + 1])
+    words = pair_code(features.codes[menu_words], features.codes[menu_words + 1])
     first = np.unique((lines << np.uint64(16)) | words, return_index=True)[1]
     different = menu_words[np.sort(first)]
     marked = features.count_in_lines(notices) >= 1

@@ -234,14 +234,14 @@ class _Run(Generic[U, R]):
                 if not waiting:
                     return
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    self._settle(future, waiting[future])
+                    self.settle(future, waiting[future])
                     outcome = waiting.pop(future).outcome
                     if not outcome.missing:
                         yield outcome
         finally:
             self._again.extend(waiting.values())
 
-    def _settle(self, future: Future[R], task: _Task[U, R]) -> None:
+    def settle(self, future: Future[R], task: _Task[U, R]) -> None:
         """Stores a result, or halves the unit that ended its worker."""
         error = future.exception()
         result: R | Lost[U]

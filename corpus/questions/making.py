@@ -104,14 +104,19 @@ class Maker:
 
     def _of_sentence(self, paragraph: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator) -> Made | None:
         """A question on the last of the sentences, or None."""
-        bare = stripped(paragraph, *spans[-1])
-        reason = "unpaired_brackets" if bare is None else _unfit(paragraph[slice(*spans[-1])])
-        if bare is None or reason is not None:
+        text, bare, reason = paragraph[slice(*spans[-1])], stripped(paragraph, *spans[-1]), ""
+        if bare is None:
+            reason = "unpaired_brackets"
+        elif not _STATEMENT.search(text):
+            reason = "no_statement"
+        elif not _MIN_SENTENCE <= len(text) <= _MAX_SENTENCE:
+            reason = "too_short" if len(text) < _MIN_SENTENCE else "too_long"
+        elif _SCAR.search(text) or text.startswith(_GOES_ON):
+            reason = "scars"
+        elif (sentence := self._analyzed(bare)).register is None:
+            reason = "no_statement"
+        if bare is None or reason:
             self.counts[f"sentence_{reason}"] += 1
-            return None
-        sentence = self._analyzed(bare)
-        if sentence.register is None:
-            self.counts["sentence_no_statement"] += 1
             return None
         topic = "" if opening_topic(sentence) else self._topic_before(paragraph, spans)
         if topic and (full := in_full(bare, sentence, topic)) is not None:
@@ -166,15 +171,6 @@ class Maker:
             except Refused as why:
                 self.counts[f"refused_{why}"] += 1
                 yield None
-
-
-def _unfit(sentence: str) -> str | None:
-    """The reason to skip a sentence, or None."""
-    if not _STATEMENT.search(sentence):
-        return "no_statement"
-    if not _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE:
-        return "too_short" if len(sentence) < _MIN_SENTENCE else "too_long"
-    return "scars" if _SCAR.search(sentence) or sentence.startswith(_GOES_ON) else None
 
 
 def _fault(question: str, span: tuple[int, int], paragraph: str) -> str | None:

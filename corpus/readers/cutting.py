@@ -107,15 +107,9 @@ def _segments(
         elif kind == "text" and source.documents == "blank":
             segments = _paragraph_segments(file, name, part_bytes, longest)
         else:
-            segments = (_segment(name, block) for block in blocks(file, part_bytes, longest))
+            segments = (Segment.of(name, block) for block in blocks(file, part_bytes, longest))
         for segment in segments:
             yield replace(segment, encoding=encoding)
-
-
-def _segment(name: str, block: Line) -> Segment:
-    if not block.cut:
-        return Segment(name, block.number, block.data)
-    return Segment(name, block.number, block.data[:SHOWN_BYTES], record_bytes=block.size)
 
 
 def _delimited_segments(
@@ -130,10 +124,9 @@ def _delimited_segments(
         above = max(0, table.header_lines + 1 - block.number)
         data = block.data.split(b"\n", above)[above:]
         if data:
-            below = block._replace(
-                number=block.number + above, data=data[0], size=block.size if block.cut else len(data[0])
-            )
-            yield replace(_segment(name, below), columns=columns, delimited=table)
+            size = block.size if block.cut else len(data[0])
+            below = Line(block.number + above, data[0], size)
+            yield replace(Segment.of(name, below), columns=columns, delimited=table)
 
 
 def _table_segments(

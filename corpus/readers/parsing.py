@@ -60,20 +60,38 @@ def _records(chunk: Chunk) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
         elif kind in ("text", "jsonl"):
             for number, line in _lines(segment, by_blank=source.documents == "blank" and kind == "text"):
                 text, here, local = decoded(line, encoding), f"{place}{number}", f"{prefix}{number}"
-                undecodable = undecodable_row(text, here, encoding, local if kind == "text" else None)
-                row = SourceRow(here, local, text) if kind == "text" else _json_row(text, here, source, local)
-                yield undecodable or row
+                if undecodable := undecodable_row(text, here, encoding, local if kind == "text" else None):
+                    yield undecodable
+                elif kind == "text":
+                    yield SourceRow(here, local, text)
+                elif isinstance(record := parsed(text), dict):
+                    local = cell_of(record, source.id) if source.id else local
+                    yield checked_row(local, cell_of(record, source.text), here, source, text)
+                else:
+                    fault = fault_of(record)
+                    yield faulty_row(here, None, text, fault.reason, fault.what)
         else:
             for number, cells, raw in _cells(segment, chunk.longest):
                 yield _table_row(cells, f"{place}{number}", f"{prefix}{number}", encoding, source, raw)
 
 
 def _file_rows(segment: Segment, chunk: Chunk, prefix: str) -> Iterator[SourceRow]:
-    """The rows of a file that is not cut."""
+    """The rows of a file that is not cut: the contexts of a KorQuAD or SQuAD 1.x file, or one row."""
     assert isinstance(segment.data, bytes)
     text, file, encoding = decoded(segment.data, segment.encoding), segment.file, segment.encoding
     if chunk.kind == "korquad":
-        yield from _korquad_rows(text, segment, chunk.source, prefix)
+        value = parsed(text)
+        try:
+            contexts = [paragraph["context"] for article in value["data"] for paragraph in article["paragraphs"]]
+        except (KeyError, TypeError) as error:
+            cause = value.what if isinstance(value, Fault) else f"no {error}" if isinstance(error, KeyError) else error
+            fault = f"not a KorQuAD file, which holds data, paragraphs and contexts ({cause})"
+            beginning = text.encode("utf-8", "surrogateescape").decode(errors="replace")[:_SHOWN_CHARS]
+            yield faulty_row(file, None, beginning, "bad_json", fault)
+            return
+        for number, context in enumerate(contexts, 1):
+            raw = str(context).encode("utf-8", "backslashreplace").decode()
+            yield checked_row(f"{prefix}{number}", context, f"{file} context {number}", chunk.source, raw)
     elif undecodable := undecodable_row(text, file, encoding, file):
         yield undecodable
     elif chunk.kind == "markdown":
@@ -117,22 +135,6 @@ def _lines(segment: Segment, *, by_blank: bool) -> Iterator[tuple[int, bytes]]:
             lines = []
 
 
-def _korquad_rows(text: str, segment: Segment, source: SourceSettings, prefix: str) -> Iterator[SourceRow]:
-    """The contexts of a KorQuAD or SQuAD 1.x file."""
-    value = parsed(text)
-    try:
-        contexts = [paragraph["context"] for article in value["data"] for paragraph in article["paragraphs"]]
-    except (KeyError, TypeError) as error:
-        cause = value.what if isinstance(value, Fault) else f"no {error}" if isinstance(error, KeyError) else error
-        fault = f"not a KorQuAD file, which holds data, paragraphs and contexts ({cause})"
-        beginning = text.encode("utf-8", "surrogateescape").decode(errors="replace")[:_SHOWN_CHARS]
-        yield faulty_row(segment.file, None, beginning, "bad_json", fault)
-        return
-    for number, context in enumerate(contexts, 1):
-        raw = str(context).encode("utf-8", "backslashreplace").decode()
-        yield checked_row(f"{prefix}{number}", context, f"{segment.file} context {number}", source, raw)
-
-
 def _table_row(
     cells: Cells, place: str, number: str, encoding: str, source: SourceSettings, raw: str | None
 ) -> SourceRow:
@@ -146,12 +148,3 @@ def _table_row(
     shown = raw or ("" if text is None else str(text))
     undecodable = undecodable_row(shown, place, encoding, None if raw else local)
     return undecodable or checked_row(local, text, place, source, shown)
-
-
-def _json_row(raw: str, place: str, source: SourceSettings, number: str) -> SourceRow:
-    record = parsed(raw)
-    if not isinstance(record, dict):
-        fault = fault_of(record)
-        return faulty_row(place, None, raw, fault.reason, fault.what)
-    local = cell_of(record, source.id) if source.id else number
-    return checked_row(local, cell_of(record, source.text), place, source, raw)

@@ -1,4 +1,4 @@
-"""Paragraphs and the questions on them: laws, and what the sentence before says."""
+"""Paragraphs, and what holds for all questions on them."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,12 +19,12 @@ SENTENCES = [TEXT[slice(*span)] for span in sentence_spans(TEXT)]
 def test_answers_are_at_their_stated_positions(maker):
     made = maker.questions(TEXT)
     assert len(made) == 3
-    for one in made:
-        assert TEXT[one.start : one.start + len(one.answer)] == one.answer
-        assert TEXT.count(one.answer) == 1
-        assert one.answer not in one.question
-        assert one.question.endswith("?")
-    assert [one.start for one in made] == sorted(one.start for one in made)
+    for question, answer, start, _ in made:
+        assert TEXT[start : start + len(answer)] == answer
+        assert TEXT.count(answer) == 1
+        assert answer not in question
+        assert question.endswith("?")
+    assert [each.start for each in made] == sorted(each.start for each in made)
 
 
 def test_the_seed_decides_the_questions(kiwi, calling):
@@ -39,8 +39,8 @@ def test_each_question_is_on_another_sentence_up_to_the_limit(kiwi, calling):
     for bound in (1, 2, 100):
         made = Maker(kiwi, calling, per_paragraph=bound, seed=0).questions(TEXT)
         assert len(made) <= bound
-        places = [next(i for i, s in enumerate(SENTENCES) if one.answer in s) for one in made]
-        assert len(set(places)) == len(places)
+        numbers = [next(i for i, sentence in enumerate(SENTENCES) if each.answer in sentence) for each in made]
+        assert len(set(numbers)) == len(numbers)
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,9 @@ def test_each_question_is_on_another_sentence_up_to_the_limit(kiwi, calling):
 def test_the_topic_of_the_previous_sentence_is_carried_over(kiwi, calling, text, answer, expected):
     """The rest of the paragraph makes it long enough, and says nothing to ask for."""
     paragraph = text + " 많은 사람이 왔다." * 15
-    found = {
-        (one.answer, one.question)
-        for seed in range(8)
-        for one in Maker(kiwi, calling, per_paragraph=9, seed=seed).questions(paragraph)
-    }
-    questions = [question for its, question in found if its == answer]
+    makers = [Maker(kiwi, calling, per_paragraph=9, seed=seed) for seed in range(8)]
+    made = [each for maker in makers for each in maker.questions(paragraph)]
+    questions = [each.question for each in made if each.answer == answer]
     assert questions
     assert all(expected in question and "그는" not in question for question in questions)
 
@@ -72,7 +69,7 @@ def test_the_topic_of_the_previous_sentence_is_carried_over(kiwi, calling, text,
 def test_a_topic_is_not_carried_over_another(kiwi, calling, between):
     text = f"윤동주는 시인이다. {between} 연희전문학교에 입학하였다." + " 많은 사람이 왔다." * 15
     maker = Maker(kiwi, calling, per_paragraph=9, seed=0)
-    assert not [one for one in maker.questions(text) if "윤동주" in one.question]
+    assert not [made for made in maker.questions(text) if "윤동주" in made.question]
     assert maker.counts["sentence_all_refused"]
 
 
@@ -104,23 +101,23 @@ def test_a_short_paragraph_has_no_questions(maker):
     ],
 )
 def test_brackets_are_removed_from_sentences(text, bare):
-    found = stripped(text, 0, len(text))
-    assert (found.text if found else None) == bare
-    if found:
-        assert "".join(text[place] for place in found.places) == bare
+    sentence = stripped(text, 0, len(text))
+    assert (sentence.text if sentence else None) == bare
+    if sentence:
+        assert "".join(text[offset] for offset in sentence.offsets) == bare
 
 
 def test_an_answer_with_a_bracket_has_no_span():
-    found = stripped("윤동주(시인) 기념관", 0, 11)
-    assert found.span(0, 3) == (0, 3)
-    assert found.span(0, 7) is None
+    sentence = stripped("윤동주(시인) 기념관", 0, 11)
+    assert sentence.span(0, 3) == (0, 3)
+    assert sentence.span(0, 7) is None
 
 
 @given(st.lists(st.text("가나다. \n", max_size=600), max_size=5).map("\n".join))
 def test_paragraphs_hold_all_text_within_their_limit(text):
-    found = list(paragraphs(text))
-    assert "".join("".join(found).split()) == "".join(text.split())
-    assert all(len(one) <= 1_500 for one in found)
+    cut = list(paragraphs(text))
+    assert "".join("".join(cut).split()) == "".join(text.split())
+    assert all(len(paragraph) <= 1_500 for paragraph in cut)
 
 
 @pytest.mark.parametrize(
@@ -133,27 +130,10 @@ def test_paragraphs_hold_all_text_within_their_limit(text):
     ],
 )
 def test_short_lines_are_joined_and_long_ones_cut(lengths, expected):
-    assert [len(one) for one in paragraphs("\n".join("가" * length for length in lengths))] == expected
+    assert [len(paragraph) for paragraph in paragraphs("\n".join("가" * length for length in lengths))] == expected
 
 
-PIECES = [
-    *SENTENCES,
-    "(",
-    ")",
-    "'",
-    "그는",
-    "1998년",
-    "12명",
-    "《",
-    "》",
-    "\n",
-    "은",
-    "에서",
-    "하였다.",
-    "ㅋㅋ",
-    "\u200b",
-    "é",
-]
+PIECES = [*SENTENCES, *"()'《》\n은é\u200b", "그는", "1998년", "12명", "에서", "하였다.", "ㅋㅋ"]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -162,8 +142,8 @@ def test_questions_on_any_text_are_valid(kiwi, calling, pieces, seed):
     text = " ".join(pieces)
     made = Maker(kiwi, calling, per_paragraph=4, seed=seed).questions(text)
     assert made == Maker(kiwi, calling, per_paragraph=4, seed=seed).questions(text)
-    for one in made:
-        assert text[one.start : one.start + len(one.answer)] == one.answer
-        assert text.count(one.answer) == 1
-        assert 12 <= len(one.question) <= 90
-        assert not set("()[]{}") & set(one.question)
+    for question, answer, start, _ in made:
+        assert text[start : start + len(answer)] == answer
+        assert text.count(answer) == 1
+        assert 12 <= len(question) <= 90
+        assert not set("()[]{}") & set(question)
