@@ -6,7 +6,7 @@ Only the distinct forms of a part go through the tokenizer; the rest is array in
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 _COUNTED = ("documents", "morphemes", "pieces")
 _FOLDERS = {False: "train", True: "heldout"}
 
-_load = lru_cache(1)(Tokenizer.load)  # once in each worker process
+_tokenizer: Tokenizer | None = None  # one in each worker process
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,6 @@ class _ShardUnit:
 
     part: Part
     morphemes: tuple[Path, ...]
-    tokenizer: Path
     seed: int
     heldout_share: float
 
@@ -76,8 +75,8 @@ def shard(
         hashes = [sha256_of(path) for path in group]
         key = key_of(settings, _VERSION, loaded.digest, seed, str(heldout_share), *hashes, libraries=_LIBRARIES)
         part = Part(output, "shard", f"part-{len(units):05d}", key)
-        units.append(_ShardUnit(part, tuple(group), tokenizer, seed, heldout_share))
-    totals = run_parts("shard", _shard, units, workers=workers)
+        units.append(_ShardUnit(part, tuple(group), seed, heldout_share))
+    totals = run_parts("shard", _shard, units, workers=workers, initializer=load_tokenizer, initargs=(tokenizer,))
     if totals["documents"] == totals["heldout_documents"]:
         raise CorpusError(f"{morphemes}: all documents are held out: bring more text or hold out less")
     for folder in _FOLDERS.values():
@@ -94,14 +93,20 @@ def shard(
     return {f"{kind}{name}": totals[f"{kind}{name}"] for kind in ("", "heldout_") for name in _COUNTED}
 
 
+def load_tokenizer(folder: Path) -> None:
+    """Loads the tokenizer of a worker."""
+    global _tokenizer
+    _tokenizer = Tokenizer.load(folder)
+
+
 def _shard(unit: _ShardUnit) -> Counts:
-    tokenizer = _load(unit.tokenizer)
+    assert _tokenizer is not None
     batches: dict[bool, list[pa.RecordBatch]] = {False: [], True: []}  # by whether they are held out
     counts: Counter[str] = Counter()
-    piece_counts = np.zeros(tokenizer.vocab_size, np.int64)
+    piece_counts = np.zeros(_tokenizer.vocab_size, np.int64)
     for path in unit.morphemes:
         morphemes = read_morphemes(path, seed=unit.seed, heldout_share=unit.heldout_share)
-        batch = _batch(morphemes, tokenizer)
+        batch = _batch(morphemes, _tokenizer)
         counts["morphemes"] += len(morphemes.forms.codes)
         counts["heldout_morphemes"] += int(np.diff(morphemes.bounds)[morphemes.heldout].sum())
         for heldout, chosen in batches.items():

@@ -19,13 +19,13 @@ _FREQUENT = """
     SELECT hash, count(*) AS documents, min({'part': part, 'position': position, 'line': line}) AS spot FROM lines
     WHERE is_first GROUP BY hash HAVING count(*) > $max_documents
 """
-_PLACES = "SELECT part, position, line FROM lines SEMI JOIN frequent USING (hash) ORDER BY part, position, line"
+_POSITIONS = "SELECT part, position, line FROM lines SEMI JOIN frequent USING (hash) ORDER BY part, position, line"
 _TEXTS = """
     SELECT string_split(text, chr(10))[spot.line + 1] AS text, documents
     FROM frequent JOIN rows ON part = spot.part AND position = spot.position ORDER BY documents DESC, text
 """
-_PLACE_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("line", pa.int32())])
-_LINE_SCHEMA = pa.schema([*_PLACE_SCHEMA, ("hash", pa.uint64()), ("is_first", pa.bool_())])
+_POSITION_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("line", pa.int32())])
+_LINE_SCHEMA = pa.schema([*_POSITION_SCHEMA, ("hash", pa.uint64()), ("is_first", pa.bool_())])
 _TEXT_SCHEMA = pa.schema([("text", pa.string()), ("documents", pa.int64())])
 
 
@@ -73,20 +73,20 @@ def find_frequent(
     output: Path,
     threads: int,
     texts: Path,
-    places: Path,
+    positions: Path,
     *,
     without: Sequence[Path],
 ) -> int:
     """Finds the lines that occur in more than `max_documents` documents; returns how many there are.
 
     lines: files of line tables. rows: parts with the texts. without: files (part, position) of dropped documents.
-    Writes `places`, (part, position, line) with lines numbered from 0, and `texts`, (text, documents), the most
+    Writes `positions`, (part, position, line) with lines numbered from 0, and `texts`, (text, documents), the most
     frequent first.
     """
     with connect(output, threads, all_lines=lines, rows=rows, gone=without) as database:
         view_without(database, "lines")
         database.execute(_FREQUENT, {"max_documents": max_documents})
-        write_query(database, _PLACES, _PLACE_SCHEMA, places, output)
+        write_query(database, _POSITIONS, _POSITION_SCHEMA, positions, output)
         return write_query(database, _TEXTS, _TEXT_SCHEMA, texts, output)
 
 

@@ -1,6 +1,6 @@
 """A paragraph -> questions on it: a pure function of the text and the seed.
 
-Sentences are tried in an order drawn by the hash of seed and paragraph; each is analysed only when its turn comes.
+Sentences are tried in an order drawn by the hash of seed and paragraph; each is analysed only when it is tried.
 """
 
 import re

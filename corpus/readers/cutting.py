@@ -147,9 +147,9 @@ def _table_segments(
     held: list[Any] = []
     for batch in table.batches(columns):
         is_long = batch.nbytes > longest
-        if held and (is_long or sum(one.nbytes for one in held) >= part_bytes):
+        if held and (is_long or sum(other.nbytes for other in held) >= part_bytes):
             yield Segment(name, first, stream_of(held), columns=columns)
-            first, held = first + sum(one.num_rows for one in held), []
+            first, held = first + sum(other.num_rows for other in held), []
         if is_long:  # a cell of it may be too long
             yield from _record_segments(rows_in(batch, columns, {}), name, first, part_bytes, longest, "utf-8")
             first += batch.num_rows

@@ -149,12 +149,12 @@ def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -
     spelled = {nfc(column): column for column in present}
     columns = []
     for column in filter(None, (source.id, source.text)):
-        if (found := spelled.get(nfc(column))) is None:
+        if (spelling := spelled.get(nfc(column))) is None:
             hint = ' (id = "" takes the number of the line)' if column == source.id else ""
             raise CorpusError(
                 f"{path}: no column {column!r} among {', '.join(present)}: set id and text of {source.name!r}{hint}"
             )
-        columns.append(found)
+        columns.append(spelling)
     return columns
 
 

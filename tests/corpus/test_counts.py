@@ -142,16 +142,16 @@ def test_coverage_of_held_out_documents(morphemes, tmp_path, mark):
 
 
 def expected_measures(rows, tokenizer):
-    ids = [one for row in rows for one in tokenizer.encode_forms(row["form"], made_up.begins(row["eojeol"]))]
+    ids = [pieces for row in rows for pieces in tokenizer.encode_forms(row["form"], made_up.begins(row["eojeol"]))]
     pieces = sum(map(len, ids))
-    in_bytes = sum(128 <= piece < 384 for one in ids for piece in one)
+    in_bytes = sum(128 <= id < 384 for morpheme in ids for id in morpheme)
     eojeols = sum(len(set(row["eojeol"])) for row in rows)
     return {
         "documents": len(rows),
         "morphemes": len(ids),
         "eojeols": eojeols,
         "pieces": pieces,
-        "whole_morpheme_share": sum(len(one) == 1 and one[0] >= 384 for one in ids) / len(ids),
+        "whole_morpheme_share": sum(len(morpheme) == 1 and morpheme[0] >= 384 for morpheme in ids) / len(ids),
         "pieces_per_morpheme": pieces / len(ids),
         "pieces_per_eojeol": pieces / eojeols,
         "byte_share": in_bytes / pieces,

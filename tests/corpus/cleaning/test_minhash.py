@@ -20,8 +20,7 @@ def signatures(texts, min_terms):
 def test_similarity_estimates_that_of_the_sets():
     first, second = zip(*planted.pairs(1, 240), strict=True)
     exact = np.array([planted.jaccard(*pair) for pair in zip(first, second, strict=True)])
-    one, other = signatures(first, 3), signatures(second, 3)
-    error = similarity(one.bytes, other.bytes) - exact
+    error = similarity(signatures(first, 3).bytes, signatures(second, 3).bytes) - exact
     assert exact.min() < 0.35
     assert np.sqrt((error**2).mean()) < 0.045  # of 125 draws, sqrt(0.25 / 125) at the most
     assert abs(error.mean()) < 0.01

@@ -46,14 +46,14 @@ def _made(path: Path, workers: int, **settings: int) -> tuple[list[module.Asked]
 
 
 def test_any_number_of_workers_gives_the_same_questions(corpus):
-    one, counts = _made(corpus, 1)
-    two, counts_of_two = _made(corpus, 2)
-    assert one == two
+    made, counts = _made(corpus, 1)
+    made_by_two, counts_of_two = _made(corpus, 2)
+    assert made == made_by_two
     assert counts == counts_of_two
     assert counts["parts"] > 2
     assert counts["documents"] == 30
-    assert counts["questions"] == sum(len(asked.questions) for asked in one) > 20
-    places = [int(asked.place.split()[-1]) for asked in one]
+    assert counts["questions"] == sum(len(asked.questions) for asked in made) > 20
+    places = [int(asked.place.split()[-1]) for asked in made]
     assert places == sorted(places)
 
 
@@ -61,7 +61,7 @@ def test_a_repeated_paragraph_is_used_once(corpus):
     paragraph = _document(3) + " 그의 시는 지금도 널리 읽힌다고 한다." * 8
     corpus.write_text(json.dumps({"text": f"{paragraph}\n{paragraph}"}, ensure_ascii=False) + "\n", encoding="utf-8")
     asked, _ = _made(corpus, 1)
-    assert len(asked) == len({one.paragraph for one in asked}) == 1
+    assert len(asked) == len({each.paragraph for each in asked}) == 1
 
 
 def test_parts_are_yielded_in_order_whichever_is_finished_first(corpus, monkeypatch):
@@ -121,7 +121,7 @@ def test_faulty_records_are_counted(tmp_path):
     asked, counts = _made(path, 1)
     assert counts["documents"] == 4
     assert counts["document_bad_text"] == counts["document_bad_json"] == 1
-    assert {one.place for one in asked} == {"corpus.jsonl line 1", "corpus.jsonl line 4"}
+    assert {each.place for each in asked} == {"corpus.jsonl line 1", "corpus.jsonl line 4"}
 
 
 def test_a_truncated_file_is_an_error(tmp_path):
