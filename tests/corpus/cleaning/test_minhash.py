@@ -48,14 +48,11 @@ def test_punctuation_case_and_other_texts_do_not_change_a_signature():
 
 @pytest.mark.parametrize("least", [3, 4])
 def test_texts_of_few_terms_have_no_signature(least):
+    assert signatures([], least).bands.shape == (0, BANDS)
     found = signatures(["", "하나 둘", "하나 둘 셋", "가. 나. 다. 라.", "...!!!"], least)
     assert found.texts.tolist() == ([2, 3] if least == 3 else [3])
     assert found.bands.shape == (len(found.texts), BANDS)
     assert found.bytes.shape == (len(found.texts), SIGNATURE_BYTES)
-
-
-def test_no_texts_have_no_signatures():
-    assert signatures([], 3).bands.shape == (0, BANDS)
 
 
 @given(st.lists(st.lists(st.sampled_from(planted.WORDS), max_size=40).map(" ".join), max_size=8))

@@ -19,6 +19,8 @@ def finished_part(output, key="k"):
 def test_a_part_is_finished_if_its_record_and_files_agree(tmp_path):
     part, path = finished_part(tmp_path)
     assert part.finished() == {"rows": 2}
+    record = json.loads(part.record.read_text())
+    assert (list(record["files"]), record["counts"]) == ([path.relative_to(tmp_path).as_posix()], {"rows": 2})
     assert Part(tmp_path, "step", "part-00000", "other key").finished() is None
     assert Part(tmp_path, "step", "part-00001", "k").finished() is None
     content = path.read_bytes()
@@ -84,10 +86,3 @@ def test_keys_differ_by_settings_and_inputs():
     ]
     assert len(set(keys)) == len(keys)
     assert key_of(FilterSettings(), "a", "bc") == keys[0]
-
-
-def test_a_record_lists_files_and_counts(tmp_path):
-    part, path = finished_part(tmp_path)
-    record = json.loads(part.record.read_text())
-    assert record["counts"] == {"rows": 2}
-    assert list(record["files"]) == [path.relative_to(tmp_path).as_posix()]

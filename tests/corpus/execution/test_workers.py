@@ -55,19 +55,17 @@ def test_a_unit_whose_worker_died_once_is_run_again(tmp_path):
     assert sorted(result for outcome in outcomes for result in outcome.results) == [-1, 0, 1, 2, 3]
 
 
-def test_a_dead_worker_is_an_error_without_a_split():
-    with pytest.raises(KorbertError, match=r"a worker died .*code 9"):
-        list(run_units(faults.dies_on_seven, [(7,)], workers=1))
-
-
-def test_an_exception_of_the_function_is_raised():
-    with pytest.raises(CorpusError, match="unit 3: 쓸 수 없다"):
-        list(run_units(faults.refuses, [(3,)], workers=1, split=halves, deadline=lambda unit: 60))
-
-
-def test_an_exception_of_the_initializer_is_raised():
-    with pytest.raises(RuntimeError, match="no Kiwi here"):
-        list(run_units(faults.double, [(1,)], workers=1, initializer=faults.fails_to_start))
+@pytest.mark.parametrize(
+    ("function", "options", "error", "message"),
+    [
+        (faults.dies_on_seven, {}, KorbertError, r"a worker died .*code 9"),  # nothing says how to halve it
+        (faults.refuses, {"split": halves, "deadline": lambda unit: 60}, CorpusError, "unit 7: 쓸 수 없다"),
+        (faults.double, {"initializer": faults.fails_to_start}, RuntimeError, "no Kiwi here"),
+    ],
+)
+def test_errors_of_workers_functions_and_initializers_are_raised(function, options, error, message):
+    with pytest.raises(error, match=message):
+        list(run_units(function, [(7,)], workers=1, **options))
 
 
 @pytest.mark.slow
