@@ -91,7 +91,7 @@ def steps_of(path: Path, data: Path) -> None:
     numbers = {"part": np.zeros(len(texts), np.int32), "position": np.arange(len(hashes), dtype=np.int32)}
     table = pa.table({"id": [str(place) for place in range(len(texts))], "text": texts, **numbers})
     with clocked(spent, "signatures, runs, lines"):
-        measured(table, *dict(measures(settings.duplicates)).values())
+        measured(table, measures(settings.duplicates))
     with tempfile.TemporaryDirectory() as folder, clocked(spent, "write"):
         write_parquet(Path(folder) / "rows.parquet", table, Path(folder), scratch=True)
     total = sum(spent.values())

@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
-    stage._load_tokenizer = load_tokenizer
+    stage.load_tokenizer = load_tokenizer
     parts = part_files(given.morphemes)
     tokenizer = Tokenizer.load(given.tokenizer)
     rates = []

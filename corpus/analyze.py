@@ -6,8 +6,8 @@ was halved.
 """
 
 import gc
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from corpus.execution.parts import (
     unfinished,
     write_parquet,
 )
-from corpus.execution.workers import Outcome, Workers, run_units
+from corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
 from corpus.morphemes import SCHEMA, Ints
 from corpus.settings import AnalyzeSettings
 from korbert.durable import sha256_of
@@ -42,31 +42,49 @@ _VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("kiwipiepy", "kiwipiepy_model", "numpy", "pyarrow")
 _MIN_DEADLINE_SHARE = 1 / 32  # of the deadline of a part, for the smallest slice
 
-_FAILED = pa.schema([("id", pa.string()), ("source", pa.string()), ("reason", pa.string()), ("detail", pa.string())])
-
-_ELEMENTS = [field.type.value_type for field in SCHEMA if pa.types.is_list(field.type)]
+_FAILED = pa.schema(dict.fromkeys(("id", "source", "reason", "detail"), pa.string()))
 
 _analyzer: Analyzer | None = None  # one in each worker process
 
 
 @dataclass(frozen=True)
-class _Slice:
-    """Work unit: rows `first` to `stop` of a file of documents. whole: not halved, so it is the part."""
+class _Slice(RecordUnit):
+    """Work unit: some rows of a file of documents."""
 
     part: Part
     documents: Path
-    first: int
-    stop: int
-    text_bytes: int
-    whole: bool = True
 
+    def read(self) -> pa.Table:
+        """The documents. Only the row groups that hold them are read."""
+        assert self.stop is not None
+        with named_in_errors(self.documents), pq.ParquetFile(self.documents) as file:
+            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+            starts = list(accumulate(sizes, initial=0))
+            groups = [
+                group
+                for group in range(file.num_row_groups)
+                if starts[group] < self.stop and starts[group + 1] > self.first
+            ]
+            rows = file.read_row_groups(groups)
+            return rows.slice(self.first - starts[groups[0]], self.stop - self.first)
 
-@dataclass(frozen=True)
-class _SliceResult:
-    """Counts of a whole slice, or the file of a piece where the slice was halved."""
+    def finish(self, morphemes: pa.Table, failed: pa.Table) -> Counts:
+        """Writes the files and the record of the part."""
+        output, name = self.part.output, f"{self.part.name}.parquet"
+        files = [write_parquet(output / "morphemes" / name, morphemes, output)]
+        if failed.num_rows:
+            files.append(write_parquet(output / "failed" / name, failed, output))
+        else:
+            (output / "failed" / name).unlink(missing_ok=True)
 
-    counts: Counts
-    piece: Path
+        counts = {"documents": morphemes.num_rows, "failed": failed.num_rows}
+        for column, counted in (("sentence", "sentences"), ("eojeol", "eojeols")):
+            counts[counted] = 0
+            for lists in morphemes[column].chunks:
+                bounds = lists.offsets.to_numpy().astype(np.int64)
+                counts[counted] += int(changes(lists.flatten().to_numpy(), bounds - bounds[0]).sum())
+        counts["morphemes"] = pc.sum(pc.list_value_length(morphemes["form"])).as_py() or 0
+        return self.part.finish(files, counts)
 
 
 def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers: int | Workers) -> Counts:
@@ -78,24 +96,24 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
     """
 
     def deadline(unit: _Slice) -> float:
-        return settings.deadline_seconds * max(_MIN_DEADLINE_SHARE, unit.text_bytes / settings.part_bytes)
+        return settings.deadline_seconds * max(_MIN_DEADLINE_SHARE, unit.size / settings.part_bytes)
 
     units = list(_slices(settings, documents, output))
     pending, totals = unfinished(units)
-    # Bytes, as their time is alike; documents of one source may be ten times as long as those of the next.
-    total, left = (sum(unit.text_bytes for unit in some) for some in (units, pending))
+    # Progress in bytes, as their time is alike; documents of one source may be ten times as long as those of the next.
+    total, left = (sum(unit.size for unit in some) for some in (units, pending))
     with track("analyze", total=total, unit="bytes", done=total - left) as advance:
         for outcome in run_units(
             _analyze,
             pending,
             workers=workers,
             deadline=deadline,
-            split=_halves,
+            split=_Slice.halves,
             initializer=_load_analyzer,
             initargs=(settings.options,),
         ):
-            totals.update(_merged(outcome) if outcome.halved else outcome.results[0].counts)
-            advance(outcome.unit.text_bytes)
+            totals.update(_finish(outcome))
+            advance(outcome.unit.size)
     for folder in ("morphemes", "failed"):
         keep_only(output / folder, [f"{unit.part.name}.parquet" for unit in units])
     return {name: totals[name] for name in ("documents", "failed", "sentences", "eojeols", "morphemes")}
@@ -115,20 +133,9 @@ def _slices(settings: AnalyzeSettings, documents: Path, output: Path) -> Iterato
             size += length
             if size >= settings.part_bytes or stop == len(lengths):
                 key = key_of(settings, _VERSION, content, first, stop, libraries=_LIBRARIES)
-                yield _Slice(Part(output, "analyze", f"part-{number:05d}", key), path, first, stop, size)
+                part = Part(output, "analyze", f"part-{number:05d}", key)
+                yield _Slice(part, path, size=size, first=first, stop=stop)
                 first, size, number = stop, 0, number + 1
-
-
-def _halves(unit: _Slice) -> tuple[_Slice, _Slice] | None:
-    """Two slices that write pieces for `_merged`; None for a single document."""
-    if unit.stop - unit.first < 2:
-        return None
-    middle = (unit.first + unit.stop) // 2
-    size = unit.text_bytes // 2
-    return (
-        replace(unit, stop=middle, text_bytes=size, whole=False),
-        replace(unit, first=middle, text_bytes=size, whole=False),
-    )
 
 
 def _load_analyzer(options: AnalyzerOptions) -> None:
@@ -144,76 +151,33 @@ def _load_analyzer(options: AnalyzerOptions) -> None:
     gc.disable()
 
 
-def _analyze(unit: _Slice) -> _SliceResult:
-    """Writes the part of a slice, or a piece of it where the slice was halved."""
+def _analyze(unit: _Slice) -> Counts | pa.Table:
+    """Writes the part of a slice and returns its counts; of a piece returns the morphemes."""
+    assert _analyzer is not None
     gc.collect()
-    documents = _read_slice(unit)
-    table = _morphemes(documents["id"], documents["source"], documents["text"].to_pylist())
-    piece = unit.part.work / f"{unit.part.name}.{unit.first}-{unit.stop}.parquet"
-    if unit.whole:
-        return _SliceResult(_finish(unit, table, _FAILED.empty_table()), piece)
-    return _SliceResult({}, write_parquet(piece, table, unit.part.output, scratch=True))
-
-
-def _read_slice(unit: _Slice) -> pa.Table:
-    """The documents of a slice. Only the row groups that hold them are read."""
-    with named_in_errors(unit.documents), pq.ParquetFile(unit.documents) as file:
-        sizes = [file.metadata.row_group(index).num_rows for index in range(file.num_row_groups)]
-        ends = list(accumulate(sizes))
-        groups = [
-            index
-            for index, (size, end) in enumerate(zip(sizes, ends, strict=True))
-            if end > unit.first and end - size < unit.stop
-        ]
-        before = ends[groups[0]] - sizes[groups[0]]
-        return file.read_row_groups(groups).slice(unit.first - before, unit.stop - unit.first)
-
-
-def _morphemes(ids: pa.ChunkedArray, sources: pa.ChunkedArray, texts: Sequence[str]) -> pa.Table:
-    """The morphemes of documents, with the columns of SCHEMA."""
-    if _analyzer is None:
-        raise AssertionError("the worker was started without its analyzer")
-    columns: list[list[pa.Array]] = [[pa.array([], kind)] for kind in _ELEMENTS]
+    documents = unit.read()
+    types = [field.type.value_type for field in SCHEMA if pa.types.is_list(field.type)]
+    columns: list[list[pa.Array]] = [[pa.array([], type)] for type in types]
     lengths: list[Ints] = []  # of the lists
-    for batch in _analyzer.analyze_batches(texts):
+    for batch in _analyzer.analyze_batches(documents["text"].to_pylist()):
         # Convert to Arrow right away, while the strings are still in the CPU caches.
         fields = batch.forms, batch.tags, batch.starts, batch.ends, batch.sentences, batch.eojeols
-        for column, values, kind in zip(columns, fields, _ELEMENTS, strict=True):
-            column.append(pa.array(values, kind))
+        for column, values, type in zip(columns, fields, types, strict=True):
+            column.append(pa.array(values, type))
         lengths.append(np.diff(batch.bounds))
     bounds = pa.array(np.cumsum(np.concatenate([[0], *lengths])), pa.int32())
     lists = [pa.ListArray.from_arrays(bounds, pa.concat_arrays(column)) for column in columns]
-    return pa.table([ids, sources, *lists], schema=SCHEMA)
+    table = pa.table([documents["id"], documents["source"], *lists], schema=SCHEMA)
+    return table if unit.is_piece else unit.finish(table, _FAILED.empty_table())
 
 
-def _merged(outcome: Outcome[_Slice, _SliceResult]) -> Counts:
-    """Writes the part of a slice that was halved: its pieces in order, and the documents that were lost."""
-    pieces = [result.piece for result in outcome.results]
-    table = pa.concat_tables([SCHEMA.empty_table(), *map(read_table, pieces)]).combine_chunks()
+def _finish(outcome: Outcome[_Slice, Counts | pa.Table]) -> Counts:
+    """The counts of a part; where its slice was halved, writes it: its pieces in order, and the lost documents."""
+    if not outcome.halved:
+        return outcome.results[0]
+    table = pa.concat_tables([SCHEMA.empty_table(), *outcome.results]).combine_chunks()
     failed = []
     for lost in outcome.lost:
-        document = _read_slice(lost.unit).select(["id", "source"]).to_pylist()[0]
+        document = lost.unit.read().select(["id", "source"]).to_pylist()[0]
         failed.append(document | {"reason": f"kiwi_{lost.reason}", "detail": lost.detail})
-    counts = _finish(outcome.unit, table, pa.Table.from_pylist(failed, _FAILED))
-    for piece in pieces:
-        piece.unlink()
-    return counts
-
-
-def _finish(unit: _Slice, table: pa.Table, failed: pa.Table) -> Counts:
-    """Writes the files and the record of a part."""
-    output, name = unit.part.output, f"{unit.part.name}.parquet"
-    files = [write_parquet(output / "morphemes" / name, table, output)]
-    if failed.num_rows:
-        files.append(write_parquet(output / "failed" / name, failed, output))
-    else:
-        (output / "failed" / name).unlink(missing_ok=True)
-
-    counts = {"documents": table.num_rows, "failed": failed.num_rows}
-    for column, counted in (("sentence", "sentences"), ("eojeol", "eojeols")):
-        for lists in table[column].chunks:
-            bounds = lists.offsets.to_numpy().astype(np.int64)
-            begins = changes(lists.flatten().to_numpy(), bounds - bounds[0])
-            counts[counted] = counts.get(counted, 0) + int(begins.sum())
-    counts["morphemes"] = pc.sum(pc.list_value_length(table["form"])).as_py() or 0
-    return unit.part.finish(files, counts)
+    return outcome.unit.finish(table, pa.Table.from_pylist(failed, _FAILED))

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from corpus.execution.database import connect, same_size_batches
 from corpus.execution.parts import Counts, Part, key_of, write_parquet, write_tables
 from corpus.execution.workers import Workers, local_threads, run_parts
-from corpus.morphemes import Bools, Codes, Ints, Morphemes, morpheme_files, read_morphemes
+from corpus.morphemes import Codes, morpheme_files, read_morphemes
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.tokenization.settings import VocabularySettings, is_form
@@ -28,15 +28,8 @@ _LIBRARIES = ("numpy", "pyarrow")
 _RARELY = 10  # entries with fewer uses count as "rarely" used
 _MOST_SPLIT = 100  # morphemes listed by coverage
 
-_SCHEMA = pa.schema(
-    [
-        ("form", pa.string()),
-        ("tag", pa.string()),
-        ("count", pa.int64()),
-        ("initial", pa.int64()),
-        ("documents", pa.int64()),
-    ]
-)
+_NUMBERS = dict.fromkeys(("count", "initial", "documents"), pa.int64())
+_SCHEMA = pa.schema({"form": pa.string(), "tag": pa.string()} | _NUMBERS)
 _MERGED_COUNTS = """
     SELECT form, tag, sum(count)::BIGINT AS count, sum(initial)::BIGINT AS initial, sum(documents)::BIGINT AS documents
     FROM parts GROUP BY form, tag ORDER BY count DESC, form, tag
@@ -46,12 +39,8 @@ _FORM_COUNTS = """
     WHERE documents >= $min_documents GROUP BY form ORDER BY form
 """
 _HELDOUT = """
-    SELECT form, tag, sum(initial)::BIGINT AS initial, sum(count)::BIGINT AS count
-    FROM parts GROUP BY form, tag ORDER BY form, tag
-"""
-_HELDOUT_BY_SOURCE = """
-    SELECT source, form, tag, sum(initial)::BIGINT AS initial, sum(count)::BIGINT AS count
-    FROM parts GROUP BY source, form, tag ORDER BY source, form, tag
+    SELECT {columns}, sum(initial)::BIGINT AS initial, sum(count)::BIGINT AS count
+    FROM parts GROUP BY {columns} ORDER BY {columns}
 """
 
 _Split = tuple[int, str, str, int, int]  # minus the pieces beyond the first, form, tag, count, pieces
@@ -107,14 +96,15 @@ def form_counts(counts: Path, settings: VocabularySettings, min_documents: int =
 
 
 def frequent_cut_forms(
-    counts: Path, tokenizer: "Tokenizer", number: int, *, min_count: int = 1, min_documents: int = 1
+    counts: Path, tokenizer: Tokenizer, number: int, *, min_count: int = 1, min_documents: int = 1
 ) -> list[str]:
     """At most that many forms, those that the tokenizer most often cuts into several pieces; ties by form.
 
     Forms longer than the tokenizer's maximum piece length, forms with a space, and forms cut in fewer
     than `min_count` occurrences are left out. counts, min_documents: as in form_counts.
     """
-    longest, found = tokenizer.settings.max_piece_chars, list[tuple[int, str]]()
+    longest = tokenizer.settings.max_piece_chars
+    most: list[tuple[int, str]] = []
     with connect(None, threads=1, counts=[counts]) as database:
         reader = database.sql(_FORM_COUNTS, params={"min_documents": min_documents}).to_arrow_reader()
         for table in same_size_batches(reader):
@@ -124,12 +114,12 @@ def frequent_cut_forms(
                 cut += times * [len(ids) > 1 for ids in tokenizer.encode_forms(forms, [begins] * len(forms))]
             rows = zip((-cut).tolist(), forms, strict=True)
             fit = (row for row in rows if -row[0] >= min_count and len(row[1]) <= longest and is_form(row[1]))
-            found = heapq.nsmallest(number, [*found, *fit])
-    return [form for _, form in found]
+            most = heapq.nsmallest(number, [*most, *fit])
+    return [form for _, form in most]
 
 
 def coverage(
-    morphemes: Path, tokenizer: "Tokenizer", output: Path, *, seed: int, heldout_share: float, workers: int | Workers
+    morphemes: Path, tokenizer: Tokenizer, output: Path, *, seed: int, heldout_share: float, workers: int | Workers
 ) -> dict[str, Any]:
     """The content of `coverage.json`: figures of the held-out documents.
 
@@ -143,13 +133,14 @@ def coverage(
     by_source: dict[str, Counter[str]] = {source: Counter() for source in sorted(documents)}
     split: dict[str, list[_Split]] = {name: [] for name in ("all", *by_source)}
     with connect(output, local_threads(workers), parts=paths) as database:
-        for table in same_size_batches(database.sql(_HELDOUT_BY_SOURCE).to_arrow_reader()):
+        for table in same_size_batches(database.sql(_HELDOUT.format(columns="source, form, tag")).to_arrow_reader()):
             for source in table["source"].unique().to_pylist():
-                kinds = _Kinds.of(table.filter(pc.equal(table["source"], source)), tokenizer)
-                by_source[source].update(kinds.sums())
-                split[source] = sorted([*split[source], *kinds.most_split()])[:_MOST_SPLIT]
-        for table in same_size_batches(database.sql(_HELDOUT).to_arrow_reader()):
-            split["all"] = sorted([*split["all"], *_Kinds.of(table, tokenizer).most_split()])[:_MOST_SPLIT]
+                sums, most_split = _measured(table.filter(pc.equal(table["source"], source)), tokenizer)
+                by_source[source].update(sums)
+                split[source] = sorted([*split[source], *most_split])[:_MOST_SPLIT]
+        for table in same_size_batches(database.sql(_HELDOUT.format(columns="form, tag")).to_arrow_reader()):
+            _, most_split = _measured(table, tokenizer)
+            split["all"] = sorted([*split["all"], *most_split])[:_MOST_SPLIT]
     everything = sum(by_source.values(), start=Counter[str]())
     return {
         "all": _figures(everything, sum(documents.values())),
@@ -163,7 +154,7 @@ def coverage(
     }
 
 
-def usage(counts: Path, tokenizer: "Tokenizer") -> dict[str, int]:
+def usage(counts: Path, tokenizer: Tokenizer) -> dict[str, int]:
     """Numbers of entries for text, bytes left out: all, those that the counts never use, and those used fewer than ten
     times.
 
@@ -180,100 +171,68 @@ def _count_parts(
     morphemes: Path, output: Path, seed: int, heldout_share: float, workers: int | Workers, *, heldout: bool
 ) -> tuple[list[Path], Counter[str]]:
     """Writes the partial counts of each part of morphemes. Returns their files and the sums over all parts."""
-    description, step = ("coverage", "coverage") if heldout else ("count", "counts")
+    step = "coverage" if heldout else "counts"
     units = []
     for path in morpheme_files(morphemes):
         key = key_of(None, _VERSION, sha256_of(path), seed, str(heldout_share), heldout, libraries=_LIBRARIES)
         units.append(_CountUnit(Part(output, step, path.stem, key), path, seed, heldout_share, heldout))
-    totals = run_parts(description, _count_part, units, workers=workers)
+    totals = run_parts("coverage" if heldout else "count", _count_part, units, workers=workers)
     return [unit.path for unit in units], totals
 
 
 def _count_part(unit: _CountUnit) -> Counts:
+    """Writes form, tag, count, initial and documents of a part, of held-out documents also by source. Unordered."""
     morphemes = read_morphemes(unit.morphemes, seed=unit.seed, heldout_share=unit.heldout_share)
     wanted = morphemes.heldout == unit.heldout  # (D,)
     sources = Codes.of(morphemes.sources)
-    by_source = np.bincount(sources.codes[wanted], minlength=len(sources.names)).tolist()
-    counts = {f"documents.{name}": number for name, number in zip(sources.names.to_pylist(), by_source, strict=True)}
-    table = _partial_counts(morphemes, wanted, sources if unit.heldout else None)
-    path = write_parquet(unit.path, table, unit.part.output, scratch=True)
-    sums = {"morphemes": pc.sum(table["count"]).as_py() or 0, "eojeols": pc.sum(table["initial"]).as_py() or 0}
-    counts = {name: number for name, number in counts.items() if number} | {"documents": int(wanted.sum())}
-    return unit.part.finish([path], counts | sums)
-
-
-def _partial_counts(morphemes: Morphemes, wanted: Bools, sources: Codes | None) -> pa.Table:
-    """form, tag, count, initial and documents of the wanted documents, by source if sources are given. Unordered."""
     lengths = np.diff(morphemes.bounds)
     chosen = np.repeat(wanted, lengths)  # (M,), of which C are True
     document = np.repeat(np.arange(len(lengths)), lengths)[chosen]  # (C,)
     # Each morpheme gets a key from form, tag and source; a kind is a distinct key.
-    num_forms, num_tags = len(morphemes.forms.names), max(1, len(morphemes.tags.names))
+    num_forms, num_tags = max(1, len(morphemes.forms.names)), max(1, len(morphemes.tags.names))
     key = (morphemes.forms.codes * num_tags + morphemes.tags.codes)[chosen]
-    if sources is not None:
+    if unit.heldout:
         key += sources.codes[document] * (num_forms * num_tags)
     kinds, kind = np.unique(key, return_inverse=True)  # (K,), (C,)
     holders = np.unique(document * max(1, len(kinds)) + kind) % max(1, len(kinds))
     columns = {
-        "form": morphemes.forms.names.take(pa.array(kinds // num_tags % max(1, num_forms))),
+        "form": morphemes.forms.names.take(pa.array(kinds // num_tags % num_forms)),
         "tag": morphemes.tags.names.take(pa.array(kinds % num_tags)),
         "count": np.bincount(kind, minlength=len(kinds)),
         "initial": np.bincount(kind[morphemes.begins_eojeol[chosen]], minlength=len(kinds)),
         "documents": np.bincount(holders, minlength=len(kinds)),
     }
-    if sources is not None:
-        columns["source"] = sources.names.take(pa.array(kinds // max(1, num_forms * num_tags)))
-    return pa.table(columns)
+    if unit.heldout:
+        columns["source"] = sources.names.take(pa.array(kinds // (num_forms * num_tags)))
+    path = write_parquet(unit.path, pa.table(columns), unit.part.output, scratch=True)
+    counts = {"morphemes": len(document), "eojeols": int(columns["initial"].sum()), "documents": int(wanted.sum())}
+    by_source = np.bincount(sources.codes[wanted], minlength=len(sources.names)).tolist()
+    named = zip(sources.names.to_pylist(), by_source, strict=True)
+    return unit.part.finish([path], {f"documents.{name}": number for name, number in named if number} | counts)
 
 
-@dataclass(frozen=True)
-class _Kinds:
-    """K kinds (form and tag) of held-out morphemes, with the pieces that the tokenizer makes of each.
-
-    (K, 2) arrays, for occurrences that begin an eojeol and those that do not. count: occurrences. pieces, in_bytes:
-    pieces of one occurrence, and those of them that are bytes.
-    """
-
-    forms: list[str]
-    tags: list[str]
-    count: Ints
-    pieces: Ints
-    in_bytes: Ints
-
-    @classmethod
-    def of(cls, table: pa.Table, tokenizer: "Tokenizer") -> "_Kinds":
-        forms, initial = table["form"].to_pylist(), table["initial"].to_numpy()
-        ids = [tokenizer.encode_forms(forms, [begins] * len(forms)) for begins in (True, False)]
-        in_bytes = [[sum(FIRST_BYTE <= id < FIRST_PIECE for id in pieces) for pieces in column] for column in ids]
-        return cls(
-            forms,
-            table["tag"].to_pylist(),
-            np.stack([initial, table["count"].to_numpy() - initial], axis=1),
-            np.array([[len(pieces) for pieces in column] for column in ids], np.int64).T,
-            np.array(in_bytes, np.int64).T,
-        )
-
-    def sums(self) -> Counter[str]:
-        whole = (self.pieces == 1) & (self.in_bytes == 0)
-        return Counter(
-            morphemes=int(self.count.sum()),
-            eojeols=int(self.count[:, 0].sum()),
-            pieces=int((self.count * self.pieces).sum()),
-            whole=int(self.count[whole].sum()),
-            bytes=int((self.count * self.in_bytes).sum()),
-        )
-
-    def most_split(self) -> list[_Split]:
-        """The kinds with most pieces beyond their first over all occurrences, in descending order."""
-        cost = (self.count * (self.pieces - 1)).sum(axis=1)
-        usual = np.where(self.count[:, 0] > self.count[:, 1], self.pieces[:, 0], self.pieces[:, 1])
-        totals = self.count.sum(axis=1)
-        rows = np.argsort(-cost, kind="stable")[:_MOST_SPLIT].tolist()
-        return [
-            (-int(cost[row]), self.forms[row], self.tags[row], int(totals[row]), int(usual[row]))
-            for row in rows
-            if cost[row]
-        ]
+def _measured(table: pa.Table, tokenizer: Tokenizer) -> tuple[Counter[str], list[_Split]]:
+    """Sums over K kinds (form and tag) of held-out morphemes, and the kinds with most pieces beyond their first over
+    all occurrences, in descending order."""
+    forms, tags, initial = table["form"].to_pylist(), table["tag"].to_pylist(), table["initial"].to_numpy()
+    # (K, 2) arrays, for occurrences that begin an eojeol and those that do not.
+    count = np.stack([initial, table["count"].to_numpy() - initial], axis=1)
+    ids = [tokenizer.encode_forms(forms, [begins] * len(forms)) for begins in (True, False)]
+    pieces = np.array([[len(each) for each in column] for column in ids], np.int64).T  # of one occurrence
+    in_bytes = [[sum(FIRST_BYTE <= id < FIRST_PIECE for id in each) for each in column] for column in ids]
+    bytes_ = np.array(in_bytes, np.int64).T
+    sums = Counter(
+        morphemes=int(count.sum()),
+        eojeols=int(count[:, 0].sum()),
+        pieces=int((count * pieces).sum()),
+        whole=int(count[(pieces == 1) & (bytes_ == 0)].sum()),
+        bytes=int((count * bytes_).sum()),
+    )
+    cost = (count * (pieces - 1)).sum(axis=1)
+    usual = np.where(count[:, 0] > count[:, 1], pieces[:, 0], pieces[:, 1])
+    totals = count.sum(axis=1)
+    rows = [row for row in np.argsort(-cost, kind="stable")[:_MOST_SPLIT].tolist() if cost[row]]
+    return sums, [(-int(cost[row]), forms[row], tags[row], int(totals[row]), int(usual[row])) for row in rows]
 
 
 def _figures(sums: Counter[str], documents: int) -> dict[str, int | float]:

@@ -1,9 +1,12 @@
 """Document ids, the held-out rule, and batches of texts."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
+from typing import TypeVar
 
-__all__ = ["document_id", "in_batches", "is_heldout"]
+__all__ = ["document_id", "grouped", "in_batches", "is_heldout"]
+
+T = TypeVar("T")
 
 
 def document_id(source: str, local: str | int) -> str:
@@ -30,13 +33,18 @@ def in_batches(texts: Iterable[str], chars: int) -> Iterator[list[str]]:
     >>> list(in_batches(["가나", "다", "라"], 3))
     [['가나', '다'], ['라']]
     """
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text)
-        if size >= chars:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+    return grouped(texts, chars, len)
+
+
+def grouped(items: Iterable[T], amount: int, size: Callable[[T], int]) -> Iterator[list[T]]:
+    """The items in order, in lists that end as soon as the sizes of their items make up `amount`."""
+    group: list[T] = []
+    total = 0
+    for item in items:
+        group.append(item)
+        total += size(item)
+        if total >= amount:
+            yield group
+            group, total = [], 0
+    if group:
+        yield group

@@ -19,16 +19,8 @@ Bools = NDArray[np.bool_]
 
 # One row per document. The lists are parallel, one entry per morpheme; start and end are offsets in code points.
 SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("source", pa.string()),
-        ("form", pa.list_(pa.string())),
-        ("tag", pa.list_(pa.string())),
-        ("start", pa.list_(pa.int32())),
-        ("end", pa.list_(pa.int32())),
-        ("sentence", pa.list_(pa.int32())),
-        ("eojeol", pa.list_(pa.int32())),
-    ]
+    {"id": pa.string(), "source": pa.string(), "form": pa.list_(pa.string()), "tag": pa.list_(pa.string())}
+    | dict.fromkeys(("start", "end", "sentence", "eojeol"), pa.list_(pa.int32()))
 )
 
 
@@ -75,7 +67,7 @@ def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Morphemes:
     """One part, without the spans."""
     columns = ["id", "source", "form", "tag", "sentence", "eojeol"]
     table = read_table(path, columns, ["form.list.element", "tag.list.element"])
-    arrays = {name: _one_array(table[name]) for name in columns}
+    arrays = {name: table[name].combine_chunks() for name in columns}
     bounds = arrays["form"].offsets.to_numpy().astype(np.int64)
     bounds -= bounds[0]
     sentence, eojeol = (arrays[name].flatten().to_numpy() for name in ("sentence", "eojeol"))
@@ -89,7 +81,3 @@ def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Morphemes:
         begins_sentence=changes(sentence, bounds),
         begins_eojeol=changes(eojeol, bounds),
     )
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])

@@ -23,18 +23,17 @@ def found_in(
     """(texts,) bool: whether each text is one of `others`, or a whole document of the corpus, or a whole line of one.
 
     White space is folded before comparing. documents: folder of Parquet parts with a column `text`, which are streamed;
-    None: there is no corpus.
-    output: folder to spill into.
+    None: there is no corpus. output: folder to spill into.
     """
     parts = part_files(documents) if documents else []
-    given = pa.array(texts, pa.string())
-    found = np.zeros(len(given), dtype=np.bool_)
+    column = pa.array(texts, pa.string())
+    is_known = np.zeros(len(column), dtype=np.bool_)
     with connect(output, threads, documents=parts) as connection:
-        connection.register("given", pa.table({"number": pa.array(range(len(given))), "text": given}))
+        connection.register("texts", pa.table({"number": pa.array(range(len(column))), "text": column}))
         connection.register("others", pa.table({"text": pa.array(others, pa.string())}))
-        connection.execute(f"CREATE TABLE wanted AS SELECT number, {_FOLD.format('text')} AS text FROM given")
+        connection.execute(f"CREATE TABLE wanted AS SELECT number, {_FOLD.format('text')} AS text FROM texts")
         for source in ("others", "documents") if parts else ("others",):
             passages = f"SELECT {_FOLD.format('text')} AS text FROM ({_PASSAGES.format(source)})"
             query = f"SELECT DISTINCT number FROM wanted JOIN ({passages}) USING (text)"
-            found[connection.execute(query).fetchnumpy()["number"]] = True
-    return found
+            is_known[connection.execute(query).fetchnumpy()["number"]] = True
+    return is_known

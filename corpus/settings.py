@@ -1,6 +1,6 @@
 """Settings of the corpus stages in a recipe. Bytes are of UTF-8 text unless stated otherwise."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -42,12 +42,14 @@ Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
 _LARGEST = 1 << 31
 _NAME = r"^[a-z0-9][a-z0-9_-]*$"
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
 
 class _Settings(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """Base of all settings of the corpus: strict, and without absurdly large numbers."""
 
     @model_validator(mode="after")
-    def _is_not_absurd(self) -> Self:
+    def check_numbers(self) -> Self:
         for name, value in self:
             if isinstance(value, int) and value > _LARGEST:
                 raise ValueError(f"{name} is more than {_LARGEST:,}: lower it")
@@ -70,15 +72,14 @@ class SourceSettings(_Settings):
     encoding: Encoding = Field(
         "auto", description="encoding of the text; auto: detected from the beginning of each file"
     )
-    max_undecodable: float = Field(0.01, ge=0, le=1, description="maximum share of undecodable bytes; more is an error")
+    max_undecodable: Share = Field(0.01, description="maximum share of undecodable bytes; more is an error")
     id: str = Field("id", description='field of the id (jsonl, tables, markdown); "": line or row numbers are the ids')
     text: str = Field("text", description="field of the text (jsonl, tables, markdown)")
     documents: Literal["line", "blank", "file"] = Field(
         "line", description="document unit of text files: a line, a block between blank lines, or the whole file"
     )
     pairs: bool = Field(
-        True,
-        description="false: not running text (such as one comment per line), so no NSP pairs are made from it",
+        True, description="false: not running text (such as one comment per line), so no NSP pairs are made from it"
     )
 
 
@@ -119,31 +120,20 @@ class FilterSettings(_Settings):
     max_chars: int = Field(
         10_000_000, ge=1, description="maximum characters (too_long); Kiwi holds a whole document in memory"
     )
-    min_hangul_share: float = Field(
+    min_hangul_share: Share = Field(
         0.3,
-        ge=0,
-        le=1,
         description="minimum share of Hangul syllables in letters and digits, lone jamo not counted "
         "(too_little_hangul)",
     )
-    max_symbol_share: float = Field(
-        0.7,
-        ge=0,
-        le=1,
-        description="maximum share of symbols (neither letter nor digit) in visible characters (too_many_symbols)",
+    max_symbol_share: Share = Field(
+        0.7, description="maximum share of symbols (neither letter nor digit) in visible characters (too_many_symbols)"
     )
-    max_other_script_share: float = Field(
-        0.4,
-        ge=0,
-        le=1,
-        description="maximum share of scripts other than Hangul and Latin in visible characters (mixed_languages)",
+    max_other_script_share: Share = Field(
+        0.4, description="maximum share of scripts other than Hangul and Latin in visible characters (mixed_languages)"
     )
     max_word_chars: float = Field(250.0, gt=0, description="maximum average word length in characters (too_long_words)")
-    max_repeated_line_share: float = Field(
-        0.374,
-        ge=0,
-        le=1,
-        description="maximum share of characters in lines that repeat an earlier line (repeated_lines)",
+    max_repeated_line_share: Share = Field(
+        0.374, description="maximum share of characters in lines that repeat an earlier line (repeated_lines)"
     )
     repetition_min_words: int = Field(
         50, ge=0, description="texts with fewer words are not checked for repeated words and passages"
@@ -153,24 +143,19 @@ class FilterSettings(_Settings):
         description="maximum share of characters in the top n-gram of 2, 3, 4 words (repeated_words)",
     )
     max_repeated_ngram_shares: tuple[float, float, float, float, float, float] = Field(
-        (0.3, 0.28, 0.25, 0.23, 0.21, 0.19),
-        description="maximum share in repeated 5- to 10-grams (repeated_passages)",
+        (0.3, 0.28, 0.25, 0.23, 0.21, 0.19), description="maximum share in repeated 5- to 10-grams (repeated_passages)"
     )
-    max_boilerplate_share: float = Field(
+    max_boilerplate_share: Share = Field(
         0.3,
-        ge=0,
-        le=1,
         description="maximum share of characters in lines of copyright notices, cookie banners and menus (boilerplate)",
     )
     layout_min_lines: int = Field(
         5, ge=1, description="texts with fewer lines are not checked for list_like and bullets"
     )
-    min_closed_line_share: float = Field(
-        0.062, ge=0, le=1, description="minimum share of lines that end like a sentence (list_like)"
+    min_closed_line_share: Share = Field(
+        0.062, description="minimum share of lines that end like a sentence (list_like)"
     )
-    max_bullet_share: float = Field(
-        0.9, ge=0, le=1, description="maximum share of lines that begin with a bullet (bullets)"
-    )
+    max_bullet_share: Share = Field(0.9, description="maximum share of lines that begin with a bullet (bullets)")
 
     @property
     def max_record_bytes(self) -> int:
@@ -182,18 +167,12 @@ class DuplicateSettings(_Settings):
     """Removal of duplicates. A line ends at a line feed; a term is letters and digits in a row."""
 
     equal: bool = Field(True, description="of documents with equal text, keep the one with the smallest id")
-    near: float = Field(
-        0.8,
-        ge=0,
-        le=1,
-        description="of documents with this Jaccard similarity of term 3-grams, keep the longest; 0: off",
+    near: Share = Field(
+        0.8, description="of documents with this Jaccard similarity of term 3-grams, keep the longest; 0: off"
     )
     near_min_terms: int = Field(10, ge=3, description="documents with fewer terms are not checked for near-duplicates")
-    template_share: float = Field(
-        0.5,
-        ge=0,
-        le=1,
-        description="maximum share of common 5-grams (template_made), with all numbers taken as equal; 1: off",
+    template_share: Share = Field(
+        0.5, description="maximum share of common 5-grams (template_made), with all numbers taken as equal; 1: off"
     )
     template_documents: int = Field(50, ge=1, description="a 5-gram of terms is common if it occurs in more documents")
     template_min_terms: int = Field(30, ge=5, description="documents with fewer terms are not checked for templates")
@@ -226,9 +205,7 @@ class DecontaminationSettings(_Settings):
         8, ge=2, le=50, description="length of n-grams in terms; a document that shares one with a set is contaminated"
     )
     min_terms: int = Field(
-        5,
-        ge=2,
-        description="passages shorter than an n-gram (but of at least this many terms) must match completely",
+        5, ge=2, description="passages shorter than an n-gram (but of at least this many terms) must match completely"
     )
     min_chars: int = Field(
         15, ge=1, description="n-grams with fewer characters, spaces not counted, are stock phrases and may be shared"
@@ -238,7 +215,7 @@ class DecontaminationSettings(_Settings):
     )
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def check_lengths(self) -> Self:
         if self.min_terms > self.terms:
             raise ValueError(f"min_terms {self.min_terms} is more than terms {self.terms}: make it that or less")
         return self
@@ -259,7 +236,7 @@ class CleanSettings(_Settings):
     decontamination: DecontaminationSettings = DecontaminationSettings()
 
     @model_validator(mode="after")
-    def _names_differ(self) -> Self:
+    def check_names(self) -> Self:
         names = [name for name, _ in self.patterns]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(
@@ -286,8 +263,7 @@ class AnalyzeSettings(_Settings):
         description="time limit for a part of part_bytes (others in proportion); a slower part is split in half",
     )
     user_words: str = Field(
-        "",
-        description="a TSV file (form, tag, score) of words to add to Kiwi and to keep whole in the vocabulary",
+        "", description="a TSV file (form, tag, score) of words to add to Kiwi and to keep whole in the vocabulary"
     )
     options: AnalyzerOptions = AnalyzerOptions()
 

@@ -12,17 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from corpus.execution.parts import (
-    Counts,
-    Part,
-    keep_only,
-    key_of,
-    named_in_errors,
-    write_parquet,
-    written_aside,
-)
+from corpus.documents import grouped
+from corpus.execution.parts import Counts, Part, keep_only, key_of, named_in_errors, write_parquet, written_aside
 from corpus.execution.workers import Workers, run_parts
 from corpus.morphemes import Ints, Morphemes, morpheme_files, read_morphemes
 from corpus.settings import ShardSettings
@@ -33,19 +25,12 @@ from korbert.tokenization.tokenizer import Tokenizer
 
 __all__ = ["SCHEMA", "shard"]
 
-Ids = NDArray[np.int32]
-
 _VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow", "sentencepiece")
 
 # One row per document, without special tokens. boundaries: the level of korbert.tokenization.encoding at each piece.
 SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("source", pa.string()),
-        ("input_ids", pa.list_(pa.int32())),
-        ("boundaries", pa.list_(pa.uint8())),
-    ]
+    {"id": pa.string(), "source": pa.string(), "input_ids": pa.list_(pa.int32()), "boundaries": pa.list_(pa.uint8())}
 )
 _COUNTED = ("documents", "morphemes", "pieces")
 _FOLDERS = {False: "train", True: "heldout"}
@@ -84,8 +69,14 @@ def shard(
     not written. Returns the numbers of documents, morphemes and pieces, in total and held out (`heldout_documents`).
     """
     loaded = Tokenizer.load(tokenizer)
-    units = list(_units(settings or ShardSettings(), morphemes, loaded.digest, output, seed, heldout_share))
-    totals = run_parts("shard", _shard, units, workers=workers, initializer=_load_tokenizer, initargs=(tokenizer,))
+    settings = settings or ShardSettings()
+    units: list[_ShardUnit] = []
+    for group in grouped(morpheme_files(morphemes), settings.part_bytes, lambda path: path.stat().st_size):
+        hashes = [sha256_of(path) for path in group]
+        key = key_of(settings, _VERSION, loaded.digest, seed, str(heldout_share), *hashes, libraries=_LIBRARIES)
+        part = Part(output, "shard", f"part-{len(units):05d}", key)
+        units.append(_ShardUnit(part, tuple(group), seed, heldout_share))
+    totals = run_parts("shard", _shard, units, workers=workers, initializer=load_tokenizer, initargs=(tokenizer,))
     if totals["documents"] == totals["heldout_documents"]:
         raise CorpusError(f"{morphemes}: all documents are held out: bring more text or hold out less")
     for folder in _FOLDERS.values():
@@ -102,30 +93,14 @@ def shard(
     return {f"{kind}{name}": totals[f"{kind}{name}"] for kind in ("", "heldout_") for name in _COUNTED}
 
 
-def _units(
-    settings: ShardSettings, morphemes: Path, digest: str, output: Path, seed: int, heldout_share: float
-) -> Iterator[_ShardUnit]:
-    """Neighbouring files in groups. A group ends as soon as it holds `part_bytes`."""
-    paths = morpheme_files(morphemes)
-    group: list[Path] = []
-    number = 0
-    for path in paths:
-        group.append(path)
-        if sum(member.stat().st_size for member in group) >= settings.part_bytes or path == paths[-1]:
-            hashes = [sha256_of(member) for member in group]
-            key = key_of(settings, _VERSION, digest, seed, str(heldout_share), *hashes, libraries=_LIBRARIES)
-            yield _ShardUnit(Part(output, "shard", f"part-{number:05d}", key), tuple(group), seed, heldout_share)
-            group, number = [], number + 1
-
-
-def _load_tokenizer(folder: Path) -> None:
+def load_tokenizer(folder: Path) -> None:
+    """Loads the tokenizer of a worker."""
     global _tokenizer
     _tokenizer = Tokenizer.load(folder)
 
 
 def _shard(unit: _ShardUnit) -> Counts:
-    if _tokenizer is None:
-        raise AssertionError("the worker was started without its tokenizer")
+    assert _tokenizer is not None
     batches: dict[bool, list[pa.RecordBatch]] = {False: [], True: []}  # by whether they are held out
     counts: Counter[str] = Counter()
     piece_counts = np.zeros(_tokenizer.vocab_size, np.int64)
@@ -156,53 +131,40 @@ def _write_files(unit: _ShardUnit, batches: dict[bool, list[pa.RecordBatch]], pi
             for batch in documents:
                 writer.write_batch(batch)
 
+    for heldout, documents in batches.items():
+        path = unit.part.output / _FOLDERS[heldout] / f"{unit.part.name}.arrow"
+        if documents:
+            yield written_aside(path, partial(write_stream, documents=documents), unit.part.output)
+        else:
+            path.unlink(missing_ok=True)
+
     def write_counts(path: Path) -> None:
         with path.open("wb") as file:  # np.save would add .npy to another name
             np.save(file, piece_counts)
 
-    for heldout, chosen in batches.items():
-        path = unit.part.output / _FOLDERS[heldout] / f"{unit.part.name}.arrow"
-        if chosen:
-            yield written_aside(path, partial(write_stream, documents=chosen), unit.part.output)
-        else:
-            path.unlink(missing_ok=True)
     yield written_aside(unit.piece_counts, write_counts, unit.part.output)
 
 
 def _batch(morphemes: Morphemes, tokenizer: Tokenizer) -> pa.RecordBatch:
     """The documents, with the columns of SCHEMA."""
-    ids, lengths = _ids(morphemes, tokenizer)
-    levels = np.full(len(lengths), MORPHEME, np.uint8)  # (M,)
+    # K kinds: distinct forms, with those that begin an eojeol apart from those that do not. Each is encoded once.
+    codes = morphemes.forms.codes * 2 + morphemes.begins_eojeol  # (M,)
+    is_used = np.bincount(codes) > 0
+    keys, kinds = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[codes]  # (K,), (M,)
+    forms = morphemes.forms.names.take(pa.array(keys // 2)).to_pylist()
+    pieces = tokenizer.encode_forms(forms, (keys % 2).astype(bool).tolist())
+    lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))  # (K,), at least 1
+    flat = np.fromiter(chain.from_iterable(pieces), np.int32, int(lengths.sum()))
+    # Each morpheme copies the ids of its kind.
+    starts = np.cumsum(lengths) - lengths  # (K,)
+    ends = np.concatenate([[0], np.cumsum(lengths[kinds])])  # (M + 1,), the first piece of each morpheme
+    ids = flat[np.repeat(starts[kinds] - ends[:-1], lengths[kinds]) + np.arange(ends[-1])]  # (P,)
+
+    levels = np.full(len(kinds), MORPHEME, np.uint8)  # (M,)
     levels[morphemes.begins_eojeol] = EOJEOL
     levels[morphemes.begins_sentence] = SENTENCE
-    ends = np.concatenate([[0], np.cumsum(lengths)])  # (M + 1,), the first piece of each morpheme
     boundaries = np.full(len(ids), CONTINUATION, np.uint8)
     boundaries[ends[:-1]] = levels
     bounds = pa.array(ends[morphemes.bounds], pa.int32())
-    columns = [
-        morphemes.ids,
-        morphemes.sources,
-        pa.ListArray.from_arrays(bounds, pa.array(ids)),
-        pa.ListArray.from_arrays(bounds, pa.array(boundaries)),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-
-
-def _ids(morphemes: Morphemes, tokenizer: Tokenizer) -> tuple[Ids, Ints]:
-    """The ids of all morphemes, concatenated, (P,) int32, and the number of ids of each, (M,) int64, at least 1."""
-    # K kinds: distinct forms, with those that begin an eojeol apart from those that do not.
-    key = morphemes.forms.codes * 2 + morphemes.begins_eojeol
-    counts = np.bincount(key)
-    used = np.flatnonzero(counts)  # (K,)
-    place = np.cumsum(counts > 0) - 1
-    kind = place[key]  # (M,)
-    # The tokenizer encodes each kind once.
-    names = morphemes.forms.names.take(pa.array(used // 2)).to_pylist()
-    pieces = tokenizer.encode_forms(names, (used % 2).astype(bool).tolist())
-    length = np.fromiter(map(len, pieces), np.int64, len(pieces))  # (K,)
-    flat = np.fromiter(chain.from_iterable(pieces), np.int32, int(length.sum()))
-    # Each morpheme copies the ids of its kind.
-    first = np.cumsum(length) - length
-    lengths = length[kind]  # (M,)
-    begins = np.cumsum(lengths) - lengths
-    return flat[np.repeat(first[kind] - begins, lengths) + np.arange(int(lengths.sum()))], lengths
+    lists = [pa.ListArray.from_arrays(bounds, pa.array(values)) for values in (ids, boundaries)]
+    return pa.RecordBatch.from_arrays([morphemes.ids, morphemes.sources, *lists], schema=SCHEMA)

@@ -7,7 +7,7 @@ part.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 
@@ -19,12 +19,11 @@ from corpus.cleaning.contamination import load_index, make_index
 from corpus.cleaning.deduplication import deduplicate, measures, scratch_path
 from corpus.cleaning.duplicates import text_hash
 from corpus.cleaning.features import measured
-from corpus.cleaning.hashing import Hashes
 from corpus.cleaning.screening import Screened, screen
 from corpus.cleaning.writing import write_documents
 from corpus.documents import document_id
 from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, key_of, read_table, write_parquet
-from corpus.execution.workers import Outcome, Workers, local_threads, run_units
+from corpus.execution.workers import Outcome, RecordUnit, Workers, local_threads, run_units
 from corpus.readers import Chunk, SourceRow, chunks, count_records, rows
 from corpus.readers.records import File
 from corpus.settings import MIB, CleanSettings
@@ -37,18 +36,9 @@ __all__ = ["clean"]
 _VERSION = 3  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell", "markdown-it-py")
 _READ_SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("source", pa.string()),
-        ("text", pa.large_string()),
-        ("reason", pa.string()),
-        ("detail", pa.string()),
-        ("place", pa.string()),
-        ("part", pa.int32()),
-        ("position", pa.int32()),
-        ("hash_high", pa.uint64()),
-        ("hash_low", pa.uint64()),
-    ]
+    {"id": pa.string(), "source": pa.string(), "text": pa.large_string(), "reason": pa.string(), "detail": pa.string()}
+    | {"place": pa.string(), "part": pa.int32(), "position": pa.int32()}
+    | {"hash_high": pa.uint64(), "hash_low": pa.uint64()}
 )
 _MEASURE_ROWS = 1 << 13  # DuckDB holds whole row groups
 _HIT_ROWS = 1 << 20
@@ -60,11 +50,10 @@ _MIN_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class _ReadUnit:
+class _ReadUnit(RecordUnit):
     """Work unit: one chunk of a source to one part of rows, with their measures for `deduplicate`.
 
-    index: file of the index of evaluation sets; None without any. first, stop: the range of records, about `size`
-    bytes, where the chunk was halved; stop is None for the whole chunk.
+    index: file of the index of evaluation sets; None without any.
     """
 
     part: Part
@@ -72,18 +61,52 @@ class _ReadUnit:
     chunk: Chunk
     settings: CleanSettings
     index: Path | None
-    size: int
-    first: int = 0
-    stop: int | None = None
+
+    def count_records(self) -> int:
+        return count_records(self.chunk)
+
+    def table(self, source_rows: Sequence[SourceRow], screened: Sequence[Screened]) -> pa.Table:
+        """The rows, with the columns of _READ_SCHEMA."""
+        source = self.chunk.source.name
+        pairs = zip(source_rows, screened, strict=True)
+        hashes = [(0, 0) if row.reason else text_hash(result.text) for row, result in pairs]
+        columns = {
+            "id": [None if row.id is None else document_id(source, row.id) for row in source_rows],
+            "source": pa.repeat(source, len(source_rows)),
+            "text": [result.text for result in screened],
+            "reason": [result.reason for result in screened],
+            "detail": [result.detail for result in screened],
+            "place": [row.place for row in source_rows],
+            "part": np.full(len(source_rows), self.number, np.int32),
+            "position": np.arange(self.first, self.first + len(source_rows), dtype=np.int32),
+            "hash_high": [high for high, _ in hashes],
+            "hash_low": [low for _, low in hashes],
+        }
+        return pa.table(columns, _READ_SCHEMA)
+
+    def finish(self, tables: Mapping[str, pa.Table], counts: Counts) -> Counts:
+        """Writes the tables and the record of the part."""
+        group_rows = {"read": ROW_GROUP_ROWS, "hits": _HIT_ROWS}
+        files = [
+            write_parquet(
+                scratch_path(self.part, kind),
+                table.combine_chunks(),
+                self.part.output,
+                group_rows.get(kind, _MEASURE_ROWS),
+                scratch=True,
+            )
+            for kind, table in tables.items()
+        ]
+        return self.part.finish(files, counts | {f"{self.chunk.source.name}.bytes": self.chunk.size})
 
 
 @dataclass(frozen=True)
 class _ReadResult:
-    """Counts of a unit; of a halved one also the files of its tables, by kind."""
+    """Counts of a unit; of a piece also its first record and its tables, by kind."""
 
     counts: Counts
-    first: int
-    pieces: dict[str, Path]
+    first: int = 0
+    tables: dict[str, pa.Table] = field(default_factory=dict)
 
 
 def clean(
@@ -103,28 +126,12 @@ def clean(
             raise CorpusError(f"{name!r}: no file: check its path in the recipe and --data")
         if missing := next((path for path in files if not path.is_file()), None):
             raise CorpusError(f"{missing}: no such file: check the path of {name!r} in the recipe and --data")
-    index = output / "work" / "evaluation.npz" if settings.evaluation else None
-    evaluation = None
-    if index is not None:
-        evaluation = make_index(settings, sources)
-        evaluation.save(index, output)
+    evaluation = make_index(settings, sources) if settings.evaluation else None
+    index = None if evaluation is None else evaluation.save(output / "work" / "evaluation.npz", output)
 
     # The three steps. A finished part of any of them is kept when the stage is resumed.
     parts, sums = _read_all(settings, sources, output, workers, index)
-    for source in settings.sources:
-        undecodable, size = (sums.get(f"{source.name}.{name}", 0) for name in ("undecodable", "bytes"))
-        if undecodable > source.max_undecodable * size:
-            raise CorpusError(
-                f"source {source.name!r}: {undecodable:,} of {size:,} bytes cannot be decoded in the encoding that was "
-                f"{'detected' if source.encoding == 'auto' else 'given'}: set encoding of the source in the recipe, "
-                "or max_undecodable, which drops those rows"
-            )
-    if not parts:
-        raise CorpusError(f"{_shown_files(sources)}: nothing in there: name files that hold text in [[clean.sources]]")
-    for source in settings.sources:
-        if not sums.get(f"{source.name}.readable"):
-            shown = _shown_files({source.name: sources[source.name]})
-            raise CorpusError(f"{shown}: no document in source {source.name!r}: {_first_fault(source.name, parts)}")
+    _check_sources(settings, sources, parts, sums)
     key = key_of(settings, *(part.key for part in parts))
     removals = deduplicate(settings, parts, output, local_threads(workers), key)
     counts = write_documents(settings, parts, removals, output, workers=workers, key=key)
@@ -140,12 +147,32 @@ def clean(
     return counts
 
 
-def _first_fault(source: str, parts: Sequence[Part]) -> str:
-    for part in parts:
-        table = read_table(scratch_path(part, "read"))
-        for detail in table["detail"].filter(pc.equal(table["source"], source)).to_pylist():
-            return f"{detail}: correct it, set the kind of the source, or leave the source out"
-    return "its files hold no record: name others, or leave the source out"
+def _check_sources(
+    settings: CleanSettings, sources: Mapping[str, Sequence[File]], parts: Sequence[Part], sums: Counts
+) -> None:
+    """Raises CorpusError if a source cannot be decoded, or has no document."""
+    for source in settings.sources:
+        undecodable, size = (sums.get(f"{source.name}.{name}", 0) for name in ("undecodable", "bytes"))
+        if undecodable > source.max_undecodable * size:
+            raise CorpusError(
+                f"source {source.name!r}: {undecodable:,} of {size:,} bytes cannot be decoded in the encoding that was "
+                f"{'detected' if source.encoding == 'auto' else 'given'}: set encoding of the source in the recipe, "
+                "or max_undecodable, which drops those rows"
+            )
+    if not parts:
+        raise CorpusError(f"{_shown_files(sources)}: nothing in there: name files that hold text in [[clean.sources]]")
+    for source in settings.sources:
+        if sums.get(f"{source.name}.readable"):
+            continue
+        hint = "its files hold no record: name others, or leave the source out"
+        for part in parts:
+            table = read_table(scratch_path(part, "read"))
+            faults = table["detail"].filter(pc.equal(table["source"], source.name))
+            if len(faults):
+                hint = f"{faults[0]}: correct it, set the kind of the source, or leave the source out"
+                break
+        shown = _shown_files({source.name: sources[source.name]})
+        raise CorpusError(f"{shown}: no document in source {source.name!r}: {hint}")
 
 
 def _shown_files(sources: Mapping[str, Sequence[File]]) -> str:
@@ -170,113 +197,64 @@ def _read_all(
         for source in settings.sources:
             for chunk in chunks(source, sources[source.name], settings.part_bytes, settings.filters.max_record_bytes):
                 key = key_of(settings, _VERSION, source.name, index_hash, *chunk.content, libraries=_LIBRARIES)
-                parts.append(Part(output, "read", f"part-{len(parts):05d}", key))
-                finished = parts[-1].finished()
-                if finished is None:
-                    yield _ReadUnit(parts[-1], len(parts) - 1, chunk, settings, index, chunk.size)
+                part = Part(output, "read", f"part-{len(parts):05d}", key)
+                parts.append(part)
+                if (counts := part.finished()) is None:
+                    yield _ReadUnit(part, len(parts) - 1, chunk, settings, index, size=chunk.size)
                 else:
-                    sums.update(finished)
+                    sums.update(counts)
                     advance(chunk.size)
 
     def deadline(unit: _ReadUnit) -> float:
         return max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB)
 
     with track("clean: read", total=None, unit="bytes") as advance:
-        for outcome in run_units(_read, pending(), workers=workers, deadline=deadline, split=_halves):
+        for outcome in run_units(_read, pending(), workers=workers, deadline=deadline, split=_ReadUnit.halves):
             sums.update(_merged(outcome) if outcome.halved else outcome.results[0].counts)
-            advance(outcome.unit.chunk.size)
+            advance(outcome.unit.size)
     return parts, sums
 
 
-def _halves(unit: _ReadUnit) -> tuple[_ReadUnit, _ReadUnit] | None:
-    """Two units that write pieces for `_merged`; None for a single record."""
-    stop = count_records(unit.chunk) if unit.stop is None else unit.stop
-    if stop - unit.first < 2:
-        return None
-    middle, size = (unit.first + stop) // 2, unit.size // 2
-    return replace(unit, stop=middle, size=size), replace(unit, first=middle, stop=stop, size=size)
-
-
 def _read(unit: _ReadUnit) -> _ReadResult:
-    """Writes the part of a chunk, or a piece of it where the chunk was halved."""
+    """Writes the part of a chunk; returns the tables of a piece."""
     source_rows = list(rows(unit.chunk, unit.first, unit.stop))
     index = None if unit.index is None else load_index(unit.index)
     screened, counts, hits = screen(source_rows, unit.settings, index)
     source = unit.chunk.source.name
     counts[f"{source}.undecodable"] = sum(row.undecodable for row in source_rows)
     counts[f"{source}.readable"] = sum(row.reason is None for row in source_rows)
-    table = _table(unit, source_rows, screened)
-    tables = {"read": table} | _measured(unit, table.filter(pc.is_null(table["reason"])), hits)
-    if unit.stop is None:
-        return _ReadResult(_finish(unit, tables, counts), unit.first, {})
-    pieces = {kind: unit.part.work / f"{unit.part.name}.{unit.first}-{unit.stop}.{kind}.parquet" for kind in tables}
-    for kind, path in pieces.items():
-        write_parquet(path, tables[kind], unit.part.output, scratch=True)
-    return _ReadResult(dict(counts), unit.first, pieces)
-
-
-def _table(unit: _ReadUnit, source_rows: Sequence[SourceRow], screened: Sequence[Screened]) -> pa.Table:
-    """The rows of a unit, with the columns of _READ_SCHEMA."""
-    source = unit.chunk.source.name
-    pairs = zip(source_rows, screened, strict=True)
-    hashes = [(0, 0) if row.reason else text_hash(result.text) for row, result in pairs]
-    columns = {
-        "id": [None if row.id is None else document_id(source, row.id) for row in source_rows],
-        "source": pa.repeat(source, len(source_rows)),
-        "text": [result.text for result in screened],
-        "reason": [result.reason for result in screened],
-        "detail": [result.detail for result in screened],
-        "place": [row.place for row in source_rows],
-        "part": np.full(len(source_rows), unit.number, np.int32),
-        "position": np.arange(unit.first, unit.first + len(source_rows), dtype=np.int32),
-        "hash_high": [high for high, _ in hashes],
-        "hash_low": [low for _, low in hashes],
-    }
-    return pa.table(columns, _READ_SCHEMA)
-
-
-def _measured(unit: _ReadUnit, documents: pa.Table, hits: Hashes) -> dict[str, pa.Table]:
-    """The tables that `deduplicate` reads, by kind, and `hits`, the n-grams shared with evaluation sets."""
-    kinds = dict(measures(unit.settings.duplicates))
-    tables = dict(zip(kinds, measured(documents, *kinds.values()), strict=True))
-    return tables if unit.index is None else tables | {"hits": pa.table({"hash": hits})}
+    table = unit.table(source_rows, screened)
+    documents = table.filter(pc.is_null(table["reason"]))
+    tables = {"read": table} | measured(documents, measures(unit.settings.duplicates))
+    if index is not None:
+        tables["hits"] = pa.table({"hash": hits})
+    if unit.is_piece:
+        return _ReadResult(dict(counts), unit.first, tables)
+    return _ReadResult(unit.finish(tables, counts))
 
 
 def _merged(outcome: Outcome[_ReadUnit, _ReadResult]) -> Counts:
     """Writes the part of a chunk that was halved: its pieces and the rows of lost records, in the order of the file."""
     unit = outcome.unit
     counts: Counter[str] = Counter()
+    empty = measured(_READ_SCHEMA.empty_table(), measures(unit.settings.duplicates))
+    tables = {kind: [table] for kind, table in empty.items()}
     read = []
     for lost in outcome.lost:  # a row for each record whose worker crashed or hung
         raw = list(rows(lost.unit.chunk, lost.unit.first, lost.unit.stop, parsed=False))
         screened = [Screened(row.text, f"clean_{lost.reason}", f"{row.place}: {lost.detail}") for row in raw]
-        read.append((lost.unit.first, _table(lost.unit, raw, screened)))
+        read.append((lost.unit.first, lost.unit.table(raw, screened)))
         counts[f"{lost.unit.chunk.source.name}.readable"] += sum(row.reason is None for row in raw)
-    empty = _measured(unit, _READ_SCHEMA.empty_table(), np.empty(0, np.uint64))
-    pieces_of = {kind: [table] for kind, table in empty.items()}
+    hits = [np.empty(0, np.uint64)]
     for result in outcome.results:
         counts.update(result.counts)
-        read.append((result.first, read_table(result.pieces["read"])))
-        for kind, pieces in pieces_of.items():
-            pieces.append(read_table(result.pieces[kind]))
-    tables = {"read": pa.concat_tables(table for _, table in sorted(read, key=itemgetter(0)))}
-    tables |= {kind: pa.concat_tables(pieces) for kind, pieces in pieces_of.items()}
+        read.append((result.first, result.tables["read"]))
+        if unit.index is not None:
+            hits.append(result.tables["hits"]["hash"].to_numpy())
+        for kind, pieces in tables.items():
+            pieces.append(result.tables[kind])
+    merged = {"read": pa.concat_tables(table for _, table in sorted(read, key=itemgetter(0)))}
+    merged |= {kind: pa.concat_tables(pieces) for kind, pieces in tables.items()}
     if unit.index is not None:
-        tables["hits"] = pa.table({"hash": np.unique(tables["hits"]["hash"].to_numpy())})
-    finished = _finish(unit, {kind: table.combine_chunks() for kind, table in tables.items()}, counts)
-    for result in outcome.results:
-        for path in result.pieces.values():
-            path.unlink()
-    return finished
-
-
-def _finish(unit: _ReadUnit, tables: Mapping[str, pa.Table], counts: Counts) -> Counts:
-    """Writes the tables and the record of a part."""
-    group_rows = {"read": ROW_GROUP_ROWS, "hits": _HIT_ROWS}
-    output = unit.part.output
-    files = [
-        write_parquet(scratch_path(unit.part, kind), table, output, group_rows.get(kind, _MEASURE_ROWS), scratch=True)
-        for kind, table in tables.items()
-    ]
-    counts |= {f"{unit.chunk.source.name}.bytes": unit.chunk.size}
-    return unit.part.finish(files, counts)
+        merged["hits"] = pa.table({"hash": np.unique(np.concatenate(hits))})
+    return unit.finish(merged, counts)

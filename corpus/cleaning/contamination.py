@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features
-from corpus.cleaning.hashing import Bools, Hashes, Ints, is_in
+from corpus.cleaning.hashing import Hashes, Ints, is_in
 from corpus.cleaning.normalize import normalize_many
 from corpus.cleaning.personal import mask
 from corpus.documents import in_batches
@@ -56,7 +56,7 @@ class Index:
     """The n-grams of all evaluation sets.
 
     names: of the sets. hashes: (R,) of the n-grams, sorted. owners: (R,) the text of each n-gram. beginnings: hashes of
-    the first terms of n-grams, as many as the shortest n-gram has, sorted; few places of a corpus match one. sets: (T,)
+    the first terms of n-grams, as many as the shortest n-gram has, sorted; little of a corpus matches one. sets: (T,)
     the set of each text. sizes: lengths of the n-grams in terms, the shortest first.
     """
 
@@ -75,20 +75,39 @@ class Index:
     def find(self, texts: Sequence[str], features: Features) -> list[Leak | None]:
         """What each text shares with the sets, in order. features: of the texts, as `batches` gives them."""
         leaks = self._find(features)
-        for place, text in enumerate(texts):
-            if len(text) > MAX_CHARS:
-                leaks[place] = self._find_in_long(text)
+        for index, text in enumerate(texts):
+            if len(text) <= MAX_CHARS:
+                continue
+            # The features do not cover such a text: it is searched in overlapping windows.
+            parts: list[Leak] = []
+            lines: set[int] = set()
+            for start in range(0, len(text) - _OVERLAP, MAX_CHARS - _OVERLAP):
+                (part,) = self._find(Features([text[start : start + MAX_CHARS]]))
+                if part is not None:
+                    parts.append(part)
+                    before = text.count("\n", 0, start)
+                    lines.update(before + line for line in part.lines)
+            if parts:
+                names = tuple(name for name in self._names if any(name in part.names for part in parts))
+                hashes = np.unique(np.concatenate([part.hashes for part in parts]))
+                leaks[index] = Leak(names, parts[0].shared, tuple(sorted(lines)), hashes)
         return leaks
 
     def _find(self, features: Features) -> list[Leak | None]:
         """As `find`, in what the features cover."""
+
+        def may_begin(keys: Hashes) -> Ints:
+            """Indices of the keys with which n-grams of the index begin."""
+            candidates = np.flatnonzero(self._sieve[keys >> _SIEVE_SHIFT])
+            return candidates[is_in(keys[candidates], self._beginnings)]
+
         # Shared n-grams, as (first term, last term, hash), by text.
         shared: dict[int, list[tuple[int, int, int]]] = {}
-        for size, keys, starts in features.term_ngrams(*self._sizes, only=self._may_begin):
-            for place in np.flatnonzero(is_in(keys, self._hashes)):
-                first = int(starts[place])
+        for size, keys, starts in features.term_ngrams(*self._sizes, only=may_begin):
+            for index in np.flatnonzero(is_in(keys, self._hashes)):
+                first = int(starts[index])
                 ngrams = shared.setdefault(int(features.terms.texts[first]), [])
-                ngrams.append((first, first + size - 1, int(keys[place])))
+                ngrams.append((first, first + size - 1, int(keys[index])))
 
         leaks: list[Leak | None] = [None] * len(features)
         terms, lines = features.terms, features.lines
@@ -101,44 +120,23 @@ class Index:
             first, last, _ = ngrams[0]
             words = features.joined[terms.starts[first] : terms.ends[last]].split()
             hashes = np.unique(np.array([key for *_, key in ngrams], np.uint64))
-            names = tuple(self._names[number] for number in np.unique(self._sets[self._texts_of(hashes)]))
+            names = tuple(self._names[number] for number in np.unique(self._sets[self.texts_of(hashes)]))
             leaks[text] = Leak(names, " ".join(words), tuple(sorted(touched)), hashes)
         return leaks
 
-    def _find_in_long(self, text: str) -> Leak | None:
-        """As `find`, in one text that features do not cover: in overlapping windows of MAX_CHARS characters."""
-        leaks: list[Leak] = []
-        for start in range(0, max(1, len(text) - _OVERLAP), MAX_CHARS - _OVERLAP):
-            (leak,) = self._find(Features([text[start : start + MAX_CHARS]]))
-            if leak is not None:
-                before = text.count("\n", 0, start)
-                leaks.append(leak._replace(lines=tuple(before + line for line in leak.lines)))
-        if not leaks:
-            return None
-        names = {name for leak in leaks for name in leak.names}
-        lines = {line for leak in leaks for line in leak.lines}
-        hashes = np.unique(np.concatenate([leak.hashes for leak in leaks]))
-        in_order = tuple(name for name in self._names if name in names)
-        return Leak(in_order, leaks[0].shared, tuple(sorted(lines)), hashes)
-
-    def _may_begin(self, keys: Hashes) -> Ints:
-        """Indices of the keys with which n-grams of the index begin."""
-        places = np.flatnonzero(self._sieve[keys >> _SIEVE_SHIFT])
-        return places[is_in(keys[places], self._beginnings)]
-
-    def _texts_of(self, hashes: Hashes) -> Ints:
+    def texts_of(self, hashes: Hashes) -> Ints:
         """The texts that hold one of those n-grams."""
         begin, end = (np.searchsorted(self._hashes, hashes, side) for side in ("left", "right"))
-        return np.unique(np.concatenate([self._owners[a:b] for a, b in zip(begin, end, strict=True)]))
+        owners = [self._owners[a:b] for a, b in zip(begin, end, strict=True)]
+        return np.unique(np.concatenate([np.empty(0, np.int64), *owners]))
 
     def text_counts(self, hashes: Hashes) -> dict[str, TextCounts]:
         """By set. hashes: of the n-grams that the corpus holds; a text is found if one of them is its own."""
-        found = self._texts_of(hashes) if len(hashes) else np.empty(0, np.int64)
-        chosen = (self._sets, self._sets[np.unique(self._owners)], self._sets[found])
+        chosen = (self._sets, self._sets[np.unique(self._owners)], self._sets[self.texts_of(hashes)])
         counts = [np.bincount(sets, minlength=len(self._names)).tolist() for sets in chosen]
         return {name: TextCounts(*numbers) for name, *numbers in zip(self._names, *counts, strict=True)}
 
-    def save(self, path: Path, output: Path) -> None:
+    def save(self, path: Path, output: Path) -> Path:
         """Writes the file that `load_index` reads. output: the folder whose scratch folder it is written in first."""
         values = (self._hashes, self._owners, self._beginnings, self._sets, np.array(self._sizes))
         arrays = {"names": np.array(self._names), **dict(zip(_ARRAYS, values, strict=True))}
@@ -147,7 +145,7 @@ class Index:
             with aside.open("wb") as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
 
-        written_aside(path, write, output)
+        return written_aside(path, write, output)
 
 
 def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> Index:
@@ -200,15 +198,19 @@ def _ngrams(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Ha
     done = 0
     for batch in in_batches(texts, BATCH_CHARS):
         features = Features(batch)
-        counts = features.count(features.terms)
-        begun = np.zeros(len(features.terms.starts), np.uint64)
+        terms, counts = features.terms, features.count(features.terms)
+        begun = np.zeros(len(terms.starts), np.uint64)
         for size, keys, starts in features.term_ngrams(*range(settings.min_terms, settings.terms + 1)):
             if size == settings.min_terms:
                 begun[starts] = keys
-            texts_of = features.terms.texts[starts]
+            texts_of = terms.texts[starts]
             # Every n-gram of a long text, and shorter texts as a whole.
             chosen = (counts[texts_of] >= size) if size == settings.terms else (counts[texts_of] == size)
-            chosen &= _distinctive(features, starts, size, settings)
+            # They have enough characters, and more than half of their terms differ.
+            window = starts[:, None] + np.arange(size)
+            chosen &= (terms.ends - terms.starts)[window].sum(axis=1) >= settings.min_chars
+            in_order = np.sort(features.term_hashes[window], axis=1)
+            chosen &= 2 * (1 + (in_order[:, 1:] != in_order[:, :-1]).sum(axis=1)) > size
             hashes.append(keys[chosen])
             owners.append(texts_of[chosen] + done)
             beginnings.append(begun[starts[chosen]])
@@ -217,13 +219,3 @@ def _ngrams(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Ha
         done += len(batch)
     all_sizes = np.unique(np.array(sizes, np.int64))
     return np.concatenate(hashes), np.concatenate(owners), np.unique(np.concatenate(beginnings)), all_sizes
-
-
-def _distinctive(features: Features, starts: Ints, size: int, settings: DecontaminationSettings) -> Bools:
-    """Which n-grams have enough characters, and more than half of their terms different."""
-    window = starts[:, None] + np.arange(size)
-    chars = (features.terms.ends - features.terms.starts)[window].sum(axis=1)
-    ordered = np.sort(features.term_hashes[window], axis=1)
-    different = 1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)
-    distinctive: Bools = (chars >= settings.min_chars) & (2 * different > size)
-    return distinctive

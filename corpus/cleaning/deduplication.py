@@ -1,6 +1,6 @@
 """Deduplication, the second step of cleaning: finds repeated content over all parts at once, with DuckDB."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,14 +33,16 @@ def scratch_path(part: Part, kind: str) -> Path:
     return part.work.with_name(kind) / f"{part.name}.parquet"
 
 
-def measures(settings: DuplicateSettings) -> Iterator[tuple[str, Measure]]:
+def measures(settings: DuplicateSettings) -> dict[str, Measure]:
     """Kind -> the measure of documents that `deduplicate` needs for it."""
+    kinds: dict[str, Measure] = {}
     if settings.near:
-        yield "signatures", partial(signature_table, min_terms=settings.near_min_terms)
+        kinds["signatures"] = partial(signature_table, min_terms=settings.near_min_terms)
     if settings.template_share < 1:
-        yield "ngrams", partial(ngram_table, min_terms=settings.template_min_terms)
+        kinds["ngrams"] = partial(ngram_table, min_terms=settings.template_min_terms)
     if settings.line_documents:
-        yield "lines", partial(line_table, min_chars=settings.line_min_chars)
+        kinds["lines"] = partial(line_table, min_chars=settings.line_min_chars)
+    return kinds
 
 
 def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, threads: int, key: str) -> Removals:

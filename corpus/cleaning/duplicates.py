@@ -19,14 +19,7 @@ from corpus.execution.database import connect, view_without, write_query
 from corpus.execution.parts import named_in_errors
 from korbert.errors import CorpusError
 
-__all__ = [
-    "find_equal",
-    "find_near",
-    "refuse_repeated_ids",
-    "rows_of_part",
-    "signature_table",
-    "text_hash",
-]
+__all__ = ["find_equal", "find_near", "refuse_repeated_ids", "rows_of_part", "signature_table", "text_hash"]
 
 # Hashes are grouped before any text is read, so that memory depends on the number of repeats, not of documents.
 _REPEATED_IDS = """
@@ -130,6 +123,11 @@ def find_near(
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
+    def matrix(column: pa.Array) -> NDArray[np.uint8]:
+        """(N, SIGNATURE_BYTES) view of a column of signatures."""
+        packed = pa.concat_arrays([column.cast(pa.binary(SIGNATURE_BYTES))])  # at offset 0
+        return np.frombuffer(packed.buffers()[1], np.uint8, len(packed) * SIGNATURE_BYTES).reshape(-1, SIGNATURE_BYTES)
+
     with connect(output, threads, all_signatures=signed, gone=without) as database:
         # Candidates: pairs of documents that share a band.
         view_without(database, "signatures", "part::BIGINT * 4294967296 + position AS node, *")
@@ -140,22 +138,16 @@ def find_near(
         # Links: those whose whole signatures are similar enough, (2, N).
         linked = [np.empty((2, 0), np.int64)]
         for batch in database.sql(_COMPARED).to_arrow_reader():
-            similar = similarity(*(_matrix(batch.column(name)) for name in ("one", "two"))) >= min_similarity
+            similar = similarity(matrix(batch.column("one")), matrix(batch.column("two"))) >= min_similarity
             linked.append(np.stack([batch.column(name).to_numpy()[similar] for name in ("node", "other")]))
 
         # Clusters: the connected components of the graph of links.
-        nodes, places = np.unique(np.concatenate(linked, axis=1), return_inverse=True)
-        first, second = places.reshape(2, -1)
+        nodes, numbers = np.unique(np.concatenate(linked, axis=1), return_inverse=True)
+        first, second = numbers.reshape(2, -1)
         graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(len(nodes), len(nodes)))
         _, clusters = connected_components(graph, directed=False)
         database.register("clusters", pa.table({"node": nodes, "cluster": clusters}))
         return write_query(database, _KEPT, _SCHEMA, path, output)
-
-
-def _matrix(signatures: pa.Array) -> NDArray[np.uint8]:
-    """(N, SIGNATURE_BYTES) view of a column."""
-    packed = pa.concat_arrays([signatures.cast(pa.binary(SIGNATURE_BYTES))])  # at offset 0
-    return np.frombuffer(packed.buffers()[1], np.uint8, len(packed) * SIGNATURE_BYTES).reshape(-1, SIGNATURE_BYTES)
 
 
 def rows_of_part(path: Path, part: int) -> pa.Table:

@@ -3,7 +3,7 @@
 A loop over documents would cost more than all the arithmetic: most documents are a review of one line.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from unicodedata import category, name
@@ -26,9 +26,8 @@ _SMALLEST_REPEATED = 2  # words; longer repeated n-grams are only looked for whe
 BATCH_CHARS = 1 << 18  # of texts measured at once: what the processor's caches hold
 MAX_CHARS = 1 << 22  # of one text measured at once: a hundred bytes of memory each
 _CAPITALS, _TO_SMALL = (ord("A"), ord("Z")), np.uint32(ord("a") - ord("A"))
-_ENDINGS = np.array(
-    [ord(char) for char in ".?!…。？！~\"'”’)」』》〉]】ㅋㅎㅠㅜ^♡♥"]
-)  # of lines of prose, and of reviews
+# Of lines of prose, and of reviews.
+_ENDINGS = np.array([ord(char) for char in ".?!…。？！~\"'”’)」』》〉]】ㅋㅎㅠㅜ^♡♥"])
 _BULLETS = np.array([ord(char) for char in "-*•·▶▷■□●○◆◇※→▪◦☞✓"])
 
 
@@ -54,7 +53,7 @@ class Features:
         self.joined = "".join(f"{text}\n" for text in texts)  # what all spans index
         self.codes = np.frombuffer(self.joined.encode("utf-32-le", "surrogatepass"), "<u4")
         self._bounds = np.cumsum([0, *(len(text) + 1 for text in texts)])
-        kinds = _kind_table()
+        kinds = kind_table()
         self._kinds = kinds[np.minimum(self.codes, len(kinds) - 1)]
         self._text_of = np.repeat(np.arange(len(texts)), np.diff(self._bounds))
         self._visible_before: Ints = np.append(0, np.cumsum(self._kinds != SPACE))
@@ -71,30 +70,30 @@ class Features:
     @cached_property
     def visible(self) -> Ints:
         """(D,) characters other than white space."""
-        return self._visible(self._bounds[:-1], self._bounds[1:])
+        return self.visible_in(self._bounds[:-1], self._bounds[1:])
 
     def share_of(self, *kinds: int) -> Floats:
         """(D,) share of those kinds in the visible characters."""
-        return _share(self.kind_counts[:, kinds].sum(axis=1), self.visible)
+        return share(self.kind_counts[:, kinds].sum(axis=1), self.visible)
 
     @cached_property
     def hangul_share(self) -> Floats:
         """(D,) share of Hangul syllables in letters and digits; lone jamo (ㅋㅋ) are neither."""
         letters = self.kind_counts[:, (HANGUL, LATIN, DIGIT, HAN, KANA, OTHER)].sum(axis=1)
-        return _share(self.kind_counts[:, HANGUL], letters)
+        return share(self.kind_counts[:, HANGUL], letters)
 
     @cached_property
     def lines(self) -> Spans:
         """Lines that are not blank."""
         ends = np.flatnonzero(self.codes == _LINE_FEED)
         starts = np.append(0, ends[:-1] + 1)
-        filled = self._visible(starts, ends) > 0
+        filled = self.visible_in(starts, ends) > 0
         return Spans(starts[filled], ends[filled], self._text_of[ends[filled]])
 
     @cached_property
     def words(self) -> Spans:
         """Words: stretches without white space."""
-        return self._stretches(self._kinds != SPACE)
+        return self.stretches(self._kinds != SPACE)
 
     @cached_property
     def word_hashes(self) -> Hashes:
@@ -104,24 +103,25 @@ class Features:
     @cached_property
     def terms(self) -> Spans:
         """Terms: letters and digits in a row. Punctuation ends a term."""
-        return self._stretches((self._kinds != SPACE) & (self._kinds != SYMBOL))
+        return self.stretches((self._kinds != SPACE) & (self._kinds != SYMBOL))
 
     @cached_property
     def term_hashes(self) -> Hashes:
         """(T,) hash of each term, A-Z lowered."""
-        return hashes_of(self._small, self.terms.starts, self.terms.ends)
+        return hashes_of(self.small_codes, self.terms.starts, self.terms.ends)
 
     @cached_property
     def numberless_term_hashes(self) -> Hashes:
         """(T,) hash of each term, A-Z lowered and every number replaced by 0."""
         digit = self._kinds == DIGIT
         kept = ~(digit & np.append(False, digit[:-1]))
-        codes = np.where(digit, np.uint32(ord("0")), self._small)[kept]
-        place = np.append(0, np.cumsum(kept))
-        return hashes_of(codes, place[self.terms.starts], place[self.terms.ends])
+        codes = np.where(digit, np.uint32(ord("0")), self.small_codes)[kept]
+        moved = np.append(0, np.cumsum(kept))
+        return hashes_of(codes, moved[self.terms.starts], moved[self.terms.ends])
 
     @cached_property
-    def _small(self) -> NDArray[np.uint32]:
+    def small_codes(self) -> NDArray[np.uint32]:
+        """The characters, A-Z lowered."""
         capital = (self.codes >= _CAPITALS[0]) & (self.codes <= _CAPITALS[1])
         return np.where(capital, self.codes + _TO_SMALL, self.codes)
 
@@ -154,13 +154,13 @@ class Features:
 
     def line_share(self, chosen: Bools) -> Floats:
         """(D,) share of the chosen lines in the lines of each text. chosen: (lines,)."""
-        return _share(np.bincount(self.lines.texts[chosen], minlength=len(self)), self.count(self.lines))
+        return share(np.bincount(self.lines.texts[chosen], minlength=len(self)), self.count(self.lines))
 
     def line_char_share(self, chosen: Bools) -> Floats:
         """(D,) share of the visible characters of each text that are in the chosen lines. chosen: (lines,)."""
         lines = self.lines
-        sizes = self._visible(lines.starts[chosen], lines.ends[chosen])
-        return _share(np.bincount(lines.texts[chosen], sizes, len(self)), self.visible)
+        sizes = self.visible_in(lines.starts[chosen], lines.ends[chosen])
+        return share(np.bincount(lines.texts[chosen], sizes, len(self)), self.visible)
 
     @cached_property
     def line_numbers(self) -> Ints:
@@ -188,33 +188,33 @@ class Features:
         first = self.words.starts[np.searchsorted(self.words.starts, self.lines.starts)]
         return np.isin(self.codes[first], _BULLETS)
 
-    def count_in_lines(self, places: Ints) -> Ints:
-        """(lines,) number of the places that each line holds. places: indices of `joined`, all within lines."""
+    def count_in_lines(self, positions: Ints) -> Ints:
+        """(lines,) number of the positions that each line holds. positions: indices of `joined`, all within lines."""
         return np.bincount(
-            np.searchsorted(self.lines.starts, places, side="right") - 1, minlength=len(self.lines.starts)
+            np.searchsorted(self.lines.starts, positions, side="right") - 1, minlength=len(self.lines.starts)
         )
 
     @cached_property
     def line_visible(self) -> Ints:
         """(lines,) visible characters of each line."""
-        return self._visible(self.lines.starts, self.lines.ends)
+        return self.visible_in(self.lines.starts, self.lines.ends)
 
     def top_ngram_share(self, size: int) -> Floats:
         """(D,) share of the visible characters taken by the n-gram of `size` words that takes most.
 
         All its occurrences count; an n-gram has to occur twice.
         """
-        keys, starts = self._repeated_ngrams(size)
+        keys, starts = self.repeated_ngrams(size)
         _, first, counts = np.unique(keys, return_index=True, return_counts=True)
         first = starts[first]
-        sizes = self._visible(self.words.starts[first], self.words.ends[first + size - 1])
+        sizes = self.visible_in(self.words.starts[first], self.words.ends[first + size - 1])
         most = np.zeros(len(self))
         np.maximum.at(most, self.words.texts[first], counts * sizes)
-        return _share(most, self.visible)
+        return share(most, self.visible)
 
     def repeated_ngram_share(self, size: int) -> Floats:
         """(D,) share of the visible characters in n-grams of `size` words that occurred earlier in the text."""
-        keys, starts = self._repeated_ngrams(size)
+        keys, starts = self.repeated_ngrams(size)
         _, first = np.unique(keys, return_index=True)
         again = np.delete(starts, first)
         # Words covered by one or more of them: +1 where one begins, -1 after its end.
@@ -224,9 +224,9 @@ class Features:
         covered = np.cumsum(marked[:-1]) > 0
         words = self.words
         sizes = words.ends[covered] - words.starts[covered]
-        return _share(np.bincount(words.texts[covered], sizes, len(self)), self.visible)
+        return share(np.bincount(words.texts[covered], sizes, len(self)), self.visible)
 
-    def _repeated_ngrams(self, size: int) -> tuple[Hashes, Ints]:
+    def repeated_ngrams(self, size: int) -> tuple[Hashes, Ints]:
         """Word n-grams that occur at least twice in one text: a key that differs between texts, and the first word."""
         if size in self._ngrams:
             return self._ngrams[size]
@@ -235,7 +235,7 @@ class Features:
             starts = np.flatnonzero((self.count(words) >= self._min_words)[words.texts])
         else:
             # An n-gram repeats only where its beginning does, which leaves few.
-            _, starts = self._repeated_ngrams(size - 1)
+            _, starts = self.repeated_ngrams(size - 1)
         starts = starts[starts + size <= len(words.texts)]
         starts = starts[words.texts[starts + size - 1] == words.texts[starts]]
         keys: Hashes = np.full(len(starts), NGRAM_SEED)
@@ -246,13 +246,13 @@ class Features:
         self._ngrams[size] = keys[chosen], starts[chosen]
         return self._ngrams[size]
 
-    def _stretches(self, inside: Bools) -> Spans:
+    def stretches(self, inside: Bools) -> Spans:
         """Maximal stretches of characters for which `inside` is True. Every text ends with one for which it is not."""
         changes = np.flatnonzero(np.diff(inside, prepend=False, append=False))
         starts, ends = changes[::2], changes[1::2]
         return Spans(starts, ends, self._text_of[starts])
 
-    def _visible(self, starts: Ints, ends: Ints) -> Ints:
+    def visible_in(self, starts: Ints, ends: Ints) -> Ints:
         """Visible characters of each span."""
         visible: Ints = self._visible_before[ends] - self._visible_before[starts]
         return visible
@@ -274,32 +274,33 @@ def batches(
         yield batch, Features(covered, min_words)
 
 
-def measured(rows: pa.Table, *measures: Measure) -> list[pa.Table]:
-    """The table of each measure over all rows.
+def measured(rows: pa.Table, measures: Mapping[str, Measure]) -> dict[str, pa.Table]:
+    """The table of each measure over all rows, by its kind.
 
     rows: documents, with a column `text`. A measure is called with a batch of rows and their features.
     """
     no_features = Features([])
-    tables_of = [[measure(rows.slice(0, 0), no_features)] for measure in measures]
+    tables_of = {kind: [measure(rows.slice(0, 0), no_features)] for kind, measure in measures.items()}
     done = 0
     for texts, features in batches(rows["text"].to_pylist()):
-        for tables, measure in zip(tables_of, measures, strict=True):
-            tables.append(measure(rows.slice(done, len(texts)), features))
+        for kind, measure in measures.items():
+            tables_of[kind].append(measure(rows.slice(done, len(texts)), features))
         done += len(texts)
-    return [pa.concat_tables(tables).combine_chunks() for tables in tables_of]
+    return {kind: pa.concat_tables(tables).combine_chunks() for kind, tables in tables_of.items()}
 
 
-def _share(part: Ints | Floats, whole: Ints) -> Floats:
+def share(part: Ints | Floats, whole: Ints) -> Floats:
     return part / np.maximum(whole, 1)
 
 
 @lru_cache(1)
-def _kind_table() -> NDArray[np.uint8]:
+def kind_table() -> NDArray[np.uint8]:
     """The kind of each character of the first three planes."""
-    return np.array([_kind(chr(code)) for code in range(0x30000)], np.uint8)
+    return np.array([kind_of(chr(code)) for code in range(0x30000)], np.uint8)
 
 
-def _kind(char: str) -> int:
+def kind_of(char: str) -> int:
+    """The kind of a character."""
     if char.isspace():
         return SPACE
     if "가" <= char <= "힣":

@@ -16,16 +16,16 @@ from corpus.cleaning.features import HAN, KANA, OTHER, SYMBOL, Features, Floats
 from corpus.cleaning.hashing import Bools, Ints
 from corpus.settings import FilterSettings
 
-__all__ = ["FILTERS", "Filter", "drop_reasons", "too_short"]
+__all__ = ["FILTERS", "FRAME", "RIGHTS", "Filter", "drop_reasons", "page_words", "too_short"]
 
 
 # Boilerplate: lines that belong to the frame of a page. A copyright notice marks its line; words of menus do if two
 # different ones occur in a line that does not end as sentences do.
-_RIGHTS = re.compile(
+RIGHTS = re.compile(
     r"무단 ?(?:전재|복제|배포)|재배포 ?(?:를 )?금지|저작권자 ?[ⓒ©(<]|[Aa]ll [Rr]ights [Rr]eserved"
     r"|[Cc]opyright ?(?:©|ⓒ|\([Cc]\)|[0-9])|쿠키(?:를 사용|를 수집| 정책| 설정)|자바스크립트를 (?:사용|활성|지원|켜)"
 )
-_FRAME = re.compile(
+FRAME = re.compile(
     r"개인정보 ?(?:처리|취급)방침|이용약관|청소년 ?보호 ?정책|(?:본문|메뉴) ?바로가기|사이트맵"
     r"|회원 ?가입|로그인|로그아웃|(?:아이디|비밀번호) ?찾기|고객 ?센터"
     r"|이전 ?글|다음 ?글|목록(?:으로|보기)|맨 ?위로|기사 ?제보|구독 ?신청|마이 ?페이지"
@@ -42,48 +42,69 @@ _LONGEST_FRAME_LINE = 150  # visible characters; a longer line is prose about su
 class Filter(NamedTuple):
     """A reason to drop a text: its measure is above the limit of the settings, or below it.
 
-    shown: format of the measure, for people. applies: which texts the filter applies to; None: all.
+    measure: (D,) of texts. shown: format of the measure, for people. needs_lines: for texts of enough lines alone.
     """
 
     reason: str
+    shown: str
     measure: Callable[[Features, FilterSettings], Floats | Ints]
     limit: Callable[[FilterSettings], float]
-    shown: str
     below: bool = False
-    applies: Callable[[Features, FilterSettings], Bools] | None = None
+    needs_lines: bool = False
 
     def drops(self, features: Features, settings: FilterSettings) -> tuple[Bools, Floats | Ints]:
         """(D,) which texts to drop, and (D,) the measure."""
-        measure = self.measure(features, settings)
-        limit = self.limit(settings)
+        measure, limit = self.measure(features, settings), self.limit(settings)
         beyond = measure < limit if self.below else measure > limit
-        return (beyond if self.applies is None else beyond & self.applies(features, settings)), measure
+        if self.needs_lines:
+            beyond &= features.count(features.lines) >= settings.layout_min_lines
+        return beyond, measure
 
 
-def _has_lines(features: Features, settings: FilterSettings) -> Bools:
-    return features.count(features.lines) >= settings.layout_min_lines
-
-
-def _top_ngrams(features: Features, settings: FilterSettings) -> Floats:
+def repeated_words(features: Features, settings: FilterSettings) -> Floats:
     """The largest ratio of a top n-gram's share to its limit, n from 2 to 4."""
     limits = enumerate(settings.max_top_ngram_shares, 2)
     ratios: Floats = np.max([features.top_ngram_share(n) / max(limit, 1e-9) for n, limit in limits], axis=0)
     return ratios
 
 
-def _repeated_ngrams(features: Features, settings: FilterSettings) -> Floats:
+def repeated_passages(features: Features, settings: FilterSettings) -> Floats:
     """The largest ratio of the share of repeated n-grams to its limit, n from 5 to 10."""
     limits = enumerate(settings.max_repeated_ngram_shares, 5)
     ratios: Floats = np.max([features.repeated_ngram_share(n) / max(limit, 1e-9) for n, limit in limits], axis=0)
     return ratios
 
 
-def _boilerplate(features: Features, settings: FilterSettings) -> Floats:
+def pair_code(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """A hash below 2^16 of each two characters."""
+    codes: NDArray[np.uint32] = (first * np.uint32(40503) + second) & np.uint32(0xFFFF)
+    return codes
+
+
+_MAY_BEGIN = np.zeros(1 << 16, bool)
+_MAY_BEGIN[pair_code(*np.array([ord(char) for char in _BEGINNINGS], np.uint32).reshape(-1, 2).T)] = True
+
+
+def page_words(features: Features) -> tuple[Ints, Ints]:
+    """Where copyright notices and words of menus begin. Their first two characters rule out most positions at once."""
+    pairs = pair_code(features.codes[:-1], features.codes[1:])
+    begins: tuple[list[int], list[int]] = ([], [])
+    ends = [0, 0]
+    for position in np.flatnonzero(_MAY_BEGIN[pairs]).tolist():
+        for number, pattern in enumerate((RIGHTS, FRAME)):
+            match = pattern.match(features.joined, position) if position >= ends[number] else None
+            if match is not None:
+                begins[number].append(position)
+                ends[number] = match.end()
+    return np.array(begins[0], np.int64), np.array(begins[1], np.int64)
+
+
+def boilerplate(features: Features, _: FilterSettings) -> Floats:
     """Share of the visible characters in lines of boilerplate."""
-    notices, menu_words = _page_words(features)
+    notices, menu_words = page_words(features)
     # Of equal menu words in one line only the first counts; two characters stand for a word.
     lines = np.searchsorted(features.lines.starts, menu_words, side="right").astype(np.uint64)
-    words = _pair_code(features.codes[menu_words], features.codes[menu_words + 1])
+    words = pair_code(features.codes[menu_words], features.codes[menu_words + 1])
     first = np.unique((lines << np.uint64(16)) | words, return_index=True)[1]
     different = menu_words[np.sort(first)]
     marked = features.count_in_lines(notices) >= 1
@@ -92,97 +113,68 @@ def _boilerplate(features: Features, settings: FilterSettings) -> Floats:
     return features.line_char_share(marked)
 
 
-def _pair_code(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """A hash below 2^16 of each two characters."""
-    codes: NDArray[np.uint32] = (first * np.uint32(40503) + second) & np.uint32(0xFFFF)
-    return codes
-
-
-_MAY_BEGIN = np.zeros(1 << 16, bool)
-_MAY_BEGIN[_pair_code(*np.array([ord(char) for char in _BEGINNINGS], np.uint32).reshape(-1, 2).T)] = True
-
-
-def _page_words(features: Features) -> tuple[Ints, Ints]:
-    """Where copyright notices and words of menus begin. Their first two characters rule out most places at once."""
-    places = np.flatnonzero(_MAY_BEGIN[_pair_code(features.codes[:-1], features.codes[1:])])
-    matches: tuple[list[int], list[int]] = ([], [])
-    ends = [0, 0]
-    for place in places.tolist():
-        for number, pattern in enumerate((_RIGHTS, _FRAME)):
-            match = pattern.match(features.joined, place) if place >= ends[number] else None
-            if match is not None:
-                matches[number].append(place)
-                ends[number] = match.end()
-    return np.array(matches[0], np.int64), np.array(matches[1], np.int64)
-
-
 FILTERS = (
     Filter(
-        "too_short", lambda texts, _: texts.visible, lambda limits: limits.min_chars, "{:.0f} visible characters", True
+        "too_short", "{:.0f} visible characters", lambda texts, _: texts.visible, lambda limits: limits.min_chars, True
     ),
     Filter(
         "too_little_hangul",
+        "Hangul share {:.2f}",
         lambda texts, _: texts.hangul_share,
         lambda limits: limits.min_hangul_share,
-        "Hangul share {:.2f}",
         below=True,
     ),
     Filter(
         "too_many_symbols",
+        "{:.2f} of the visible characters are symbols",
         lambda texts, _: texts.share_of(SYMBOL),
         lambda limits: limits.max_symbol_share,
-        "{:.2f} of the visible characters are symbols",
     ),
     Filter(
         "mixed_languages",
+        "{:.2f} of the visible characters are of scripts other than Hangul and Latin",
         lambda texts, _: texts.share_of(HAN, KANA, OTHER),
         lambda limits: limits.max_other_script_share,
-        "{:.2f} of the visible characters are of scripts other than Hangul and Latin",
     ),
     Filter(
         "too_long_words",
+        "words have {:.1f} characters on average",
         lambda texts, _: texts.visible / np.maximum(texts.count(texts.words), 1),
         lambda limits: limits.max_word_chars,
-        "words have {:.1f} characters on average",
     ),
     Filter(
         "repeated_lines",
+        "{:.2f} of the characters are in lines that stood before",
         lambda texts, _: texts.line_char_share(texts.repeated_lines),
         lambda limits: limits.max_repeated_line_share,
-        "{:.2f} of the characters are in lines that stood before",
     ),
-    Filter(
-        "repeated_words",
-        _top_ngrams,
-        lambda _: 1.0,
-        "one run of 2 to 4 words takes {:.2f} of its limit",
-    ),
+    Filter("repeated_words", "one run of 2 to 4 words takes {:.2f} of its limit", repeated_words, lambda _: 1.0),
     Filter(
         "repeated_passages",
-        _repeated_ngrams,
-        lambda _: 1.0,
         "repeated runs of 5 to 10 words take {:.2f} of their limit",
+        repeated_passages,
+        lambda _: 1.0,
     ),
     Filter(
         "boilerplate",
-        _boilerplate,
-        lambda limits: limits.max_boilerplate_share,
         "{:.2f} of the characters are in lines of a page's frame",
+        boilerplate,
+        lambda limits: limits.max_boilerplate_share,
     ),
     Filter(
         "list_like",
+        "{:.2f} of the lines end as sentences do",
         lambda texts, _: texts.line_share(texts.closed_lines),
         lambda limits: limits.min_closed_line_share,
-        "{:.2f} of the lines end as sentences do",
         below=True,
-        applies=_has_lines,
+        needs_lines=True,
     ),
     Filter(
         "bullets",
+        "{:.2f} of the lines begin with a bullet",
         lambda texts, _: texts.line_share(texts.bullet_lines),
         lambda limits: limits.max_bullet_share,
-        "{:.2f} of the lines begin with a bullet",
-        applies=_has_lines,
+        needs_lines=True,
     ),
 )
 
@@ -197,8 +189,8 @@ def drop_reasons(texts: Sequence[str], features: Features, settings: FilterSetti
     ]
     for each in FILTERS:
         dropped, measure = each.drops(features, settings)
-        for place in np.flatnonzero(dropped):
-            reasons[place] = reasons[place] or (each.reason, each.shown.format(measure[place]))
+        for index in np.flatnonzero(dropped):
+            reasons[index] = reasons[index] or (each.reason, each.shown.format(measure[index]))
     return reasons
 
 

@@ -19,13 +19,13 @@ _FREQUENT = """
     SELECT hash, count(*) AS documents, min({'part': part, 'position': position, 'line': line}) AS spot FROM lines
     WHERE is_first GROUP BY hash HAVING count(*) > $max_documents
 """
-_PLACES = "SELECT part, position, line FROM lines SEMI JOIN frequent USING (hash) ORDER BY part, position, line"
+_POSITIONS = "SELECT part, position, line FROM lines SEMI JOIN frequent USING (hash) ORDER BY part, position, line"
 _TEXTS = """
     SELECT string_split(text, chr(10))[spot.line + 1] AS text, documents
     FROM frequent JOIN rows ON part = spot.part AND position = spot.position ORDER BY documents DESC, text
 """
-_PLACE_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("line", pa.int32())])
-_LINE_SCHEMA = pa.schema([*_PLACE_SCHEMA, ("hash", pa.uint64()), ("is_first", pa.bool_())])
+_POSITION_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("line", pa.int32())])
+_LINE_SCHEMA = pa.schema([*_POSITION_SCHEMA, ("hash", pa.uint64()), ("is_first", pa.bool_())])
 _TEXT_SCHEMA = pa.schema([("text", pa.string()), ("documents", pa.int64())])
 
 
@@ -37,7 +37,7 @@ def line_table(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
     if len(features.joined) <= MAX_CHARS:
         return _lines(rows, features, min_chars)
     texts = rows["text"].to_pylist()
-    return pa.concat_tables(_long_lines(rows.slice(place, 1), text, min_chars) for place, text in enumerate(texts))
+    return pa.concat_tables(_long_lines(rows.slice(index, 1), text, min_chars) for index, text in enumerate(texts))
 
 
 def _long_lines(row: pa.Table, text: str, min_chars: int) -> pa.Table:
@@ -48,14 +48,10 @@ def _long_lines(row: pa.Table, text: str, min_chars: int) -> pa.Table:
         table = _lines(row, Features(["\n".join(lines)]), min_chars)
         hashes = table["hash"].to_numpy()
         # Numbers and first occurrences of a batch become those of the document.
-        columns = {
-            "line": table["line"].to_numpy() + done,
-            "is_first": table["is_first"].to_numpy() & ~np.isin(hashes, seen),
-        }
-        for name, values in columns.items():
-            place = table.schema.get_field_index(name)
-            table = table.set_column(place, table.schema.field(place), pa.array(values))
-        tables.append(table)
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        columns["line"] = table["line"].to_numpy() + done
+        columns["is_first"] = table["is_first"].to_numpy() & ~np.isin(hashes, seen)
+        tables.append(pa.table(columns).cast(_LINE_SCHEMA))
         seen = np.union1d(seen, hashes)
         done += len(lines)
     return pa.concat_tables(tables)
@@ -77,25 +73,25 @@ def find_frequent(
     output: Path,
     threads: int,
     texts: Path,
-    places: Path,
+    positions: Path,
     *,
     without: Sequence[Path],
 ) -> int:
     """Finds the lines that occur in more than `max_documents` documents; returns how many there are.
 
     lines: files of line tables. rows: parts with the texts. without: files (part, position) of dropped documents.
-    Writes `places`, (part, position, line) with lines numbered from 0, and `texts`, (text, documents), the most
+    Writes `positions`, (part, position, line) with lines numbered from 0, and `texts`, (text, documents), the most
     frequent first.
     """
     with connect(output, threads, all_lines=lines, rows=rows, gone=without) as database:
         view_without(database, "lines")
         database.execute(_FREQUENT, {"max_documents": max_documents})
-        write_query(database, _PLACES, _PLACE_SCHEMA, places, output)
+        write_query(database, _POSITIONS, _POSITION_SCHEMA, positions, output)
         return write_query(database, _TEXTS, _TEXT_SCHEMA, texts, output)
 
 
 def without_lines(text: str, numbers: Iterable[int]) -> str:
-    """The text without the lines of those numbers, counted from 0. At most one blank line stays in their place."""
+    """The text without the lines of those numbers, counted from 0. At most one blank line stays instead."""
     removed = set(numbers)
     kept: list[str] = []
     for number, line in enumerate(text.split("\n")):

@@ -76,7 +76,7 @@ def repeats(keys: Hashes, texts: Ints) -> Bools:
     """(N,) which keys occurred earlier in their text."""
     keys = keyed_by(texts, keys)
     again = repeated(keys)
-    places = np.flatnonzero(again)
-    _, first = np.unique(keys[places], return_index=True)
-    again[places[first]] = False
+    indices = np.flatnonzero(again)
+    _, first = np.unique(keys[indices], return_index=True)
+    again[indices[first]] = False
     return again

@@ -50,9 +50,9 @@ def signatures(features: Features, min_terms: int) -> Signatures:
     return Signatures(chosen, bands, (rows & np.uint64(0xFF)).astype(np.uint8))
 
 
-def similarity(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.float64]:
+def similarity(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[np.float64]:
     """(N,) estimated Jaccard similarity of pairs of signatures, (N, 125). The standard error at 0.8 is 0.04."""
-    agreement = (one == other).mean(axis=1)
+    agreement = (first == second).mean(axis=1)
     estimate: NDArray[np.float64] = np.maximum(0, (agreement - 1 / _ONE_IN) / (1 - 1 / _ONE_IN))
     return estimate
 
@@ -66,8 +66,8 @@ def _minima(keys: Hashes, starts: Ints) -> Hashes:
     for begin in range(0, len(keys), _BLOCK):
         block = keys[begin : begin + _BLOCK]
         first, last = np.searchsorted(starts, (begin, begin + len(block) - 1), side="right") - (1, 1)
-        places = np.maximum(starts[first : last + 1] - begin, 0)
+        begins = np.maximum(starts[first : last + 1] - begin, 0)
         for row, (factor, shift) in enumerate(zip(_FACTORS, _SHIFTS, strict=True)):
-            values = np.minimum.reduceat(block * factor + shift, places)
+            values = np.minimum.reduceat(block * factor + shift, begins)
             np.minimum(minima[first : last + 1, row], values, out=minima[first : last + 1, row])
     return minima >> np.uint64(32)

@@ -3,7 +3,6 @@
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from unicodedata import normalize as unicode_normalize
 
 from corpus.documents import in_batches
@@ -72,16 +71,11 @@ def normalize(text: str, settings: NormalizeSettings) -> str:
                 text = _BLANK_LINES.sub("\n\n", text)
             text = text.strip()
         if settings.max_repeats:
-            text = _too_many(settings.max_repeats).sub(lambda match: match[1] * settings.max_repeats, text)
+            too_many = f"({_REPEATED})\\1{{{settings.max_repeats},}}"
+            text = re.sub(too_many, lambda match: match[1] * settings.max_repeats, text)
         if not changed:  # otherwise repeat: an entity may expand to anything
             break
     return unicode_normalize("NFC", text)
-
-
-@lru_cache
-def _too_many(max_repeats: int) -> re.Pattern[str]:
-    """More than `max_repeats` of one character in a row."""
-    return re.compile(f"({_REPEATED})\\1{{{max_repeats},}}")
 
 
 def normalize_many(texts: Iterable[str], settings: NormalizeSettings) -> Iterator[str]:

@@ -7,7 +7,7 @@ word for account.
 """
 
 import re
-from bisect import bisect, insort
+from bisect import bisect
 from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -102,64 +102,55 @@ def spans(text: str) -> list[tuple[int, int, str]]:
     if "@" in folded or _AT_SAID.search(folded):
         taken += [(*match.span(), "email") for match in _EMAIL.finditer(folded)]
     for number in _LONG_NUMBER.finditer(folded):
-        for kind, pattern, is_valid in _NUMBERS:
+        for kind, (pattern, is_valid) in _NUMBERS.items():
             for match in pattern.finditer(folded, max(0, number.start() - _AROUND), number.end() + _AROUND):
                 start, end = match.span()
-                if is_valid(match) and _is_free(start, end, taken):
-                    insort(taken, (start, end, kind))
+                if not is_valid(match, folded[max(0, start - _NEAR) : start]):
+                    continue
+                i = bisect(taken, (start, end, ""))
+                if (i == 0 or taken[i - 1][1] <= start) and (i == len(taken) or taken[i][0] >= end):
+                    taken.insert(i, (start, end, kind))
     return taken
 
 
-def _is_free(start: int, end: int, taken: list[tuple[int, int, str]]) -> bool:
-    """Whether the span overlaps none of those taken, which are in order."""
-    place = bisect(taken, (start, end, ""))
-    before = place == 0 or taken[place - 1][1] <= start
-    return before and (place == len(taken) or taken[place][0] >= end)
-
-
-def _is_resident_number(match: re.Match[str]) -> bool:
+def is_resident_number(match: re.Match[str], before: str) -> bool:
+    """Whether date and check digit are valid, or the date alone in a number that is said to be one."""
     year, month, day, kind = (int(match[group]) for group in (1, 2, 3, 4))
     year += 2000 if kind in (3, 4, 7, 8) else 1900
     if not (1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1] and year <= _LATEST_BIRTH):
         return False
-    digits = _digits(match[0])
+    digits = _digits(match)
     rest = sum(digit * weight for digit, weight in zip(digits, (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5), strict=False)) % 11
     checks = {(11 - rest) % 10} | ({(13 - rest) % 10} if kind >= 5 else set())
-    return digits[-1] in checks or _RESIDENT_SAID.search(_before(match)) is not None
+    return digits[-1] in checks or _RESIDENT_SAID.search(before) is not None
 
 
-def _is_card(match: re.Match[str]) -> bool:
-    digits = _digits(match[0])
+def is_card(match: re.Match[str], _: str) -> bool:
+    """Luhn's rule, for first digits of card networks."""
+    digits = _digits(match)
     if digits[0] not in (2, 3, 4, 5, 6, 9) or len(set(digits)) < 3:
         return False
-    doubled = [digit if place % 2 else sum(divmod(2 * digit, 10)) for place, digit in enumerate(digits[::-1], 1)]
+    doubled = [digit if i % 2 else sum(divmod(2 * digit, 10)) for i, digit in enumerate(digits[::-1], 1)]
     return sum(doubled) % 10 == 0
 
 
-def _is_phone(match: re.Match[str]) -> bool:
-    return _CERTAIN_PHONE.match(match[0]) is not None or _CALLED.search(_before(match)) is not None
+def is_phone(match: re.Match[str], before: str) -> bool:
+    return _CERTAIN_PHONE.match(match[0]) is not None or _CALLED.search(before) is not None
 
 
-def _is_account(match: re.Match[str]) -> bool:
-    if not 10 <= len(_digits(match[0])) <= 16:
-        return False
-    return (
-        _ACCOUNT_BEFORE.search(_before(match)) is not None
-        or _ACCOUNT_AFTER.match(match.string, match.end()) is not None
-    )
+def is_account(match: re.Match[str], before: str) -> bool:
+    is_named = _ACCOUNT_BEFORE.search(before) or _ACCOUNT_AFTER.match(match.string, match.end())
+    return 10 <= len(_digits(match)) <= 16 and is_named is not None
 
 
-_NUMBERS: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], bool]], ...] = (
-    ("resident_number", _RESIDENT, _is_resident_number),
-    ("card", _CARD, _is_card),
-    ("phone", _PHONE, _is_phone),
-    ("account", _ACCOUNT, _is_account),
-)
+def _digits(match: re.Match[str]) -> list[int]:
+    return [int(char) for char in match[0] if char in "0123456789"]
 
 
-def _before(match: re.Match[str]) -> str:
-    return match.string[max(0, match.start() - _NEAR) : match.start()]
-
-
-def _digits(text: str) -> list[int]:
-    return [int(char) for char in text if char in "0123456789"]
+# Kind -> its pattern, and whether a match is one, given the text before it.
+_NUMBERS: dict[str, tuple[re.Pattern[str], Callable[[re.Match[str], str], bool]]] = {
+    "resident_number": (_RESIDENT, is_resident_number),
+    "card": (_CARD, is_card),
+    "phone": (_PHONE, is_phone),
+    "account": (_ACCOUNT, is_account),
+}

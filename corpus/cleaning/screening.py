@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corpus.cleaning.contamination import Index, Leak
+from corpus.cleaning.contamination import Index
 from corpus.cleaning.features import batches
 from corpus.cleaning.filters import drop_reasons, too_short
 from corpus.cleaning.frequent_lines import without_lines
@@ -50,19 +50,16 @@ def screen(
         for text, reason, leak in zip(batch, reasons, leaks, strict=True):
             if reason is not None or leak is None:
                 readable.append(Screened(text, *(reason or (None, None))))
+                continue
+            counts.update(f"contaminated.{name}" for name in leak.names)
+            hits.append(leak.hashes)
+            # Without the contaminated lines, if the settings say so and enough of the document is left.
+            rest = without_lines(text, leak.lines) if settings.decontamination.unit == "line" else ""
+            if rest and not too_short(rest, limits):
+                readable.append(Screened(rest, None, None))
             else:
-                readable.append(_decontaminated(text, leak, settings))
-                counts.update(f"contaminated.{name}" for name in leak.names)
-                hits.append(leak.hashes)
-    # The unreadable rows go back to their places.
+                readable.append(Screened(text, "contaminated", f"{', '.join(leak.names)}: {leak.shared}"))
+    # The unreadable rows go back between them.
     results = iter(readable)
     in_order = [next(results) if row.reason is None else Screened(row.text, row.reason, row.detail) for row in rows]
     return in_order, counts, np.unique(np.concatenate(hits))
-
-
-def _decontaminated(text: str, leak: Leak, settings: CleanSettings) -> Screened:
-    """The document without the contaminated lines; dropped if the settings say so or too little of it is left."""
-    left = without_lines(text, leak.lines) if settings.decontamination.unit == "line" else ""
-    if left and not too_short(left, settings.filters):
-        return Screened(left, None, None)
-    return Screened(text, "contaminated", f"{', '.join(leak.names)}: {leak.shared}")

@@ -1,4 +1,4 @@
-"""Documents made from a template: most of their text occurs in many others, names and numbers aside.
+"""Documents made from a template: but for names and numbers, most of their text occurs in many others.
 
 Compares 5-grams of terms in which all numbers are equal. One n-gram in four is sampled by its hash: ten of a
 document of forty terms, enough to tell a filled-in form from prose.
@@ -19,18 +19,18 @@ __all__ = ["find_templates", "ngram_table"]
 _TERMS = 5
 _ONE_IN = 4
 
-_FOUND = """
+_TEMPLATES = """
     WITH frequent AS (SELECT hash FROM ngrams GROUP BY hash HAVING count(*) > $max_documents),
-    shares AS (
+    counted AS (
         SELECT part, position, count(*) AS number, count(frequent.hash) AS shared
         FROM ngrams LEFT JOIN frequent USING (hash) GROUP BY part, position
     )
     SELECT part, position, format(
         '{:.2f} of its runs of words stand in more than {} documents', shared / number, $max_documents
-    ) AS detail FROM shares WHERE shared > $share * number ORDER BY part, position
+    ) AS detail FROM counted WHERE shared > $share * number ORDER BY part, position
 """
 _NGRAM_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("hash", pa.uint64())])
-_FOUND_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("detail", pa.string())])
+_TEMPLATE_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("detail", pa.string())])
 
 
 def ngram_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
@@ -65,5 +65,5 @@ def find_templates(
     with connect(output, threads, all_ngrams=ngrams, gone=without) as database:
         view_without(database, "ngrams")
         return write_query(
-            database, _FOUND, _FOUND_SCHEMA, path, output, {"max_documents": max_documents, "share": share}
+            database, _TEMPLATES, _TEMPLATE_SCHEMA, path, output, {"max_documents": max_documents, "share": share}
         )

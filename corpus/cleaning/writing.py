@@ -51,7 +51,7 @@ def write_documents(
         keep_only(output / folder, [f"{unit.part.name}.parquet" for unit in units])
     if removals.lines is None:
         keep_only(output / "frequent", ())
-    names = [*_SUMS, *sorted(totals.keys() - set(_SUMS))]  # totals before their parts
+    names = [*_SUMS, *sorted(totals.keys() - set(_SUMS))]  # sums before their parts
     return {name: totals[name] for name in names}
 
 
@@ -89,22 +89,22 @@ def _dropped(table: pa.Table, positions: np.ndarray, reason: str, details: Seque
     return table
 
 
-def _without_lines(table: pa.Table, places: pa.Table, settings: CleanSettings) -> tuple[pa.Table, Counts]:
+def _without_lines(table: pa.Table, lines: pa.Table, settings: CleanSettings) -> tuple[pa.Table, Counts]:
     """The table with those lines cut out of its texts; a document of which too little is left is dropped."""
-    if not places.num_rows:
+    if not lines.num_rows:
         return table, {}
     texts = np.array(table["text"].to_pylist(), object)
-    positions, starts = np.unique(places["position"].to_numpy(), return_index=True)
+    positions, starts = np.unique(lines["position"].to_numpy(), return_index=True)
     details: dict[int, str] = {}  # of dropped documents, by position
     cut = 0
-    for position, numbers in zip(positions, np.split(places["line"].to_numpy(), starts[1:]), strict=True):
-        left = without_lines(texts[position], numbers.tolist())
-        if too_short(left, settings.filters):
+    for position, numbers in zip(positions, np.split(lines["line"].to_numpy(), starts[1:]), strict=True):
+        rest = without_lines(texts[position], numbers.tolist())
+        if too_short(rest, settings.filters):
             details[position] = (
                 f"{len(numbers)} of its lines stand in more than {settings.duplicates.line_documents} documents"
             )
         else:
-            texts[position] = left
+            texts[position] = rest
             cut += len(numbers)
     column = pa.array(texts, pa.large_string())
     table = table.set_column(table.schema.get_field_index("text"), "text", column)

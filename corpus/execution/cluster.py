@@ -46,8 +46,7 @@ class _Worker:
         pyarrow.set_cpu_count(1)  # the actors are the parallelism
         if initializer is not None:
             initializer(*initargs)
-        node: str = ray.get_runtime_context().get_node_id()
-        return node
+        return str(ray.get_runtime_context().get_node_id())
 
     def call(self, function: Callable[[U], R], unit: U) -> R:
         return function(unit)
@@ -67,9 +66,9 @@ class Actors:
         self._failed_starts = 0
         self._stopped: Exception | None = None
         for _ in range(workers):
-            self._begin()
+            threading.Thread(target=self._start, daemon=True).start()
 
-    def schedule(self, function: Callable[[U], R], unit: U, seconds: float | None) -> "Future[R]":
+    def run(self, function: Callable[[U], R], unit: U, seconds: float | None) -> "Future[R]":
         """A future. Its exception is ProcessExpired if the unit's worker died twice, TimeoutError after `seconds`."""
         return self._threads.submit(self._run, function, unit, seconds)
 
@@ -103,13 +102,10 @@ class Actors:
     def _replace(self, actor: Any) -> None:
         del self._nodes[actor]
         ray.kill(actor)
-        self._begin()
+        threading.Thread(target=self._start, daemon=True).start()
 
-    def _begin(self) -> None:
-        """Starts an actor in the background."""
-        threading.Thread(target=self._bring_up, daemon=True).start()
-
-    def _bring_up(self) -> None:
+    def _start(self) -> None:
+        """Starts an actor, and waits until it is ready."""
         while self._stopped is None:
             actor = _ACTOR.remote()
             self._nodes[actor] = ""
@@ -141,37 +137,27 @@ def actors(
     address: str | None, workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]
 ) -> Iterator[Actors]:
     """Actors of the cluster at the address, or in RAY_ADDRESS, or of one that is started here and stays up."""
+    address = address or os.environ.get("RAY_ADDRESS")
     if not ray.is_initialized():
-        _connect(address or os.environ.get("RAY_ADDRESS"), workers)
+        options: dict[str, Any] = {"logging_level": logging.WARNING, "log_to_driver": False}
+        if not address:
+            path = os.pathsep.join(path for path in sys.path if path)
+            options |= {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+            options["runtime_env"] = {"env_vars": {"PYTHONPATH": path}}
+        # Ray would replace 127.0.0.1 by the machine's network address, and listen on all interfaces.
+        resolve, services.resolve_ip_for_localhost = services.resolve_ip_for_localhost, lambda host: host
+        try:
+            ray.init(address or "local", **options)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            why = str(error).splitlines()[0] if str(error) else repr(error)
+            raise KorbertError(f"no Ray cluster at {address or 'this machine'}: {why}: check --address") from error
+        finally:
+            services.resolve_ip_for_localhost = resolve
     pool = Actors(workers, initializer, initargs)
     try:
         yield pool
     finally:
         pool.stop(BrokenProcessPool("the actors are stopped"))
-
-
-def _connect(address: str | None, workers: int) -> None:
-    here: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-    here["runtime_env"] = {"env_vars": {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}}
-    try:
-        with _loopback_stays():
-            ray.init(
-                address or "local", logging_level=logging.WARNING, log_to_driver=False, **({} if address else here)
-            )
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        why = str(error).splitlines()[0] if str(error) else repr(error)
-        raise KorbertError(f"no Ray cluster at {address or 'this machine'}: {why}: check --address") from error
-
-
-@contextmanager
-def _loopback_stays() -> Iterator[None]:
-    """Keeps 127.0.0.1: Ray would replace it by the machine's network address, and listen on all interfaces."""
-    real = services.resolve_ip_for_localhost
-    services.resolve_ip_for_localhost = lambda host: host
-    try:
-        yield
-    finally:
-        services.resolve_ip_for_localhost = real
 
 
 def _last_line(error: Exception) -> str:

@@ -22,7 +22,6 @@ __all__ = ["connect", "same_size_batches", "view_without", "write_query"]
 
 _MEMORY_LIMIT = "512MB"
 _BATCH_ROWS = 1 << 16
-_GLOB = re.compile(r"[*?[]")
 _ENDING = frozenset((signal.SIGINT, signal.SIGTERM))
 
 
@@ -51,19 +50,18 @@ def connect(output: Path | None, threads: int, **views: Sequence[Path]) -> Itera
             try:
                 for name, files in views.items():
                     if files:
-                        literal = [_literal(path) for path in files]
-                        rows = connection.read_parquet(literal, hive_partitioning=False, union_by_name=name == "gone")
+                        paths = [_literal(str(path.absolute())) for path in files]  # DuckDB expands ~
+                        rows = connection.read_parquet(paths, hive_partitioning=False, union_by_name=name == "gone")
                         rows.create_view(name)
                 yield connection
             except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
                 if "interrupt" in str(error).lower():  # DuckDB's InterruptException, a RuntimeError, or one of Arrow's
                     raise KeyboardInterrupt from error
-                for path in (
-                    () if isinstance(error, duckdb.OutOfMemoryException) else chain.from_iterable(views.values())
-                ):
-                    if str(path.absolute()) in str(error):
-                        raise unreadable(path, error) from error
-                    read_table(path)  # which names it where it is damaged
+                if not isinstance(error, duckdb.OutOfMemoryException):
+                    for path in chain.from_iterable(views.values()):
+                        if str(path.absolute()) in str(error):
+                            raise unreadable(path, error) from error
+                        read_table(path)  # which names it where it is damaged
                 raise
 
 
@@ -100,10 +98,9 @@ def _interruptible(connection: "DuckDBPyConnection") -> Iterator[None]:
         os.close(reading)
 
 
-def _literal(path: Path) -> str:
+def _literal(path: str) -> str:
     """A path as a DuckDB pattern that matches that file alone."""
-    text = str(path.absolute())  # DuckDB expands ~
-    return "".join(f"[{char}]" if char in "*?[\\" else char for char in text) if _GLOB.search(text) else text
+    return re.sub(r"[*?[\\]", r"[\g<0>]", path) if re.search(r"[*?[]", path) else path
 
 
 def same_size_batches(reader: pa.RecordBatchReader, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
@@ -111,10 +108,10 @@ def same_size_batches(reader: pa.RecordBatchReader, rows: int = _BATCH_ROWS) -> 
     pending: list[pa.RecordBatch] = []
     for batch in reader:
         while batch.num_rows:
-            taken = batch.slice(0, rows - sum(one.num_rows for one in pending))
+            taken = batch.slice(0, rows - sum(held.num_rows for held in pending))
             pending.append(taken)
             batch = batch.slice(taken.num_rows)
-            if sum(one.num_rows for one in pending) == rows:
+            if sum(held.num_rows for held in pending) == rows:
                 yield pa.Table.from_batches(pending).combine_chunks()
                 pending = []
     if pending:
@@ -137,8 +134,8 @@ def write_query(
     schema: pa.Schema,
     path: Path,
     output: Path,
-    given: Mapping[str, object] | None = None,
+    parameters: Mapping[str, object] | None = None,
 ) -> int:
-    """Writes the result of the query as one file; returns the number of rows. given: values of its parameters."""
-    reader = database.sql(query, params=dict(given or {})).to_arrow_reader()
+    """Writes the result of the query as one file; returns the number of rows."""
+    reader = database.sql(query, params=dict(parameters or {})).to_arrow_reader()
     return write_tables(path, schema, same_size_batches(reader), output)

@@ -45,13 +45,12 @@ Counts = dict[str, int]
 
 ROW_GROUP_ROWS = 1 << 10  # of texts: `analyze` reads only the row groups of its slice
 
-_ANEW = (
+_REPAIR = (
     "`korbert status RECIPE --verify` says what of its artifact is; make that stage anew with "
     "`korbert run RECIPE --from STAGE --rebuild`"
 )
 
-_COMPRESSION = "zstd"
-_LEVEL = 3
+_COMPRESSION, _LEVEL = "zstd", 3
 _HUGE_TEXT = 1 << 24  # bytes
 _COUNTERS = pa.list_(pa.int32())  # numbers that grow along a list: their differences take half the space
 
@@ -112,8 +111,7 @@ def unfinished(units: Sequence[U]) -> tuple[list[U], Counter[str]]:
     pending: list[U] = []
     totals: Counter[str] = Counter()
     for unit in units:
-        counts = unit.part.finished()
-        if counts is None:
+        if (counts := unit.part.finished()) is None:
             pending.append(unit)
         else:
             totals.update(counts)
@@ -139,51 +137,29 @@ def write_parquet(path: Path, table: pa.Table, output: Path, rows: int = 1 << 20
 
     rows: maximum rows of a row group. scratch: compressed faster and less, for a file that is read once.
     """
-
-    def write(aside: Path) -> None:
-        if scratch:
-            pq.write_table(
-                table, aside, compression="lz4", use_dictionary=False, write_statistics=False, row_group_size=rows
-            )
-        else:
-            pq.write_table(
-                table,
-                aside,
-                compression=_COMPRESSION,
-                compression_level=_LEVEL,
-                row_group_size=rows,
-                write_statistics=_measured_columns(table),
-                **_encodings(table.schema),
-            )
-
-    return written_aside(path, write, output)
-
-
-def _measured_columns(table: pa.Table) -> bool | list[str]:
-    """Columns with min/max statistics: all without huge texts, of which Arrow would make copies eight times their size.
-
-    True for all.
-    """
-    huge = [
-        field.name
-        for field in table.schema
-        if pa.types.is_large_string(field.type)
-        and (pc.max(pc.binary_length(table[field.name])).as_py() or 0) > _HUGE_TEXT
-    ]
-    return [name for name in table.column_names if name not in huge] if huge else True
-
-
-def _encodings(schema: pa.Schema) -> dict[str, Any]:
-    """Arguments of pq.write_table: columns of growing numbers are stored as differences, all others as it chooses."""
-    leaves = {
-        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name: field.type == _COUNTERS
-        for field in schema
-    }
-    growing = [name for name, grows in leaves.items() if grows]
-    if not growing:
-        return {}
-    others = [name for name, grows in leaves.items() if not grows]
-    return {"use_dictionary": others, "column_encoding": dict.fromkeys(growing, "DELTA_BINARY_PACKED")}
+    options: dict[str, Any] = {"compression": "lz4", "use_dictionary": False, "write_statistics": False}
+    if not scratch:
+        options = {"compression": _COMPRESSION, "compression_level": _LEVEL}
+        # No minimum and maximum of huge texts, of which Arrow would make copies eight times their size.
+        huge = {
+            field.name
+            for field in table.schema
+            if pa.types.is_large_string(field.type)
+            and (pc.max(pc.binary_length(table[field.name])).as_py() or 0) > _HUGE_TEXT
+        }
+        if huge:
+            options["write_statistics"] = [name for name in table.column_names if name not in huge]
+        # Columns of growing numbers are stored as differences.
+        growing = {field.name: f"{field.name}.list.element" for field in table.schema if field.type == _COUNTERS}
+        if growing:
+            leaves = [
+                f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+                for field in table.schema
+                if field.name not in growing
+            ]
+            encodings = dict.fromkeys(growing.values(), "DELTA_BINARY_PACKED")
+            options |= {"use_dictionary": leaves, "column_encoding": encodings}
+    return written_aside(path, lambda aside: pq.write_table(table, aside, row_group_size=rows, **options), output)
 
 
 def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table], output: Path) -> int:
@@ -216,7 +192,7 @@ def named_in_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise ArtifactError(f"{path}: is gone: {_ANEW}") from None
+        raise ArtifactError(f"{path}: is gone: {_REPAIR}") from None
     except (pa.ArrowException, OSError, ValueError, EOFError, KeyError, BadZipFile) as error:
         if isinstance(error, OSError) and error.errno:  # the disk, not the file
             raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
@@ -226,12 +202,12 @@ def named_in_errors(path: Path) -> Iterator[None]:
 def unreadable(path: Path, error: Exception) -> ArtifactError:
     """The error to raise for a damaged file."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return ArtifactError(f"{path}: is damaged ({lines[0]}): {_ANEW}")
+    return ArtifactError(f"{path}: is damaged ({lines[0]}): {_REPAIR}")
 
 
-def part_files(folder: Path, suffix: str = ".parquet") -> list[Path]:
+def part_files(folder: Path) -> list[Path]:
     """The parts in a folder, in order of their numbers."""
-    return sorted(folder.glob(f"part-*{suffix}"), key=lambda path: (len(path.name), path.name))
+    return sorted(folder.glob("part-*.parquet"), key=lambda path: (len(path.name), path.name))
 
 
 def keep_only(folder: Path, names: Iterable[str]) -> None:

@@ -21,28 +21,22 @@ R = TypeVar("R")
 _not_started: Exception | None = None  # in a worker: the error of its initializer
 
 
-class Processes:
+class Processes(ProcessPool):
     """A pool of pebble's, which survives the death of its workers."""
 
-    def __init__(self, pool: ProcessPool) -> None:
-        self._pool = pool
-
-    def schedule(self, function: Callable[[U], R], unit: U, seconds: float | None) -> "Future[R]":
+    def run(self, function: Callable[[U], R], unit: U, seconds: float | None) -> "Future[R]":
         """A future. Its exception is pebble's ProcessExpired if the worker dies, TimeoutError after `seconds`.
 
         Raises BrokenProcessPool once all workers are gone.
         """
         try:
-            future: Future[R] = self._pool.schedule(_call, args=(function, unit), timeout=seconds)
+            future: Future[R] = self.schedule(_call, args=(function, unit), timeout=seconds)
         except RuntimeError as error:  # pebble's error when its workers are gone
             raise BrokenProcessPool(str(error)) from error
         return future
 
-
-class _Pool(ProcessPool):
-    """Ends its workers before the queues between them: a worker that is still starting would end with a traceback."""
-
     def _stop_pool(self) -> None:
+        """Ends the workers before the queues between them: one that is still starting would end with a traceback."""
         if self._pool_manager_loop is not None:
             self._pool_manager_loop.join()  # it starts new workers for those that ended
             self._pool_manager.worker_manager.force_stop_workers()  # type: ignore[no-untyped-call]
@@ -52,29 +46,25 @@ class _Pool(ProcessPool):
 @contextmanager
 def processes(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[Processes]:
     """A pool that is stopped at once if the block raises an exception, Ctrl-C included."""
-    pool = _Pool(
+    pool = Processes(
         max_workers=workers,
         initializer=_start_worker,
         initargs=(os.getpid(), initializer, initargs),
         context=multiprocessing.get_context("spawn"),
     )
     try:
-        _start(pool)
-        yield Processes(pool)
+        # Ctrl-C in a terminal reaches the parent alone: workers of pebble that are up ignore it.
+        with starting(signal.SIGINT):
+            has_started: bool = pool.active
+        if not has_started:
+            raise BrokenProcessPool("the workers did not start")
+        yield pool
         pool.close()  # type: ignore[no-untyped-call]
     except BaseException:
         pool.stop()  # type: ignore[no-untyped-call]
         raise
     finally:
         pool.join()
-
-
-def _start(pool: ProcessPool) -> None:
-    """Starts the workers. Ctrl-C in a terminal reaches the parent alone: workers of pebble that are up ignore it."""
-    with starting(signal.SIGINT):
-        started: bool = pool.active
-    if not started:
-        raise BrokenProcessPool("the workers did not start")
 
 
 def _start_worker(parent: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:

@@ -2,13 +2,14 @@
 
 import logging
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from pebble import ProcessExpired
 
@@ -16,7 +17,7 @@ from corpus.execution.parts import Counts, HasPart, unfinished
 from korbert.errors import KorbertError
 from korbert.progress import track
 
-__all__ = ["Lost", "Outcome", "Workers", "local_threads", "run_parts", "run_units"]
+__all__ = ["Lost", "Outcome", "RecordUnit", "Workers", "local_threads", "run_parts", "run_units"]
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -26,6 +27,12 @@ _AHEAD = 2  # units scheduled beyond the number of workers, so that none waits
 _MAX_RESTARTS = 3  # of the whole pool, in a row without a finished unit
 
 _logger = logging.getLogger(__name__)
+
+
+class Pool(Protocol):
+    """What runs units."""
+
+    def run(self, function: Callable[[U], R], unit: U, seconds: float | None) -> "Future[R]": ...
 
 
 @dataclass(frozen=True)
@@ -40,16 +47,49 @@ class Workers:
     runner: Literal["native", "ray"] = "native"
     address: str | None = None
 
+    def pool(self, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> AbstractContextManager[Pool]:
+        """Started workers, each prepared by the initializer."""
+        if self.runner == "ray":
+            from corpus.execution.cluster import actors
 
-def local_threads(workers: "int | Workers") -> int:
+            return actors(self.address, self.count, initializer, initargs)
+        from corpus.execution.processes import processes
+
+        return processes(self.count, initializer, initargs)
+
+
+def local_threads(workers: int | Workers) -> int:
     """Threads for work that a single machine has to do."""
-    if isinstance(workers, int):
-        return workers
-    return min(workers.count, os.cpu_count() or 1)
+    return workers if isinstance(workers, int) else min(workers.count, os.cpu_count() or 1)
 
 
-class _Pool(Protocol):
-    def schedule(self, function: Callable[[U], R], unit: U, seconds: float | None) -> "Future[R]": ...
+@dataclass(frozen=True, kw_only=True)
+class RecordUnit:
+    """A work unit of records that can be halved.
+
+    size: bytes of text. first, stop: half-open range of records; stop is None up to their end. is_piece: of a unit that
+    was halved.
+    """
+
+    size: int
+    first: int = 0
+    stop: int | None = None
+    is_piece: bool = False
+
+    def count_records(self) -> int:
+        """The number of records of a unit without a stop."""
+        raise NotImplementedError
+
+    def halves(self) -> tuple[Self, Self] | None:
+        """Two pieces; None for a single record."""
+        stop = self.count_records() if self.stop is None else self.stop
+        if stop - self.first < 2:
+            return None
+        middle, size = (self.first + stop) // 2, self.size // 2
+        return (
+            replace(self, stop=middle, size=size, is_piece=True),
+            replace(self, first=middle, stop=stop, size=size, is_piece=True),
+        )
 
 
 @dataclass(frozen=True)
@@ -66,12 +106,32 @@ class Lost(Generic[U]):
 
 @dataclass
 class Outcome(Generic[U, R]):
-    """The outcome of one unit: a single result, or those of the pieces it was halved into, in order."""
+    """What became of a unit.
+
+    done: the result of the unit, or those of its pieces, by their path in the halving: () for the whole unit, (0,) for
+    its first half, (0, 1) for the second half of that. missing: number of pieces not done yet.
+    """
 
     unit: U
-    results: list[R] = field(default_factory=list)
-    lost: list[Lost[U]] = field(default_factory=list)
-    halved: bool = False
+    done: dict[tuple[int, ...], R | Lost[U]] = field(default_factory=dict)
+    missing: int = 1
+
+    @property
+    def halved(self) -> bool:
+        """Whether the unit as a whole has no result."""
+        return () not in self.done or isinstance(self.done[()], Lost)
+
+    @property
+    def results(self) -> list[R]:
+        """The result of the unit, or those of its pieces in order."""
+        in_order = (self.done[path] for path in sorted(self.done))
+        return [result for result in in_order if not isinstance(result, Lost)]
+
+    @property
+    def lost(self) -> list[Lost[U]]:
+        """The pieces without a result, in order."""
+        in_order = (self.done[path] for path in sorted(self.done))
+        return [result for result in in_order if isinstance(result, Lost)]
 
 
 def run_units(
@@ -92,13 +152,12 @@ def run_units(
     exception raised by the function stops everything and is raised here.
     """
     workers = Workers(workers) if isinstance(workers, int) else workers
-    run = _Run(function, deadline, split)
-    source = iter(units)
+    run = _Run(function, units, deadline, split)
     restarts = 0
-    while run.has_more(source):
+    while run.has_more():
         try:
-            with _pool(workers, initializer, initargs) as pool:
-                for outcome in run.drain(pool, source, workers.count + _AHEAD):
+            with workers.pool(initializer, initargs) as pool:
+                for outcome in run.drain(pool, workers.count + _AHEAD):
                     restarts = 0
                     yield outcome
         except BrokenProcessPool as error:  # an idle worker died: units under way are done again
@@ -132,28 +191,12 @@ def run_parts(
     return totals
 
 
-@dataclass
-class _Task(Generic[U, R]):
-    """A unit or a piece of one. path: its place in the halving: () whole, (0,) first half, (0, 1) second half of it."""
+class _Task(NamedTuple, Generic[U, R]):
+    """A unit, or a piece of one. path: its key in `outcome.done`."""
 
     unit: U
     path: tuple[int, ...]
-    family: "_Family[U, R]"
-
-
-@dataclass
-class _Family(Generic[U, R]):
-    """A whole unit, with the results of its pieces so far. open: pieces without a result."""
-
-    unit: U
-    open: int = 1
-    results: dict[tuple[int, ...], R] = field(default_factory=dict)
-    lost: dict[tuple[int, ...], Lost[U]] = field(default_factory=dict)
-
-    def outcome(self) -> Outcome[U, R]:
-        results = [self.results[path] for path in sorted(self.results)]
-        lost = [self.lost[path] for path in sorted(self.lost)]
-        return Outcome(self.unit, results, lost, halved=() not in self.results)
+    outcome: Outcome[U, R]
 
 
 class _Run(Generic[U, R]):
@@ -162,87 +205,64 @@ class _Run(Generic[U, R]):
     def __init__(
         self,
         function: Callable[[U], R],
+        units: Iterable[U],
         deadline: Callable[[U], float] | None,
         split: Callable[[U], tuple[U, U] | None] | None,
     ) -> None:
         self._function = function
         self._deadline = deadline
         self._split = split
-        self._open: list[_Task[U, R]] = []  # not scheduled yet, or in a pool that broke
+        self._new = (_Task[U, R](unit, (), Outcome(unit)) for unit in units)
+        self._again: deque[_Task[U, R]] = deque()  # halves, and those in a pool that broke
 
-    def drain(self, pool: _Pool, source: Iterator[U], max_waiting: int) -> Iterator[Outcome[U, R]]:
+    def has_more(self) -> bool:
+        """Whether a pool is needed, or needed again."""
+        if not self._again:
+            self._again.extend(islice(self._new, 1))
+        return bool(self._again)
+
+    def drain(self, pool: Pool, max_waiting: int) -> Iterator[Outcome[U, R]]:
         """Runs all units in the pool, `max_waiting` scheduled at a time."""
         waiting: dict[Future[R], _Task[U, R]] = {}
         try:
             while True:
-                while len(waiting) < max_waiting and (task := self._next(source)) is not None:
-                    waiting[self._schedule(pool, task)] = task
+                while len(waiting) < max_waiting and self.has_more():
+                    task = self._again[0]
+                    seconds = None if self._deadline is None else self._deadline(task.unit)
+                    waiting[pool.run(self._function, task.unit, seconds)] = task
+                    self._again.popleft()
                 if not waiting:
                     return
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    self._settle(future, waiting[future])
-                    family = waiting.pop(future).family
-                    if not family.open:
-                        yield family.outcome()
+                    self.settle(future, waiting[future])
+                    outcome = waiting.pop(future).outcome
+                    if not outcome.missing:
+                        yield outcome
         finally:
-            self._open.extend(waiting.values())
+            self._again.extend(waiting.values())
 
-    def _schedule(self, pool: _Pool, task: _Task[U, R]) -> "Future[R]":
-        seconds = None if self._deadline is None else self._deadline(task.unit)
-        try:
-            return pool.schedule(self._function, task.unit, seconds)
-        except BrokenProcessPool:
-            self._open.insert(0, task)
-            raise
-
-    def has_more(self, source: Iterator[U]) -> bool:
-        """Whether a pool is needed, or needed again."""
-        if (task := self._next(source)) is not None:
-            self._open.insert(0, task)
-        return task is not None
-
-    def _next(self, source: Iterator[U]) -> _Task[U, R] | None:
-        if self._open:
-            return self._open.pop(0)
-        for unit in source:
-            return _Task(unit, (), _Family(unit))
-        return None
-
-    def _settle(self, future: Future[R], task: _Task[U, R]) -> None:
+    def settle(self, future: Future[R], task: _Task[U, R]) -> None:
         """Stores a result, or halves the unit that ended its worker."""
         error = future.exception()
+        result: R | Lost[U]
         if error is None:
-            task.family.results[task.path] = future.result()
-            task.family.open -= 1
-        elif isinstance(error, ProcessExpired):
-            why = f"the process ended with code {error.exitcode}" if error.exitcode else str(error)
-            self._halve(task, Lost(task.unit, "crashed", "its worker process ended"), why)
-        elif isinstance(error, TimeoutError) and error.__cause__ is None:  # pebble's own, not the function's
-            why = f"no result after {error.args[-1]:g} seconds"
-            self._halve(task, Lost(task.unit, "timeout", why), why)
+            result = future.result()
         else:
-            raise error
-
-    def _halve(self, task: _Task[U, R], lost: Lost[U], why: str) -> None:
-        if self._split is None:
-            raise KorbertError(f"a worker died ({why}): too little memory? Run again to resume, with fewer --workers")
-        halves = self._split(task.unit)
-        if halves is None:
-            task.family.lost[task.path] = lost
-            task.family.open -= 1
-            return
-        _logger.warning("a part was halved: %s", why)
-        self._open += [_Task(half, (*task.path, index), task.family) for index, half in enumerate(halves)]
-        task.family.open += 1
-
-
-def _pool(
-    workers: Workers, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]
-) -> AbstractContextManager[_Pool]:
-    if workers.runner == "ray":
-        from corpus.execution.cluster import actors
-
-        return actors(workers.address, workers.count, initializer, initargs)
-    from corpus.execution.processes import processes
-
-    return processes(workers.count, initializer, initargs)
+            if isinstance(error, ProcessExpired):
+                why = f"the process ended with code {error.exitcode}" if error.exitcode else str(error)
+                result = Lost(task.unit, "crashed", "its worker process ended")
+            elif isinstance(error, TimeoutError) and error.__cause__ is None:  # pebble's own, not the function's
+                why = f"no result after {error.args[-1]:g} seconds"
+                result = Lost(task.unit, "timeout", why)
+            else:
+                raise error
+            if self._split is None:
+                hint = "too little memory? Run again to resume, with fewer --workers"
+                raise KorbertError(f"a worker died ({why}): {hint}")
+            if (halves := self._split(task.unit)) is not None:
+                _logger.warning("a part was halved: %s", why)
+                self._again += [_Task(half, (*task.path, i), task.outcome) for i, half in enumerate(halves)]
+                task.outcome.missing += 1
+                return
+        task.outcome.done[task.path] = result
+        task.outcome.missing -= 1

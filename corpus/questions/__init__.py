@@ -8,6 +8,6 @@ How a paragraph is processed (`making.py`):
 4. `drafts.py`: selects the part of the sentence to ask about; `checks.py`: rejects bad questions; `asking.py` and
    `definitions.py`: write the question.
 
-`nouns.py` and `verbs.py` are tables: endings, particles, question words by verb, counters, nouns, synonyms.
+`tables.py`, of `words.toml`: endings, particles, question words by verb, counters, nouns, synonyms.
 `generate.py` runs all of this on files, in parallel.
 """

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from corpus.questions.nouns import ATTRIBUTES, CLASSES, NAMES, PERSONS, PLACES, TIMES, TITLES, VAGUE
 from corpus.questions.numbers import DATE, dates, numbers
 from corpus.questions.phrases import (
     CASES,
@@ -16,7 +15,19 @@ from corpus.questions.phrases import (
     phrase_start,
 )
 from corpus.questions.sentences import NOUNS, Morph, Predicate, Sentence
-from corpus.questions.verbs import FRAMES, NAMING, Frame
+from corpus.questions.tables import (
+    ATTRIBUTES,
+    CLASSES,
+    FRAMES,
+    NAMES,
+    NAMING,
+    PERSONS,
+    PLACES,
+    TIMES,
+    TITLES,
+    VAGUE,
+    Frame,
+)
 
 __all__ = ["candidates"]
 
@@ -34,37 +45,26 @@ _BY_VERB: dict[tuple[str, str], Frame] = {
 
 def candidates(sentence: Sentence) -> list[Candidate]:
     """All possible answers in a sentence whose predicate may end a question, in a fixed order."""
-    found = (
-        *dates(sentence),
-        *numbers(sentence),
-        *_phrases(sentence),
-        *_titles(sentence),
-        *_titled_persons(sentence),
-        *_attributes(sentence),
-        *_names(sentence),
-    )
-    return sorted(set(found))
+    kinds = (dates, numbers, noun_phrases, titles, titled_persons, attributes, names)
+    return sorted({candidate for kind in kinds for candidate in kind(sentence)})
 
 
-def _phrases(sentence: Sentence) -> Iterator[Candidate]:
+def noun_phrases(sentence: Sentence) -> Iterator[Candidate]:
     """Noun phrases whose verb and particle determine the question, Korean names, and names with a class noun."""
-    morphs = sentence.morphs
-    for i, particle, last in arguments(sentence):
+    for i, role, last in arguments(sentence):
         predicate = sentence.clause_predicate(i + 1)
         first = phrase_start(sentence, i - 1)
         if predicate is None or first is None:
             continue
-        phrase = morphs[first:i]
-        role = "이" if particle == "은" else particle
-        if (frame := _frame(phrase, role, predicate)) is None:
+        phrase = sentence.morphs[first:i]
+        frame = _frame(phrase, role, predicate)
+        if frame is None:
             continue
-        start, end = _unquoted(sentence, phrase)
-        text = sentence.text[start:end]
-        before = morphs[first - 1] if first else None
-        if not _is_answer(text, phrase, frame, predicate, before):
+        start, end = sentence.unquoted(first, i)
+        if not _is_answer(sentence.text[start:end], phrase, frame, predicate, sentence.tag_before(first)):
             continue
         word, head = frame.word, frame.head
-        class_ = class_of(phrase) if frame.word in ("어디", "무엇", "어느 학교") else ""
+        class_ = class_of(phrase) if word in ("어디", "무엇", "어느 학교") else ""
         if class_:
             word, head = f"{CLASSES[class_]} {class_}", class_
         kind = frame.word.split()[0]
@@ -80,110 +80,85 @@ def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> Frame | 
     if predicate.key in ("이", "하"):
         return None
     if role in ("이", "에게", "에 의해", "과") and is_korean_name(phrase):
-        return Frame(role, "", "누구", "" if role == "에 의해" else "사람")
-    names = [one.tag in ("NNP", "SL") for one in phrase]
-    if (
-        role == "에서"
-        and all(one.tag == "NNP" for one in phrase)
-        and _PLACE.search("".join(one.form for one in phrase))
-    ):
-        return Frame(role, "", "어디", "곳")
+        return Frame(role, "누구", "" if role == "에 의해" else "사람")
+    tags = {morph.tag for morph in phrase}
+    if role == "에서" and tags == {"NNP"} and _PLACE.search("".join(morph.form for morph in phrase)):
+        return Frame(role, "어디", "곳")
     # 베를린 장벽을: a name that ends in a common noun is a thing, whatever the verb.
     last = phrase[-1]
-    if len(phrase) < 2 or not any(names) or last.tag != "NNG" or len(last.form) < 2 or last.form in PERSONS | PLACES:
+    if len(phrase) < 2 or tags.isdisjoint(("NNP", "SL")) or last.tag != "NNG":
+        return None
+    if len(last.form) < 2 or last.form in PERSONS | PLACES:
         return None
     if role == "을" or (role == "이" and (predicate.key.endswith(("되", "지")) or class_of(phrase))):
-        return Frame(role, "", "무엇", "것")
+        return Frame(role, "무엇", "것")
     return None
 
 
-def _unquoted(sentence: Sentence, phrase: Sequence[Morph]) -> tuple[int, int]:
-    """The span of a phrase, without the quotation marks around it."""
-    start, end = phrase[0].start, phrase[-1].end
-    inside = (phrase[0].tag, phrase[-1].tag) == ("SSO", "SSC") and len(phrase) > 2
-    return (start + 1, end - 1) if inside else (start, end)
-
-
-def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Predicate, before: Morph | None) -> bool:
-    """Whether a phrase is worth asking for, and fits the frame. before: the morpheme before it."""
-    last, possessed = phrase[-1], before is not None and before.tag == "JKG"
+def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Predicate, tag_before: str) -> bool:
+    """Whether a phrase is worth asking for, and fits the frame. tag_before: of the morpheme before it."""
+    last, possessed, tags = phrase[-1], tag_before == "JKG", [morph.tag for morph in phrase]
     if any(mark in text for mark in _MARKS) or text in CLASSES or last.form in TIMES:
         return False
     if any(word.endswith(_INSIDE) for word in text.split()[:-1]):  # Kiwi took a particle for a part of a name
         return False
     if last.form in VAGUE and not class_of(phrase) and frame.word != "어느 학교":
         return False
-    if (
-        text.endswith("적")
-        or DATE.search(text)
-        or _COUNTED.search(text)
-        or (before is not None and text.startswith("대한 "))
-    ):
+    if text.endswith("적") or DATE.search(text) or _COUNTED.search(text) or (tag_before and text.startswith("대한 ")):
         return False
     if frame.word == "누구":
         return not possessed and (is_korean_name(phrase) or (last.tag == "NNP" and may_be_person(phrase)))
     if frame.word == "어느 학교":
         return text.endswith(_SCHOOLS)
-    if frame.word == "어디" and any(one.tag == "SN" for one in phrase):
-        return False
     if frame.word == "어디":
-        place = last.tag in ("NNP", "SL") or (len(phrase) > 1 and last.form in PLACES) or bool(class_of(phrase))
-        return place and not (possessed and phrase[0].tag == "NNG")
+        is_place = last.tag in ("NNP", "SL") or (len(phrase) > 1 and last.form in PLACES) or bool(class_of(phrase))
+        return "SN" not in tags and is_place and not (possessed and phrase[0].tag == "NNG")
     if frame.word != "무엇" or frame.particle == "이라고" or predicate.key in NAMING:
         return True
     # A thing: a name, several nouns, or at least a long one.
-    nouns = [one for one in phrase if one.tag in ("NNG", "NNP", "SL", "SN")]
-    single = len(nouns) == 1 and frame.particle == "을" and len(nouns[0].form) >= 3
-    named = any(one.tag in ("NNP", "SL", "SSC") for one in phrase)
-    return (len(nouns) >= 2 or single or named) and phrase[0].tag != "SN"
+    nouns = [morph for morph in phrase if morph.tag in ("NNG", "NNP", "SL", "SN")]
+    is_long = len(nouns) == 1 and frame.particle == "을" and len(nouns[0].form) >= 3
+    is_name = not {"NNP", "SL", "SSC"}.isdisjoint(tags)
+    return (len(nouns) >= 2 or is_long or is_name) and phrase[0].tag != "SN"
 
 
-def _titles(sentence: Sentence) -> Iterator[Candidate]:
+def titles(sentence: Sentence) -> Iterator[Candidate]:
     """영화 《기생충》을 -> 어떤 영화를; without a class noun 무엇을."""
     morphs = sentence.morphs
     for match in _TITLE.finditer(sentence.text):
-        i, opening = sentence.at(match.end()), sentence.at(match.start())
+        i, first = sentence.at(match.end()), sentence.at(match.start())
         if i >= len(morphs) or morphs[i].start != match.end() or morphs[i].tag not in CASES:
             continue
         predicate = sentence.clause_predicate(i)
         if predicate is None or predicate.key == "이" or not sentence.ends_eojeol(i):
             continue
-        before = morphs[opening - 1] if opening else None
-        class_ = before.form if before and before.tag == "NNG" and CLASSES.get(before.form) == "어떤" else ""
-        first = opening - 1 if class_ else opening
-        ahead = morphs[first - 1] if first else None
-        if class_ and ahead is not None and ahead.tag in (*NOUNS, "NNB", "JC", "SP", "MM"):
-            continue
-        if not class_ and ahead is not None and ahead.tag not in ("JX", "JKS", "JKO", "JKB", "EC", "MAG", "MAJ"):
-            continue
-        if not class_ and morphs[i].tag in ("JKG", "JKB", "JKQ"):
-            continue
-        particle = "이" if morphs[i].form == "은" else morphs[i].form
-        head = (class_ or "것") if particle in ("이", "을") and is_loose(sentence, first) else ""
-        word = f"어떤 {class_}" if class_ else "무엇"
-        yield Candidate(
-            word.split()[0],
-            match.start() + 1,
-            match.end() - 1,
-            morphs[first].start,
-            morphs[i].end,
-            word,
-            predicate,
-            particle,
-            head,
-            "무엇",
-        )
+        class_ = morphs[first - 1].form if sentence.tag_before(first) == "NNG" else ""
+        if CLASSES.get(class_) == "어떤":
+            first -= 1
+            if sentence.tag_before(first) in (*NOUNS, "NNB", "JC", "SP", "MM"):
+                continue
+        else:
+            class_ = ""
+            if sentence.tag_before(first) not in ("", "JX", "JKS", "JKO", "JKB", "EC", "MAG", "MAJ"):
+                continue
+            if morphs[i].tag in ("JKG", "JKB", "JKQ"):
+                continue
+        role = "이" if morphs[i].form == "은" else morphs[i].form
+        head = (class_ or "것") if role in ("이", "을") and is_loose(sentence, first) else ""
+        word, kind = (f"어떤 {class_}", "어떤") if class_ else ("무엇", "무엇")
+        start, end = match.start() + 1, match.end() - 1
+        yield Candidate(kind, start, end, morphs[first].start, morphs[i].end, word, predicate, role, head, asked="무엇")
 
 
-def _titled_persons(sentence: Sentence) -> Iterator[Candidate]:
+def titled_persons(sentence: Sentence) -> Iterator[Candidate]:
     """배우 송강호가, 송강호 배우가 -> 어느 배우가"""
     morphs = sentence.morphs
-    for i, particle, last in arguments(sentence):
+    for i, role, last in arguments(sentence):
         predicate = sentence.clause_predicate(i + 1)
         if predicate is None:
             continue
         if morphs[i - 1].form in TITLES and i > 1 and is_korean_name([morphs[i - 2]]):
-            first, title, name = i - 2, morphs[i - 1].form, (morphs[i - 2].start, morphs[i - 2].end)
+            first, title, start, end = i - 2, morphs[i - 1].form, morphs[i - 2].start, morphs[i - 2].end
         else:
             first = i - 1
             while first > 0 and morphs[first].tag == "NNP":
@@ -191,17 +166,16 @@ def _titled_persons(sentence: Sentence) -> Iterator[Candidate]:
             title = morphs[first].form
             if first == i - 1 or title not in TITLES or morphs[first].eojeol == morphs[first + 1].eojeol:
                 continue
-            name = morphs[first + 1].start, morphs[i - 1].end
-        before = morphs[first - 1] if first else None
-        if before is not None and before.tag not in ("JKB", "JX", "JKS", "JKO", "JKG", "EC", "MAG"):
+            start, end = morphs[first + 1].start, morphs[i - 1].end
+        if sentence.tag_before(first) not in ("", "JKB", "JX", "JKS", "JKO", "JKG", "EC", "MAG"):
             continue
-        role = "이" if particle == "은" else particle
         head = title if role in ("이", "을") and is_loose(sentence, first) else ""
-        word = f"어느 {title}"
-        yield Candidate("누구", *name, morphs[first].start, last, word, predicate, role, head, "누구")
+        yield Candidate(
+            "누구", start, end, morphs[first].start, last, f"어느 {title}", predicate, role, head, asked="누구"
+        )
 
 
-def _attributes(sentence: Sentence) -> Iterator[Candidate]:
+def attributes(sentence: Sentence) -> Iterator[Candidate]:
     """대한민국의 수도는 서울이다 -> 대한민국의 수도는 어디인가?"""
     morphs = sentence.morphs
     for predicate in sentence.predicates:
@@ -215,7 +189,7 @@ def _attributes(sentence: Sentence) -> Iterator[Candidate]:
             continue
         attribute, phrase = morphs[first - 2].form, morphs[first:i]
         word = ATTRIBUTES.get(attribute)
-        start, end = _unquoted(sentence, phrase)
+        start, end = sentence.unquoted(first, i)
         text = sentence.text[start:end]
         if word is None or any(mark in text for mark in _MARKS) or DATE.search(text):
             continue
@@ -225,13 +199,12 @@ def _attributes(sentence: Sentence) -> Iterator[Candidate]:
             yield Candidate(word, start, end, phrase[0].start, phrase[-1].end, word, predicate)
 
 
-def _names(sentence: Sentence) -> Iterator[Candidate]:
+def names(sentence: Sentence) -> Iterator[Candidate]:
     """'토이'라는 이름으로 -> 무엇이라는 이름으로"""
-    morphs = sentence.morphs
     for match in _NAMED.finditer(sentence.text):
         i, first = sentence.at(match.end()), sentence.at(match.start())
         predicate = sentence.clause_predicate(i)
-        if predicate is None or i >= len(morphs) or morphs[i].tag[0] != "J":
+        if predicate is None or i >= len(sentence.morphs) or sentence.morphs[i].tag[0] != "J":
             continue
-        if not first or morphs[first - 1].tag in ("JX", "JKS", "JKO", "JKB", "EC", "MAG"):
+        if sentence.tag_before(first) in ("", "JX", "JKS", "JKO", "JKB", "EC", "MAG"):
             yield Candidate("무엇", *match.span(1), match.start(), match.end(2), "무엇이라는", predicate)

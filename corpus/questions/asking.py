@@ -7,6 +7,7 @@
 """
 
 import re
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from corpus.questions.drafts import Draft, drafted
 from corpus.questions.numbers import DATE, has_same_unit
 from corpus.questions.phrases import Candidate
 from corpus.questions.sentences import Predicate, Sentence
-from corpus.questions.verbs import COPULA, INTERROGATIVE, SYNONYMS
+from corpus.questions.tables import COPULA, INTERROGATIVE, SYNONYMS
 
 __all__ = ["Question", "ask", "tidy"]
 
@@ -24,6 +25,7 @@ _ONLY_GAPS = 0.3  # share that is kept of questions whose answer is all that the
 _MOVES_ANSWER, _CHANGES_VERB = 0.5, 0.5  # how often, where it is possible
 _CONTRACTED = (("하였", "했"), ("되었", "됐"), ("하여", "해"), ("되어", "돼"), ("이었", "였"), (" ", ""))
 _PARTICLE_TAGS = {"이": "JKS", "을": "JKO", "은": "JX", "의": "JKG", "이라고": "JKQ"}  # JKB otherwise
+_PAST = ("었", "EP")
 _BEFORE_AUXILIARY = ("어야", "려", "게")  # endings behind which Kiwi leaves out the space before 하: 지어야 하는가
 
 Stem = list[tuple[str, str]]  # form and tag of each morpheme of a predicate, without its ending
@@ -48,8 +50,8 @@ def ask(sentence: Sentence, candidate: Candidate, kiwi: Any, rng: np.random.Gene
     check_words(draft.kept)
     check_clause(sentence, candidate, draft.kept, draft.begin, draft.carried)
 
-    serial = any(tag == "VX" and form not in ("있", "지") for form, tag in stem)  # 이주해 나가
-    other = None if serial else SYNONYMS.get(candidate.predicate.key)
+    is_serial = any(tag == "VX" and form not in ("있", "지") for form, tag in stem)  # 이주해 나가
+    other = None if is_serial else SYNONYMS.get(candidate.predicate.key)
     changes = other is not None and rng.random() < _CHANGES_VERB
     moves = draft.can_move and rng.random() < _MOVES_ANSWER
     if draft.is_close and not moves and not changes:
@@ -82,50 +84,80 @@ def _stem(sentence: Sentence, predicate: Predicate, kiwi: Any) -> Stem:
     Refused where Kiwi would not write the predicate as the sentence does.
     """
     morphs = sentence.morphs[predicate.root : predicate.stop]
-    given = [(one.form, one.full_tag) for one in morphs]
-    written = sentence.text[morphs[0].start : morphs[-1].end]
-    if morphs[0].tag != "VCP" and _contracted(kiwi.join(given)) != _contracted(written):
+    tagged = [(morph.form, morph.full_tag) for morph in morphs]
+    spellings = [kiwi.join(tagged), sentence.text[morphs[0].start : morphs[-1].end]]
+    for long, short in _CONTRACTED:
+        spellings = [spelling.replace(long, short) for spelling in spellings]
+    if morphs[0].tag != "VCP" and spellings[0] != spellings[1]:
         raise Refused("conjugation")
-    stem = given[:-1]
+    stem = tagged[:-1]
     for other in sentence.predicates[sentence.predicates.index(predicate) :]:
-        markers = [one.form for one in sentence.morphs[other.root : other.stop] if one.tag == "EP"]
+        markers = [morph.form for morph in sentence.morphs[other.root : other.stop] if morph.tag == "EP"]
         if other.kind == "EF" or (other.kind == "EC" and markers):
             if other is not predicate and any(form.startswith("었") for form in markers):
-                stem.append(("었", "EP"))
+                stem.append(_PAST)
             break
     return stem
-
-
-def _contracted(text: str) -> str:
-    for long, short in _CONTRACTED:
-        text = text.replace(long, short)
-    return text
 
 
 def _in_place(draft: Draft, stem: Stem, register: str, kiwi: Any, rng: np.random.Generator) -> str:
     """세종은 언제 한글을 만들었는가"""
     candidate, text = draft.candidate, draft.sentence.text
+    # 누구 + 이 -> 누가, 어느 학교 + 을 -> 어느 학교를
+    word = candidate.word
+    if candidate.particle:
+        *modifiers, noun = word.split(" ")
+        particle, *more = candidate.particle.split(" ")
+        tag = "NP" if noun in ("누구", "무엇", "어디", "언제") else "NNG"
+        joined = str(kiwi.join([(noun, tag), (particle, _PARTICLE_TAGS.get(particle, "JKB"))]))
+        word = " ".join((*modifiers, joined, *more))
     before, behind = draft.around()
     gap = " " if text[candidate.last : candidate.last + 1] == " " else ""
-    ahead = f"{before}{_with_particle(candidate.word, candidate.particle, kiwi)}{gap}{behind}"
+    ahead = f"{before}{word}{gap}{behind}"
     endings = INTERROGATIVE[register]
     verb, adjective = endings[rng.integers(len(endings))]
-    if verb == "나" and stem[-1] != ("었", "EP"):  # 하나 would be read as one
+    if verb == "나" and stem[-1] != _PAST:  # 하나 would be read as one
         verb = "는가"
     ending = adjective if _is_adjective(stem) else verb
     if stem[0][1] != "VCP":
         return f"{ahead}{_conjugated(kiwi, [*stem, (ending, 'EF')])}"
     # 이다 depends on the last syllable before it.
     last = ahead[-1] if "가" <= ahead[-1] <= "힣" else "것"
-    joined = str(kiwi.join([(last, "NNG"), *stem, (ending, "EF")]))
-    return ahead + joined.removeprefix(last)
+    return ahead + str(kiwi.join([(last, "NNG"), *stem, (ending, "EF")])).removeprefix(last)
+
+
+def _moved(draft: Draft, stem: Stem, register: str, kiwi: Any) -> str:
+    """세종이 한글을 만든 때는 언제인가"""
+    candidate = draft.candidate
+    before, behind = draft.around()
+    # A topic inside a clause that modifies a noun is its subject.
+    for noun, particle in pairwise(draft.kept):
+        if (particle.form, particle.tag) == ("은", "JX") and noun.end == particle.start:
+            topic = draft.sentence.text[noun.start : particle.end]
+            subject = topic[:-1] + ("가" if topic.endswith("는") else "이")
+            if topic in before:
+                before = before.replace(topic, subject, 1)
+            else:
+                behind = behind.replace(topic, subject, 1)
+
+    is_past = stem[-1] == _PAST
+    present = stem[:-1] if is_past else stem
+    if any(tag == "EP" for _, tag in present):
+        raise Refused("tense")
+    if is_past and (present[-1][0] in ("있", "없") or _is_adjective(present)):
+        relative = _conjugated(kiwi, [*stem, ("던", "ETM")])
+    else:
+        relative = _conjugated(kiwi, [*present, ("은" if is_past or _is_adjective(present) else "는", "ETM")])
+    gap = "" if before.endswith(" ") else " "
+    head = kiwi.join([(candidate.head, "NNG"), ("은", "JX")])
+    return f"{before}{gap}{behind}{relative} {head} {candidate.asked}{COPULA[register]}"
 
 
 def _conjugated(kiwi: Any, morphs: Stem) -> str:
     """The joined morphemes, with a space before auxiliaries."""
     spaced = [
-        (form, tag, True) if form == "하" and k and morphs[k - 1][0] in _BEFORE_AUXILIARY else (form, tag)
-        for k, (form, tag) in enumerate(morphs)
+        (form, tag, True) if form == "하" and before[0] in _BEFORE_AUXILIARY else (form, tag)
+        for before, (form, tag) in pairwise([("", ""), *morphs])
     ]
     return str(kiwi.join(spaced))
 
@@ -133,41 +165,3 @@ def _conjugated(kiwi: Any, morphs: Stem) -> str:
 def _is_adjective(stem: Stem) -> bool:
     form, tag = stem[-1]
     return tag.split("-")[0] in ("VA", "XSA", "VCP") and form not in ("있", "없", "계시")
-
-
-def _with_particle(word: str, particle: str, kiwi: Any) -> str:
-    """누구 + 이 -> 누가, 어느 학교 + 을 -> 어느 학교를"""
-    if not particle:
-        return word
-    *ahead, last = word.split(" ")
-    first, *more = particle.split(" ")
-    tag = "NP" if last in ("누구", "무엇", "어디", "언제") else "NNG"
-    joined = str(kiwi.join([(last, tag), (first, _PARTICLE_TAGS.get(first, "JKB"))]))
-    return " ".join((*ahead, joined, *more))
-
-
-def _moved(draft: Draft, stem: Stem, register: str, kiwi: Any) -> str:
-    """세종이 한글을 만든 때는 언제인가"""
-    sentence, candidate = draft.sentence, draft.candidate
-    before, behind = draft.around()
-    # A topic inside a clause that modifies a noun is its subject.
-    for one, noun in zip(draft.kept[1:], draft.kept, strict=False):
-        if (one.form, one.tag) == ("은", "JX") and noun.end == one.start:
-            topic = sentence.text[noun.start : one.end]
-            subject = topic[:-1] + ("가" if topic.endswith("는") else "이")
-            if topic in before:
-                before = before.replace(topic, subject, 1)
-            else:
-                behind = behind.replace(topic, subject, 1)
-
-    past = stem[-1] == ("었", "EP")
-    plain = stem[:-1] if past else stem
-    if any(tag == "EP" for _, tag in plain):
-        raise Refused("tense")
-    if past and (plain[-1][0] in ("있", "없") or _is_adjective(plain)):
-        relative = _conjugated(kiwi, [*stem, ("던", "ETM")])
-    else:
-        relative = _conjugated(kiwi, [*plain, ("은" if past or _is_adjective(plain) else "는", "ETM")])
-    gap = "" if before.endswith(" ") else " "
-    head = kiwi.join([(candidate.head, "NNG"), ("은", "JX")])
-    return f"{before}{gap}{behind}{relative} {head} {candidate.asked}{COPULA[register]}"

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from corpus.questions.nouns import ATTRIBUTES, DEICTIC, MODIFIERS, TIMES, words
 from corpus.questions.phrases import Candidate
 from corpus.questions.sentences import Morph, Predicate, Sentence
+from corpus.questions.tables import ATTRIBUTES, DEICTIC, MODIFIERS, NEGATIVE, QUOTATIVE, TIMES, TRANSITIVE, words
 from corpus.questions.topics import is_named
-from corpus.questions.verbs import NEGATIVE, QUOTATIVE, TRANSITIVE
 
 __all__ = ["CONTENT", "Refused", "check_clause", "check_predicate", "check_words", "subject_of"]
 
 CONTENT = words("NNG NNP SL SH SN XR VV VA QT")  # tags of content words
+_NAMES = words("NNP SL SH SSC")  # tags of names
 _MIN_CONTENT = 2  # besides a subject that is asked for
 _MIN_COMMON = 5  # common nouns in a question without any name
 _MIN_NOUNS = 4  # around a subject that is asked for, where none is a name
@@ -27,26 +27,21 @@ class Refused(Exception):
 
 def subject_of(sentence: Sentence, begin: int, predicate: Predicate) -> int | None:
     """The particle of the subject of a clause from morpheme `begin`, or of its topic; None where it has neither."""
-    for i in range(begin, predicate.root):
-        if sentence.is_topic(i):
-            return i
-        if sentence.morphs[i].tag == "JKS" and sentence.predicate_after(i) == predicate:
-            return i
-    return None
+    subjects = sentence.own("JKS", begin, predicate)
+    return next((i for i in range(begin, predicate.root) if sentence.is_topic(i) or i in subjects), None)
 
 
 def check_words(kept: Sequence[Morph]) -> None:
     """Refuses words that refer to another sentence (그, 이 영화, 당시, X도), and markup."""
-    for k, one in enumerate(kept):
-        before = kept[k - 1] if k else None
-        if one.tag == "NP" and one.form not in _OWN:
+    for before, morph in zip((None, *kept), kept, strict=False):
+        if morph.tag == "NP" and morph.form not in _OWN:
             raise Refused("pronoun")
-        if one.tag in _MARKUP or one.form.startswith("formula"):
+        if morph.tag in _MARKUP or morph.form.startswith("formula"):
             raise Refused("markup")
-        points = (one.tag == "MM" and one.form not in MODIFIERS) or (one.tag == "JX" and one.form == "도")
-        if one.tag in ("MAG", "MAJ", "NNG", "NNB") and one.form in DEICTIC:
-            points = one.form not in _PLACED or before is None or before.tag not in _SPECIFIC
-        if one.tag in ("VA", "XSA") and one.form in _ALIKE:
+        points = (morph.tag == "MM" and morph.form not in MODIFIERS) or (morph.form, morph.tag) == ("도", "JX")
+        if morph.tag in ("MAG", "MAJ", "NNG", "NNB") and morph.form in DEICTIC:
+            points = morph.form not in _PLACED or before is None or before.tag not in _SPECIFIC
+        if morph.tag in ("VA", "XSA") and morph.form in _ALIKE:
             points = before is None or before.form != "과"
         if points:
             raise Refused("deictic")
@@ -55,24 +50,23 @@ def check_words(kept: Sequence[Morph]) -> None:
 def check_predicate(sentence: Sentence, predicate: Predicate) -> None:
     """Refuses denials, guesses, and a clause inside what somebody said (…했고 …했다고 주장한다)."""
     morphs = sentence.morphs[max(predicate.root - 1, 0) : predicate.stop]
-    if any(one.form in NEGATIVE and one.tag in ("VX", "VCN", "VA", "VV", "MAG") for one in morphs):
+    if any(morph.form in NEGATIVE and morph.tag in ("VX", "VCN", "VA", "VV", "MAG") for morph in morphs):
         raise Refused("negated")
-    if any(one.form == "겠" for one in morphs):
+    if any(morph.form == "겠" for morph in morphs):
         raise Refused("conjecture")
-    if any(one.form in QUOTATIVE and one.tag in ("EC", "JKQ") for one in sentence.morphs[predicate.stop :]):
+    if any(morph.form in QUOTATIVE and morph.tag in ("EC", "JKQ") for morph in sentence.morphs[predicate.stop :]):
         raise Refused("quoted_clause")
 
 
 def check_clause(sentence: Sentence, candidate: Candidate, kept: Sequence[Morph], begin: int, carried: int) -> None:
-    """Refuses a question without a named subject, or with more or less than its verb needs.
+    """Refuses a question with more or less than its verb needs, or without a named subject.
 
     kept: the morphemes of the question, without answer and predicate. begin, carried: see drafts.Draft.
     """
-    predicate = candidate.predicate
-    if sum(one.tag == "JX" and one.form == "은" for one in kept) > 1:
+    morphs, predicate = sentence.morphs, candidate.predicate
+    if sum((morph.form, morph.tag) == ("은", "JX") for morph in kept) > 1:
         raise Refused("two_topics")
-    objects = [i for i in range(begin, predicate.root) if sentence.morphs[i].tag == "JKO"]
-    if sum(sentence.predicate_after(i) == predicate for i in objects) > 1:
+    if len(sentence.own("JKO", begin, predicate)) > 1:
         raise Refused("two_objects")
     if candidate.kind != "언제" and sentence.text[candidate.last : candidate.last + 1] == ",":
         raise Refused("comma")
@@ -80,48 +74,45 @@ def check_clause(sentence: Sentence, candidate: Candidate, kept: Sequence[Morph]
     if subject is None:
         raise Refused("no_subject")
 
-    own = [i for i in range(begin, predicate.root) if sentence.morphs[i].tag == "JKS"]
-    own = [i for i in own if sentence.predicate_after(i) == predicate]
-    has_object = candidate.particle == "을" or any(sentence.is_object(i) for i in objects)
-    transitive = predicate.key in TRANSITIVE or predicate.key.endswith("시키")
-    if transitive and not has_object and (not own or subject in own):  # 주연은 송강호가: an object
+    subjects = sentence.own("JKS", begin, predicate)
+    has_object = candidate.particle == "을" or any(sentence.is_object(i) for i in range(begin, predicate.root))
+    is_transitive = predicate.key in TRANSITIVE or predicate.key.endswith("시키")
+    if is_transitive and not has_object and (not subjects or subject in subjects):  # 주연은 송강호가: an object
         raise Refused("no_object")
     following = sentence.predicate_after(predicate.stop)
-    if following is not None and following.kind == "ETM":  # 만들고 연출한 영화: a clause of 영화
-        past = sentence.morphs[predicate.stop - 2].tag == "EP"
-        if subject in own or not past or sentence.morphs[predicate.stop].tag != "SP":
-            raise Refused("in_relative_clause")
-    asks_subject = candidate.first <= sentence.morphs[subject].start < candidate.last
-    if len(own) > 1 or (asks_subject and any(i != subject for i in own)):
+    is_relative = following is not None and following.kind == "ETM"  # 만들고 연출한 영화: a clause of 영화
+    is_past = morphs[predicate.stop - 2].tag == "EP"
+    if is_relative and (subject in subjects or not is_past or morphs[predicate.stop].tag != "SP"):
+        raise Refused("in_relative_clause")
+    asks_subject = candidate.first <= morphs[subject].start < candidate.last
+    if len(subjects) > 1 or (asks_subject and any(i != subject for i in subjects)):
         raise Refused("two_subjects")
+    _check_names(sentence, predicate, kept, 0 if carried else begin, subject, asks_subject)
 
-    named = is_named(sentence, _subject_start(sentence, 0 if carried else begin, subject), subject)
+
+def _check_names(
+    sentence: Sentence, predicate: Predicate, kept: Sequence[Morph], begin: int, subject: int, asks_subject: bool
+) -> None:
+    """Refuses a clause from morpheme `begin` whose subject is not named, or that says too little beside it."""
+    has_name = any(morph.tag in _NAMES for morph in kept)
     if asks_subject:
-        named = any(one.tag in ("NNP", "SL", "SH", "SSC") for one in kept)
-        named = named or sum(one.tag == "NNG" for one in kept) >= _MIN_NOUNS
-    if not named or (
-        sentence.morphs[subject - 1].form in ATTRIBUTES and _is_behind_clause(sentence, subject, predicate)
-    ):
+        is_clear = has_name or sum(morph.tag == "NNG" for morph in kept) >= _MIN_NOUNS
+    else:
+        # The noun phrase before the particle of the subject, with the clauses that modify it.
+        first, is_modified = subject, False
+        for i in range(subject - 1, begin - 1, -1):
+            tag = sentence.morphs[i].tag
+            is_modified = is_modified or tag == "ETM"
+            if tag in ("EC", "SP") or (tag in ("JKB", "JKO", "JKS", "JX") and not is_modified):
+                break
+            first = i
+        is_clear = is_named(sentence, first, subject)
+    # 본명은 이대향이고, 평양에서 태어났다: another clause stands between an attribute and the predicate.
+    is_attribute = sentence.morphs[subject - 1].form in ATTRIBUTES
+    clauses = [clause for clause in sentence.predicates if clause.kind == "EC" and clause.stop <= predicate.root]
+    if not is_clear or (is_attribute and any(subject < clause.root for clause in clauses)):
         raise Refused("vague_subject")
-    has_name = any(one.tag in ("NNP", "SL", "SH", "SSC") for one in kept)
-    if not has_name and sum(one.tag in ("NNG", "SN") for one in kept) < _MIN_COMMON:
+    if not has_name and sum(morph.tag in ("NNG", "SN") for morph in kept) < _MIN_COMMON:
         raise Refused("vague_subject")
-    if asks_subject and sum(one.tag in CONTENT for one in kept) < _MIN_CONTENT:
+    if asks_subject and sum(morph.tag in CONTENT for morph in kept) < _MIN_CONTENT:
         raise Refused("too_little_said")
-
-
-def _is_behind_clause(sentence: Sentence, subject: int, predicate: Predicate) -> bool:
-    """Whether another clause stands between a subject and the predicate: 본명은 이대향이고, 평양에서 태어났다."""
-    return any(one.kind == "EC" and subject < one.root and one.stop <= predicate.root for one in sentence.predicates)
-
-
-def _subject_start(sentence: Sentence, begin: int, subject: int) -> int:
-    """Where the noun phrase begins before a subject's particle, with the clauses that modify it."""
-    first, modified = subject, False
-    for i in range(subject - 1, begin - 1, -1):
-        tag = sentence.morphs[i].tag
-        modified = modified or tag == "ETM"
-        if tag in ("EC", "SP") or (tag in ("JKB", "JKO", "JKS", "JX") and not modified):
-            break
-        first = i
-    return first

@@ -3,14 +3,15 @@
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from pydantic import BaseModel, Field
 
 from corpus.execution.parts import key_of
-from corpus.execution.workers import Outcome, Workers, run_units
+from corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
 from corpus.questions.making import Made, Maker, paragraphs
 from corpus.readers import Chunk, chunks, count_records, rows
 from corpus.readers.records import File
@@ -50,23 +51,14 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class _Unit:
-    """Work unit: the documents of a chunk; first, stop: their range where it was halved, of about `size` bytes.
-
-    finished: file for its result, named by the digest of its inputs.
-    """
+class _Unit(RecordUnit):
+    """Work unit: documents of a chunk. finished: file for its result, named by the digest of its inputs."""
 
     finished: Path
     chunk: Chunk
-    size: int
-    first: int = 0
-    stop: int | None = None
 
-
-@dataclass(frozen=True)
-class _Result:
-    asked: list[Asked]
-    counts: Counter[str]
+    def count_records(self) -> int:
+        return count_records(self.chunk)
 
 
 def generate(
@@ -81,59 +73,47 @@ def generate(
     """The paragraphs on which there are questions. A function of seed and text alone.
 
     counts: updated with each part that has been yielded: documents, paragraphs, sentences, questions, and what was left
-    out, by reason. `resumed`: parts that an earlier run had finished.
-    partial: folder for finished parts. Parts that an interrupted run left there are reused.
-    Raises CorpusError if a file cannot be read.
+    out, by reason; `resumed`: parts that an interrupted run had finished. partial: the folder of such parts. Raises
+    CorpusError if a file cannot be read.
     """
     waiting: deque[Path] = deque()  # files of the results not yet yielded, in order; they need not exist yet
-
-    def unfinished() -> Iterator[_Unit]:
-        for chunk in chunks(source, files, _PART_BYTES):
-            key = key_of(settings, _VERSION, chunk.source.model_dump_json(), *chunk.content, libraries=_LIBRARIES)
-            path = partial / f"{key}.part"  # not .json, which a glob for the corpus could match
-            waiting.append(path)
-            if path.exists():
-                counts["resumed"] += 1
-            else:
-                yield _Unit(path, chunk, chunk.size)
-
-    def finished() -> Iterator[Asked]:
-        while waiting and waiting[0].exists():
-            result = _read(waiting.popleft())
-            counts.update(result.counts)
-            counts["parts"] += 1
-            advance(result.counts["paragraphs"], f"{counts['questions']:,} questions")
-            yield from result.asked
-
     with track("questions", total=None, unit="paragraphs") as advance:
-        for outcome in run_units(
+        outcomes = run_units(
             _ask,
-            unfinished(),
+            _unfinished(settings, chunks(source, files, _PART_BYTES), partial, waiting, counts),
             workers=workers,
             deadline=lambda unit: max(_MIN_SECONDS, unit.size / MIB * _SECONDS_PER_MIB),
-            split=_halves,
+            split=_Unit.halves,
             initializer=_load_maker,
             initargs=(settings,),
-        ):
-            _write(outcome.unit.finished, _joined(outcome))
-            yield from finished()
-        yield from finished()  # the parts of an earlier run may be the last ones
+        )
+        for outcome in chain(outcomes, (None,)):  # the parts of an earlier run may be the last ones
+            if outcome is not None:
+                _write(outcome)
+            while waiting and waiting[0].exists():
+                part = read_object(waiting.popleft())
+                counts.update(part["counts"], parts=1)
+                advance(part["counts"].get("paragraphs", 0), f"{counts['questions']:,} questions")
+                for place, paragraph, questions in part["asked"]:
+                    yield Asked(place, paragraph, tuple(Made(*question) for question in questions))
+
+
+def _unfinished(
+    settings: QuestionSettings, cut: Iterable[Chunk], partial: Path, waiting: deque[Path], counts: Counter[str]
+) -> Iterator[_Unit]:
+    """The units of chunks without a finished part. The files of all parts are added to `waiting`."""
+    for chunk in cut:
+        key = key_of(settings, _VERSION, chunk.source.model_dump_json(), *chunk.content, libraries=_LIBRARIES)
+        waiting.append(partial / f"{key}.part")  # not .json, which a glob for the corpus could match
+        if waiting[-1].exists():
+            counts["resumed"] += 1
+        else:
+            yield _Unit(waiting[-1], chunk, size=chunk.size)
 
 
 def is_part(name: str) -> bool:
     """Whether a file of this name is a finished part, or one that was being written."""
     return re.fullmatch(r"(\.korbert-)?[0-9a-f]{32}\.part(\.tmp)?", name) is not None
-
-
-def _write(path: Path, result: _Result) -> None:
-    asked = [[one.place, one.paragraph, one.questions] for one in result.asked]
-    write_whole(path, json.dumps({"asked": asked, "counts": result.counts}).encode())
-
-
-def _read(path: Path) -> _Result:
-    kept = read_object(path)
-    asked = [Asked(place, paragraph, tuple(Made(*one) for one in made)) for place, paragraph, made in kept["asked"]]
-    return _Result(asked, Counter(kept["counts"]))
 
 
 def _load_maker(settings: QuestionSettings) -> None:
@@ -146,9 +126,21 @@ def _load_maker(settings: QuestionSettings) -> None:
     kiwi.tokenize("한국어", **calling)
 
 
-def _ask(unit: _Unit) -> _Result:
-    if _maker is None:
-        raise AssertionError("the worker was started without Kiwi")
+def _write(outcome: Outcome[_Unit, tuple[list[Asked], Counter[str]]]) -> None:
+    """Writes the finished part of a unit; of one that was halved without the documents that were lost."""
+    counts: Counter[str] = Counter()
+    for lost in outcome.lost:
+        counts.update({"documents": 1, f"document_kiwi_{lost.reason}": 1})
+    asked = []
+    for piece_asked, piece_counts in outcome.results:
+        asked += [(each.place, each.paragraph, each.questions) for each in piece_asked]
+        counts.update(piece_counts)
+    write_whole(outcome.unit.finished, json.dumps({"asked": asked, "counts": counts}).encode())
+
+
+def _ask(unit: _Unit) -> tuple[list[Asked], Counter[str]]:
+    """The questions on the documents of a unit, and what was counted."""
+    assert _maker is not None
     _maker.counts = Counter()
     asked = []
     for row in rows(unit.chunk, unit.first, unit.stop):
@@ -159,23 +151,4 @@ def _ask(unit: _Unit) -> _Result:
         for paragraph in dict.fromkeys(paragraphs(row.text)):  # ids are those of places and paragraphs
             if made := _maker.questions(paragraph):
                 asked.append(Asked(row.place, paragraph, tuple(made)))
-    return _Result(asked, _maker.counts)
-
-
-def _halves(unit: _Unit) -> tuple[_Unit, _Unit] | None:
-    """None for a single document."""
-    stop = count_records(unit.chunk) if unit.stop is None else unit.stop
-    if stop - unit.first < 2:
-        return None
-    middle, size = (unit.first + stop) // 2, unit.size // 2
-    return replace(unit, stop=middle, size=size), replace(unit, first=middle, stop=stop, size=size)
-
-
-def _joined(outcome: Outcome[_Unit, _Result]) -> _Result:
-    """The result of a whole unit, or of the pieces that it was halved into, without the documents that were lost."""
-    counts: Counter[str] = Counter()
-    for result in outcome.results:
-        counts.update(result.counts)
-    for lost in outcome.lost:
-        counts.update({"documents": 1, f"document_kiwi_{lost.reason}": 1})
-    return _Result([asked for result in outcome.results for asked in result.asked], counts)
+    return asked, _maker.counts

@@ -1,6 +1,6 @@
 """A paragraph -> questions on it: a pure function of the text and the seed.
 
-Sentences are tried in an order drawn by the hash of seed and paragraph; each is analysed only when its turn comes.
+Sentences are tried in an order drawn by the hash of seed and paragraph; each is analysed only when it is tried.
 """
 
 import re
@@ -29,16 +29,8 @@ _MIN_ANSWER, _MAX_ANSWER = 2, 30
 _SENTENCES_BACK = 5  # in which the topic of a sentence without subject is looked for
 _TRIES_DEFINITION = 0.5  # how often, before other answers of the sentence
 _STATEMENT = re.compile(r"[다요죠][.]?$")
-_GOES_ON = (
-    "뿐만",
-    "그러자",
-    "그러던",
-    "이에 ",
-    "이로써",
-    "이때",
-    "그중",
-    "이 중",
-)  # openings that continue the previous sentence
+# Openings that continue the previous sentence.
+_GOES_ON = ("뿐만", "그러자", "그러던", "이에 ", "이로써", "이때", "그중", "이 중")
 _SCAR = re.compile(  # of markup, of what was taken out, and of sentences without a space between
     r"[《〈「『\"'“‘]\s*[》〉」』\"'”’]|[(]\s*,|&#?\w+;|formula_|https?:|[\[\]{}|=\\]|\s[.,:]"
     r"|다\.[가-힣《〈「『\"“‘]|\s[은는을를과와의] "
@@ -99,50 +91,54 @@ class Maker:
         rng = np.random.default_rng(int.from_bytes(digest, "big"))
         spans = list(sentence_spans(paragraph))
         made: dict[int, Made] = {}
-        for place in rng.permutation(len(spans)).tolist():
+        for number in rng.permutation(len(spans)).tolist():
             if len(made) == self._per_paragraph:
                 break
             self.counts["sentences"] += 1
-            one = self._of_sentence(paragraph, spans[: place + 1], rng)
-            if one is not None:
+            question = self._of_sentence(paragraph, spans[: number + 1], rng)
+            if question is not None:
                 self.counts["questions"] += 1
-                self.counts[f"question_{one.kind}"] += 1
-                made[place] = one
-        return [made[place] for place in sorted(made)]
+                self.counts[f"question_{question.kind}"] += 1
+                made[number] = question
+        return [made[number] for number in sorted(made)]
 
     def _of_sentence(self, paragraph: str, spans: Sequence[tuple[int, int]], rng: np.random.Generator) -> Made | None:
         """A question on the last of the sentences, or None."""
-        start, end = spans[-1]
-        bare = stripped(paragraph, start, end)
-        reason = "unpaired_brackets" if bare is None else _unfit(paragraph[start:end])
-        if bare is None or reason is not None:
+        text, bare, reason = paragraph[slice(*spans[-1])], stripped(paragraph, *spans[-1]), ""
+        if bare is None:
+            reason = "unpaired_brackets"
+        elif not _STATEMENT.search(text):
+            reason = "no_statement"
+        elif not _MIN_SENTENCE <= len(text) <= _MAX_SENTENCE:
+            reason = "too_short" if len(text) < _MIN_SENTENCE else "too_long"
+        elif _SCAR.search(text) or text.startswith(_GOES_ON):
+            reason = "scars"
+        elif (sentence := self._analyzed(bare)).register is None:
+            reason = "no_statement"
+        if bare is None or reason:
             self.counts[f"sentence_{reason}"] += 1
-            return None
-        sentence = self._analyzed(bare)
-        if sentence.register is None:
-            self.counts["sentence_no_statement"] += 1
             return None
         topic = "" if opening_topic(sentence) else self._topic_before(paragraph, spans)
         if topic and (full := in_full(bare, sentence, topic)) is not None:
             bare, sentence = full, self._analyzed(full)
-        versions = [*((one, self._analyzed(one)) for one in owned(bare, sentence)), (bare, sentence)]
 
-        tried = 0
-        for version, its_sentence in versions:
+        is_tried = False
+        for version in (*owned(bare, sentence), bare):
+            its_sentence = sentence if version is bare else self._analyzed(version)
             for question in self._asked(its_sentence, rng):
-                tried += 1
-                if isinstance(question, Question):
+                is_tried = True
+                if question is not None:
                     span = version.span(question.start, question.end)
                     fault = "answer_with_bracket" if span is None else _fault(question.text, span, paragraph)
                     if span is not None and fault is None:
                         return Made(question.text, paragraph[slice(*span)], span[0], question.kind)
                     self.counts[f"refused_{fault}"] += 1
-        self.counts["sentence_all_refused" if tried else "sentence_no_answer"] += 1
+        self.counts["sentence_all_refused" if is_tried else "sentence_no_answer"] += 1
         return None
 
     def _analyzed(self, bare: Stripped) -> Sentence:
         analysis = analyze(bare.text, self._kiwi, self._calling)
-        return Sentence.of(bare.text, analysis, is_completed=bare.places[0] < 0)
+        return Sentence.of(bare.text, analysis, is_completed=bare.offsets[0] < 0)
 
     def _topic_before(self, paragraph: str, spans: Sequence[tuple[int, int]]) -> str:
         """The topic (세종) that the sentence before the last one has or continues; "" for none."""
@@ -158,32 +154,23 @@ class Maker:
 
     def _asked(self, sentence: Sentence, rng: np.random.Generator) -> Iterator[Question | None]:
         """Questions in a drawn order, one question word after the other; None for each that was refused."""
-        found = candidates(sentence)
-        if not found or rng.random() < _TRIES_DEFINITION:
+        answers = candidates(sentence)
+        if not answers or rng.random() < _TRIES_DEFINITION:
             try:
                 if (definition := ask_definition(sentence, self._kiwi)) is not None:
                     yield definition
             except Refused as why:
                 self.counts[f"refused_{why}"] += 1
                 yield None
-        kinds = sorted({one.kind for one in found})
+        kinds = sorted({answer.kind for answer in answers})
         draws = dict(zip(kinds, rng.random(len(kinds)).tolist(), strict=True))
-        shuffled = [found[i] for i in rng.permutation(len(found)).tolist()]
-        for candidate in sorted(shuffled, key=lambda one: draws[one.kind]):
+        shuffled = [answers[i] for i in rng.permutation(len(answers)).tolist()]
+        for answer in sorted(shuffled, key=lambda answer: draws[answer.kind]):
             try:
-                yield ask(sentence, candidate, self._kiwi, rng)
+                yield ask(sentence, answer, self._kiwi, rng)
             except Refused as why:
                 self.counts[f"refused_{why}"] += 1
                 yield None
-
-
-def _unfit(sentence: str) -> str | None:
-    """The reason to skip a sentence, or None."""
-    if not _STATEMENT.search(sentence):
-        return "no_statement"
-    if not _MIN_SENTENCE <= len(sentence) <= _MAX_SENTENCE:
-        return "too_short" if len(sentence) < _MIN_SENTENCE else "too_long"
-    return "scars" if _SCAR.search(sentence) or sentence.startswith(_GOES_ON) else None
 
 
 def _fault(question: str, span: tuple[int, int], paragraph: str) -> str | None:

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from corpus.questions.nouns import BARE_AFTER_NUMBER, COUNTERS, MONEY, NATIVE, NATIVE_UNITS, PERSONS, TIMES
 from corpus.questions.phrases import CASES, Candidate
 from corpus.questions.sentences import Sentence
+from corpus.questions.tables import BARE_AFTER_NUMBER, COUNTERS, MONEY, NATIVE, NATIVE_UNITS, PERSONS, TIMES
 
 __all__ = ["DATE", "dates", "has_same_unit", "numbers"]
 
@@ -39,88 +39,80 @@ def dates(sentence: Sentence) -> Iterator[Candidate]:
         if predicate is None or following == len(morphs) or sentence.text[max(start - 1, 0) : start] not in ("", " "):
             continue
         # Neither part of another date nor modified by what stands before it.
-        word_before = (sentence.text[:start].split() or [""])[-1]
-        modified = start > 0 and morphs[sentence.at(start) - 1].tag in ("ETM", "MM", "JKG", "NNB", "XPN", "JC")
-        if modified or _NO_DATE_BEFORE.search(word_before):
+        is_modified = sentence.tag_before(sentence.at(start)) in ("ETM", "MM", "JKG", "NNB", "XPN", "JC")
+        if is_modified or _NO_DATE_BEFORE.search(sentence.word_before(start)):
             continue
 
         after = morphs[following]
-        ends_eojeol = following + 1 < len(morphs) and (
-            morphs[following + 1].eojeol > after.eojeol or morphs[following + 1].tag == "SP"
-        )
         head = next(head for ending, head in _HEADS if match[0].endswith(ending))
-        found = Candidate("언제", start, end, start, end, "언제", predicate, head=head, asked="언제")
+        candidate = Candidate("언제", start, end, start, end, "언제", predicate, head=head, asked="언제")
         if after.start == end:
-            if (after.form, after.tag) == ("에", "JKB") and ends_eojeol:
-                yield found._replace(last=after.end)
-            elif after.form in ("부터", "까지") and after.tag == "JX" and ends_eojeol:
-                yield found._replace(last=after.end, particle=after.form, head="")
+            if following + 1 == len(morphs) or not sentence.ends_eojeol(following):
+                continue
+            if (after.form, after.tag) == ("에", "JKB"):
+                yield candidate._replace(last=after.end)
+            elif after.form in ("부터", "까지") and after.tag == "JX":
+                yield candidate._replace(last=after.end, particle=after.form, head="")
             continue
         # Without particle: 1998년 월드컵에서 is one name, 1998년 6월 10일 월드컵에서 is not.
         exact = match[0].endswith("일") or (match[0].endswith("월") and not start)
         if exact and after.tag not in ("NNB", "NR", "SN", "SW") and after.form not in TIMES and after.form != "기준":
-            yield found
+            yield candidate
 
 
 def numbers(sentence: Sentence) -> Iterator[Candidate]:
     """12명이 -> 몇 명이, 3억 달러를 -> 얼마를, 제39대 대통령 -> 제몇 대 대통령, 16개의 소논문을 -> 몇 개의 소논문을"""
-    morphs = sentence.morphs
-    for pattern in (_COUNTED, _DURATION, _ORDINAL):
-        for match in pattern.finditer(sentence.text):
-            start, end = match.span()
-            following = sentence.at(end)
-            predicate = sentence.clause_predicate(following)
-            if predicate is None or following == len(morphs) or not _stands_alone(sentence, match):
-                continue
-            after = morphs[following]
-            unit = match["unit"]
-            word = "얼마" if unit in MONEY else f"{match['ordinal'] or ''}몇 {unit}"
-            found = Candidate("얼마" if word == "얼마" else "몇", start, end, start, end, word, predicate)
-            counted = _counted(sentence, following) if after.form == "의" and word != "얼마" else None
-            if counted:
-                # A number can leave its place unless modified or after a bare noun (대표자 56인의 서명을).
-                before = morphs[sentence.at(start) - 1].tag if start else "JX"
-                last, noun, particle = counted
-                yield found._replace(
-                    last=last,
-                    word=f"{word}의 {noun}",
-                    particle=particle,
-                    head=noun if before in ("JX", "JKS", "JKO", "JKB", "EC", "SP") else "",
-                    asked=word,
-                )
-            elif word != "얼마":
-                yield found
-            elif after.start == end:
-                ends_with_particle = after.tag in CASES
-                yield found._replace(
-                    last=after.end if ends_with_particle else end, particle=after.form if ends_with_particle else ""
-                )
+    for match in (match for pattern in (_COUNTED, _DURATION, _ORDINAL) for match in pattern.finditer(sentence.text)):
+        start, end = match.span()
+        following = sentence.at(end)
+        predicate = sentence.clause_predicate(following)
+        if predicate is None or following == len(sentence.morphs) or not _stands_alone(sentence, match):
+            continue
+        after = sentence.morphs[following]
+        if match["unit"] in MONEY:
+            candidate = Candidate("얼마", start, end, start, end, "얼마", predicate)
+            if after.start == end and after.tag in CASES:
+                candidate = candidate._replace(last=after.end, particle=after.form)
+            if after.start == end:
+                yield candidate
+            continue
+        word = f"{match['ordinal'] or ''}몇 {match['unit']}"
+        candidate = Candidate("몇", start, end, start, end, word, predicate)
+        if after.form == "의" and (counted := _counted(sentence, following)):
+            # A number can leave its place unless modified or after a bare noun (대표자 56인의 서명을).
+            before = sentence.morphs[sentence.at(start) - 1].tag if start else ""
+            last, noun, particle = counted
+            candidate = candidate._replace(
+                last=last,
+                word=f"{word}의 {noun}",
+                particle=particle,
+                head=noun if before in ("", "JX", "JKS", "JKO", "JKB", "EC", "SP") else "",
+                asked=word,
+            )
+        yield candidate
 
 
 def _stands_alone(sentence: Sentence, match: re.Match[str]) -> bool:
     """Whether a number is neither part of another, nor a name (찰스 1세), nor a topic, nor bare before a noun."""
     start, end = match.span()
-    text, following = sentence.text, sentence.at(end)
-    after, before = sentence.morphs[following], sentence.morphs[sentence.at(start) - 1] if start else None
+    text, unit = sentence.text, match["unit"]
+    after, before = sentence.morphs[sentence.at(end)], sentence.morphs[sentence.at(start) - 1] if start else None
     joined = after.start == end
-    word_before = (text[:start].split() or [""])[-1]
-    if text[max(start - 1, 0) : start] not in ("", " ") or _BEFORE_NUMBER.search(word_before):
+    if text[max(start - 1, 0) : start] not in ("", " ") or _BEFORE_NUMBER.search(sentence.word_before(start)):
         return False
     if text[end : end + 1] in "~∼-–" or _BEHIND_NUMBER.match(text, end):
         return False
     if (joined and (after.form, after.tag) == ("은", "JX")) or after.form in TIMES - BARE_AFTER_NUMBER:
         return False
     named = before is not None and before.tag in ("NNP", "SL")
-    if named and (match.re is _ORDINAL or match["unit"] == "세" or (match["unit"] == "번" and not joined)):
+    if named and (match.re is _ORDINAL or unit == "세" or (unit == "번" and not joined)):
         return False
     if joined and after.tag == "VCP":
         return before is None or before.form not in _AMONG  # not 주자 중 1명이다
     if joined:
         return after.tag in CASES or match.re is _DURATION
-    if match.re is _ORDINAL and match["unit"] in ("대", "회", "번째") and after.tag in ("NNG", "NNP"):
-        if match["unit"] == "대":
-            return after.form in PERSONS  # 제39대 대통령
-        return not (match["ordinal"] and match["unit"] == "회")
+    if match.re is _ORDINAL and unit in ("대", "회", "번째") and after.tag in ("NNG", "NNP"):
+        return after.form in PERSONS if unit == "대" else not (match["ordinal"] and unit == "회")  # 제39대 대통령
     return match.re is _DURATION or after.form in BARE_AFTER_NUMBER
 
 

@@ -3,19 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from corpus.questions.nouns import CLASSES, GIVEN_NAME, GROUPS, SURNAMES, TIMES, words
 from corpus.questions.sentences import NOUNS, Morph, Predicate, Sentence
+from corpus.questions.tables import CLASSES, GIVEN_NAME, GROUPS, SURNAMES, TIMES, words
 
-__all__ = [
-    "CASES",
-    "Candidate",
-    "arguments",
-    "class_of",
-    "is_korean_name",
-    "is_loose",
-    "may_be_person",
-    "phrase_start",
-]
+__all__ = ["CASES", "Candidate", "arguments", "class_of", "is_korean_name", "is_loose", "may_be_person", "phrase_start"]
 
 CASES = words("JKS JKO JKB JX JKG JKQ")
 _JOINING = words("및 또는 혹은 겸 등 내지 이나 과 하고")
@@ -24,7 +15,7 @@ _NO_NAME_ENDS = tuple(words("시 군 구 도 강 산 원 국 대 사 성 전 교
 
 
 class Candidate(NamedTuple):
-    """An answer, and how to ask for it. Places are characters of the stripped sentence.
+    """An answer, and how to ask for it. Positions are characters of the stripped sentence.
 
     kind: the question word, for counting (언제, 몇). start, end: of the answer. first, last: what the question word
     stands for, particle included. word: the question word with all it takes (언제, 어느 학교). particle: behind it, as
@@ -47,10 +38,8 @@ def phrase_start(sentence: Sentence, last: int) -> int | None:
     """The first morpheme of the noun phrase that ends with morpheme `last`; None where it is one of several joined."""
     morphs = sentence.morphs
     first = last
-    while first > 0:
+    while first > 0 and morphs[first - 1].tag in NOUNS:
         before = morphs[first - 1]
-        if before.tag not in NOUNS:
-            break
         if before.eojeol != morphs[first].eojeol and (before.form in TIMES or before.form == "의거"):
             break
         first -= 1
@@ -61,32 +50,37 @@ def phrase_start(sentence: Sentence, last: int) -> int | None:
         return None
     if before.tag == "NNB" and not sentence.is_date_before(first):
         return None
-    if before.tag == "SP" and first > 1 and morphs[first - 2].tag in NOUNS:
+    if before.tag == "SP" and sentence.tag_before(first - 1) in NOUNS:
         return None
     return first
 
 
 def is_loose(sentence: Sentence, first: int) -> bool:
     """Whether the phrase that begins there can leave its place: nothing is left that modifies it."""
-    return first == 0 or sentence.morphs[first - 1].tag not in ("JKG", "MM", "ETM", "XPN", "MAG")
+    return sentence.tag_before(first) not in ("JKG", "MM", "ETM", "XPN", "MAG")
 
 
 def arguments(sentence: Sentence) -> Iterator[tuple[int, str, int]]:
-    """(morpheme, particle, end) of each particle after a noun; end: character behind it, 에 의해 counted as one."""
+    """(morpheme, role, end) of each particle after a noun.
+
+    role: the particle, 이 for 은, 에 의해 counted as one. end: character behind it.
+    """
     morphs = sentence.morphs
     for i in range(1, len(morphs)):
-        one, before = morphs[i], morphs[i - 1]
-        if one.tag not in CASES or one.tag == "JKG" or before.tag not in NOUNS or one.start != before.end:
+        particle, before = morphs[i], morphs[i - 1]
+        is_case = particle.tag in CASES and particle.tag != "JKG"
+        if not is_case or before.tag not in NOUNS or particle.start != before.end:
             continue
-        following = morphs[i + 1] if i + 1 < len(morphs) else None
-        if following is None or following.eojeol > one.eojeol or following.tag == "SP":
-            if one.form == "에" and following is not None and following.form == "의하":
-                if i + 2 < len(morphs) and (morphs[i + 2].form, morphs[i + 2].tag) == ("어", "EC"):
+        role = "이" if particle.form == "은" else particle.form
+        following = morphs[i + 1].form if i + 1 < len(morphs) else ""
+        if sentence.ends_eojeol(i):
+            if role == "에" and following == "의하":
+                if sentence.has(i + 2, "어", "EC"):
                     yield i, "에 의해", morphs[i + 2].end
-            elif (following is None or following.form not in _OPEN) and (one.tag != "JKO" or sentence.is_object(i)):
-                yield i, one.form, one.end
-        elif following.form == "도" and one.form in ("이라고", "으로"):  # 이라고도 불린다
-            yield i, one.form, following.end
+            elif following not in _OPEN and (particle.tag != "JKO" or sentence.is_object(i)):
+                yield i, role, particle.end
+        elif following == "도" and role in ("이라고", "으로"):  # 이라고도 불린다
+            yield i, role, morphs[i + 1].end
 
 
 def is_korean_name(phrase: Sequence[Morph]) -> bool:
@@ -104,10 +98,10 @@ def is_korean_name(phrase: Sequence[Morph]) -> bool:
 
 def may_be_person(phrase: Sequence[Morph]) -> bool:
     """Whether the subject of a person's verb looks like a name: Hangul alone, proper, without the ending of a group."""
-    text = "".join(one.form for one in phrase)
+    text = "".join(morph.form for morph in phrase)
     return (
-        all(one.tag in ("NNP", "NNG") for one in phrase)
-        and any(one.tag == "NNP" for one in phrase)
+        all(morph.tag in ("NNP", "NNG") for morph in phrase)
+        and any(morph.tag == "NNP" for morph in phrase)
         and all("가" <= char <= "힣" for char in text)
         and not text.endswith(GROUPS)
         and len(text) >= 2
@@ -116,9 +110,9 @@ def may_be_person(phrase: Sequence[Morph]) -> bool:
 
 def class_of(phrase: Sequence[Morph]) -> str:
     """The class noun with which a name ends (서울대학교, 한산도 해전); "" where it has none, or is nothing but one."""
-    if not any(one.tag in ("NNP", "SL", "SN") for one in phrase):
+    if not any(morph.tag in ("NNP", "SL", "SN") for morph in phrase):
         return ""
-    text = "".join(one.form for one in phrase)
+    text = "".join(morph.form for morph in phrase)
     shortest = 1 + (len(phrase) == 1)  # characters before it: 한반도 is no 반도 of a name
     endings = (text[-length:] for length in (5, 4, 3, 2) if len(text) >= length + shortest)
     return next((ending for ending in endings if ending in CLASSES), "")

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from corpus.questions.nouns import BASES, words
-from corpus.questions.verbs import DECLARATIVE, PARTICLES, POSTPOSITIONS, SERIAL, SPLITTING
+from corpus.questions.tables import BASES, DECLARATIVE, PARTICLES, POSTPOSITIONS, SERIAL, SPLITTING, words
 from korbert.tokenization.morphemes import Analysis
 
 __all__ = ["NOUNS", "Morph", "Predicate", "Sentence", "Stripped", "sentence_spans", "stripped"]
@@ -28,32 +27,35 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 class Stripped(NamedTuple):
-    """A sentence without its brackets; places[i] is where its character i stands in the context."""
+    """A sentence without its brackets; offsets[i] is where its character i stands in the context."""
 
     text: str
-    places: list[int]
+    offsets: list[int]
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
         """The span in the context of [start, end) here; None where a bracket was taken out of it."""
-        first, last = self.places[start], self.places[end - 1] + 1
+        first, last = self.offsets[start], self.offsets[end - 1] + 1
         return (first, last) if last - first == end - start and first >= 0 else None
+
+    def prefixed(self, prefix: str, start: int) -> "Stripped":
+        """The text from character `start` behind a prefix that stands nowhere in the context."""
+        return Stripped(prefix + self.text[start:], [-1] * len(prefix) + self.offsets[start:])
 
 
 def stripped(context: str, start: int, end: int) -> Stripped | None:
     """The sentence at [start, end) of a context; None where its brackets or quotation marks do not pair up."""
-    sentence = context[start:end]
-    kept: list[int] = []
-    at = 0
-    for match in _BRACKETS.finditer(sentence):
-        kept += range(at, match.start())
-        at = match.end()
-    kept += range(at, len(sentence))
-    text = "".join(sentence[place] for place in kept)
+    offsets: list[int] = []
+    done = start
+    for match in _BRACKETS.finditer(context[start:end]):
+        offsets += range(done, start + match.start())
+        done = start + match.end()
+    offsets += range(done, end)
+    text = "".join(context[i] for i in offsets)
     if any(text.count(left) != text.count(right) for left, right in _PAIRS):
         return None
     if any(text.count(mark) % 2 for mark in "\"'") or any(mark in text for mark in "()（）[]{}"):
         return None
-    return Stripped(text, [start + place for place in kept])
+    return Stripped(text, offsets)
 
 
 class Morph(NamedTuple):
@@ -96,7 +98,7 @@ class Sentence:
     def of(cls, text: str, analysis: Analysis, *, is_completed: bool = False) -> "Sentence":
         fields = analysis.forms, analysis.tags, analysis.starts, analysis.ends, analysis.eojeols
         morphs = []
-        quoted = {place for match in _QUOTED.finditer(text) for place in range(match.start() + 1, match.end() - 1)}
+        quoted = {i for match in _QUOTED.finditer(text) for i in range(match.start() + 1, match.end() - 1)}
         for form, full_tag, start, end, eojeol in zip(*fields, strict=True):
             tag = full_tag.split("-")[0]
             tag = "QT" if start in quoted and tag not in NOUNS else tag
@@ -109,36 +111,34 @@ class Sentence:
     @cached_property
     def predicates(self) -> list[Predicate]:
         """In order. A verb in a particle (에 의해) is none; an auxiliary (고 있다) belongs to the verb before it."""
-        found = []
-        at = 0
-        while at < len(self.morphs):
-            if self.morphs[at].tag in _VERBS and (one := self._predicate(at)) is not None:
-                at = one.stop
-                if one.key not in POSTPOSITIONS or one.kind == "EF":
-                    found.append(one)
+        predicates = []
+        i = 0
+        while i < len(self.morphs):
+            if self.morphs[i].tag in _VERBS and (predicate := self._predicate(i)) is not None:
+                i = predicate.stop
+                if predicate.key not in POSTPOSITIONS or predicate.kind == "EF":
+                    predicates.append(predicate)
             else:
-                at += 1
-        return found
+                i += 1
+        return predicates
 
     def _predicate(self, verb: int) -> Predicate | None:
         """The predicate whose verb is that morpheme; None where no ending follows."""
-        morphs = self.morphs
-        root = verb
-        key = morphs[verb].form
-        if morphs[verb].tag in ("XSV", "XSA"):
+        root, key = verb, self.morphs[verb].form
+        if self.morphs[verb].tag in ("XSV", "XSA"):
             root = max(verb - 1, 0)
-            key = morphs[root].form + key
-        at = verb + 1
-        while at < len(morphs):
-            tag = morphs[at].tag
-            following = morphs[at + 1] if at + 1 < len(morphs) else None
-            becomes = morphs[at].form == "게" and following is not None and following.form in ("되", "하")
-            if tag == "EC" and following is not None and (following.tag == "VX" or becomes):
-                at += 2
-            elif tag in ("EF", "EC", "ETM", "ETN"):
-                return Predicate(root, at + 1, tag, morphs[at].form, key)
-            elif tag == "EP":
-                at += 1
+            key = self.morphs[root].form + key
+        i = verb + 1
+        while i < len(self.morphs):
+            morph = self.morphs[i]
+            following = self.morphs[i + 1] if i + 1 < len(self.morphs) else None
+            becomes = morph.form == "게" and following is not None and following.form in ("되", "하")
+            if morph.tag == "EC" and following is not None and (following.tag == "VX" or becomes):
+                i += 2
+            elif morph.tag in ("EF", "EC", "ETM", "ETN"):
+                return Predicate(root, i + 1, morph.tag, morph.form, key)
+            elif morph.tag == "EP":
+                i += 1
             else:
                 return None
         return None
@@ -151,40 +151,72 @@ class Sentence:
             return None
         return DECLARATIVE.get(last.ending)
 
-    def is_topic(self, place: int) -> bool:
+    @property
+    def opening(self) -> int | None:
+        """The 은/는 of a topic of nouns with which the sentence begins."""
+        for i, morph in enumerate(self.morphs):
+            if morph.tag[0] in "JEV" or morph.tag in ("SP", "SF", "XSV", "XSA"):
+                return i if i and self.is_topic(i) else None
+        return None
+
+    @property
+    def has_subject(self) -> bool:
+        """Whether something in it is a subject, or the topic."""
+        return any(m.tag == "JKS" or m.form == "도" or self.is_topic(i) for i, m in enumerate(self.morphs))
+
+    def own(self, tag: str, begin: int, predicate: Predicate) -> list[int]:
+        """The particles of that tag from morpheme `begin` that belong to the predicate, not to one before it."""
+        particles = [i for i in range(begin, predicate.root) if self.morphs[i].tag == tag]
+        return [i for i in particles if self.predicate_after(i) == predicate]
+
+    def is_topic(self, i: int) -> bool:
         """Whether a morpheme is 은/는 directly behind a noun."""
-        one = self.morphs[place]
-        behind_noun = place > 0 and self.morphs[place - 1].tag[0] in "NSX"
-        return one.tag == "JX" and one.form == "은" and behind_noun and self.ends_eojeol(place)
+        return self.has(i, "은", "JX") and i > 0 and self.morphs[i - 1].tag[0] in "NSX" and self.ends_eojeol(i)
+
+    def has(self, i: int, form: str, tag: str) -> bool:
+        """Whether there is a morpheme i, of this form and tag."""
+        return i < len(self.morphs) and self.morphs[i][:2] == (form, tag)
+
+    def tag_before(self, i: int) -> str:
+        """The tag of the morpheme before morpheme i; "" for the first."""
+        return self.morphs[i - 1].tag if i else ""
 
     def at(self, char: int) -> int:
         """The first morpheme that begins at or behind a character; the number of morphemes where none does."""
-        return next((i for i, one in enumerate(self.morphs) if one.start >= char), len(self.morphs))
+        return next((i for i, morph in enumerate(self.morphs) if morph.start >= char), len(self.morphs))
 
-    def ends_eojeol(self, place: int) -> bool:
+    def word_before(self, char: int) -> str:
+        """The last word before a character; "" for none."""
+        return (self.text[:char].split() or [""])[-1]
+
+    def unquoted(self, first: int, stop: int) -> tuple[int, int]:
+        """The characters of the phrase of morphemes [first, stop), without the quotation marks around it."""
+        start, end = self.morphs[first].start, self.morphs[stop - 1].end
+        in_quotes = (self.morphs[first].tag, self.morphs[stop - 1].tag) == ("SSO", "SSC") and stop - first > 2
+        return (start + 1, end - 1) if in_quotes else (start, end)
+
+    def ends_eojeol(self, i: int) -> bool:
         """Whether a morpheme is the last one of its eojeol, but for a comma."""
-        following = self.morphs[place + 1] if place + 1 < len(self.morphs) else None
-        return following is None or following.eojeol > self.morphs[place].eojeol or following.tag == "SP"
+        following = self.morphs[i + 1] if i + 1 < len(self.morphs) else None
+        return following is None or following.eojeol > self.morphs[i].eojeol or following.tag == "SP"
 
-    def is_object(self, place: int) -> bool:
+    def is_object(self, i: int) -> bool:
         """Whether a morpheme is the 을 of an object of a verb, not of 회고록을 기반으로."""
-        base = self.morphs[place + 1 : place + 3]
-        based = len(base) == 2 and base[0].form in BASES and (base[1].form, base[1].tag) == ("으로", "JKB")
-        return self.morphs[place].tag == "JKO" and not based
+        is_based = self.has(i + 2, "으로", "JKB") and self.morphs[i + 1].form in BASES
+        return self.morphs[i].tag == "JKO" and not is_based
 
-    def is_date_before(self, place: int) -> bool:
+    def is_date_before(self, i: int) -> bool:
         """Whether the eojeol before a morpheme is 1998년, 5월 or 3일."""
-        words = self.text[: self.morphs[place].start].split()
-        return bool(words) and re.search(r"\d[년월일]$", words[-1]) is not None
+        return re.search(r"\d[년월일]$", self.word_before(self.morphs[i].start)) is not None
 
-    def clause_predicate(self, place: int) -> Predicate | None:
-        """The predicate that an argument before morpheme `place` belongs to, if a question may end with it."""
-        predicate = self.predicate_after(place)
+    def clause_predicate(self, i: int) -> Predicate | None:
+        """The predicate that an argument before morpheme i belongs to, if a question may end with it."""
+        predicate = self.predicate_after(i)
         return predicate if predicate is not None and self.may_end(predicate) else None
 
-    def predicate_after(self, place: int) -> Predicate | None:
-        """The first predicate at or behind morpheme `place`."""
-        return next((one for one in self.predicates if one.root >= place), None)
+    def predicate_after(self, i: int) -> Predicate | None:
+        """The first predicate at or behind morpheme i."""
+        return next((predicate for predicate in self.predicates if predicate.root >= i), None)
 
     def may_end(self, predicate: Predicate) -> bool:
         """Whether a question may end with this predicate: that of the sentence, or that of a clause like it."""

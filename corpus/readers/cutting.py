@@ -4,9 +4,11 @@ import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from io import BufferedReader
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, cast
 
+from corpus.documents import grouped
 from corpus.readers import wikipedia
 from corpus.readers.files import check_name
 from corpus.readers.records import SHOWN_BYTES, Cells, Chunk, File, Segment, needed_columns, too_long
@@ -51,35 +53,19 @@ def chunks(
     its beginning. only: cuts those alone, with ids and places as among all files.
     """
     longest = max(longest, part_bytes)
-    segments: list[Segment] = []
-    size, kind = 0, None
-    for path, name in zip(files, _names(files), strict=True):
-        if only is not None and path not in only:
-            continue
-        previous, kind = kind, _kind(source, path)
-        if segments and previous is not None and previous != kind:
-            yield Chunk(source, previous, tuple(segments), len(files) > 1, longest)
-            segments, size = [], 0
-        for segment in _segments(source, kind, path, name, part_bytes, longest):
-            segments.append(segment)
-            size += segment.size
-            if size >= part_bytes:
-                yield Chunk(source, kind, tuple(segments), len(files) > 1, longest)
-                segments, size = [], 0
-    if segments and kind is not None:
-        yield Chunk(source, kind, tuple(segments), len(files) > 1, longest)
-
-
-def _names(files: Sequence[File]) -> list[str]:
-    """The names of the files in ids and messages: paths below the deepest folder that they share, in NFC."""
+    # The names of the files in ids and messages: paths below the deepest folder that they share, in NFC.
     for path in files:
         check_name(path)
-    paths = [path.parts for path in files]
+    parts = [path.parts for path in files]
     shared = 0
-    while len(files) > 1 and len({parts[: shared + 1] for parts in paths}) == 1 and shared < min(map(len, paths)) - 1:
+    while len(files) > 1 and len({names[: shared + 1] for names in parts}) == 1 and shared < min(map(len, parts)) - 1:
         shared += 1
-    named = ("/".join(parts[shared:]) if shared else path.name for path, parts in zip(files, paths, strict=True))
-    return list(map(nfc, named))
+    named = [(path, nfc("/".join(path.parts[shared:]) if shared else path.name)) for path in files]
+    chosen = ((path, name) for path, name in named if only is None or path in only)
+    for kind, same in groupby(chosen, key=lambda file: _kind(source, file[0])):
+        segments = (each for path, name in same for each in _segments(source, kind, path, name, part_bytes, longest))
+        for group in grouped(segments, part_bytes, lambda segment: segment.size):
+            yield Chunk(source, kind, tuple(group), len(files) > 1, longest)
 
 
 def _kind(source: SourceSettings, path: File) -> FileKind:
@@ -121,15 +107,9 @@ def _segments(
         elif kind == "text" and source.documents == "blank":
             segments = _paragraph_segments(file, name, part_bytes, longest)
         else:
-            segments = (_segment(name, block) for block in blocks(file, part_bytes, longest))
+            segments = (Segment.of(name, block) for block in blocks(file, part_bytes, longest))
         for segment in segments:
             yield replace(segment, encoding=encoding)
-
-
-def _segment(name: str, block: Line) -> Segment:
-    if not block.cut:
-        return Segment(name, block.number, block.data)
-    return Segment(name, block.number, block.data[:SHOWN_BYTES], record_bytes=block.size)
 
 
 def _delimited_segments(
@@ -144,10 +124,9 @@ def _delimited_segments(
         above = max(0, table.header_lines + 1 - block.number)
         data = block.data.split(b"\n", above)[above:]
         if data:
-            below = block._replace(
-                number=block.number + above, data=data[0], size=block.size if block.cut else len(data[0])
-            )
-            yield replace(_segment(name, below), columns=columns, delimited=table)
+            size = block.size if block.cut else len(data[0])
+            below = Line(block.number + above, data[0], size)
+            yield replace(Segment.of(name, below), columns=columns, delimited=table)
 
 
 def _table_segments(
@@ -168,9 +147,9 @@ def _table_segments(
     held: list[Any] = []
     for batch in table.batches(columns):
         is_long = batch.nbytes > longest
-        if held and (is_long or sum(one.nbytes for one in held) >= part_bytes):
+        if held and (is_long or sum(other.nbytes for other in held) >= part_bytes):
             yield Segment(name, first, stream_of(held), columns=columns)
-            first, held = first + sum(one.num_rows for one in held), []
+            first, held = first + sum(other.num_rows for other in held), []
         if is_long:  # a cell of it may be too long
             yield from _record_segments(rows_in(batch, columns, {}), name, first, part_bytes, longest, "utf-8")
             first += batch.num_rows
@@ -184,28 +163,23 @@ def _record_segments(
     records: Iterable[list[Any] | Fault], name: str, first: int, part_bytes: int, longest: int, encoding: str
 ) -> Iterator[Segment]:
     """records: the cells of id and text, or a fault."""
-    held: list[Cells] = []
-    size = 0
-    for cells in records:
-        if not isinstance(cells, Fault):
-            cells = [decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells]
-        text = _encoded("\n".join(str(cell) for cell in reversed(cells)))
-        if len(text) > longest:
-            cells = too_long(text, len(text), "utf-8", longest)
-        held.append(cells)
-        size += min(len(text), longest) + 1
-        if size >= part_bytes:
-            yield Segment(name, first, tuple(held), encoding, table_bytes=size)
-            first, held, size = first + len(held), [], 0
-    if held:
-        yield Segment(name, first, tuple(held), encoding, table_bytes=size)
 
+    def sized() -> Iterator[tuple[Cells, int]]:
+        for cells in records:
+            if not isinstance(cells, Fault):
+                cells = [decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells]
+            text = "\n".join(str(cell) for cell in reversed(cells))
+            try:
+                data = text.encode("utf-8", "surrogateescape")
+            except UnicodeEncodeError:  # half a surrogate pair, which JSON may hold
+                data = text.encode("utf-8", "surrogatepass")
+            size = min(len(data), longest) + 1
+            yield (cells if len(data) <= longest else too_long(data, len(data), "utf-8", longest)), size
 
-def _encoded(text: str) -> bytes:
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half a surrogate pair, which JSON may hold
-        return text.encode("utf-8", "surrogatepass")
+    for group in grouped(sized(), part_bytes, itemgetter(1)):
+        size = sum(size for _, size in group)
+        yield Segment(name, first, tuple(cells for cells, _ in group), encoding, table_bytes=size)
+        first += len(group)
 
 
 def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segment]:
@@ -226,38 +200,36 @@ def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segme
 def _paragraph_segments(file: BufferedReader, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
     """Whole paragraphs with the blank lines behind them, more than `part_bytes` in a segment."""
     held: list[bytes] = []
-    size, first, last = 0, 1, 1  # numbers of the first line and of the first line of the paragraph
-    for lines, paragraph, paragraph_bytes in _paragraphs(file, longest):
+    size, first = 0, 1
+    for number, paragraph, paragraph_bytes in _paragraphs(file, longest):
         is_too_long = paragraph_bytes > longest
         if held and (is_too_long or size > part_bytes):
             yield Segment(name, first, b"\n".join(held))
-            held, size, first = [], 0, last
+            held, size = [], 0
         if is_too_long:
-            yield Segment(name, last, paragraph[:SHOWN_BYTES], record_bytes=paragraph_bytes)
-            first = last + lines
-        else:
-            held.append(paragraph)
-            size += len(paragraph) + 1
-        last += lines
+            yield Segment(name, number, paragraph[:SHOWN_BYTES], record_bytes=paragraph_bytes)
+            continue
+        first = first if held else number
+        held.append(paragraph)
+        size += len(paragraph) + 1
     if held:
         yield Segment(name, first, b"\n".join(held))
 
 
 def _paragraphs(file: BufferedReader, longest: int) -> Iterator[tuple[int, bytes, int]]:
-    """(number of lines, content, bytes) of the lines up to each blank one, which is not measured.
+    """(number of the first line, content, bytes) of the lines up to each blank one, which is not measured.
 
     Of more than `longest` bytes, the content is only the beginning.
     """
     held: list[bytes] = []
-    lines = size = 0
-    for line in chain.from_iterable(batches(file, longest=longest)):
-        lines += 1
+    first, size = 1, 0
+    for number, line in enumerate(chain.from_iterable(batches(file, longest=longest)), 1):
         if size <= longest:
             held.append(line.data)
         if line.data.strip():
             size += line.size + bool(size)
         else:
-            yield lines, b"\n".join(held), size
-            held, lines, size = [], 0, 0
-    if lines:
-        yield lines, b"\n".join(held), size
+            yield first, b"\n".join(held), size
+            held, first, size = [], number + 1, 0
+    if held:
+        yield first, b"\n".join(held), size

@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,7 +80,7 @@ def _find_remote(pattern: str) -> tuple["UPath", ...]:
     from fsspec.core import url_to_fs
     from upath import UPath
 
-    try:
+    with _reachable(pattern):
         system, path = url_to_fs(pattern)
         if any(char in path for char in "*?["):
             names = [name for name in system.glob(path) if system.isfile(name)]
@@ -89,22 +90,22 @@ def _find_remote(pattern: str) -> tuple["UPath", ...]:
         else:
             names = [path] if system.exists(path) else []
         return tuple(UPath(system.unstrip_protocol(name)) for name in sorted(names))
-    except Exception as error:  # each file system has its own errors
-        raise CorpusError(_unreachable(pattern, error)) from error
 
 
 def remote_version(file: "UPath") -> tuple[int, str]:
     """The size, and a digest of the version that the file system reports (an ETag, a commit). Raises CorpusError."""
-    try:
+    with _reachable(str(file)):
         size = int(file.fs.info(file.path)["size"])
         return size, hashlib.sha256(str(file.fs.ukey(file.path)).encode()).hexdigest()
-    except Exception as error:
-        raise CorpusError(_unreachable(str(file), error)) from error
 
 
-def _unreachable(pattern: str, error: Exception) -> str:
-    cause = " ".join(str(error).split()) or type(error).__name__
-    hint = (
-        "install that package" if isinstance(error, ImportError | ValueError) else "check the address and your rights"
-    )
-    return f"{pattern}: cannot be reached ({cause}): {hint}"
+@contextmanager
+def _reachable(address: str) -> Iterator[None]:
+    """Turns any error into a CorpusError that names the address."""
+    try:
+        yield
+    except Exception as error:  # each file system has its own errors
+        cause = " ".join(str(error).split()) or type(error).__name__
+        is_missing = isinstance(error, ImportError | ValueError)
+        hint = "install that package" if is_missing else "check the address and your rights"
+        raise CorpusError(f"{address}: cannot be reached ({cause}): {hint}") from error

@@ -49,82 +49,95 @@ def _records(chunk: Chunk) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
         prefix = f"{segment.file}:" if chunk.numbered_by_file else ""
         place = segment.file if is_whole else f"{segment.file} {_UNITS.get(kind, 'line')} "
         data, encoding = segment.data, segment.encoding
-        if not isinstance(data, bytes):
-            for number, cells in enumerate(data, segment.first):
-                yield _table_row(cells, f"{place}{number}", f"{prefix}{number}", encoding, source)
-        elif segment.record_bytes:
+        if segment.record_bytes:
+            assert isinstance(data, bytes)
             fault = too_long(data, segment.record_bytes, encoding, chunk.longest)
             yield too_long_row(fault, place if is_whole else f"{place}{segment.first}")
-        elif segment.delimited is not None:
-            places = [segment.delimited.columns.index(column) for column in segment.columns]
-            lines = (f"{decoded(line, encoding)}\n" for line in data.removesuffix(b"\n").split(b"\n"))
-            for before, raw, fields in segment.delimited.records(lines, chunk.longest):
-                number = segment.first + before
-                cells = fields if isinstance(fields, Fault) else [fields[column] for column in places]
-                yield _table_row(cells, f"{place}{number}", f"{prefix}{number}", encoding, source, raw)
-        elif segment.columns:
-            batches = arrow.batches_of(data)
-            found = chain.from_iterable(arrow.rows_in(batch, segment.columns, {}) for batch in batches)
-            for number, cells in enumerate(found, segment.first):
-                yield _table_row(cells, f"{place}{number}", f"{prefix}{number}", encoding, source)
-        elif kind == "wikipedia":
-            yield from wikipedia.rows(data, segment, chunk.longest)
-        elif kind == "korquad":
-            yield from _korquad_rows(decoded(data, encoding), segment, source, prefix)
-        elif kind == "markdown":
-            from corpus.readers import markdown  # not at the top: only this kind of source needs the parser
-
-            text = decoded(data, encoding)
-            yield undecodable_row(text, place, encoding, place) or markdown.row(text, place, source)
         elif is_whole:
-            yield _text_row(decoded(data, encoding), place, encoding, place)
-        else:
-            by_blank = kind == "text" and source.documents == "blank"
-            for number, line in _paragraphs(segment.first, data) if by_blank else _filled_lines(segment.first, data):
+            yield from _file_rows(segment, chunk, prefix)
+        elif kind == "wikipedia":
+            yield from wikipedia.rows(segment, chunk.longest)
+        elif kind in ("text", "jsonl"):
+            for number, line in _lines(segment, by_blank=source.documents == "blank" and kind == "text"):
                 text, here, local = decoded(line, encoding), f"{place}{number}", f"{prefix}{number}"
-                is_json = kind == "jsonl"
-                yield (
-                    _json_row(text, here, encoding, source, local)
-                    if is_json
-                    else _text_row(text, here, encoding, local)
-                )
+                if undecodable := undecodable_row(text, here, encoding, local if kind == "text" else None):
+                    yield undecodable
+                elif kind == "text":
+                    yield SourceRow(here, local, text)
+                elif isinstance(record := parsed(text), dict):
+                    local = cell_of(record, source.id) if source.id else local
+                    yield checked_row(local, cell_of(record, source.text), here, source, text)
+                else:
+                    fault = fault_of(record)
+                    yield faulty_row(here, None, text, fault.reason, fault.what)
+        else:
+            for number, cells, raw in _cells(segment, chunk.longest):
+                yield _table_row(cells, f"{place}{number}", f"{prefix}{number}", encoding, source, raw)
 
 
-def _filled_lines(first: int, data: bytes) -> Iterator[tuple[int, bytes]]:
-    return ((number, line) for number, line in enumerate(data.split(b"\n"), first) if line.strip())
+def _file_rows(segment: Segment, chunk: Chunk, prefix: str) -> Iterator[SourceRow]:
+    """The rows of a file that is not cut: the contexts of a KorQuAD or SQuAD 1.x file, or one row."""
+    assert isinstance(segment.data, bytes)
+    text, file, encoding = decoded(segment.data, segment.encoding), segment.file, segment.encoding
+    if chunk.kind == "korquad":
+        value = parsed(text)
+        try:
+            contexts = [paragraph["context"] for article in value["data"] for paragraph in article["paragraphs"]]
+        except (KeyError, TypeError) as error:
+            cause = value.what if isinstance(value, Fault) else f"no {error}" if isinstance(error, KeyError) else error
+            fault = f"not a KorQuAD file, which holds data, paragraphs and contexts ({cause})"
+            beginning = text.encode("utf-8", "surrogateescape").decode(errors="replace")[:_SHOWN_CHARS]
+            yield faulty_row(file, None, beginning, "bad_json", fault)
+            return
+        for number, context in enumerate(contexts, 1):
+            raw = str(context).encode("utf-8", "backslashreplace").decode()
+            yield checked_row(f"{prefix}{number}", context, f"{file} context {number}", chunk.source, raw)
+    elif undecodable := undecodable_row(text, file, encoding, file):
+        yield undecodable
+    elif chunk.kind == "markdown":
+        from corpus.readers import markdown  # not at the top: only this kind of source needs the parser
+
+        yield markdown.row(text, file, chunk.source)
+    else:
+        yield SourceRow(file, file, text)
 
 
-def _paragraphs(first: int, data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Paragraphs, separated by blank lines, each with the number of its first line."""
+def _cells(segment: Segment, longest: int) -> Iterator[tuple[int, Cells, str | None]]:
+    """(number, cells or fault, raw text of CSV and TSV) of each record of a table."""
+    if not isinstance(segment.data, bytes):
+        for number, cells in enumerate(segment.data, segment.first):
+            yield number, cells, None
+    elif segment.delimited is not None:
+        indices = [segment.delimited.columns.index(column) for column in segment.columns]
+        lines = (f"{decoded(line, segment.encoding)}\n" for line in segment.data.removesuffix(b"\n").split(b"\n"))
+        for before, raw, fields in segment.delimited.records(lines, longest):
+            cells = fields if isinstance(fields, Fault) else [fields[index] for index in indices]
+            yield segment.first + before, cells, raw
+    else:
+        batches = arrow.batches_of(segment.data)
+        cells_of = chain.from_iterable(arrow.rows_in(batch, segment.columns, {}) for batch in batches)
+        for number, cells in enumerate(cells_of, segment.first):
+            yield number, cells, None
+
+
+def _lines(segment: Segment, *, by_blank: bool) -> Iterator[tuple[int, bytes]]:
+    """The filled lines with their numbers; by_blank: paragraphs between blank lines, with that of their first line."""
+    assert isinstance(segment.data, bytes)
     lines: list[bytes] = []
-    for number, line in enumerate([*data.split(b"\n"), b""], first):
-        if line.strip():
+    first = segment.first
+    for number, line in enumerate([*segment.data.split(b"\n"), b""], segment.first):
+        is_filled = bool(line.strip())
+        if is_filled:
+            first = first if lines else number
             lines.append(line)
-        elif lines:
-            yield number - len(lines), b"\n".join(lines)
+        if lines and not (by_blank and is_filled):
+            yield first, b"\n".join(lines)
             lines = []
 
 
-def _korquad_rows(text: str, segment: Segment, source: SourceSettings, prefix: str) -> Iterator[SourceRow]:
-    """The contexts of a KorQuAD or SQuAD 1.x file."""
-    value = parsed(text)
-    try:
-        contexts = [paragraph["context"] for article in value["data"] for paragraph in article["paragraphs"]]
-    except (KeyError, TypeError) as error:
-        cause = value.what if isinstance(value, Fault) else f"no {error}" if isinstance(error, KeyError) else error
-        fault = f"not a KorQuAD file, which holds data, paragraphs and contexts ({cause})"
-        beginning = text.encode("utf-8", "surrogateescape").decode(errors="replace")[:_SHOWN_CHARS]
-        yield faulty_row(segment.file, None, beginning, "bad_json", fault)
-        return
-    for number, context in enumerate(contexts, 1):
-        raw = str(context).encode("utf-8", "backslashreplace").decode()
-        yield checked_row(f"{prefix}{number}", context, f"{segment.file} context {number}", source, raw)
-
-
 def _table_row(
-    cells: Cells, place: str, number: str, encoding: str, source: SourceSettings, raw: str | None = None
+    cells: Cells, place: str, number: str, encoding: str, source: SourceSettings, raw: str | None
 ) -> SourceRow:
-    """raw: of CSV and TSV."""
     if isinstance(cells, Fault):
         if cells.reason == "too_long":
             return too_long_row(cells, place)
@@ -133,22 +146,5 @@ def _table_row(
     *id, text = (decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells)
     local = id[0] if source.id else number
     shown = raw or ("" if text is None else str(text))
-    return undecodable_row(shown, place, encoding, None if raw else local) or checked_row(
-        local, text, place, source, shown
-    )
-
-
-def _text_row(text: str, place: str, encoding: str, local: str) -> SourceRow:
-    return undecodable_row(text, place, encoding, local) or SourceRow(place, local, text)
-
-
-def _json_row(raw: str, place: str, encoding: str, source: SourceSettings, number: str) -> SourceRow:
-    if undecodable := undecodable_row(raw, place, encoding):
-        return undecodable
-    record = parsed(raw)
-    if not isinstance(record, dict):
-        fault = fault_of(record)
-        return faulty_row(place, None, raw, fault.reason, fault.what)
-    return checked_row(
-        cell_of(record, source.id) if source.id else number, cell_of(record, source.text), place, source, raw
-    )
+    undecodable = undecodable_row(shown, place, encoding, None if raw else local)
+    return undecodable or checked_row(local, text, place, source, shown)

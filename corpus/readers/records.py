@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
@@ -11,6 +11,7 @@ from korbert.names import nfc
 from korbert.records.compression import File
 from korbert.records.delimited import Delimited
 from korbert.records.encodings import UNDECODABLE, beginning_of
+from korbert.records.lines import Line
 from korbert.records.table import Fault, type_name
 
 __all__ = [
@@ -53,6 +54,13 @@ class Segment:
     table_bytes: int = 0
     columns: tuple[str, ...] = ()
     delimited: Delimited | None = None
+
+    @classmethod
+    def of(cls, file: str, lines: Line) -> Self:
+        """Lines, or the beginning of one that is too long."""
+        if not lines.cut:
+            return cls(file, lines.number, lines.data)
+        return cls(file, lines.number, lines.data[:SHOWN_BYTES], record_bytes=lines.size)
 
     @property
     def size(self) -> int:
@@ -141,12 +149,12 @@ def needed_columns(source: SourceSettings, present: Sequence[str], path: File) -
     spelled = {nfc(column): column for column in present}
     columns = []
     for column in filter(None, (source.id, source.text)):
-        if (found := spelled.get(nfc(column))) is None:
+        if (spelling := spelled.get(nfc(column))) is None:
             hint = ' (id = "" takes the number of the line)' if column == source.id else ""
             raise CorpusError(
                 f"{path}: no column {column!r} among {', '.join(present)}: set id and text of {source.name!r}{hint}"
             )
-        columns.append(found)
+        columns.append(spelling)
     return columns
 
 

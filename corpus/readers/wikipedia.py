@@ -70,12 +70,13 @@ def _pass_over(file: BufferedReader, page: bytearray) -> tuple[int, bytearray | 
     return size, None
 
 
-def rows(data: bytes, segment: Segment, longest: int) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
-    """The pages in `data` of a segment as rows, or as functions that make the row, given whether to parse its wikitext.
+def rows(segment: Segment, longest: int) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
+    """The pages of a segment as rows, or as functions that make the row, given whether to parse its wikitext.
 
     Redirects and pages outside the article namespace are faulty rows.
     """
-    for number, match in enumerate(_PAGE.finditer(data), segment.first):
+    assert isinstance(segment.data, bytes)
+    for number, match in enumerate(_PAGE.finditer(segment.data), segment.first):
         place = f"{segment.file} page {number}"
         if len(match[0]) > longest:
             yield too_long_row(too_long(match[0], len(match[0]), segment.encoding, longest), place)

@@ -25,8 +25,7 @@ _SWITCH = re.compile(r"__[A-Z가-힣]+__")  # __TOC__
 _LEFT_MARKUP = re.compile(r"^[ \t]*(\{\||\|).*$|\{\{|\}\}|\[\[|\]\]|'''?", re.MULTILINE)  # markup that was never closed
 # Opening and closing markup, in pairs of groups. The last group is a tag without an end.
 _PAIRS = re.compile(
-    r"(\{\{)|(\}\})|(\[\[)|(\]\])|^(\{\|)|^(\|\})|(<ref\b[^<>/]*>)|(</ref)|(<[a-zA-Z][^<>]*(?=<|\Z))",
-    re.MULTILINE,
+    r"(\{\{)|(\}\})|(\[\[)|(\]\])|^(\{\|)|^(\|\})|(<ref\b[^<>/]*>)|(</ref)|(<[a-zA-Z][^<>]*(?=<|\Z))", re.MULTILINE
 )
 _SPACES = re.compile(r"[^\S\n]+")
 _AT_LINE_ENDS = re.compile(r" ?\n ?")
@@ -93,7 +92,11 @@ def _shown(node: Any) -> str:
     if isinstance(node, nodes.Heading):
         return "\n\n"
     if isinstance(node, nodes.Wikilink):
-        return _link(node)
+        title = str(node.title).strip()
+        space, colon, _ = title.partition(":")
+        if colon and (space.strip().lower() in _MEDIA or _LANGUAGE.fullmatch(space.strip())):
+            return ""
+        return _text(node.title).removeprefix(":") if node.text is None else _text(node.text)
     if isinstance(node, nodes.ExternalLink):
         return _text(node.title) if node.brackets else str(node.url)
     if isinstance(node, nodes.Tag):
@@ -102,12 +105,3 @@ def _shown(node: Any) -> str:
             return ""
         return _WRAPPED.get(name, str)(_text(node.contents))
     return ""  # templates, arguments, comments
-
-
-def _link(node: Any) -> str:
-    title = str(node.title).strip()
-    space, colon, _ = title.partition(":")
-    if colon and (space.strip().lower() in _MEDIA or _LANGUAGE.fullmatch(space.strip())):
-        return ""
-    shown = _text(node.title if node.text is None else node.text)
-    return shown.removeprefix(":") if node.text is None else shown

@@ -26,7 +26,7 @@ def parts(
         places = {"part": pa.array([part] * size, pa.int32()), "position": pa.array(range(size), pa.int32())}
         table = pa.table(some | places)
         if measure is not None:
-            (table,) = measured(table, measure)
+            table = measured(table, {"": measure})[""]
         paths.append(write_parquet(folder / f"part-{part:05d}.parquet", table, folder))
     return paths
 

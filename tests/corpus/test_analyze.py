@@ -46,7 +46,7 @@ def documents(tmp_path):
     return folder
 
 
-def test_morphemes_are_what_kiwi_says(tmp_path):
+def test_morphemes_are_those_of_kiwi(tmp_path):
     documents = write_documents(tmp_path, TEXTS)
     counts = analyze(AnalyzeSettings(), documents, tmp_path / "out", workers=1)
     analyzer = Analyzer()
@@ -107,7 +107,7 @@ def test_a_halved_part_has_the_bytes_of_a_whole_one(tmp_path, documents, referen
     assert not list((tmp_path / "halved" / "work" / "analyze").glob("*.parquet"))
 
 
-def test_killed_and_run_again(tmp_path, documents, reference, bytes_below, kill_when):
+def test_a_killed_run_is_resumed(tmp_path, documents, reference, bytes_below, kill_when):
     output = tmp_path / "out"
     script = (
         "import faults; from pathlib import Path; from corpus import analyze as stage\n"
@@ -151,6 +151,6 @@ def test_a_file_that_changed_and_kept_its_size_is_read_again(tmp_path):
     assert read(tmp_path / "out")[0]["form"] == ["바다가", "강에", "있다"]
 
 
-def test_no_documents(tmp_path):
+def test_a_folder_without_documents_is_an_error(tmp_path):
     with pytest.raises(CorpusError, match=r"no part-\*.parquet in there: run `korbert clean` first"):
         analyze(AnalyzeSettings(), tmp_path, tmp_path / "out", workers=1)

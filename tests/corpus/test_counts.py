@@ -42,7 +42,7 @@ def test_another_library_version_makes_all_parts_anew(morphemes, tmp_path, other
     assert others_with(tmp_path / "out", lambda: run(morphemes, tmp_path / "out"), "pyarrow")
 
 
-def test_counts_of_what_is_not_held_out(morphemes, tmp_path):
+def test_counts_leave_held_out_documents_out(morphemes, tmp_path):
     totals = run(morphemes, tmp_path / "out")
     learned = [row for row in ROWS if not is_heldout(row["id"], SEED, SHARE)]
     found = pq.read_table(tmp_path / "out" / "counts.parquet").to_pylist()
@@ -69,7 +69,7 @@ def test_everything_held_out_is_an_error(morphemes, tmp_path):
         run(tmp_path / "none", tmp_path / "out")
 
 
-def test_form_counts(morphemes, tmp_path):
+def test_form_counts_by_mark(morphemes, tmp_path):
     run(morphemes, tmp_path / "out", share=0.0)
     path = tmp_path / "out" / "counts.parquet"
     every = Counter(form for row in ROWS for form in row["form"])
@@ -99,7 +99,7 @@ def test_forms_of_few_documents_are_left_out(tmp_path):
 
 
 @pytest.mark.parametrize("mark", ["none", "eojeol"])
-def test_forms_that_are_cut_most_often(morphemes, tmp_path, mark):
+def test_the_forms_cut_most_often_come_first(morphemes, tmp_path, mark):
     run(morphemes, tmp_path / "out", share=0.0)
     path, tokenizer = tmp_path / "out" / "counts.parquet", made_up.tokenizer(mark)
     pairs = [pair for row in ROWS for pair in zip(row["form"], made_up.begins(row["eojeol"]), strict=True)]
@@ -112,7 +112,7 @@ def test_forms_that_are_cut_most_often(morphemes, tmp_path, mark):
     assert frequent_cut_forms(path, tokenizer, 1000, min_count=least) == [f for f in order if cut[f] >= least]
 
 
-def test_forms_that_can_be_no_word_are_not_chosen(tmp_path):
+def test_forms_with_spaces_or_too_long_are_not_chosen(tmp_path):
     forms = ["뷁뷁", "뷁 뷁", "뷁▁", "뷁" * 16, "뷁" * 17, "뷁뷁뷁"]
     row = {"id": "s:1", "source": "s", "form": forms, "tag": ["NNG"] * 6, "sentence": [0] * 6, "eojeol": [0] * 6}
     row |= {"start": list(range(6)), "end": list(range(1, 7))}
@@ -123,7 +123,7 @@ def test_forms_that_can_be_no_word_are_not_chosen(tmp_path):
 
 
 @pytest.mark.parametrize("mark", ["none", "eojeol"])
-def test_coverage_of_what_is_held_out(morphemes, tmp_path, mark):
+def test_coverage_of_held_out_documents(morphemes, tmp_path, mark):
     tokenizer = made_up.tokenizer(mark)
     found = coverage(morphemes, tokenizer, tmp_path / "out", seed=SEED, heldout_share=SHARE, workers=1)
     held = [row for row in ROWS if is_heldout(row["id"], SEED, SHARE)]
@@ -142,30 +142,30 @@ def test_coverage_of_what_is_held_out(morphemes, tmp_path, mark):
 
 
 def expected_measures(rows, tokenizer):
-    ids = [one for row in rows for one in tokenizer.encode_forms(row["form"], made_up.begins(row["eojeol"]))]
+    ids = [pieces for row in rows for pieces in tokenizer.encode_forms(row["form"], made_up.begins(row["eojeol"]))]
     pieces = sum(map(len, ids))
-    in_bytes = sum(128 <= piece < 384 for one in ids for piece in one)
+    in_bytes = sum(128 <= id < 384 for morpheme in ids for id in morpheme)
     eojeols = sum(len(set(row["eojeol"])) for row in rows)
     return {
         "documents": len(rows),
         "morphemes": len(ids),
         "eojeols": eojeols,
         "pieces": pieces,
-        "whole_morpheme_share": sum(len(one) == 1 and one[0] >= 384 for one in ids) / len(ids),
+        "whole_morpheme_share": sum(len(morpheme) == 1 and morpheme[0] >= 384 for morpheme in ids) / len(ids),
         "pieces_per_morpheme": pieces / len(ids),
         "pieces_per_eojeol": pieces / eojeols,
         "byte_share": in_bytes / pieces,
     }
 
 
-def test_coverage_of_nothing(morphemes, tmp_path):
+def test_coverage_without_held_out_documents(morphemes, tmp_path):
     found = coverage(morphemes, made_up.tokenizer(), tmp_path / "out", seed=SEED, heldout_share=0.0, workers=1)
     assert (found["by_source"], found["most_split"]) == ({}, {"all": []})
     assert found["all"]["documents"] == found["all"]["byte_share"] == 0
 
 
 @pytest.mark.parametrize("mark", ["none", "eojeol"])
-def test_usage_of_the_entries(morphemes, tmp_path, mark):
+def test_usage_of_vocabulary_entries(morphemes, tmp_path, mark):
     tokenizer = made_up.tokenizer(mark)
     run(morphemes, tmp_path / "out", share=SHARE)
     counted = Counter(

@@ -40,13 +40,13 @@ def documents(tmp_path: Path) -> Path:
         ("처음 보는 글", False),
     ],
 )
-def test_whole_documents_and_lines_are_found_whatever_their_spaces(
+def test_documents_and_lines_are_found_whatever_their_spaces(
     tmp_path: Path, documents: Path, text: str, found: bool
 ) -> None:
     assert found_in([text], ["훈련에서  본 글"], documents, tmp_path, threads=1).tolist() == [found]
 
 
-def test_answers_stand_in_the_order_of_the_texts(tmp_path: Path, documents: Path) -> None:
+def test_results_are_in_the_order_of_the_texts(tmp_path: Path, documents: Path) -> None:
     texts = ["지루함", "x", "지루함", "", "정말 좋아요"]
     assert found_in(texts, [], documents, tmp_path, threads=2).tolist() == [True, False, True, True, True]
     assert not (tmp_path / "work" / "spill").exists()

@@ -75,7 +75,7 @@ def test_shards_hold_the_tokenizers_own_pieces(morphemes, tmp_path, mark):
     assert pieces["piece"] == tokenizer.tokens(pieces["id"])
 
 
-def test_datasets_maps_the_files_in_place(morphemes, folder, tmp_path, monkeypatch):
+def test_datasets_maps_the_files_without_a_cache(morphemes, folder, tmp_path, monkeypatch):
     run(morphemes, folder, tmp_path / "out")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     for path in (tmp_path / "out").rglob("*.arrow"):
@@ -96,7 +96,7 @@ def test_the_same_bytes_for_two_workers_and_nothing_redone(morphemes, folder, tm
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_only_what_is_missing_is_done_again(morphemes, folder, tmp_path, bytes_below):
+def test_only_missing_parts_are_made_again(morphemes, folder, tmp_path, bytes_below):
     run(morphemes, folder, tmp_path / "whole")
     output = tmp_path / "out"
     run(morphemes, folder, output)  # as a killed run leaves it: one part whole, one file without its record

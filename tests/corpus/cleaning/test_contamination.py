@@ -45,7 +45,7 @@ def names(index, *texts):
     return [None if leak is None else leak.names for leak in find(index, *texts)]
 
 
-def test_eight_terms_in_a_row_are_a_leak_and_seven_are_none(index):
+def test_eight_shared_terms_are_contamination_and_seven_are_not(index):
     found = index({"test": [LONG]})
     terms = LONG.rstrip(".").split()
     inside = "앞의 말 " + " ".join(terms[2:10]) + " 뒤의 말"
@@ -55,7 +55,7 @@ def test_eight_terms_in_a_row_are_a_leak_and_seven_are_none(index):
     assert names(found, " ".join(terms[2:9]), " ".join(terms[:7]) + " 다른 " + " ".join(terms[7:])) == [None, None]
 
 
-def test_punctuation_capitals_and_line_ends_do_not_hide_it(index):
+def test_punctuation_case_and_line_ends_are_ignored(index):
     found = index({"test": ["The Best 영화 가운데 하나인 이 작품은 정말로 좋았다고 생각한다"]})
     assert names(found, "«the best» 영화 가운데, 하나인\n이 작품은... 정말로 좋았다고!! 생각한다?") == [("test",)]
 
@@ -69,26 +69,26 @@ def test_a_short_text_must_match_completely(index):
     ]
 
 
-def test_stock_phrases_are_no_leak(index):
+def test_stock_phrases_are_not_looked_for(index):
     kept = ["재밌어요", "정말 재미있게 잘 봤습니다", "아 아 아 아 아", "진짜 진짜 진짜 진짜 진짜 진짜 진짜 진짜", LONG]
     found = index({"test": kept})
     assert names(found, *kept) == [None, None, None, None, ("test",)]
     assert found.text_counts(NO_HASHES) == {"test": (5, 1, 0)}
 
 
-def test_every_set_that_has_it_is_named(index):
+def test_all_sets_with_the_text_are_named(index):
     found = index({"one": [LONG], "two": [SHORT, LONG], "three": [SHORT]})
     assert names(found, LONG, SHORT, LONG + " " + SHORT) == [("one", "two"), ("two", "three"), ("one", "two", "three")]
 
 
-def test_the_lines_that_hold_it(index):
+def test_the_contaminated_lines_are_numbered(index):
     found = index({"test": [LONG, SHORT]})
     first, second = LONG[:30], LONG[30:]
     (leak,) = find(found, f"제목\n\n{first}\n{second}\n다른 이야기\n{SHORT}")
     assert leak.lines == (2, 3, 5)
 
 
-def test_how_many_texts_were_found(index):
+def test_found_texts_are_counted_by_set(index):
     others = [f"{number}번째로 적어 둔 {SHORT} 그리고 더 이어지는 말들" for number in range(20)]
     found = index({"a": [LONG, *others], "b": others[:3]})
     leaks = [leak.hashes for leak in find(found, LONG, others[2], "아무 것도 아닌 글") if leak]
@@ -108,7 +108,7 @@ def test_a_saved_index_finds_the_same(index, tmp_path):
     assert again.text_counts(NO_HASHES) == found.text_counts(NO_HASHES)
 
 
-def test_against_a_plain_search(index):
+def test_contamination_equals_a_plain_search(index):
     """Random documents of few distinct words, so that some 8-grams recur and others do not."""
     generator = random.Random(3)
     words = ["가나다", "라마바", "사아자", "차카타", "파하거", "너더러"]
@@ -124,7 +124,7 @@ def test_against_a_plain_search(index):
     assert [leak is not None for leak in find(found, *documents)] == expected
 
 
-def test_sets_with_nothing_to_look_for_are_refused(index, tmp_path):
+def test_sets_without_usable_text_are_errors(index, tmp_path):
     with pytest.raises(CorpusError, match="evaluation set 'test': no text is long enough"):
         index({"test": ["재밌어요", "최고"]})
     (tmp_path / "test.jsonl").write_text('{"document": "글"}\n', "utf-8")
@@ -134,14 +134,14 @@ def test_sets_with_nothing_to_look_for_are_refused(index, tmp_path):
         settings("test", min_terms=9)
 
 
-def test_a_set_with_records_that_cannot_be_read_is_refused(index, tmp_path):
+def test_a_set_with_faulty_records_is_an_error(index, tmp_path):
     path = tmp_path / "test.jsonl"
     path.write_text(json.dumps({"text": LONG}) + '\n{"text": null}\n{"text":\n', "utf-8")
     with pytest.raises(CorpusError, match=r"'test': 1 of 3 records cannot be read, first test.jsonl line 3: .* repair"):
         make_index(settings("test"), {"test": [path]})
 
 
-def test_texts_are_masked_as_those_of_the_corpus(index):
+def test_texts_of_sets_are_masked_as_the_corpus_is(index):
     text = "예약 문의는 010-1234-5678 번으로 지금 바로 연락 주세요"
     masked, _ = mask([text], PersonalSettings())
     assert masked[0] != text

@@ -52,7 +52,7 @@ def repeated_lines(text):
 
 @settings(max_examples=200)
 @given(TEXTS)
-def test_equal_to_loops(texts):
+def test_features_equal_plain_loops(texts):
     found = Features(texts)
     assert found.visible.tolist() == list(map(visible, texts))
     assert found.count(found.words).tolist() == [len(words_of(text)) for text in texts]
@@ -87,14 +87,14 @@ def test_equal_to_loops(texts):
         (" \t\u3000\xa0", SPACE),
     ],
 )
-def test_kinds(chars, kind):
+def test_kinds_of_characters(chars, kind):
     assert (
         Features(list(chars)).kind_counts[:, kind].tolist() == [2 if kind == SPACE else 1] * len(chars) or kind == SPACE
     )
     assert Features([chars]).kind_counts[0, kind] == len(chars) + (kind == SPACE)  # the line feed after each text
 
 
-def test_nothing():
+def test_features_of_no_texts_and_empty_texts():
     found = Features([])
     assert len(found) == 0
     assert (

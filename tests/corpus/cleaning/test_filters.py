@@ -5,7 +5,7 @@ import json
 import pytest
 
 from corpus.cleaning.features import Features, batches
-from corpus.cleaning.filters import _FRAME, _RIGHTS, FILTERS, _page_words, drop_reasons
+from corpus.cleaning.filters import FILTERS, FRAME, RIGHTS, drop_reasons, page_words
 from corpus.settings import FilterSettings
 
 PROSE = (
@@ -25,17 +25,12 @@ CASES = [
     ("가" * 260 + " " + "나" * 260, "too_long_words", "260.0 characters on average"),
     ("오늘은 날씨가 맑다.\n" * 5, "repeated_lines", "0.80"),
     ("정말 좋은 영화 " * 20, "repeated_words", "of its limit"),
-    (
-        " ".join(WORDS + WORDS[20:35]),
-        "repeated_passages",
-        "of their limit",
-    ),
+    (" ".join(WORDS + WORDS[20:35]), "repeated_passages", "of their limit"),
     ("이용약관 | 개인정보 처리방침\n회원가입 | 로그인\n기사 본문\n무단 전재 및 재배포 금지", "boilerplate", "0.89"),
     ("서울시\n부산시\n대구시\n인천시\n광주시\n대전시", "list_like", "0.00 of the lines"),
     (
         "".join(f"- {word} 가는 길이다.\n" for word in ("학교", "회사", "시장", "공원", "병원", "극장")),
-        "bullets",
-        "1.00",
+        *("bullets", "1.00"),
     ),
 ]
 
@@ -47,9 +42,8 @@ def reasons(*texts, settings=None):
 
 
 @pytest.mark.parametrize(("text", "reason", "detail"), CASES)
-def test_each_reason(text, reason, detail):
+def test_each_filter_drops_with_its_measure(text, reason, detail):
     (found,) = reasons(text)
-    assert found is not None
     assert found[0] == reason
     assert detail in found[1]
 
@@ -78,31 +72,23 @@ def test_each_reason(text, reason, detail):
         + "끝",
     ],
 )
-def test_what_is_kept(text):
+def test_ordinary_texts_are_kept(text):
     assert reasons(text) == [None]
 
 
-def test_a_batch_is_filtered_as_each_text_alone():
+def test_batches_are_filtered_as_single_texts():
     texts = [text for text, *_ in CASES] * 3 + [PROSE, ""] * 50
     alone = [reason for text in texts for reason in reasons(text)]
     assert reasons(*texts) == alone
 
 
-def test_each_filter_has_a_case_and_can_be_left_out():
-    assert [reason for _, reason, _ in CASES if reason != "too_little_hangul"] == [
-        one.reason for one in FILTERS if one.reason != "too_little_hangul"
-    ]
+def test_each_filter_has_a_case_and_can_be_switched_off():
+    assert list(dict.fromkeys(reason for _, reason, _ in CASES)) == [each.reason for each in FILTERS]
+    shares = ("symbol", "other_script", "repeated_line", "boilerplate", "bullet")
     off = FilterSettings(
-        min_chars=0,
-        min_hangul_share=0,
-        max_symbol_share=1,
-        max_other_script_share=1,
-        max_word_chars=1e9,
-        max_repeated_line_share=1,
-        repetition_min_words=10**9,
-        max_boilerplate_share=1,
-        min_closed_line_share=0,
-        max_bullet_share=1,
+        **{f"max_{name}_share": 1 for name in shares},
+        **dict.fromkeys(("min_chars", "min_hangul_share", "min_closed_line_share"), 0),
+        **dict.fromkeys(("max_word_chars", "repetition_min_words"), 10**9),
     )
     assert set(reasons(*(text for text, *_ in CASES), settings=off)) == {None}
     assert json.loads(off.model_dump_json())["max_top_ngram_shares"] == [0.42, 0.34, 0.28]
@@ -112,7 +98,6 @@ def test_a_long_document_is_filtered_by_its_beginning():
     text = PROSE + "가" * 10_000_000
     assert reasons(text) == [("too_long", f"{len(text):,} characters")]
     (found,) = reasons(text, settings=FilterSettings(max_chars=20_000_000))
-    assert found is not None
     assert found[0] == "too_long_words"
 
 
@@ -125,20 +110,23 @@ PAGE_WORDS = (
 )
 
 
-def test_words_of_a_page_are_found_where_a_plain_search_finds_them():
+def positions(text):
+    """Where page words are found, and where a plain search finds them."""
+    features = Features([text] if isinstance(text, str) else text)
+    plain = [[match.start() for match in pattern.finditer(features.joined)] for pattern in (RIGHTS, FRAME)]
+    return [found.tolist() for found in page_words(features)], plain
+
+
+def test_page_words_equal_a_plain_search():
     """The two-character beginnings must cover every alternative of the patterns."""
     for phrase in PAGE_WORDS.split("|"):
-        text = f"가나 {phrase} 다라\n{phrase}{phrase}"
-        features = Features([text])
-        found = [places.tolist() for places in _page_words(features)]
-        assert found == [[match.start() for match in one.finditer(features.joined)] for one in (_RIGHTS, _FRAME)], (
-            phrase
-        )
+        found, plain = positions(f"가나 {phrase} 다라\n{phrase}{phrase}")
+        assert found == plain, phrase
         assert found[0] or found[1] or phrase == "all Rights", phrase
 
 
-def test_words_of_a_page_in_real_text(sample):
-    features = Features([json.loads(line)["text"] for line in (sample / "wiki.jsonl").read_text("utf-8").splitlines()])
-    found = [places.tolist() for places in _page_words(features)]
-    assert found == [[match.start() for match in one.finditer(features.joined)] for one in (_RIGHTS, _FRAME)]
+def test_page_words_in_real_text_equal_a_plain_search(sample):
+    lines = (sample / "wiki.jsonl").read_text("utf-8").splitlines()
+    found, plain = positions([json.loads(line)["text"] for line in lines])
+    assert found == plain
     assert found[1]

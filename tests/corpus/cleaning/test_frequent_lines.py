@@ -22,14 +22,14 @@ def find(folder, documents, most=2, min_chars=5, gone=(), per_part=2):
     return [tuple(row.values()) for row in pq.read_table(places).to_pylist()], [tuple(row.values()) for row in found]
 
 
-def test_a_line_of_many_documents_is_found_wherever_it_stands(tmp_path):
+def test_a_line_of_many_documents_is_found_at_any_position(tmp_path):
     documents = [f"첫 글의 첫 줄\n\n{NOTICE}", f"{NOTICE}\n둘째 글", f"셋째 글\n{NOTICE}\n끝 줄이다", "넷째 글"]
     places, texts = find(tmp_path, documents)
     assert places == [(0, 0, 2), (0, 1, 0), (1, 0, 1)]
     assert texts == [(NOTICE, 3)]
 
 
-def test_a_document_counts_once_however_often_it_has_the_line(tmp_path):
+def test_a_line_counts_once_per_document(tmp_path):
     assert find(tmp_path, [f"{NOTICE}\n{NOTICE}\n{NOTICE}", f"글 하나\n{NOTICE}"]) == ([], [])
 
 
@@ -45,7 +45,7 @@ def test_dropped_documents_do_not_count(tmp_path):
     assert find(tmp_path, documents)[0] == [(0, 0, 0), (0, 1, 0), (1, 0, 0)]
 
 
-def test_the_commonest_comes_first_and_ties_by_text(tmp_path):
+def test_lines_are_ordered_by_frequency_then_text(tmp_path):
     documents = ["나나나나나\n가가가가가\n다다다다다"] * 3 + ["다다다다다"]
     assert find(tmp_path, documents)[1] == [("다다다다다", 4), ("가가가가가", 3), ("나나나나나", 3)]
 
@@ -61,5 +61,5 @@ def test_the_commonest_comes_first_and_ties_by_text(tmp_path):
         ("가\n나", [], "가\n나"),
     ],
 )
-def test_what_is_left(text, gone, left):
+def test_text_without_lines(text, gone, left):
     assert without_lines(text, gone) == left

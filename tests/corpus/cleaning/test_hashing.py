@@ -11,7 +11,7 @@ from corpus.cleaning.hashing import hashes_of, is_in, repeated, repeats
 KEYS = st.lists(st.integers(0, 9), max_size=30).map(lambda keys: np.array(keys, np.uint64))
 
 
-def test_equal_words_have_equal_hashes_wherever_they_stand_and_others_do_not():
+def test_equal_words_alone_have_equal_hashes():
     words = [f"낱말{number}" for number in range(20_000)] + ["가" * length for length in range(1, 200)]
     codes = np.frombuffer(" ".join(words + words).encode("utf-32-le"), "<u4")
     ends = np.append(np.flatnonzero(codes == 32), len(codes))
@@ -22,17 +22,17 @@ def test_equal_words_have_equal_hashes_wherever_they_stand_and_others_do_not():
 
 
 @given(KEYS, KEYS)
-def test_which_keys_are_held(keys, held):
+def test_is_in_equals_a_plain_search(keys, held):
     assert is_in(keys, np.unique(held)).tolist() == [key in held for key in keys]
 
 
 @given(KEYS)
-def test_which_keys_recur(keys):
+def test_repeated_equals_a_plain_count(keys):
     counts = Counter(keys.tolist())
     assert repeated(keys).tolist() == [counts[key] > 1 for key in keys.tolist()]
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=30))
-def test_a_repeat_is_one_of_its_own_text(pairs):
+def test_repeats_are_within_one_text(pairs):
     keys, texts = np.array([key for key, _ in pairs], np.uint64), np.array([text for _, text in pairs], np.int64)
     assert repeats(keys, texts).tolist() == [pair in pairs[:place] for place, pair in enumerate(pairs)]

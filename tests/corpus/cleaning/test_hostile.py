@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import partial
 
+import planted
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -35,22 +36,7 @@ def read(folder, name):
 
 
 PROSE = "강가에는 포구가 생겨 쌀과 소금, 생선이 모였다. 배로 실어 나르는 상인들은 큰돈을 벌었다."
-ODD = [
-    "\0",
-    "\u202e",
-    "\u2066",
-    "\ufeff",
-    "\u200d",
-    "\u200b",
-    "\u0300",
-    "\ufffd",
-    "\ufff9",
-    "\x85",
-    "\u2028",
-    "🇰🇷",
-    "👩‍👩‍👧",
-    "𠀀",
-]
+ODD = [*"\0\u202e\u2066\ufeff\u200d\u200b\u0300\ufffd\ufff9\x85\u2028𠀀", "🇰🇷", "👩‍👩‍👧"]
 LINES = [
     b'{"id": "x", "text": ',
     b"[" * 20_000,
@@ -77,24 +63,20 @@ def hostile(generator, number):
     text = PROSE
     if kind < 12:
         for _ in range(generator.randint(1, 30)):
-            place = generator.randrange(len(text) + 1)
-            text = text[:place] + generator.choice(ODD) * generator.choice((1, 1, 50)) + text[place:]
+            middle = generator.randrange(len(text) + 1)
+            text = text[:middle] + generator.choice(ODD) * generator.choice((1, 1, 50)) + text[middle:]
     elif kind < 15:
         text = "".join(chr(generator.randrange(0x20, 0xD800)) for _ in range(generator.randint(0, 300)))
     elif kind < 17:
-        text = generator.choice(
-            ("7", "ㅋ", "가", "a", ".", " ", "\n", "<", "&amp;", "@", "010-1234-5678 ")
-        ) * generator.choice((10, 5000))
+        text = generator.choice((*"7ㅋ가a. \n<@", "&amp;", "010-1234-5678 ")) * generator.choice((10, 5000))
     elif kind == 17:
-        text = "\n".join(
-            generator.choices(("", " ", "목록", "- 하나", "http://a.b/c", PROSE), k=generator.randint(0, 200))
-        )
-    return json.dumps({"id": f"h{number}", "text": text}, ensure_ascii=generator.random() < 0.5).encode(
-        "utf-8", "surrogatepass"
-    )
+        lines = ("", " ", "목록", "- 하나", "http://a.b/c", PROSE)
+        text = "\n".join(generator.choices(lines, k=generator.randint(0, 200)))
+    line = json.dumps({"id": f"h{number}", "text": text}, ensure_ascii=generator.random() < 0.5)
+    return line.encode("utf-8", "surrogatepass")
 
 
-def test_ten_thousand_hostile_documents(tmp_path, bytes_below):
+def test_ten_thousand_hostile_documents_are_kept_or_dropped(tmp_path, bytes_below):
     generator = random.Random(0)
     lines = [hostile(generator, number) for number in range(10_000)]
     lines[5000] = json.dumps({"id": "syllables", "text": "가" * (1 << 20)}).encode()
@@ -111,9 +93,8 @@ def test_ten_thousand_hostile_documents(tmp_path, bytes_below):
     assert len(kept) + len(dropped) == counts["read"] == len(lines)
     assert all(row["reason"] for row in dropped)
     assert all(row["text"] and "\0" not in row["text"] and "\u202e" not in row["text"] for row in kept)
-    assert {"bad_json", "bad_text", "bad_id", "bad_encoding", "too_short", "exact_duplicate"} <= {
-        row["reason"] for row in dropped
-    }
+    reasons = {row["reason"] for row in dropped}
+    assert reasons >= {"bad_json", "bad_text", "bad_id", "bad_encoding", "too_short", "exact_duplicate"}
     assert len(kept) > 50
 
 
@@ -138,7 +119,7 @@ def memory_of_clean(path, folder):
 
 
 @pytest.mark.slow
-def test_a_line_of_200_megabytes(tmp_path):
+def test_a_line_of_200_megabytes_is_dropped_in_little_memory(tmp_path):
     words = ["".join(random.Random(number).choices("가나다라마바사아자차카타파하", k=3)) for number in range(2000)]
     chunk = (" ".join(random.Random(0).choices(words, k=100_000)) + " ").encode()
     path = tmp_path / "big.jsonl"
@@ -159,7 +140,7 @@ def test_a_line_of_200_megabytes(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["zeros.jsonl.zst", "line.txt"])
-def test_a_little_file_that_is_large_and_a_line_of_51_megabytes(tmp_path, name):
+def test_a_zip_bomb_and_a_line_of_51_megabytes_take_little_memory(tmp_path, name):
     path = tmp_path / name
     if path.suffix == ".zst":
         line = json.dumps({"id": 1, "text": PROSE}).encode()
@@ -173,15 +154,12 @@ def test_a_little_file_that_is_large_and_a_line_of_51_megabytes(tmp_path, name):
 
 
 @pytest.mark.slow
-def test_twenty_thousand_small_files(tmp_path):
+def test_twenty_thousand_small_files_are_read(tmp_path):
     folder = tmp_path / "files"
     folder.mkdir()
     generator = random.Random(0)
-    words = [
-        f"{noun}{ending}" for noun in ("강", "산", "들", "바다", "하늘", "길", "집") for ending in "은이을에도와로만의"
-    ]
     for number in range(20_000):
-        (folder / f"{number:05}.txt").write_text(" ".join(generator.choices(words, k=12)), "utf-8")
+        (folder / f"{number:05}.txt").write_text(" ".join(generator.choices(planted.WORDS, k=12)), "utf-8")
     some = settings(sources=[{"name": "a", "path": "x", "documents": "file"}])
     counts = clean(some, {"a": sorted(folder.glob("*.txt"))}, tmp_path / "out", workers=2)
     assert counts["read"] == 20_000
@@ -189,7 +167,7 @@ def test_twenty_thousand_small_files(tmp_path):
     assert counts["documents"] > 19_000
 
 
-def test_a_file_that_may_not_be_read(tmp_path):
+def test_a_file_without_read_permission_is_an_error(tmp_path):
     path = tmp_path / "secret.txt"
     path.write_text("글", "utf-8")
     path.chmod(0)
@@ -204,7 +182,7 @@ def test_a_file_that_may_not_be_read(tmp_path):
         os.seteuid(was)
 
 
-def test_a_full_disk_leaves_whole_parts_and_the_next_run_goes_on(tmp_path, monkeypatch, bytes_below):
+def test_a_run_on_a_full_disk_can_be_resumed(tmp_path, monkeypatch, bytes_below):
     lines = [json.dumps({"id": number, "text": f"{number}번째 글이다. {PROSE}"}) for number in range(60)]
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(lines), "utf-8")
@@ -235,14 +213,14 @@ def in_this_process(function, units, *, workers, **halving):
     from corpus.execution.workers import Outcome
 
     for unit in units:
-        yield Outcome(unit, [function(unit)])
+        yield Outcome(unit, {(): function(unit)})
 
 
 LONG = "보부상은 장시를 돌며 물건을 팔았고 강가에는 포구가 생겨 쌀과 소금이 모였다"
 
 
 @pytest.mark.slow
-def test_text_of_an_evaluation_set_is_found_deep_in_a_long_document(tmp_path):
+def test_contamination_is_found_deep_in_a_long_document(tmp_path):
     (tmp_path / "test.jsonl").write_text(json.dumps({"text": LONG}), "utf-8")
     some = settings(evaluation=[{"name": "test", "path": "x"}])
     index = make_index(some, {"test": [tmp_path / "test.jsonl"]})
@@ -256,14 +234,14 @@ def test_text_of_an_evaluation_set_is_found_deep_in_a_long_document(tmp_path):
 
 
 @given(st.lists(st.sampled_from(["가나다라마", "바사아자차카", "짧다", "", "x" * 30]), min_size=1, max_size=40))
-def test_lines_of_a_long_document_are_those_of_a_short_one(given_lines):
+def test_lines_of_a_document_are_the_same_in_batches(lines):
     number = pa.array([0], pa.int32())
-    rows = pa.table({"text": ["\n".join(given_lines)], "part": number, "position": number})
-    (whole,) = measured(rows, partial(line_table, min_chars=3))
+    rows = pa.table({"text": ["\n".join(lines)], "part": number, "position": number})
+    whole = measured(rows, {"lines": partial(line_table, min_chars=3)})["lines"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(features, "MAX_CHARS", 25)
         patch.setattr(frequent_lines, "MAX_CHARS", 25)
         patch.setattr(frequent_lines, "BATCH_CHARS", 11)
-        (cut,) = measured(rows, partial(line_table, min_chars=3))
-    fits = [len(given_lines[number]) <= 25 for number in whole["line"].to_pylist()]
+        cut = measured(rows, {"lines": partial(line_table, min_chars=3)})["lines"]
+    fits = [len(lines[number]) <= 25 for number in whole["line"].to_pylist()]
     assert cut.to_pylist() == [row for row, short in zip(whole.to_pylist(), fits, strict=True) if short]

@@ -17,17 +17,16 @@ def signatures(texts, min_terms):
     return of_features(Features(texts), min_terms)
 
 
-def test_the_similarity_is_that_of_the_sets():
+def test_similarity_estimates_that_of_the_sets():
     first, second = zip(*planted.pairs(1, 240), strict=True)
     exact = np.array([planted.jaccard(*pair) for pair in zip(first, second, strict=True)])
-    one, other = signatures(first, 3), signatures(second, 3)
-    error = similarity(one.bytes, other.bytes) - exact
+    error = similarity(signatures(first, 3).bytes, signatures(second, 3).bytes) - exact
     assert exact.min() < 0.35
     assert np.sqrt((error**2).mean()) < 0.045  # of 125 draws, sqrt(0.25 / 125) at the most
     assert abs(error.mean()) < 0.01
 
 
-def test_bands_are_shared_as_often_as_they_should_be():
+def test_bands_are_shared_with_the_expected_probability():
     first, second = zip(*planted.pairs(1, 600), strict=True)
     exact = np.array([planted.jaccard(*pair) for pair in zip(first, second, strict=True)])
     shared = (signatures(first, 3).bands == signatures(second, 3).bands).any(axis=1)
@@ -36,7 +35,7 @@ def test_bands_are_shared_as_often_as_they_should_be():
     assert abs(shared.sum() - expected.sum()) < 4 * np.sqrt((expected * (1 - expected)).sum()) + 1
 
 
-def test_neither_punctuation_nor_capitals_nor_the_other_texts_matter():
+def test_punctuation_case_and_other_texts_do_not_change_a_signature():
     texts = ["가나 다라 마바 Abc 사아.", "«가나», 다라! 마바 aBC 사아", "하나 둘 셋 넷 다섯 여섯"]
     found = signatures(texts, 3)
     assert found.texts.tolist() == [0, 1, 2]
@@ -48,26 +47,23 @@ def test_neither_punctuation_nor_capitals_nor_the_other_texts_matter():
 
 
 @pytest.mark.parametrize("least", [3, 4])
-def test_texts_of_too_few_terms_have_none(least):
+def test_texts_of_few_terms_have_no_signature(least):
+    assert signatures([], least).bands.shape == (0, BANDS)
     found = signatures(["", "하나 둘", "하나 둘 셋", "가. 나. 다. 라.", "...!!!"], least)
     assert found.texts.tolist() == ([2, 3] if least == 3 else [3])
     assert found.bands.shape == (len(found.texts), BANDS)
     assert found.bytes.shape == (len(found.texts), SIGNATURE_BYTES)
 
 
-def test_no_texts_have_no_signatures():
-    assert signatures([], 3).bands.shape == (0, BANDS)
-
-
 @given(st.lists(st.lists(st.sampled_from(planted.WORDS), max_size=40).map(" ".join), max_size=8))
-def test_a_text_has_one_signature_wherever_it_stands(texts):
+def test_a_signature_does_not_depend_on_the_batch(texts):
     whole = signatures(texts, 3)
     for place, text in enumerate(texts):
         alone = signatures([text], 3)
         assert (alone.bands == whole.bands[whole.texts == place]).all()
 
 
-def test_a_long_text_is_the_same_in_blocks():
+def test_minima_of_blocks_are_combined():
     """More n-grams than are hashed at once, so that minima of blocks are combined."""
     generator = random.Random(2)
     words = [generator.choice(planted.WORDS) + str(number) for number in range(20_000)]

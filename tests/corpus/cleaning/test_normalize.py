@@ -36,11 +36,11 @@ NONE = NormalizeSettings(control=False, zero_width=False, spaces=False, html=Fal
         ("아아아아아아아 10000000 aaaaaaaa ㅋㅋㅎㅎㅋㅋㅎㅎ", "아아아아아아아 10000000 aaaaaaaa ㅋㅋㅎㅎㅋㅋㅎㅎ"),
     ],
 )
-def test_normalize(text, expected):
+def test_each_rule_of_normalization(text, expected):
     assert normalize(text, ALL) == expected
 
 
-def test_each_rule_can_be_left_out():
+def test_all_rules_can_be_switched_off():
     dirty = " 가\x07 \u200b나  다<b>&lt;ㅋㅋㅋㅋㅋㅋㅋ\n\n\n"
     assert normalize(dirty, NONE) == dirty
 
@@ -50,7 +50,7 @@ ODD = st.text(st.sampled_from("가각ㅋ ㅏ\u1100\u1161\u11a8\u200b\u200c\u200d
 
 @settings(max_examples=500)
 @given(text=ODD | st.text())
-def test_twice_is_once_and_nfc(text):
+def test_normalization_is_idempotent_and_nfc(text):
     once = normalize(text, ALL)
     assert normalize(once, ALL) == once
     assert is_normalized("NFC", once)
@@ -64,7 +64,7 @@ HTML = st.lists(PARTS, max_size=12).map("".join)
 
 @settings(max_examples=500)
 @given(st.lists(ODD | HTML | st.text(st.characters() | st.just("\ufdd0")), max_size=5), st.sampled_from([ALL, NONE]))
-def test_many_at_a_time_are_each_alone(texts, chosen):
+def test_batches_are_normalized_as_single_texts(texts, chosen):
     alone = [normalize(text, chosen) for text in texts]
     assert list(normalize_many(texts, chosen)) == alone
     assert [normalize(text, chosen) for text in alone] == alone

@@ -43,14 +43,14 @@ def test_recall_and_precision():
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_each_case(case):
+def test_each_case_is_masked_as_marked(case):
     text, expected = marked(case)
     assert [(text[start:end], kind) for start, end, kind in spans(text)] == [
         (text[start:end], kind) for start, end, kind in expected
     ]
 
 
-def test_masks_and_counts():
+def test_masks_are_counted_and_can_be_switched_off():
     texts = ["문의 010-1234-5678, a@b.kr", "없음", "02-123-4567"]
     found, counts = mask(texts, PersonalSettings())
     assert found == ["문의 <전화번호>, <이메일>", "없음", "<전화번호>"]
@@ -61,7 +61,7 @@ def test_masks_and_counts():
 
 
 @given(st.lists(st.text(st.sampled_from("0123456789-. ()@계좌농협전화abc－（．）\u0966\uff10\n" + APART)), max_size=4))
-def test_what_is_masked_is_gone_and_nothing_else_changes(texts):
+def test_masking_changes_personal_data_alone(texts):
     found, counts = mask(texts, PersonalSettings())
     for text, masked in zip(texts, found, strict=True):
         cuts = [0, *(place for start, end, _ in spans(text) for place in (start, end)), len(text)]

@@ -26,7 +26,7 @@ def files(tmp_path):
     return {"a": [tmp_path / "a.jsonl"], "b": [tmp_path / "b.txt"]}
 
 
-def test_all_rows_become_what_clean_makes_of_them(files, tmp_path):
+def test_preview_agrees_with_clean(files, tmp_path):
     found = preview(settings("a", "b"), files, 1_000)
     counts = clean(settings("a", "b"), files, tmp_path / "out", workers=1)
     assert found.read == {"a": 201, "b": 2}
@@ -40,20 +40,20 @@ def test_all_rows_become_what_clean_makes_of_them(files, tmp_path):
     assert {row.id for row in found.rows if row.reason == "bad_json"} == {None}
 
 
-def test_the_same_sample_each_time_and_as_many_of_each_source(files):
+def test_the_sample_is_stable_and_equal_per_source(files):
     found = preview(settings("a", "b"), files, 20)
     assert [row.id for row in found.rows] == [row.id for row in preview(settings("a", "b"), files, 20).rows]
     assert sum(row.place.startswith("a.jsonl") for row in found.rows) == 10
     assert len(preview(settings("a"), files, 7).rows) == 7
 
 
-def test_a_source_without_rows(tmp_path):
+def test_a_source_without_rows_is_an_error(tmp_path):
     (tmp_path / "a.jsonl").write_text("\n")
     with pytest.raises(CorpusError, match="source 'a': no rows in the beginnings of its files"):
         preview(settings("a"), {"a": [tmp_path / "a.jsonl"]}, 5)
 
 
-def test_places_and_ids_are_those_of_clean(tmp_path):
+def test_ids_and_places_of_several_files(tmp_path):
     texts = {}
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()

@@ -34,7 +34,7 @@ def found(folder, texts, *, most=20, share=0.5, least=30, gone=(), per_part=40, 
     return {row["part"] * per_part + row["position"]: row["detail"] for row in rows}
 
 
-def test_filled_in_forms_are_found_and_prose_is_not(tmp_path):
+def test_filled_in_templates_are_found_and_prose_is_not(tmp_path):
     generator = random.Random(0)
     texts = [filled(generator) for _ in range(60)] + [prose(generator) for _ in range(200)]
     gone = found(tmp_path, texts)
@@ -43,21 +43,21 @@ def test_filled_in_forms_are_found_and_prose_is_not(tmp_path):
     assert all(0.5 < float(detail.split()[0]) <= 1 for detail in gone.values())
 
 
-def test_a_form_of_few_documents_stays(tmp_path):
+def test_a_template_of_few_documents_stays(tmp_path):
     generator = random.Random(1)
     texts = [filled(generator) for _ in range(20)] + [prose(generator) for _ in range(50)]
     assert found(tmp_path, texts, most=20) == {}
     assert len(found(tmp_path, texts, most=19)) == 20
 
 
-def test_a_quotation_of_a_form_is_no_form(tmp_path):
+def test_a_quoted_template_in_prose_stays(tmp_path):
     generator = random.Random(2)
     texts = [filled(generator) for _ in range(40)]
     texts.append(" ".join(prose(generator) for _ in range(3)) + " " + texts[0])
     assert 40 not in found(tmp_path, texts)
 
 
-def test_short_texts_and_what_is_gone_do_not_count(tmp_path):
+def test_short_texts_and_dropped_documents_do_not_count(tmp_path):
     generator = random.Random(3)
     texts = [filled(generator) for _ in range(30)]
     assert found(tmp_path, texts, least=60) == {}
@@ -65,7 +65,7 @@ def test_short_texts_and_what_is_gone_do_not_count(tmp_path):
     assert set(found(tmp_path, texts, gone=range(5))) == set(range(5, 30))
 
 
-def test_parts_and_threads_change_nothing(tmp_path):
+def test_templates_are_the_same_for_any_parts_and_threads(tmp_path):
     generator = random.Random(4)
     texts = [filled(generator) if number % 3 else prose(generator) for number in range(150)]
     expected = found(tmp_path / "first", texts)
@@ -73,5 +73,5 @@ def test_parts_and_threads_change_nothing(tmp_path):
     assert found(tmp_path / "second", texts, per_part=11, threads=2) == expected
 
 
-def test_no_documents(tmp_path):
+def test_no_templates_in_short_documents(tmp_path):
     assert found(tmp_path, ["짧은 글", ""]) == {}

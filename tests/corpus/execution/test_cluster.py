@@ -84,7 +84,7 @@ def _listening(parent: int) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_cluster_that_is_started_here_listens_to_nobody_else():
+def test_a_local_cluster_listens_on_loopback_alone():
     if ray.is_initialized():
         ray.shutdown()
     before = _listening(os.getpid())
@@ -95,7 +95,7 @@ def test_a_cluster_that_is_started_here_listens_to_nobody_else():
 
 
 @pytest.mark.slow
-def test_units_that_hang_or_refuse_and_workers_that_do_not_start():
+def test_failing_units_and_workers_are_reported():
     workers = Workers(2, "ray")
     outcomes = list(run_units(faults.hangs_on_seven, [(7, 8)], workers=workers, split=halves, deadline=lambda _: 2.0))
     assert [(lost.unit, lost.reason) for outcome in outcomes for lost in outcome.lost] == [((7,), "timeout")]
@@ -111,7 +111,7 @@ def test_units_that_hang_or_refuse_and_workers_that_do_not_start():
 
 
 @pytest.mark.slow
-def test_two_machines_of_which_one_goes(tmp_path, bytes_below, monkeypatch, caplog):
+def test_a_lost_worker_and_a_lost_machine_cost_nothing(tmp_path, bytes_below, monkeypatch, caplog):
     """A cluster of two nodes on this machine: a worker of the second is killed, then the whole node."""
     ray.shutdown()
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))  # as if all were installed

@@ -26,7 +26,7 @@ NAMES += ["a#b?c=1", "~", "id=5", "kind=1", "[]", "가\n나"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_paths_are_taken_as_they_are(tmp_path, monkeypatch, name):
+def test_paths_are_taken_literally(tmp_path, monkeypatch, name):
     for other in (name, "g1", "aab", "a", "x"):
         (tmp_path / other).mkdir(exist_ok=True)
         pq.write_table(pa.table({"id": ["k"], "number": [int(other == name)]}), tmp_path / other / "part-0.parquet")
@@ -37,7 +37,7 @@ def test_paths_are_taken_as_they_are(tmp_path, monkeypatch, name):
             assert database.sql("SELECT * FROM parts").columns == ["id", "number"]
 
 
-def test_ids_are_not_those_of_a_folder(tmp_path):
+def test_a_folder_named_id_is_no_column(tmp_path):
     """Regression: such a root gave every document the same id."""
     path = tmp_path / "id=5" / "part-00000.parquet"
     path.parent.mkdir()
@@ -46,7 +46,7 @@ def test_ids_are_not_those_of_a_folder(tmp_path):
     refuse_repeated_ids([path], tmp_path / "id=5", 1)
 
 
-def test_texts_of_another_root_are_not_found(tmp_path):
+def test_folders_that_match_as_a_glob_are_not_read(tmp_path):
     for name, text in (("g[1]", "산"), ("g1", "강")):
         (tmp_path / name).mkdir()
         pq.write_table(pa.table({"text": [text]}), tmp_path / name / "part-00000.parquet")
@@ -98,8 +98,7 @@ LONG = "SELECT count(*) AS n FROM range(100000000) a, range(1000) b WHERE hash(a
 
 
 @pytest.mark.parametrize(
-    "query",
-    [f"database.execute('''{LONG}''')", f"database.sql('''{LONG}''').to_arrow_reader().read_all()"],
+    "query", [f"database.execute('''{LONG}''')", f"database.sql('''{LONG}''').to_arrow_reader().read_all()"]
 )
 def test_ctrl_c_ends_a_query(tmp_path, query):
     program = tmp_path / "program.py"
@@ -127,7 +126,7 @@ def test_ctrl_c_ends_a_query(tmp_path, query):
     assert errors.strip().splitlines()[-1].startswith("KeyboardInterrupt")
 
 
-def test_what_fails_for_another_reason_stays_as_it_is(tmp_path):
+def test_other_errors_of_a_query_are_raised_unchanged(tmp_path):
     with pytest.raises(Exception, match="no_such_column"), connect(tmp_path, 1) as database:
         database.execute("SELECT no_such_column FROM range(3)")
     before = signal.set_wakeup_fd(-1)

@@ -16,9 +16,11 @@ def finished_part(output, key="k"):
     return part, path
 
 
-def test_a_part_is_done_when_its_record_and_files_agree(tmp_path):
+def test_a_part_is_finished_if_its_record_and_files_agree(tmp_path):
     part, path = finished_part(tmp_path)
     assert part.finished() == {"rows": 2}
+    record = json.loads(part.record.read_text())
+    assert (list(record["files"]), record["counts"]) == ([path.relative_to(tmp_path).as_posix()], {"rows": 2})
     assert Part(tmp_path, "step", "part-00000", "other key").finished() is None
     assert Part(tmp_path, "step", "part-00001", "k").finished() is None
     content = path.read_bytes()
@@ -31,7 +33,7 @@ def test_a_part_is_done_when_its_record_and_files_agree(tmp_path):
 
 
 @pytest.mark.parametrize("record", ["", "[]", '{"key": "k"}', '{"key": "k", "files": 1, "counts": {}}'])
-def test_a_damaged_record_is_no_record(tmp_path, record):
+def test_a_part_with_a_damaged_record_is_unfinished(tmp_path, record):
     part, _ = finished_part(tmp_path)
     part.record.write_text(record)
     assert part.finished() is None
@@ -67,14 +69,14 @@ def test_tables_are_written_one_by_one(tmp_path):
     assert pa.parquet.read_metadata(path).num_row_groups == 3
 
 
-def test_keep_only(tmp_path):
+def test_keep_only_removes_other_parts(tmp_path):
     for name in ("part-00000.parquet", "part-00001.parquet", "notes.txt"):
         (tmp_path / name).touch()
     keep_only(tmp_path, ["part-00000.parquet"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", "part-00000.parquet"]
 
 
-def test_keys_tell_settings_and_inputs_apart():
+def test_keys_differ_by_settings_and_inputs():
     keys = [
         key_of(FilterSettings(), "a", "bc"),
         key_of(FilterSettings(), "ab", "c"),
@@ -84,10 +86,3 @@ def test_keys_tell_settings_and_inputs_apart():
     ]
     assert len(set(keys)) == len(keys)
     assert key_of(FilterSettings(), "a", "bc") == keys[0]
-
-
-def test_a_record_can_be_read_by_people(tmp_path):
-    part, path = finished_part(tmp_path)
-    record = json.loads(part.record.read_text())
-    assert record["counts"] == {"rows": 2}
-    assert list(record["files"]) == [path.relative_to(tmp_path).as_posix()]

@@ -19,13 +19,13 @@ def halves(unit):
     return (unit[:middle], unit[middle:]) if middle else None
 
 
-def test_each_unit_is_done_once():
+def test_each_unit_is_run_once():
     outcomes = list(run_units(faults.double, [(number,) for number in range(20)], workers=2))
     assert sorted(outcome.unit for outcome in outcomes) == [(number,) for number in range(20)]
     assert all(outcome.results == [faults.double(outcome.unit)] and not outcome.halved for outcome in outcomes)
 
 
-def test_units_are_taken_a_few_ahead_only():
+def test_few_units_are_taken_ahead():
     taken = []
     units = ((taken.append(number), (number,))[1] for number in range(50))
     outcomes = run_units(faults.double, units, workers=1)
@@ -49,29 +49,27 @@ def test_a_unit_that_ends_its_worker_is_halved_to_the_culprit(function, seconds,
     assert [(lost.unit, lost.reason) for lost in halved.lost] == [((7,), reason)]
 
 
-def test_a_worker_that_dies_by_chance_costs_nothing(tmp_path):
+def test_a_unit_whose_worker_died_once_is_run_again(tmp_path):
     units = [(str(tmp_path / "mark"), number) for number in range(4)]
     outcomes = list(run_units(faults.dies_once, units, workers=2, split=lambda unit: (unit, (unit[0], -1))))
     assert sorted(result for outcome in outcomes for result in outcome.results) == [-1, 0, 1, 2, 3]
 
 
-def test_without_a_way_to_halve_it_is_an_error():
-    with pytest.raises(KorbertError, match=r"a worker died .*code 9"):
-        list(run_units(faults.dies_on_seven, [(7,)], workers=1))
-
-
-def test_an_exception_of_the_function_is_raised_here():
-    with pytest.raises(CorpusError, match="unit 3: 쓸 수 없다"):
-        list(run_units(faults.refuses, [(3,)], workers=1, split=halves, deadline=lambda unit: 60))
-
-
-def test_what_keeps_a_worker_from_starting_is_raised_here():
-    with pytest.raises(RuntimeError, match="no Kiwi here"):
-        list(run_units(faults.double, [(1,)], workers=1, initializer=faults.fails_to_start))
+@pytest.mark.parametrize(
+    ("function", "options", "error", "message"),
+    [
+        (faults.dies_on_seven, {}, KorbertError, r"a worker died .*code 9"),  # nothing says how to halve it
+        (faults.refuses, {"split": halves, "deadline": lambda unit: 60}, CorpusError, "unit 7: 쓸 수 없다"),
+        (faults.double, {"initializer": faults.fails_to_start}, RuntimeError, "no Kiwi here"),
+    ],
+)
+def test_errors_of_workers_functions_and_initializers_are_raised(function, options, error, message):
+    with pytest.raises(error, match=message):
+        list(run_units(function, [(7,)], workers=1, **options))
 
 
 @pytest.mark.slow
-def test_workers_that_die_at_their_start_are_an_error_not_a_loop():
+def test_workers_that_die_at_their_start_are_an_error():
     with pytest.raises(KorbertError, match="end as soon as they start"):
         list(run_units(faults.double, [(1,)], workers=1, initializer=faults.dies_at_start))
 
@@ -97,7 +95,7 @@ def _as_in_a_terminal():
 
 
 @pytest.mark.usefixtures("_as_in_a_terminal")
-def test_ctrl_c_in_a_terminal_ends_workers_without_a_word_from_them(tmp_path):
+def test_ctrl_c_in_a_terminal_ends_workers_silently(tmp_path):
     path = tmp_path / "written"
     with _program(tmp_path, path, start_new_session=True, stderr=subprocess.PIPE, text=True) as parent:
         _wait_for_writers(path)
@@ -111,7 +109,7 @@ def test_ctrl_c_in_a_terminal_ends_workers_without_a_word_from_them(tmp_path):
 
 @pytest.mark.usefixtures("_as_in_a_terminal")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_workers_are_started_ends_them_without_a_word_from_them(tmp_path, number):
+def test_a_signal_while_workers_start_ends_them_silently(tmp_path, number):
     """The signal arrives before the first worker has received its data."""
     ended = _run_program(
         tmp_path,
@@ -134,7 +132,7 @@ def test_a_signal_while_workers_are_started_ends_them_without_a_word_from_them(t
 
 
 @pytest.mark.usefixtures("_as_in_a_terminal")
-def test_a_worker_that_still_starts_is_ended_without_a_word_while_another_is_slow_to_end(tmp_path):
+def test_a_starting_worker_is_ended_silently_while_another_is_slow_to_end(tmp_path):
     first, works = tmp_path / "first", tmp_path / "works"
     ended = _run_program(
         tmp_path,

@@ -39,25 +39,25 @@ class Asker:
 
     def answers(self, text: str) -> dict[str, str]:
         """Answer -> the word that asks for it."""
-        return {text[one.start : one.end]: one.word for one in candidates(self.sentence(text))}
+        return {text[answer.start : answer.end]: answer.word for answer in candidates(self.sentence(text))}
 
     def asked(self, text: str) -> tuple[set[tuple[str, str]], Counter[str]]:
         """(answer, question) of all draws, and the reasons of refusals."""
         sentence = self.sentence(text)
-        found: set[tuple[str, str]] = set()
+        asked: set[tuple[str, str]] = set()
         refused: Counter[str] = Counter()
         for candidate in candidates(sentence):
             for seed in range(25):  # form, ending and verb are drawn
                 try:
-                    one = ask(sentence, candidate, self._kiwi, np.random.default_rng(seed))
-                    found.add((text[one.start : one.end], one.text))
+                    question = ask(sentence, candidate, self._kiwi, np.random.default_rng(seed))
+                    asked.add((text[question.start : question.end], question.text))
                 except Refused as why:
                     refused[str(why)] += 1
-        return found, refused
+        return asked, refused
 
     def defined(self, text: str) -> tuple[str, str] | None:
-        one = ask_definition(self.sentence(text), self._kiwi)
-        return None if one is None else (text[one.start : one.end], one.text)
+        question = ask_definition(self.sentence(text), self._kiwi)
+        return None if question is None else (text[question.start : question.end], question.text)
 
 
 @pytest.fixture(scope="session")

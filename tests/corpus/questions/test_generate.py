@@ -10,7 +10,6 @@ import pytest
 from corpus.execution.workers import Lost, Outcome
 from corpus.questions import generate as module
 from corpus.questions.generate import QuestionSettings, generate
-from corpus.readers import chunks
 from corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
@@ -46,32 +45,32 @@ def _made(path: Path, workers: int, **settings: int) -> tuple[list[module.Asked]
     return found, counts
 
 
-def test_workers_do_not_matter(corpus):
-    one, counts = _made(corpus, 1)
-    two, counts_of_two = _made(corpus, 2)
-    assert one == two
+def test_any_number_of_workers_gives_the_same_questions(corpus):
+    made, counts = _made(corpus, 1)
+    made_by_two, counts_of_two = _made(corpus, 2)
+    assert made == made_by_two
     assert counts == counts_of_two
     assert counts["parts"] > 2
     assert counts["documents"] == 30
-    assert counts["questions"] == sum(len(asked.questions) for asked in one) > 20
-    places = [int(asked.place.split()[-1]) for asked in one]
+    assert counts["questions"] == sum(len(asked.questions) for asked in made) > 20
+    places = [int(asked.place.split()[-1]) for asked in made]
     assert places == sorted(places)
 
 
-def test_a_paragraph_that_occurs_twice_is_asked_about_once(corpus):
+def test_a_repeated_paragraph_is_used_once(corpus):
     paragraph = _document(3) + " 그의 시는 지금도 널리 읽힌다고 한다." * 8
     corpus.write_text(json.dumps({"text": f"{paragraph}\n{paragraph}"}, ensure_ascii=False) + "\n", encoding="utf-8")
     asked, _ = _made(corpus, 1)
-    assert len(asked) == len({one.paragraph for one in asked}) == 1
+    assert len(asked) == len({each.paragraph for each in asked}) == 1
 
 
-def test_parts_are_given_out_in_their_order(corpus, monkeypatch):
+def test_parts_are_yielded_in_order_whichever_is_finished_first(corpus, monkeypatch):
     """Whichever is finished first."""
     expected = _made(corpus, 1)
 
     def last_first(function, units, *, initializer, initargs, **_):
         initializer(*initargs)
-        yield from [Outcome(unit, [function(unit)]) for unit in units][::-1]
+        yield from [Outcome(unit, {(): function(unit)}) for unit in units][::-1]
 
     monkeypatch.setattr(module, "run_units", last_first)
     assert _made(corpus, 1) == expected
@@ -85,7 +84,7 @@ def test_finished_parts_are_not_made_again(corpus, monkeypatch):
         initializer(*initargs)
         for unit in units:
             made.append(unit.chunk.segments[0].first)
-            yield Outcome(unit, [function(unit)])
+            yield Outcome(unit, {(): function(unit)})
 
     monkeypatch.setattr(module, "run_units", run_units)
     partial = corpus.with_name("partial")
@@ -111,7 +110,7 @@ def test_finished_parts_are_not_made_again(corpus, monkeypatch):
     assert len(made) == expected_counts["parts"] + 1
 
 
-def test_another_seed_asks_otherwise(corpus):
+def test_another_seed_gives_other_questions(corpus):
     assert _made(corpus, 1, seed=1)[0] != _made(corpus, 1, seed=2)[0]
 
 
@@ -122,7 +121,7 @@ def test_faulty_records_are_counted(tmp_path):
     asked, counts = _made(path, 1)
     assert counts["documents"] == 4
     assert counts["document_bad_text"] == counts["document_bad_json"] == 1
-    assert {one.place for one in asked} == {"corpus.jsonl line 1", "corpus.jsonl line 4"}
+    assert {each.place for each in asked} == {"corpus.jsonl line 1", "corpus.jsonl line 4"}
 
 
 def test_a_truncated_file_is_an_error(tmp_path):
@@ -132,19 +131,22 @@ def test_a_truncated_file_is_an_error(tmp_path):
         _made(path, 1)
 
 
-def test_a_part_is_halved_down_to_the_document_that_is_lost(corpus):
-    """What run_units does with a worker that dies is tested with it; this is what the parts make of it."""
-    chunk = next(chunks(SOURCE, [corpus], 10_000))
-    unit = module._Unit(Path("x"), chunk, chunk.size)
-    first, second = module._halves(unit)
-    assert (first.first, first.stop) == (0, second.first)
-    while (halves := module._halves(second)) is not None:
-        second = halves[1]
-    assert second.stop - second.first == 1
-    result = module._Result([], Counter(documents=3, questions=2))
-    lost = Lost(second, "crashed", "its worker process ended")
-    assert module._joined(Outcome(unit, [result, result], [lost], halved=True)).counts == {
-        "documents": 7,
-        "questions": 4,
-        "document_kiwi_crashed": 1,
-    }
+def test_a_part_that_was_halved_is_without_the_lost_document(corpus, monkeypatch):
+    """What run_units does with a worker that dies is tested with it; this is what the part makes of it."""
+
+    def run_units(function, units, *, split, initializer, initargs, **_):
+        initializer(*initargs)
+        for unit in units:
+            first, second = split(unit)
+            assert (first.first, first.stop) == (0, second.first)
+            while (halves := split(second)) is not None:
+                second = halves[1]
+            assert second.stop - second.first == 1
+            lost = Lost(second, "crashed", "its worker process ended")
+            yield Outcome(unit, {(0,): function(first), (1,): lost})
+
+    monkeypatch.setattr(module, "run_units", run_units)
+    asked, counts = _made(corpus, 1)
+    assert asked
+    assert counts["document_kiwi_crashed"] == counts["parts"]
+    assert counts["documents"] > counts["parts"]

@@ -1,4 +1,4 @@
-"""Paragraphs and the questions on them: laws, and what the sentence before says."""
+"""Paragraphs, and what holds for all questions on them."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,18 +16,18 @@ TEXT = (
 SENTENCES = [TEXT[slice(*span)] for span in sentence_spans(TEXT)]
 
 
-def test_answers_stand_where_the_questions_say(maker):
+def test_answers_are_at_their_stated_positions(maker):
     made = maker.questions(TEXT)
     assert len(made) == 3
-    for one in made:
-        assert TEXT[one.start : one.start + len(one.answer)] == one.answer
-        assert TEXT.count(one.answer) == 1
-        assert one.answer not in one.question
-        assert one.question.endswith("?")
-    assert [one.start for one in made] == sorted(one.start for one in made)
+    for question, answer, start, _ in made:
+        assert TEXT[start : start + len(answer)] == answer
+        assert TEXT.count(answer) == 1
+        assert answer not in question
+        assert question.endswith("?")
+    assert [each.start for each in made] == sorted(each.start for each in made)
 
 
-def test_same_seed_same_questions_another_seed_others(kiwi, calling):
+def test_the_seed_decides_the_questions(kiwi, calling):
     def made(seed):
         return Maker(kiwi, calling, per_paragraph=2, seed=seed).questions(TEXT)
 
@@ -35,12 +35,12 @@ def test_same_seed_same_questions_another_seed_others(kiwi, calling):
     assert len({tuple(made(seed)) for seed in range(5)}) > 1
 
 
-def test_one_question_a_sentence_and_a_bound(kiwi, calling):
+def test_each_question_is_on_another_sentence_up_to_the_limit(kiwi, calling):
     for bound in (1, 2, 100):
         made = Maker(kiwi, calling, per_paragraph=bound, seed=0).questions(TEXT)
         assert len(made) <= bound
-        places = [next(i for i, s in enumerate(SENTENCES) if one.answer in s) for one in made]
-        assert len(set(places)) == len(places)
+        numbers = [next(i for i, sentence in enumerate(SENTENCES) if each.answer in sentence) for each in made]
+        assert len(set(numbers)) == len(numbers)
 
 
 @pytest.mark.parametrize(
@@ -53,15 +53,12 @@ def test_one_question_a_sentence_and_a_bound(kiwi, calling):
         ("나도생강은 여러해살이풀로, 원산지는 일본이다.", "일본", "나도생강의 원산지"),
     ],
 )
-def test_the_topic_of_the_sentence_before_goes_on(kiwi, calling, text, answer, expected):
+def test_the_topic_of_the_previous_sentence_is_carried_over(kiwi, calling, text, answer, expected):
     """The rest of the paragraph makes it long enough, and says nothing to ask for."""
     paragraph = text + " 많은 사람이 왔다." * 15
-    found = {
-        (one.answer, one.question)
-        for seed in range(8)
-        for one in Maker(kiwi, calling, per_paragraph=9, seed=seed).questions(paragraph)
-    }
-    questions = [question for its, question in found if its == answer]
+    makers = [Maker(kiwi, calling, per_paragraph=9, seed=seed) for seed in range(8)]
+    made = [each for maker in makers for each in maker.questions(paragraph)]
+    questions = [each.question for each in made if each.answer == answer]
     assert questions
     assert all(expected in question and "그는" not in question for question in questions)
 
@@ -69,14 +66,14 @@ def test_the_topic_of_the_sentence_before_goes_on(kiwi, calling, text, answer, e
 @pytest.mark.parametrize(
     "between", ["그 뒤에 큰 전쟁이 있었다. 1938년에", "송몽규도 1938년에", "그것은 옛 일이다. 1938년에"]
 )
-def test_another_topic_between_ends_it(kiwi, calling, between):
+def test_a_topic_is_not_carried_over_another(kiwi, calling, between):
     text = f"윤동주는 시인이다. {between} 연희전문학교에 입학하였다." + " 많은 사람이 왔다." * 15
     maker = Maker(kiwi, calling, per_paragraph=9, seed=0)
-    assert not [one for one in maker.questions(text) if "윤동주" in one.question]
+    assert not [made for made in maker.questions(text) if "윤동주" in made.question]
     assert maker.counts["sentence_all_refused"]
 
 
-def test_counts_say_what_became_of_each_sentence(maker):
+def test_counts_cover_every_sentence(maker):
     maker.questions(TEXT)
     counts = maker.counts
     lost = sum(number for name, number in counts.items() if name.startswith("sentence_"))
@@ -85,7 +82,7 @@ def test_counts_say_what_became_of_each_sentence(maker):
     assert counts["paragraphs"] == 1
 
 
-def test_a_short_paragraph_is_left_out(maker):
+def test_a_short_paragraph_has_no_questions(maker):
     assert maker.questions("세종은 1443년에 한글을 만들었다.") == []
     assert maker.counts == {"paragraphs": 1, "paragraph_too_short": 1}
 
@@ -103,24 +100,24 @@ def test_a_short_paragraph_is_left_out(maker):
         ("《세종은 왕이다.", None),
     ],
 )
-def test_brackets_are_taken_out(text, bare):
-    found = stripped(text, 0, len(text))
-    assert (found.text if found else None) == bare
-    if found:
-        assert "".join(text[place] for place in found.places) == bare
+def test_brackets_are_removed_from_sentences(text, bare):
+    sentence = stripped(text, 0, len(text))
+    assert (sentence.text if sentence else None) == bare
+    if sentence:
+        assert "".join(text[offset] for offset in sentence.offsets) == bare
 
 
 def test_an_answer_with_a_bracket_has_no_span():
-    found = stripped("윤동주(시인) 기념관", 0, 11)
-    assert found.span(0, 3) == (0, 3)
-    assert found.span(0, 7) is None
+    sentence = stripped("윤동주(시인) 기념관", 0, 11)
+    assert sentence.span(0, 3) == (0, 3)
+    assert sentence.span(0, 7) is None
 
 
 @given(st.lists(st.text("가나다. \n", max_size=600), max_size=5).map("\n".join))
-def test_paragraphs_hold_all_visible_text_in_bounds(text):
-    found = list(paragraphs(text))
-    assert "".join("".join(found).split()) == "".join(text.split())
-    assert all(len(one) <= 1_500 for one in found)
+def test_paragraphs_hold_all_text_within_their_limit(text):
+    cut = list(paragraphs(text))
+    assert "".join("".join(cut).split()) == "".join(text.split())
+    assert all(len(paragraph) <= 1_500 for paragraph in cut)
 
 
 @pytest.mark.parametrize(
@@ -132,38 +129,21 @@ def test_paragraphs_hold_all_visible_text_in_bounds(text):
         ((100,), [100]),
     ],
 )
-def test_lines_are_joined_and_cut(lengths, expected):
-    assert [len(one) for one in paragraphs("\n".join("가" * length for length in lengths))] == expected
+def test_short_lines_are_joined_and_long_ones_cut(lengths, expected):
+    assert [len(paragraph) for paragraph in paragraphs("\n".join("가" * length for length in lengths))] == expected
 
 
-PIECES = [
-    *SENTENCES,
-    "(",
-    ")",
-    "'",
-    "그는",
-    "1998년",
-    "12명",
-    "《",
-    "》",
-    "\n",
-    "은",
-    "에서",
-    "하였다.",
-    "ㅋㅋ",
-    "\u200b",
-    "é",
-]
+PIECES = [*SENTENCES, *"()'《》\n은é\u200b", "그는", "1998년", "12명", "에서", "하였다.", "ㅋㅋ"]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=st.lists(st.sampled_from(PIECES), min_size=4, max_size=14), seed=st.integers(0, 3))
-def test_any_text_gives_questions_that_keep_the_law(kiwi, calling, pieces, seed):
+def test_questions_on_any_text_are_valid(kiwi, calling, pieces, seed):
     text = " ".join(pieces)
     made = Maker(kiwi, calling, per_paragraph=4, seed=seed).questions(text)
     assert made == Maker(kiwi, calling, per_paragraph=4, seed=seed).questions(text)
-    for one in made:
-        assert text[one.start : one.start + len(one.answer)] == one.answer
-        assert text.count(one.answer) == 1
-        assert 12 <= len(one.question) <= 90
-        assert not set("()[]{}") & set(one.question)
+    for question, answer, start, _ in made:
+        assert text[start : start + len(answer)] == answer
+        assert text.count(answer) == 1
+        assert 12 <= len(question) <= 90
+        assert not set("()[]{}") & set(question)

@@ -3,22 +3,16 @@
 import unicodedata
 
 import pytest
+from reading import read
 
-from corpus.readers import chunks, rows
-from corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
 
-def read(path, part_bytes=1 << 20, **source):
-    settings = SourceSettings(name="s", path="x", **source)
-    return [row for chunk in chunks(settings, [path], part_bytes) for row in rows(chunk)]
-
-
-def test_csv(tmp_path):
+def test_csv_quotes_line_ends_and_ids(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes('\ufeffid,본문\r\n1,가\r\n\r\n2,"나, ""다""\n라"\r\n3,"마"'.encode())
-    found = read(path, text="본문")
-    assert [(row.id, row.text, row.place) for row in found] == [
+    rows = read(path, text="본문")
+    assert [(row.id, row.text, row.place) for row in rows] == [
         ("1", "가", "a.csv line 2"),
         ("2", '나, "다"\n라', "a.csv line 4"),
         ("3", "마", "a.csv line 6"),
@@ -46,18 +40,18 @@ def test_only_a_malformed_line_is_lost(tmp_path, line, reason, detail):
     assert detail in wrong.detail
 
 
-def test_bytes_that_are_no_text(tmp_path):
+def test_an_undecodable_line_of_csv_is_dropped(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"id,text\n1,\xea\xb0\x80\n2,\xff\n3,\xea\xb0\x80\n")
     assert [row.reason for row in read(path)] == [None, "bad_encoding", None]
 
 
-def test_quotes_in_tsv_are_found_out_or_given(tmp_path):
+def test_quotes_in_tsv_are_detected_or_set_by_the_kind(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text('id\ttext\tlabel\n1\t"가\t0\r\n2\t나"다\t1\n3\t라\n', encoding="utf-8")
-    found = read(path)
-    assert [(row.id, row.text) for row in found[:2]] == [("1", '"가'), ("2", '나"다')]
-    assert found[2].reason == "bad_fields"
+    rows = read(path)
+    assert [(row.id, row.text) for row in rows[:2]] == [("1", '"가'), ("2", '나"다')]
+    assert rows[2].reason == "bad_fields"
     path.write_text('id\ttext\n1\t"그는 ""네"" 했다"\n', encoding="utf-8")
     assert [row.text for row in read(path)] == ['그는 "네" 했다']
     assert [row.text for row in read(path, kind="tsv-plain")] == ['"그는 ""네"" 했다"']
@@ -65,19 +59,19 @@ def test_quotes_in_tsv_are_found_out_or_given(tmp_path):
 
 @pytest.mark.parametrize("part_bytes", [1, 1 << 20])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_lines_above_the_records_in_parts_of_any_size(tmp_path, part_bytes, end):
+def test_header_lines_are_skipped_in_parts_of_any_size(tmp_path, part_bytes, end):
     path = tmp_path / "a.csv"
     path.write_bytes(end.join(["\ufeffsep=;", "", 'id;"te', 'xt"', "", "1;가", '2;"나', ';"', "3;다"]).encode())
     column = {"\r": "te\nxt"}.get(end, f"te{end}xt")
-    found = read(path, part_bytes, text=column)
-    assert [(row.id, row.text.split(), row.place) for row in found] == [
+    rows = read(path, part_bytes, text=column)
+    assert [(row.id, row.text.split(), row.place) for row in rows] == [
         ("1", ["가"], "a.csv line 6"),
         ("2", ["나", ";"], "a.csv line 7"),
         ("3", ["다"], "a.csv line 9"),
     ]
 
 
-def test_a_table_of_excel_and_columns_in_nfd(tmp_path):
+def test_columns_spelled_in_nfd_are_matched(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(unicodedata.normalize("NFD", "번호;본문") + "\n1;가\n", encoding="utf-8")
     assert [(row.id, row.text) for row in read(path, id="번호", text="본문")] == [("1", "가")]
@@ -94,7 +88,7 @@ def test_a_table_of_excel_and_columns_in_nfd(tmp_path):
         ("", "a.csv: no column 'id' among 1, 가: set id and text"),
     ],
 )
-def test_columns_that_are_absent(tmp_path, head, message):
+def test_absent_columns_are_an_error(tmp_path, head, message):
     path = tmp_path / "a.csv"
     path.write_text(head + "\n1,가\n", encoding="utf-8")
     with pytest.raises(CorpusError, match=message):

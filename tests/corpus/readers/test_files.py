@@ -8,17 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset, DatasetDict
+from reading import read
 
 from corpus.readers import chunks, rows
 from corpus.readers.files import find_files, remote_version
 from corpus.settings import SourceSettings
 from korbert.errors import CorpusError
-
-
-def read(files, **source):
-    return [
-        row for chunk in chunks(SourceSettings(name="s", path="x", **source), files, 1 << 20) for row in rows(chunk)
-    ]
 
 
 def put(folder, *names):
@@ -35,7 +30,7 @@ def test_a_name_with_brackets_and_a_malformed_glob(tmp_path):
         find_files("a**b", tmp_path)
 
 
-def test_names_globs_and_folders(tmp_path):
+def test_names_globs_and_folders_are_resolved(tmp_path):
     put(tmp_path, "b/2.txt", "b/c/1.txt", "a.txt", ".hidden.txt", "b/.git/x.txt")
 
     def named(pattern):
@@ -50,7 +45,7 @@ def test_names_globs_and_folders(tmp_path):
     assert find_files(str(tmp_path / "a.txt"), tmp_path / "b") == (tmp_path / "a.txt",)
 
 
-def test_a_datasets_data_set_on_disk(tmp_path):
+def test_a_datasets_folder_is_read_by_its_arrow_files(tmp_path):
     parts = {name: Dataset.from_dict({"id": [f"{name}1", f"{name}2"], "text": ["가", "나"]}) for name in ("one", "two")}
     DatasetDict(parts).save_to_disk(tmp_path / "set")
     files = find_files("set", tmp_path)
@@ -73,7 +68,7 @@ def test_many_small_files_share_chunks(tmp_path):
     assert sum(1 for chunk in found for _ in rows(chunk)) == 2_000
 
 
-def test_files_behind_an_address(tmp_path):
+def test_remote_files_are_listed_read_and_versioned(tmp_path):
     memory = fsspec.filesystem("memory")
     for name in ("a.jsonl", "deep/b.jsonl", ".c.jsonl"):
         with memory.open(f"/korbert-test/{name}", "wb") as file:
@@ -103,7 +98,7 @@ def test_files_behind_an_address(tmp_path):
 
 
 @pytest.mark.parametrize("address", ["nosuchthing://bucket/file", "s3://bucket/file.jsonl"])
-def test_an_address_that_nothing_here_can_open(tmp_path, address):
+def test_an_address_without_a_file_system_is_an_error(tmp_path, address):
     pytest.importorskip("fsspec")
     with pytest.raises(CorpusError, match=rf"{address}: cannot be reached \(.*\): install that package"):
         find_files(address, tmp_path)

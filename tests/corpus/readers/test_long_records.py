@@ -52,7 +52,7 @@ def _little_is_shown(monkeypatch):
     ],
 )
 @pytest.mark.parametrize("part_bytes", [64, 1024, LONGEST])
-def test_the_rows_around_it_are_read(tmp_path, name, content, source, place, size, part_bytes):
+def test_a_too_long_record_is_dropped_alone(tmp_path, name, content, source, place, size, part_bytes):
     pages = {f"page{number}": PAGE.format(number, LONG if number == 2 else GOOD) for number in (1, 2, 3)}
     (tmp_path / name).write_text(content.format(good=GOOD, long=LONG, **pages), "utf-8")
     before, bad, after = read(tmp_path / name, part_bytes, **source)
@@ -63,7 +63,7 @@ def test_the_rows_around_it_are_read(tmp_path, name, content, source, place, siz
     assert "가나다" in bad.text or bad.text.startswith(GOOD)
 
 
-def test_a_whole_file(tmp_path):
+def test_a_too_long_file_is_dropped(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text(LONG, "utf-8")
     (row,) = read(path, documents="file")
@@ -80,7 +80,7 @@ def test_a_whole_file(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())])
-def test_a_cell(tmp_path, kind):
+def test_a_too_long_cell_of_parquet_is_dropped_alone(tmp_path, kind):
     path = tmp_path / "a.parquet"
     texts = [GOOD, LONG, GOOD, "", LONG]
     pq.write_table(pa.table({"id": [f"r{number}" for number in range(5)], "text": pa.array(texts).cast(kind)}), path)
@@ -91,7 +91,7 @@ def test_a_cell(tmp_path, kind):
     assert found[4].text == LONG[:33]
 
 
-def test_a_dump_without_pages(tmp_path):
+def test_a_dump_without_pages_or_end_is_an_error(tmp_path):
     (tmp_path / "a.xml").write_bytes(b"\0" * 100_000)
     with pytest.raises(CorpusError, match="no <page> in there"):
         read(tmp_path / "a.xml")
@@ -100,7 +100,7 @@ def test_a_dump_without_pages(tmp_path):
         read(tmp_path / "a.xml")
 
 
-def test_bytes_that_are_no_text_in_its_beginning(tmp_path):
+def test_undecodable_bytes_are_shown_in_a_too_long_record(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"\xff" + LONG.encode())
     (row,) = read(tmp_path / "a.txt", encoding="utf-8")
     assert row.text == "\\xff" + LONG[:33]
@@ -110,7 +110,7 @@ def test_bytes_that_are_no_text_in_its_beginning(tmp_path):
 
 
 @given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 40), st.booleans(), st.booleans())
-def test_no_line_is_lost_or_changed(tmp_path_factory, sizes, part_bytes, to_blank, ends):
+def test_every_record_is_read_or_reported_with_its_length(tmp_path_factory, sizes, part_bytes, to_blank, ends):
     """Each record comes back unchanged, or is reported with its true length."""
     path = tmp_path_factory.mktemp("lines") / "a.txt"
     lines = [("가나다라마바사아자차카타"[:size]) for size in sizes]
@@ -135,12 +135,12 @@ def test_no_line_is_lost_or_changed(tmp_path_factory, sizes, part_bytes, to_blan
             assert len(text.encode()) > longest
 
 
-def test_what_may_be_kept_may_be_read():
+def test_the_longest_record_holds_the_longest_document():
     assert FilterSettings().max_record_bytes == 1 << 26
     assert FilterSettings(max_chars=100_000_000).max_record_bytes == 600_000_000
 
 
-def test_zeros_are_not_held(tmp_path):
+def test_a_compressed_file_of_zeros_is_one_too_long_record(tmp_path):
     path = tmp_path / "a.jsonl.zst"
     path.write_bytes(zstandard.compress(b"\0" * 20_000_000))
     (row,) = read(path)

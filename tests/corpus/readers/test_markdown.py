@@ -1,11 +1,11 @@
 """Markdown: its prose, and the fields of its front matter."""
 
 import pytest
+from reading import read
 
 from corpus.cleaning.clean import clean
-from corpus.readers import chunks, rows
 from corpus.readers.markdown import prose
-from corpus.settings import CleanSettings, SourceSettings
+from corpus.settings import CleanSettings
 
 NOTE = """\
 ---
@@ -66,16 +66,9 @@ print("가")
 끝이다"""
 
 
-def read(path, **source):
-    settings = SourceSettings(name="notes", path="x", **source)
-    return [
-        row for chunk in chunks(settings, [path] if path.is_file() else [*path.iterdir()], 1) for row in rows(chunk)
-    ]
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp949", "utf-16"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_a_note_is_its_prose(tmp_path, encoding, line_end):
+def test_markdown_becomes_prose_in_any_encoding(tmp_path, encoding, line_end):
     path = tmp_path / "강.md"
     path.write_text(NOTE, encoding=encoding, newline=line_end)
     (row,) = read(path)
@@ -83,7 +76,7 @@ def test_a_note_is_its_prose(tmp_path, encoding, line_end):
     assert row.text == PROSE
 
 
-def test_the_title_stands_first_and_fields_may_be_id_and_text(tmp_path):
+def test_front_matter_gives_title_id_and_text(tmp_path):
     path = tmp_path / "a.markdown"
     path.write_text("---\ntitle: 제목\nslug: s1\nsummary: |\n  첫 줄\n  둘째\n...\n본문", "utf-8")
     (row,) = read(path)
@@ -101,7 +94,7 @@ def test_the_title_stands_first_and_fields_may_be_id_and_text(tmp_path):
         ("본문\n---\na: b\n---\n", "본문\n\na: b"),
     ],
 )
-def test_lines_of_hyphens_that_are_no_front_matter(tmp_path, text, expected):
+def test_lines_of_hyphens_elsewhere_are_no_front_matter(tmp_path, text, expected):
     path = tmp_path / "a.md"
     path.write_text(text, "utf-8")
     assert [(row.text, row.reason) for row in read(path)] == [(expected, None)]
@@ -121,10 +114,10 @@ def test_lines_of_hyphens_that_are_no_front_matter(tmp_path, text, expected):
         (">" * 300 + "본문", "bad_text", "a.md: more than 98 quotes or lists inside one another"),
     ],
 )
-def test_a_faulty_note_costs_only_itself(tmp_path, text, reason, detail):
+def test_a_faulty_file_is_dropped_alone(tmp_path, text, reason, detail):
     (tmp_path / "a.md").write_text(text, "utf-8")
     (tmp_path / "b.md").write_text("본문", "utf-8")
-    faulty, good = sorted(read(tmp_path), key=lambda row: row.place)
+    faulty, good = read(sorted(tmp_path.iterdir()))
     assert (faulty.text, faulty.reason, good.text) == (text, reason, "본문")
     assert faulty.detail.startswith(detail)
 
@@ -140,11 +133,11 @@ def test_a_faulty_note_costs_only_itself(tmp_path, text, reason, detail):
         ("", ""),
     ],
 )
-def test_marks(text, expected):
+def test_marks_are_removed_from_prose(text, expected):
     assert prose(text) == expected
 
 
-def test_clean_reads_a_folder_of_notes(tmp_path):
+def test_clean_reads_a_folder_of_markdown(tmp_path):
     folder = tmp_path / "notes"
     folder.mkdir()
     for number in range(3):

@@ -8,21 +8,17 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from reading import read
 
 from corpus.readers import chunks, rows
 from corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
 
-def read(files, part_bytes=1 << 20, **source):
-    settings = SourceSettings(name="s", path="x", **source)
-    return [row for chunk in chunks(settings, files, part_bytes) for row in rows(chunk)]
-
-
-def test_jsonl(tmp_path):
+def test_json_lines_are_read_with_their_line_numbers(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"id": "k", "text": "\xea\xb0\x80"}\r\n\n{"id": 7, "text": "\\ud83d\\ude00"}')
-    assert [(row.id, row.text, row.place, row.reason) for row in read([path])] == [
+    assert [(row.id, row.text, row.place, row.reason) for row in read(path)] == [
         ("k", "가", "a.jsonl line 1", None),
         (7, "😀", "a.jsonl line 3", None),
     ]
@@ -41,10 +37,10 @@ def test_jsonl(tmp_path):
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp949"])
-def test_lists_and_pretty_printed_objects_of_json(tmp_path, content, encoding, part_bytes):
+def test_json_lists_and_pretty_printed_objects_are_read(tmp_path, content, encoding, part_bytes):
     path = tmp_path / "a.json"
     path.write_text(content, encoding=encoding)
-    assert [(row.id, row.text, row.place, row.reason) for row in read([path], part_bytes)] == [
+    assert [(row.id, row.text, row.place, row.reason) for row in read(path, part_bytes)] == [
         ("a", "가", "a.json record 1", None),
         (None, "3", "a.json record 2", "bad_json"),
         ("b", "나", "a.json record 3", None),
@@ -52,11 +48,11 @@ def test_lists_and_pretty_printed_objects_of_json(tmp_path, content, encoding, p
     ]
 
 
-def test_a_list_of_json_that_is_cut_stops_and_a_long_record_is_dropped(tmp_path):
+def test_truncated_json_is_an_error_and_a_long_record_is_dropped(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('[{"id": 1, "text": "가"},\n {"id": 2, "te', encoding="utf-8")
     with pytest.raises(CorpusError, match=r"a.json, line 2: not JSON \(Unterminated string"):
-        read([path])
+        read(path)
     path.write_text(json.dumps([{"text": "가" * 99}, {"text": "나"}, {"text": "x\ud800"}]), encoding="utf-8")
     settings = SourceSettings(name="s", path="x", id="")
     found = [row for chunk in chunks(settings, [path], 1, 99) for row in rows(chunk)]
@@ -81,10 +77,10 @@ def test_a_list_of_json_that_is_cut_stops_and_a_long_record_is_dropped(tmp_path)
         (b'{"id": 1.5, "text": "\xea\xb0\x80"}', "bad_id", "'id' is a number"),
     ],
 )
-def test_a_bad_line_is_a_row_with_its_reason_and_raw_text(tmp_path, line, reason, detail):
+def test_a_faulty_line_is_a_row_with_reason_and_raw_text(tmp_path, line, reason, detail):
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"id": "first", "text": "t"}\n' + line + b'\n{"id": "last", "text": "t"}\n')
-    first, bad, last = read([path])
+    first, bad, last = read(path)
     assert (first.id, last.id) == ("first", "last")
     assert bad.reason == reason
     assert bad.detail.startswith("a.jsonl line 2: ")
@@ -92,24 +88,18 @@ def test_a_bad_line_is_a_row_with_its_reason_and_raw_text(tmp_path, line, reason
     assert bad.text == line.decode(errors="backslashreplace")
 
 
-def test_text_by_line_by_blank_line_and_by_file(tmp_path):
+def test_text_is_cut_by_line_blank_line_or_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("\ufeff첫 줄\r\n둘째 줄\n\n \n셋째 줄\n".encode())
-    by_line = read([path])
+    by_line = read(path)
     assert [(row.id, row.text.strip()) for row in by_line] == [("1", "첫 줄"), ("2", "둘째 줄"), ("5", "셋째 줄")]
-    by_blank = read([path], documents="blank")
+    by_blank = read(path, documents="blank")
     assert [(row.id, row.text) for row in by_blank] == [("1", "첫 줄\r\n둘째 줄"), ("5", "셋째 줄")]
-    (whole,) = read([path], documents="file")
+    (whole,) = read(path, documents="file")
     assert (whole.id, whole.text) == ("a.txt", "첫 줄\r\n둘째 줄\n\n \n셋째 줄\n")
 
 
-def test_bad_utf8_in_text_keeps_the_other_lines(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes("가\n".encode() + "나".encode("cp949") + "\n다\n".encode())
-    assert [row.reason for row in read([path])] == [None, "bad_encoding", None]
-
-
-def test_several_files_number_by_file(tmp_path):
+def test_ids_of_several_files_name_the_file(tmp_path):
     paths = [tmp_path / "one" / "a.txt", tmp_path / "two" / "a.txt"]
     for path in paths:
         path.parent.mkdir()
@@ -126,76 +116,68 @@ def test_several_files_number_by_file(tmp_path):
 def test_no_record_is_cut_or_lost_however_small_the_chunks(tmp_path_factory, documents, paragraphs, part_bytes):
     path = tmp_path_factory.mktemp("cut") / "a.txt"
     path.write_bytes("\n\n".join("\n".join(lines) for lines in paragraphs).encode())
-    cut = read([path], part_bytes, documents=documents)
-    assert cut == read([path], 1 << 20, documents=documents)
+    cut = read(path, part_bytes, documents=documents)
+    assert cut == read(path, 1 << 20, documents=documents)
     assert len(cut) == (len(paragraphs) if documents == "blank" else sum(map(len, paragraphs)))
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
-def test_parquet(tmp_path, type_):
+def test_parquet_with_any_type_of_strings(tmp_path, type_):
     path = tmp_path / "a.parquet"
     texts = pa.array(["가", None, "다"], pa.string()).cast(type_)
     pq.write_table(pa.table({"id": [1, 2, 3], "text": texts, "other": [0, 0, 0]}), path)
-    found = read([path], part_bytes=1)
+    found = read(path, part_bytes=1)
     assert [(row.id, row.text, row.reason) for row in found] == [(1, "가", None), (2, "", "bad_text"), (3, "다", None)]
     assert found[1].detail == "a.parquet row 2: 'text' is missing, not a text"
-    assert [row.id for row in read([path], id="")] == ["1", "2", "3"]
+    assert [row.id for row in read(path, id="")] == ["1", "2", "3"]
 
 
-def test_a_compressed_arrow_stream(tmp_path):
+def test_a_compressed_arrow_stream_is_read(tmp_path):
     path = tmp_path / "a.arrow.zst"
     sink, table = pa.BufferOutputStream(), pa.table({"id": range(3_000), "text": ["가"] * 3_000})
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     path.write_bytes(zstandard.compress(sink.getvalue()))
-    assert [(row.id, row.place) for row in read([path], 1)] == [(n, f"a.arrow.zst row {n + 1}") for n in range(3_000)]
+    assert [(row.id, row.place) for row in read(path, 1)] == [(n, f"a.arrow.zst row {n + 1}") for n in range(3_000)]
 
 
-def test_parquet_with_bytes_that_are_no_text(tmp_path):
+def test_undecodable_texts_and_ids_in_parquet_are_dropped(tmp_path):
     path = tmp_path / "a.parquet"
-    texts = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff", b"ok"]).buffers())
-    pq.write_table(pa.table({"id": ["a", "b"], "text": texts}), path)
-    (bad, good) = read([path])
+    undecodable = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff", b"ok"]).buffers())
+    pq.write_table(pa.table({"id": ["a", "b"], "text": undecodable}), path)
+    (bad, good) = read(path)
     assert (bad.text, bad.reason, bad.undecodable, good.text) == ("\\xff", "bad_encoding", 1, "ok")
+    pq.write_table(pa.table({"id": undecodable, "text": ["가", "나"]}), path)
+    assert [(row.id, row.reason) for row in read(path)] == [(None, "bad_encoding"), ("ok", None)]
 
 
-def test_parquet_with_ids_that_are_no_text(tmp_path):
-    path = tmp_path / "a.parquet"
-    ids = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xb0\xa1", b"b"]).buffers())
-    pq.write_table(pa.table({"id": ids, "text": ["가", "나"]}), path)
-    assert [(row.id, row.reason) for row in read([path])] == [(None, "bad_encoding"), ("b", None)]
-
-
-def test_files_that_cannot_be_used(tmp_path):
+def test_unusable_files_are_errors(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"body": ["가"] * 9}), path)
     with pytest.raises(CorpusError, match=r"no column 'id' among body: set id and text of 's'"):
-        read([path])
+        read(path)
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(CorpusError, match=r"a.parquet: not a whole Parquet or Arrow file .*get it again"):
-        read([path])
+        read(path)
     with pytest.raises(CorpusError, match=r"a.dat: its kind cannot be told from its name: set kind of source 's'"):
-        read([tmp_path / "a.dat"])
+        read(tmp_path / "a.dat")
 
 
-def test_the_kind_may_be_given(tmp_path):
+def test_a_kind_set_in_the_recipe_is_used(tmp_path):
     path = tmp_path / "lines.dat"
     path.write_text(json.dumps({"n": 3, "body": "가"}, ensure_ascii=False))
-    assert [(row.id, row.text) for row in read([path], kind="jsonl", id="n", text="body")] == [(3, "가")]
+    assert [(row.id, row.text) for row in read(path, kind="jsonl", id="n", text="body")] == [(3, "가")]
 
 
-def test_contexts_of_korquad(tmp_path):
-    paragraphs = [{"context": "첫 문단", "qas": []}, {"context": 5, "qas": []}]
+def test_contexts_of_korquad_are_documents(tmp_path):
+    paragraphs = [{"context": "첫 문단", "qas": []}, {"context": 5, "qas": []}, {"context": "가 \ud83d 나"}]
     data = {"version": "1.0", "data": [{"title": "a", "paragraphs": paragraphs}, {"paragraphs": [{"context": "끝"}]}]}
     (tmp_path / "dev.json").write_text(json.dumps(data), "utf-8")
-    found = [(row.id, row.text, row.reason) for row in read([tmp_path / "dev.json"], kind="korquad", id="")]
-    assert found == [("1", "첫 문단", None), ("2", "5", "bad_text"), ("3", "끝", None)]
-
-
-def test_a_context_with_half_a_surrogate_pair(tmp_path):
-    (tmp_path / "dev.json").write_text('{"data": [{"paragraphs": [{"context": "가 \\ud83d 나"}]}]}', "utf-8")
-    (row,) = read([tmp_path / "dev.json"], kind="korquad", id="")
-    assert (row.text, row.reason) == ("가 \\ud83d 나", "bad_text")
+    rows = [(row.id, row.text, row.reason) for row in read(tmp_path / "dev.json", kind="korquad", id="")]
+    assert rows == [
+        *(("1", "첫 문단", None), ("2", "5", "bad_text")),
+        *(("3", "가 \\ud83d 나", "bad_text"), ("4", "끝", None)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -203,6 +185,6 @@ def test_a_context_with_half_a_surrogate_pair(tmp_path):
 )
 def test_another_json_file_is_a_faulty_row(tmp_path, content):
     (tmp_path / "dev.json").write_text(content, "utf-8")
-    (row,) = read([tmp_path / "dev.json"], kind="korquad")
+    (row,) = read(tmp_path / "dev.json", kind="korquad")
     assert (row.id, row.text, row.reason) == (None, content, "bad_json")
     assert row.detail.startswith("dev.json: not a KorQuAD file")

@@ -4,29 +4,23 @@ import bz2
 from pathlib import Path
 
 import pytest
+from reading import read
 
-from corpus.readers import chunks, rows
 from corpus.readers.wikitext import prose, unclosed
-from corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
 DUMP = Path(__file__).parent / "wikipedia" / "pages-articles.xml"
 
 
-def read(path, part_bytes=1 << 20):
-    settings = SourceSettings(name="wiki", path="x")
-    return [row for chunk in chunks(settings, [path], part_bytes) for row in rows(chunk)]
+def shown(rows):
+    return "\n".join(f"== {row.id} {row.reason or 'kept'}\n{row.text}\n" for row in rows)
 
 
-def shown(found):
-    return "\n".join(f"== {row.id} {row.reason or 'kept'}\n{row.text}\n" for row in found)
-
-
-def test_the_dump_is_the_prose_that_a_person_checked():
+def test_a_dump_becomes_the_prose_checked_by_hand():
     assert shown(read(DUMP)) == DUMP.with_name("golden.txt").read_text(encoding="utf-8")
 
 
-def test_a_multistream_dump_in_parts_of_any_size(tmp_path):
+def test_a_multistream_dump_is_read_in_parts_of_any_size(tmp_path):
     pages = DUMP.read_bytes().split(b"  <page>")
     path = tmp_path / "kowiki-pages-articles-multistream.xml.bz2"
     path.write_bytes(b"".join(bz2.compress(part) for part in (pages[0], *(b"  <page>" + page for page in pages[1:]))))
@@ -37,13 +31,13 @@ def test_a_multistream_dump_in_parts_of_any_size(tmp_path):
         assert read(path, part_bytes) == whole
 
 
-def test_what_is_dropped_says_where_it_was_and_why():
+def test_dropped_pages_name_their_place_and_reason():
     details = {row.id: row.detail for row in read(DUMP) if row.reason}
     assert details["12"] == "pages-articles.xml page 2 (새강): to 새벽강"
     assert details["14"] == "pages-articles.xml page 4 (틀:강 정보): namespace 10"
 
 
-def test_a_dump_that_is_cut_or_none(tmp_path):
+def test_a_truncated_dump_or_other_xml_is_an_error(tmp_path):
     path = tmp_path / "a.xml"
     path.write_bytes(DUMP.read_bytes()[:4_000])
     with pytest.raises(CorpusError, match=r"a.xml: ends inside page \d: the file is cut off, get it again"):
@@ -53,12 +47,12 @@ def test_a_dump_that_is_cut_or_none(tmp_path):
         read(path)
 
 
-def test_only_a_malformed_page_is_lost(tmp_path):
+def test_a_malformed_page_is_dropped_alone(tmp_path):
     path = tmp_path / "a.xml"
     path.write_bytes(DUMP.read_bytes().replace(b"<ns>1</ns>", b"<ns>1</n>").replace(b"<id>15</id>", b"<id>x</id>"))
-    found = read(path)
-    assert [row.reason for row in found[:5]] == [None, "redirect", "bad_xml", "not_an_article", "bad_id"]
-    assert len(found) == 12
+    rows = read(path)
+    assert [row.reason for row in rows[:5]] == [None, "redirect", "bad_xml", "not_an_article", "bad_id"]
+    assert len(rows) == 12
 
 
 @pytest.mark.parametrize(
@@ -73,7 +67,7 @@ def test_only_a_malformed_page_is_lost(tmp_path):
         ("", ""),
     ],
 )
-def test_markup(wikitext, expected):
+def test_wikitext_becomes_prose(wikitext, expected):
     assert prose(wikitext) == expected
 
 
@@ -91,7 +85,7 @@ PAGE = "<page><title>산</title><ns>0</ns><id>{}</id><revision><text>{}</text></
         ("{{{" * 600 + "가" + "}}}" * 600, "its wikitext is nested too deep to be parsed"),
     ],
 )
-def test_a_page_that_would_take_minutes_to_parse(tmp_path, wikitext, detail):
+def test_a_page_of_unclosed_markup_is_dropped(tmp_path, wikitext, detail):
     path = tmp_path / "a.xml"
     path.write_text(PAGE.format(1, "가") + PAGE.format(2, wikitext) + PAGE.format(3, "나"), "utf-8")
     first, bad, last = read(path)
@@ -109,5 +103,5 @@ def test_a_page_that_would_take_minutes_to_parse(tmp_path, wikitext, detail):
         ("a < b > c", 0),
     ],
 )
-def test_what_is_never_closed(wikitext, number):
+def test_unclosed_markup_is_counted(wikitext, number):
     assert unclosed(wikitext) == number

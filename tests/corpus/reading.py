@@ -1,0 +1,15 @@
+"""Reads source files as rows, for tests."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from corpus.readers import SourceRow, chunks, rows
+from corpus.settings import SourceSettings
+
+
+def read(files: Path | Sequence[Path], part_bytes: int = 1 << 20, **source: Any) -> list[SourceRow]:
+    """All rows of a file or of files, cut into chunks of about `part_bytes`."""
+    settings = SourceSettings(name="s", path="x", **source)
+    files = [files] if isinstance(files, Path) else files
+    return [row for chunk in chunks(settings, files, part_bytes) for row in rows(chunk)]
