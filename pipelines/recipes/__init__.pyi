@@ -1,0 +1,2 @@
+from . import loading as loading
+from . import template as template
