@@ -11,10 +11,10 @@ from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.processor import processor_name
 from korbert.versions import installed_version
 from pipelines.artifacts import store
-from pipelines.artifacts.store import Json, Plan
-from pipelines.recipes.loading import Recipe
 from pipelines.artifacts.runtime import Runtime
 from pipelines.artifacts.sources import Sources
+from pipelines.artifacts.store import Json, Plan
+from pipelines.recipes.loading import Recipe
 from pipelines.stages import Inputs, Stage, imported
 
 __all__ = ["Pipeline", "Status"]

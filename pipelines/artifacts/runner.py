@@ -18,8 +18,8 @@ from korbert.processor import processor_name
 from korbert.scratch import remove
 from korbert.world import connected, from_first
 from pipelines.artifacts import store
-from pipelines.artifacts.store import Json, Plan
 from pipelines.artifacts.pipeline import Pipeline
+from pipelines.artifacts.store import Json, Plan
 from pipelines.stages import Stage, imported
 
 __all__ = ["make", "mark_for_rebuild"]

@@ -85,7 +85,7 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     is_page = inference.outputs.is_page
     if page:
         check_output(page, *folders, is_ours=is_page)
-    tasks = [experiments.predictions.is_task(folder) for folder in folders]
+    tasks = [experiments.compare_tasks.is_task(folder) for folder in folders]
     if any(tasks) and not all(tasks):
         one, other = folders[tasks.index(True)], folders[tasks.index(False)]
         raise SettingsError(f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs")

@@ -3,6 +3,5 @@ from . import compare_tasks as compare_tasks
 from . import evaluating as evaluating
 from . import features as features
 from . import layers as layers
-from . import predictions as predictions
 from . import scores as scores
 from . import search as search

@@ -17,7 +17,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from korbert.tasks.baselines.features import Choices, Matrix, Pairs, Texts, tfidf_features
 from korbert.tasks.baselines.result import Baseline, Floats
-from korbert.tasks.metrics import METRICS, Metric, confusion, multilabel
+from korbert.tasks.metrics import multilabel
+from korbert.tasks.metrics.classification import METRICS, Metric, confusion
 from korbert.tasks.metrics.regression import pearson
 
 __all__ = ["fit_choices", "fit_labels", "fit_multilabel", "fit_scores"]
@@ -44,40 +45,44 @@ def fit_labels(
     A label without a training row has probability 0.
     """
     seen = np.unique(train[1])
-    told = seen[1:] if len(seen) == 2 else seen  # for two labels, one model is enough
-
-    def fit_at_once(features: Matrix, c: float) -> Predict:
-        model = LogisticRegression(C=c, max_iter=_MOST_ITERATIONS, tol=1e-3)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # close enough for a baseline
-            model.fit(features, train[1])
-
-        def predict(rows: Matrix) -> Floats:
-            shares = np.zeros((rows.shape[0], num_labels))
-            if rows.shape[0]:
-                shares[:, seen] = model.predict_proba(rows)
-            return shares
-
-        return predict
 
     def fit(features: Matrix, c: float) -> Predict:
-        if len(seen) > _MOST_MODELS:
-            return fit_at_once(features, c)
-        models = [_logistic(features, train[1] == label, c) for label in told]
+        model = (_multinomial if len(seen) > _MOST_MODELS else _one_vs_rest)(features, train[1], c)
 
         def predict(rows: Matrix) -> Floats:
-            shares = np.zeros((rows.shape[0], num_labels))
-            shares[:, told] = np.column_stack([model(rows) for model in models])
-            if len(seen) == 2:
-                shares[:, seen[0]] = 1 - shares[:, seen[1]]
-            return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+            probabilities = np.zeros((rows.shape[0], num_labels))
+            probabilities[:, seen] = model(rows)
+            return probabilities
 
         return predict
 
-    def score(shares: Floats) -> float:
-        return METRICS[choose_by](confusion(validation[1], shares.argmax(axis=1), num_labels))
+    def score(probabilities: Floats) -> float:
+        return METRICS[choose_by](confusion(validation[1], probabilities.argmax(axis=1), num_labels))
 
     return _best(tfidf_features(train[0], validation[0], test), values, fit, score, advance)
+
+
+def _multinomial(features: Matrix, labels: NDArray[np.int64], c: float) -> Predict:
+    """Fits one model of all labels: rows -> probabilities (N, labels seen)."""
+    model = LogisticRegression(C=c, max_iter=_MOST_ITERATIONS, tol=1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # close enough for a baseline
+        model.fit(features, labels)
+    return lambda rows: model.predict_proba(rows) if rows.shape[0] else np.zeros((0, 1))
+
+
+def _one_vs_rest(features: Matrix, labels: NDArray[np.int64], c: float) -> Predict:
+    """Fits a model per label, one for two labels: rows -> probabilities (N, labels seen)."""
+    seen = np.unique(labels)
+    models = [_logistic(features, labels == label, c) for label in (seen[1:] if len(seen) == 2 else seen)]
+
+    def predict(rows: Matrix) -> Floats:
+        probabilities = np.column_stack([model(rows) for model in models])
+        if len(seen) == 2:
+            probabilities = np.column_stack([1 - probabilities, probabilities])
+        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
+
+    return predict
 
 
 def fit_multilabel(

@@ -20,8 +20,8 @@ from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, progress, texts_of
-from korbert.tasks.metrics import METRICS, confusion, multilabel
-from korbert.tasks.metrics.classification import f1_of, micro_f1
+from korbert.tasks.metrics import multilabel
+from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch

@@ -17,7 +17,7 @@ from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ChoiceSection
 from korbert.tasks.kinds.texts import VALUES, Groups, examples_of, progress
-from korbert.tasks.metrics import METRICS, confusion
+from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
