@@ -1,4 +1,4 @@
-"""Compares models of several artifacts on the rows of one task, from their prediction files, with significance tests."""
+"""Compares models of several artifacts on the rows of one task, from their predictions, with significance tests."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -14,10 +14,9 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from korbert.errors import CorpusError
-from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows
+from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, renamed
 from korbert.tasks.sets import PARTS, Files, KnownSet, Part, known_set
 from korbert.tasks.splits import taken
 
@@ -132,16 +131,7 @@ def _role(name: str, columns: str | list[str], labels: Mapping[str, str]) -> Rol
     role = ROLES[name]
     if name == "text" and not isinstance(columns, str):
         return replace(role, value=lambda cells: " ".join(role.value(cell).strip() for cell in cells))
-    if name != "label" or not labels:
-        return role
-
-    def named(cell: Any) -> str:
-        label = role.value(cell)
-        if label.lower() not in labels:
-            raise ValueError(f"is {label!r}, none of {', '.join(labels)}")
-        return labels[label.lower()]
-
-    return replace(role, value=named)
+    return renamed(role, labels, strict=True) if name == "label" else role
 
 
 def _best(known: KnownSet, data: Path) -> _Found:

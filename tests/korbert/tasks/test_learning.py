@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from korbert.modeling import ClassificationModel, EncoderConfig
-from korbert.tasks import learning
+from korbert.tasks.finetuning import learning
 from korbert.tasks.finetuning.examples import Examples
 from korbert.tasks.finetuning.learning import finetune, outputs
 from korbert.tasks.finetuning.settings import LearningSettings, Way
