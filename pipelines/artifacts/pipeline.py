@@ -1,6 +1,7 @@
 """The artifacts of one recipe below one root: their state, and what a run would do."""
 
 import dataclasses
+import pkgutil
 import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pipelines.artifacts.runtime import Runtime
 from pipelines.artifacts.sources import Sources
 from pipelines.artifacts.store import Json, Plan
 from pipelines.recipes.loading import Recipe
-from pipelines.stages import Inputs, Stage, imported
+from pipelines.stages import Inputs, Stage
 
 __all__ = ["Pipeline", "Status"]
 
@@ -224,7 +225,7 @@ class Pipeline:
             if self.status(stage).state != "fresh":
                 self.sources(stage.name)
                 if stage.inspect and self.recipe.folders(stage.name):
-                    imported(stage.inspect)(self)
+                    pkgutil.resolve_name(stage.inspect)(self)
 
     def require_fresh_before(self, stages: Sequence[Stage]) -> None:
         """Raises ArtifactError unless all artifacts that these stages build on, and do not make, are fresh."""

@@ -2,6 +2,7 @@
 
 import datetime
 import logging
+import pkgutil
 import platform
 import re
 import resource
@@ -20,7 +21,7 @@ from korbert.world import connected, from_first
 from pipelines.artifacts import store
 from pipelines.artifacts.pipeline import Pipeline
 from pipelines.artifacts.store import Json, Plan
-from pipelines.stages import Stage, imported
+from pipelines.stages import Stage
 
 __all__ = ["make", "mark_for_rebuild"]
 
@@ -190,7 +191,7 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
 
 
 def _run(pipeline: Pipeline, stage: Stage) -> Mapping[str, Any]:
-    run = imported(stage.run) if isinstance(stage.run, str) else stage.run
+    run = pkgutil.resolve_name(stage.run)
     settings, partial = pipeline.recipe.section(stage.name), pipeline.partial(stage.name)
     counts: Mapping[str, Any] = run(settings, pipeline.inputs(stage), partial, pipeline.runtime)
     return counts

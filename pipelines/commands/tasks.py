@@ -35,47 +35,41 @@ _form = click.option("--form", type=click.Choice(FORMS), default="auto", show_de
                      help="File format; auto: by extension, else by content.")  # fmt: skip
 
 
-def _learning(function: Any) -> Any:
-    """Options of the commands that train: model, data, and settings."""
-    for option in reversed(
-        (
-            click.argument("model", type=_FILE),
-            click.option("--train", type=_PLACE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
-            click.option("--valid", type=_PLACE, help="Validation file, to select epoch and learning rate.  "
-                         "[default: part of --train]"),
-            click.option("--valid-share", type=click.FloatRange(0, 1, min_open=True, max_open=True),
-                         help="Share of --train used for validation.  [default: 0.1]"),
-            click.option("--test", type=_PLACE, help="Test file, scored once per seed."),
-            click.option("--task", "set_", metavar="NAME",
-                         help="Use a known data set instead; `korbert tasks` lists them."),
-            click.option("--data", type=_FILE, envvar="KORBERT_DATA", show_envvar=True,
-                         help="Folder with the files of --task."),
-            click.option("--output", type=options.Output(), required=True, help="Folder to write."),
-            click.option("--kind", type=click.Choice(list(KINDS)),
-                         help="Kind of task.  [default: inferred from the columns]"),
-            options.columns,
-            _form,
-            click.option("--several", is_flag=True, help="Multi-label: a text has any number of labels."),
-            click.option("--epochs", type=click.IntRange(min=1),
-                         help="Epochs; the best is kept.  [default: 3, or up to 20 to reach 200 steps; "
-                         "20 with --features]"),
-            click.option("--learning-rate", "rates", type=float, multiple=True,
-                         help="Learning rate to try; repeat for several.  [default: 2e-4; 3e-3 with --features]"),
-            click.option("--seeds", type=click.IntRange(min=1),
-                         help="Number of seeds to train with.  [default: 1; `layers`: 3]"),
-            click.option("--features", metavar="LAYERS",
-                         help='Train a head on layers of the frozen encoder: "last", "sum of last four, mlp", ..'),
-            click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
-                         help="Any other setting of a recipe's task; repeatable."),
-            options.workers,
-            options.device,
-            options.anomaly,
-            options.accept_kiwi,
-            options.debug,
-        )
-    ):  # fmt: skip
-        function = option(function)
-    return function
+_learning = options.together(  # model, data and settings of the commands that train
+    click.argument("model", type=_FILE),
+    click.option("--train", type=_PLACE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
+    click.option("--valid", type=_PLACE, help="Validation file, to select epoch and learning rate.  "
+                 "[default: part of --train]"),
+    click.option("--valid-share", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+                 help="Share of --train used for validation.  [default: 0.1]"),
+    click.option("--test", type=_PLACE, help="Test file, scored once per seed."),
+    click.option("--task", "set_", metavar="NAME",
+                 help="Use a known data set instead; `korbert tasks` lists them."),
+    click.option("--data", type=_FILE, envvar="KORBERT_DATA", show_envvar=True,
+                 help="Folder with the files of --task."),
+    click.option("--output", type=options.Output(), required=True, help="Folder to write."),
+    click.option("--kind", type=click.Choice(list(KINDS)),
+                 help="Kind of task.  [default: inferred from the columns]"),
+    options.columns,
+    _form,
+    click.option("--several", is_flag=True, help="Multi-label: a text has any number of labels."),
+    click.option("--epochs", type=click.IntRange(min=1),
+                 help="Epochs; the best is kept.  [default: 3, or up to 20 to reach 200 steps; "
+                 "20 with --features]"),
+    click.option("--learning-rate", "rates", type=float, multiple=True,
+                 help="Learning rate to try; repeat for several.  [default: 2e-4; 3e-3 with --features]"),
+    click.option("--seeds", type=click.IntRange(min=1),
+                 help="Number of seeds to train with.  [default: 1; `layers`: 3]"),
+    click.option("--features", metavar="LAYERS",
+                 help='Train a head on layers of the frozen encoder: "last", "sum of last four, mlp", ..'),
+    click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
+                 help="Any other setting of a recipe's task; repeatable."),
+    options.workers,
+    options.device,
+    options.anomaly,
+    options.accept_kiwi,
+    options.debug,
+)  # fmt: skip
 
 
 @click.command()

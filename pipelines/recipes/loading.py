@@ -14,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from korbert.errors import SettingsError
 from korbert.names import on_disk
+from korbert.tasks.kinds import section_class
 from pipelines.stages import Finder, Stage
-from pipelines.stages.table import STAGES, TASK, is_task, section_class, task_stage
+from pipelines.stages.table import STAGES, TASK, is_task, task_stage
 
 SHIPPED = Path(__file__).parent
 
@@ -283,7 +284,7 @@ def _check(sections: Mapping[str, BaseModel | None], stages: Mapping[str, Stage]
         try:
             stages[name].check(section, present)
         except ValueError as error:
-            raise SettingsError(f"{path}: {error}") from error
+            raise SettingsError(f"{path}: {name}.{error}") from error
 
 
 def _explain(path: Path, error: ValidationError, model: type[BaseModel], section: str = "") -> str:

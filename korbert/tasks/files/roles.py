@@ -44,7 +44,7 @@ class Role:
 def renamed(role: Role, names: Mapping[str, str], *, strict: bool = False) -> Role:
     """A role of labels that are called something else in the file. names: label in the file -> its name.
 
-    strict: refuse labels without a name, and ignore the case of the others. By default labels without a name keep theirs.
+    strict: refuse labels without a name, and ignore the case of the others; by default labels without one stay.
     """
 
     def rename(label: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from korbert.errors import CorpusError
 from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, renamed
-from korbert.tasks.sets import PARTS, Files, KnownSet, Part, known_set
+from korbert.tasks.sets.table import PARTS, Files, KnownSet, Part, known_set
 from korbert.tasks.splits import taken
 
 __all__ = ["KnownParts", "files_at_hand", "load", "part_of"]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from korbert.errors import ArtifactError
-from korbert.tasks import encoded, passages
+from korbert.tasks import passages
+from korbert.tasks.finetuning import encoded
 from korbert.tasks.finetuning.encoded import EncodedTexts
 from korbert.tasks.passages import Passage, encode_passages
 
