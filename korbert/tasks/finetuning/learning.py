@@ -23,7 +23,7 @@ from korbert.tasks.finetuning.examples import Batches, Learnable
 from korbert.tasks.finetuning.layerwise import decayed, freeze
 from korbert.tasks.finetuning.lora import add_adapters, merge, merged
 from korbert.tasks.finetuning.seen import learning_seen
-from korbert.tasks.finetuning.settings import How, Way
+from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.training.checkpoints import newest_step, remove_all
 from korbert.training.devices import Batch, autocast, memory_kept, moved
 from korbert.training.distributed import add_over_world
@@ -44,7 +44,7 @@ Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]
 
 
 def finetune(
-    model: nn.Module, examples: Learnable, loss: Loss, measure: Measure | None, settings: How, way: Way, *,
+    model: nn.Module, examples: Learnable, loss: Loss, measure: Measure | None, settings: LearningSettings, way: Way, *,
     seed: int, work: Path, metrics: Path, device: torch.device, description: str = "finetune", anomaly: bool = False,
 ) -> Best:  # fmt: skip
     """Trains `model` and returns its best epoch, whose weights it then has, in eval mode.
@@ -88,7 +88,7 @@ def _remove_checkpoints_without_the_best(work: Path, steps_per_epoch: int) -> No
         remove_all(work / "checkpoints")
 
 
-def _prepared(model: nn.Module, settings: How, way: Way, seed: int) -> OptimizerSettings:
+def _prepared(model: nn.Module, settings: LearningSettings, way: Way, seed: int) -> OptimizerSettings:
     """Sets piece dropout, adds adapters and freezes layers as configured; returns the optimizer settings."""
     if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
         encoder = model.encoder
