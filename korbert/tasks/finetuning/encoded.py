@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from korbert.durable import write_whole
+from korbert.durable import content_digest, intact, write_whole
 from korbert.errors import ArtifactError
 from korbert.progress import track
 from korbert.tasks.finetuning.examples import Examples
@@ -60,7 +60,7 @@ class EncodedTexts:
         from_first(lambda: self._make(workers, description))
 
     def _make(self, workers: int, description: str) -> None:
-        missing = [(name, texts) for name, texts in self._parts if self._read(name) is None]
+        missing = [(name, texts) for name, texts in self._parts if intact(self._folder, name) is None]
         total, left = (sum(len(texts) for _, texts in parts) for parts in (self._parts, missing))
         threads = workers if left > MANY_TEXTS else 0
         with track(description, total, "texts", total - left) as advance:
@@ -68,7 +68,7 @@ class EncodedTexts:
                 sink = pa.BufferOutputStream()
                 pq.write_table(self._encode(texts, threads), sink, compression="zstd")
                 data = memoryview(sink.getvalue())
-                write_whole(self._folder / f"{name}-{_content(data)}.parquet", data)
+                write_whole(self._folder / f"{name}-{content_digest(data)}.parquet", data)
                 advance(len(texts))
 
     def examples(self, labels: NDArray[np.int64], max_length: int) -> Examples:
@@ -104,21 +104,12 @@ class EncodedTexts:
 
     def _tables(self) -> Iterator[tuple[Sequence[str], pa.Table]]:
         for name, texts in self._parts:
-            data = self._read(name)
-            if data is None:
+            path = intact(self._folder, name)
+            if path is None:
                 raise ArtifactError(
                     f"{self._folder}: the cached pieces of {len(texts):,} texts are missing: run this again"
                 )
-            yield texts, pq.ParquetFile(pa.BufferReader(data)).read()
-
-    def _read(self, name: str) -> bytes | None:
-        """The bytes of a part, or None if it is missing; a damaged file is removed."""
-        for path in self._folder.glob(f"{name}-*.parquet"):
-            data = path.read_bytes()
-            if path.stem.endswith(_content(data)):
-                return data
-            path.unlink()
-        return None
+            yield texts, pq.read_table(path)
 
     def _encode(self, texts: Sequence[str], threads: int) -> pa.Table:
         columns: dict[str, list[Any]] = {}
@@ -143,7 +134,3 @@ def _parts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
         if chars >= _PART_CHARS or end - start == _PART_TEXTS or end == len(texts):
             yield texts[start:end]
             start, chars = end, 0
-
-
-def _content(data: bytes | memoryview) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]

@@ -1,6 +1,6 @@
 """Multiple choice: the correct continuation or answer of several (SWAG, COPA, HellaSwag)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
