@@ -77,8 +77,7 @@ class SourceSettings(_Settings):
         "line", description="document unit of text files: a line, a block between blank lines, or the whole file"
     )
     pairs: bool = Field(
-        True,
-        description="false: not running text (such as one comment per line), so no NSP pairs are made from it",
+        True, description="false: not running text (such as one comment per line), so no NSP pairs are made from it"
     )
 
 
@@ -153,8 +152,7 @@ class FilterSettings(_Settings):
         description="maximum share of characters in the top n-gram of 2, 3, 4 words (repeated_words)",
     )
     max_repeated_ngram_shares: tuple[float, float, float, float, float, float] = Field(
-        (0.3, 0.28, 0.25, 0.23, 0.21, 0.19),
-        description="maximum share in repeated 5- to 10-grams (repeated_passages)",
+        (0.3, 0.28, 0.25, 0.23, 0.21, 0.19), description="maximum share in repeated 5- to 10-grams (repeated_passages)"
     )
     max_boilerplate_share: float = Field(
         0.3,
@@ -226,9 +224,7 @@ class DecontaminationSettings(_Settings):
         8, ge=2, le=50, description="length of n-grams in terms; a document that shares one with a set is contaminated"
     )
     min_terms: int = Field(
-        5,
-        ge=2,
-        description="passages shorter than an n-gram (but of at least this many terms) must match completely",
+        5, ge=2, description="passages shorter than an n-gram (but of at least this many terms) must match completely"
     )
     min_chars: int = Field(
         15, ge=1, description="n-grams with fewer characters, spaces not counted, are stock phrases and may be shared"
@@ -286,8 +282,7 @@ class AnalyzeSettings(_Settings):
         description="time limit for a part of part_bytes (others in proportion); a slower part is split in half",
     )
     user_words: str = Field(
-        "",
-        description="a TSV file (form, tag, score) of words to add to Kiwi and to keep whole in the vocabulary",
+        "", description="a TSV file (form, tag, score) of words to add to Kiwi and to keep whole in the vocabulary"
     )
     options: AnalyzerOptions = AnalyzerOptions()
 

@@ -14,15 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpus.execution.parts import (
-    Counts,
-    Part,
-    keep_only,
-    key_of,
-    named_in_errors,
-    write_parquet,
-    written_aside,
-)
+from corpus.execution.parts import Counts, Part, keep_only, key_of, named_in_errors, write_parquet, written_aside
 from corpus.execution.workers import Workers, run_parts
 from corpus.morphemes import Ints, Morphemes, morpheme_files, read_morphemes
 from corpus.settings import ShardSettings

@@ -151,12 +151,7 @@ FILTERS = (
         lambda limits: limits.max_repeated_line_share,
         "{:.2f} of the characters are in lines that stood before",
     ),
-    Filter(
-        "repeated_words",
-        _top_ngrams,
-        lambda _: 1.0,
-        "one run of 2 to 4 words takes {:.2f} of its limit",
-    ),
+    Filter("repeated_words", _top_ngrams, lambda _: 1.0, "one run of 2 to 4 words takes {:.2f} of its limit"),
     Filter(
         "repeated_passages",
         _repeated_ngrams,

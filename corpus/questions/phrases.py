@@ -6,16 +6,7 @@ from typing import NamedTuple
 from corpus.questions.nouns import CLASSES, GIVEN_NAME, GROUPS, SURNAMES, TIMES, words
 from corpus.questions.sentences import NOUNS, Morph, Predicate, Sentence
 
-__all__ = [
-    "CASES",
-    "Candidate",
-    "arguments",
-    "class_of",
-    "is_korean_name",
-    "is_loose",
-    "may_be_person",
-    "phrase_start",
-]
+__all__ = ["CASES", "Candidate", "arguments", "class_of", "is_korean_name", "is_loose", "may_be_person", "phrase_start"]
 
 CASES = words("JKS JKO JKB JX JKG JKQ")
 _JOINING = words("및 또는 혹은 겸 등 내지 이나 과 하고")

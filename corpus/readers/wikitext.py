@@ -25,8 +25,7 @@ _SWITCH = re.compile(r"__[A-Z가-힣]+__")  # __TOC__
 _LEFT_MARKUP = re.compile(r"^[ \t]*(\{\||\|).*$|\{\{|\}\}|\[\[|\]\]|'''?", re.MULTILINE)  # markup that was never closed
 # Opening and closing markup, in pairs of groups. The last group is a tag without an end.
 _PAIRS = re.compile(
-    r"(\{\{)|(\}\})|(\[\[)|(\]\])|^(\{\|)|^(\|\})|(<ref\b[^<>/]*>)|(</ref)|(<[a-zA-Z][^<>]*(?=<|\Z))",
-    re.MULTILINE,
+    r"(\{\{)|(\}\})|(\[\[)|(\]\])|^(\{\|)|^(\|\})|(<ref\b[^<>/]*>)|(</ref)|(<[a-zA-Z][^<>]*(?=<|\Z))", re.MULTILINE
 )
 _SPACES = re.compile(r"[^\S\n]+")
 _AT_LINE_ENDS = re.compile(r" ?\n ?")

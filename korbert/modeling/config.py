@@ -33,15 +33,11 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
     vocab_size: int = Field(ge=1, description="vocabulary size, including special and reserved entries")
     hidden_size: int = Field(ge=1, description="width of the hidden vectors")
     embedding_size: int | None = Field(
-        None,
-        ge=1,
-        description="embedding size, projected to hidden_size (ALBERT, ELECTRA); none: hidden_size",
+        None, ge=1, description="embedding size, projected to hidden_size (ALBERT, ELECTRA); none: hidden_size"
     )
     num_hidden_layers: int = Field(ge=1, le=1000, description="number of layers")
     layer_groups: int | None = Field(
-        None,
-        ge=1,
-        description="number of groups of adjacent layers that share weights (ALBERT: 1); none: no sharing",
+        None, ge=1, description="number of groups of adjacent layers that share weights (ALBERT: 1); none: no sharing"
     )
     num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")
     intermediate_size: int = Field(
@@ -67,10 +63,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         3, ge=1, description="`modern`: every n-th layer, starting with the first, has global attention; 1: all layers"
     )
     local_attention: int = Field(
-        128,
-        ge=2,
-        multiple_of=2,
-        description="`modern`: attention window of local layers in pieces, half on each side",
+        128, ge=2, multiple_of=2, description="`modern`: attention window of local layers in pieces, half on each side"
     )
     global_rope_theta: float = Field(
         160_000.0, gt=0, description="`modern`: base of the rotary embeddings in global layers"
@@ -82,8 +75,7 @@ class EncoderConfig(BaseModel, frozen=True, extra="forbid"):
         False, description="add an embedding of the boundary at each piece (none, morpheme, eojeol, sentence)"
     )
     overlap_embedding: bool = Field(
-        False,
-        description="for text pairs, add an embedding to pieces that also occur in the other text",
+        False, description="for text pairs, add an embedding to pieces that also occur in the other text"
     )
 
     @model_validator(mode="before")

@@ -90,9 +90,7 @@ def unspaced(line: str, repaired: Repaired | None) -> Repaired:
     places = [place for place, char in enumerate(text) if not char.isspace()]
     starts, ends = (range(len(line)), range(1, len(line) + 1)) if repaired is None else (repaired.starts, repaired.ends)
     return Repaired(
-        "".join(text[place] for place in places),
-        [starts[place] for place in places],
-        [ends[place] for place in places],
+        "".join(text[place] for place in places), [starts[place] for place in places], [ends[place] for place in places]
     )
 
 

@@ -73,11 +73,7 @@ class Tokenizer:
 
     @classmethod
     def build(
-        cls,
-        model: bytes,
-        settings: VocabularySettings,
-        analyzer_options: AnalyzerOptions,
-        versions: Mapping[str, str],
+        cls, model: bytes, settings: VocabularySettings, analyzer_options: AnalyzerOptions, versions: Mapping[str, str]
     ) -> "Tokenizer":
         """Builds a tokenizer from the result of learning.learn.
 

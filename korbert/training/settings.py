@@ -25,10 +25,7 @@ class ParameterGroup(BaseModel, frozen=True, extra="forbid"):
 class OptimizerSettings(BaseModel, frozen=True, extra="forbid"):
     """The optimizer and its learning rate schedule."""
 
-    kind: OptimizerKind = Field(
-        "adamw",
-        description="adamw; muon: Muon for the layers' matrices, AdamW for the rest",
-    )
+    kind: OptimizerKind = Field("adamw", description="adamw; muon: Muon for the layers' matrices, AdamW for the rest")
     learning_rate: float = Field(1e-3, gt=0, description="peak learning rate, reached at the end of warmup")
     weight_decay: float = Field(
         0.01,

@@ -91,9 +91,7 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
 @click.argument("word")
 @click.argument("input", type=options.InputType(), default="-")
 @click.option(
-    "--html",
-    type=options.Output(),
-    help="Write an HTML page that plots the occurrences in 2D, with their sentences.",
+    "--html", type=options.Output(), help="Write an HTML page that plots the occurrences in 2D, with their sentences."
 )
 @click.option(
     "--top", type=click.IntRange(min=1), default=3, show_default=True, help="Number of nearest occurrences to list."

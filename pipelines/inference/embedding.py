@@ -73,13 +73,7 @@ class Written:
 
 
 def text_records(
-    file: Source,
-    name: str,
-    form: Format = "auto",
-    text: str | None = None,
-    *,
-    usual: bool = False,
-    utf8: bool = False,
+    file: Source, name: str, form: Format = "auto", text: str | None = None, *, usual: bool = False, utf8: bool = False
 ) -> Iterator[list[Result]]:
     """Yields {"line", "id" if any, "text"} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 

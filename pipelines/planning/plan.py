@@ -27,13 +27,7 @@ from korbert.training import Batch, choose_device, fit
 from korbert.training.devices import autocast, choose_precision
 from pipelines.artifacts import store
 from pipelines.artifacts.pipeline import Pipeline
-from pipelines.stages.pretrain import (
-    evaluation_batches,
-    model_and_loss,
-    piece_counts,
-    training_phases,
-    training_plan,
-)
+from pipelines.stages.pretrain import evaluation_batches, model_and_loss, piece_counts, training_phases, training_plan
 from pipelines.stages.settings import PretrainStage
 
 __all__ = ["PhasePlan", "Plan", "Timing", "plan", "steps_within", "write_made_up"]
@@ -262,13 +256,7 @@ def _tried(
 
 
 def _timed(
-    model: nn.Module,
-    loss: Loss,
-    settings: PretrainStage,
-    phase: Phase,
-    device: torch.device,
-    warm: int,
-    timed: int,
+    model: nn.Module, loss: Loss, settings: PretrainStage, phase: Phase, device: torch.device, warm: int, timed: int
 ) -> float:
     """Mean seconds of `timed` steps from all over the phase, after `warm` others."""
     marks = []

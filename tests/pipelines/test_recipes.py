@@ -281,11 +281,7 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         (MINIMAL, ["shard.seed=5"], r"shard\.seed 5 is not vocab\.seed 3, so that held-out documents would be counted"),
         (MINIMAL, ["pretrain.shares={wiki=-0.5}"], r"pretrain\.shares\.wiki: .*greater than or equal to 0"),
         (MINIMAL, ["vocab.add=9"], r"vocab: add 9 adds words to an existing tokenizer: set tokenizer, or"),
-        (
-            MINIMAL,
-            ["vocab.tokenizer=x", "vocab.size=999"],
-            r"vocab: size cannot be set with tokenizer 'x', which has",
-        ),
+        (MINIMAL, ["vocab.tokenizer=x", "vocab.size=999"], r"vocab: size cannot be set with tokenizer 'x', which has"),
         (MINIMAL, ["vocab.tokenizer=x", "vocab.mark=none"], r"vocab: mark cannot be set with tokenizer 'x'"),
         (MINIMAL, ["vocab.tokenizer=x", "vocab.min_count=2"], r"vocab: min_count cannot be set with tokenizer 'x'"),
     ],

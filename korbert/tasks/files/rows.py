@@ -166,12 +166,7 @@ def read_rows(
 
 
 def _read_table(
-    result: Rows,
-    table: Table,
-    file: str,
-    roles: Sequence[Role],
-    columns: Given,
-    check: Callable[[Row], object] | None,
+    result: Rows, table: Table, file: str, roles: Sequence[Role], columns: Given, check: Callable[[Row], object] | None
 ) -> None:
     """Adds the rows of a file."""
     chosen = choose_columns(roles, table.columns, columns, file, table.first)

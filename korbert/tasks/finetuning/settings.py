@@ -66,8 +66,7 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         0, ge=-1, description="number of lowest layers to freeze, with the embeddings; -1: the whole encoder"
     )
     frozen_embeddings: bool = Field(
-        False,
-        description="freeze the piece embeddings alone: the model packs small beside its base (korbert pack)",
+        False, description="freeze the piece embeddings alone: the model packs small beside its base (korbert pack)"
     )
     piece_dropout: float = Field(
         0.0,
@@ -76,9 +75,7 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         description="share of the pieces whose embeddings are zeroed in a training step; 0.2 helps with few rows",
     )
     lora: int = Field(
-        0,
-        ge=0,
-        description="LoRA rank: train low-rank adapters instead of the encoder; 0: off; needs korbert[lora]",
+        0, ge=0, description="LoRA rank: train low-rank adapters instead of the encoder; 0: off; needs korbert[lora]"
     )
     max_length: int = Field(
         128, ge=3, description="maximum pieces per row, special tokens included; longer rows are truncated"

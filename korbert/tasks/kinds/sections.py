@@ -56,8 +56,7 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     )
     scratch: bool = Field(False, description="also train the same encoder from random weights, as a separate row")
     warm_up: str = Field(
-        "",
-        description='rows to train on first, such as those of `korbert questions`, without texts of test; "": none',
+        "", description='rows to train on first, such as those of `korbert questions`, without texts of test; "": none'
     )
     warm_up_epochs: int = Field(1, ge=1, description="epochs over the rows of warm_up")
     unseen: bool = Field(
@@ -65,8 +64,7 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         description="also score apart the rows whose texts are neither in the training rows nor in the recipe's corpus",
     )
     epochs: Numbers = Field(
-        (),
-        description="training epochs, one number or a list; the best is kept; []: 3, or up to 20 to reach 200 steps",
+        (), description="training epochs, one number or a list; the best is kept; []: 3, or up to 20 to reach 200 steps"
     )
     overlap: bool = Field(
         True,
@@ -170,8 +168,7 @@ class ReadingSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
         None, description="whether questions may have no answer; none: true if a training question has none"
     )
     split_by_article: bool = Field(
-        False,
-        description="score on some articles of the training file, by hash of the title, instead of on `test`",
+        False, description="score on some articles of the training file, by hash of the title, instead of on `test`"
     )
     submission: bool = Field(
         False, description="also write predictions.json and submission/, a folder that answers such files elsewhere"

@@ -10,15 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Entity",
-    "Scheme",
-    "entities",
-    "entity_counts",
-    "entity_f1",
-    "f1_from_counts",
-    "tag_f1",
-]
+__all__ = ["Entity", "Scheme", "entities", "entity_counts", "entity_f1", "f1_from_counts", "tag_f1"]
 
 Tags = Sequence[str]
 Scheme = Literal["lenient", "BIO", "BIOES"]

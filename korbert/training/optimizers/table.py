@@ -33,7 +33,4 @@ def adamw(
     return torch.optim.AdamW(groups, betas=betas, eps=settings.epsilon, fused=True)
 
 
-OPTIMIZERS: Mapping[OptimizerKind, Optimizer] = {
-    "adamw": Optimizer(adamw),
-    "muon": Optimizer(muon, matrices_of_layers),
-}
+OPTIMIZERS: Mapping[OptimizerKind, Optimizer] = {"adamw": Optimizer(adamw), "muon": Optimizer(muon, matrices_of_layers)}

@@ -25,11 +25,7 @@ CASES = [
     ("가" * 260 + " " + "나" * 260, "too_long_words", "260.0 characters on average"),
     ("오늘은 날씨가 맑다.\n" * 5, "repeated_lines", "0.80"),
     ("정말 좋은 영화 " * 20, "repeated_words", "of its limit"),
-    (
-        " ".join(WORDS + WORDS[20:35]),
-        "repeated_passages",
-        "of their limit",
-    ),
+    (" ".join(WORDS + WORDS[20:35]), "repeated_passages", "of their limit"),
     ("이용약관 | 개인정보 처리방침\n회원가입 | 로그인\n기사 본문\n무단 전재 및 재배포 금지", "boilerplate", "0.89"),
     ("서울시\n부산시\n대구시\n인천시\n광주시\n대전시", "list_like", "0.00 of the lines"),
     (

@@ -98,8 +98,7 @@ LONG = "SELECT count(*) AS n FROM range(100000000) a, range(1000) b WHERE hash(a
 
 
 @pytest.mark.parametrize(
-    "query",
-    [f"database.execute('''{LONG}''')", f"database.sql('''{LONG}''').to_arrow_reader().read_all()"],
+    "query", [f"database.execute('''{LONG}''')", f"database.sql('''{LONG}''').to_arrow_reader().read_all()"]
 )
 def test_ctrl_c_ends_a_query(tmp_path, query):
     program = tmp_path / "program.py"

@@ -68,26 +68,11 @@ def test_their_classes_compute_what_ours_do(
 @pytest.mark.parametrize(
     ("kind", "model_type", "others", "message"),
     [
-        (
-            "pretraining",
-            "funnel",
-            {},
-            r"export: an encoder of funnel: its \[CLS\] has a token type of its own",
-        ),
+        ("pretraining", "funnel", {}, r"export: an encoder of funnel: its \[CLS\] has a token type of its own"),
         ("embedding", "longformer", {}, "export: an encoder of longformer: its first piece has global attention here"),
-        (
-            "pretraining",
-            "xlm",
-            {},
-            "export: no class of transformers for xlm has the head of our pretraining models",
-        ),
+        ("pretraining", "xlm", {}, "export: no class of transformers for xlm has the head of our pretraining models"),
         ("tagging", "modernbert", {}, "no class of transformers for modernbert has the head of our tagging models"),
-        (
-            "classification",
-            "electra",
-            {},
-            "no class of transformers for electra has the head of our classification",
-        ),
+        ("classification", "electra", {}, "no class of transformers for electra has the head of our classification"),
         (
             "pretraining",
             "albert",

@@ -74,10 +74,7 @@ def test_heads_that_are_missing_are_drawn_and_named(modern_folder: Path, caplog:
     ("change", "message"),
     [
         ({"model_type": "roberta"}, "model_type is not supported: use one of bert, modernbert, albert, electra"),
-        (
-            {"architectures": ["ModernBertForWhatever"]},
-            r"architectures \['ModernBertForWhat.*none of AlbertFor",
-        ),
+        ({"architectures": ["ModernBertForWhatever"]}, r"architectures \['ModernBertForWhat.*none of AlbertFor"),
         ({"hidden_activation": "silu"}, "hidden_activation = 'silu': this encoder supports only 'gelu'"),
         ({"norm_bias": True}, "norm_bias = True: this encoder supports only False"),
         ({"layer_types": ["sliding_attention"] * 5}, "not global at every n-th layer, the first one included"),

@@ -136,11 +136,7 @@ def test_texts(
     max_length=st.none() | st.integers(3, 24),
 )
 def test_pairs(
-    ours: dict[str, Tokenizer],
-    theirs: dict[str, Any],
-    pairs: list[tuple[str, str]],
-    mark: str,
-    max_length: int | None,
+    ours: dict[str, Tokenizer], theirs: dict[str, Any], pairs: list[tuple[str, str]], mark: str, max_length: int | None
 ) -> None:
     tokenizer, (firsts, seconds) = ours[mark], map(list, zip(*pairs, strict=True))
     one = [tokenizer.encode(first, second, max_length=max_length) for first, second in pairs]

@@ -250,10 +250,7 @@ def test_weights_that_are_not_finite_are_told(copy: Path, bad: float) -> None:
         ({"encoder": {"hidden_size": 10**40}}, r"config\.json: .*[Oo]verflow"),
         ({"encoder": {"hidden_size": 2**40, "num_attention_heads": 1}}, r"config\.json: "),
         ({"encoder": {"num_hidden_layers": 10**9}}, r"num_hidden_layers: Input should be less than or equal to 1000"),
-        (
-            {"encoder": {"num_hidden_layers": 1000}},
-            r"config\.json: num_hidden_layers 1000: the weights file has few",
-        ),
+        ({"encoder": {"num_hidden_layers": 1000}}, r"config\.json: num_hidden_layers 1000: the weights file has few"),
         (
             {"encoder": {"num_hidden_layers": 1000, "layer_groups": 500}},
             r"config\.json: layer_groups 500: the weights file has fewer layers",

@@ -87,12 +87,7 @@ def test_no_label_at_all_is_a_loss_of_zero(rows, ids):
     model = model_of("modern", ids)
     (batch,) = rows.batch(0, 4)
     no_pairs = batch["pair_label"] * 0 - 100
-    none = {
-        **batch,
-        "labels": batch["labels"][:0],
-        "label_places": batch["labels"][:0],
-        "pair_label": no_pairs,
-    }
+    none = {**batch, "labels": batch["labels"][:0], "label_places": batch["labels"][:0], "pair_label": no_pairs}
     none |= {"mlm_count": torch.tensor(0), "nsp_count": torch.tensor(0)}
     values = pretraining_loss(model, none)
     assert {name: value.item() for name, value in values.items()} == {"loss": 0, "mlm_loss": 0, "nsp_loss": 0}

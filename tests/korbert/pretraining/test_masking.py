@@ -10,8 +10,7 @@ from korbert.pretraining.settings import MaskingSettings, PairSettings
 
 
 @pytest.mark.parametrize(
-    ("unit", "units"),
-    [("piece", [0, 1, 2, 3, 4, 5]), ("morpheme", [0, 0, 1, 2, 3, 3]), ("eojeol", [0, 0, 0, 1, 2, 2])],
+    ("unit", "units"), [("piece", [0, 1, 2, 3, 4, 5]), ("morpheme", [0, 0, 1, 2, 3, 3]), ("eojeol", [0, 0, 0, 1, 2, 2])]
 )
 def test_units_by_hand(unit, units):
     # [CLS] 학교(2) ##들(0) 에(1) 가(2) [SEP] ##ㄴ(0, the row begins inside a word) 다(0) [SEP]

@@ -60,11 +60,7 @@ def test_ids_are_theirs(folders: dict[str, Path], tokenizers: dict[str, Transfor
     assert [one.input_ids for one in ours.encode_batch(TEXTS)] == [ours.encode(text).input_ids for text in TEXTS]
     assert [one.ids for one in ours.pieces_of_many(TEXTS)] == [ours.encode_pieces(text).ids for text in TEXTS]
     assert (ours.pad_id, ours.mask_id) == (theirs.pad_token_id, theirs.mask_token_id)
-    assert (ours.unk_id, ours.cls_id, ours.sep_id) == (
-        theirs.unk_token_id,
-        theirs.cls_token_id,
-        theirs.sep_token_id,
-    )
+    assert (ours.unk_id, ours.cls_id, ours.sep_id) == (theirs.unk_token_id, theirs.cls_token_id, theirs.sep_token_id)
     assert ours.vocab_size == len(theirs)
 
 

@@ -45,10 +45,7 @@ def test_the_gradient_is_named():
         return {"loss": loss + (loss * 0.0).sqrt()}  # the slope of a root at 0 is infinite, and 0 x infinite is NaN
 
     message = r"^step 1: all outputs are finite, a gradient is not: Function 'MulBackward0' returned nan values"
-    with (
-        pytest.warns(UserWarning, match="Error detected in MulBackward0"),
-        pytest.raises(ModelError, match=message),
-    ):
+    with pytest.warns(UserWarning, match="Error detected in MulBackward0"), pytest.raises(ModelError, match=message):
         fitted(toy.network(), loss=rootless, anomaly=True)
 
 

@@ -6,14 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from korbert.tasks.baselines import (
-    Choices,
-    Pairs,
-    fit_choices,
-    fit_labels,
-    fit_multilabel,
-    fit_scores,
-)
+from korbert.tasks.baselines import Choices, Pairs, fit_choices, fit_labels, fit_multilabel, fit_scores
 from korbert.tasks.files import ROLES, Row, read_rows
 from korbert.tasks.metrics.multilabel import micro_f1
 from korbert.tasks.metrics.regression import pearson
@@ -74,10 +67,7 @@ def test_the_likelier_alternative(tasks: Path, analyzer: Analyzer) -> None:
         for part in ("train", "dev", "test")
     ]
     inputs = [
-        Choices(
-            _forms(analyzer, [row["text"] for row in rows]),
-            [_forms(analyzer, row["choices"]) for row in rows],
-        )
+        Choices(_forms(analyzer, [row["text"] for row in rows]), [_forms(analyzer, row["choices"]) for row in rows])
         for rows in parts
     ]
     places = [np.array([int(row["label"]) - 1 for row in rows]) for rows in parts]

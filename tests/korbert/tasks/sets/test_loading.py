@@ -102,9 +102,7 @@ def test_relations(tmp_path: Path) -> None:
             "label": "no_relation",
         }
     ]
-    assert {reason: dropped.count for reason, dropped in parts.train.dropped.items()} == {
-        "bad_record": 2,
-    }
+    assert {reason: dropped.count for reason, dropped in parts.train.dropped.items()} == {"bad_record": 2}
     assert "the text has '조지 해리슨' where the object, '해리슨', should be" in " ".join(parts.train.said())
 
 
