@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,3 +27,18 @@ def task_artifacts(
     save_model(folder / "pretrain" / "model", model, tiny_tokenizer)
     tiny_tokenizer.save(folder / "vocab" / "tokenizer")
     return {name: folder / name for name in ("clean", "vocab", "pretrain")}
+
+
+@pytest.fixture(scope="session")
+def untrained(
+    tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]
+) -> Callable[..., Path]:
+    """(settings of the encoder) -> the folder of an untrained model of 64 positions: not to be changed."""
+
+    def folder(**settings: Any) -> Path:
+        path = tmp_path_factory.mktemp("untrained")
+        config = tiny_config(max_position_embeddings=64, **settings)
+        save_model(path, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
+        return path
+
+    return folder

@@ -8,12 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 
 import korbert
-from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.tasks.noise import NOISE
-from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
 
 GOOD = ["정말 재미있다", "최고의 연기", "다시 보고 싶다", "음악이 아름답다", "가족과 보았다"]
@@ -23,14 +20,8 @@ QUICK = ["--epochs", "30", "--learning-rate", "3e-3", "--set", "batch_size=5", "
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> str:
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=64,
-    )  # fmt: skip
-    folder = tmp_path_factory.mktemp("model")
-    save_model(folder, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
-    return str(folder)
+def model(untrained: Callable[..., Path]) -> str:
+    return str(untrained(hidden_size=32, num_hidden_layers=1, intermediate_size=32))
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Artifacts of one task side by side: paired row by row, with intervals, tests, words, and a page."""
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,19 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
 
 from korbert.errors import ArtifactError, SettingsError
-from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.tasks.kinds import KINDS
-from korbert.tokenization import Tokenizer
 from pipelines import cli
-from pipelines.artifacts.runtime import Runtime
 from pipelines.experiments.compare_tasks import compare_tasks, merits
 from pipelines.reports.compare import of_tasks, write_page
-from pipelines.stages import Inputs
-from pipelines.stages.finetuning import run
+from tests.pipelines.small_tasks import PARTS, fine_tune, write_table
 
 WORDS = ("영화", "시간", "연기", "음악")
 TEXTS = [f"{word} {number}편이 {end}" for number in range(3) for word in WORDS for end in ("좋다", "아깝다")]
@@ -28,27 +22,16 @@ MOODS = ["긍정" if text.endswith("좋다") else "부정" for text in TEXTS]
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=64, type_vocab_size=2,
-    )  # fmt: skip
-    folder = tmp_path_factory.mktemp("start")
-    save_model(folder, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
-    return folder
+def start(untrained: Callable[..., Path]) -> Path:
+    return untrained(type_vocab_size=2)
 
 
 def learn(output: Path, start: Path, rows: list[list[str]], **settings: Any) -> Path:
     """Labels, learned from and scored on the same rows: an artifact without its record."""
-    output.mkdir(parents=True)
-    path = output.with_suffix(".csv")
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([["text", "label"], *rows])
-    files = {**dict.fromkeys(("train", "valid", "test"), (path,)), "init": tuple(sorted(start.iterdir()))}
-    names = {name: str(path) for name in ("train", "valid", "test")}
+    output.parent.mkdir(parents=True, exist_ok=True)
+    files = dict.fromkeys(PARTS, write_table(output.with_suffix(".csv"), ["text", "label"], rows))
     base = {"batch_size": 8, "max_length": 32, "threads": 1, "checkpoint_every": 9999, "baselines": False}
-    section = KINDS["classification"].section_class(**base, **names, **settings, init=str(start))
-    run(section, Inputs({}, files), output, Runtime(output, output, workers=1, device="cpu"))
+    fine_tune("classification", start, output, files, **base, **settings)
     return output
 
 
