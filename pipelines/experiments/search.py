@@ -87,13 +87,13 @@ def search(experiment: Experiment, ways: Sequence[Way], seeds: Sequence[int], ou
         folder = folder_of(chosen, seed)
         best = _train(experiment, chosen, seed, folder, output, with_weights=True)
         path = folder / "predictions.json"
-        predictions = from_first(partial(_load, path))
-        if predictions is None:
-            predictions = experiment.predict(seed, folder)
+        record = from_first(partial(_read_record, path))
+        if record is None:
+            record = {"predictions": experiment.predict(seed, folder)}
             if connected().writes:
-                _save(path, predictions)
+                write_whole(path, checksummed(record))
         facts = {"name": experiment.name, "seed": seed, **facts_of(chosen, best), "trials": tried}
-        results.append(ModelResult(facts, predictions, folder))
+        results.append(ModelResult(facts, record["predictions"], folder))
     return results
 
 
@@ -140,12 +140,3 @@ def _read_record(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError) as error:
         _logger.warning("%s: damaged (%s): made again", path, error)
         return None
-
-
-def _save(path: Path, predictions: list[Any]) -> None:
-    write_whole(path, checksummed({"predictions": predictions}))
-
-
-def _load(path: Path) -> list[Any] | None:
-    record = _read_record(path)
-    return None if record is None else list(record["predictions"])

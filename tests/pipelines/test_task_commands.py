@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,11 @@ def _run(*arguments: str) -> int:
     return run_command(list(arguments))
 
 
+def _printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """The JSON lines on standard output."""
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
 def test_training_and_test_files_may_be_addresses(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
     _moods(here / "my.csv")
     address = (here / "my.csv").as_uri()
@@ -71,15 +77,13 @@ def test_from_a_csv_file_to_a_model_in_one_command(here: Path, model: str, capsy
     assert korbert.load("models/mood", "cpu").predict(GOOD[0])["label"] == "좋음"
     Path("new.txt").write_text("\n".join(BAD), encoding="utf-8")
     assert _run("predict", "models/mood", "new.txt", "--device", "cpu") == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = _printed(capsys)
     assert [line["label"] for line in lines] == ["나쁨"] * 5
     assert _run("evaluate", "models/mood", "my.csv", "--text", "후기", "--label", "느낌", "--json",
                 "--output", "all.jsonl", "--device", "cpu") == 0  # fmt: skip
     assert json.loads(capsys.readouterr().out)["accuracy"]["score"] == 1.0
     assert len(Path("all.jsonl").read_text("utf-8").splitlines()) == 10
-    assert _run("evaluate", "models/mood", "my.csv", "--text", "후기", "--label", "느낌", "--device", "cpu",
-                "--output", "all.jsonl") == 0  # fmt: skip
-    shown = capsys.readouterr()
+    assert _run("evaluate", "models/mood", "my.csv", "--output", "all.jsonl", "--device", "cpu") == 0  # again
 
     before = Path("models/mood/stage.json").read_bytes()
     assert _run(*command) == 0  # fresh: nothing is done
@@ -133,7 +137,7 @@ def test_the_kind_is_found_from_the_columns(
     assert _run("finetune", model, "--train", name, *options) == 0
     assert kind in capsys.readouterr().err
     assert _run("predict", "out", name, "--device", "cpu") == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = _printed(capsys)
     assert len(lines) == 5
     assert all("choice" in line or isinstance(line["prediction"], float) for line in lines)
     assert _run("evaluate", "out", name, "--label", "label", "--device", "cpu") == 0
@@ -229,7 +233,7 @@ def test_a_model_remembers_the_columns_it_was_trained_on(
     capsys.readouterr()
     assert _run("predict", str(of_pairs), "new.csv", *options, "--device", "cpu") == 0
     scored = [json.loads(line) for line in Path("rows.jsonl").read_text("utf-8").splitlines()]
-    predicted = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    predicted = _printed(capsys)
     assert [(one["text"], one["pair"]) for one in predicted] == list(zip(GOOD + BAD, BAD + GOOD, strict=True))
     assert [one["label"] for one in predicted] == [one["prediction"]["label"] for one in scored]
 
@@ -251,7 +255,7 @@ def test_choices_in_several_columns_are_predicted(here: Path, model: str, capsys
     assert _run("finetune", model, *files, *named, "--label", "정답", *QUICK, "--epochs", "1") == 0
     capsys.readouterr()
     assert _run("predict", "out", "choices.csv", "--device", "cpu") == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = _printed(capsys)
     assert [one["choices"] for one in found] == [[bad, good] for good, bad in zip(GOOD, BAD, strict=True)]
 
 
@@ -292,19 +296,8 @@ def test_a_known_set_by_name(here: Path, model: str, korbert_data: Path, capsys:
     for part in ("train", "dev", "test"):
         lines = (source / f"{part}.tsv").read_text("utf-8").splitlines()[:21]
         (folder / f"{part}.tsv").write_text("\n".join(lines), encoding="utf-8")
-    command = [
-        "finetune",
-        model,
-        "--task",
-        "kobest-copa",
-        "--data",
-        "data",
-        "--output",
-        "copa",
-        *QUICK,
-        "--epochs",
-        "1",
-    ]
+    command = ["finetune", model, "--task", "kobest-copa", "--data", "data", "--output", "copa", *QUICK]
+    command += ["--epochs", "1"]
     assert _run(*command) == 0
     record = json.loads(Path("copa/stage.json").read_text())
     assert [file["name"] for file in record["inputs"]["files"]["train"]] == ["kobest/COPA/train.tsv"]

@@ -24,6 +24,9 @@ __all__ = [
 ]
 
 _Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+_Pooling = Annotated[
+    Literal["mean", "first"], Field(description="text vector: mean over pieces, or that of the first piece")
+]
 
 
 class TaskSection(LearningSettings, frozen=True, extra="forbid"):
@@ -118,9 +121,7 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
     """Labels of a text or a pair of texts."""
 
     kind: Literal["classification"] = "classification"
-    pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over pieces, or that of the first piece"
-    )
+    pooling: _Pooling = "mean"
     class_weights: Literal["none", "balanced"] = Field(
         "none", description="balanced: weight each label in the loss inversely to its frequency"
     )
@@ -137,18 +138,14 @@ class RegressionSection(TaskSection, frozen=True, extra="forbid"):
     """A number for a text or a pair of texts."""
 
     kind: Literal["regression"] = "regression"
-    pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over pieces, or that of the first piece"
-    )
+    pooling: _Pooling = "mean"
 
 
 class ChoiceSection(TaskSection, frozen=True, extra="forbid"):
     """The correct one of several continuations or answers."""
 
     kind: Literal["choice"] = "choice"
-    pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over pieces, or that of the first piece"
-    )
+    pooling: _Pooling = "mean"
 
 
 class TaggingSection(TaskSection, frozen=True, extra="forbid"):
@@ -188,9 +185,7 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
     """Text embeddings: similar texts get nearby vectors."""
 
     kind: Literal["embedding"] = "embedding"
-    pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over pieces, or that of the first piece"
-    )
+    pooling: _Pooling = "mean"
     normalize: bool = Field(False, description="scale vectors to unit length")
     near: _Columns = Field(("entailment",), description="labels of positive pairs, as in NLI")
     far: _Columns = Field(

@@ -289,10 +289,6 @@ def test_part_of(row: dict[str, Any], part: Part) -> None:
     assert part_of(row) == part
 
 
-def named(names: str) -> str:
-    return re.escape(names)
-
-
 def test_missing_files_are_named(tmp_path: Path) -> None:
     nothing = (
         f"korsts: no sts-train.tsv (train), sts-dev.tsv (valid), sts-test.tsv (test) in {tmp_path} and its folders"
