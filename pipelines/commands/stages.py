@@ -54,7 +54,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
     """The pipeline of a recipe, from the options of a command."""
     logged(debug)
     loaded = recipes.loading.load(recipe, changes)
-    folder = data or recipes.loading.find(recipe).parent
+    folder = data or recipes.files.find(recipe).parent
     number = {"workers": workers} if workers else {}
     if address is not None and runner != "ray":
         raise click.UsageError("--address names a Ray cluster: add --runner ray")
@@ -255,7 +255,7 @@ def report(recipe: str, **common: Any) -> None:
 def new(name: Path, every_key: bool, begin: str) -> None:
     """Create NAME.toml, a recipe to start from."""
     path = name if name.suffix == ".toml" else Path(f"{name}.toml")
-    recipes.loading.check_name(path)
+    recipes.files.check_name(path)
     check_output(path)
     if path.exists():
         raise SettingsError(f"{path}: already exists: choose another name")

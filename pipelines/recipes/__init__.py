@@ -1,4 +1,4 @@
-"""Recipes: the TOML files that are shipped, and the code that reads (loading.py) and writes (template.py) them."""
+"""Recipes: the TOML files that are shipped, and what reads (files.py, loading.py) and writes (template.py) them."""
 
 import lazy_loader
 
