@@ -97,17 +97,13 @@ def run_stages(pipeline: "Pipeline", stages: Sequence[Stage], rebuild: bool, dry
         pipeline.require_sources(stages)
         return artifacts.runner.mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
 
-    with _joined(pipeline) if trains else nullcontext():
+    together: AbstractContextManager[object] = nullcontext()
+    if trains and world().size > 1:  # the processes that torchrun has started
+        together = training.joined(training.choose_device(pipeline.runtime.device))
+    with together:
         anew = from_first(prepared)
         for stage in stages:
             artifacts.runner.make(pipeline, stage, rebuild=stage.name in anew)
-
-
-def _joined(pipeline: "Pipeline") -> AbstractContextManager[object]:
-    """Connect the processes that torchrun has started."""
-    if world().size == 1:
-        return nullcontext()
-    return training.joined(training.choose_device(pipeline.runtime.device))
 
 
 def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> None:

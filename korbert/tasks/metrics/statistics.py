@@ -217,14 +217,9 @@ class Comparison:
 
 
 def compare(
-    a: Sequence[Rows],
-    b: Sequence[Rows],
-    score: Score | None = None,
-    *,
-    rng: np.random.Generator,
-    resamples: int = 2000,
-    names: tuple[str, str] = ("A", "B"),
-) -> Comparison | None:
+    a: Sequence[Rows], b: Sequence[Rows], score: Score | None = None, *,
+    rng: np.random.Generator, resamples: int = 2000, names: tuple[str, str] = ("A", "B"),
+) -> Comparison | None:  # fmt: skip
     """Tests whether sides `a` and `b` differ by more than chance. One run per seed, all on the same examples.
 
     One run per side: percentile interval and permutation test over the examples; other seeds are not covered.

@@ -60,7 +60,9 @@ def load(name: str, data: Path) -> KnownParts:
     known = known_set(name)
     files_at_hand(known, data)
     found = _best(known, data)
-    rows = {part: _read(found.files, paths) for part, paths in found.there.items()}
+    columns, form = found.files.columns, found.files.form
+    roles = [_role(role, names, found.files.labels) for role, names in columns.items()]
+    rows = {part: read_rows(paths, roles, form=form, columns=columns) for part, paths in found.there.items()}
     notes = [found.files.note] if found.files.note else []
     for part in found.there:
         if absent := found.absent(part):
@@ -84,10 +86,12 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
 
     CorpusError if there is no such folder, or too little in it for `load`.
     """
-    there = dict(_best(known, data).there)
-    if "valid" not in there and not {"train", "test"} <= there.keys():
-        raise _missing(known, data)
-    return there
+    found = _best(known, data)
+    if "valid" not in found.there and not {"train", "test"} <= found.there.keys():
+        names = [f"{name} ({part})" for part in PARTS for name in found.absent(part)]
+        where = found.folder if found.there else f"{data} and its folders {', '.join(found.files.folders)}"
+        raise CorpusError(f"{known.name}: no {', '.join(names)} in {where}: {_where(known)}")
+    return dict(found.there)
 
 
 def part_of(row: Row) -> Part:
@@ -119,11 +123,6 @@ def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Seque
     return KnownParts(
         cut["train"], cut["valid"], cut["test"] if test is None else test, (*notes, note), found.files.labels
     )
-
-
-def _read(files: Files, paths: Sequence[Path]) -> Rows:
-    roles = [_role(role, columns, files.labels) for role, columns in files.columns.items()]
-    return read_rows(paths, roles, form=files.form, columns=files.columns)
 
 
 def _role(name: str, columns: str | list[str], labels: Mapping[str, str]) -> Role:
@@ -158,13 +157,6 @@ def _folders(files: Files, data: Path) -> Iterator[Path]:
             yield data / "tasks" / inner
             yield data / inner
     yield data
-
-
-def _missing(known: KnownSet, data: Path) -> CorpusError:
-    found = _best(known, data)
-    names = [f"{name} ({part})" for part in PARTS for name in found.absent(part)]
-    where = found.folder if found.there else f"{data} and its folders {', '.join(found.files.folders)}"
-    return CorpusError(f"{known.name}: no {', '.join(names)} in {where}: {_where(known)}")
 
 
 def _where(known: KnownSet) -> str:
