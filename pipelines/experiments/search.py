@@ -13,7 +13,6 @@ written again.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,24 +82,25 @@ def search(experiment: Experiment, ways: Sequence[Way], seeds: Sequence[int], ou
     def facts_of(way: Way, best: Best) -> dict[str, Any]:
         return {**varied_values(way), "epoch": best.epoch, f"validation_{experiment.metric}": best.score}
 
+    tried = [facts_of(way, best) for way, best in trials.items()]
     results = []
     for seed in seeds:
         folder = folder_of(chosen, seed)
         best = _train(experiment, chosen, seed, folder, output, with_weights=True)
-        path = folder / "predictions.json"
-        record = from_first(partial(_read_record, path))
-        if record is None:
-            record = {"predictions": experiment.predict(seed, folder)}
-            if connected().writes:
-                write_whole(path, checksummed(record))
-        facts = {
-            "name": experiment.name,
-            "seed": seed,
-            **facts_of(chosen, best),
-            "trials": [facts_of(*trial) for trial in trials.items()],
-        }
-        results.append(ModelResult(facts, record["predictions"], folder))
+        facts = {"name": experiment.name, "seed": seed, **facts_of(chosen, best), "trials": tried}
+        results.append(ModelResult(facts, _predictions(experiment, seed, folder), folder))
     return results
+
+
+def _predictions(experiment: Experiment, seed: int, folder: Path) -> list[Any]:
+    """The predictions of a finished training, looked up or made."""
+    path = folder / "predictions.json"
+    record = from_first(lambda: _read_record(path))
+    if record is None:
+        record = {"predictions": experiment.predict(seed, folder)}
+        if connected().writes:
+            write_whole(path, checksummed(record))
+    return list(record["predictions"])
 
 
 def _train(
