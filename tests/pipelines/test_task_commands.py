@@ -92,26 +92,6 @@ def test_from_a_csv_file_to_a_model_in_one_command(here: Path, model: str, capsy
     assert "is not what korbert finetune would make" in capsys.readouterr().err
 
 
-def test_from_a_file_of_entities_to_a_model(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = {"정말 재미있는 영화": "영화", "서울에 갔다": "서울", "부산은 멀다": "부산", "영화를 보았다": "영화"}
-    lines = [
-        {"text": text, "entities": [[text.index(word), text.index(word) + 2, "것" if word == "영화" else "곳"]]}
-        for text, word in words.items()
-    ]
-    Path("ner.jsonl").write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines), encoding="utf-8")
-    files = [word for part in ("train", "valid", "test") for word in (f"--{part}", "ner.jsonl")]
-    assert _run("finetune", model, *files, "--output", "ner", *QUICK, "--epochs", "80") == 0
-    assert "tagging: text from 'text', spans from 'entities'" in capsys.readouterr().err
-    tagged = korbert.load("ner", "cpu").tag(list(words))
-    assert [[one["text"] for one in found] for found in tagged] == [[word] for word in words.values()]
-    Path("new.txt").write_text("서울에 갔다\n", encoding="utf-8")
-    assert _run("predict", "ner", "new.txt", "--device", "cpu") == 0
-    (found,) = json.loads(capsys.readouterr().out)["spans"]
-    assert (found["text"], found["label"]) == ("서울", "곳")
-    assert _run("evaluate", "ner", "ner.jsonl", "--json", "--device", "cpu") == 0
-    assert json.loads(capsys.readouterr().out)["entity_f1"]["score"] == 1.0
-
-
 def _choices(path: Path) -> None:
     rows = [{"text": good, "choices": [bad, good], "label": 1} for good, bad in zip(GOOD, BAD, strict=True)]
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
@@ -122,9 +102,24 @@ def _numbers(path: Path) -> None:
     path.write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]), encoding="utf-8")
 
 
+def _entities(path: Path) -> None:
+    words = {
+        "정말 재미있는 영화": "영화",
+        "서울에 갔다": "서울",
+        "부산은 멀다": "부산",
+        "영화를 보았다": "영화",
+        "서울": "서울",
+    }
+    rows = [
+        {"text": text, "entities": [[text.index(word), text.index(word) + 2, "것"]]} for text, word in words.items()
+    ]
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("write", "name", "kind"),
     [
+        (_entities, "ner.jsonl", "tagging: text from 'text', spans from 'entities'"),
         (_choices, "choices.jsonl", "choice: choices from 'choices'"),
         (_numbers, "numbers.tsv", "regression: score from 'label': 5 numbers"),
     ],
@@ -139,8 +134,9 @@ def test_the_kind_is_found_from_the_columns(
     assert _run("predict", "out", name, "--device", "cpu") == 0
     lines = _printed(capsys)
     assert len(lines) == 5
-    assert all("choice" in line or isinstance(line["prediction"], float) for line in lines)
-    assert _run("evaluate", "out", name, "--label", "label", "--device", "cpu") == 0
+    assert all({"choice", "spans"} & line.keys() or isinstance(line["prediction"], float) for line in lines)
+    named = [] if write is _entities else ["--label", "label"]
+    assert _run("evaluate", "out", name, *named, "--device", "cpu") == 0
 
 
 def test_finetune_and_evaluate_print_the_same_scores(

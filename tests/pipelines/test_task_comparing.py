@@ -72,6 +72,11 @@ ONE = "ab" * 18 + "ba" * 2  # 4 wrong
 TWO = "ba" * 6 + "ab" * 13 + "ba"  # 14 wrong, 2 of them wrong in ONE, too
 
 
+def side(folder: Path, predicted: str, **more: Any) -> Path:
+    """An artifact whose encoder has predicted these labels for ROWS."""
+    return made(folder, ROWS, {"pretrained": [labels(predicted)]}, **more)
+
+
 def test_seeds_of_trained_models_are_compared_row_by_row(moods: tuple[Path, Path], tmp_path: Path) -> None:
     found = compare_tasks(moods)
     assert [side.name for side in found.sides] == ["well", "poor"]
@@ -92,7 +97,7 @@ def test_seeds_of_trained_models_are_compared_row_by_row(moods: tuple[Path, Path
 
 
 def test_differences_are_those_of_scipy(tmp_path: Path) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
+    one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS[::-1], {"pretrained": [labels(TWO[::-1])]})
     (found,) = compare_tasks([one, two]).scores["comparisons"]
     a, b = (np.array([x == y for x, y in zip(text, RIGHT, strict=True)]) for text in (ONE, TWO))
@@ -108,11 +113,7 @@ def test_differences_are_those_of_scipy(tmp_path: Path) -> None:
 
 
 def test_the_first_is_compared_with_each_other_one(tmp_path: Path) -> None:
-    folders = [
-        made(tmp_path / name, ROWS, {"pretrained": [labels(text)]})
-        for name, text in (("a", ONE), ("b", TWO), ("c", RIGHT))
-    ]
-    found = compare_tasks(folders)
+    found = compare_tasks([side(tmp_path / name, text) for name, text in (("a", ONE), ("b", TWO), ("c", RIGHT))])
     assert [one["names"] for one in found.scores["comparisons"]] == [["a", "b"], ["a", "c"]]
 
 
@@ -126,7 +127,7 @@ def test_rows_of_the_same_text_are_each_matched_once(tmp_path: Path) -> None:
 
 
 def test_other_rows_are_refused_with_the_first(tmp_path: Path) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
+    one = side(tmp_path / "one", ONE)
     changed = [{**row, "label": "b"} if number in (3, 4) else row for number, row in enumerate(ROWS)]
     two = made(tmp_path / "two", [*changed, {"text": "더", "label": "a"}], {"pretrained": [labels(TWO + "a")]})
     said = (
@@ -168,8 +169,7 @@ def test_other_models_than_the_first(tmp_path: Path) -> None:
     ],
 )
 def test_tasks_that_are_not_alike_are_refused(tmp_path: Path, more: dict[str, Any], said: str) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
-    two = made(tmp_path / "two", ROWS, {"pretrained": [labels(TWO)]}, **more)
+    one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO, **more)
     with pytest.raises(
         SettingsError, match=f"one, .*two: have different tasks: {said}: compare artifacts of the same task"
     ):
@@ -178,7 +178,7 @@ def test_tasks_that_are_not_alike_are_refused(tmp_path: Path, more: dict[str, An
 
 def test_labels_of_all_sides_count(tmp_path: Path) -> None:
     """One side has learned from rows with a label more."""
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
+    one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS, {"pretrained": [labels("c" * 20 + RIGHT[20:])]}, labels=["c", "a", "b"])
     found = compare_tasks([one, two])
     assert [model["accuracy"]["mean"] for model in found.scores["models"]] == [36 / 40, 20 / 40]
@@ -201,8 +201,7 @@ def test_labels_of_all_sides_count(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_files_are_named(tmp_path: Path, name: str, line: str, said: str) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
-    two = made(tmp_path / "two", ROWS, {"pretrained": [labels(TWO)]})
+    one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO)
     with (two / name).open("a" if name == "predictions.jsonl" else "w", encoding="utf-8") as file:
         file.write(line + "\n")
     with pytest.raises(ArtifactError, match=rf"two/{name}: (?s:.)*{said}"):
@@ -210,7 +209,7 @@ def test_damaged_files_are_named(tmp_path: Path, name: str, line: str, said: str
 
 
 def test_predictions_of_another_kind_are_damage(tmp_path: Path) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
+    one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS, {"pretrained": [list(range(40))]})
     with pytest.raises(ArtifactError, match=r"two/predictions\.jsonl: pretrained: not predictions of a classification"):
         compare_tasks([one, two])
@@ -265,8 +264,7 @@ def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path: Path) ->
 
 
 def test_scores_of_validation_rows_are_said(tmp_path: Path) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
-    two = made(tmp_path / "two", ROWS, {"pretrained": [labels(TWO)]})
+    one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO)
     scores = json.loads((two / "scores.json").read_text(encoding="utf-8"))
     (two / "scores.json").write_text(json.dumps({**scores, "scored_on": "valid"}), encoding="utf-8")
     assert compare_tasks([one, two]).notes() == [
@@ -307,7 +305,7 @@ def test_the_command(tmp_path: Path, command: Callable[..., tuple[int, str, str]
 
 
 def test_what_does_not_compare_is_refused(tmp_path: Path, command: Callable[..., tuple[int, str, str]]) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
+    one = side(tmp_path / "one", ONE)
     other = tmp_path / "pretrain"
     other.mkdir()
     code, _, err = command(one, other)
