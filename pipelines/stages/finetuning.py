@@ -205,7 +205,7 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
         _logger.info("%s", line)
     texts = _texts(task, rows)
     folder = inputs.encoded or output / "work"
-    encoded = EncodedTexts(folder, texts, tokenizer, "morphemes", "spans")
+    encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
     passages = dict(zip(texts, encoded.passages(), strict=True))
     parts = {name: task.prepare(part.rows, passages, tokenizer) for name, part in _named(rows).items()}

@@ -8,46 +8,41 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from korbert.durable import content_digest, intact, write_whole
 from korbert.errors import ArtifactError
 from korbert.progress import track
-from korbert.tasks.finetuning.examples import Examples
 from korbert.tasks.passages import MANY_TEXTS, Passage
 from korbert.tokenization import AnyTokenizer
 from korbert.world import from_first
 
-__all__ = ["EncodedTexts", "Extra"]
-
-Extra = Literal["morphemes", "spans"]
+__all__ = ["EncodedTexts"]
 
 _PART_CHARS, _PART_TEXTS = 500_000, 10_000  # most that an interrupted run analyses again
-_FIELDS = {
-    "input_ids": pa.list_(pa.int32()),  # without special tokens
-    "boundaries": pa.list_(pa.uint8()),
-    "morphemes": pa.list_(pa.string()),  # forms
-    "spans": pa.list_(pa.int32()),  # start and end of each piece in turn, in code points of the text
-}
+_SCHEMA = pa.schema(
+    {
+        "input_ids": pa.list_(pa.int32()),  # without special tokens
+        "boundaries": pa.list_(pa.uint8()),
+        "morphemes": pa.list_(pa.string()),  # forms
+        "spans": pa.list_(pa.int32()),  # start and end of each piece in turn, in code points of the text
+    }
+)
 
 
 class EncodedTexts:
-    """The pieces of a list of texts, cached in a folder. extra: columns besides input_ids and boundaries."""
+    """The pieces and morphemes of a list of texts, cached in a folder."""
 
-    def __init__(self, folder: Path, texts: Sequence[str], tokenizer: AnyTokenizer, *extra: Extra) -> None:
+    def __init__(self, folder: Path, texts: Sequence[str], tokenizer: AnyTokenizer) -> None:
         self._folder = folder
         self._tokenizer = tokenizer
-        self._schema = pa.schema([(name, _FIELDS[name]) for name in ("input_ids", "boundaries", *extra)])
         self._parts = [(self._name(part), part) for part in _parts(texts)]
 
     def _name(self, texts: Sequence[str]) -> str:
         """File name prefix of a part."""
-        digest = hashlib.sha256(" ".join([self._tokenizer.digest, *self._schema.names]).encode())
+        digest = hashlib.sha256(" ".join([self._tokenizer.digest, *_SCHEMA.names]).encode())
         for text in texts:
             digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
         return f"texts-{digest.hexdigest()[:32]}"
@@ -71,18 +66,10 @@ class EncodedTexts:
                 write_whole(self._folder / f"{name}-{content_digest(data)}.parquet", data)
                 advance(len(texts))
 
-    def examples(self, labels: NDArray[np.int64], max_length: int) -> Examples:
-        """[CLS] pieces [SEP] of each text, truncated to `max_length` as in Tokenizer.encode."""
-        tokenizer, room = self._tokenizer, max_length - 2
-        rows = (
-            ([tokenizer.cls_id, *ids[:room], tokenizer.sep_id], [0, *levels[:room], 0])
-            for ids, levels in self._rows("input_ids", "boundaries")
-        )
-        return Examples.of_rows(rows, labels, tokenizer.pad_id)
-
     def morphemes(self) -> Iterator[list[str]]:
         """Morpheme forms of each text, in order."""
-        return (forms for (forms,) in self._rows("morphemes"))
+        for _, table in self._tables():
+            yield from table["morphemes"].to_pylist()
 
     def passages(self) -> list[Passage]:
         """Each text with its pieces and spans, in order."""
@@ -98,10 +85,6 @@ class EncodedTexts:
             ]
         return passages
 
-    def _rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
-        for _, table in self._tables():
-            yield from zip(*(table[name].to_pylist() for name in names), strict=True)
-
     def _tables(self) -> Iterator[tuple[Sequence[str], pa.Table]]:
         for name, texts in self._parts:
             path = intact(self._folder, name)
@@ -112,18 +95,15 @@ class EncodedTexts:
             yield texts, pq.read_table(path)
 
     def _encode(self, texts: Sequence[str], threads: int) -> pa.Table:
-        columns: dict[str, list[Any]] = {}
-        if "morphemes" in self._schema.names:
-            analyses = list(self._tokenizer.analyzer.analyze_many(texts, workers=threads))
-            columns["morphemes"] = [analysis.forms for analysis in analyses]
-            encoded = [self._tokenizer.pieces(analysis, text) for text, analysis in zip(texts, analyses, strict=True)]
-        else:
-            encoded = list(self._tokenizer.pieces_of_many(texts, workers=threads))
-        columns["input_ids"] = [pieces.ids for pieces in encoded]
-        columns["boundaries"] = [pieces.boundaries for pieces in encoded]
-        if "spans" in self._schema.names:
-            columns["spans"] = [list(chain.from_iterable(pieces.spans)) for pieces in encoded]
-        return pa.table({name: columns[name] for name in self._schema.names}, schema=self._schema)
+        analyses = list(self._tokenizer.analyzer.analyze_many(texts, workers=threads))
+        encoded = [self._tokenizer.pieces(analysis, text) for text, analysis in zip(texts, analyses, strict=True)]
+        columns = {
+            "input_ids": [pieces.ids for pieces in encoded],
+            "boundaries": [pieces.boundaries for pieces in encoded],
+            "morphemes": [analysis.forms for analysis in analyses],
+            "spans": [list(chain.from_iterable(pieces.spans)) for pieces in encoded],
+        }
+        return pa.table(columns, schema=_SCHEMA)
 
 
 def _parts(texts: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -10,13 +10,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Entity", "Scheme", "entities", "entity_counts", "entity_f1", "f1_from_counts", "tag_f1"]
+__all__ = ["Entity", "entities", "entity_counts", "f1_from_counts", "tag_f1"]
 
 Tags = Sequence[str]
-Scheme = Literal["lenient", "BIO", "BIOES"]
-"""How tags become entities. lenient: the rules of conlleval (Tjong Kim Sang and De Meulder 2003), which forgive what is
-illegal and read BIO, IOB1 and BIOES alike; seqeval's default. BIO, BIOES: only what is legal there; seqeval's
-mode="strict" with scheme=IOB2 and scheme=IOBES."""
 
 
 class Entity(NamedTuple):
@@ -27,35 +23,29 @@ class Entity(NamedTuple):
     end: int
 
 
-def entities(tags: Tags, scheme: Scheme = "lenient") -> list[Entity]:
-    """The entities of one sequence, in order.
+def entities(tags: Tags) -> list[Entity]:
+    """The entities of one sequence, in order, by the rules of conlleval (Tjong Kim Sang and De Meulder 2003).
 
-    lenient: a tag continues an entity if it is I or E, of the same type, and the previous tag is B or I; any other tag
-    but O begins one. BIO: B, then I of its type; an I without its B is no entity. BIOES: a single S, or B, any I, E of
-    its type. ValueError for an unknown prefix.
+    They forgive what is illegal and read BIO, IOB1 and BIOES alike, as seqeval does by default: a tag continues an
+    entity if it is I or E, of the same type, and the previous tag is B or I; any other tag but O begins one. ValueError
+    for an unknown prefix.
     """
-    found: list[Entity] = []
+    result: list[Entity] = []
     before, kind, start = "O", "", 0
     for i, tag in enumerate([*tags, "O"]):
         prefix, _, type_ = tag.partition("-")
-        if prefix not in ("O", "B", "I", "E", "S") or (scheme == "BIO" and prefix in "ES"):
-            raise ValueError(f"tag {i} is {tag!r}: {scheme} tags are O or {_PREFIXES[scheme]}, a hyphen and a type")
+        if prefix not in ("O", "B", "I", "E", "S"):
+            raise ValueError(f"tag {i} is {tag!r}: tags are O or B, I, E, S, a hyphen and a type")
         if prefix in ("I", "E") and before in ("B", "I") and type_ == kind:
             before = prefix
             continue
-        if before != "O" and (scheme != "BIOES" or before in ("E", "S")):
-            found.append(Entity(kind, start, i))
-        begins = prefix != "O" if scheme == "lenient" else prefix in ("B", "S")
-        before, kind, start = (prefix if begins else "O"), type_, i
-    return found
+        if before != "O":
+            result.append(Entity(kind, start, i))
+        before, kind, start = prefix, type_, i
+    return result
 
 
-_PREFIXES = {"lenient": "B, I, E, S", "BIO": "B, I", "BIOES": "B, I, E, S"}
-
-
-def entity_counts(
-    gold: Sequence[Tags], predicted: Sequence[Tags], *, scheme: Scheme = "lenient"
-) -> tuple[list[str], NDArray[np.int64]]:
+def entity_counts(gold: Sequence[Tags], predicted: Sequence[Tags]) -> tuple[list[str], NDArray[np.int64]]:
     """The types found on either side, sorted, and (N, types, 3) int64: correct, predicted and gold entities of each
     sequence and type.
 
@@ -63,7 +53,7 @@ def entity_counts(
     statistics.py they are a run whose score is
     `lambda rows, counts: f1_from_counts(np.tensordot(counts, rows, 1))`, if the compared runs have the same types.
     """
-    found = [[entities(tags, scheme) for tags in pair] for pair in _pairs(gold, predicted)]
+    found = [[entities(tags) for tags in pair] for pair in _pairs(gold, predicted)]
     types = sorted({entity.type for pair in found for side in pair for entity in side})
     column = {name: i for i, name in enumerate(types)}
     counts = np.zeros((len(found), len(types), 3), np.int64)
@@ -77,28 +67,13 @@ def entity_counts(
 def f1_from_counts(counts: NDArray[np.int64], average: Literal["micro", "macro"] = "micro") -> float | None:
     """F1 of `entity_counts` summed over sequences: (types, 3).
 
-    micro: over all entities; 0 if there are none. macro: the unweighted mean over the types with any entity; None if
-    there are none (seqeval takes the mean of nothing).
+    It is seqeval's f1_score. micro: over all entities; 0 if there are none. macro: the unweighted mean over the types
+    with any entity; None if there are none (seqeval takes the mean of nothing).
     """
     if average == "macro":
         return tag_f1(counts)
     right, predicted, gold = counts.sum(axis=0).tolist()
     return 2 * right / (predicted + gold) if predicted + gold else 0.0
-
-
-def entity_f1(
-    gold: Sequence[Tags],
-    predicted: Sequence[Tags],
-    *,
-    average: Literal["micro", "macro"] = "micro",
-    scheme: Scheme = "lenient",
-) -> float | None:
-    """F1 of whole entities, seqeval's f1_score, as `f1_from_counts` says.
-
-    KLUE-NER's entity F1 is macro with scheme BIO (KLUE-baseline, klue_baseline/metrics/functional.py,
-    klue_ner_entity_macro_f1).
-    """
-    return f1_from_counts(entity_counts(gold, predicted, scheme=scheme)[1].sum(axis=0), average)
 
 
 def tag_f1(counts: NDArray[np.int64], without: int | None = None) -> float | None:
