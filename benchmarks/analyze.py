@@ -138,10 +138,7 @@ def main() -> None:
         write_parquet(Path(folder) / "documents" / "part-00000.parquet", table, Path(folder), ROW_GROUP_ROWS)
         documents = Path(folder) / "documents"
         for number in range(1, given.rounds + 1):
-            taken = {
-                "threads": time_threads(lines, given.workers),
-                "processes": time_processes(lines, given.workers),
-            }
+            taken = {"threads": time_threads(lines, given.workers), "processes": time_processes(lines, given.workers)}
             ours = time_analyze(documents, given.workers)
             for name, seconds in taken.items():
                 ratios[name].append(seconds / ours)

@@ -126,10 +126,7 @@ def step(options: argparse.Namespace) -> Figures:
         seconds = seconds_of(update, options)
         pieces = statistics.mean(batch["pieces"] for micro in batches for batch in micro)
         work = flop_a_piece(
-            config,
-            length=options.length,
-            label_share=RATE,
-            scored=config.vocab_size if head == "full" else NEGATIVES,
+            config, length=options.length, label_share=RATE, scored=config.vocab_size if head == "full" else NEGATIVES
         )
         rate = sum(work.values()) * pieces / seconds
         figures |= {

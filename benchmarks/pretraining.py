@@ -377,9 +377,7 @@ def main() -> None:
             print(pieces_per_second(step, options.seconds, device, keep_memory=kept))
         else:
             in_turn(
-                options,
-                list(built),
-                lambda name: against.format(length=name.split()[-2], precision=name.split()[-1]),
+                options, list(built), lambda name: against.format(length=name.split()[-2], precision=name.split()[-1])
             )
 
 

@@ -12,12 +12,7 @@ from pathlib import Path
 
 from datatrove.data import Document
 from datatrove.executor import LocalPipelineExecutor
-from datatrove.pipeline.dedup import (
-    MinhashDedupBuckets,
-    MinhashDedupCluster,
-    MinhashDedupFilter,
-    MinhashDedupSignature,
-)
+from datatrove.pipeline.dedup import MinhashDedupBuckets, MinhashDedupCluster, MinhashDedupFilter, MinhashDedupSignature
 from datatrove.pipeline.dedup.minhash import MinhashConfig
 from datatrove.pipeline.filters import FineWebQualityFilter, GopherRepetitionFilter, LambdaFilter
 from datatrove.pipeline.formatters import PIIFormatter

@@ -19,15 +19,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from korbert.pretraining import (
-    MaskingSettings,
-    PairSettings,
-    Phase,
-    PretrainingRows,
-    Shards,
-    SpecialIds,
-    in_phases,
-)
+from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, Shards, SpecialIds, in_phases
 from korbert.training.feeding import fed
 
 IDS = SpecialIds(cls=2, sep=3, mask=4, first_piece=384, vocab_size=102_400)

@@ -19,7 +19,7 @@ single one:
 4. table. trials.md and trials.svg, over all times below ROOT: scores times 100 with their standard deviation over all
    runs (pretraining seeds x fine-tuning seeds), and the gain over the untrained encoder. The last column names the
    tasks with a significant difference from the base of the same time, considering both seeds and test rows
-   (korbert/tasks/metrics/comparison.py).
+   (korbert/tasks/metrics/statistics.py).
 
 --shards reuses the stages clean to shard of an earlier run of the recipe (its folder, such as artifacts/small).
 --threads 1 lets two of these commands, each with its own ways, share two cores after the calibration: the number of

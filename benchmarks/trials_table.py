@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from korbert.durable import read_json
 from korbert.tasks.kinds import kind_of_task
-from pipelines.experiments.predictions import PREDICTIONS, read_lines, read_predictions
+from pipelines.experiments.compare_tasks import PREDICTIONS, read_lines, read_predictions
 from pipelines.experiments.scores import compared
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from schemes import MULTI, PLAIN, SIZE, Scheme, schemes
 from corpus.documents import is_heldout
 from korbert.tasks import korquad
 from korbert.tasks.baselines import fit_labels
-from korbert.tasks.korquad.oracle import oracle
+from korbert.tasks.korquad.ceilings import oracle
 from korbert.tokenization import Analysis, Analyzer, Pieces
 
 _SAMPLE_SEED = 10  # of the rule that picks --share of the documents

@@ -20,6 +20,8 @@ __all__ = [
     "aside_of",
     "check_output",
     "checksummed",
+    "content_digest",
+    "intact",
     "may_write",
     "read_json",
     "read_object",
@@ -134,6 +136,20 @@ def sha256_of(path: Path) -> str:
     """SHA-256 of a file's bytes, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def content_digest(data: bytes | memoryview) -> str:
+    """The part of SHA-256 by which a cached file is named, for `intact` to check."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def intact(folder: Path, name: str) -> Path | None:
+    """The cached file NAME-CONTENT.* whose bytes have the digest CONTENT; None if absent. Damaged ones are removed."""
+    for path in folder.glob(f"{name}-*"):
+        if path.stem == f"{name}-{sha256_of(path)[:16]}":
+            return path
+        path.unlink()
+    return None
 
 
 def write_json(path: Path, value: Any, *, sort_keys: bool = False) -> None:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from korbert.tasks.kinds import KINDS
 from pipelines.artifacts import store
-from pipelines.recipes.loading import model_in
+from pipelines.recipes.faults import model_in
 from pipelines.stages.table import STAGES
 
 ROOT = Path(__file__).resolve().parent.parent

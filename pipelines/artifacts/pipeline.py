@@ -1,6 +1,7 @@
 """The artifacts of one recipe below one root: their state, and what a run would do."""
 
 import dataclasses
+import pkgutil
 import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,11 +12,11 @@ from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.processor import processor_name
 from korbert.versions import installed_version
 from pipelines.artifacts import store
-from pipelines.artifacts.store import Json, Plan
-from pipelines.recipes.loading import Recipe
 from pipelines.artifacts.runtime import Runtime
 from pipelines.artifacts.sources import Sources
-from pipelines.stages import Inputs, Stage, imported
+from pipelines.artifacts.store import Json, Plan
+from pipelines.recipes.loading import Recipe
+from pipelines.stages import Inputs, Stage
 
 __all__ = ["Pipeline", "Status"]
 
@@ -57,12 +58,15 @@ class Pipeline:
         """place: artifact folder for a recipe of a single stage that reads no other, instead of one below the root;
         `runtime.given` is then the whole command line after `korbert`.
 
-        Raises ArtifactError if that folder holds anything but an artifact.
+        Raises ArtifactError if that is no folder, or holds files besides an artifact, which the run would remove.
         """
         assert place is None or len(recipe.stages) == 1
         self.recipe = recipe
         self.runtime = runtime
-        self.place = None if place is None else _free(place)
+        if place is not None:
+            place = place if place.name and place.name != ".." else place.resolve()
+            store.check_place(place, store.partial_of(place), "--output")
+        self.place = place
         self.folder = self.place or runtime.root / recipe.name
         self._sources = Sources(recipe, runtime.data, self.folder, map(self.artifact, recipe.stages))
 
@@ -224,7 +228,7 @@ class Pipeline:
             if self.status(stage).state != "fresh":
                 self.sources(stage.name)
                 if stage.inspect and self.recipe.folders(stage.name):
-                    imported(stage.inspect)(self)
+                    pkgutil.resolve_name(stage.inspect)(self)
 
     def require_fresh_before(self, stages: Sequence[Stage]) -> None:
         """Raises ArtifactError unless all artifacts that these stages build on, and do not make, are fresh."""
@@ -241,16 +245,6 @@ class Pipeline:
     def _builds_on(self, stage: Stage, earlier: Stage) -> bool:
         known = self.recipe.stages
         return any(name == earlier.name or self._builds_on(known[name], earlier) for name in self.reads(stage))
-
-
-def _free(place: Path) -> Path:
-    """Returns the place if an artifact can be written there: absent, empty, or from an earlier run.
-
-    Raises ArtifactError if it or its partial folder is not a folder, or holds other files, which the run would remove.
-    """
-    place = place if place.name and place.name != ".." else place.resolve()
-    store.check_place(place, store.partial_of(place), "--output")
-    return place
 
 
 def _versions(libraries: Iterable[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import datetime
 import logging
+import pkgutil
 import platform
 import re
 import resource
@@ -13,14 +14,16 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
+from korbert import training
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.processor import processor_name
 from korbert.scratch import remove
 from korbert.world import connected, from_first
+from pipelines import reports
 from pipelines.artifacts import store
-from pipelines.artifacts.store import Json, Plan
 from pipelines.artifacts.pipeline import Pipeline
-from pipelines.stages import Stage, imported
+from pipelines.artifacts.store import Json, Plan
+from pipelines.stages import Stage
 
 __all__ = ["make", "mark_for_rebuild"]
 
@@ -190,7 +193,7 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
 
 
 def _run(pipeline: Pipeline, stage: Stage) -> Mapping[str, Any]:
-    run = imported(stage.run) if isinstance(stage.run, str) else stage.run
+    run = pkgutil.resolve_name(stage.run)
     settings, partial = pipeline.recipe.section(stage.name), pipeline.partial(stage.name)
     counts: Mapping[str, Any] = run(settings, pipeline.inputs(stage), partial, pipeline.runtime)
     return counts
@@ -200,10 +203,9 @@ def _numerics(pipeline: Pipeline, stage: Stage) -> Json:
     """What the bytes of a trained model depend on; `earlier`: the same for interrupted runs, where it differs."""
     if not stage.trains:
         return {}
-    from korbert.training.devices import choose_device, numerics
-
     section, path = pipeline.recipe.section(stage.name), pipeline.partial(stage.name) / store.PLAN
-    now: Json = dict(numerics(choose_device(pipeline.runtime.device), section.precision, section.threads))
+    device = training.choose_device(pipeline.runtime.device)
+    now: Json = dict(training.numerics(device, section.precision, section.threads))
     now["processes"] = connected().size
     plan = store.read_json(path) or {}
     earlier = [sitting for sitting in plan.get("sittings", []) if sitting != now]
@@ -228,12 +230,10 @@ def _in_words(counts: Mapping[str, Any]) -> str:
 
 def _draw_pages(pipeline: Pipeline, stage: Stage) -> None:
     """Writes the report page and the index. If a page cannot be drawn, the stage still counts as finished."""
-    from pipelines.reports import index, render
-
     try:
-        render(pipeline.artifact(stage.name))
+        reports.render(pipeline.artifact(stage.name))
         if pipeline.place is None:
-            index(pipeline.folder, [stage.name for stage in pipeline.stages()])
+            reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()])
     except Exception as error:
         again = pipeline.command(verb="report")
         _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)

@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+import corpus
 from korbert.processor import cores
 from korbert.world import number_in
-
-if TYPE_CHECKING:
-    from corpus.execution.workers import Workers
 
 _ROW_WORKERS_OF_A_GPU = 4  # make a million pieces per second
 
@@ -46,8 +44,6 @@ class Runtime:
         return max(self.row_workers // ranks, min(1, self.row_workers))
 
     @property
-    def units(self) -> "Workers":
+    def units(self) -> "corpus.Workers":
         """The workers of the corpus stages."""
-        from corpus.execution.workers import Workers
-
-        return Workers(self.workers, self.runner, self.address)
+        return corpus.Workers(self.workers, self.runner, self.address)

@@ -7,6 +7,7 @@ import click
 
 from korbert.processor import cores
 from korbert.terminal import say
+from pipelines import inference
 from pipelines.commands import options
 
 __all__ = ["COMMANDS"]
@@ -70,17 +71,14 @@ def questions(
     Example:
       korbert questions wiki.jsonl.zst --count 100000 --output made.json
     """
-    from corpus.questions.generate import QuestionSettings
-    from corpus.settings import SourceSettings
-    from pipelines.inference.questions import described, write_questions
-
     options.show_progress()
     if not corpus:
         raise click.UsageError("CORPUS is empty: name a file, a folder or a glob")
-    settings = QuestionSettings(per_paragraph=per_paragraph, seed=seed)
-    source = SourceSettings(name="corpus", path=corpus, id="", text=text, documents=documents)
-    counts = write_questions(corpus, output, settings, source, count=count, workers=workers or cores())
-    for line in described(output, counts):
+    counts = inference.questions.write_questions(
+        corpus, output, per_paragraph=per_paragraph, seed=seed, text=text, documents=documents, count=count,
+        workers=workers or cores(),
+    )  # fmt: skip
+    for line in inference.questions.described(output, counts):
         say(line)
 
 

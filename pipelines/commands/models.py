@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from korbert.errors import ModelError
-from korbert.records.form import FORMATS
+import korbert
+from korbert import huggingface, tasks, tokenization
+from korbert.durable import check_output, write_json
+from korbert.errors import CorpusError, ModelError
+from korbert.progress import track
+from korbert.records.form import FORMATS, Format
+from korbert.tasks import korquad
 from korbert.terminal import say
+from pipelines import inference, reports
 from pipelines.commands import options
 
 if TYPE_CHECKING:
-    from korbert.records.form import Format
-    from korbert.training.settings import PrecisionName
+    from korbert.training.settings import PrecisionName  # its module builds settings
 
 __all__ = ["COMMANDS"]
 
@@ -48,18 +53,16 @@ def tokenize(
     Shows id, span, characters, tag and eojeol of each piece. TOKENIZER is a tokenizer folder, a model folder, or an
     artifact with either. Without TEXT, lines are read from --input or standard input, up to 1 MiB each.
     """
-    from korbert.durable import check_output
-    from korbert.tokenization import Tokenizer, load_tokenizer
-    from pipelines.inference import tokenizing
-    from pipelines.inference.outputs import is_page
-
+    tokenizing = inference.tokenizing
     if check:
-        say(tokenizing.describe_change(Tokenizer.load(tokenizer, accept_kiwi=True)))
+        say(tokenizing.describe_change(tokenization.Tokenizer.load(tokenizer, accept_kiwi=True)))
         return
     source = options.texts_of(texts, input)
     if html:
-        check_output(html, tokenizer, *([input.path] if input and input.path else []), is_ours=is_page)
-    loaded = load_tokenizer(tokenizer)
+        check_output(
+            html, tokenizer, *([input.path] if input and input.path else []), is_ours=inference.outputs.is_page
+        )
+    loaded = tokenization.load_tokenizer(tokenizer)
     if html:
         number = tokenizing.write_page(html, loaded, source, special_tokens=special_tokens)
         say(f"{html}: {number:,} text{'' if number == 1 else 's'}", err=True)
@@ -85,19 +88,12 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
     DATASET is a KorQuAD file with answers; TOKENIZER is a tokenizer folder, a model folder, or an artifact with either.
     `pieces` is the upper bound for answers cut at piece boundaries, `characters` for answers cut anywhere.
     """
-    from korbert.durable import check_output, write_json
-    from korbert.tasks import korquad
-    from korbert.tasks.korquad.oracle import oracle as measure
-    from korbert.tokenization import Tokenizer
-    from pipelines.inference.outputs import is_oracle
-    from pipelines.reports.summary import show_oracle
-
     if everything:
-        check_output(everything, dataset, tokenizer, is_ours=is_oracle)
-    found = measure(korquad.read(dataset), Tokenizer.load(tokenizer), workers=workers)
-    show_oracle(found)
+        check_output(everything, dataset, tokenizer, is_ours=inference.outputs.is_oracle)
+    result = korquad.oracle(korquad.read(dataset), tokenization.Tokenizer.load(tokenizer), workers=workers)
+    reports.summary.show_oracle(result)
     if everything:
-        write_json(everything, found)
+        write_json(everything, result)
 
 
 @click.command()
@@ -123,20 +119,14 @@ def predict(
     line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..}; the
     other lines are still processed, and the exit code is 1.
     """
-    import korbert
-    from korbert.errors import CorpusError
-    from korbert.progress import track
-    from pipelines.inference.lines import as_json
-    from pipelines.inference.predicting import predict_lines
-
     options.show_progress()
     lines = failed = 0
     loaded = korbert.load(model, device, precision)
     columns = options.by_role(text, pair, None, others)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
-        for results in predict_lines(loaded, input.file, input.name, form=form, columns=columns):
+        for results in inference.predicting.predict_lines(loaded, input.file, input.name, form=form, columns=columns):
             if results:  # blank lines give none
-                click.echo(b"\n".join(map(as_json, results)))
+                click.echo(b"\n".join(map(inference.lines.as_json, results)))
             for wrong in (result for result in results if "error" in result):
                 say(f"korbert: {input.name}: line {wrong['line']}: {wrong['error']}", err=True)
                 failed += 1
@@ -162,13 +152,9 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
     input; one call with many texts is faster than many calls. Each output line shows the number of the gap,
     probability, piece, and the whole text with the other gaps filled by their most probable pieces.
     """
-    import korbert
-    from korbert.tasks.filling import Filler
-    from pipelines.inference import lines
-
     source = options.texts_of(texts, input)
     loaded = korbert.load(model, device=device)
-    if not isinstance(loaded, Filler):
+    if not isinstance(loaded, tasks.Filler):
         raise ModelError(f"{model}: has no MLM head, which fills gaps: give model/ of a pretrain artifact")
     for place, text in source:
         try:
@@ -176,7 +162,8 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
         except ModelError as error:
             raise ModelError(f"{place}: {error}") from None
         if as_json:
-            click.echo(lines.as_json({"text": text, "gaps": [list(map(asdict, candidates)) for candidates in gaps]}))
+            shown = {"text": text, "gaps": [list(map(asdict, candidates)) for candidates in gaps]}
+            click.echo(inference.lines.as_json(shown))
             continue
         for number, candidates in enumerate(gaps, 1):
             for one in candidates:
@@ -215,14 +202,11 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
         return
     if bits:
         raise click.UsageError("--bits needs --onnx")
-    from korbert.huggingface import export as write
-    from pipelines.reports.cards import CARD, write_card
-
-    for name, difference in write(model, folder, check=check).items():
+    for name, difference in huggingface.export(model, folder, check=check).items():
         say(f"{name}: largest difference {difference:.2e}")
-    if (folder / CARD).exists():
-        say(f"{folder / CARD}: kept; to replace it, remove it and export again")
-    elif card := write_card(model, folder):
+    if (folder / reports.cards.CARD).exists():
+        say(f"{folder / reports.cards.CARD}: kept; to replace it, remove it and export again")
+    elif card := reports.cards.write_card(model, folder):
         say(f"{card}: add a licence before you publish it")
     say(folder)
 
@@ -238,19 +222,15 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
     DeBERTa-v2, ModernBERT, ConvBERT, Funnel, Longformer, XLM, XLM-R, FlauBERT). TARGET is created: a model of kind
     "encoder" with its own tokenizer, ready for fine-tuning. No code from FOLDER is executed.
     """
-    from korbert.huggingface.importing import SENTENCE, import_folder
-
-    found = import_folder(folder, target)
+    found, text = huggingface.import_folder(folder, target), huggingface.SENTENCE
     config, pieces = found.config, found.pieces
     spans = "its own spans" if found.fast else "spans found by comparing pieces with the text"
     say(f"architecture: {config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}")
     say(f"parameters: {found.parameters:,}")
     say(f"vocabulary: {config.vocab_size:,} entries; {found.tokenizer}, {spans}")
     say(f"maximum length: {config.max_position_embeddings:,} pieces")
-    say(f"text: {SENTENCE}")
-    shown = " ".join(
-        SENTENCE[start:end] or piece for piece, (start, end) in zip(pieces.pieces, pieces.spans, strict=True)
-    )
+    say(f"text: {text}")
+    shown = " ".join(text[start:end] or piece for piece, (start, end) in zip(pieces.pieces, pieces.spans, strict=True))
     say(f"pieces: {shown} ({len(pieces)}, {found.unknown} of them unknown)")
     say(target)
 

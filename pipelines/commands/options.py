@@ -13,6 +13,7 @@ import click
 from korbert.errors import SettingsError
 from korbert.names import on_disk
 from korbert.terminal import Messages, printable
+from pipelines import inference
 
 __all__ = [
     "ACCEPT",
@@ -106,11 +107,11 @@ class InputType(click.ParamType[Input]):
 
 def texts_of(arguments: tuple[str, ...], given: Input | None) -> Iterable[tuple[str, str]]:
     """(place, text) of each argument; without arguments, of each record of the input, or line of standard input."""
-    from pipelines.inference import lines
-
     if arguments:
-        return lines.checked(arguments)
-    return lines.texts(given.file, given.name, "auto") if given else lines.texts(sys.stdin.buffer, sys.stdin.name)
+        return inference.lines.checked(arguments)
+    if given:
+        return inference.lines.texts(given.file, given.name, "auto")
+    return inference.lines.texts(sys.stdin.buffer, sys.stdin.name)
 
 
 class Output(click.Path):

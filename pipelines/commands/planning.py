@@ -1,10 +1,12 @@
 """The command that estimates the cost of a recipe: plan."""
 
+import json
 from typing import Any
 
 import click
 
 from korbert.terminal import say
+from pipelines import planning
 from pipelines.commands import options
 from pipelines.commands.stages import pipeline_of
 
@@ -37,15 +39,11 @@ def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common
       korbert plan base --seconds 0 --set vocab.size=30522
     """
     pipeline = pipeline_of(recipe, **common)
-    from pipelines.planning import plan, tables
-
-    planned = plan.plan(pipeline, seconds, hours)
+    planned = planning.plan.plan(pipeline, seconds, hours)
     if as_json:
-        import json
-
-        click.echo(json.dumps(tables.as_json(planned), ensure_ascii=False, allow_nan=False))
+        click.echo(json.dumps(planning.tables.as_json(planned), ensure_ascii=False, allow_nan=False))
         return
-    for line in tables.lines(planned):
+    for line in planning.tables.lines(planned):
         say(line)
 
 

@@ -1,11 +1,14 @@
 """Commands that answer and score KorQuAD files, check submissions, and compare runs."""
 
+import json
 from pathlib import Path
 
 import click
 
+from korbert.durable import check_output
 from korbert.errors import SettingsError
 from korbert.terminal import say
+from pipelines import experiments, inference, reports, submission
 from pipelines.commands import options
 
 __all__ = ["COMMANDS"]
@@ -40,22 +43,19 @@ def submit(
     --check BUNDLE replaces all three: it runs submission/ of a korquad artifact in a fresh folder without network,
     validates the answers, and prints time, memory, scores, and the commands of a CodaLab worksheet.
     """
-    from pipelines.submission.writing import submit as answer
-
     if bundle is not None:
         if model is not None:
             raise click.UsageError(f"--check takes BUNDLE alone: leave {model} out")
-        from pipelines.reports.summary import show_check
-        from pipelines.submission.check import check
-
-        show_check(bundle, check(bundle, dataset, limit_seconds=60 * time_limit))
+        verdict = submission.check.check(bundle, dataset, limit_seconds=60 * time_limit)
+        reports.summary.show_check(bundle, verdict)
         return
     if dataset is not None:
         raise click.UsageError("--dataset is for --check BUNDLE: INPUT names the questions to answer")
     if model is None or input is None or output is None:
         raise click.UsageError("name MODEL INPUT OUTPUT, or --check BUNDLE")
     options.show_progress()
-    say(f"{answer(model, input, output, device=device):,} answers in {output}", err=True)
+    answered = submission.writing.submit(model, input, output, device=device)
+    say(f"{answered:,} answers in {output}", err=True)
 
 
 @click.command()
@@ -64,11 +64,7 @@ def submit(
 @options.debug
 def score(dataset: Path, predictions: Path, debug: bool) -> None:
     """Print official exact match and F1 of PREDICTIONS on DATASET."""
-    import json
-
-    from pipelines.submission.writing import score as official
-
-    click.echo(json.dumps(official(dataset, predictions)))
+    click.echo(json.dumps(submission.writing.score(dataset, predictions)))
 
 
 @click.command()
@@ -86,37 +82,28 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     compared at equal time and at equal pieces. Tasks: FOLDER is the output of `korbert finetune` or of a [tasks.NAME]
     section; the first is compared with each of the others on the same rows, with a significance test.
     """
-    from korbert.durable import check_output
-    from pipelines.experiments.compare_pretraining import open_runs
-    from pipelines.experiments.predictions import is_task
-    from pipelines.inference.lines import as_json as line_of
-    from pipelines.inference.outputs import is_page
-
+    is_page = inference.outputs.is_page
     if page:
         check_output(page, *folders, is_ours=is_page)
-    tasks = [is_task(folder) for folder in folders]
+    tasks = [experiments.compare_tasks.is_task(folder) for folder in folders]
     if any(tasks) and not all(tasks):
         one, other = folders[tasks.index(True)], folders[tasks.index(False)]
         raise SettingsError(f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs")
     if not any(tasks) and (models or as_json):
         raise click.UsageError("--model and --json are for artifacts of tasks")
-    from pipelines.experiments.compare_tasks import compare_tasks
-    from pipelines.reports.compare import of_runs, of_tasks, write_page
-    from pipelines.reports.summary import show_comparison
-
     if any(tasks):
-        found = compare_tasks(folders, models)
-        shown = of_tasks(found)
+        comparison = experiments.compare_tasks.compare_tasks(folders, models)
+        shown = reports.compare.of_tasks(comparison)
         if as_json:
-            click.echo(line_of(found.as_json()))
+            click.echo(inference.lines.as_json(comparison.as_json()))
     else:
-        shown = of_runs(open_runs(folders))
+        shown = reports.compare.of_runs(experiments.compare_pretraining.open_runs(folders))
     if page:
         check_output(page, *shown.folders, is_ours=is_page)
     if not as_json:
-        show_comparison(shown)
+        reports.summary.show_comparison(shown)
     if page:
-        say(f"page: {write_page(page, shown)}", err=as_json)
+        say(f"page: {reports.compare.write_page(page, shown)}", err=as_json)
 
 
 COMMANDS = [submit, score, compare]

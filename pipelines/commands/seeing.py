@@ -1,24 +1,23 @@
 """Commands that visualize a model: look (one text), words (one word in many texts)."""
 
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+import korbert
+from korbert.durable import check_output, write_whole
 from korbert.errors import ModelError
-from korbert.records.form import FORMS
+from korbert.records.form import FORMS, Form, Format
 from korbert.terminal import say
+from pipelines import inference, reports
 from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from korbert.records import Form
-    from korbert.records.form import Format
-    from korbert.vectors.occurrences import Occurrence
-    from pipelines.reports.look.layers import Way
+    from korbert.vectors import Occurrence
 
 __all__ = ["COMMANDS"]
 
@@ -55,7 +54,8 @@ _CONTEXT = 30  # characters on each side of a word
 @options.accept_kiwi
 @options.debug
 def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Path | None, text_column: str | None,
-         label: str | None, form: "Form", way: "Way", most: int, device: str, debug: bool) -> None:  # fmt: skip
+         label: str | None, form: Form, way: Literal["pca", "tsne"], most: int, device: str,
+         debug: bool) -> None:  # fmt: skip
     """Visualize MODEL on TEXT, or on TEXT and PAIR.
 
     The page shows attention, neurons, predictions and vectors. MODEL is an artifact with a model, or its model/. The
@@ -67,30 +67,22 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
       korbert look artifacts/small/pretrain '신용 대출을 신청하고 싶어요' --html look.html
       korbert look artifacts/small/pretrain --layers ratings_test.txt --html layers.html
     """
-    import korbert
-    from korbert.durable import check_output, write_whole
-    from pipelines.inference.outputs import is_page
-    from pipelines.reports.look.data import look_data
-    from pipelines.reports.look.page import page
-
     if (text is None) == (layers is None):
         raise click.UsageError("give either TEXT or --layers FILE")
-    check_output(html, model, *([layers] if layers else []), is_ours=is_page)
+    check_output(html, model, *([layers] if layers else []), is_ours=inference.outputs.is_page)
     options.show_progress()
     loaded = korbert.load(model, device)
     if layers:
-        from pipelines.reports.layers import write_pictures
-        from pipelines.reports.look.layers import layer_points
-
         columns = {role: [name] for role, name in (("text", text_column), ("label", label)) if name}
-        write_pictures(html, str(model), layer_points(loaded, layers, columns, form, way=way, most=most))
+        points = reports.look.layers.layer_points(loaded, layers, columns, form, way=way, most=most)
+        reports.layers.write_pictures(html, str(model), points)
     else:
         assert text is not None
         try:
-            data = look_data(loaded, text, pair, whole=True)
+            data = reports.look.data.look_data(loaded, text, pair, whole=True)
         except ModelError as error:
             raise ModelError(f"{model}: {error}") from None
-        write_whole(html, page(data).encode())
+        write_whole(html, reports.look.page.page(data).encode())
     say(html)
 
 
@@ -99,9 +91,7 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
 @click.argument("word")
 @click.argument("input", type=options.InputType(), default="-")
 @click.option(
-    "--html",
-    type=options.Output(),
-    help="Write an HTML page that plots the occurrences in 2D, with their sentences.",
+    "--html", type=options.Output(), help="Write an HTML page that plots the occurrences in 2D, with their sentences."
 )
 @click.option(
     "--top", type=click.IntRange(min=1), default=3, show_default=True, help="Number of nearest occurrences to list."
@@ -113,7 +103,7 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
 @options.accept_kiwi
 @options.debug
 def words(
-    model: Path, word: str, input: Any, html: Path | None, top: int, as_json: bool, text: str | None, form: "Format",
+    model: Path, word: str, input: Any, html: Path | None, top: int, as_json: bool, text: str | None, form: Format,
     device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Compare the vectors of WORD across the texts of INPUT.
@@ -121,17 +111,10 @@ def words(
     WORD is matched by morpheme: 사랑 also matches 사랑해, 걷다 matches 걸었다. 배/NNG matches only that tag.
     Distances are 1 - cosine: 0 for the same direction, up to 2.
     """
-    import korbert
-    from korbert.durable import check_output, write_whole
-    from pipelines.inference.embedding import text_records
-    from pipelines.inference.outputs import is_page
-    from pipelines.reports.look.data import about, words_data
-    from pipelines.reports.look.page import page
-
     if html is not None:
-        check_output(html, model, *([input.path] if input.path else []), is_ours=is_page)
+        check_output(html, model, *([input.path] if input.path else []), is_ours=inference.outputs.is_page)
     failed = Failed(input.name)
-    read = chain.from_iterable(text_records(input.file, input.name, form, text))
+    read = chain.from_iterable(inference.embedding.text_records(input.file, input.name, form, text))
     good = [record for record in read if not failed(record)]
     loaded = korbert.load(model, device=device)
     found = loaded.occurrences(word, [record["text"] for record in good], **vector_options.asked_for(given))
@@ -146,16 +129,17 @@ def words(
         say(f"{word}: does not occur in any of the {len(good):,} texts", err=True)
     elif html is not None:
         texts, spans, vectors = zip(*((one.text, one.span, one.vector) for one in found), strict=True)
-        shown = words_data(word, texts, spans, vectors)
-        write_whole(html, page({"model": about(loaded), "texts": [word], "missing": {}, "words": shown}).encode())
+        look = reports.look
+        shown = look.data.words_data(word, texts, spans, vectors)
+        data = {"model": look.data.about(loaded), "texts": [word], "missing": {}, "words": shown}
+        write_whole(html, look.page.page(data).encode())
         say(html, err=True)
     failed.end()
 
 
-def _print_occurrences(found: "Sequence[Occurrence]", lines: "Sequence[int]", top: int, as_json: bool) -> None:
+def _print_occurrences(found: "Sequence[Occurrence]", lines: Sequence[int], top: int, as_json: bool) -> None:
     """found: occurrences with vectors. lines: the line number of each in the file."""
     from korbert.vectors.occurrences import distances
-    from pipelines.inference.lines import as_json as line_of
 
     apart = distances(found)
     for number, (one, line) in enumerate(zip(found, lines, strict=True)):
@@ -164,7 +148,8 @@ def _print_occurrences(found: "Sequence[Occurrence]", lines: "Sequence[int]", to
         if as_json:
             assert one.vector is not None
             shown = {"occurrence": number + 1, "line": line, "text": one.text, "span": one.span}
-            click.echo(line_of({**shown, "morphemes": one.morphemes, "nearest": near, "vector": one.vector.tolist()}))
+            shown |= {"morphemes": one.morphemes, "nearest": near, "vector": one.vector.tolist()}
+            click.echo(inference.lines.as_json(shown))
             continue
         start, end = one.span
         before, after = one.text[max(start - _CONTEXT, 0) : start], one.text[end : end + _CONTEXT]

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import pkgutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -11,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 import click
 from click.core import ParameterSource
 
+from korbert import training
+from korbert.durable import check_output, write_whole
 from korbert.errors import KorbertError, SettingsError
 from korbert.terminal import Messages, in_one_line, say
 from korbert.world import from_first, is_silent, world
+from pipelines import artifacts, recipes, reports
 from pipelines.commands import options
-from pipelines.stages import Stage, imported
+from pipelines.stages import Stage
 from pipelines.stages.table import STAGES, TASK, is_task
 
 if TYPE_CHECKING:
@@ -48,13 +52,9 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
            device: str = "auto", row_workers: int | None = None, anomaly: bool = False) -> "Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
-    from pipelines.artifacts.pipeline import Pipeline
-    from pipelines.artifacts.runtime import Runtime
-    from pipelines.recipes import loading
-
     logged(debug)
-    loaded = loading.load(recipe, changes)
-    folder = data or loading.find(recipe).parent
+    loaded = recipes.loading.load(recipe, changes)
+    folder = data or recipes.files.find(recipe).parent
     number = {"workers": workers} if workers else {}
     if address is not None and runner != "ray":
         raise click.UsageError("--address names a Ray cluster: add --runner ray")
@@ -66,9 +66,9 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
     except (OSError, RuntimeError) as error:  # a loop of links
         raise SettingsError(f"{folder}: cannot be followed ({error}): name another folder with --data") from error
     given = _as_typed(root=[str(root)], data=[str(data)], changes=changes)
-    runtime = Runtime(root=root, data=folder, runner=runner, address=address, device=device,
+    runtime = artifacts.Runtime(root=root, data=folder, runner=runner, address=address, device=device,
                       row_workers=row_workers, anomaly=anomaly, debug=debug, given=given, **number)  # fmt: skip
-    return Pipeline(loaded, runtime)
+    return artifacts.Pipeline(loaded, runtime)
 
 
 def _as_typed(**given: Sequence[str]) -> tuple[str, ...]:
@@ -91,38 +91,28 @@ def run_stages(pipeline: "Pipeline", stages: Sequence[Stage], rebuild: bool, dry
     if dry_run:
         _show_plan(pipeline, [stage.name for stage in stages], rebuild)
         return
-    from pipelines.artifacts.runner import make, mark_for_rebuild
 
     def prepared() -> frozenset[str]:
         pipeline.require_fresh_before(stages)
         pipeline.require_sources(stages)
-        return mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
+        return artifacts.runner.mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
 
-    with _joined(pipeline) if trains else nullcontext():
+    together: AbstractContextManager[object] = nullcontext()
+    if trains and world().size > 1:  # the processes that torchrun has started
+        together = training.joined(training.choose_device(pipeline.runtime.device))
+    with together:
         anew = from_first(prepared)
         for stage in stages:
-            make(pipeline, stage, rebuild=stage.name in anew)
-
-
-def _joined(pipeline: "Pipeline") -> AbstractContextManager[object]:
-    """Connect the processes that torchrun has started."""
-    if world().size == 1:
-        return nullcontext()
-    from korbert.training.devices import choose_device
-    from korbert.training.distributed import joined
-
-    return joined(choose_device(pipeline.runtime.device))
+            artifacts.runner.make(pipeline, stage, rebuild=stage.name in anew)
 
 
 def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> None:
     """Print the status of these stages. What a run would refuse at the start is refused here, too."""
-    from pipelines.reports.summary import show_status
-
     statuses = [status for status in pipeline.statuses(rebuild=names if rebuild else ()) if status.stage in names]
     for status in statuses:
         if status.state in ("absent", "partial"):
             pipeline.require_sources([pipeline.recipe.stages[status.stage]])
-    show_status(pipeline, statuses)
+    reports.summary.show_status(pipeline, statuses)
 
 
 class _StageName(click.Choice[str]):
@@ -157,9 +147,7 @@ def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run
     pipeline = pipeline_of(recipe, **common)
     run_stages(pipeline, pipeline.stages(first, last), rebuild, dry_run)
     if not dry_run and not is_silent():
-        from pipelines.reports.summary import show
-
-        show(pipeline)
+        reports.summary.show(pipeline)
 
 
 _preview = click.option(
@@ -175,7 +163,7 @@ def _stage_command(stage: Stage) -> click.Command:
         if preview is None:
             run_stages(pipeline, [stage], rebuild, dry_run)
         else:
-            imported(stage.preview)(pipeline, preview)
+            pkgutil.resolve_name(stage.preview)(pipeline, preview)
 
     own = [options.workers, options.device, options.anomaly] if stage.trains else [options.corpus]
     if stage.makes_rows:
@@ -209,9 +197,7 @@ def tasks(recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bo
       korbert tasks mine.toml mood
     """
     if recipe is None:
-        from pipelines.reports.summary import show_sets
-
-        show_sets()
+        reports.summary.show_sets()
         return
     pipeline = pipeline_of(recipe, **common)
     known = {name.removeprefix(TASK): stage for name, stage in pipeline.recipe.stages.items() if is_task(name)}
@@ -222,9 +208,7 @@ def tasks(recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bo
     stages = [stage for name, stage in known.items() if name in names or not names]
     run_stages(pipeline, stages, rebuild, dry_run)
     if not dry_run and not is_silent():
-        from pipelines.reports.summary import show
-
-        show(pipeline, [stage.name for stage in stages])
+        reports.summary.show(pipeline, [stage.name for stage in stages])
 
 
 @click.command(cls=options.Command)
@@ -236,10 +220,8 @@ def status(recipe: str, verify: bool, **common: Any) -> None:
 
     States are fresh, stale, partial (interrupted) and absent.
     """
-    from pipelines.reports.summary import show_status
-
     pipeline = pipeline_of(recipe, **common)
-    show_status(pipeline, pipeline.statuses(verify=verify))
+    reports.summary.show_status(pipeline, pipeline.statuses(verify=verify))
 
 
 @click.command(cls=options.Command)
@@ -247,17 +229,15 @@ def status(recipe: str, verify: bool, **common: Any) -> None:
 @options.place
 def report(recipe: str, **common: Any) -> None:
     """Regenerate the HTML reports of RECIPE. Nothing becomes stale."""
-    from pipelines.reports import index, render
-
     pipeline = pipeline_of(recipe, **common)
     broken: list[KorbertError] = []
     for stage in pipeline.stages():
         if pipeline.artifact(stage.name).is_dir():
             try:
-                say(render(pipeline.artifact(stage.name)))
+                say(reports.render(pipeline.artifact(stage.name)))
             except KorbertError as error:
                 broken.append(error)
-    say(index(pipeline.folder, [stage.name for stage in pipeline.stages()]))
+    say(reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()]))
     for one in broken[:-1]:
         say(f"korbert: {in_one_line(str(one))}", err=True)
     if broken:
@@ -270,16 +250,13 @@ def report(recipe: str, **common: Any) -> None:
 @click.option("--from", "begin", default="", metavar="MODEL", help="Continue this pretrained model on your text.")
 def new(name: Path, every_key: bool, begin: str) -> None:
     """Create NAME.toml, a recipe to start from."""
-    from korbert.durable import check_output, write_whole
-    from pipelines.recipes.loading import check_name
-    from pipelines.recipes.template import full_recipe, short_recipe
-
     path = name if name.suffix == ".toml" else Path(f"{name}.toml")
-    check_name(path)
+    recipes.files.check_name(path)
     check_output(path)
     if path.exists():
         raise SettingsError(f"{path}: already exists: choose another name")
-    recipe = (full_recipe if every_key else short_recipe)(begin, path.parent)
+    template = recipes.template
+    recipe = (template.full_recipe if every_key else template.short_recipe)(begin, path.parent)
     write_whole(path, recipe.encode())
     say(f"{path}: name your files in it, then `korbert run {path}`")
 

@@ -1,5 +1,6 @@
 """Commands that fine-tune a model on the user's own task and evaluate it."""
 
+import dataclasses
 import glob
 import json
 import re
@@ -11,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from korbert.durable import check_output, write_whole
 from korbert.errors import SettingsError
 from korbert.folders import bundled, model_folder
 from korbert.processor import cores
 from korbert.records.form import FORMS
+from korbert.scratch import claim, remove
 from korbert.tasks.kinds import KINDS
 from korbert.terminal import say
 from korbert.world import is_silent
+from pipelines import artifacts, experiments, inference, recipes, reports
 from pipelines.commands import options
 from pipelines.commands.stages import logged, run_stages
 
@@ -31,47 +35,41 @@ _form = click.option("--form", type=click.Choice(FORMS), default="auto", show_de
                      help="File format; auto: by extension, else by content.")  # fmt: skip
 
 
-def _learning(function: Any) -> Any:
-    """Options of the commands that train: model, data, and settings."""
-    for option in reversed(
-        (
-            click.argument("model", type=_FILE),
-            click.option("--train", type=_PLACE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
-            click.option("--valid", type=_PLACE, help="Validation file, to select epoch and learning rate.  "
-                         "[default: part of --train]"),
-            click.option("--valid-share", type=click.FloatRange(0, 1, min_open=True, max_open=True),
-                         help="Share of --train used for validation.  [default: 0.1]"),
-            click.option("--test", type=_PLACE, help="Test file, scored once per seed."),
-            click.option("--task", "set_", metavar="NAME",
-                         help="Use a known data set instead; `korbert tasks` lists them."),
-            click.option("--data", type=_FILE, envvar="KORBERT_DATA", show_envvar=True,
-                         help="Folder with the files of --task."),
-            click.option("--output", type=options.Output(), required=True, help="Folder to write."),
-            click.option("--kind", type=click.Choice(list(KINDS)),
-                         help="Kind of task.  [default: inferred from the columns]"),
-            options.columns,
-            _form,
-            click.option("--several", is_flag=True, help="Multi-label: a text has any number of labels."),
-            click.option("--epochs", type=click.IntRange(min=1),
-                         help="Epochs; the best is kept.  [default: 3, or up to 20 to reach 200 steps; "
-                         "20 with --features]"),
-            click.option("--learning-rate", "rates", type=float, multiple=True,
-                         help="Learning rate to try; repeat for several.  [default: 2e-4; 3e-3 with --features]"),
-            click.option("--seeds", type=click.IntRange(min=1),
-                         help="Number of seeds to train with.  [default: 1; `layers`: 3]"),
-            click.option("--features", metavar="LAYERS",
-                         help='Train a head on layers of the frozen encoder: "last", "sum of last four, mlp", ..'),
-            click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
-                         help="Any other setting of a recipe's task; repeatable."),
-            options.workers,
-            options.device,
-            options.anomaly,
-            options.accept_kiwi,
-            options.debug,
-        )
-    ):  # fmt: skip
-        function = option(function)
-    return function
+_learning = options.together(  # model, data and settings of the commands that train
+    click.argument("model", type=_FILE),
+    click.option("--train", type=_PLACE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
+    click.option("--valid", type=_PLACE, help="Validation file, to select epoch and learning rate.  "
+                 "[default: part of --train]"),
+    click.option("--valid-share", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+                 help="Share of --train used for validation.  [default: 0.1]"),
+    click.option("--test", type=_PLACE, help="Test file, scored once per seed."),
+    click.option("--task", "set_", metavar="NAME",
+                 help="Use a known data set instead; `korbert tasks` lists them."),
+    click.option("--data", type=_FILE, envvar="KORBERT_DATA", show_envvar=True,
+                 help="Folder with the files of --task."),
+    click.option("--output", type=options.Output(), required=True, help="Folder to write."),
+    click.option("--kind", type=click.Choice(list(KINDS)),
+                 help="Kind of task.  [default: inferred from the columns]"),
+    options.columns,
+    _form,
+    click.option("--several", is_flag=True, help="Multi-label: a text has any number of labels."),
+    click.option("--epochs", type=click.IntRange(min=1),
+                 help="Epochs; the best is kept.  [default: 3, or up to 20 to reach 200 steps; "
+                 "20 with --features]"),
+    click.option("--learning-rate", "rates", type=float, multiple=True,
+                 help="Learning rate to try; repeat for several.  [default: 2e-4; 3e-3 with --features]"),
+    click.option("--seeds", type=click.IntRange(min=1),
+                 help="Number of seeds to train with.  [default: 1; `layers`: 3]"),
+    click.option("--features", metavar="LAYERS",
+                 help='Train a head on layers of the frozen encoder: "last", "sum of last four, mlp", ..'),
+    click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
+                 help="Any other setting of a recipe's task; repeatable."),
+    options.workers,
+    options.device,
+    options.anomaly,
+    options.accept_kiwi,
+    options.debug,
+)  # fmt: skip
 
 
 @click.command()
@@ -93,9 +91,7 @@ def finetune(rebuild: bool, dry_run: bool, **given: Any) -> None:
     pipeline = _pipeline(**given)
     run_stages(pipeline, list(pipeline.recipe.stages.values()), rebuild, dry_run)
     if not dry_run and not is_silent():
-        from pipelines.reports.summary import show
-
-        show(pipeline)
+        reports.summary.show(pipeline)
         output = str(given["output"])
         say(f"use it: korbert predict {shlex.quote(output)} FILE, or korbert.load({output!r}) in Python")
 
@@ -109,28 +105,23 @@ def layers(**given: Any) -> None:
     Vectors are computed once. The --output folder receives layers.json and layers.html. Only the head of --features is
     used, as in "last, mlp, 64".
     """
-    from dataclasses import replace
-
-    from korbert.durable import check_output
-    from korbert.errors import SettingsError
-    from korbert.scratch import claim, remove
-    from pipelines.artifacts.store import RECORD
-    from pipelines.experiments.layers import layer_table
-    from pipelines.inference.outputs import is_layer_table, is_page
-
     if is_silent():
         return
     pipeline, output = _pipeline(**given, is_artifact=False), given["output"]
     (stage,) = pipeline.recipe.stages.values()
-    if (output / RECORD).is_file():
+    if (output / artifacts.store.RECORD).is_file():
         raise SettingsError(f"{output}: is an artifact, which other files would make stale: choose another --output")
     output.mkdir(parents=True, exist_ok=True)
-    for name, is_ours in (("layers.json", is_layer_table), ("layers.html", is_page)):
+    for name, is_ours in (
+        ("layers.json", inference.outputs.is_layer_table),
+        ("layers.html", inference.outputs.is_page),
+    ):
         read = (path for path in (given["model"], given["train"]) if isinstance(path, Path))
         check_output(output / name, *read, is_ours=is_ours)
     work = claim(output / ".korbert-layers")
-    inputs = replace(pipeline.inputs(stage), encoded=work / "encoded")
-    layer_table(pipeline.recipe.section(stage.name), inputs, output, pipeline.runtime, work)
+    inputs = dataclasses.replace(pipeline.inputs(stage), encoded=work / "encoded")
+    settings = pipeline.recipe.section(stage.name)
+    experiments.layers.layer_table(settings, inputs, output, pipeline.runtime, work)
     remove(work)
     say(output / "layers.html")
 
@@ -146,10 +137,6 @@ def _pipeline(
 
     is_artifact: whether `output` becomes an artifact. plain: options named like settings.
     """
-    from pipelines.artifacts.pipeline import Pipeline
-    from pipelines.artifacts.runtime import Runtime
-    from pipelines.recipes import loading
-
     logged(debug)
     model_folder(model)  # raises for a misspelt name
     if bool(set_) == bool(train):
@@ -169,11 +156,11 @@ def _pipeline(
     section |= {key: value for key, value in found.items() if value}
     name = re.sub(r"[^a-z0-9_-]+", "-", output.name.lower()).strip("-") or "task"
     changes = tuple(f"tasks.{name}.{change}" for change in changes)
-    recipe = loading.of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes)
+    recipe = recipes.loading.of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes)
     typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
     place, number = (data or Path()).resolve(), workers or cores()
-    runtime = Runtime(output.parent, place, number, device=device, anomaly=anomaly, debug=debug, given=typed)
-    return Pipeline(recipe, runtime, output if is_artifact else None)
+    runtime = artifacts.Runtime(output.parent, place, number, device=device, anomaly=anomaly, debug=debug, given=typed)
+    return artifacts.Pipeline(recipe, runtime, output if is_artifact else None)
 
 
 def _kind(
@@ -220,21 +207,18 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     MODEL is a folder written by `korbert finetune`, or the artifact of a [tasks.NAME] section. Each score comes with a
     95 % bootstrap interval over rows.
     """
-    from korbert.durable import check_output, write_whole
     from korbert.tasks.predicting import Predictor
-    from pipelines.experiments.evaluating import evaluated
-    from pipelines.inference.lines import as_json as line_of
-    from pipelines.inference.outputs import is_evaluation
 
     logged(debug)
     if output:
-        check_output(output, model, *(path for path in (file,) if isinstance(path, Path)), is_ours=is_evaluation)
+        read = [path for path in (model, file) if isinstance(path, Path)]
+        check_output(output, *read, is_ours=inference.outputs.is_evaluation)
     columns = options.by_role(text, pair, label, others)
-    found = evaluated(Predictor.load(model, device), file, columns, form, noise=noise)
+    found = experiments.evaluating.evaluated(Predictor.load(model, device), file, columns, form, noise=noise)
     for line in found.said:
         say(line, err=True)
     if output:
-        write_whole(output, b"".join(line_of(line) + b"\n" for line in found.lines))
+        write_whole(output, b"".join(inference.lines.as_json(line) + b"\n" for line in found.lines))
     if as_json:
         disturbed = {"noise": found.noise} if noise else {}
         click.echo(json.dumps(found.scores | disturbed, ensure_ascii=False, indent=2))

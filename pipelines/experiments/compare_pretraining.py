@@ -126,11 +126,7 @@ def _open_run(folder: Path, name: str) -> Run:
 
 
 _NEEDED = {
-    "metrics.jsonl": {
-        "train": ("step",),
-        "left_out": ("step",),
-        "heldout": ("step", "unigram_loss"),
-    },
+    "metrics.jsonl": {"train": ("step",), "left_out": ("step",), "heldout": ("step", "unigram_loss")},
     "timing.jsonl": {"train": ("step", "seconds", "pieces_per_second"), "start": ("step",)},
 }
 

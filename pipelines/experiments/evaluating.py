@@ -36,12 +36,7 @@ class Evaluated(NamedTuple):
 
 
 def evaluated(
-    predictor: Predictor,
-    file: Path,
-    columns: Mapping[str, Sequence[str]],
-    form: Form = "auto",
-    *,
-    noise: bool = False,
+    predictor: Predictor, file: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto", *, noise: bool = False
 ) -> Evaluated:
     """Scores on a file, each with its 95 % bootstrap interval over rows (None if undefined).
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Kind
-from korbert.tasks.metrics.comparison import Comparison, compare
-from korbert.tasks.metrics.statistics import bootstrap_interval, over_seeds
+from korbert.tasks.metrics.statistics import bootstrap_interval, compare, over_seeds
 from pipelines.experiments.search import ModelResult
 
 __all__ = ["compared", "few_rows", "score_table"]
@@ -73,16 +72,16 @@ def compared(task: Kind, a: Sequence[Any], b: Sequence[Any], names: tuple[str, s
     """Compares the runs of a with those of b in the first metric, as JSON; None if undefined."""
     if len(a[0]) < 2:
         return None
-    rng = np.random.default_rng(_SEED)
-    found: Comparison | None = compare(a, b, task.score(task.metrics[0]), rng=rng, resamples=_RESAMPLES, names=names)
-    if found is None:
+    rng, metric = np.random.default_rng(_SEED), task.metrics[0]
+    comparison = compare(a, b, task.score(metric), rng=rng, resamples=_RESAMPLES, names=names)
+    if comparison is None:
         return None
     return {
         "names": list(names),
-        "metric": task.metrics[0],
-        "difference": found.difference,
-        "interval": [found.low, found.high],
-        "p_value": found.p_value,
-        "more_than_chance": found.more_than_chance,
-        "sentence": found.sentence,
+        "metric": metric,
+        "difference": comparison.difference,
+        "interval": [comparison.low, comparison.high],
+        "p_value": comparison.p_value,
+        "more_than_chance": comparison.more_than_chance,
+        "sentence": comparison.sentence,
     }

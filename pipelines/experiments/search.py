@@ -13,7 +13,6 @@ written again.
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,9 @@ def search(experiment: Experiment, ways: Sequence[Way], seeds: Sequence[int], ou
 
     With several connected processes, all train and predict; rank 0 looks up finished work and writes.
     """
-    first, varied = seeds[0], _varied(ways)
+    first = seeds[0]
+    values_of = dict(zip(WORDS, zip(*ways, strict=True), strict=True))
+    varied = {word for word, values in values_of.items() if word == "rate" or len(set(values)) > 1}  # in names
 
     def varied_values(way: Way) -> dict[str, Any]:
         return {key: value for key, word, value in zip(Way._fields, WORDS, way, strict=True) if word in varied}
@@ -86,49 +87,45 @@ def search(experiment: Experiment, ways: Sequence[Way], seeds: Sequence[int], ou
     for seed in seeds:
         folder = folder_of(chosen, seed)
         best = _train(experiment, chosen, seed, folder, output, with_weights=True)
-        path = folder / "predictions.json"
-        predictions = from_first(partial(_load, path))
-        if predictions is None:
-            predictions = experiment.predict(seed, folder)
-            if connected().writes:
-                _save(path, predictions)
         facts = {"name": experiment.name, "seed": seed, **facts_of(chosen, best), "trials": tried}
-        results.append(ModelResult(facts, predictions, folder))
+        results.append(ModelResult(facts, _predictions(experiment, seed, folder), folder))
     return results
 
 
-def _varied(ways: Sequence[Way]) -> set[str]:
-    """The words to use in names: always the rate, the others only if several values are tried."""
-    return {
-        word
-        for word, values in zip(WORDS, zip(*ways, strict=True), strict=True)
-        if word == "rate" or len(set(values)) > 1
-    }
+def _predictions(experiment: Experiment, seed: int, folder: Path) -> list[Any]:
+    """The predictions of a finished training, looked up or made."""
+    path = folder / "predictions.json"
+    record = from_first(lambda: _read_record(path))
+    if record is None:
+        record = {"predictions": experiment.predict(seed, folder)}
+        if connected().writes:
+            write_whole(path, checksummed(record))
+    return list(record["predictions"])
 
 
 def _train(
     experiment: Experiment, way: Way, seed: int, folder: Path, output: Path, *, with_weights: bool = False
 ) -> Best:
     """The result of one training, looked up if finished, else trained. with_weights: make sure its weights exist."""
-    record = folder / "result.json"
-    finished, kept = from_first(lambda: _look_up(folder, record, with_weights))
+    path = folder / "result.json"
+
+    def look_up() -> tuple[bool, Best | None]:
+        """Whether the training is finished, and its result if it can be known without training."""
+        known = _read_record(path)
+        kept = read_best(folder) if with_weights or known is None else None
+        if known is not None and (not with_weights or kept is not None):
+            return True, Best(**known)
+        return False, kept if path.exists() else None  # a damaged record is rewritten from the weights
+
+    finished, kept = from_first(look_up)
     if finished and kept is not None:
         return kept
     if kept is None:
         kept = experiment.train(way, seed, folder, output / "metrics" / f"{folder.name}.jsonl")
     if connected().writes:
-        write_whole(record, checksummed(asdict(kept)))
+        write_whole(path, checksummed(asdict(kept)))
         remove_all(folder / "checkpoints")
     return kept
-
-
-def _look_up(folder: Path, record: Path, with_weights: bool) -> tuple[bool, Best | None]:
-    """Whether the training is finished, and its result if it can be known without training."""
-    known = _read_record(record)
-    kept = read_best(folder) if with_weights or known is None else None
-    if known is not None and (not with_weights or kept is not None):
-        return True, Best(**known)
-    return False, kept if record.exists() else None  # a damaged record is rewritten from the weights
 
 
 def _read_record(path: Path) -> dict[str, Any] | None:
@@ -140,12 +137,3 @@ def _read_record(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError) as error:
         _logger.warning("%s: damaged (%s): made again", path, error)
         return None
-
-
-def _save(path: Path, predictions: list[Any]) -> None:
-    write_whole(path, checksummed({"predictions": predictions}))
-
-
-def _load(path: Path) -> list[Any] | None:
-    record = _read_record(path)
-    return None if record is None else list(record["predictions"])

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from korbert.durable import aside_of, write_aside, write_whole
+from korbert.durable import aside_of, content_digest, intact, write_aside, write_whole
 from korbert.errors import SettingsError
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
@@ -73,13 +73,7 @@ class Written:
 
 
 def text_records(
-    file: Source,
-    name: str,
-    form: Format = "auto",
-    text: str | None = None,
-    *,
-    usual: bool = False,
-    utf8: bool = False,
+    file: Source, name: str, form: Format = "auto", text: str | None = None, *, usual: bool = False, utf8: bool = False
 ) -> Iterator[list[Result]]:
     """Yields {"line", "id" if any, "text"} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 
@@ -139,11 +133,10 @@ def write_vectors(
         for row in some:
             digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
         name = f"part-{len(parts):06}-{digest.hexdigest()[:32]}"
-        intact = (path for path in partial_folder.glob(f"{name}-*") if path.stem.endswith(_content(path.read_bytes())))
-        path = next(intact, None)
+        path = intact(partial_folder, name)
         if path is None:
             data = _table(embedding, some, schema)
-            path = partial_folder / f"{name}-{_content(data)}.parquet"
+            path = partial_folder / f"{name}-{content_digest(data)}.parquet"
             write_whole(path, data)
         else:
             written.resumed += len(some)
@@ -157,10 +150,6 @@ def write_vectors(
 
 def _is_part(name: str) -> bool:
     return re.fullmatch(r"(\.korbert-)?part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet(\.tmp)?", name) is not None
-
-
-def _content(data: bytes | memoryview) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def _table(embedding: Embedding, rows: list[Result], schema: pa.Schema) -> memoryview:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
+from typing import Literal
 
 from corpus.questions.generate import Asked, QuestionSettings, generate, is_part
 from corpus.readers.files import find_files
@@ -30,15 +31,17 @@ _GROUPS = {  # prefix of a count -> what it counts
 
 
 def write_questions(
-    corpus: str, output: Path, settings: QuestionSettings, source: SourceSettings, *, count: int | None, workers: int
-) -> Counter[str]:
+    corpus: str, output: Path, *, per_paragraph: int, seed: int, text: str, documents: Literal["line", "blank", "file"],
+    count: int | None, workers: int,
+) -> Counter[str]:  # fmt: skip
     """Writes questions on the text of a file, folder or glob, in corpus order; returns the counts of `generate`.
 
-    output: KorQuAD format for .json; for .jsonl, rows with id, title, context, question and answers. count: stop after
-    this many questions. The counts have their number as `written`; `questions` may be larger, by the last part. Memory
-    does not grow with the corpus. Raises SettingsError for another extension or an output that cannot be written,
-    CorpusError if there is no file or no question. Finished parts are kept in OUTPUT.partial until the output is
-    complete: after an interruption, the same call resumes.
+    output: KorQuAD format for .json; for .jsonl, rows with id, title, context, question and answers. per_paragraph,
+    seed: as in QuestionSettings. text, documents: as in SourceSettings. count: stop after this many questions. The
+    counts have their number as `written`; `questions` may be larger, by the last part. Memory does not grow with
+    the corpus. Raises SettingsError for another extension or an output that cannot be written, CorpusError if there
+    is no file or no question. Finished parts are kept in OUTPUT.partial until the output is complete: after an
+    interruption, the same call resumes.
     """
     if output.suffix not in _ENDINGS:
         raise SettingsError(
@@ -48,6 +51,8 @@ def write_questions(
     if not files:
         raise CorpusError(f"{corpus}: no such file, and no file in it: name a file, a folder, or a glob in quotes")
     check_output(output, *(path for path in files if isinstance(path, Path)), is_ours=is_questions)
+    settings = QuestionSettings(per_paragraph=per_paragraph, seed=seed)
+    source = SourceSettings(name="corpus", path=corpus, id="", text=text, documents=documents)
     counts: Counter[str] = Counter()
     partial = claim(output.with_name(f"{output.name}.partial"), is_part)
 

@@ -14,7 +14,9 @@ from pydantic import BaseModel
 from korbert.errors import ModelError
 from korbert.folders import bundled, model_folder
 from korbert.modeling import EncoderConfig
-from pipelines.recipes.loading import SHARED, SHIPPED, model_in
+from pipelines.recipes.faults import model_in
+from pipelines.recipes.files import SHIPPED
+from pipelines.recipes.loading import SHARED
 from pipelines.stages.table import STAGES
 
 __all__ = ["full_recipe", "short_recipe"]

@@ -1,2 +1,7 @@
+from . import cards as cards
+from . import compare as compare
+from . import layers as layers
+from . import look as look
+from . import summary as summary
 from .index_page import index as index
 from .page import render as render

@@ -197,10 +197,7 @@ def _pretraining(artifact: Artifact) -> Iterator[str]:
     shown = [(label(key), formatting.count(scores[key])) for key in ("steps", "rows", "parameters") if key in scores]
     shown += [
         (name, formatting.decimal(scores[key], 3))
-        for key, name in (
-            ("mlm_loss", "held-out MLM loss, nats"),
-            ("unigram_loss", "unigram baseline, nats"),
-        )
+        for key, name in (("mlm_loss", "held-out MLM loss, nats"), ("unigram_loss", "unigram baseline, nats"))
         if key in scores
     ]
     shown += [

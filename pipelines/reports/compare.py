@@ -145,12 +145,7 @@ def _sections_of_runs(runs: Sequence[Run]) -> tuple[Section, ...]:
 
 
 def _curves(
-    runs: Sequence[Run],
-    title: str,
-    figure: Callable[[Run, Json], float | None],
-    *,
-    y: str,
-    percent: bool = False,
+    runs: Sequence[Run], title: str, figure: Callable[[Run, Json], float | None], *, y: str, percent: bool = False
 ) -> Iterator[Element]:
     """A held-out figure of all runs against time and against pieces, as far as measured."""
     from pipelines.reports.pictures import Line, curves  # matplotlib, which tables do without

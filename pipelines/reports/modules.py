@@ -1,11 +1,11 @@
 """The module that draws the page of a stage."""
 
+import pkgutil
 from collections.abc import Sequence
 from typing import Any
 
 from pipelines.reports.elements import Headline, Story
 from pipelines.reports.record import Artifact
-from pipelines.stages import imported
 from pipelines.stages.table import stage_named
 
 __all__ = ["page_of"]
@@ -24,4 +24,4 @@ class _Plain:
 def page_of(stage: str) -> Any:
     """The page module of a stage: `headlines(artifact)`, `story(artifact)` and, if the artifact can be used, `USE`."""
     entry = stage_named(stage)
-    return imported(entry.page) if entry is not None and entry.page else _Plain()
+    return pkgutil.resolve_name(entry.page) if entry is not None and entry.page else _Plain()

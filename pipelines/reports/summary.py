@@ -15,7 +15,7 @@ from pipelines.reports import formatting
 from pipelines.submission.check import Verdict, worksheet
 
 if TYPE_CHECKING:
-    from korbert.tasks.korquad.oracle import Oracle
+    from korbert.tasks.korquad.ceilings import Oracle
     from pipelines.reports.compare import Shown
 
 _MISSES_SHOWN = 20

@@ -9,7 +9,7 @@
 3. settings.py: recipe sections that combine settings of several packages.
 """
 
-import importlib
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["Counts", "Finder", "Help", "Inputs", "Run", "Stage", "imported"]
+__all__ = ["Counts", "Finder", "Help", "Inputs", "Stage"]
 
 Counts = dict[str, int | float]
-Run = Callable[..., Counts]
-"""(settings, inputs, output, runtime) -> counts."""
 Finder = Callable[[Path], Path]
 """A folder as given -> the folder itself, or the matching one inside it (korbert.folders)."""
 
@@ -65,8 +63,8 @@ class Help:
 class Stage:
     """The definition of a stage. Runner, recipes, commands, summary table, index and pages use only this entry.
 
-    version: raised when a change of the stage's code alters the bytes. settings: class of its recipe section. run: does
-        the work. Both may be given as "module:name".
+    version: raised when a change of the stage's code alters the bytes. settings: class of its recipe section, or
+        "module:class". run: "module:function" that does the work.
     help: of its command. title: description of the artifact on the index page.
     reads: stages whose artifacts it reads. unread: those of them that it does not read under given settings.
     libraries: those whose version affects the bytes. more_libraries: additional ones under given settings.
@@ -89,7 +87,7 @@ class Stage:
     name: str
     version: int
     settings: "str | type[BaseModel]"
-    run: str | Run
+    run: str
     help: Help
     title: str
     reads: tuple[str, ...] = ()
@@ -114,17 +112,12 @@ class Stage:
     @property
     def settings_class(self) -> "type[BaseModel]":
         """The class of `settings`, imported if given by name."""
-        section: type[BaseModel] = imported(self.settings) if isinstance(self.settings, str) else self.settings
+        if not isinstance(self.settings, str):
+            return self.settings
+        section: type[BaseModel] = pkgutil.resolve_name(self.settings)
         return section
 
     def reads_under(self, settings: Any) -> tuple[str, ...]:
         """The stages that it reads under these settings; all of `reads` for None."""
         unread = () if settings is None else self.unread(settings)
         return tuple(name for name in self.reads if name not in unread)
-
-
-def imported(name: str) -> Any:
-    """Imports "module" or "module:attribute". Entries use names so that `korbert --help` imports none of them."""
-    module, _, attribute = name.partition(":")
-    loaded = importlib.import_module(module)
-    return getattr(loaded, attribute) if attribute else loaded

@@ -30,7 +30,7 @@ from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_fr
 from korbert.modeling.feature_settings import chosen_layers
 from korbert.progress import track
 from korbert.scratch import remove
-from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, refuse_unseen_labels
+from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning.best_epoch import Best, load_best
 from korbert.tasks.finetuning.encoded import EncodedTexts
 from korbert.tasks.finetuning.examples import Batches
@@ -98,8 +98,9 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     """
     ready = prepare(settings, inputs, output, runtime)
     task, scored = ready.task, ready.scored
-    builds = _builds(task, settings, ready.start)
-    if settings.features is not None:
+    if settings.features is None:
+        builds = _builds(task, settings, ready.start)
+    else:
         builds = feature_builds(task, settings, ready.start, ready.parts, ready.vectors, ready.device)
     if "warm_up" in ready.parts:
         first = next(iter(builds))
@@ -112,33 +113,43 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
         task, _ = _settled(ready, model)
     if settings.baselines and task.predicts_untrained:
         for name, build in builds.items():
-            untrained = build(settings.seeds[0]).to(ready.device)
-            predictions = task.predict(untrained, scored, device=ready.device)
+            predictions = task.predict(build(settings.seeds[0]).to(ready.device), scored, device=ready.device)
             results.append(ModelResult({"name": f"{name}-untuned", "seed": None}, predictions, output))
     if not connected().writes:
         return {}
     if settings.baselines:
         results += baselines(ready, output)
-
     if isinstance(model, FeatureModel):
         model.encoder = model.encoder.origin
     save_model(output / "model", model, ready.tokenizer, task=task.task())
     _write_predictions(output / "predictions.jsonl", scored.rows, results)
     if getattr(settings, "submission", False):
-        ids = [str(n if row.get("id") is None else row["id"]) for n, row in enumerate(scored.rows)]
-        answers = {id: one["answer"] for id, one in zip(ids, main.predictions, strict=True)}
-        write_json(output / "predictions.json", answers)
-        remove(output / "submission", lambda folder: True)  # of the stage alone: left by an interrupted run
-        write_submission(output / "model", output / "submission")
+        _write_submission(output, scored.rows, main.predictions)
     unseen = _unseen(ready, inputs, output, runtime.workers) if settings.unseen else None
+    return _write_scores(output, replace(ready, task=task), results, unseen, settings.note)
+
+
+def _write_submission(output: Path, rows: Sequence[Row], predictions: Sequence[Any]) -> None:
+    """Writes predictions.json, the official file of answers, and submission/ with the model."""
+    ids = [str(n if row.get("id") is None else row["id"]) for n, row in enumerate(rows)]
+    write_json(output / "predictions.json", dict(zip(ids, (one["answer"] for one in predictions), strict=True)))
+    remove(output / "submission", lambda folder: True)  # of the stage alone: left by an interrupted run
+    write_submission(output / "model", output / "submission")
+
+
+def _write_scores(
+    output: Path, ready: Ready, results: list[ModelResult], unseen: NDArray[np.bool_] | None, note: str
+) -> Counts:
+    """Writes scores.json and returns its counts."""
+    task, scored = ready.task, ready.scored
     counts = _counts(ready, unseen)
     record = {
-        **replace(ready, task=task).facts,
+        **ready.facts,
         **score_table(task, scored.rows, results, unseen),
-        "details": task.details(scored, main.predictions),
+        "details": task.details(scored, results[0].predictions),
         "counts": counts,
         "said": ready.said,
-        "note": settings.note,
+        "note": note,
     }
     write_json(output / "scores.json", record)
     return counts
@@ -194,7 +205,7 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
         _logger.info("%s", line)
     texts = _texts(task, rows)
     folder = inputs.encoded or output / "work"
-    encoded = EncodedTexts(folder, texts, tokenizer, "morphemes", "spans")
+    encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
     passages = dict(zip(texts, encoded.passages(), strict=True))
     parts = {name: task.prepare(part.rows, passages, tokenizer) for name, part in _named(rows).items()}
@@ -346,18 +357,12 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
     """
     settings = kind if settings is None else settings
     names: Mapping[str, str] = getattr(settings, "label_names", None) or {}
-    labels = replace(ROLES["labels"], name="label") if getattr(settings, "several", False) else None
-
-    def labelled(role: Role) -> Role:
-        def named(cell: Any) -> Any:
-            value = label.value(cell)
-            return [names.get(one, one) for one in value] if isinstance(value, list) else names.get(value, value)
-
-        label = labels or role
-        return replace(label, value=named) if names else label
-
-    roles = kind.roles() if part in ("train", "warm_up") else kind.roles_to_score()
-    return [*(labelled(role) if role.name == "label" else role for role in roles), ROLES["id"]]
+    roles = [*(kind.roles() if part in ("train", "warm_up") else kind.roles_to_score()), ROLES["id"]]
+    for index, role in enumerate(roles):
+        if role.name == "label":
+            label = replace(ROLES["labels"], name="label") if getattr(settings, "several", False) else role
+            roles[index] = renamed(label, names)
+    return roles
 
 
 def _named(parts: Parts) -> dict[str, Rows]:

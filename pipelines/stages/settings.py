@@ -54,8 +54,7 @@ class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
     """[vocab]: a new tokenizer, or an existing one with added words."""
 
     tokenizer: str = Field(
-        "",
-        description="folder of a tokenizer or model to use instead of learning one; new words are appended",
+        "", description="folder of a tokenizer or model to use instead of learning one; new words are appended"
     )
     add: int = Field(
         0,
@@ -105,15 +104,9 @@ class Phase(BaseModel, frozen=True, extra="forbid"):
     micro_batches: int = Field(
         1, ge=1, description="gradient accumulation: number of parts a step's rows are split into, to save memory"
     )
-    masking_rate: float | None = Field(
-        None,
-        gt=0,
-        lt=1,
-        description="masking rate of this phase; none: masking.rate",
-    )
+    masking_rate: float | None = Field(None, gt=0, lt=1, description="masking rate of this phase; none: masking.rate")
     fill: bool = Field(
-        False,
-        description="pack several examples into each row; attention and positions stay within an example",
+        False, description="pack several examples into each row; attention and positions stay within an example"
     )
 
 
@@ -223,8 +216,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
         min_length=1, description="training phases, run in this order under one learning rate schedule"
     )
     shares: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
-        {},
-        description="source -> share of the training rows, 0 to 1; others share the rest; {}: every row once",
+        {}, description="source -> share of the training rows, 0 to 1; others share the rest; {}: every row once"
     )
     objectives: tuple[ObjectiveName, ...] = Field(
         ("mlm", "nsp"),

@@ -1,24 +1,22 @@
 """The table of stages, in running order, and the stages of recipe sections [tasks.NAME]."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from korbert.folders import model_folder, tokenizer_folder
-from pipelines.stages import Help, Stage, imported
+from korbert.tasks import sets
+from pipelines.stages import Help, Stage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["LIBRARIES", "STAGES", "TASK", "TASK_PAGE", "is_task", "section_class", "stage_named", "task_stage"]
+__all__ = ["LIBRARIES", "STAGES", "TASK", "TASK_PAGE", "is_task", "stage_named", "task_stage"]
 
 LIBRARIES = ("torch", "numpy", "kiwipiepy", "kiwipiepy_model", "sentencepiece", "scikit-learn", "scipy")
 TASK = "tasks."  # prefix of the stage names of sections [tasks.NAME]
-
-# Settings class, run function and report page of such sections. The first is imported with every recipe.
-TASK_SECTION = "korbert.tasks.kinds:section_class"
 TASK_RUN = "pipelines.stages.finetuning:run"
 TASK_PAGE = "pipelines.reports.task"
 
@@ -39,7 +37,7 @@ def _same_documents_held_out(settings: Any, others: Mapping[str, Any]) -> None:
         ours, of_vocab = getattr(settings, name), getattr(others["vocab"], name)
         if ours != of_vocab:
             raise ValueError(
-                f"shard.{name} {ours} is not vocab.{name} {of_vocab}, so that held-out documents would be counted for"
+                f"{name} {ours} is not vocab.{name} {of_vocab}, so that held-out documents would be counted for"
                 f" the vocabulary: set {name} once, at the top of the recipe"
             )
 
@@ -49,25 +47,9 @@ def _sample_is_one(settings: Any, others: Mapping[str, Any]) -> None:
     negatives, vocab = settings.head.negatives, others["vocab"]
     if settings.head.kind == "sampled" and not vocab.tokenizer and negatives >= vocab.size:
         raise ValueError(
-            f"pretrain.head.negatives {negatives}: the vocabulary has at most {vocab.size} entries (vocab.size): "
+            f"head.negatives {negatives}: the vocabulary has at most {vocab.size} entries (vocab.size): "
             'use fewer, or kind = "full"'
         )
-
-
-def _fits_the_encoder(name: str, unread: Callable[[Any], tuple[str, ...]]) -> Callable[[Any, Mapping[str, Any]], None]:
-    """A check that the texts of a task fit into the encoder of pretrain, unless it starts from another model."""
-
-    def check(settings: Any, others: Mapping[str, Any]) -> None:
-        length = getattr(settings, "max_length", 0)
-        if "pretrain" not in unread(settings):
-            positions = others["pretrain"].encoder.max_position_embeddings
-            if length > positions:
-                raise ValueError(
-                    f"{name}.max_length {length} is more than pretrain.encoder.max_position_embeddings {positions}: "
-                    "lower the former or raise the latter"
-                )
-
-    return check
 
 
 def is_task(name: str) -> bool:
@@ -75,22 +57,32 @@ def is_task(name: str) -> bool:
     return re.fullmatch(re.escape(TASK) + "[a-z0-9_-]+", name) is not None
 
 
-def section_class(raw: Mapping[str, Any]) -> "type[BaseModel]":
-    """The settings class of a section [tasks.NAME], chosen by its `kind` or `set`.
+def _folders(settings: Any) -> dict[str, Any]:
+    return {} if settings.init in ("pretrain", "scratch") else {"init": (settings.init, model_folder)}
 
-    Raises ValueError if that is unknown or missing, starting with the key: "kind: no 'clasification' (did you mean ..".
-    """
-    section: type[BaseModel] = imported(TASK_SECTION)(raw)
-    return section
+
+def _unread(settings: Any) -> tuple[str, ...]:
+    if _folders(settings):
+        return "clean", "pretrain", "vocab"
+    return () if settings.unseen else ("clean",)
 
 
 def _files_of_known_set(settings: Any, data: Path) -> Mapping[str, tuple[Path, ...]]:
     if not getattr(settings, "set", ""):
         return {}
-    from korbert.tasks.sets import known_set
-    from korbert.tasks.sets.loading import files_at_hand
+    return dict(sets.loading.files_at_hand(sets.known_set(settings.set), data).items())
 
-    return dict(files_at_hand(known_set(settings.set), data).items())
+
+def _fits_the_encoder(settings: Any, others: Mapping[str, Any]) -> None:
+    """Raises ValueError for texts that do not fit into the encoder of pretrain, unless it starts from another model."""
+    length = getattr(settings, "max_length", 0)
+    if "pretrain" not in _unread(settings):
+        positions = others["pretrain"].encoder.max_position_embeddings
+        if length > positions:
+            raise ValueError(
+                f"max_length {length} is more than pretrain.encoder.max_position_embeddings {positions}: "
+                "lower the former or raise the latter"
+            )
 
 
 def task_stage(
@@ -108,41 +100,18 @@ def task_stage(
     set, and what it asks for. products: as in Stage.
     """
     title = title or name.removeprefix(TASK)
-
-    def folders(settings: Any) -> dict[str, Any]:
-        return {} if settings.init in ("pretrain", "scratch") else {"init": (settings.init, model_folder)}
-
-    def unread(settings: Any) -> tuple[str, ...]:
-        if folders(settings):
-            return "clean", "pretrain", "vocab"
-        return () if settings.unseen else ("clean",)
-
-    return Stage(
-        name,
-        5,
-        settings,
-        TASK_RUN,
-        Help(
-            f"Fine-tune and score on {title}.",
-            f"the pretrained model or that of {name}.init, and the files of [{name}]",
-            ", ".join(["model/, scores.json and predictions.jsonl", *products.values()]),
-            f"korbert {f'tasks mine.toml {title}' if is_task(name) else f'{name} mine.toml --data ~/data'}",
-        ),
-        asks or title,
-        reads=("clean", "pretrain", "vocab"),
-        unread=unread,
-        libraries=LIBRARIES,
-        trains=True,
-        optional=True,
-        patterns=lambda settings: settings.patterns(),
-        remote=True,
-        found=_files_of_known_set,
-        folders=folders,
-        check=_fits_the_encoder(name, unread),
-        page=TASK_PAGE,
-        result=f"{title} {{}}",
-        products=products,
+    about = Help(
+        f"Fine-tune and score on {title}.",
+        f"the pretrained model or that of {name}.init, and the files of [{name}]",
+        ", ".join(["model/, scores.json and predictions.jsonl", *products.values()]),
+        f"korbert {f'tasks mine.toml {title}' if is_task(name) else f'{name} mine.toml --data ~/data'}",
     )
+    return Stage(
+        name, 5, settings, TASK_RUN, about, asks or title, reads=("clean", "pretrain", "vocab"), unread=_unread,
+        libraries=LIBRARIES, trains=True, optional=True, patterns=lambda settings: settings.patterns(), remote=True,
+        found=_files_of_known_set, folders=_folders, check=_fits_the_encoder, page=TASK_PAGE, result=f"{title} {{}}",
+        products=products,
+    )  # fmt: skip
 
 
 def stage_named(name: str) -> Stage | None:

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 
-from korbert.modeling import EncoderConfig, PretrainingModel, save_model
+from korbert.modeling import EncoderConfig, PretrainingModel, ReadingModel, save_model
+from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tokenization import Tokenizer
 
 
@@ -26,3 +28,30 @@ def task_artifacts(
     save_model(folder / "pretrain" / "model", model, tiny_tokenizer)
     tiny_tokenizer.save(folder / "vocab" / "tokenizer")
     return {name: folder / name for name in ("clean", "vocab", "pretrain")}
+
+
+@pytest.fixture(scope="session")
+def untrained(
+    tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]
+) -> Callable[..., Path]:
+    """(settings of the encoder) -> the folder of an untrained model of 64 positions: not to be changed."""
+
+    def folder(**settings: Any) -> Path:
+        path = tmp_path_factory.mktemp("untrained")
+        config = tiny_config(max_position_embeddings=64, **settings)
+        save_model(path, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
+        return path
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def untrained_reader(
+    tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]
+) -> Path:
+    """The folder of a reading model that knows nothing: not to be changed."""
+    path = tmp_path_factory.mktemp("reader") / "model"
+    reader = ReadingModel(tiny_config(num_hidden_layers=1), torch.Generator().manual_seed(0))
+    task = ReadingSettings(max_length=40, stride=8, max_query_pieces=8).model_dump()
+    save_model(path, reader, tiny_tokenizer, task=task)
+    return path

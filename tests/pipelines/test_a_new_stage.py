@@ -11,12 +11,11 @@ import pytest
 TOYS = Path(__file__).parent / "toys"
 KORBERT = """
 import sys
-import tally
 from pipelines.stages import Help, Stage
 from pipelines.stages.table import STAGES
 
 STAGES["tally"] = Stage(
-    "tally", 1, tally.Settings, tally.run,
+    "tally", 1, "tally:Settings", "tally:run",
     Help("Documents -> their number of words.", "the documents of clean", "words.json", "korbert tally mine.toml"),
     "How many words there are", reads=("clean",), optional=True, page="tally", result="words in the corpus",
 )

@@ -1,6 +1,5 @@
 """Heads on a frozen encoder, for every kind: learned by heart, saved whole, and computed from vectors that are kept."""
 
-import csv
 import json
 from collections.abc import Callable
 from functools import partial
@@ -15,15 +14,12 @@ from sklearn.linear_model import LogisticRegression
 
 import korbert
 from korbert.errors import SettingsError
-from korbert.modeling import Encoder, EncoderConfig, FeatureModel, PretrainingModel, load_model, save_model
+from korbert.modeling import Encoder, FeatureModel, load_model
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.predicting import Predictor
-from korbert.tokenization import Tokenizer
-from pipelines.artifacts.runtime import Runtime
 from pipelines.experiments.layers import combinations, layer_table
-from pipelines.stages import Inputs
 from pipelines.stages.finetuning import prepare, run
-from tests.pipelines.test_finetuning import MOODS, TEXTS
+from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, fine_tune, write_table
 
 BASE = {"learning_rates": 3e-2, "batch_size": 5, "epochs": 40, "max_length": 32, "threads": 1, "baselines": False}
 WORDS = ["영화", "시간", "연기", "이야기", "보고", "음악", "돈", "배우", "가족", "결말"]
@@ -31,15 +27,8 @@ Learn = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
-    """A model folder to begin from, untrained."""
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=64, type_vocab_size=2, initializer_range=0.2,
-    )  # fmt: skip
-    folder = tmp_path_factory.mktemp("start")
-    save_model(folder, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
-    return folder
+def start(untrained: Callable[..., Path]) -> Path:
+    return untrained(hidden_size=32, intermediate_size=32, type_vocab_size=2, initializer_range=0.2)
 
 
 @pytest.fixture
@@ -47,19 +36,10 @@ def learn(tmp_path: Path, start: Path) -> Learn:
     """Runs a task, or another function of a stage, on the rows of a CSV file; the output folder."""
 
     def learned(kind: str, header: list[str], rows: list[list[str]], stage: Any = run, **settings: Any) -> Any:
-        path = tmp_path / "mine.csv"
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([header, *rows])
-        names = ("train", "valid", "test")
-        files = {**dict.fromkeys(names, (path,)), "init": tuple(sorted(start.iterdir()))}
-        section = KINDS[kind].section_class.model_validate(
-            {**BASE, **dict.fromkeys(names, "mine.csv"), "init": str(start), **settings}
-        )
-        output = tmp_path / "out"
-        output.mkdir(exist_ok=True)
-        given = Inputs({}, files, tmp_path / "kept")
-        found = stage(section, given, output, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
-        return found if stage is prepare else output
+        files = dict.fromkeys(PARTS, write_table(tmp_path / "mine.csv", header, rows))
+        how = {**BASE, **settings}
+        result = fine_tune(kind, start, tmp_path / "out", files, tmp_path / "kept", stage, **how)
+        return result if stage is prepare else tmp_path / "out"
 
     return learned
 

@@ -1,6 +1,5 @@
 """Anybody's rows: from a file to a scored, saved and loaded model, for every kind of task."""
 
-import csv
 import itertools
 import json
 from collections.abc import Callable
@@ -9,37 +8,20 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import torch
 
 import korbert
 from korbert.errors import CorpusError, SettingsError
-from korbert.modeling import EncoderConfig, PretrainingModel, load_model, save_model
-from korbert.tasks.kinds import KINDS
+from korbert.modeling import load_model
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.token_classification import Tagger
-from korbert.tokenization import Tokenizer
-from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Inputs
-from pipelines.stages.finetuning import run
+from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, fine_tune, json_lines, scores_of, write_table
 
-TEXTS = [
-    "정말 재미있는 영화였다", "시간이 아깝다", "최고의 연기였다", "이야기가 지루했다", "다시 보고 싶다",
-    "음악이 아름답다", "돈이 아깝다", "배우가 어색하다", "가족과 함께 보았다", "결말이 허무하다",
-]  # fmt: skip
-MOODS = ["긍정", "부정", "긍정", "부정", "긍정", "긍정", "부정", "부정", "긍정", "부정"]
 BASE = {"learning_rates": 3e-3, "batch_size": 5, "epochs": 30, "max_length": 32, "threads": 1, "checkpoint_every": 9999}
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
-    """A model folder to begin from, untrained."""
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=64, type_vocab_size=2,
-    )  # fmt: skip
-    folder = tmp_path_factory.mktemp("start")
-    save_model(folder, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
-    return folder
+def start(untrained: Callable[..., Path]) -> Path:
+    return untrained(hidden_size=32, intermediate_size=32, type_vocab_size=2)
 
 
 @pytest.fixture
@@ -49,30 +31,17 @@ def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
     def learned(
         kind: str, header: list[str], rows: list[list[str]], test_file: Path | None = None, **settings: Any
     ) -> Path:
-        path = tmp_path / "mine.csv"
-        with path.open("w", encoding="utf-8-sig", newline="") as file:
-            csv.writer(file).writerows([header, *rows])
-        files = dict.fromkeys(("train", "valid", "test"), (path,))
-        files["test"] = (test_file or path,)
-        files["init"] = tuple(sorted(start.iterdir()))
-        names = {name: str(path) for name in ("train", "valid", "test")}
-        section = KINDS[kind].section_class(**{**BASE, **names, "init": str(start), **settings})
-        output = tmp_path / "out"
-        output.mkdir(exist_ok=True)
-        run(section, Inputs({}, files), output, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
-        return output
+        path = write_table(tmp_path / "mine.csv", header, rows, "utf-8-sig")
+        files = dict.fromkeys(PARTS, path) | {"test": test_file or path}
+        fine_tune(kind, start, tmp_path / "out", files, **{**BASE, **settings})
+        return tmp_path / "out"
 
     return learned
 
 
-def _score(folder: Path, metric: str) -> float:
-    (row,) = [row for row in json.loads((folder / "scores.json").read_text())["rows"] if row["name"] == "pretrained"]
-    return row["scores"][metric]
-
-
 def test_labels_of_texts(learn: Callable[..., Path]) -> None:
     folder = learn("classification", ["문장", "감정"], list(map(list, zip(TEXTS, MOODS, strict=True))))
-    assert _score(folder, "accuracy") == 1.0
+    assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
     model = korbert.load(folder, "cpu")
     assert isinstance(model, Predictor)
     assert [found["label"] for found in model.predict(TEXTS)] == MOODS
@@ -85,7 +54,7 @@ def test_labels_of_texts(learn: Callable[..., Path]) -> None:
     assert list(found["probabilities"]) == ["긍정", "부정"]
     with pytest.raises(SettingsError, match=r"is a pair of texts: this model takes one of 2 labels .* for a text"):
         model.predict((TEXTS[0], TEXTS[1]))
-    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    lines = json_lines(folder / "predictions.jsonl")
     assert [line["predictions"]["pretrained"][0]["label"] for line in lines] == MOODS
 
 
@@ -93,7 +62,7 @@ def test_labels_of_pairs_depend_on_their_order(learn: Callable[..., Path]) -> No
     pairs = [(one, two) for one, two in itertools.pairwise(TEXTS)]
     rows = [[one, two, "앞"] for one, two in pairs[:5]] + [[two, one, "뒤"] for one, two in pairs[:5]]
     folder = learn("classification", ["sentence1", "sentence2", "label"], rows, epochs=60)
-    assert _score(folder, "accuracy") == 1.0
+    assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
     model = korbert.load(folder, "cpu")
     assert model.predict(tuple(rows[0][:2]))["label"] == "앞"
     assert model.predict({"text": rows[0][1], "pair": rows[0][0]})["label"] == "뒤"
@@ -112,13 +81,11 @@ def test_what_two_texts_have_in_common(
         same = [[f"{noun}를 보았다", f"어제는 {noun}도 있었다", "같음"] for noun in of]
         return same + [[f"{one}를 보았다", f"어제는 {two}도 있었다", "다름"] for one, two in itertools.pairwise(of)]
 
-    test = tmp_path / "test.csv"
-    with test.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([["text", "pair", "label"], *rows(nouns[30:])])
+    test = write_table(tmp_path / "test.csv", ["text", "pair", "label"], rows(nouns[30:]))
     folder = learn(
         "classification", ["text", "pair", "label"], rows(nouns[:30]), overlap=overlap, test_file=test, epochs=20
     )
-    assert (_score(folder, "accuracy") > 0.9) == reached
+    assert (scores_of(folder)["pretrained"]["accuracy"] > 0.9) == reached
     model, _ = load_model(folder)
     assert model.config.overlap_embedding == overlap
 
@@ -127,7 +94,7 @@ def test_several_labels_a_text(learn: Callable[..., Path]) -> None:
     wanted = ["기쁨|음악", "", "기쁨", "슬픔", "기쁨|슬픔", "음악", "슬픔", "슬픔|음악", "기쁨", "기쁨|슬픔|음악"]
     rows = [[text, json.dumps(labels.split("|") if labels else [])] for text, labels in zip(TEXTS, wanted, strict=True)]
     folder = learn("classification", ["text", "labels"], rows, several=True, epochs=60)
-    assert _score(folder, "exact_match") == 1.0
+    assert scores_of(folder)["pretrained"]["exact_match"] == 1.0
     found = korbert.load(folder, "cpu").predict(TEXTS)
     assert ["|".join(one["labels"]) for one in found] == wanted
 
@@ -135,7 +102,7 @@ def test_several_labels_a_text(learn: Callable[..., Path]) -> None:
 def test_numbers_for_pairs(learn: Callable[..., Path]) -> None:
     rows = [[text, TEXTS[-place], str(place / 2)] for place, text in enumerate(TEXTS)]
     folder = learn("regression", ["sentence1", "sentence2", "score"], rows, epochs=60)
-    assert _score(folder, "pearson") > 0.99
+    assert scores_of(folder)["pretrained"]["pearson"] > 0.99
     model = korbert.load(folder, "cpu")
     assert model.predict((TEXTS[8], TEXTS[-8])) == pytest.approx(4.0, abs=0.5)
 
@@ -143,7 +110,7 @@ def test_numbers_for_pairs(learn: Callable[..., Path]) -> None:
 def test_choices(learn: Callable[..., Path]) -> None:
     rows = [[text, *(TEXTS[place - at] for at in (1, 2, 3)), str(place % 3)] for place, text in enumerate(TEXTS)]
     folder = learn("choice", ["text", "choice1", "choice2", "choice3", "label"], rows, epochs=80)
-    assert _score(folder, "accuracy") == 1.0
+    assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
     model = korbert.load(folder, "cpu")
     found = model.predict({"text": rows[4][0], "choices": rows[4][1:4]})
     assert found["choice"] == 1
@@ -157,7 +124,7 @@ def test_spans(learn: Callable[..., Path]) -> None:
         start = text.index(word)
         rows.append([text, json.dumps([{"start": start, "end": start + len(word), "label": "것"}], ensure_ascii=False)])
     folder = learn("tagging", ["text", "spans"], rows, epochs=60)
-    assert _score(folder, "entity_f1") == 1.0
+    assert scores_of(folder)["pretrained"]["entity_f1"] == 1.0
     tagger = korbert.load(folder, "cpu")
     assert isinstance(tagger, Tagger)
     assert [[one["text"] for one in found] for found in tagger.tag(TEXTS)] == [[word] for word in words]
@@ -166,7 +133,7 @@ def test_spans(learn: Callable[..., Path]) -> None:
 def test_labels_of_words(learn: Callable[..., Path]) -> None:
     rows = [[json.dumps(text.split()), json.dumps([str(len(word)) for word in text.split()])] for text in TEXTS]
     folder = learn("tagging", ["tokens", "tags"], rows, epochs=60)
-    assert _score(folder, "accuracy") == 1.0
+    assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
 
 
 def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn: Callable[..., Path], tmp_path: Path) -> None:
@@ -238,7 +205,7 @@ def test_a_label_can_be_left_out_of_micro_f1(learn: Callable[..., Path]) -> None
     labels = ["없음", "가족", "직장", "없음", "가족", "없음", "직장", "없음", "가족", "없음"]
     rows = list(map(list, zip(TEXTS, labels, strict=True)))
     folder = learn("classification", ["text", "label"], rows, epochs=2, uncounted="없음", metrics=("micro_f1",))
-    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    lines = json_lines(folder / "predictions.jsonl")
     found = [line["predictions"]["majority"][0]["label"] for line in lines]
     assert set(found) == {"없음"}
     (majority,) = [row for row in json.loads((folder / "scores.json").read_text())["rows"] if row["name"] == "majority"]
@@ -246,7 +213,7 @@ def test_a_label_can_be_left_out_of_micro_f1(learn: Callable[..., Path]) -> None
     assert majority["scores"]["micro_f1"] == expected == 0.0
     kept = [line["predictions"]["pretrained"][0]["label"] for line in lines]
     expected = f1_score(labels, kept, labels=["가족", "직장"], average="micro", zero_division=0)
-    assert _score(folder, "micro_f1") == pytest.approx(expected)
+    assert scores_of(folder)["pretrained"]["micro_f1"] == pytest.approx(expected)
 
 
 def test_no_more_training_rows_than_a_limit(learn: Callable[..., Path]) -> None:

@@ -1,28 +1,22 @@
 """Questions on texts, and slots of texts: from a file of anybody's to a scored, saved and loaded model."""
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 import korbert
 from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.huggingface.exporting import export
-from korbert.modeling import EncoderConfig, PretrainingModel, read_config, save_model
-from korbert.tasks.kinds import KINDS
+from korbert.modeling import read_config
 from korbert.tasks.kinds.detecting import detect
 from korbert.tasks.predicting import Predictor
 from korbert.tasks.question_answering.reading import Reader
-from korbert.tokenization import Tokenizer
-from pipelines.artifacts.runtime import Runtime
 from pipelines.experiments.compare_tasks import compare_tasks
-from pipelines.stages import Inputs
-from pipelines.stages.finetuning import run
 from pipelines.submission.writing import submit
+from tests.pipelines.small_tasks import fine_tune, json_lines, scores_of, write_table
 
 RIVER = (
     "한강은 태백산맥에서 시작해 서울을 지나 황해로 흐른다. 길이는 494킬로미터이고, 예전에는 아리수라고도 불렸다."
@@ -50,15 +44,8 @@ BASE: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
-    """A model folder to begin from, untrained."""
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=64, type_vocab_size=2,
-    )  # fmt: skip
-    folder = tmp_path_factory.mktemp("start")
-    save_model(folder, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
-    return folder
+def start(untrained: Callable[..., Path]) -> Path:
+    return untrained(hidden_size=32, intermediate_size=64, type_vocab_size=2)
 
 
 @pytest.fixture
@@ -66,21 +53,14 @@ def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
     """Runs the task on files by part; the artifact's folder."""
 
     def learned(files: dict[str, Path], kind: str = "reading", **settings: Any) -> Path:
-        given = {name: (path,) for name, path in files.items()} | {"init": tuple(sorted(start.iterdir()))}
-        names = {name: str(path) for name, path in files.items()}
-        section = KINDS[kind].section_class(**{**BASE, **names, "init": str(start), **settings})
-        output = tmp_path / "out"
-        output.mkdir(exist_ok=True)
-        run(section, Inputs({}, given), output, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
-        return output
+        fine_tune(kind, start, tmp_path / "out", files, **{**BASE, **settings})
+        return tmp_path / "out"
 
     return learned
 
 
 def table(path: Path, rows: list[tuple[str, ...]] | None = None, header: str = "지문,질문,정답") -> Path:
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        csv.writer(file).writerows([header.split(","), *(QUESTIONS if rows is None else rows)])
-    return path
+    return write_table(path, header.split(","), QUESTIONS if rows is None else rows, "utf-8-sig")
 
 
 def squad(path: Path, *, version: int = 2) -> Path:
@@ -99,28 +79,23 @@ def squad(path: Path, *, version: int = 2) -> Path:
     return path
 
 
-def scores(folder: Path, name: str) -> dict[str, Any]:
-    (row,) = [row for row in json.loads((folder / "scores.json").read_text())["rows"] if row["name"] == name]
-    return dict(row["scores"])
-
-
 def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) -> None:
     path = table(tmp_path / "mine.csv")
     assert detect(path, {})[::2] == ("reading", "question from '질문', context from '지문', answers from '정답'")
     folder = learn(dict.fromkeys(("train", "valid", "test"), path), precision="fp32")
-    assert scores(folder, "pretrained") == {
+    assert scores_of(folder)["pretrained"] == {
         "f1": 1.0, "exact_match": 1.0, "has_answer_f1": 1.0, "no_answer_accuracy": 1.0,
     }  # fmt: skip
-    assert scores(folder, "no_answer") == {
+    assert scores_of(folder)["no_answer"] == {
         "f1": 0.4, "exact_match": 0.4, "has_answer_f1": 0.0, "no_answer_accuracy": 1.0,
     }  # fmt: skip
-    assert scores(folder, "sentence")["f1"] >= 0.4
+    assert scores_of(folder)["sentence"]["f1"] >= 0.4
 
     reader = korbert.load(folder, "cpu")
     assert isinstance(reader, Reader)
     found = reader.answer([context for context, *_ in QUESTIONS], [question for _, question, _ in QUESTIONS])
     assert [one["answer"] for one in found] == ANSWERS
-    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    lines = json_lines(folder / "predictions.jsonl")
     for line, one in zip(lines, found, strict=True):
         (kept,) = line["predictions"]["pretrained"]
         assert (kept["answer"], (kept["start"], kept["end"])) == (one["answer"], one["span"])
@@ -151,7 +126,7 @@ def test_ten_questions_in_the_form_of_squad(learn: Callable[..., Path], tmp_path
     assert detect(path, {}).kind == "reading"
     metrics = ("klue_exact_match", "rouge_w")
     folder = learn(dict.fromkeys(("train", "valid", "test"), path), metrics=metrics)
-    assert scores(folder, "pretrained") == dict.fromkeys(metrics, 1.0)
+    assert scores_of(folder)["pretrained"] == dict.fromkeys(metrics, 1.0)
     assert submit(folder, path, tmp_path / "answers.json", device="cpu") == 10
     answers = json.loads((tmp_path / "answers.json").read_text())
     assert answers == {f"q{place}": answer for place, answer in enumerate(ANSWERS)}
@@ -163,7 +138,7 @@ def test_questions_that_all_have_an_answer(learn: Callable[..., Path], tmp_path:
     assert found["metrics"] == ["f1", "exact_match"]
     assert found["task"]["metrics"] == ["f1", "exact_match"]
     assert (found["task"]["unanswerable"], found["task"]["threshold"]) == (False, 0.0)
-    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    lines = json_lines(folder / "predictions.jsonl")
     assert len({line["context"] for line in lines}) == 1  # questions on one text are held out together
     assert list(lines[0]["predictions"]["pretrained"][0]) == ["answer", "start", "end", "score"]
     assert all(line["predictions"]["pretrained"][0]["answer"] for line in lines)
@@ -175,9 +150,9 @@ def test_the_threshold_is_chosen_on_validation_alone(learn: Callable[..., Path],
     valid = table(tmp_path / "valid.csv", [one for one in QUESTIONS if one[2]])
     test = table(tmp_path / "test.csv", [one for one in QUESTIONS if not one[2]])
     folder = learn({"train": train, "valid": valid, "test": test}, epochs=1, learning_rates=1e-9)
-    assert scores(folder, "pretrained")["no_answer_accuracy"] < 1.0
-    assert scores(folder, "pretrained")["has_answer_f1"] is None
-    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    assert scores_of(folder)["pretrained"]["no_answer_accuracy"] < 1.0
+    assert scores_of(folder)["pretrained"]["has_answer_f1"] is None
+    lines = json_lines(folder / "predictions.jsonl")
     threshold = read_config(folder)["task"]["threshold"]
     for line in lines:
         (one,) = line["predictions"]["pretrained"]
@@ -234,9 +209,9 @@ def test_slots_of_ten_texts(learn: Callable[..., Path], tmp_path: Path) -> None:
     path = trips(tmp_path / "trips.csv")
     assert detect(path, {}).kind == "slots"
     folder = learn(dict.fromkeys(("train", "valid", "test"), path), "slots", epochs=60)
-    assert scores(folder, "pretrained") == {"joint_accuracy": 1.0, "slot_f1": 1.0}
-    assert scores(folder, "no_value") == {"joint_accuracy": 0.2, "slot_f1": 0.0}
-    assert 0 < scores(folder, "dictionary")["slot_f1"] < 1
+    assert scores_of(folder)["pretrained"] == {"joint_accuracy": 1.0, "slot_f1": 1.0}
+    assert scores_of(folder)["no_value"] == {"joint_accuracy": 0.2, "slot_f1": 0.0}
+    assert 0 < scores_of(folder)["dictionary"]["slot_f1"] < 1
 
     model = korbert.load(folder, "cpu")
     assert isinstance(model, Predictor)

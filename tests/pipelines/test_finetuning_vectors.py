@@ -1,6 +1,5 @@
 """Sentence vectors learned from each form of rows, validated and tested on pairs with scores."""
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import torch
 
 import korbert
 from korbert.errors import CorpusError, SettingsError
-from korbert.modeling import EncoderConfig, PretrainingModel, read_config, save_model
+from korbert.modeling import EncoderConfig, read_config
 from korbert.tasks.embedding import Embedder
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
@@ -20,14 +19,8 @@ from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.predicting import Predictor
 from korbert.tokenization import Tokenizer
-from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Inputs
-from pipelines.stages.finetuning import run
+from tests.pipelines.small_tasks import TEXTS, fine_tune, json_lines, scores_of, write_table
 
-TEXTS = [
-    "정말 재미있는 영화였다", "시간이 아깝다", "최고의 연기였다", "이야기가 지루했다", "다시 보고 싶다",
-    "음악이 아름답다", "돈이 아깝다", "배우가 어색하다", "가족과 함께 보았다", "결말이 허무하다",
-]  # fmt: skip
 OTHERS = [
     "아주 신나는 작품", "하루를 버렸다", "배역을 잘 살렸다", "졸려서 혼났다", "한 번 더 볼 것이다",
     "노래가 듣기 좋다", "표가 비싸다", "주인공이 못한다", "부모님도 좋아했다", "끝이 싱겁다",
@@ -39,17 +32,9 @@ BASE = {"learning_rates": 3e-3, "batch_size": 10, "epochs": 25, "max_length": 32
 
 
 @pytest.fixture(scope="module", params=["modern"])
-def start(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
-    """A model folder to begin from, untrained. `modern` has no dropout of its own."""
-    config = EncoderConfig.model_validate(
-        {
-            "architecture": request.param, "vocab_size": tiny_tokenizer.vocab_size, "hidden_size": 32,
-            "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 64,
-        }
-    )  # fmt: skip
-    folder = tmp_path_factory.mktemp("start")
-    save_model(folder, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
-    return folder
+def start(request: pytest.FixtureRequest, untrained: Callable[..., Path]) -> Path:
+    """A model folder to begin from. `modern` has no dropout of its own."""
+    return untrained(architecture=request.param, hidden_size=32, intermediate_size=32)
 
 
 Rows = tuple[list[str], list[list[str]]]
@@ -60,25 +45,12 @@ def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
     """Runs a task on the rows of one CSV file, scored on those of another; the artifact's folder."""
 
     def learned(train: Rows, scored: Rows | None = (SCORED, ALL_PAIRS), **settings: Any) -> Path:
-        files = {"init": tuple(sorted(start.iterdir()))}
-        for name, rows in (("train", train), ("valid", scored), ("test", scored)):
-            if rows:
-                files[name] = (tmp_path / f"{name}.csv",)
-                with files[name][0].open("w", encoding="utf-8", newline="") as file:
-                    csv.writer(file).writerows([rows[0], *rows[1]])
-        names = {name: f"{name}.csv" for name in files.keys() - {"init"}}
-        section = KINDS["embedding"].section_class(**{**BASE, **names, "init": str(start), **settings})
-        output = tmp_path / "out"
-        output.mkdir(exist_ok=True)
-        run(section, Inputs({}, files), output, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
-        return output
+        parts = {"train": train} | ({} if scored is None else {"valid": scored, "test": scored})
+        files = {name: write_table(tmp_path / f"{name}.csv", *rows) for name, rows in parts.items()}
+        fine_tune("embedding", start, tmp_path / "out", files, **{**BASE, **settings})
+        return tmp_path / "out"
 
     return learned
-
-
-def scores_of(folder: Path) -> dict[str, dict[str, float]]:
-    """Name -> metric -> score."""
-    return {row["name"]: row["scores"] for row in json.loads((folder / "scores.json").read_text())["rows"]}
 
 
 def test_scores(learn: Callable[..., Path]) -> None:
@@ -91,7 +63,7 @@ def test_scores(learn: Callable[..., Path]) -> None:
     assert found["pretrained-untuned"]["spearman"] < 0.9
     embedder = korbert.load(folder, "cpu")
     assert isinstance(embedder, Embedder)
-    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    lines = json_lines(folder / "predictions.jsonl")
     cosines = [line["predictions"]["pretrained"][0] for line in lines]
     assert [embedder.similarity(a, b) for a, b, _ in rows] == pytest.approx(cosines, abs=1e-5)
     assert Predictor.load(folder, "cpu").predict((rows[3][0], rows[3][1])) == pytest.approx(cosines[3], abs=1e-5)

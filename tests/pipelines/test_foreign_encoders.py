@@ -1,6 +1,5 @@
 """Encoders that were made elsewhere in every kind of task: imported, fine-tuned, saved, loaded, used."""
 
-import csv
 import json
 import re
 import sys
@@ -15,10 +14,7 @@ from korbert.errors import SettingsError
 from korbert.huggingface.importing import import_folder
 from korbert.modeling import load_model
 from korbert.modeling.transformers_config import CLASSES
-from korbert.tasks.kinds import KINDS
-from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Inputs
-from pipelines.stages.finetuning import run
+from tests.pipelines.small_tasks import PARTS, fine_tune, json_lines, scores_of, write_table
 
 # Of pieces that the small tokenizers know.
 TEXTS = [
@@ -41,35 +37,21 @@ def learn(tmp_path: Path, foreign: Callable[[str], Path]) -> Learn:
     """Imports an encoder, and runs a task on it; the artifact's folder."""
 
     def learned(model_type: str, kind: str, header: list[str], rows: list[list[str]], **settings: Any) -> Path:
-        start, path, output = tmp_path / "start", tmp_path / "mine.csv", tmp_path / "out"
-        import_folder(foreign(model_type), start)
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([header, *rows])
-        files = dict.fromkeys(("train", "valid", "test"), (path,)) | {"init": tuple(sorted(start.iterdir()))}
-        names = {name: str(path) for name in ("train", "valid", "test")}
-        section = KINDS[kind].section_class(**{**BASE, **names, "init": str(start), **settings})
-        output.mkdir()
-        run(section, Inputs({}, files), output, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
-        return output
+        import_folder(foreign(model_type), tmp_path / "start")
+        path = write_table(tmp_path / "mine.csv", header, rows)
+        fine_tune(kind, tmp_path / "start", tmp_path / "out", dict.fromkeys(PARTS, path), **{**BASE, **settings})
+        return tmp_path / "out"
 
     return learned
-
-
-def _lines(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "predictions.jsonl").read_text("utf-8").splitlines()]
-
-
-def _score(folder: Path, metric: str) -> float:
-    return json.loads((folder / "scores.json").read_text())["rows"][0]["scores"][metric]
 
 
 @pytest.mark.parametrize("model_type", TYPES)
 def test_labels_of_pairs(learn: Learn, model_type: str) -> None:
     rows = [[text, *((SEOUL, "도시") if place % 3 else (FRIEND, "사람"))] for place, text in enumerate(TEXTS)]
     folder = learn(model_type, "classification", ["sentence1", "sentence2", "label"], rows)
-    assert _score(folder, "accuracy") == 1.0
+    assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
     found = korbert.load(folder, "cpu").predict([tuple(row[:2]) for row in rows])
-    for row, one, line in zip(rows, found, _lines(folder), strict=True):
+    for row, one, line in zip(rows, found, json_lines(folder / "predictions.jsonl"), strict=True):
         (kept,) = line["predictions"]["pretrained"]
         assert one["label"] == kept["label"] == row[2]
         assert one["probabilities"] == pytest.approx(kept["probabilities"], abs=1e-5)
@@ -82,9 +64,9 @@ def test_spans(learn: Learn, model_type: str) -> None:
     ]
     rows = [[text, json.dumps(own, ensure_ascii=False)] for text, own in zip(TEXTS, spans, strict=True)]
     folder = learn(model_type, "tagging", ["text", "spans"], rows)
-    assert _score(folder, "entity_f1") == 1.0
+    assert scores_of(folder)["pretrained"]["entity_f1"] == 1.0
     found = korbert.load(folder, "cpu").tag(TEXTS)
-    kept = [line["predictions"]["pretrained"][0] for line in _lines(folder)]
+    kept = [line["predictions"]["pretrained"][0] for line in json_lines(folder / "predictions.jsonl")]
     assert [[[one["start"], one["end"], one["label"]] for one in own] for own in found] == kept
     assert [[tuple(one) for one in own] for own in kept] == spans
 
@@ -93,9 +75,9 @@ def test_spans(learn: Learn, model_type: str) -> None:
 def test_choices(learn: Learn, model_type: str) -> None:
     rows = [[text, *((SEOUL, FRIEND, "0") if place % 3 else (FRIEND, SEOUL, "1"))] for place, text in enumerate(TEXTS)]
     folder = learn(model_type, "choice", ["text", "choice1", "choice2", "label"], rows)
-    assert _score(folder, "accuracy") == 1.0
+    assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
     model = korbert.load(folder, "cpu")
-    for row, line in zip(rows, _lines(folder), strict=True):
+    for row, line in zip(rows, json_lines(folder / "predictions.jsonl"), strict=True):
         (kept,) = line["predictions"]["pretrained"]
         one = model.predict({"text": row[0], "choices": row[1:3]})
         assert one["choice"] == kept["choice"] == int(row[3])
@@ -164,7 +146,7 @@ def test_adapters_leave_a_plain_model(learn: Learn, monkeypatch: pytest.MonkeyPa
     folder = learn(model_type, "classification", *LABELS, lora=4, epochs=3)
     monkeypatch.setitem(sys.modules, "peft", None)
     found = korbert.load(folder, "cpu").predict(TEXTS)
-    kept = [line["predictions"]["pretrained"][0]["probabilities"] for line in _lines(folder)]
+    kept = [line["predictions"]["pretrained"][0]["probabilities"] for line in json_lines(folder / "predictions.jsonl")]
     for one, probabilities in zip(found, kept, strict=True):
         assert one["probabilities"] == pytest.approx(probabilities, abs=1e-5)
     assert not [name for name in load_model(folder)[0].state_dict() if "lora" in name or "base_layer" in name]

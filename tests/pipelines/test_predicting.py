@@ -94,12 +94,7 @@ def test_json_lines(classifier: Predictor) -> None:
     assert [one["line"] for one in found] == [*range(1, 12)]
     assert [one.get("id") for one in found[:3]] == ["a", 7, "b"]
     assert found[0]["probabilities"] == found[1]["probabilities"]
-    said = [
-        "'text' is missing, not a text",
-        "has no 'text'",
-        "a list where an object belongs",
-        "is not JSON",
-    ]
+    said = ["'text' is missing, not a text", "has no 'text'", "a list where an object belongs", "is not JSON"]
     said += ["is longer than 1,048,576 bytes", r"is not JSON (Exceeds the limit", "is not JSON (maximum recursion"]
     said += ["'text' has a surrogate at character 2"]
     assert list(errors(found)) == [3, *range(5, 12)]

@@ -8,7 +8,7 @@ import pytest
 
 from corpus.cleaning.preview import Preview, Shown
 from pipelines import cli
-from pipelines.recipes.loading import SHIPPED
+from pipelines.recipes.files import SHIPPED
 from pipelines.reports import index
 from pipelines.reports.preview import print_preview, write_page
 

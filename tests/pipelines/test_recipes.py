@@ -12,7 +12,7 @@ from korbert.errors import SettingsError
 from korbert.folders import bundled, model_folder
 from korbert.modeling.growing import check_encoder
 from pipelines.cli import run_command
-from pipelines.recipes import loading
+from pipelines.recipes import faults, files, loading
 from pipelines.stages.table import STAGES
 
 MINIMAL = """
@@ -120,7 +120,7 @@ def test_the_long_recipe_is_the_short_one_with_every_key(tmp_path: Path, monkeyp
 
 def _keys(model: type[BaseModel]) -> Iterator[str]:
     for name, field in model.model_fields.items():
-        inner = loading.model_in(field.annotation)
+        inner = faults.model_in(field.annotation)
         if inner is not None:
             yield from _keys(inner)
         elif not field.exclude:
@@ -281,11 +281,7 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         (MINIMAL, ["shard.seed=5"], r"shard\.seed 5 is not vocab\.seed 3, so that held-out documents would be counted"),
         (MINIMAL, ["pretrain.shares={wiki=-0.5}"], r"pretrain\.shares\.wiki: .*greater than or equal to 0"),
         (MINIMAL, ["vocab.add=9"], r"vocab: add 9 adds words to an existing tokenizer: set tokenizer, or"),
-        (
-            MINIMAL,
-            ["vocab.tokenizer=x", "vocab.size=999"],
-            r"vocab: size cannot be set with tokenizer 'x', which has",
-        ),
+        (MINIMAL, ["vocab.tokenizer=x", "vocab.size=999"], r"vocab: size cannot be set with tokenizer 'x', which has"),
         (MINIMAL, ["vocab.tokenizer=x", "vocab.mark=none"], r"vocab: mark cannot be set with tokenizer 'x'"),
         (MINIMAL, ["vocab.tokenizer=x", "vocab.min_count=2"], r"vocab: min_count cannot be set with tokenizer 'x'"),
     ],
@@ -338,7 +334,7 @@ def test_a_recipe_is_found_by_its_name_too(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "demo.toml").write_text(MINIMAL, encoding="utf-8")
     with pytest.raises(SettingsError, match=r"demo: is a shipped recipe, and demo\.toml exists, too: name demo\.toml"):
         loading.load("demo")
-    assert loading.find("demo.toml") == Path("demo.toml")
+    assert files.find("demo.toml") == Path("demo.toml")
 
 
 EXTENDING = """

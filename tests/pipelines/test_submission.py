@@ -4,11 +4,9 @@ import subprocess
 import sys
 
 import pytest
-import torch
 
 from korbert.errors import CorpusError, ModelError, SettingsError
-from korbert.modeling import ClassificationModel, EncoderConfig, ReadingModel, save_model
-from korbert.tasks.question_answering.settings import ReadingSettings
+from korbert.modeling import ClassificationModel, save_model
 from pipelines.submission.writing import score, submit, write_submission
 
 CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다.\r\n예전에는 아리수(阿利水)라고도 불렸다 🙂"
@@ -29,19 +27,9 @@ atexit.register(lambda: print(sys.modules["korbert"].__file__ if "korbert" in sy
 """
 
 
-def config(vocab_size):
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    return EncoderConfig(vocab_size=vocab_size, **sizes)
-
-
 @pytest.fixture(scope="module")
-def model(tiny_tokenizer, tmp_path_factory):
-    path = tmp_path_factory.mktemp("submission") / "model"
-    reader = ReadingModel(config(tiny_tokenizer.vocab_size), torch.Generator().manual_seed(0))
-    save_model(
-        path, reader, tiny_tokenizer, task=ReadingSettings(max_length=40, stride=8, max_query_pieces=8).model_dump()
-    )
-    return path
+def model(untrained_reader):
+    return untrained_reader
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +94,8 @@ def test_submit_replaces_nothing_but_a_file_of_answers(model, asked, tmp_path):
     assert own.read_bytes() == asked.read_bytes()
 
 
-def test_submit_refuses_a_model_of_another_kind(tiny_tokenizer, asked, tmp_path):
-    other = ClassificationModel(config(tiny_tokenizer.vocab_size), num_labels=2)
+def test_submit_refuses_a_model_of_another_kind(tiny_config, tiny_tokenizer, asked, tmp_path):
+    other = ClassificationModel(tiny_config(), num_labels=2)
     save_model(tmp_path / "model", other, tiny_tokenizer)
     with pytest.raises(ModelError, match="a classification model, but a reading model is needed"):
         submit(tmp_path / "model", asked, tmp_path / "predictions.json")

@@ -6,12 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 from korbert.errors import ArtifactError, CorpusError, ModelError
-from korbert.modeling import EncoderConfig, ReadingModel, save_model
-from korbert.tasks.question_answering.settings import ReadingSettings
-from korbert.tokenization import Tokenizer
 from pipelines import cli
 from pipelines.submission.check import check, worksheet
 from pipelines.submission.writing import score, submit, write_submission
@@ -58,16 +54,10 @@ def bundle(tmp_path: Path) -> Callable[[str], Path]:
     return made
 
 
-def test_a_real_submission_passes(tiny_tokenizer: Tokenizer, tmp_path: Path, asked: Path) -> None:
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    config = EncoderConfig(vocab_size=tiny_tokenizer.vocab_size, **sizes)
-    settings = ReadingSettings(max_length=40, stride=8, max_query_pieces=8).model_dump()
-    save_model(
-        tmp_path / "model", ReadingModel(config, torch.Generator().manual_seed(0)), tiny_tokenizer, task=settings
-    )
-    write_submission(tmp_path / "model", tmp_path / "korquad" / "submission")
+def test_a_real_submission_passes(untrained_reader: Path, tmp_path: Path, asked: Path) -> None:
+    write_submission(untrained_reader, tmp_path / "korquad" / "submission")
     found = check(tmp_path / "korquad", asked)
-    submit(tmp_path / "model", asked, tmp_path / "here.json", device="cpu")
+    submit(untrained_reader, asked, tmp_path / "here.json", device="cpu")
     assert found.questions == 2
     assert found.scores == score(asked, tmp_path / "here.json")
     assert found.seconds > 0

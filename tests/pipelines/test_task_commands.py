@@ -6,14 +6,12 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-import torch
 
 import korbert
-from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.tasks.noise import NOISE
-from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
 
 GOOD = ["정말 재미있다", "최고의 연기", "다시 보고 싶다", "음악이 아름답다", "가족과 보았다"]
@@ -23,14 +21,8 @@ QUICK = ["--epochs", "30", "--learning-rate", "3e-3", "--set", "batch_size=5", "
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> str:
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=64,
-    )  # fmt: skip
-    folder = tmp_path_factory.mktemp("model")
-    save_model(folder, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
-    return str(folder)
+def model(untrained: Callable[..., Path]) -> str:
+    return str(untrained(hidden_size=32, num_hidden_layers=1, intermediate_size=32))
 
 
 @pytest.fixture
@@ -47,6 +39,11 @@ def _moods(path: Path, encoding: str = "utf-8") -> None:
 
 def _run(*arguments: str) -> int:
     return run_command(list(arguments))
+
+
+def _printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """The JSON lines on standard output."""
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_training_and_test_files_may_be_addresses(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,41 +77,19 @@ def test_from_a_csv_file_to_a_model_in_one_command(here: Path, model: str, capsy
     assert korbert.load("models/mood", "cpu").predict(GOOD[0])["label"] == "좋음"
     Path("new.txt").write_text("\n".join(BAD), encoding="utf-8")
     assert _run("predict", "models/mood", "new.txt", "--device", "cpu") == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = _printed(capsys)
     assert [line["label"] for line in lines] == ["나쁨"] * 5
     assert _run("evaluate", "models/mood", "my.csv", "--text", "후기", "--label", "느낌", "--json",
                 "--output", "all.jsonl", "--device", "cpu") == 0  # fmt: skip
     assert json.loads(capsys.readouterr().out)["accuracy"]["score"] == 1.0
     assert len(Path("all.jsonl").read_text("utf-8").splitlines()) == 10
-    assert _run("evaluate", "models/mood", "my.csv", "--text", "후기", "--label", "느낌", "--device", "cpu",
-                "--output", "all.jsonl") == 0  # fmt: skip
-    shown = capsys.readouterr()
+    assert _run("evaluate", "models/mood", "my.csv", "--output", "all.jsonl", "--device", "cpu") == 0  # again
 
     before = Path("models/mood/stage.json").read_bytes()
     assert _run(*command) == 0  # fresh: nothing is done
     assert Path("models/mood/stage.json").read_bytes() == before
     assert _run(*command, "--seeds", "2") == 2
     assert "is not what korbert finetune would make" in capsys.readouterr().err
-
-
-def test_from_a_file_of_entities_to_a_model(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
-    words = {"정말 재미있는 영화": "영화", "서울에 갔다": "서울", "부산은 멀다": "부산", "영화를 보았다": "영화"}
-    lines = [
-        {"text": text, "entities": [[text.index(word), text.index(word) + 2, "것" if word == "영화" else "곳"]]}
-        for text, word in words.items()
-    ]
-    Path("ner.jsonl").write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines), encoding="utf-8")
-    files = [word for part in ("train", "valid", "test") for word in (f"--{part}", "ner.jsonl")]
-    assert _run("finetune", model, *files, "--output", "ner", *QUICK, "--epochs", "80") == 0
-    assert "tagging: text from 'text', spans from 'entities'" in capsys.readouterr().err
-    tagged = korbert.load("ner", "cpu").tag(list(words))
-    assert [[one["text"] for one in found] for found in tagged] == [[word] for word in words.values()]
-    Path("new.txt").write_text("서울에 갔다\n", encoding="utf-8")
-    assert _run("predict", "ner", "new.txt", "--device", "cpu") == 0
-    (found,) = json.loads(capsys.readouterr().out)["spans"]
-    assert (found["text"], found["label"]) == ("서울", "곳")
-    assert _run("evaluate", "ner", "ner.jsonl", "--json", "--device", "cpu") == 0
-    assert json.loads(capsys.readouterr().out)["entity_f1"]["score"] == 1.0
 
 
 def _choices(path: Path) -> None:
@@ -127,9 +102,24 @@ def _numbers(path: Path) -> None:
     path.write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]), encoding="utf-8")
 
 
+def _entities(path: Path) -> None:
+    words = {
+        "정말 재미있는 영화": "영화",
+        "서울에 갔다": "서울",
+        "부산은 멀다": "부산",
+        "영화를 보았다": "영화",
+        "서울": "서울",
+    }
+    rows = [
+        {"text": text, "entities": [[text.index(word), text.index(word) + 2, "것"]]} for text, word in words.items()
+    ]
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("write", "name", "kind"),
     [
+        (_entities, "ner.jsonl", "tagging: text from 'text', spans from 'entities'"),
         (_choices, "choices.jsonl", "choice: choices from 'choices'"),
         (_numbers, "numbers.tsv", "regression: score from 'label': 5 numbers"),
     ],
@@ -142,10 +132,11 @@ def test_the_kind_is_found_from_the_columns(
     assert _run("finetune", model, "--train", name, *options) == 0
     assert kind in capsys.readouterr().err
     assert _run("predict", "out", name, "--device", "cpu") == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = _printed(capsys)
     assert len(lines) == 5
-    assert all("choice" in line or isinstance(line["prediction"], float) for line in lines)
-    assert _run("evaluate", "out", name, "--label", "label", "--device", "cpu") == 0
+    assert all({"choice", "spans"} & line.keys() or isinstance(line["prediction"], float) for line in lines)
+    named = [] if write is _entities else ["--label", "label"]
+    assert _run("evaluate", "out", name, *named, "--device", "cpu") == 0
 
 
 def test_finetune_and_evaluate_print_the_same_scores(
@@ -238,7 +229,7 @@ def test_a_model_remembers_the_columns_it_was_trained_on(
     capsys.readouterr()
     assert _run("predict", str(of_pairs), "new.csv", *options, "--device", "cpu") == 0
     scored = [json.loads(line) for line in Path("rows.jsonl").read_text("utf-8").splitlines()]
-    predicted = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    predicted = _printed(capsys)
     assert [(one["text"], one["pair"]) for one in predicted] == list(zip(GOOD + BAD, BAD + GOOD, strict=True))
     assert [one["label"] for one in predicted] == [one["prediction"]["label"] for one in scored]
 
@@ -260,7 +251,7 @@ def test_choices_in_several_columns_are_predicted(here: Path, model: str, capsys
     assert _run("finetune", model, *files, *named, "--label", "정답", *QUICK, "--epochs", "1") == 0
     capsys.readouterr()
     assert _run("predict", "out", "choices.csv", "--device", "cpu") == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = _printed(capsys)
     assert [one["choices"] for one in found] == [[bad, good] for good, bad in zip(GOOD, BAD, strict=True)]
 
 
@@ -301,19 +292,8 @@ def test_a_known_set_by_name(here: Path, model: str, korbert_data: Path, capsys:
     for part in ("train", "dev", "test"):
         lines = (source / f"{part}.tsv").read_text("utf-8").splitlines()[:21]
         (folder / f"{part}.tsv").write_text("\n".join(lines), encoding="utf-8")
-    command = [
-        "finetune",
-        model,
-        "--task",
-        "kobest-copa",
-        "--data",
-        "data",
-        "--output",
-        "copa",
-        *QUICK,
-        "--epochs",
-        "1",
-    ]
+    command = ["finetune", model, "--task", "kobest-copa", "--data", "data", "--output", "copa", *QUICK]
+    command += ["--epochs", "1"]
     assert _run(*command) == 0
     record = json.loads(Path("copa/stage.json").read_text())
     assert [file["name"] for file in record["inputs"]["files"]["train"]] == ["kobest/COPA/train.tsv"]

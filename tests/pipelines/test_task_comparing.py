@@ -1,6 +1,5 @@
 """Artifacts of one task side by side: paired row by row, with intervals, tests, words, and a page."""
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -8,19 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
 
 from korbert.errors import ArtifactError, SettingsError
-from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.tasks.kinds import KINDS
-from korbert.tokenization import Tokenizer
 from pipelines import cli
-from pipelines.artifacts.runtime import Runtime
 from pipelines.experiments.compare_tasks import compare_tasks, merits
 from pipelines.reports.compare import of_tasks, write_page
-from pipelines.stages import Inputs
-from pipelines.stages.finetuning import run
+from tests.pipelines.small_tasks import PARTS, fine_tune, write_table
 
 WORDS = ("영화", "시간", "연기", "음악")
 TEXTS = [f"{word} {number}편이 {end}" for number in range(3) for word in WORDS for end in ("좋다", "아깝다")]
@@ -28,27 +22,16 @@ MOODS = ["긍정" if text.endswith("좋다") else "부정" for text in TEXTS]
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=64, type_vocab_size=2,
-    )  # fmt: skip
-    folder = tmp_path_factory.mktemp("start")
-    save_model(folder, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
-    return folder
+def start(untrained: Callable[..., Path]) -> Path:
+    return untrained(type_vocab_size=2)
 
 
 def learn(output: Path, start: Path, rows: list[list[str]], **settings: Any) -> Path:
     """Labels, learned from and scored on the same rows: an artifact without its record."""
-    output.mkdir(parents=True)
-    path = output.with_suffix(".csv")
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([["text", "label"], *rows])
-    files = {**dict.fromkeys(("train", "valid", "test"), (path,)), "init": tuple(sorted(start.iterdir()))}
-    names = {name: str(path) for name in ("train", "valid", "test")}
+    output.parent.mkdir(parents=True, exist_ok=True)
+    files = dict.fromkeys(PARTS, write_table(output.with_suffix(".csv"), ["text", "label"], rows))
     base = {"batch_size": 8, "max_length": 32, "threads": 1, "checkpoint_every": 9999, "baselines": False}
-    section = KINDS["classification"].section_class(**base, **names, **settings, init=str(start))
-    run(section, Inputs({}, files), output, Runtime(output, output, workers=1, device="cpu"))
+    fine_tune("classification", start, output, files, **base, **settings)
     return output
 
 
@@ -89,6 +72,11 @@ ONE = "ab" * 18 + "ba" * 2  # 4 wrong
 TWO = "ba" * 6 + "ab" * 13 + "ba"  # 14 wrong, 2 of them wrong in ONE, too
 
 
+def side(folder: Path, predicted: str, **more: Any) -> Path:
+    """An artifact whose encoder has predicted these labels for ROWS."""
+    return made(folder, ROWS, {"pretrained": [labels(predicted)]}, **more)
+
+
 def test_seeds_of_trained_models_are_compared_row_by_row(moods: tuple[Path, Path], tmp_path: Path) -> None:
     found = compare_tasks(moods)
     assert [side.name for side in found.sides] == ["well", "poor"]
@@ -109,7 +97,7 @@ def test_seeds_of_trained_models_are_compared_row_by_row(moods: tuple[Path, Path
 
 
 def test_differences_are_those_of_scipy(tmp_path: Path) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
+    one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS[::-1], {"pretrained": [labels(TWO[::-1])]})
     (found,) = compare_tasks([one, two]).scores["comparisons"]
     a, b = (np.array([x == y for x, y in zip(text, RIGHT, strict=True)]) for text in (ONE, TWO))
@@ -125,11 +113,7 @@ def test_differences_are_those_of_scipy(tmp_path: Path) -> None:
 
 
 def test_the_first_is_compared_with_each_other_one(tmp_path: Path) -> None:
-    folders = [
-        made(tmp_path / name, ROWS, {"pretrained": [labels(text)]})
-        for name, text in (("a", ONE), ("b", TWO), ("c", RIGHT))
-    ]
-    found = compare_tasks(folders)
+    found = compare_tasks([side(tmp_path / name, text) for name, text in (("a", ONE), ("b", TWO), ("c", RIGHT))])
     assert [one["names"] for one in found.scores["comparisons"]] == [["a", "b"], ["a", "c"]]
 
 
@@ -143,7 +127,7 @@ def test_rows_of_the_same_text_are_each_matched_once(tmp_path: Path) -> None:
 
 
 def test_other_rows_are_refused_with_the_first(tmp_path: Path) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
+    one = side(tmp_path / "one", ONE)
     changed = [{**row, "label": "b"} if number in (3, 4) else row for number, row in enumerate(ROWS)]
     two = made(tmp_path / "two", [*changed, {"text": "더", "label": "a"}], {"pretrained": [labels(TWO + "a")]})
     said = (
@@ -185,8 +169,7 @@ def test_other_models_than_the_first(tmp_path: Path) -> None:
     ],
 )
 def test_tasks_that_are_not_alike_are_refused(tmp_path: Path, more: dict[str, Any], said: str) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
-    two = made(tmp_path / "two", ROWS, {"pretrained": [labels(TWO)]}, **more)
+    one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO, **more)
     with pytest.raises(
         SettingsError, match=f"one, .*two: have different tasks: {said}: compare artifacts of the same task"
     ):
@@ -195,7 +178,7 @@ def test_tasks_that_are_not_alike_are_refused(tmp_path: Path, more: dict[str, An
 
 def test_labels_of_all_sides_count(tmp_path: Path) -> None:
     """One side has learned from rows with a label more."""
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
+    one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS, {"pretrained": [labels("c" * 20 + RIGHT[20:])]}, labels=["c", "a", "b"])
     found = compare_tasks([one, two])
     assert [model["accuracy"]["mean"] for model in found.scores["models"]] == [36 / 40, 20 / 40]
@@ -218,8 +201,7 @@ def test_labels_of_all_sides_count(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_files_are_named(tmp_path: Path, name: str, line: str, said: str) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
-    two = made(tmp_path / "two", ROWS, {"pretrained": [labels(TWO)]})
+    one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO)
     with (two / name).open("a" if name == "predictions.jsonl" else "w", encoding="utf-8") as file:
         file.write(line + "\n")
     with pytest.raises(ArtifactError, match=rf"two/{name}: (?s:.)*{said}"):
@@ -227,7 +209,7 @@ def test_damaged_files_are_named(tmp_path: Path, name: str, line: str, said: str
 
 
 def test_predictions_of_another_kind_are_damage(tmp_path: Path) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
+    one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS, {"pretrained": [list(range(40))]})
     with pytest.raises(ArtifactError, match=r"two/predictions\.jsonl: pretrained: not predictions of a classification"):
         compare_tasks([one, two])
@@ -282,8 +264,7 @@ def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path: Path) ->
 
 
 def test_scores_of_validation_rows_are_said(tmp_path: Path) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
-    two = made(tmp_path / "two", ROWS, {"pretrained": [labels(TWO)]})
+    one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO)
     scores = json.loads((two / "scores.json").read_text(encoding="utf-8"))
     (two / "scores.json").write_text(json.dumps({**scores, "scored_on": "valid"}), encoding="utf-8")
     assert compare_tasks([one, two]).notes() == [
@@ -324,7 +305,7 @@ def test_the_command(tmp_path: Path, command: Callable[..., tuple[int, str, str]
 
 
 def test_what_does_not_compare_is_refused(tmp_path: Path, command: Callable[..., tuple[int, str, str]]) -> None:
-    one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)]})
+    one = side(tmp_path / "one", ONE)
     other = tmp_path / "pretrain"
     other.mkdir()
     code, _, err = command(one, other)

@@ -16,11 +16,11 @@ from pipelines.cli import run_command
 from pipelines.recipes import loading
 from pipelines.recipes.loading import Recipe
 from pipelines.reports import index
-from pipelines.stages import imported, table
+from pipelines.stages import table
 from pipelines.stages.table import STAGES, task_stage
 from tests.pipelines.test_recipes import MINIMAL
+from tests.pipelines.toys import moods
 
-TOY = "tests.pipelines.toys.moods"
 MOOD = '[tasks.mood]\nkind = "mood"\ntrain = "moods.tsv"\n'
 OWN = MOOD + 'init = "model"\n'
 LENGTHS = '[tasks.my-lengths]\nkind = "length"\ntrain = "moods.tsv"\ninit = "model"\n'
@@ -28,8 +28,9 @@ LENGTHS = '[tasks.my-lengths]\nkind = "length"\ntrain = "moods.tsv"\ninit = "mod
 
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for hook, name in (("SECTION", ":section_class"), ("RUN", ":run"), ("PAGE", "")):
-        monkeypatch.setattr(table, f"TASK_{hook}", TOY + name)
+    monkeypatch.setattr(loading, "section_class", moods.section_class)
+    monkeypatch.setattr(table, "TASK_RUN", f"{moods.__name__}:run")
+    monkeypatch.setattr(table, "TASK_PAGE", moods.__name__)
 
 
 @pytest.fixture
@@ -237,7 +238,7 @@ def test_a_task_reads_what_pretrain_and_vocab_have_made(folder: Path, capsys: py
 
 def _alone(place: Path, **changes: Any) -> Pipeline:
     raw = {"kind": "mood", "train": "moods.tsv", "init": "model", **changes}
-    settings = imported(f"{TOY}:Mood")(**raw)
+    settings = moods.Mood(**raw)
     stage = task_stage("tasks.mood", type(settings))
     recipe = Recipe("mood", "korbert finetune", {stage.name: settings}, {stage.name: stage})
     given = ("finetune", "model", "--output", str(place))

@@ -1,12 +1,10 @@
 """Baselines without an encoder. Plain functions of lists and arrays.
 
-1. majority.py: the most frequent label, tag or place, or the mean score, for any text.
-2. features.py: TF-IDF of morphemes, of one text, or of two and their overlap.
-3. tfidf.py: logistic regression and ridge on these features.
-4. sentences.py: the sentence of a context that is nearest to a question.
-5. result.py: their common result.
+1. features.py: TF-IDF of morphemes, of one text, or of two and their overlap.
+2. tfidf.py: logistic regression and ridge on these features.
+3. sentences.py: the sentence of a context that is nearest to a question.
 
-For entities there is also the dictionary of ../tagging/dictionary.py.
+The most frequent answer is found by the kinds themselves, and the dictionary of entities by ../token_classification/.
 """
 
 import lazy_loader

@@ -1,10 +1,6 @@
 from .features import Choices as Choices
 from .features import Pairs as Pairs
-from .majority import label_shares as label_shares
-from .majority import majority_place as majority_place
-from .majority import majority_tag as majority_tag
-from .majority import mean_score as mean_score
-from .result import Baseline as Baseline
+from .tfidf import Baseline as Baseline
 from .tfidf import fit_choices as fit_choices
 from .tfidf import fit_labels as fit_labels
 from .tfidf import fit_multilabel as fit_multilabel

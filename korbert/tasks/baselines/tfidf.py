@@ -1,14 +1,14 @@
 """Linear models on TF-IDF of morphemes: logistic regression for labels and choices, ridge for scores.
 
 Each function fits on `train`, chooses one of `values` (C, the inverse regularization strength, or alpha, the strength)
-by its score on `validation`, and predicts validation and test. train and validation are inputs with targets;
+by its score on `validation`, and predicts test. train and validation are inputs with targets;
 validation has at least one row, test may have none. advance: called with 1 when the features are computed, and after
 each value. CorpusError if no two training texts share a morpheme.
 """
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +16,33 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from korbert.tasks.baselines.features import Choices, Matrix, Pairs, Texts, tfidf_features
-from korbert.tasks.baselines.result import Baseline, Floats
-from korbert.tasks.metrics import METRICS, Metric, confusion, multilabel
+from korbert.tasks.metrics import multilabel
+from korbert.tasks.metrics.classification import METRICS, Metric, confusion
 from korbert.tasks.metrics.regression import pearson
 
-__all__ = ["fit_choices", "fit_labels", "fit_multilabel", "fit_scores"]
+__all__ = ["Baseline", "fit_choices", "fit_labels", "fit_multilabel", "fit_scores"]
 
 _MOST_MODELS = 20  # of one-vs-rest: 200 labels of 4,000 rows take ten minutes, one multinomial model a fifth of that
 _MOST_ITERATIONS = 50
 
+Floats = NDArray[np.float64]
 Advance = Callable[[int], None]
 Predict = Callable[[Matrix], Floats]
+
+
+class Baseline(NamedTuple):
+    """Predictions for the test rows, and the value with the best validation score, the smallest among ties.
+
+    | kind | predictions, float64 |
+    |---|---|
+    | labels | (N, labels): probabilities that sum to 1 |
+    | several labels per text | (N, labels): the probability of each; predicted above 0.5 |
+    | scores | (N,) |
+    | choices | (N, maximum choices): probabilities that sum to 1, 0 for choices that a row lacks |
+    """
+
+    predictions: Floats
+    chosen: float
 
 
 def fit_labels(
@@ -38,46 +54,50 @@ def fit_labels(
     num_labels: int = 2,
     choose_by: Metric = "accuracy",
     advance: Advance = lambda count: None,
-) -> Baseline[Floats]:
+) -> Baseline:
     """One label per row, (N,) int64. values: of C. Up to 20 labels, one-vs-rest; with more, one multinomial model.
 
     A label without a training row has probability 0.
     """
     seen = np.unique(train[1])
-    told = seen[1:] if len(seen) == 2 else seen  # for two labels, one model is enough
-
-    def fit_at_once(features: Matrix, c: float) -> Predict:
-        model = LogisticRegression(C=c, max_iter=_MOST_ITERATIONS, tol=1e-3)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # close enough for a baseline
-            model.fit(features, train[1])
-
-        def predict(rows: Matrix) -> Floats:
-            shares = np.zeros((rows.shape[0], num_labels))
-            if rows.shape[0]:
-                shares[:, seen] = model.predict_proba(rows)
-            return shares
-
-        return predict
 
     def fit(features: Matrix, c: float) -> Predict:
-        if len(seen) > _MOST_MODELS:
-            return fit_at_once(features, c)
-        models = [_logistic(features, train[1] == label, c) for label in told]
+        model = (_multinomial if len(seen) > _MOST_MODELS else _one_vs_rest)(features, train[1], c)
 
         def predict(rows: Matrix) -> Floats:
-            shares = np.zeros((rows.shape[0], num_labels))
-            shares[:, told] = np.column_stack([model(rows) for model in models])
-            if len(seen) == 2:
-                shares[:, seen[0]] = 1 - shares[:, seen[1]]
-            return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+            probabilities = np.zeros((rows.shape[0], num_labels))
+            probabilities[:, seen] = model(rows)
+            return probabilities
 
         return predict
 
-    def score(shares: Floats) -> float:
-        return METRICS[choose_by](confusion(validation[1], shares.argmax(axis=1), num_labels))
+    def score(probabilities: Floats) -> float:
+        return METRICS[choose_by](confusion(validation[1], probabilities.argmax(axis=1), num_labels))
 
     return _best(tfidf_features(train[0], validation[0], test), values, fit, score, advance)
+
+
+def _multinomial(features: Matrix, labels: NDArray[np.int64], c: float) -> Predict:
+    """Fits one model of all labels: rows -> probabilities (N, labels seen)."""
+    model = LogisticRegression(C=c, max_iter=_MOST_ITERATIONS, tol=1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # close enough for a baseline
+        model.fit(features, labels)
+    return lambda rows: model.predict_proba(rows) if rows.shape[0] else np.zeros((0, 1))
+
+
+def _one_vs_rest(features: Matrix, labels: NDArray[np.int64], c: float) -> Predict:
+    """Fits a model per label, one for two labels: rows -> probabilities (N, labels seen)."""
+    seen = np.unique(labels)
+    models = [_logistic(features, labels == label, c) for label in (seen[1:] if len(seen) == 2 else seen)]
+
+    def predict(rows: Matrix) -> Floats:
+        probabilities = np.column_stack([model(rows) for model in models])
+        if len(seen) == 2:
+            probabilities = np.column_stack([1 - probabilities, probabilities])
+        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
+
+    return predict
 
 
 def fit_multilabel(
@@ -88,7 +108,7 @@ def fit_multilabel(
     *,
     choose_by: Callable[[NDArray[np.bool_], NDArray[np.bool_]], float] = multilabel.micro_f1,
     advance: Advance = lambda count: None,
-) -> Baseline[Floats]:
+) -> Baseline:
     """Any number of labels per row, (N, labels) bool, one binary model per label. values: of C.
 
     choose_by: a function of targets and labels predicted above 0.5. A label that all or no training rows have keeps
@@ -99,8 +119,8 @@ def fit_multilabel(
         models = [_logistic(features, right, c) for right in train[1].T]
         return lambda rows: np.column_stack([model(rows) for model in models])
 
-    def score(shares: Floats) -> float:
-        return choose_by(validation[1], shares > 0.5)
+    def score(probabilities: Floats) -> float:
+        return choose_by(validation[1], probabilities > 0.5)
 
     return _best(tfidf_features(train[0], validation[0], test), values, fit, score, advance)
 
@@ -113,7 +133,7 @@ def fit_scores(
     *,
     choose_by: Callable[[Floats, Floats], float | None] = pearson,
     advance: Advance = lambda count: None,
-) -> Baseline[Floats]:
+) -> Baseline:
     """Ridge regression: one number per row, (N,) float64. values: of alpha. choose_by: of targets and predictions."""
 
     def fit(features: Matrix, alpha: float) -> Predict:
@@ -134,7 +154,7 @@ def fit_choices(
     *,
     choose_by: Metric = "accuracy",
     advance: Advance = lambda count: None,
-) -> Baseline[Floats]:
+) -> Baseline:
     """The index of the correct choice, (N,) int64. values: of C.
 
     A binary model scores each choice with its text; probabilities of a row are scaled to sum to 1.
@@ -142,19 +162,19 @@ def fit_choices(
     right = np.concatenate([np.arange(n) == place for n, place in zip(train[0].counts, train[1], strict=True)])
     width = max(len(choices) for inputs in (train[0], validation[0], test) for choices in inputs.choices)
 
-    def by_row(shares: Floats, inputs: Choices) -> Floats:
+    def by_row(probabilities: Floats, inputs: Choices) -> Floats:
         table = np.zeros((len(inputs.texts), width))
-        table[np.arange(width) < np.array(inputs.counts, np.int64)[:, None]] = shares
+        table[np.arange(width) < np.array(inputs.counts, np.int64)[:, None]] = probabilities
         return np.asarray(table / table.sum(axis=1, keepdims=True))
 
     def fit(features: Matrix, c: float) -> Predict:
         return _logistic(features, right, c)
 
-    def score(shares: Floats) -> float:
-        return METRICS[choose_by](confusion(validation[1], by_row(shares, validation[0]).argmax(axis=1), width))
+    def score(probabilities: Floats) -> float:
+        return METRICS[choose_by](confusion(validation[1], by_row(probabilities, validation[0]).argmax(axis=1), width))
 
-    found = _best(tfidf_features(train[0], validation[0], test), values, fit, score, advance)
-    return replace(found, validation=by_row(found.validation, validation[0]), test=by_row(found.test, test))
+    best = _best(tfidf_features(train[0], validation[0], test), values, fit, score, advance)
+    return Baseline(by_row(best.predictions, test), best.chosen)
 
 
 def _best(
@@ -163,19 +183,19 @@ def _best(
     fit: Callable[[Matrix, float], Predict],
     score: Callable[[Floats], float | None],
     advance: Advance,
-) -> Baseline[Floats]:
+) -> Baseline:
     """features: of train, validation and test. fit: of train and a value. score: of the validation predictions."""
     train, validation, test = features
     advance(1)
     models: dict[float, Predict] = {}
-    trials: dict[float, float | None] = {}
+    scores: list[float] = []
     for value in sorted(values):
         models[value] = fit(train, value)
-        trials[value] = score(models[value](validation))
+        validation_score = score(models[value](validation))
+        scores.append(-np.inf if validation_score is None else validation_score)
         advance(1)
-    scores = [-np.inf if trial is None else trial for trial in trials.values()]
-    chosen = list(trials)[int(np.argmax(scores))]  # the first among ties
-    return Baseline(models[chosen](validation), models[chosen](test), chosen, trials)
+    chosen = list(models)[int(np.argmax(scores))]  # the first among ties
+    return Baseline(models[chosen](test), chosen)
 
 
 def _logistic(features: Matrix, right: NDArray[np.bool_], c: float) -> Predict:

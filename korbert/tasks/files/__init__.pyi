@@ -3,6 +3,7 @@ from .cells import Span as Span
 from .columns import columns_of as columns_of
 from .roles import ROLES as ROLES
 from .roles import Role as Role
+from .roles import renamed as renamed
 from .rows import Place as Place
 from .rows import Row as Row
 from .rows import Rows as Rows

@@ -267,12 +267,8 @@ def answers(cell: Any) -> list[Answer]:
         given = [cell]
     if not isinstance(given, list):
         raise ValueError(f"is {_shown(cell)}, not answers")
-    kept = [(place, part) for place, part in enumerate(given) if not is_empty(_text_of(part))]
-    return [_part(_answer, part, place) for place, part in kept]
-
-
-def _text_of(answer: Any) -> Any:
-    return answer.get("text", 0) if isinstance(answer, dict) else answer
+    texts = [part.get("text", 0) if isinstance(part, dict) else part for part in given]
+    return [_part(_answer, part, index) for index, part in enumerate(given) if not is_empty(texts[index])]
 
 
 def _answer(part: Any) -> Answer:

@@ -1,12 +1,12 @@
 """Roles: the fields that a task needs in a row, their usual column names, and how cells are parsed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from korbert.tasks.files import cells
 
-__all__ = ["ROLES", "Role"]
+__all__ = ["ROLES", "Role", "renamed"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,26 @@ class Role:
     flags: bool = False
     complete: Callable[[dict[str, Any]], str | None] | None = None
     settle: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+
+
+def renamed(role: Role, names: Mapping[str, str], *, strict: bool = False) -> Role:
+    """A role of labels that are called something else in the file. names: label in the file -> its name.
+
+    strict: refuse labels without a name, and ignore the case of the others; by default labels without one stay.
+    """
+
+    def rename(label: str) -> str:
+        if not strict:
+            return names.get(label, label)
+        if label.lower() not in names:
+            raise ValueError(f"is {label!r}, none of {', '.join(names)}")
+        return names[label.lower()]
+
+    def value(cell: Any) -> Any:
+        labels = role.value(cell)
+        return list(map(rename, labels)) if isinstance(labels, list) else rename(labels)
+
+    return replace(role, value=value) if names else role
 
 
 def _place_spans(row: dict[str, Any]) -> str | None:

@@ -3,7 +3,7 @@
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -137,13 +137,12 @@ def read_rows(
     form: Form = "auto",
     columns: Given | None = None,
     trained: Given | None = None,
-    check: Callable[[Row], object] | None = None,
 ) -> Rows:
     """Reads labelled files, in order. For what is dropped or refused, see the table of this package.
 
     form: of all files; "auto": by extension, or else content. columns: role -> its column, or several in order; other
     roles are found by their usual names, per file. trained: role -> its columns in the training file, which hold it in
-    files that have them. check: raises ValueError for a row with inconsistent values, which drops it as bad_row.
+    files that have them.
     Raises CorpusError with file, line, what is there, and what to do; SettingsError for an unknown form and for a role
     in `columns` that is not in `roles`.
     """
@@ -156,7 +155,7 @@ def read_rows(
         table = open_table(path, form, (taken | before).issubset, files)
         free = set(table.columns) - taken
         known = {role: names for role, names in (trained or {}).items() if role in own and free.issuperset(names)}
-        _read_table(result, table, str(path), roles, {**known, **asked}, check)
+        _read_table(result, table, str(path), roles, {**known, **asked})
     if not result.rows:
         raise CorpusError(f"no row can be used: {'; '.join(result.said()) or 'no file given'}")
     for role in roles:
@@ -165,19 +164,12 @@ def read_rows(
     return result
 
 
-def _read_table(
-    result: Rows,
-    table: Table,
-    file: str,
-    roles: Sequence[Role],
-    columns: Given,
-    check: Callable[[Row], object] | None,
-) -> None:
+def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], columns: Given) -> None:
     """Adds the rows of a file."""
     chosen = choose_columns(roles, table.columns, columns, file, table.first)
     before, is_dropped = len(result), False
     result.places.begin(file, table.unit)
-    reading = _Reading(roles, chosen, table.first, check)
+    reading = _Reading(roles, chosen, table.first)
     for number, record in table.read(reading.wanted):
         try:
             row = record if isinstance(record, Fault) else reading.row(record)
@@ -207,17 +199,10 @@ def _read_table(
 class _Reading:
     """Parses the cells of a record into a row."""
 
-    def __init__(
-        self,
-        roles: Sequence[Role],
-        chosen: Mapping[str, tuple[str, ...]],
-        first: Cells,
-        check: Callable[[Row], object] | None,
-    ) -> None:
+    def __init__(self, roles: Sequence[Role], chosen: Mapping[str, tuple[str, ...]], first: Cells) -> None:
         self.wanted = [column for role in chosen.values() for column in role]
         self.remarks: Counter[str] = Counter()
         self._empty: Row = {role.name: None for role in roles}
-        self._check = check
         self._complete = [role for role in roles if role.complete and role.name in chosen]
         self._parts: list[tuple[Role, str, int, int]] = []  # role, columns for people, half-open range of `wanted`
         self._flags: set[str] = set()  # roles whose columns each say whether the label of their name holds
@@ -258,11 +243,6 @@ class _Reading:
                     self.remarks[remark] += 1
             except ValueError as error:
                 return Fault(f"bad_{role.name}", str(error))
-        if self._check is not None:
-            try:
-                self._check(row)
-            except ValueError as error:
-                return Fault("bad_row", str(error))
         return row
 
 
@@ -281,16 +261,13 @@ def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
             return
 
 
-def refuse_unseen_labels(rows: Rows, known: Iterable[str], role: str = "label") -> None:
-    """Raises CorpusError for labels not `known` from training: which, how often, and where.
-
-    The role may hold one label per row, or a list.
-    """
+def refuse_unseen_labels(rows: Rows, known: Iterable[str]) -> None:
+    """Raises CorpusError for labels, one or a list per row, not `known` from training: which, how often, and where."""
     names = set(known)
     count: Counter[str] = Counter()
     first: dict[str, int] = {}
     for index, row in enumerate(rows):
-        labels = row[role] if isinstance(row[role], list) else [row[role]]
+        labels = row["label"] if isinstance(row["label"], list) else [row["label"]]
         for label in labels:
             if label is not None and label not in names:
                 count[label] += 1

@@ -23,7 +23,7 @@ from korbert.tasks.finetuning.examples import Batches, Learnable
 from korbert.tasks.finetuning.layerwise import decayed, freeze
 from korbert.tasks.finetuning.lora import add_adapters, merge, merged
 from korbert.tasks.finetuning.seen import learning_seen
-from korbert.tasks.finetuning.settings import How, Way
+from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.training.checkpoints import newest_step, remove_all
 from korbert.training.devices import Batch, autocast, memory_kept, moved
 from korbert.training.distributed import add_over_world
@@ -44,20 +44,9 @@ Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]
 
 
 def finetune(
-    model: nn.Module,
-    examples: Learnable,
-    loss: Loss,
-    measure: Measure | None,
-    settings: How,
-    way: Way,
-    *,
-    seed: int,
-    work: Path,
-    metrics: Path,
-    device: torch.device,
-    description: str = "finetune",
-    anomaly: bool = False,
-) -> Best:
+    model: nn.Module, examples: Learnable, loss: Loss, measure: Measure | None, settings: LearningSettings, way: Way, *,
+    seed: int, work: Path, metrics: Path, device: torch.device, description: str = "finetune", anomaly: bool = False,
+) -> Best:  # fmt: skip
     """Trains `model` and returns its best epoch, whose weights it then has, in eval mode.
 
     measure: None: the last epoch is taken for the best.
@@ -66,14 +55,11 @@ def finetune(
     anomaly: as in `fit`. With several connected processes all train, and rank 0 writes.
     """
     batches = Batches(examples, way.batch_size, seed)
-
-    def start_anew_without_the_best() -> None:
-        if read_best(work) is None and (newest_step(work / "checkpoints") or 0) >= batches.steps_per_epoch:
-            _logger.warning("%s: the weights of the best epoch are lost: training from the start", work)
-            remove_all(work / "checkpoints")
-
-    from_first(start_anew_without_the_best)
-    optimizer = _prepared(model, settings, way, seed)
+    from_first(lambda: _remove_checkpoints_without_the_best(work, batches.steps_per_epoch))
+    plan = TrainingPlan(
+        steps=way.epochs * batches.steps_per_epoch, optimizer=_prepared(model, settings, way, seed), seed=seed,
+        precision=settings.precision, log_every=settings.log_every, evaluate_every=batches.steps_per_epoch,
+    )  # fmt: skip
     keeper = BestKeeper(work, batches.steps_per_epoch, measure)
     keeper.best = from_first(lambda: read_best(work))  # a resumed run asks `enough` before it evaluates
 
@@ -84,33 +70,25 @@ def finetune(
         best = keeper.best
         return settings.patience is not None and best is not None and heldout["epoch"] - best.epoch >= settings.patience
 
-    checkpoints = Checkpointing(work / "checkpoints", settings.checkpoint_every)
+    output = TrainingOutput(
+        Checkpointing(work / "checkpoints", settings.checkpoint_every), metrics, timing=work / "timing.jsonl"
+    )
     with learning_seen(model, examples):
-        fit(
-            model,
-            batches,
-            loss,
-            TrainingPlan(
-                steps=way.epochs * batches.steps_per_epoch,
-                optimizer=optimizer,
-                seed=seed,
-                precision=settings.precision,
-                log_every=settings.log_every,
-                evaluate_every=batches.steps_per_epoch,
-            ),
-            device=device,
-            output=TrainingOutput(checkpoints, metrics, timing=work / "timing.jsonl"),
-            evaluate=keep,
-            enough=enough,
-            description=description,
-            anomaly=anomaly,
-        )
+        fit(model, batches, loss, plan, device=device, output=output, evaluate=keep, enough=enough,
+            description=description, anomaly=anomaly)  # fmt: skip
         if settings.lora:
             merge(model)  # so that the weights of the best epoch, which are kept merged, fit
         return load_best(work, model)
 
 
-def _prepared(model: nn.Module, settings: How, way: Way, seed: int) -> OptimizerSettings:
+def _remove_checkpoints_without_the_best(work: Path, steps_per_epoch: int) -> None:
+    """Makes a run that has lost the weights of its best epoch start anew."""
+    if read_best(work) is None and (newest_step(work / "checkpoints") or 0) >= steps_per_epoch:
+        _logger.warning("%s: the weights of the best epoch are lost: training from the start", work)
+        remove_all(work / "checkpoints")
+
+
+def _prepared(model: nn.Module, settings: LearningSettings, way: Way, seed: int) -> OptimizerSettings:
     """Sets piece dropout, adds adapters and freezes layers as configured; returns the optimizer settings."""
     if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
         encoder = model.encoder

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import Annotated, Any, NamedTuple, Protocol, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["WORDS", "How", "LearningSettings", "Numbers", "Rates", "Way", "training_name"]
+__all__ = ["WORDS", "LearningSettings", "Numbers", "Rates", "Way", "training_name"]
 
 WORDS = ("rate", "batch", "epochs")  # for the fields of Way, in the names of trainings
 
@@ -25,30 +25,6 @@ def training_name(facts: Mapping[str, Any]) -> str:
     """The name of a training, used for its folder and its curve in metrics/, from the facts of its result."""
     chosen = [f"{word}-{facts[key]:g}" for key, word in zip(Way._fields, WORDS, strict=True) if key in facts]
     return "-".join([facts["name"], *chosen, f"seed-{facts['seed']}"])
-
-
-class How(Protocol):
-    """Training settings besides a Way."""
-
-    @property
-    def patience(self) -> int | None: ...
-    @property
-    def layer_decay(self) -> float: ...
-    @property
-    def frozen_layers(self) -> int: ...
-    @property
-    def frozen_embeddings(self) -> bool: ...
-    @property
-    def piece_dropout(self) -> float: ...
-    @property
-    def lora(self) -> int: ...
-    @property
-    def precision(self) -> PrecisionName: ...
-    @property
-    def log_every(self) -> int: ...
-    @property
-    def checkpoint_every(self) -> int: ...
-    def optimizer(self, learning_rate: float) -> OptimizerSettings: ...
 
 
 def _several(value: Any) -> Any:
@@ -90,8 +66,7 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         0, ge=-1, description="number of lowest layers to freeze, with the embeddings; -1: the whole encoder"
     )
     frozen_embeddings: bool = Field(
-        False,
-        description="freeze the piece embeddings alone: the model packs small beside its base (korbert pack)",
+        False, description="freeze the piece embeddings alone: the model packs small beside its base (korbert pack)"
     )
     piece_dropout: float = Field(
         0.0,
@@ -100,9 +75,7 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         description="share of the pieces whose embeddings are zeroed in a training step; 0.2 helps with few rows",
     )
     lora: int = Field(
-        0,
-        ge=0,
-        description="LoRA rank: train low-rank adapters instead of the encoder; 0: off; needs korbert[lora]",
+        0, ge=0, description="LoRA rank: train low-rank adapters instead of the encoder; 0: off; needs korbert[lora]"
     )
     max_length: int = Field(
         128, ge=3, description="maximum pieces per row, special tokens included; longer rows are truncated"

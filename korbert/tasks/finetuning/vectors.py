@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from korbert.durable import sha256_of, write_aside
+from korbert.durable import intact, sha256_of, write_aside
 from korbert.errors import ModelError
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.heads import mean_of_pieces
@@ -145,7 +145,7 @@ def keep_vectors(
         encoder.eval()
         with track(description, len(keys), "rows") as advance:
             for name, bound in zip(names, bounds, strict=True):
-                missing = [layer for layer in keeping.layers if _find(keeping.folder, name, layer) is None]
+                missing = [layer for layer in keeping.layers if not intact(keeping.folder, f"{name}-layer-{layer}")]
                 _compute(encoder, rows, bound, missing, name, keeping)
                 advance(bound[1] - bound[0])
         encoder.train(was_training)
@@ -256,15 +256,6 @@ def _digest(encoder: Any, keeping: Keeping) -> "hashlib._Hash":
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest
-
-
-def _find(folder: Path, name: str, layer: int) -> Path | None:
-    """The file of a layer of a part, or None; a damaged file is removed."""
-    for path in folder.glob(f"{name}-layer-{layer}-*.npy"):
-        if path.stem.endswith(sha256_of(path)[:16]):
-            return path
-        path.unlink()
-    return None
 
 
 def _mapped(folder: Path, name: str, layer: int) -> NDArray[Any]:

@@ -8,12 +8,13 @@
 """
 
 import difflib
-import importlib
+import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from korbert.errors import SettingsError
+from korbert.tasks import sets
 
 if TYPE_CHECKING:
     from korbert.tasks.kinds.base import Kind
@@ -24,39 +25,34 @@ __all__ = ["KINDS", "Entry", "kind_of_task", "section_class"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A kind: its name in recipes, the module of its class, the class, its section class, and a description."""
+    """A kind: its name in recipes, a description, and the module of its class."""
 
     name: str
-    module: str
-    kind: str
-    section: str
     about: str
+    module: str
 
     @property
     def kind_class(self) -> "type[Kind]":
-        found: type[Kind] = getattr(importlib.import_module(self.module), self.kind)
-        return found
+        kind: type[Kind] = pkgutil.resolve_name(f"korbert.tasks.kinds.{self.module}:{self.name.capitalize()}")
+        return kind
 
     @property
     def section_class(self) -> "type[TaskSection]":
-        found: type[TaskSection] = getattr(importlib.import_module("korbert.tasks.kinds.sections"), self.section)
-        return found
-
-
-def _entry(name: str, about: str, module: str | None = None) -> Entry:
-    return Entry(name, f"korbert.tasks.kinds.{module or name}", name.capitalize(), f"{name.capitalize()}Section", about)
+        section = f"korbert.tasks.kinds.sections:{self.name.capitalize()}Section"
+        resolved: type[TaskSection] = pkgutil.resolve_name(section)
+        return resolved
 
 
 KINDS: Mapping[str, Entry] = {
     entry.name: entry
     for entry in (
-        _entry("classification", "labels of a text or a pair of texts"),
-        _entry("regression", "a number for a text or a pair of texts"),
-        _entry("choice", "the right one of several continuations or answers", "multiple_choice"),
-        _entry("tagging", "labels of spans or words", "token_classification"),
-        _entry("reading", "answers to questions, cut out of texts", "question_answering"),
-        _entry("slots", "values of described slots, cut out of texts"),
-        _entry("embedding", "vectors of texts, near where the texts are alike"),
+        Entry("classification", "labels of a text or a pair of texts", "classification"),
+        Entry("regression", "a number for a text or a pair of texts", "regression"),
+        Entry("choice", "the right one of several continuations or answers", "multiple_choice"),
+        Entry("tagging", "labels of spans or words", "token_classification"),
+        Entry("reading", "answers to questions, cut out of texts", "question_answering"),
+        Entry("slots", "values of described slots, cut out of texts", "slots"),
+        Entry("embedding", "vectors of texts, near where the texts are alike", "embedding"),
     )
 }
 
@@ -68,10 +64,8 @@ def section_class(raw: Mapping[str, Any]) -> "type[TaskSection]":
     """
     kind = raw.get("kind")
     if kind is None and isinstance(raw.get("set"), str) and raw["set"]:
-        from korbert.tasks.sets import known_set
-
         try:
-            kind = known_set(raw["set"]).kind
+            kind = sets.known_set(raw["set"]).kind
         except SettingsError as error:
             raise ValueError(f"set: {error}") from None
     name = "classification" if kind is None else str(kind)

@@ -20,8 +20,8 @@ from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, progress, texts_of
-from korbert.tasks.metrics import METRICS, confusion, multilabel
-from korbert.tasks.metrics.classification import f1_of, micro_f1
+from korbert.tasks.metrics import multilabel
+from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
@@ -176,8 +176,7 @@ class Classification(Kind, frozen=True):
 
         known, held = (self._numbers([self.target(row) for row in rows]) for rows in (train, valid))
         there = known.astype(bool) if self.several else np.eye(len(self.labels), dtype=bool)[known]
-        shares = baselines.label_shares(there, 0, len(test)).test
-        yield Baseline("majority", {}, [self.prediction(row) for row in shares])
+        yield Baseline("majority", {}, [self.prediction(there.mean(axis=0)) for _ in test])
         learned, choosing, tested = (
             morphemes_of([self.texts(row) for row in rows], morphemes) for rows in (train, valid, test)
         )
@@ -187,11 +186,11 @@ class Classification(Kind, frozen=True):
             if self.several:
                 how["choose_by"] = among(_OF_MANY, metric)
                 targets = held.astype(bool)
-                found = baselines.fit_multilabel((learned, there), (choosing, targets), tested, VALUES, **how)
+                best = baselines.fit_multilabel((learned, there), (choosing, targets), tested, VALUES, **how)
             else:
                 how |= {"choose_by": metric if metric in METRICS else "accuracy", "num_labels": len(self.labels)}
-                found = baselines.fit_labels((learned, known), (choosing, held), tested, VALUES, **how)
-        yield Baseline("tfidf", {"c": found.chosen}, [self.prediction(row) for row in found.test])
+                best = baselines.fit_labels((learned, known), (choosing, held), tested, VALUES, **how)
+        yield Baseline("tfidf", {"c": best.chosen}, [self.prediction(row) for row in best.predictions])
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) ids of gold and predicted labels; (N, 2, C) bool for several."""

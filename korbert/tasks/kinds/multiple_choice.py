@@ -1,6 +1,6 @@
 """Multiple choice: the correct continuation or answer of several (SWAG, COPA, HellaSwag)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -17,7 +17,7 @@ from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ChoiceSection
 from korbert.tasks.kinds.texts import VALUES, Groups, examples_of, progress
-from korbert.tasks.metrics import METRICS, confusion
+from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
@@ -110,8 +110,9 @@ class Choice(Kind, frozen=True):
         from korbert.tasks import baselines
 
         places = [np.array([self.target(row) for row in rows], dtype=np.int64) for rows in (train, valid)]
-        found = baselines.majority_place(places[0], [], [len(row["choices"]) for row in test])
-        yield Baseline("majority", {}, self._predictions(found.test, test))
+        most = max([int(places[0].max()) + 1, *(len(row["choices"]) for row in test)])
+        frequencies = np.bincount(places[0], minlength=most).astype(np.float64)
+        yield Baseline("majority", {}, self._predictions([_share_of_each(frequencies, row) for row in test], test))
         texts = [
             baselines.Choices(
                 [morphemes[row["text"]] for row in rows],
@@ -121,14 +122,14 @@ class Choice(Kind, frozen=True):
         ]
         by: Any = self.metrics[0]
         with progress() as advance:
-            found = baselines.fit_choices(
+            best = baselines.fit_choices(
                 (texts[0], places[0]), (texts[1], places[1]), texts[2], VALUES, choose_by=by, advance=advance
             )
-        yield Baseline("tfidf", {"c": found.chosen}, self._predictions(found.test, test))
+        yield Baseline("tfidf", {"c": best.chosen}, self._predictions(best.predictions, test))
 
-    def _predictions(self, shares: NDArray[Any], rows: Sequence[Row]) -> list[Prediction]:
-        """shares: (N, K) probabilities, K the maximum number of choices."""
-        own = (share[: len(row["choices"])] for share, row in zip(shares, rows, strict=True))
+    def _predictions(self, probabilities: Iterable[NDArray[Any]], rows: Sequence[Row]) -> list[Prediction]:
+        """probabilities: of each row, one per choice or more."""
+        own = (share[: len(row["choices"])] for share, row in zip(probabilities, rows, strict=True))
         return [{"choice": int(one.argmax()), "probabilities": one.astype(np.float64).tolist()} for one in own]
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
@@ -139,6 +140,12 @@ class Choice(Kind, frozen=True):
     def score(self, metric: str) -> Score:
         of = among(dict(METRICS.items()), metric)
         return lambda run, counts: of(confusion(run[:, 0], run[:, 1], int(run.max()) + 1, counts))
+
+
+def _share_of_each(frequencies: NDArray[np.float64], row: Row) -> NDArray[np.float64]:
+    """How often each place of a row was right in training; all are equally likely if none of them ever was."""
+    own = frequencies[: len(row["choices"])]
+    return own / own.sum() if own.any() else np.full(len(own), 1 / len(own))
 
 
 def _scores(model: nn.Module, batch: Batch) -> Tensor:

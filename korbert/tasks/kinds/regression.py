@@ -109,14 +109,14 @@ class Regression(Kind, frozen=True):
         from korbert.tasks import baselines
 
         scores = [np.array([self.target(row) for row in rows]) for rows in (train, valid)]
-        yield Baseline("mean", {}, baselines.mean_score(scores[0], 0, len(test)).test.tolist())
+        yield Baseline("mean", {}, [float(scores[0].mean())] * len(test))
         texts = [morphemes_of([self.texts(row) for row in rows], morphemes) for rows in (train, valid, test)]
         by = _METRICS[self.metrics[0]]
         with progress() as advance:
-            found = baselines.fit_scores(
+            best = baselines.fit_scores(
                 (texts[0], scores[0]), (texts[1], scores[1]), texts[2], VALUES, choose_by=by, advance=advance
             )
-        yield Baseline("tfidf", {"alpha": found.chosen}, found.test.tolist())
+        yield Baseline("tfidf", {"alpha": best.chosen}, best.predictions.tolist())
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) right and predicted number."""

@@ -24,6 +24,9 @@ __all__ = [
 ]
 
 _Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+_Pooling = Annotated[
+    Literal["mean", "first"], Field(description="text vector: mean over pieces, or that of the first piece")
+]
 
 
 class TaskSection(LearningSettings, frozen=True, extra="forbid"):
@@ -56,8 +59,7 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     )
     scratch: bool = Field(False, description="also train the same encoder from random weights, as a separate row")
     warm_up: str = Field(
-        "",
-        description='rows to train on first, such as those of `korbert questions`, without texts of test; "": none',
+        "", description='rows to train on first, such as those of `korbert questions`, without texts of test; "": none'
     )
     warm_up_epochs: int = Field(1, ge=1, description="epochs over the rows of warm_up")
     unseen: bool = Field(
@@ -65,8 +67,7 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         description="also score apart the rows whose texts are neither in the training rows nor in the recipe's corpus",
     )
     epochs: Numbers = Field(
-        (),
-        description="training epochs, one number or a list; the best is kept; []: 3, or up to 20 to reach 200 steps",
+        (), description="training epochs, one number or a list; the best is kept; []: 3, or up to 20 to reach 200 steps"
     )
     overlap: bool = Field(
         True,
@@ -120,9 +121,7 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
     """Labels of a text or a pair of texts."""
 
     kind: Literal["classification"] = "classification"
-    pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over pieces, or that of the first piece"
-    )
+    pooling: _Pooling = "mean"
     class_weights: Literal["none", "balanced"] = Field(
         "none", description="balanced: weight each label in the loss inversely to its frequency"
     )
@@ -139,18 +138,14 @@ class RegressionSection(TaskSection, frozen=True, extra="forbid"):
     """A number for a text or a pair of texts."""
 
     kind: Literal["regression"] = "regression"
-    pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over pieces, or that of the first piece"
-    )
+    pooling: _Pooling = "mean"
 
 
 class ChoiceSection(TaskSection, frozen=True, extra="forbid"):
     """The correct one of several continuations or answers."""
 
     kind: Literal["choice"] = "choice"
-    pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over pieces, or that of the first piece"
-    )
+    pooling: _Pooling = "mean"
 
 
 class TaggingSection(TaskSection, frozen=True, extra="forbid"):
@@ -170,8 +165,7 @@ class ReadingSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
         None, description="whether questions may have no answer; none: true if a training question has none"
     )
     split_by_article: bool = Field(
-        False,
-        description="score on some articles of the training file, by hash of the title, instead of on `test`",
+        False, description="score on some articles of the training file, by hash of the title, instead of on `test`"
     )
     submission: bool = Field(
         False, description="also write predictions.json and submission/, a folder that answers such files elsewhere"
@@ -191,9 +185,7 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
     """Text embeddings: similar texts get nearby vectors."""
 
     kind: Literal["embedding"] = "embedding"
-    pooling: Literal["mean", "first"] = Field(
-        "mean", description="text vector: mean over pieces, or that of the first piece"
-    )
+    pooling: _Pooling = "mean"
     normalize: bool = Field(False, description="scale vectors to unit length")
     near: _Columns = Field(("entailment",), description="labels of positive pairs, as in NLI")
     far: _Columns = Field(

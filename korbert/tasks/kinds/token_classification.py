@@ -256,19 +256,12 @@ class Tagging(Kind, frozen=True):
         return lambda run, counts: of(np.tensordot(counts, run, 1), types, outside)
 
 
-def _tag_f1(totals: NDArray[np.int64], left_out: int | None) -> float | None:
-    """Mean F1 of the tags that occur."""
-    kept = [row for place, row in enumerate(totals.tolist()) if place != left_out]
-    f1s = [2 * right / (given + true) for right, given, true in kept if given + true]
-    return sum(f1s) / len(f1s) if f1s else None
-
-
 _METRICS: dict[str, Callable[[NDArray[np.int64], int, int | None], float | None]] = {
     "entity_f1": lambda totals, types, outside: metrics.f1_from_counts(totals[:types]),
     "entity_macro_f1": lambda totals, types, outside: metrics.f1_from_counts(totals[:types], "macro"),
-    "character_f1": lambda totals, types, outside: _tag_f1(totals[types:], None),
-    "character_f1_without_o": lambda totals, types, outside: _tag_f1(totals[types:], outside),
-    "macro_f1": lambda totals, types, outside: _tag_f1(totals[types:], None),
+    "character_f1": lambda totals, types, outside: metrics.tag_f1(totals[types:], None),
+    "character_f1_without_o": lambda totals, types, outside: metrics.tag_f1(totals[types:], outside),
+    "macro_f1": lambda totals, types, outside: metrics.tag_f1(totals[types:], None),
     "accuracy": lambda totals, types, outside: (
         float(totals[types:, 0].sum() / totals[types:, 2].sum()) if totals[types:, 2].any() else None
     ),

@@ -1,24 +1,13 @@
-"""Metrics for one label per text and any number of labels C. All but auprc use the confusion matrix."""
+"""Metrics for one label per text and any number of labels C, from the confusion matrix."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Mapping
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "METRICS",
-    "Metric",
-    "accuracy",
-    "auprc",
-    "confusion",
-    "f1_of",
-    "macro_f1",
-    "matthews",
-    "measures",
-    "micro_f1",
-]
+__all__ = ["METRICS", "Metric", "accuracy", "confusion", "f1_of", "macro_f1", "matthews", "micro_f1"]
 
 Metric = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
 
@@ -82,28 +71,6 @@ def matthews(counts: NDArray[np.int64]) -> float:
     return shared / (math.sqrt(spreads[0]) * math.sqrt(spreads[1])) if all(spreads) else 0.0
 
 
-def auprc(labels: NDArray[np.int64], shares: NDArray[np.floating[Any]]) -> float:
-    """Area under the precision-recall curve, averaged over labels, as in KLUE-RE.
-
-    labels: (N,) int. shares: (N, C) float, higher is more probable; only the order within a column matters. The area
-    is trapezoidal, over all thresholds and the point of recall 0 and precision 1 (KLUE-baseline,
-    klue_baseline/metrics/functional.py, klue_re_auprc), so it is not average precision. A label without examples gets
-    0.5, as there.
-    """
-    return float(np.mean([_area(labels == label, shares[:, label]) for label in range(shares.shape[1])]))
-
-
-def _area(positive: NDArray[np.bool_], scores: NDArray[np.floating[Any]]) -> float:
-    order = np.argsort(-scores, kind="stable")
-    last = np.append(
-        np.diff(scores[order]) != 0, True
-    )  # last of each group of equal scores, which no threshold separates
-    found = np.cumsum(positive[order])[last]  # true positives at each threshold, from the strictest
-    precision = found / (np.flatnonzero(last) + 1)
-    recall = found / found[-1] if found[-1] else np.ones(len(found))
-    return float(np.trapezoid(np.append(1.0, precision), np.append(0.0, recall)))
-
-
 METRICS: Mapping[Metric, Callable[[NDArray[np.int64]], float]] = {
     "accuracy": accuracy,
     "macro_f1": macro_f1,
@@ -111,17 +78,3 @@ METRICS: Mapping[Metric, Callable[[NDArray[np.int64]], float]] = {
     "matthews": matthews,
 }
 assert tuple(METRICS) == get_args(Metric)
-
-
-def measures(counts: NDArray[np.int64], metrics: Sequence[Metric]) -> dict[str, float | int | None]:
-    """The value of each metric, and the `count` of examples; without examples all metrics are None.
-
-    `standard_error` follows accuracy: the binomial one, sqrt(p (1 - p) / n).
-    """
-    count = int(counts.sum())
-    scores: dict[str, float | int | None] = {}
-    for name in metrics:
-        value = scores[name] = METRICS[name](counts) if count else None
-        if name == "accuracy":
-            scores["standard_error"] = None if value is None else math.sqrt(value * (1 - value) / count)
-    return {**scores, "count": count}

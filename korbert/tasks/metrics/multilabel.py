@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["exact_match", "label_f1s", "macro_f1", "micro_f1"]
+__all__ = ["exact_match", "macro_f1", "micro_f1"]
 
 
 def micro_f1(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:
@@ -13,18 +13,13 @@ def micro_f1(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> floa
 
 
 def macro_f1(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:
-    """Unweighted mean of `label_f1s` over all C labels.
+    """Unweighted mean over all C labels of their F1, 2 TP / (2 TP + FP + FN).
 
     A label that never occurs counts as 0, as in scikit-learn's f1_score of such arrays; with one label per text it is
     left out (classification.macro_f1), as there.
     """
-    return float(label_f1s(targets, predictions).mean())
-
-
-def label_f1s(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(C,) float: F1 of each label, 2 TP / (2 TP + FP + FN); 0 for one that never occurs."""
     occurrences = targets.sum(axis=0) + predictions.sum(axis=0)
-    return np.asarray(2 * (targets & predictions).sum(axis=0) / np.maximum(occurrences, 1))
+    return float((2 * (targets & predictions).sum(axis=0) / np.maximum(occurrences, 1)).mean())
 
 
 def exact_match(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:

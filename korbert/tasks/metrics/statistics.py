@@ -1,4 +1,4 @@
-"""Confidence intervals of scores, and paired significance tests (comparison.py combines them).
+"""Confidence intervals of scores, paired significance tests, and comparisons of two models that combine both.
 
 A run is the output of one trained model on n examples: (n,) or (n, ...) numbers. Row i holds everything the score needs
 of example i, such as label and prediction. A score takes distinct rows and their counts, `score(rows, counts)`; higher
@@ -12,17 +12,20 @@ which draw one by one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Comparison",
     "Interval",
     "Rows",
     "Score",
     "Spread",
     "bootstrap_interval",
+    "compare",
     "over_seeds",
     "permutation_p_value",
     "repeated",
@@ -33,6 +36,7 @@ Counts = NDArray[np.int64]
 Score = Callable[[Rows, Counts], float | None]
 """Takes rows (m, ...) and how often each occurs, counts (m,) int, 0 or more. None if the score is undefined."""
 
+_CONFIDENCE = 0.95  # of every interval
 _BATCH = 1_000_000  # counts drawn at a time: 8 MB
 _FEW = 0.05  # distinct rows per example; above, a binomial draw per row costs more than an index per example
 _EQUAL = 1e-12  # tolerance for sums added in another order
@@ -53,28 +57,18 @@ class Interval(NamedTuple):
 
 
 def bootstrap_interval(
-    examples: Rows,
-    score: Score | None = None,
-    *,
-    rng: np.random.Generator,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-    method: Literal["percentile", "BCa"] = "percentile",
+    examples: Rows, score: Score | None = None, *, rng: np.random.Generator, resamples: int = 2000
 ) -> Interval | None:
-    """Bootstrap confidence interval of a score. examples: a run of two or more examples.
+    """95 % percentile bootstrap interval of a score (Efron and Tibshirani 1993, 13.3).
 
-    Efron and Tibshirani 1993, 13.3 (percentile) and 14.3 (BCa, which corrects bias and skew, and evaluates the score
-    once more per distinct row, unless it is the mean). None if the score is undefined, or on any resample.
+    examples: a run of two or more examples. None if the score is undefined, or on any resample.
     """
     rows, counts = _distinct(examples)
     value = _scores(score, rows, counts[None])[0]
     drawn = np.concatenate([_scores(score, rows, batch) for batch in _resampled(counts, resamples, rng)])
-    ends = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
-    if method == "BCa" and np.ptp(drawn) > 0:
-        ends = _bca_ends(ends, value, drawn, _left_out(score, rows, counts), counts)
-    if np.isnan([value, *drawn, *ends]).any():
+    if np.isnan([value, *drawn]).any():
         return None
-    low, high = np.quantile(drawn, ends)
+    low, high = np.quantile(drawn, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
     return Interval(float(low), float(high), float(drawn.std(ddof=1)))
 
 
@@ -108,33 +102,8 @@ def _scores(score: Score | None, rows: Rows, drawn: NDArray[np.int64]) -> NDArra
     return np.array([np.nan if (value := score(rows, counts)) is None else value for counts in drawn], np.float64)
 
 
-def _left_out(score: Score | None, rows: Rows, counts: Counts) -> NDArray[np.float64]:
-    """Leave-one-out scores, one per distinct row: (rows,) float."""
-    if score is None:
-        return np.asarray((counts @ rows.astype(np.float64) - rows) / (counts.sum() - 1))
-    scores = np.empty(len(rows))
-    for row in range(len(rows)):
-        fewer = counts.copy()
-        fewer[row] -= 1
-        scores[row] = _scores(score, rows, fewer[None])[0]
-    return scores
-
-
-def _bca_ends(
-    ends: NDArray[Any], value: float, drawn: NDArray[Any], left_out: NDArray[Any], counts: Counts
-) -> NDArray[Any]:
-    """Quantile levels of the BCa interval; Efron and Tibshirani 1993, (14.9) to (14.15)."""
-    from scipy import stats  # slower to import than a model to load
-
-    bias = stats.norm.ppf(((drawn < value).mean() + (drawn <= value).mean()) / 2)
-    moves = counts @ left_out / counts.sum() - left_out
-    acceleration = (counts @ moves**3) / (6 * (counts @ moves**2) ** 1.5)
-    moved = bias + stats.norm.ppf(ends)
-    return np.asarray(stats.norm.cdf(bias + moved / (1 - acceleration * moved)))
-
-
 class Spread(NamedTuple):
-    """Mean of the scores of `seeds` seeds, standard deviation (n - 1), and Student's interval of the mean.
+    """Mean of the scores of `seeds` seeds, standard deviation (n - 1), and Student's 95 % interval of the mean.
 
     One seed has neither deviation nor interval: None.
     """
@@ -146,22 +115,16 @@ class Spread(NamedTuple):
     seeds: int
 
 
-def over_seeds(scores: Sequence[float], *, confidence: float = 0.95) -> Spread:
+def over_seeds(scores: Sequence[float]) -> Spread:
     """Mean, deviation and interval of the scores of several seeds, at least one."""
-    from scipy import stats
+    from scipy import stats  # slower to import than a model to load
 
     mean, count = float(np.mean(scores)), len(scores)
     if count == 1:
         return Spread(mean, None, None, None, 1)
     deviation = float(np.std(scores, ddof=1))
-    reach = float(stats.t.ppf((1 + confidence) / 2, count - 1)) * deviation / count**0.5
-    return Spread(mean, deviation, mean - reach, mean + reach, count)
-
-
-def _coin_p_value(heads: int, thrown: int) -> float:
-    from scipy import stats
-
-    return float(stats.binomtest(heads, thrown).pvalue) if thrown else 1.0
+    half_width = float(stats.t.ppf((1 + _CONFIDENCE) / 2, count - 1)) * deviation / count**0.5
+    return Spread(mean, deviation, mean - half_width, mean + half_width, count)
 
 
 def permutation_p_value(
@@ -207,10 +170,114 @@ def _sign_p_value(differences: NDArray[np.float64], rng: np.random.Generator, re
     """permutation_p_value of a mean, by flipping signs of the differences."""
     differences = differences[differences != 0].round(_DIGITS)
     if len(np.unique(np.abs(differences))) < 2:
-        return _coin_p_value(int((differences > 0).sum()), len(differences))
+        from scipy import stats
+
+        positive, count = int((differences > 0).sum()), len(differences)
+        return float(stats.binomtest(positive, count).pvalue) if count else 1.0
     sizes, counts = _distinct(np.abs(differences))
     least = abs(differences.sum()) - _EQUAL * len(differences)
     extreme = sum(
         int((np.abs((2 * heads - counts) @ sizes) >= least).sum()) for heads in _coins(counts, resamples, rng)
     )
     return (1 + extreme) / (1 + resamples)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two models on the same `examples`. low, high: 95 % interval of the difference a - b."""
+
+    names: tuple[str, str]
+    scores: tuple[float, float]  # means over each side's runs
+    runs: tuple[int, int]
+    examples: int
+    low: float
+    high: float
+    p_value: float
+
+    @property
+    def difference(self) -> float:
+        return self.scores[0] - self.scores[1]
+
+    @property
+    def more_than_chance(self) -> bool:
+        return self.p_value < 1 - _CONFIDENCE
+
+    @property
+    def sentence(self) -> str:
+        """The result in one plain sentence."""
+        verb = {1: "scores higher than", 0: "equals", -1: "scores lower than"}[int(np.sign(self.difference))]
+        verdict = "this is more than chance" if self.more_than_chance else "this may be chance"
+        seeds = "one run each: other seeds may differ" if self.runs == (1, 1) else "{} and {} runs".format(*self.runs)
+        p = "p < 0.001" if self.p_value < 0.001 else f"p = {self.p_value:.3f}"
+        return (
+            f"{self.names[0]} ({self.scores[0]:.4f}) {verb} {self.names[1]} ({self.scores[1]:.4f}); {verdict} "
+            f"(difference {self.difference:+.4f}, {_CONFIDENCE:.0%} interval {self.low:+.4f} to {self.high:+.4f}, "
+            f"{p}; {self.examples:,} examples, {seeds})."
+        )
+
+
+def compare(
+    a: Sequence[Rows], b: Sequence[Rows], score: Score | None = None, *,
+    rng: np.random.Generator, resamples: int = 2000, names: tuple[str, str] = ("A", "B"),
+) -> Comparison | None:  # fmt: skip
+    """Tests whether sides `a` and `b` differ by more than chance. One run per seed, all on the same examples.
+
+    One run per side: percentile interval and permutation test over the examples; other seeds are not covered.
+    More runs: both sources of variance add up. The variance of the difference is that over the examples (bootstrap of
+    the difference of mean scores) plus that over the seeds (pooled over the sides, s^2 (1/k_a + 1/k_b)); interval and
+    p-value are Student's, with the degrees of freedom of Satterthwaite 1946. This is a normal approximation over
+    examples, for 30 or more; it assumes equal seed variance on both sides and so allows a single run on one of them,
+    such as a baseline. None if the score is undefined on a run or on a resample.
+    """
+    lengths = {len(run) for run in (*a, *b)}
+    if len(lengths) > 1:
+        raise ValueError(f"runs of {sorted(lengths)} examples: all must be on the same examples")
+    of = score or (lambda numbers, counts: float(counts @ numbers / counts.sum()))
+    scores = _all_scores(of, [*a, *b], np.ones(len(a[0]), np.int64))
+
+    def difference(rows: Rows, counts: Counts) -> float | None:
+        drawn = _all_scores(of, list(rows.swapaxes(0, 1)), counts)
+        return None if drawn is None else float(_difference(drawn, len(a)))
+
+    if score is None:
+        interval = bootstrap_interval(_difference([*a, *b], len(a)).round(_DIGITS), rng=rng, resamples=resamples)
+    else:
+        interval = bootstrap_interval(np.stack([*a, *b], axis=1), difference, rng=rng, resamples=resamples)
+    if interval is None or scores is None:
+        return None
+    if len(a) == len(b) == 1:
+        p_value = permutation_p_value(a[0], b[0], score, rng=rng, resamples=resamples)
+        assert p_value is not None, "both runs have a score"
+        low, high = interval.low, interval.high
+    else:
+        low, high, p_value = _with_seeds(scores, len(a), interval.standard_error, len(a[0]))
+    means = float(np.mean(scores[: len(a)])), float(np.mean(scores[len(a) :]))
+    return Comparison(names, means, (len(a), len(b)), len(a[0]), low, high, p_value)
+
+
+def _all_scores(score: Score, runs: Sequence[Rows], counts: Counts) -> list[float] | None:
+    """The score of each run; None if one of them is undefined."""
+    scores = [value for run in runs if (value := score(run, counts)) is not None]
+    return scores if len(scores) == len(runs) else None
+
+
+def _difference(values: Sequence[Any], first: int) -> NDArray[np.float64]:
+    """Mean of the first values minus the mean of the others."""
+    return np.asarray(np.mean(values[:first], axis=0) - np.mean(values[first:], axis=0))
+
+
+def _with_seeds(scores: Sequence[float], first: int, standard_error: float, count: int) -> tuple[float, float, float]:
+    """Student's interval and two-sided p-value of the difference, over examples and seeds."""
+    from scipy import stats
+
+    difference, seeds = float(_difference(scores, first)), len(scores) - 2
+    sides = scores[:first], scores[first:]
+    pooled = sum(float(np.var(side)) * len(side) for side in sides) / seeds
+    parts = standard_error**2, pooled * sum(1 / len(side) for side in sides)
+    variance = sum(parts)
+    if variance == 0:  # the same difference on every example and seed
+        return difference, difference, float(difference == 0)
+    freedom = variance**2 / (parts[0] ** 2 / (count - 1) + parts[1] ** 2 / seeds)
+    half_width = float(stats.t.ppf((1 + _CONFIDENCE) / 2, freedom)) * variance**0.5
+    p_value = float(2 * stats.t.sf(abs(difference) / variance**0.5, freedom))
+    return difference - half_width, difference + half_width, p_value

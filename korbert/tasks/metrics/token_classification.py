@@ -1,34 +1,18 @@
-"""Tagging metrics: entity F1 as in seqeval, character F1 as in KLUE-NER, and tag accuracy.
+"""Tagging metrics: entity F1 as in seqeval, and F1 of tags, as in KLUE-NER on characters.
 
 A sequence is a list of tags, one per character or word: `O`, or a prefix (B, I, E, S), a hyphen and a type: `B-PS`.
 Gold and predicted sequences correspond one to one and have equal lengths; ValueError names the first that does not.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Entity",
-    "Scheme",
-    "TypeScores",
-    "character_f1",
-    "entities",
-    "entity_counts",
-    "entity_f1",
-    "entity_table",
-    "f1_from_counts",
-    "tag_accuracy",
-]
+__all__ = ["Entity", "entities", "entity_counts", "f1_from_counts", "tag_f1"]
 
 Tags = Sequence[str]
-Scheme = Literal["lenient", "BIO", "BIOES"]
-"""How tags become entities. lenient: the rules of conlleval (Tjong Kim Sang and De Meulder 2003), which forgive what is
-illegal and read BIO, IOB1 and BIOES alike; seqeval's default. BIO, BIOES: only what is legal there; seqeval's
-mode="strict" with scheme=IOB2 and scheme=IOBES."""
 
 
 class Entity(NamedTuple):
@@ -39,52 +23,37 @@ class Entity(NamedTuple):
     end: int
 
 
-class TypeScores(NamedTuple):
-    """Scores of the entities of one type, 0 to 1; `support` is the number of gold entities."""
+def entities(tags: Tags) -> list[Entity]:
+    """The entities of one sequence, in order, by the rules of conlleval (Tjong Kim Sang and De Meulder 2003).
 
-    precision: float
-    recall: float
-    f1: float
-    support: int
-
-
-def entities(tags: Tags, scheme: Scheme = "lenient") -> list[Entity]:
-    """The entities of one sequence, in order.
-
-    lenient: a tag continues an entity if it is I or E, of the same type, and the previous tag is B or I; any other tag
-    but O begins one. BIO: B, then I of its type; an I without its B is no entity. BIOES: a single S, or B, any I, E of
-    its type. ValueError for an unknown prefix.
+    They forgive what is illegal and read BIO, IOB1 and BIOES alike, as seqeval does by default: a tag continues an
+    entity if it is I or E, of the same type, and the previous tag is B or I; any other tag but O begins one. ValueError
+    for an unknown prefix.
     """
-    found: list[Entity] = []
+    result: list[Entity] = []
     before, kind, start = "O", "", 0
     for i, tag in enumerate([*tags, "O"]):
         prefix, _, type_ = tag.partition("-")
-        if prefix not in ("O", "B", "I", "E", "S") or (scheme == "BIO" and prefix in "ES"):
-            raise ValueError(f"tag {i} is {tag!r}: {scheme} tags are O or {_PREFIXES[scheme]}, a hyphen and a type")
+        if prefix not in ("O", "B", "I", "E", "S"):
+            raise ValueError(f"tag {i} is {tag!r}: tags are O or B, I, E, S, a hyphen and a type")
         if prefix in ("I", "E") and before in ("B", "I") and type_ == kind:
             before = prefix
             continue
-        if before != "O" and (scheme != "BIOES" or before in ("E", "S")):
-            found.append(Entity(kind, start, i))
-        begins = prefix != "O" if scheme == "lenient" else prefix in ("B", "S")
-        before, kind, start = (prefix if begins else "O"), type_, i
-    return found
+        if before != "O":
+            result.append(Entity(kind, start, i))
+        before, kind, start = prefix, type_, i
+    return result
 
 
-_PREFIXES = {"lenient": "B, I, E, S", "BIO": "B, I", "BIOES": "B, I, E, S"}
-
-
-def entity_counts(
-    gold: Sequence[Tags], predicted: Sequence[Tags], *, scheme: Scheme = "lenient"
-) -> tuple[list[str], NDArray[np.int64]]:
+def entity_counts(gold: Sequence[Tags], predicted: Sequence[Tags]) -> tuple[list[str], NDArray[np.int64]]:
     """The types found on either side, sorted, and (N, types, 3) int64: correct, predicted and gold entities of each
     sequence and type.
 
     An entity is correct only if both ends and the type match. `f1_from_counts` of the sum is seqeval's score. For
-    ../statistics.py they are a run whose score is
+    statistics.py they are a run whose score is
     `lambda rows, counts: f1_from_counts(np.tensordot(counts, rows, 1))`, if the compared runs have the same types.
     """
-    found = [[entities(tags, scheme) for tags in pair] for pair in _pairs(gold, predicted)]
+    found = [[entities(tags) for tags in pair] for pair in _pairs(gold, predicted)]
     types = sorted({entity.type for pair in found for side in pair for entity in side})
     column = {name: i for i, name in enumerate(types)}
     counts = np.zeros((len(found), len(types), 3), np.int64)
@@ -98,74 +67,27 @@ def entity_counts(
 def f1_from_counts(counts: NDArray[np.int64], average: Literal["micro", "macro"] = "micro") -> float | None:
     """F1 of `entity_counts` summed over sequences: (types, 3).
 
-    micro: over all entities; 0 if there are none. macro: the unweighted mean over the types with any entity; None if
-    there are none (seqeval takes the mean of nothing).
+    It is seqeval's f1_score. micro: over all entities; 0 if there are none. macro: the unweighted mean over the types
+    with any entity; None if there are none (seqeval takes the mean of nothing).
     """
-    if average == "micro":
-        return _scores(*counts.sum(axis=0).tolist()).f1
-    f1s = [_scores(*row).f1 for row in counts.tolist() if any(row)]
+    if average == "macro":
+        return tag_f1(counts)
+    right, predicted, gold = counts.sum(axis=0).tolist()
+    return 2 * right / (predicted + gold) if predicted + gold else 0.0
+
+
+def tag_f1(counts: NDArray[np.int64], without: int | None = None) -> float | None:
+    """Unweighted mean of the F1 of the tags that occur on either side. counts: (tags, 3), right, predicted and gold.
+
+    On characters it is KLUE-NER's second score, in both forms. With all tags, `O` too, as the official script computes
+    it, though its docstring says "except O tag" (KLUE-baseline, klue_baseline/metrics/functional.py,
+    klue_ner_char_macro_f1; it also scores an `O` each for [CLS] and [SEP], and tags that never occur as 1). without:
+    the tag to leave out, `O`, as the paper says (Park et al. 2021, as quoted in KLUE-baseline's pull request 7).
+    None if no tag is left.
+    """
+    kept = [row for tag, row in enumerate(counts.tolist()) if tag != without]
+    f1s = [2 * right / (predicted + gold) for right, predicted, gold in kept if predicted + gold]
     return sum(f1s) / len(f1s) if f1s else None
-
-
-def entity_f1(
-    gold: Sequence[Tags],
-    predicted: Sequence[Tags],
-    *,
-    average: Literal["micro", "macro"] = "micro",
-    scheme: Scheme = "lenient",
-) -> float | None:
-    """F1 of whole entities, seqeval's f1_score, as `f1_from_counts` says.
-
-    KLUE-NER's entity F1 is macro with scheme BIO (KLUE-baseline, klue_baseline/metrics/functional.py,
-    klue_ner_entity_macro_f1).
-    """
-    return f1_from_counts(entity_counts(gold, predicted, scheme=scheme)[1].sum(axis=0), average)
-
-
-def entity_table(
-    gold: Sequence[Tags], predicted: Sequence[Tags], *, scheme: Scheme = "lenient"
-) -> dict[str, TypeScores]:
-    """Scores of each type on either side, by name, as in seqeval's classification_report. 0 for 0 / 0."""
-    types, counts = entity_counts(gold, predicted, scheme=scheme)
-    return {name: _scores(*row) for name, row in zip(types, counts.sum(axis=0).tolist(), strict=True)}
-
-
-def character_f1(
-    gold: Sequence[Tags], predicted: Sequence[Tags], *, tags: Sequence[str] | None = None, outside: bool
-) -> float | None:
-    """Unweighted mean over tags of their F1 on single characters: KLUE-NER's second score, in both forms.
-
-    outside=True: `O` is one of the tags. The official script computes this, though its docstring says "except O tag"
-    (KLUE-baseline, klue_baseline/metrics/functional.py, klue_ner_char_macro_f1). It also scores the tags of [CLS] and
-    [SEP], one `O` each per sentence: include them in the sequences to reproduce its number.
-    outside=False: without `O`, as the paper says (Park et al. 2021, as quoted in KLUE-baseline's pull request 7).
-    tags: the tags to average over, such as KLUE-NER's 13; one that never occurs counts as 1, as in the script. Default:
-    those that occur on either side. None if no tag is left.
-    """
-    right: Counter[str] = Counter()
-    given: Counter[str] = Counter()
-    true: Counter[str] = Counter()
-    for expected, found in _pairs(gold, predicted):
-        true.update(expected)
-        given.update(found)
-        right.update(tag for tag, other in zip(expected, found, strict=True) if tag == other)
-    averaged = [tag for tag in (true | given if tags is None else tags) if outside or tag != "O"]
-    f1s = [2 * right[tag] / (given[tag] + true[tag]) if given[tag] + true[tag] else 1.0 for tag in averaged]
-    return sum(f1s) / len(f1s) if f1s else None
-
-
-def tag_accuracy(gold: Sequence[Tags], predicted: Sequence[Tags]) -> float | None:
-    """Share of correct tags over all sequences, as for parts of speech. None without any tag."""
-    right = total = 0
-    for expected, found in _pairs(gold, predicted):
-        total += len(expected)
-        right += sum(tag == other for tag, other in zip(expected, found, strict=True))
-    return right / total if total else None
-
-
-def _scores(right: int, given: int, true: int) -> TypeScores:
-    precision, recall = right / given if given else 0.0, right / true if true else 0.0
-    return TypeScores(precision, recall, 2 * right / (given + true) if given + true else 0.0, true)
 
 
 def _pairs(gold: Sequence[Tags], predicted: Sequence[Tags]) -> Iterator[tuple[Tags, Tags]]:

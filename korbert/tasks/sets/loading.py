@@ -14,11 +14,10 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from korbert.errors import CorpusError
-from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows
-from korbert.tasks.sets import PARTS, Files, KnownSet, Part, known_set
+from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, renamed
+from korbert.tasks.sets.table import PARTS, Files, KnownSet, Part, known_set
 from korbert.tasks.splits import taken
 
 __all__ = ["KnownParts", "files_at_hand", "load", "part_of"]
@@ -61,7 +60,9 @@ def load(name: str, data: Path) -> KnownParts:
     known = known_set(name)
     files_at_hand(known, data)
     found = _best(known, data)
-    rows = {part: _read(found.files, paths) for part, paths in found.there.items()}
+    columns, form = found.files.columns, found.files.form
+    roles = [_role(role, names, found.files.labels) for role, names in columns.items()]
+    rows = {part: read_rows(paths, roles, form=form, columns=columns) for part, paths in found.there.items()}
     notes = [found.files.note] if found.files.note else []
     for part in found.there:
         if absent := found.absent(part):
@@ -85,10 +86,12 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[Part, tuple[Path, ...]]:
 
     CorpusError if there is no such folder, or too little in it for `load`.
     """
-    there = dict(_best(known, data).there)
-    if "valid" not in there and not {"train", "test"} <= there.keys():
-        raise _missing(known, data)
-    return there
+    found = _best(known, data)
+    if "valid" not in found.there and not {"train", "test"} <= found.there.keys():
+        names = [f"{name} ({part})" for part in PARTS for name in found.absent(part)]
+        where = found.folder if found.there else f"{data} and its folders {', '.join(found.files.folders)}"
+        raise CorpusError(f"{known.name}: no {', '.join(names)} in {where}: {_where(known)}")
+    return dict(found.there)
 
 
 def part_of(row: Row) -> Part:
@@ -122,26 +125,12 @@ def _cut(known: KnownSet, found: _Found, rows: Mapping[Part, Rows], notes: Seque
     )
 
 
-def _read(files: Files, paths: Sequence[Path]) -> Rows:
-    roles = [_role(role, columns, files.labels) for role, columns in files.columns.items()]
-    return read_rows(paths, roles, form=files.form, columns=files.columns)
-
-
 def _role(name: str, columns: str | list[str], labels: Mapping[str, str]) -> Role:
     """A role whose text may be that of several columns, and whose labels have other names than in the file."""
     role = ROLES[name]
     if name == "text" and not isinstance(columns, str):
         return replace(role, value=lambda cells: " ".join(role.value(cell).strip() for cell in cells))
-    if name != "label" or not labels:
-        return role
-
-    def named(cell: Any) -> str:
-        label = role.value(cell)
-        if label.lower() not in labels:
-            raise ValueError(f"is {label!r}, none of {', '.join(labels)}")
-        return labels[label.lower()]
-
-    return replace(role, value=named)
+    return renamed(role, labels, strict=True) if name == "label" else role
 
 
 def _best(known: KnownSet, data: Path) -> _Found:
@@ -168,13 +157,6 @@ def _folders(files: Files, data: Path) -> Iterator[Path]:
             yield data / "tasks" / inner
             yield data / inner
     yield data
-
-
-def _missing(known: KnownSet, data: Path) -> CorpusError:
-    found = _best(known, data)
-    names = [f"{name} ({part})" for part in PARTS for name in found.absent(part)]
-    where = found.folder if found.there else f"{data} and its folders {', '.join(found.files.folders)}"
-    return CorpusError(f"{known.name}: no {', '.join(names)} in {where}: {_where(known)}")
 
 
 def _where(known: KnownSet) -> str:

@@ -39,9 +39,7 @@ def _causes(details: Json) -> Iterator[Element]:
         return
     bars = tuple(
         Bar(
-            cause,
-            (number / max(causes.values()),),
-            f"{formatting.count(number)}, {formatting.percent(number / total)}",
+            cause, (number / max(causes.values()),), f"{formatting.count(number)}, {formatting.percent(number / total)}"
         )
         for cause, number in causes.items()
     )

@@ -1,1 +1,5 @@
 """The page that shows what a model does with a text."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -16,7 +16,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder, load_encoder, read_folder
 from korbert.modeling.config import TransformersConfig
-from korbert.modeling.models import ClassificationModel, EncoderModel, ReadingModel, init_encoder_from
+from korbert.modeling.models import ClassificationModel, ReadingModel, init_encoder_from
 from korbert.modeling.storage import load_model, read_config, save_model
 from korbert.modeling.transformers_config import CLASSES
 from korbert.tasks.kinds.classification import Classification

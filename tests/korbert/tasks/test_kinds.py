@@ -143,3 +143,16 @@ def test_tags_that_are_numbers_are_said(tmp_path: Path) -> None:
     rows = read_rows(path, roles_of(KINDS["tagging"].kind_class, part="train"))
     KINDS["tagging"].kind_class.learned_from(rows, KINDS["tagging"].section_class(train="a"))
     assert rows.notes[0].startswith("the tags are numbers (0, 3, ..), which no file names")
+
+
+def test_majority_of_choices_is_the_place_most_often_right_among_those_of_the_row() -> None:
+    kind = KINDS["choice"].kind_class(metrics=("accuracy",), max_length=32, most=4)
+
+    def row(count: int, label: int = 0) -> dict[str, object]:
+        return {"text": "가", "choices": [f"{number}번" for number in range(count)], "label": str(label)}
+
+    train = [row(4, label) for label in (1, 2, 2, 3)]
+    majority = next(kind.baselines(train, [], [row(4), row(2), row(1), row(5)], {}))
+    assert [one["choice"] for one in majority.predictions] == [2, 1, 0, 2]
+    probabilities = [one["probabilities"] for one in majority.predictions]
+    assert probabilities == [[0, 0.25, 0.5, 0.25], [0, 1], [1], [0, 0.25, 0.5, 0.25, 0]]  # place 0 was never right

@@ -70,10 +70,7 @@ def test_collate_by_hand():
     ]
     assert batch["attention_mask"].tolist() == [[1] * 12, [1] * 9 + [0] * 3]
     assert batch["token_type_ids"].tolist() == [[0] * 5 + [1] * 7, [0] * 5 + [1] * 4 + [0] * 3]
-    assert batch["boundaries"].tolist() == [
-        [0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0],
-        [0, 1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0],
-    ]
+    assert batch["boundaries"].tolist() == [[0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0], [0, 1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0]]
     assert batch["choices"].int().tolist() == [
         [1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0],
         [1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0],

@@ -234,11 +234,7 @@ def test_every_kind_of_model_gives_the_same_vectors(
         "reading": (Reader, ReadingModel(config), {}),
         "tagging": (Tagger, TaggingModel(config, ["O", "B-PS", "I-PS"]), {}),
         "embedding": (Embedder, EmbeddingModel(config), {}),
-        "regression": (
-            Predictor,
-            ClassificationModel(config, 1, problem_type="regression"),
-            {"kind": "regression"},
-        ),
+        "regression": (Predictor, ClassificationModel(config, 1, problem_type="regression"), {"kind": "regression"}),
     }
     for kind, (loaded, model, task) in kinds.items():
         model.encoder.load_state_dict(encoder.model.encoder.state_dict())
@@ -294,8 +290,7 @@ def test_vectors_that_are_no_numbers_are_named(encoder: TextEncoder[Any]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("modes", "pooling"),
-    [("mean", "mean"), ("cls", "first"), ("max", "max"), (("mean", "max"), "mean-max")],
+    ("modes", "pooling"), [("mean", "mean"), ("cls", "first"), ("max", "max"), (("mean", "max"), "mean-max")]
 )
 def test_sentence_transformers_pools_the_same(
     config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path, modes: Any, pooling: Any

@@ -182,9 +182,7 @@ def test_a_reader_shows_its_answers(tiny_tokenizer: Tokenizer, config: EncoderCo
         look_data(reader, f"{question} " * 100)
 
 
-def test_an_encoder_without_weights_of_pieces_on_pieces_has_the_other_rooms(
-    foreign: Callable[[str], Path],
-) -> None:
+def test_an_encoder_without_weights_of_pieces_on_pieces_has_the_other_rooms(foreign: Callable[[str], Path]) -> None:
     from korbert.huggingface.importing import load_encoder, read_folder
     from korbert.tokenization.transformers_tokenizer import TransformersTokenizer
 

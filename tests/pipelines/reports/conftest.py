@@ -243,8 +243,7 @@ def pretrain(folder: Path, rng: random.Random) -> dict[str, Any]:
     write_lines(folder / "metrics.jsonl", train + heldout)
     write_lines(folder / "timing.jsonl", timing)
     write_json(
-        folder / "scores.json",
-        heldout[-1] | {"steps": 4000, "rows": 128_000, "epochs": 1.707, "parameters": 2_400_000},
+        folder / "scores.json", heldout[-1] | {"steps": 4000, "rows": 128_000, "epochs": 1.707, "parameters": 2_400_000}
     )
     return {"steps": 4000}
 

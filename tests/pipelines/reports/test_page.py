@@ -188,12 +188,7 @@ def test_an_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
     ("stage", "file", "text", "message"),
     [
         ("vocab", "coverage.json", '{"all": {}}', r"coverage.json: no all\.whole_morpheme_share in it: rebuild this"),
-        (
-            "pretrain",
-            "scores.json",
-            "{}",
-            r"scores.json: no mlm_loss in it: rebuild this artifact with --rebuild",
-        ),
+        ("pretrain", "scores.json", "{}", r"scores.json: no mlm_loss in it: rebuild this artifact with --rebuild"),
         ("pretrain", "metrics.jsonl", '{"step": 1}\n', r"metrics.jsonl: no \[0\]\.kind in it: rebuild this artifact"),
         ("pretrain", "metrics.jsonl", "7\n", r"pretrain: its page cannot be drawn, .*rebuild this artifact"),
         ("nsmc", "scores.json", '{"rows": [{}]}', r"scores.json: no task in it: rebuild this artifact"),

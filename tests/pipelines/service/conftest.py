@@ -6,14 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from korbert.modeling import (
-    EmbeddingModel,
-    EncoderConfig,
-    PretrainingModel,
-    ReadingModel,
-    TaggingModel,
-    save_model,
-)
+from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, ReadingModel, TaggingModel, save_model
 from korbert.tasks.kinds.classification import Classification
 from korbert.tokenization import Tokenizer
 from korbert.vectors import PieceCounts

@@ -167,11 +167,7 @@ def test_other_machines_need_a_token(models: dict[str, Path]) -> None:
     assert "--host 0.0.0.0 admits other machines: give a --token that they must send, or --insecure" in done.output
     assert [
         host for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::", "10.0.0.1", "a.b") if is_loopback(host)
-    ] == [
-        "127.0.0.1",
-        "::1",
-        "localhost",
-    ]
+    ] == ["127.0.0.1", "::1", "localhost"]
 
 
 def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,57 +63,54 @@ def _dense_pairs() -> np.ndarray:
 @pytest.mark.parametrize("num_labels", [2, 3])
 def test_labels_of_texts(num_labels: int) -> None:
     labels = LABELS % num_labels
-    found = fit_labels(
+    best = fit_labels(
         (A[TRAIN], labels[TRAIN]), (A[VALIDATION], labels[VALIDATION]), A[TEST], VALUES, num_labels=num_labels,
         choose_by="macro_f1",
     )  # fmt: skip
+    models, scores = {}, {}
     for c in VALUES:
-        model = make_pipeline(_vectorizer(), OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear")))
-        model.fit(_joined(A[TRAIN]), labels[TRAIN])
-        predicted = model.predict(_joined(A[VALIDATION]))
-        assert found.trials[c] == pytest.approx(f1_score(labels[VALIDATION], predicted, average="macro"))
-        if c == found.chosen:
-            np.testing.assert_allclose(found.validation, model.predict_proba(_joined(A[VALIDATION])), rtol=1e-12)
-            np.testing.assert_allclose(found.test, model.predict_proba(_joined(A[TEST])), rtol=1e-12)
+        models[c] = make_pipeline(_vectorizer(), OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear")))
+        models[c].fit(_joined(A[TRAIN]), labels[TRAIN])
+        scores[c] = f1_score(labels[VALIDATION], models[c].predict(_joined(A[VALIDATION])), average="macro")
+    assert best.chosen == max(scores, key=scores.get)
+    expected = models[best.chosen].predict_proba(_joined(A[TEST]))
+    np.testing.assert_allclose(best.predictions, expected, rtol=1e-12)
 
 
 def test_labels_of_pairs() -> None:
-    labels = (BOTH > 1).astype(np.int64)
-    found = fit_labels((_pairs(TRAIN), labels[TRAIN]), (_pairs(VALIDATION), labels[VALIDATION]), _pairs(TEST), VALUES)
-    rows = _dense_pairs()
+    labels, rows = (BOTH > 1).astype(np.int64), _dense_pairs()
+    best = fit_labels((_pairs(TRAIN), labels[TRAIN]), (_pairs(VALIDATION), labels[VALIDATION]), _pairs(TEST), VALUES)
+    models, scores = {}, {}
     for c in VALUES:
-        model = LogisticRegression(C=c, solver="liblinear", tol=1e-8, max_iter=10_000).fit(rows[TRAIN], labels[TRAIN])
-        expected = accuracy_score(labels[VALIDATION], model.predict(rows[VALIDATION]))
-        assert found.trials[c] == pytest.approx(expected)
-        if c == found.chosen:
-            np.testing.assert_allclose(found.validation, model.predict_proba(rows[VALIDATION]), atol=1e-3)
-            np.testing.assert_allclose(found.test, model.predict_proba(rows[TEST]), atol=1e-3)
+        model = LogisticRegression(C=c, solver="liblinear", tol=1e-8, max_iter=10_000)
+        models[c] = model.fit(rows[TRAIN], labels[TRAIN])
+        scores[c] = accuracy_score(labels[VALIDATION], model.predict(rows[VALIDATION]))
+    assert best.chosen == max(scores, key=scores.get)
+    np.testing.assert_allclose(best.predictions, models[best.chosen].predict_proba(rows[TEST]), atol=1e-3)
 
 
-def test_several_labels_a_text() -> None:
+def test_several_labels_per_text() -> None:
     targets = np.array([[f"말{number}" in text for number in (2, 3, 5)] for text in A])
-    found = fit_multilabel((A[TRAIN], targets[TRAIN]), (A[VALIDATION], targets[VALIDATION]), A[TEST], VALUES)
+    best = fit_multilabel((A[TRAIN], targets[TRAIN]), (A[VALIDATION], targets[VALIDATION]), A[TEST], VALUES)
+    models, scores = {}, {}
     for c in VALUES:
-        model = make_pipeline(_vectorizer(), OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear")))
-        model.fit(_joined(A[TRAIN]), targets[TRAIN].astype(int))
-        predicted = model.predict(_joined(A[VALIDATION]))
-        assert found.trials[c] == pytest.approx(f1_score(targets[VALIDATION], predicted, average="micro"))
-        if c == found.chosen:
-            np.testing.assert_array_equal(found.validation > 0.5, predicted)
-            np.testing.assert_allclose(found.test, model.predict_proba(_joined(A[TEST])), rtol=1e-12)
+        models[c] = make_pipeline(_vectorizer(), OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear")))
+        models[c].fit(_joined(A[TRAIN]), targets[TRAIN].astype(int))
+        scores[c] = f1_score(targets[VALIDATION], models[c].predict(_joined(A[VALIDATION])), average="micro")
+    assert best.chosen == max(scores, key=scores.get)
+    expected = models[best.chosen].predict_proba(_joined(A[TEST]))
+    np.testing.assert_allclose(best.predictions, expected, rtol=1e-12)
 
 
 def test_scores_of_pairs() -> None:
-    scores = BOTH / 3
-    found = fit_scores((_pairs(TRAIN), scores[TRAIN]), (_pairs(VALIDATION), scores[VALIDATION]), _pairs(TEST), VALUES)
-    rows = _dense_pairs()
-    for alpha in VALUES:
-        model = Ridge(alpha=alpha, solver="cholesky").fit(rows[TRAIN], scores[TRAIN])
-        expected = np.corrcoef(scores[VALIDATION], model.predict(rows[VALIDATION]))[0, 1]
-        assert found.trials[alpha] == pytest.approx(expected, abs=1e-4)
-        if alpha == found.chosen:
-            np.testing.assert_allclose(found.validation, model.predict(rows[VALIDATION]), atol=1e-4)
-            np.testing.assert_allclose(found.test, model.predict(rows[TEST]), atol=1e-4)
+    scores, rows = BOTH / 3, _dense_pairs()
+    best = fit_scores((_pairs(TRAIN), scores[TRAIN]), (_pairs(VALIDATION), scores[VALIDATION]), _pairs(TEST), VALUES)
+    models = {alpha: Ridge(alpha=alpha, solver="cholesky").fit(rows[TRAIN], scores[TRAIN]) for alpha in VALUES}
+    correlations = {
+        alpha: np.corrcoef(scores[VALIDATION], model.predict(rows[VALIDATION]))[0, 1] for alpha, model in models.items()
+    }
+    assert best.chosen == max(correlations, key=correlations.get)
+    np.testing.assert_allclose(best.predictions, models[best.chosen].predict(rows[TEST]), atol=1e-4)
 
 
 def test_scores_of_single_texts_chosen_by_another_score() -> None:
@@ -122,11 +119,10 @@ def test_scores_of_single_texts_chosen_by_another_score() -> None:
     def closeness(targets: np.ndarray, predictions: np.ndarray) -> float:
         return -float(np.abs(targets - predictions).mean())
 
-    found = fit_scores(
+    best = fit_scores(
         (A[TRAIN], scores[TRAIN]), (A[VALIDATION], scores[VALIDATION]), A[TEST], [100.0, 0.1], choose_by=closeness
     )
-    assert found.chosen == 0.1
-    assert found.trials[0.1] == closeness(scores[VALIDATION], found.validation) > found.trials[100.0]
+    assert best.chosen == 0.1
 
 
 def test_choices() -> None:
@@ -134,26 +130,26 @@ def test_choices() -> None:
     endings = [[text, _texts(5)[i], _texts(6)[i], _texts(7)[i]][: 2 + i % 3] for i, text in enumerate(B)]
     places = np.array([int(np.argmax([len(set(a) & set(e)) for e in row])) for a, row in zip(A, endings, strict=True)])
     train, validation, test = (Choices(A[part], endings[part]) for part in (TRAIN, VALIDATION, TEST))
-    found = fit_choices((train, places[TRAIN]), (validation, places[VALIDATION]), test, VALUES)
+    best = fit_choices((train, places[TRAIN]), (validation, places[VALIDATION]), test, VALUES)
 
     numbers = [i for i, row in enumerate(endings) for _ in row]
     flat = [ending for row in endings for ending in row]
     right = [place == places[i] for i, row in enumerate(endings) for place in range(len(row))]
     learned = sum(number < 120 for number in numbers)
     rows = _of_two(_joined([A[i] for i in numbers]), _joined(flat), _joined(A[TRAIN] + flat[:learned]))
+    chosen, scores = {}, {}
     for c in VALUES:
         model = LogisticRegression(C=c, solver="liblinear", tol=1e-8, max_iter=10_000)
         likely = model.fit(rows[:learned], right[:learned]).predict_proba(rows)[:, 1]
-        best = [
+        chosen[c] = [
             int(np.argmax([p for p, number in zip(likely, numbers, strict=True) if number == i])) for i in range(200)
         ]
-        assert found.trials[c] == pytest.approx(accuracy_score(places[VALIDATION], best[VALIDATION]))
-        if c == found.chosen:
-            assert found.validation.argmax(axis=1).tolist() == best[VALIDATION]
-            assert found.test.argmax(axis=1).tolist() == best[TEST]
-    assert found.test.shape == (30, 4)
-    assert found.test.sum(axis=1) == pytest.approx(np.ones(30))
-    assert [int((row > 0).sum()) for row in found.test] == test.counts
+        scores[c] = accuracy_score(places[VALIDATION], chosen[c][VALIDATION])
+    assert best.chosen == max(scores, key=scores.get)
+    assert best.predictions.argmax(axis=1).tolist() == chosen[best.chosen][TEST]
+    assert best.predictions.shape == (30, 4)
+    assert best.predictions.sum(axis=1) == pytest.approx(np.ones(30))
+    assert [int((row > 0).sum()) for row in best.predictions] == test.counts
 
 
 def test_a_pair_of_equal_texts_and_one_of_strangers() -> None:
@@ -168,40 +164,38 @@ def test_a_pair_of_equal_texts_and_one_of_strangers() -> None:
 
 def test_it_learns_what_words_tell() -> None:
     labels = np.array([1, 0] * 20)
-    found = fit_labels(([GOOD, BAD] * 20, labels), ([GOOD, BAD], np.array([1, 0])), [GOOD, BAD, []], [4.0, 1.0])
-    assert found.trials == {1.0: 1.0, 4.0: 1.0}
-    assert found.chosen == 1.0  # the smallest of equals
-    assert found.test[0, 1] > 0.7 > 0.3 > found.test[1, 1]
-    assert found.test.shape == (3, 2)
+    best = fit_labels(([GOOD, BAD] * 20, labels), ([GOOD, BAD], np.array([1, 0])), [GOOD, BAD, []], [4.0, 1.0])
+    assert best.chosen == 1.0  # the smallest of equals
+    assert best.predictions[0, 1] > 0.7 > 0.3 > best.predictions[1, 1]
+    assert best.predictions.shape == (3, 2)
 
 
 def test_any_number_of_labels_and_one_that_no_text_has() -> None:
     texts, labels = [GOOD, BAD, ["그저", "그렇", "다"]], np.array([3, 0, 1])
-    found = fit_labels((texts * 20, np.tile(labels, 20)), (texts, labels), texts, [4.0], num_labels=4)
-    assert found.trials == {4.0: 1.0}
-    assert found.test.argmax(axis=1).tolist() == [3, 0, 1]
-    assert found.test.sum(axis=1) == pytest.approx([1, 1, 1])
-    assert found.test[:, 2].tolist() == [0, 0, 0]
+    best = fit_labels((texts * 20, np.tile(labels, 20)), (texts, labels), texts, [4.0], num_labels=4)
+    assert best.predictions.argmax(axis=1).tolist() == [3, 0, 1]
+    assert best.predictions.sum(axis=1) == pytest.approx([1, 1, 1])
+    assert best.predictions[:, 2].tolist() == [0, 0, 0]
 
 
 def test_where_all_texts_have_one_label_it_is_given() -> None:
     texts, labels = [GOOD, BAD] * 5, np.full(10, 2)
-    found = fit_labels((texts, labels), (texts, labels), texts[:2], [1.0], num_labels=3)
-    assert found.test.tolist() == [[0, 0, 1]] * 2
+    best = fit_labels((texts, labels), (texts, labels), texts[:2], [1.0], num_labels=3)
+    assert best.predictions.tolist() == [[0, 0, 1]] * 2
 
 
 def test_a_label_that_all_texts_have_or_none_keeps_that_share() -> None:
     texts, targets = [GOOD, BAD] * 20, np.array([[1, 1, 0], [0, 1, 0]] * 20, bool)
-    found = fit_multilabel((texts, targets), (texts[:2], targets[:2]), [GOOD, BAD], [4.0])
-    assert found.test[:, 1:].tolist() == [[1, 0], [1, 0]]
-    assert (found.test[:, 0] > 0.5).tolist() == [True, False]
+    best = fit_multilabel((texts, targets), (texts[:2], targets[:2]), [GOOD, BAD], [4.0])
+    assert best.predictions[:, 1:].tolist() == [[1, 0], [1, 0]]
+    assert (best.predictions[:, 0] > 0.5).tolist() == [True, False]
 
 
 def test_neighbours_count_as_one_feature_and_order_matters() -> None:
     texts = [["안", "좋"], ["좋", "안"]]  # told apart by the pair alone
     labels = np.array([0, 1] * 20)
-    found = fit_labels((texts * 20, labels), (texts, np.array([0, 1])), texts, [10.0])
-    assert found.trials == {10.0: 1.0}
+    best = fit_labels((texts * 20, labels), (texts, np.array([0, 1])), texts, [10.0])
+    assert best.predictions.argmax(axis=1).tolist() == [0, 1]
 
 
 def test_c_is_chosen_by_validation_texts() -> None:
@@ -209,24 +203,23 @@ def test_c_is_chosen_by_validation_texts() -> None:
     generator = np.random.default_rng(0)
     labels = np.array([int(number % 5 == 0) for number in range(200)])
     texts = [[*generator.choice(list("가나다라마바사아자차"), 6), "좋" if label else "싫"] for label in labels]
-    found = fit_labels((texts, labels), (texts[:50], labels[:50]), texts[:5], [1e-6, 1.0])
-    assert found.trials[1e-6] == 0.8 < found.trials[1.0]
-    assert found.chosen == 1.0
-    assert found.test.argmax(axis=1).tolist() == found.validation[:5].argmax(axis=1).tolist()
+    best = fit_labels((texts, labels), (texts[:50], labels[:50]), texts[:5], [1e-6, 1.0])
+    assert best.chosen == 1.0
 
 
 def test_single_texts_may_be_streams() -> None:
     texts, labels = [GOOD, BAD] * 5, np.array([1, 0] * 5)
-    found = fit_labels((iter(texts), labels), (iter(texts), labels), iter(texts), [1.0])
-    np.testing.assert_array_equal(found.test, fit_labels((texts, labels), (texts, labels), texts, [1.0]).test)
-    assert found.test.shape == (10, 2)
+    best = fit_labels((iter(texts), labels), (iter(texts), labels), iter(texts), [1.0])
+    np.testing.assert_array_equal(
+        best.predictions, fit_labels((texts, labels), (texts, labels), texts, [1.0]).predictions
+    )
+    assert best.predictions.shape == (10, 2)
 
 
 def test_an_undefined_score_is_no_better_than_any() -> None:
     texts, scores = [GOOD, BAD] * 5, np.array([1.0, 0.0] * 5)
-    found = fit_scores((texts, scores), (texts[:1], scores[:1]), [], [2.0, 1.0])  # one row has no correlation
-    assert found.trials == {1.0: None, 2.0: None}
-    assert found.chosen == 1.0
+    best = fit_scores((texts, scores), (texts[:1], scores[:1]), [], [2.0, 1.0])  # one row has no correlation
+    assert best.chosen == 1.0
 
 
 ROWS = [GOOD, BAD] * 5
@@ -243,11 +236,9 @@ FITS: list[tuple[Callable[..., Any], Any, Any, Any]] = [  # function, inputs, th
 @pytest.mark.parametrize(("fit", "inputs", "none", "targets"), FITS)
 def test_without_test_rows_there_are_no_predictions_and_each_step_is_told(fit, inputs, none, targets) -> None:
     steps: list[int] = []
-    found = fit((inputs, targets), (inputs, targets), none, [1.0, 2.0], advance=steps.append)
+    best = fit((inputs, targets), (inputs, targets), none, [1.0, 2.0], advance=steps.append)
     assert steps == [1, 1, 1]
-    assert len(found.test) == 0
-    assert len(found.validation) == 10
-    assert found.test.shape[1:] == found.validation.shape[1:]
+    assert len(best.predictions) == 0
 
 
 @pytest.mark.parametrize(
@@ -270,10 +261,10 @@ def test_many_labels_are_one_model_for_each_value(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(LogisticRegression, "fit", counted)
     labels = np.repeat(np.arange(30), 6)
     texts = [[f"말{label}", "다"] for label in labels]
-    found = fit_labels((texts, labels), (texts, labels), texts[::6], [30.0, 300.0], num_labels=31)
+    best = fit_labels((texts, labels), (texts, labels), texts[::6], [30.0, 300.0], num_labels=31)
     assert fits == [30.0, 300.0]
-    assert found.test.shape == (30, 31)
-    assert found.test.argmax(axis=1).tolist() == list(range(30))
-    assert found.test.sum(axis=1) == pytest.approx(1)
-    assert (found.test[:, 30] == 0).all()  # has no row
-    assert fit_labels((texts, labels), (texts, labels), [], [30.0], num_labels=31).test.shape == (0, 31)
+    assert best.predictions.shape == (30, 31)
+    assert best.predictions.argmax(axis=1).tolist() == list(range(30))
+    assert best.predictions.sum(axis=1) == pytest.approx(1)
+    assert (best.predictions[:, 30] == 0).all()  # has no row
+    assert fit_labels((texts, labels), (texts, labels), [], [30.0], num_labels=31).predictions.shape == (0, 31)

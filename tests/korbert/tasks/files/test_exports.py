@@ -155,12 +155,7 @@ LABELS: list[tuple[str, Any, bool, list[Any]]] = [
         [["욕설", "지역"], []],
     ),
     ("spacy.json", [[TEXT, {"cats": {"긍정": 1.0, "부정": 0.0}}]], False, ["긍정"]),
-    (
-        "spacy.json",
-        [[TEXT, {"cats": {"욕설": one, "지역": 1}}] for one in (0, 1)],
-        True,
-        [["지역"], ["욕설", "지역"]],
-    ),
+    ("spacy.json", [[TEXT, {"cats": {"욕설": one, "지역": 1}}] for one in (0, 1)], True, [["지역"], ["욕설", "지역"]]),
     (
         "klue-tc.json",
         [{"guid": "t-0", "title": TEXT, "label": "생활", "annotations": {"annotators": ["1"]}, "url": "-"}],

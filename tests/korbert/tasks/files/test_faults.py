@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.tasks.files import ROLES, Row, read_rows
+from korbert.tasks.files import ROLES, read_rows
 
 TEXT, LABEL, ID = ROLES["text"], ROLES["label"], ROLES["id"]
 
@@ -106,18 +106,6 @@ def test_parquet_that_is_no_utf8(tmp_path: Path) -> None:
     rows = read_rows(tmp_path / "a.parquet", [TEXT, LABEL])
     assert rows.rows == [{"text": "ab", "label": "0"}]
     assert "record 2: byte 0xff at byte 1 is not UTF-8" in rows.dropped["bad_encoding"].first[0]
-
-
-def _refuse_short(row: Row) -> None:
-    if len(row["text"]) < 2:
-        raise ValueError(f"text {row['text']!r} is too short")
-
-
-def test_a_row_whose_values_do_not_fit_is_dropped(tmp_path: Path) -> None:
-    path = _write(tmp_path, "a.csv", "text,label\n가,1\n나다,0\n")
-    rows = read_rows(path, [TEXT, LABEL], check=_refuse_short)
-    assert rows.rows == [{"text": "나다", "label": "0"}]
-    assert rows.dropped["bad_row"].first == [f"{path}, line 2: text '가' is too short"]
 
 
 @pytest.mark.parametrize(

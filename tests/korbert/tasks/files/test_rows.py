@@ -172,10 +172,6 @@ def test_labels_unseen_in_training_are_named(tmp_path: Path) -> None:
     refuse_unseen_labels(rows, ["슬픔", "기쁨"])
     with pytest.raises(CorpusError, match=r"'슬픔' 2 times, first at .*a.csv, line 3: known are 기쁨: correct them"):
         refuse_unseen_labels(rows, ["기쁨"])
-    (tmp_path / "b.jsonl").write_text('{"tokens": ["가", "나"], "tags": ["O", "B-X"]}\n', encoding="utf-8")
-    rows = read_rows(tmp_path / "b.jsonl", [ROLES["tokens"], ROLES["tags"]])
-    with pytest.raises(CorpusError, match=r"'B-X' 1 times, first at .*b.jsonl, line 1"):
-        refuse_unseen_labels(rows, ["O"], "tags")
 
 
 def test_optional_roles_are_none_where_nothing_stands(tmp_path: Path) -> None:

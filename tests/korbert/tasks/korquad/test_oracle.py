@@ -8,8 +8,8 @@ import pytest
 from korbert.errors import CorpusError
 from korbert.tasks import korquad
 from korbert.tasks.files import Answer, Rows
+from korbert.tasks.korquad.ceilings import oracle
 from korbert.tasks.korquad.metrics import score
-from korbert.tasks.korquad.oracle import oracle
 from korbert.tokenization import Pieces, Tokenizer
 
 CONTEXT = "황비홍이 했다 해서 도시에"

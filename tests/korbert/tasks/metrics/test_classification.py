@@ -4,16 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import (
-    accuracy_score,
-    auc,
-    confusion_matrix,
-    f1_score,
-    matthews_corrcoef,
-    precision_recall_curve,
-)
+from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, matthews_corrcoef
 
-from korbert.tasks.metrics import METRICS, auprc, confusion, f1_of, matthews, measures, micro_f1
+from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, matthews, micro_f1
 
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40)
 
@@ -51,39 +44,7 @@ def test_matthews_of_many_examples() -> None:
     assert matthews(counts) == pytest.approx(matthews_corrcoef(labels, predictions))
 
 
-@pytest.mark.filterwarnings("ignore:No positive class found")
-@given(rows=st.lists(st.tuples(st.integers(0, 2), *[st.integers(0, 5)] * 4), min_size=1, max_size=30))
-def test_area_under_precision_and_recall(rows: list[tuple[int, ...]]) -> None:
-    """Equal scores and a label (3) that no example has among them."""
-    table = np.array(rows)
-    labels, shares = table[:, 0], table[:, 1:] / 5
-    areas = []
-    for label in range(4):
-        precision, recall, _ = precision_recall_curve(labels == label, shares[:, label])
-        areas.append(auc(recall, precision))
-    assert areas[3] == 0.5
-    assert auprc(labels, shares) == pytest.approx(np.mean(areas))
-
-
-def test_area_by_hand() -> None:
-    labels, shares = np.array([1, 0, 1]), np.array([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7]])
-    one = 0.5 * (1 + 1) / 2 + 0.5 * (1 / 2 + 2 / 3) / 2  # right, wrong, right: points (.5, 1), (.5, .5), (1, 2/3)
-    zero = (1 / 2 + 0) / 2  # wrong, right, wrong: points (0, 0), (1, 1/2), (1, 1/3)
-    assert auprc(labels, shares) == pytest.approx((one + zero) / 2)
-
-
 def test_two_labels_by_hand() -> None:
     counts = confusion(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), 2)
     assert counts.tolist() == [[2, 1], [0, 1]]
-    found = measures(counts, ("accuracy", "macro_f1"))
-    assert found == {
-        "accuracy": 0.75,
-        "standard_error": pytest.approx((0.75 * 0.25 / 4) ** 0.5),
-        "macro_f1": pytest.approx((4 / 5 + 2 / 3) / 2),
-        "count": 4,
-    }
-    assert list(found) == ["accuracy", "standard_error", "macro_f1", "count"]
-
-
-def test_no_example_has_no_score() -> None:
-    assert measures(np.zeros((3, 3), np.int64), ("macro_f1",)) == {"macro_f1": None, "count": 0}
+    assert METRICS["macro_f1"](counts) == pytest.approx((4 / 5 + 2 / 3) / 2)

@@ -6,31 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from seqeval.metrics import accuracy_score as seqeval_accuracy
-from seqeval.metrics import classification_report
 from seqeval.metrics import f1_score as seqeval_f1
 from seqeval.metrics.sequence_labeling import get_entities
-from seqeval.scheme import IOB2, IOBES, Tokens
 from sklearn.metrics import f1_score
 
 from korbert.tasks.metrics.token_classification import (
     Entity,
-    character_f1,
     entities,
     entity_counts,
-    entity_f1,
-    entity_table,
     f1_from_counts,
-    tag_accuracy,
+    tag_f1,
 )
 
 BIO = ["O", "B-PS", "I-PS", "B-LC", "I-LC"]
 BIOES = [*BIO, "E-PS", "S-PS", "E-LC", "S-LC"]
-STRICT = {"BIO": {"mode": "strict", "scheme": IOB2}, "BIOES": {"mode": "strict", "scheme": IOBES}, "lenient": {}}
-
-
-def _of_seqeval(tags: list[str], scheme: type) -> list[Entity]:
-    return [Entity(entity.tag, entity.start, entity.end) for entity in Tokens(tags, scheme).entities]
 
 
 def _pairs_of(tags: list[str]) -> st.SearchStrategy[list[list[tuple[str, str]]]]:
@@ -42,32 +31,24 @@ def _sides(pairs: list[list[tuple[str, str]]]) -> tuple[list[list[str]], list[li
     return [[pair[0] for pair in row] for row in pairs], [[pair[1] for pair in row] for row in pairs]
 
 
+def _f1(gold: list[list[str]], predicted: list[list[str]], average: str = "micro") -> float | None:
+    return f1_from_counts(entity_counts(gold, predicted)[1].sum(axis=0), average)
+
+
 @given(tags=st.lists(st.sampled_from(BIOES), max_size=12))
 def test_entities_are_those_of_seqeval(tags: list[str]) -> None:
-    lenient = [Entity(kind, start, last + 1) for kind, start, last in get_entities(tags)]
-    assert entities(tags) == lenient
-    assert entities(tags, "BIOES") == _of_seqeval(tags, IOBES)
-    legal = [tag.replace("E-", "I-").replace("S-", "B-") for tag in tags]
-    assert entities(legal, "BIO") == _of_seqeval(legal, IOB2)
+    assert entities(tags) == [Entity(kind, start, last + 1) for kind, start, last in get_entities(tags)]
 
 
-@pytest.mark.parametrize("scheme", STRICT)
-@given(data=st.data())
-def test_scores_are_those_of_seqeval(scheme: str, data: st.DataObject) -> None:
-    gold, predicted = _sides(data.draw(_pairs_of(BIO if scheme == "BIO" else BIOES)))
-    micro = seqeval_f1(gold, predicted, zero_division=0, **STRICT[scheme])
-    assert entity_f1(gold, predicted, scheme=scheme) == pytest.approx(micro)
-    macro = entity_f1(gold, predicted, average="macro", scheme=scheme)
-    table = entity_table(gold, predicted, scheme=scheme)
-    if not table:
-        assert macro is None
-        return
-    expected = seqeval_f1(gold, predicted, average="macro", zero_division=0, **STRICT[scheme])
-    assert macro == pytest.approx(expected)
-    report = classification_report(gold, predicted, output_dict=True, zero_division=0, **STRICT[scheme])
-    assert table.keys() == {name for name in report if not name.endswith(" avg")}
-    for name, scores in table.items():
-        assert list(scores) == pytest.approx(list(report[name].values()))
+@given(pairs=_pairs_of(BIOES))
+def test_scores_are_those_of_seqeval(pairs: list[list[tuple[str, str]]]) -> None:
+    gold, predicted = _sides(pairs)
+    assert _f1(gold, predicted) == pytest.approx(seqeval_f1(gold, predicted, zero_division=0))
+    if entity_counts(gold, predicted)[0]:
+        expected = seqeval_f1(gold, predicted, average="macro", zero_division=0)
+        assert _f1(gold, predicted, "macro") == pytest.approx(expected)
+    else:
+        assert _f1(gold, predicted, "macro") is None
 
 
 @given(pairs=_pairs_of(BIO))
@@ -76,59 +57,48 @@ def test_counts_add_up(pairs: list[list[tuple[str, str]]]) -> None:
     types, counts = entity_counts(gold, predicted)
     assert counts.shape == (len(gold), len(types), 3)
     assert (counts[..., 0] <= counts[..., 1:].min(axis=-1)).all()
-    assert f1_from_counts(counts[1:].sum(axis=0)) == entity_f1(gold[1:], predicted[1:])
+    assert f1_from_counts(counts[1:].sum(axis=0)) == _f1(gold[1:], predicted[1:])
 
 
 def test_entities_by_hand() -> None:
     tags = ["I-PS", "I-PS", "B-PS", "O", "I-LC", "E-LC", "S-LC"]
     assert entities(tags) == [("PS", 0, 2), ("PS", 2, 3), ("LC", 4, 6), ("LC", 6, 7)]
-    assert entities(["I-PS", "B-PS", "I-PS", "I-LC"], "BIO") == [("PS", 1, 3)]
-    assert entities(["B-PS", "I-PS", "O", "B-LC", "E-LC"], "BIOES") == [("LC", 3, 5)]
 
 
-@pytest.mark.parametrize(("tag", "scheme"), [("PS", "lenient"), ("X-PS", "lenient"), ("S-PS", "BIO"), ("", "BIOES")])
-def test_unknown_prefixes_are_refused(tag: str, scheme: str) -> None:
-    with pytest.raises(ValueError, match=f"tag 1 is '{tag}': {scheme} tags are O or B, I"):
-        entities(["O", tag], scheme)
+@pytest.mark.parametrize("tag", ["PS", "X-PS", ""])
+def test_unknown_prefixes_are_refused(tag: str) -> None:
+    with pytest.raises(ValueError, match=f"tag 1 is '{tag}': tags are O or B, I"):
+        entities(["O", tag])
 
 
 def test_sequences_must_correspond() -> None:
     with pytest.raises(ValueError, match="2 gold sequences and 1 predicted ones"):
-        tag_accuracy([["O"], ["O"]], [["O"]])
+        _f1([["O"], ["O"]], [["O"]])
     with pytest.raises(ValueError, match="sequence 1 has 2 gold tags and 1 predicted ones"):
-        entity_f1([["O"], ["O", "O"]], [["O"], ["O"]])
+        _f1([["O"], ["O", "O"]], [["O"], ["O"]])
 
 
 @given(pairs=_pairs_of(BIO))
-def test_characters_both_ways(pairs: list[list[tuple[str, str]]]) -> None:
-    """The script: all tags, `O` too, one that never occurs as 1. The paper: the same without `O`."""
-    gold, predicted = _sides(pairs)
-    flat = [[tag for row in side for tag in row] for side in (gold, predicted)]
-    for outside, tags in ((True, BIO), (False, BIO[1:])):
-        expected = f1_score(*flat, labels=tags, average="macro", zero_division=1)
-        assert character_f1(gold, predicted, tags=BIO, outside=outside) == pytest.approx(expected)
-    occurring = sorted({*flat[0], *flat[1]} - {"O"})
-    found = character_f1(gold, predicted, outside=False)
-    if not occurring:
-        assert found is None
-    else:
-        assert found == pytest.approx(f1_score(*flat, labels=occurring, average="macro", zero_division=0))
-    assert tag_accuracy(gold, predicted) == pytest.approx(seqeval_accuracy(gold, predicted))
-
-
-def test_characters_by_hand() -> None:
-    gold, predicted = [["B-PS", "I-PS", "O", "O"]], [["B-PS", "O", "O", "O"]]
-    assert character_f1(gold, predicted, outside=True) == pytest.approx((1 + 0 + 4 / 5) / 3)
-    assert character_f1(gold, predicted, outside=False) == pytest.approx((1 + 0) / 2)
-    assert character_f1(gold, predicted, tags=BIO, outside=False) == pytest.approx((1 + 0 + 1 + 1) / 4)
-    assert tag_accuracy([], []) is None
+def test_tag_f1_is_that_of_scikit_learn(pairs: list[list[tuple[str, str]]]) -> None:
+    """KLUE's script scores all tags, `O` too; its paper the same without `O`."""
+    gold, predicted = ([tag for row in side for tag in row] for side in _sides(pairs))
+    counts = np.array(
+        [[sum(a == b == tag for a, b in zip(gold, predicted, strict=True)), predicted.count(tag), gold.count(tag)]
+         for tag in BIO]
+    )  # fmt: skip
+    for without, tags in ((None, {*gold, *predicted}), (0, {*gold, *predicted} - {"O"})):
+        if not tags:
+            assert tag_f1(counts, without) is None
+            continue
+        expected = f1_score(gold, predicted, labels=sorted(tags), average="macro", zero_division=0)
+        assert tag_f1(counts, without) == pytest.approx(expected)
 
 
 def test_no_entity_at_all() -> None:
     """seqeval gives 0 for micro, and the mean of nothing for macro."""
     gold = [["O", "O"]]
-    assert entity_f1(gold, gold) == seqeval_f1(gold, gold, zero_division=0) == 0
+    assert _f1(gold, gold) == seqeval_f1(gold, gold, zero_division=0) == 0
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         assert not np.isfinite(seqeval_f1(gold, gold, average="macro", zero_division=0))
-    assert entity_f1(gold, gold, average="macro") is None
+    assert _f1(gold, gold, "macro") is None

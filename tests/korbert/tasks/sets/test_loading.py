@@ -102,9 +102,7 @@ def test_relations(tmp_path: Path) -> None:
             "label": "no_relation",
         }
     ]
-    assert {reason: dropped.count for reason, dropped in parts.train.dropped.items()} == {
-        "bad_record": 2,
-    }
+    assert {reason: dropped.count for reason, dropped in parts.train.dropped.items()} == {"bad_record": 2}
     assert "the text has '조지 해리슨' where the object, '해리슨', should be" in " ".join(parts.train.said())
 
 
@@ -289,10 +287,6 @@ def test_rows_that_were_cut_keep_their_places(tmp_path: Path) -> None:
 )
 def test_part_of(row: dict[str, Any], part: Part) -> None:
     assert part_of(row) == part
-
-
-def named(names: str) -> str:
-    return re.escape(names)
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:

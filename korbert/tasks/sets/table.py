@@ -1,0 +1,90 @@
+"""The table of known data sets. Imports nothing heavy. Rows have the roles of the columns of their set."""
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from korbert.errors import SettingsError
+from korbert.records.form import Form
+
+__all__ = ["PARTS", "SETS", "Files", "KnownSet", "Part", "known_set", "listing"]
+
+Part = Literal["train", "valid", "test"]
+PARTS: tuple[Part, ...] = get_args(Part)
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a set as distributed in one place. parts: part -> names of its files. See datasets.toml."""
+
+    folders: tuple[str, ...]
+    parts: Mapping[Part, tuple[str, ...]]
+    columns: Mapping[str, str | list[str]]
+    form: Form
+    labels: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class KnownSet:
+    """A public data set. best: "" if unknown. See datasets.toml."""
+
+    name: str
+    title: str
+    kind: str
+    about: str
+    metrics: tuple[str, ...]
+    url: str
+    licence: str
+    size: Mapping[Part, int]
+    files: tuple[Files, ...] = field(repr=False)
+    best: str = ""
+    uncounted: str = ""
+
+
+def _known(name: str, table: dict[str, Any]) -> KnownSet:
+    files = []
+    for place in table.pop("files"):
+        parts = {part: tuple(place.pop(part)) for part in PARTS if part in place}
+        files.append(Files(tuple(place.pop("folders")), parts, **place))
+    return KnownSet(name, metrics=tuple(table.pop("metrics")), files=tuple(files), **table)
+
+
+SETS: Mapping[str, KnownSet] = {
+    name: _known(name, table)
+    for name, table in tomllib.loads(
+        Path(__file__).parent.with_name("datasets.toml").read_text(encoding="utf-8")
+    ).items()
+}
+
+
+def known_set(name: str) -> KnownSet:
+    """Raises SettingsError for an unknown name, with the closest match."""
+    if name not in SETS:
+        near = difflib.get_close_matches(name.lower().replace("_", "-"), SETS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(SETS)}"
+        raise SettingsError(f"no data set {name!r}: {hint}")
+    return SETS[name]
+
+
+def listing() -> list[dict[str, str]]:
+    """One line per set: name, kind, about, rows (of train, valid and test), metric, best, licence, where.
+
+    "-" stands for a part without published labels and for an unknown best score.
+    """
+    return [
+        {
+            "name": known.name,
+            "kind": known.kind,
+            "about": f"{known.title}: {known.about}",
+            "rows": " / ".join(f"{known.size[part]:,}" if part in known.size else "-" for part in PARTS),
+            "metric": known.metrics[0],
+            "best": known.best or "-",
+            "licence": known.licence,
+            "where": known.url,
+        }
+        for known in SETS.values()
+    ]

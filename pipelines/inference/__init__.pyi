@@ -1,0 +1,7 @@
+from . import embedding as embedding
+from . import lines as lines
+from . import outputs as outputs
+from . import predicting as predicting
+from . import questions as questions
+from . import records as records
+from . import tokenizing as tokenizing

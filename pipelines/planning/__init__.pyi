@@ -1,0 +1,2 @@
+from . import plan as plan
+from . import tables as tables

@@ -1,0 +1,70 @@
+"""Messages about recipes: which key is wrong, what is there, and which one is near."""
+
+import difflib
+import typing
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+__all__ = ["explain", "model_in", "near", "short"]
+
+
+def explain(
+    path: Path, error: ValidationError, model: type[BaseModel], section: str = "", shared: Sequence[str] = ()
+) -> str:
+    """Turns a validation error into a message. section: prefix of the model, with a dot; "" at the top.
+
+    shared: keys at the top of a recipe besides those of the model.
+    """
+    details = error.errors()
+    first = details[0]
+    place = (section + ".".join(str(part) for part in first["loc"])).rstrip(".")
+    more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+    if first["type"] == "extra_forbidden":
+        holder: type[BaseModel] | None = model
+        for part in first["loc"][:-1]:
+            if isinstance(part, str) and holder is not None:
+                field = holder.model_fields.get(part)
+                holder = None if field is None else model_in(field.annotation)
+        known, name = (
+            sorted({*([] if len(first["loc"]) > 1 else shared), *(holder.model_fields if holder else ())}),
+            str(first["loc"][-1]),
+        )
+        top = section or f"{first['loc'][0]}."
+        elsewhere = [one for one in _places_of(model, name, section) if one.startswith(top)]
+        hint = f" (did you mean {elsewhere[0]}?)" if elsewhere and name not in known else near(name, known)
+        return f"{path}: {place}: no such key{hint}: known here: {', '.join(known)}{more}"
+    if first["type"] == "missing":
+        return f"{path}: {place}: is missing: add it{more}"
+    message = first["msg"].removeprefix("Value error, ")
+    found = "" if isinstance(first["input"], dict) else f", not {short(repr(first['input']))}"
+    return f"{path}: {place}: {message}{found}{more}"
+
+
+def _places_of(model: type[BaseModel], name: str, before: str = "") -> Iterator[str]:
+    """All places of keys with that name, as `--set` takes them: steps -> pretrain.phases.0.steps."""
+    for field, about in model.model_fields.items():
+        inner = model_in(about.annotation)
+        if field == name and before:
+            yield f"{before}{field}"
+        elif inner is not None:
+            in_list = typing.get_origin(about.annotation) is tuple
+            yield from _places_of(inner, name, f"{before}{field}.{'0.' if in_list else ''}")
+
+
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """The settings class in a field's annotation: alone, in a tuple, or in a union with None. None if there is none."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(model_in, typing.get_args(annotation))), None)
+
+
+def near(word: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,144 @@
+"""Recipe files: finds them, reads their TOML with that of the recipes they extend, and applies `--set`."""
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from korbert.errors import SettingsError
+from korbert.names import on_disk
+from pipelines.recipes.faults import near, short
+
+__all__ = ["SHIPPED", "apply_change", "check_name", "find", "read_tables", "refuse_boundless"]
+
+SHIPPED = Path(__file__).parent
+
+
+def find(given: str) -> Path:
+    """The file of a recipe, given as a path, a path without `.toml`, or the name of a shipped recipe.
+
+    Raises SettingsError if there is no such recipe, if the name is ambiguous, or if it cannot name an artifact folder.
+    """
+    path, own = on_disk(Path(given)), on_disk(Path(f"{given}.toml"))
+    shipped = SHIPPED / f"{given}.toml"
+    if path.suffix != ".toml" and not path.is_file():
+        names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
+        is_own, is_shipped = own.is_file(), given in names
+        if is_own and is_shipped:
+            raise SettingsError(
+                f"{given}: is a shipped recipe, and {own} exists, too: name {own} to use yours, or rename it"
+            )
+        if not is_own and not is_shipped:
+            hint = near(given, [*names, *(path.stem for path in Path().glob("*.toml"))])
+            raise SettingsError(f"{given}: no such recipe: give a .toml file, or one of {', '.join(names)}{hint}")
+        path = own if is_own else shipped
+    check_name(path)
+    return path
+
+
+def check_name(path: Path) -> None:
+    """Raises SettingsError if the name of the recipe cannot name an artifact folder."""
+    if path.stem.startswith(".") or not path.stem.isprintable():
+        raise SettingsError(
+            f"{str(path)!r}: the artifact folder is named after the recipe, and {path.stem!r} cannot name a folder: "
+            "choose another name"
+        )
+
+
+def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[str, Any], tuple[Path, ...]]:
+    """The tables of a recipe file, and the files that it extends, nearest first.
+
+    Its own tables are laid over those of the recipe that it `extends`, less the keys that `without` lists. extended_by:
+    the files that lead here.
+    """
+    own = _parsed(path)
+    base, without = own.pop("extends", ""), own.pop("without", [])
+    listed = isinstance(without, list) and all(isinstance(key, str) for key in without)
+    if not isinstance(base, str) or not listed or (without and not base):
+        raise SettingsError(
+            f'{path}: extends and without: write them as extends = "small" and without = ["nsmc", "vocab.size"]'
+        )
+    if not base:
+        return own, ()
+
+    base_path = on_disk(path.parent / base) if base.endswith(".toml") else SHIPPED / f"{base}.toml"
+    if not base_path.is_file():
+        names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
+        raise SettingsError(
+            f"{path}: extends: there is no recipe {base}: "
+            f"give a .toml file, relative to this one, or one of {', '.join(names)}{near(base, names)}"
+        )
+    if base_path.resolve() in (file.resolve() for file in (path, *extended_by)):
+        raise SettingsError(f"{path}: extends: {base_path} extends this recipe: remove one of the two")
+    tables, bases = read_tables(base_path, (*extended_by, path))
+    for key in without:
+        if not _removed(tables, key.split(".")):
+            raise SettingsError(f"{path}: without: {base_path} has no {key!r}: remove it from the list")
+    return _merged(tables, own), (base_path, *bases)
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise SettingsError(f"{path}: no such file: `korbert new NAME` writes a recipe to start from") from error
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path}: is not TOML: {error}: correct it there") from error
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read ({error.strerror}): give a file of TOML") from error
+
+
+def _removed(tables: Any, names: Sequence[str]) -> bool:
+    """Removes the value at tables[names[0]][names[1]]..; False if there is none."""
+    *outer, last = names
+    for name in outer:
+        tables = tables.get(name) if isinstance(tables, dict) else None
+    return isinstance(tables, dict) and tables.pop(last, None) is not None
+
+
+def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables are merged key by key; other values, lists among them, are those of the extending recipe."""
+    return {
+        **base,
+        **{
+            key: _merged(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
+            for key, value in own.items()
+        },
+    }
+
+
+def apply_change(raw: dict[str, Any], change: str) -> None:
+    """Applies a `--set` of KEY=VALUE to parsed TOML."""
+    key, equals, text = change.partition("=")
+    if not equals or not re.fullmatch(r"[\w-]+(\.[\w-]+)*", key):
+        raise SettingsError(f"--set {change}: write it as section.key=value, such as vocab.size=32000")
+    *outer, last = key.split(".")
+    holder: Any = raw
+    for place, name in enumerate(outer):
+        if isinstance(holder, list) and name.isdecimal() and int(name) < len(holder):
+            holder = holder[int(name)]
+        elif isinstance(holder, dict):
+            holder = holder.setdefault(name, {})
+        else:
+            before = ".".join(outer[:place])
+            raise SettingsError(f"--set {change}: {before} has no {name!r} in the recipe: change it in the file")
+    if not isinstance(holder, dict):
+        raise SettingsError(f"--set {change}: {'.'.join(outer)} is not a table in the recipe: change it in the file")
+    try:
+        holder[last] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        holder[last] = text
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"--set {key}: {short(text)}: too many digits or brackets: give a smaller one") from error
+
+
+def refuse_boundless(value: Any, path: Path, place: str) -> None:
+    """Raises SettingsError for inf, nan and integers of more than 64 bits, which no setting can have."""
+    if isinstance(value, dict | list):
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, one in inner:
+            refuse_boundless(one, path, f"{place}.{key}" if place else str(key))
+    elif (isinstance(value, float) and not math.isfinite(value)) or (isinstance(value, int) and abs(value) >= 1 << 63):
+        raise SettingsError(f"{path}: {place}: {short(str(value))} is not a number that a setting can have: change it")

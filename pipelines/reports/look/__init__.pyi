@@ -1,0 +1,3 @@
+from . import data as data
+from . import layers as layers
+from . import page as page

@@ -1,0 +1,2 @@
+from . import check as check
+from . import writing as writing
