@@ -105,15 +105,15 @@ class Batcher:
             self._ended = True
             self._changed.notify_all()
 
-    def submit(self, operation: Operation, items: Sequence[Any], chars: Sequence[int]) -> Job:
-        """A job for these items. chars: characters of each item. Refusal 429 if the queue has no room for all."""
+    def submit(self, operation: Operation, items: Sequence[Any]) -> Job:
+        """A job for these items. Refusal 429 if the queue has no room for all."""
         with self._changed:
             if self.waiting and self.waiting + len(items) > self._limits.queue:
                 pause = min(max(1, math.ceil(self._pace * self.waiting)), _LONGEST_PAUSE)
                 raise Refusal(
                     429, f"{self.waiting:,} texts are waiting: try again in {pause} s", None, retry_after=pause
                 )
-            job = Job(operation, items, chars)
+            job = Job(operation, items, list(map(_chars, items)))
             self.waiting += len(items)
             self._jobs.setdefault(operation, deque()).append(job)
             self._changed.notify_all()
@@ -143,7 +143,7 @@ class Batcher:
         refused = [(place, row) for place, row in zip(taken, rows, strict=True) if isinstance(row, Refusal)]
         self.metrics.tokenizing_seconds.observe(time.monotonic() - began)
         for place, refusal in refused:  # only the route knows what the request calls the item
-            numbered = Refusal(refusal.status, refusal.message, str(place.number), refusal.retry_after)
+            numbered = Refusal(refusal.status_code, refusal.detail, str(place.number))
             self._settle([(place.job, numbered)])
         if operation.forward is None:
             self._deliver(places, [place.row.value for place in places])
@@ -271,6 +271,12 @@ class Batcher:
 
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is waiting
             ended[0][0].loop.call_soon_threadsafe(tell)
+
+
+def _chars(item: Any) -> int:
+    if isinstance(item, tuple):
+        return sum(len(part) for part in item if isinstance(part, str))
+    return len(item if isinstance(item, str) else str(item))
 
 
 def trace(error: BaseException) -> str:

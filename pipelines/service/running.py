@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import uvicorn
 
 from korbert.errors import SettingsError
-from pipelines.service.application import application
+from pipelines.service.app import application
 from pipelines.service.batching import Batcher
 from pipelines.service.gate import Gate
 from pipelines.service.http11 import protocol_of
@@ -55,8 +55,8 @@ def run(
             server.should_exit = True
 
     thread = threading.Thread(target=begin, name="loader", daemon=True)
-    hosts = {"localhost", "127.0.0.1", "[::1]", host} if is_loopback(host) else None
-    gate = application(service, thread.start, hosts, token)
+    hosts = {"localhost", "127.0.0.1", "[::1]", host.lower()} if is_loopback(host) else None
+    gate = application(service, thread.start, hosts)
     server = _Server(service, gate)
     try:
         server.run([listening])
@@ -85,7 +85,7 @@ class _Server(uvicorn.Server):
         self._service, self._gate = service, gate
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.status, self._gate.ending = "ending", True
+        self._service.status = "ending"
         loop = asyncio.get_running_loop()
         last = loop.time() + self._service.limits.seconds
         while self._gate.running and not self.force_exit and loop.time() < last:

@@ -1,10 +1,12 @@
 """State shared by the handlers: the models and the index; waits for the answers to a request."""
 
 import asyncio
+import hmac
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
-from starlette.requests import ClientDisconnect, Request
+from fastapi import Request
+from starlette.datastructures import Headers
 
 from pipelines.service.batching import Batcher, Job, Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
@@ -27,7 +29,12 @@ class Service:
         self.models: Mapping[str, Served] = {}
         self.searcher: Searcher | None = None
         self.search: Operation | None = None
-        self.status = "loading"
+        self.status: Literal["loading", "ready", "ending"] = "loading"
+
+    def may_ask(self, headers: Headers) -> bool:
+        """Whether a request has the token, if one is needed. Compared in constant time."""
+        sent = headers.get("authorization", "").encode("latin-1")
+        return self.token is None or hmac.compare_digest(sent, f"Bearer {self.token}".encode())
 
     def ready(self, models: Mapping[str, Served], searcher: Searcher | None) -> None:
         """Installs the loaded models; from now on requests are answered."""
@@ -54,39 +61,34 @@ class Service:
             raise Refusal(404, f"{served.name} is a model of kind {served.kind}, which {about}{others}", "model")
         return served.operations[name]
 
-    def check_number(self, number: int, param: str = "input") -> None:
-        """Refusal 413 for more texts than a request may have."""
-        if number > self.limits.texts:
-            limit = f"{number:,} texts, at most {self.limits.texts:,} are accepted"
-            raise Refusal(413, f"{limit}: send several requests", param)
-
     async def ask(
-        self, request: Request, operation: Operation, items: Sequence[Any], chars: Sequence[int],
-        name: Callable[[int], str],
-    ) -> Job:  # fmt: skip
-        """The job, once all items have answers. name: number of an item -> its place in the request.
+        self, request: Request, operation: Operation, items: Sequence[Any], param: str, value: Any
+    ) -> Job:
+        """The job, once all items have answers.
 
-        Refusal if an item is refused, the model fails, or limits.seconds pass. ClientDisconnect if the client leaves.
+        param, value: the field of the request whose items these are, for messages such as "input[3]: too long".
+        Refusal if there are too many items, one is refused, the model fails, limits.seconds pass, or the client leaves.
         In any case the places in the queue are freed.
         """
-        job = self.batcher.submit(operation, items, chars)
-        leaving = asyncio.ensure_future(
-            request.receive()
-        )  # after the body, the next message means that the client left
+        if len(items) > self.limits.texts:
+            message = f"{len(items):,} texts, at most {self.limits.texts:,} are accepted: send several requests"
+            raise Refusal(413, message, param)
+        job = self.batcher.submit(operation, items)
+        # After the body, the next message means that the client left.
+        leaving = asyncio.ensure_future(request.receive())
         try:
-            either: list[asyncio.Future[Any]] = [job.future, leaving]
-            await asyncio.wait(either, timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((job.future, leaving), timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
             if job.future.done():
                 job.future.result()
                 return job
             if leaving.done():
-                raise ClientDisconnect
+                raise Refusal(499, "the client left")
             raise Refusal(503, f"no answer within {self.limits.seconds:g} s: send fewer texts", None, retry_after=5)
         except Refusal as refusal:
             if refusal.param is None:
                 raise
-            param = name(int(refusal.param))
-            raise Refusal(refusal.status, f"{param}: {refusal.message}", param) from None
+            place = f"{param}[{refusal.param}]" if isinstance(value, list) else param
+            raise Refusal(refusal.status_code, f"{place}: {refusal.detail}", place) from None
         finally:
             leaving.cancel()
             self.batcher.give_up(job)

@@ -11,11 +11,10 @@ import openai
 import pytest
 
 import korbert
-from pipelines.service import forms
 from pipelines.service.batching import Row
 from pipelines.service.limits import Limits
 from pipelines.service.operations import operations_of
-from pipelines.service.routes import ROUTES
+from pipelines.service import schemas
 from tests.pipelines.service.started import Started, toy
 
 TEXTS = [
@@ -260,7 +259,11 @@ def test_browsers_that_were_led_here_are_refused(service: Started) -> None:
 
 
 def test_no_answer_and_no_log_tells_a_folder_or_a_text(service: Started, models: dict[str, Path]) -> None:
-    replies = [service.ask(route.path, dict(route.example) or None).body.decode() for route in ROUTES]
+    document = service.ask("/openapi.json").json
+    replies = [
+        service.ask(path, example(document, path) if "post" in methods else None).body.decode()
+        for path, methods in document["paths"].items()
+    ]
     replies += [service.ask("/fill", {"input": "비밀", "model": "gaps"}).body.decode()]
     assert not any(str(models["gaps"].parent) in reply for reply in replies)
     assert not any("비밀" in line or "신용" in line for line in service.log)
@@ -300,7 +303,7 @@ def test_similar_texts_and_attention(models: dict[str, Path]) -> None:
         found = service.ask("/similar", {"input": ["글", "글"], "top": 1, "way": "words"}).json["data"]
         assert [[hit["id"] for hit in one["hits"]] for one in found] == [["q2"], ["q2"]]
         reply = service.ask("/similar", {"input": "글"})
-        forms.Listed.model_validate_json(reply.body)
+        schemas.Listed.model_validate_json(reply.body)
         assert [hit["score"] for hit in reply.json["data"][0]["hits"]] == [1.0, 0.5]
         reply = service.ask("/similar", {"input": ["글", "가" * 16_385]})
         assert (reply.code, reply.error["param"]) == (413, "input[1]")

@@ -1,0 +1,89 @@
+"""The application: all routes behind the gate, with errors in the format of OpenAI."""
+
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+import korbert
+from pipelines.service.gate import Gate
+from pipelines.service.refusals import Refusal, error_response, refused
+from pipelines.service.routes import router
+from pipelines.service.shared import Service
+
+__all__ = ["application"]
+
+_UNROUTED = {404: "no such path: see /docs", 405: "this method is not allowed on this path: see /docs"}
+
+
+class _Application(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """The document, with the token, which the gate checks."""
+        document = super().openapi()
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{}, {"token": []}]
+        return document
+
+
+def application(service: Service, start: Callable[[], None], hosts: Collection[str] | None = None) -> Gate:
+    """The application; its threads end with it. start: called once the event loop runs. hosts: see Gate."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service.batcher.start()
+        start()
+        yield
+        service.batcher.stop()
+
+    app = _Application(
+        title="korbert serve",
+        version=korbert.__version__,
+        description="Korean BERT models with morpheme tokenization.",
+        lifespan=lifespan,
+        openapi_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+        exception_handlers={
+            Refusal: _refused,
+            HTTPException: _unrouted,
+            RequestValidationError: _invalid,
+            Exception: _failed,
+        },
+    )
+    app.state.service = service
+    app.include_router(router)
+    return Gate(app, service, {route.path for route in router.routes}, hosts)
+
+
+def _operation_id(route: APIRoute) -> str:
+    path = route.path_format.translate(str.maketrans("/.", "__", "{}"))
+    return f"{min(route.methods).lower()}{path}"
+
+
+async def _refused(request: Request, refusal: Any) -> Response:
+    return refused(refusal)
+
+
+async def _unrouted(request: Request, error: Any) -> Response:
+    """404 for an unknown path, 405 for another method."""
+    response = error_response(error.status_code, _UNROUTED.get(error.status_code, error.detail))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _invalid(request: Request, error: Any) -> Response:
+    """422 for the first invalid field. Its loc: ("body", "input", tag of a union, 3, ..) -> input[3]."""
+    first = error.errors()[0]
+    param = "".join(
+        f"[{part}]" if isinstance(part, int) else part if depth == 1 else "" for depth, part in enumerate(first["loc"])
+    )
+    return error_response(422, f"{param or 'the body'}: {first['msg']}", param or None)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """500 for an internal error, which the gate logs."""
+    return error_response(500, "the service failed on this request")
