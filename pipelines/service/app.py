@@ -5,14 +5,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 import korbert
 from pipelines.service.gate import Gate
 from pipelines.service.refusals import Refusal, error_response, refused
-from pipelines.service.routes import router
+from pipelines.service.routes import ROUTES
 from pipelines.service.shared import Service
 
 __all__ = ["application"]
@@ -46,22 +44,11 @@ def application(service: Service, start: Callable[[], None], hosts: Collection[s
         lifespan=lifespan,
         openapi_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation_id,
-        exception_handlers={
-            Refusal: _refused,
-            HTTPException: _unrouted,
-            RequestValidationError: _invalid,
-            Exception: _failed,
-        },
+        routes=[*ROUTES],
+        exception_handlers={Refusal: _refused, HTTPException: _unrouted, Exception: _failed},
     )
     app.state.service = service
-    app.include_router(router)
-    return Gate(app, service, {route.path for route in router.routes}, hosts)
-
-
-def _operation_id(route: APIRoute) -> str:
-    path = route.path_format.translate(str.maketrans("/.", "__", "{}"))
-    return f"{min(route.methods).lower()}{path}"
+    return Gate(app, service, {route.path for route in ROUTES}, hosts)
 
 
 async def _refused(request: Request, refusal: Any) -> Response:
@@ -73,15 +60,6 @@ async def _unrouted(request: Request, error: Any) -> Response:
     response = error_response(error.status_code, _UNROUTED.get(error.status_code, error.detail))
     response.headers.update(error.headers or {})
     return response
-
-
-async def _invalid(request: Request, error: Any) -> Response:
-    """422 for the first invalid field. Its loc: ("body", "input", tag of a union, 3, ..) -> input[3]."""
-    first = error.errors()[0]
-    param = "".join(
-        f"[{part}]" if isinstance(part, int) else part if depth == 1 else "" for depth, part in enumerate(first["loc"])
-    )
-    return error_response(422, f"{param or 'the body'}: {first['msg']}", param or None)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

@@ -1,9 +1,9 @@
-"""Around every request: checks of host, origin and token; security headers, a request id, metrics, a log of failures."""
+"""Around every request: checks of host, origin and token; security headers and a request id; metrics; failures."""
 
 import logging
+import random
 import re
 import time
-import uuid
 from collections.abc import Collection
 
 from fastapi import FastAPI
@@ -32,9 +32,9 @@ _HEADERS = {
 class Gate:
     """The application behind these checks.
 
-    paths: those of the routes, for metrics. hosts: accepted names in the Host header, against DNS rebinding; None: any. Requests from pages of other origins are
-    refused as well. running: number of accepted requests without an answer yet. While the status of the service is
-    "ending", new requests are refused.
+    paths: those of the routes, for metrics. hosts: accepted names in the Host header, against DNS rebinding; None: any.
+    Requests from pages of other origins are refused as well, and all but a few while the service is "ending".
+    running: number of requests in progress.
     """
 
     def __init__(self, app: FastAPI, service: Service, paths: Collection[str], hosts: Collection[str] | None) -> None:
@@ -46,7 +46,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         scope = _normalized(scope)
-        began, code, request_id = time.monotonic(), 499, f"req_{uuid.uuid4().hex}"
+        began, code, request_id = time.monotonic(), 499, f"req_{random.getrandbits(96):024x}"
 
         async def answer(message: Message) -> None:
             nonlocal code
@@ -102,4 +102,3 @@ def _normalized(scope: Scope) -> Scope:
         scope["headers"] = [header for header in scope["headers"] if header[0] != b"host"]
         scope["headers"].append((b"host", absolute[1].encode()))
     return scope
-

@@ -71,7 +71,7 @@ class _Protocol(H11Protocol):
         ]
         try:
             head = self.conn.send(h11.Response(status_code=status, headers=headers))
-            self.transport.write((head or b"") + (self.conn.send(h11.Data(data=body)) or b""))
+            self.transport.write((head or b"") + (self.conn.send(h11.Data(data=bytes(body))) or b""))
             self.conn.send(h11.EndOfMessage())
         except h11.LocalProtocolError:  # in the middle of a response
             pass

@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
+from fastapi.routing import APIRoute
 
 from korbert.errors import SettingsError
 from korbert.vectors.settings import VectorSettings
@@ -19,19 +20,11 @@ from pipelines.service.refusals import CODES, Error, Refusal
 from pipelines.service.served import Served
 from pipelines.service.shared import Service
 
-__all__ = ["router"]
+__all__ = ["ROUTES"]
 
-_PAGE_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'unsafe-inline'",
-        "style-src 'unsafe-inline'",
-        "img-src data: blob:",
-        "connect-src 'self'",
-        "frame-ancestors 'none'",
-        "base-uri 'none'",
-        "form-action 'none'",
-    )
+_PAGE_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:;"
+    " connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 
 
@@ -43,11 +36,19 @@ def _text(kind: str) -> dict[int | str, dict[str, Any]]:
     return {200: {"content": {kind: {"schema": {"type": "string"}}}}}
 
 
-router = APIRouter(route_class=JsonRoute, responses=_errors(401, 403))
-_post = partial(router.post, responses=_errors(400, 404, 408, 413, 415, 422, 429, 500, 503))
+def _operation_id(route: APIRoute) -> str:
+    return "".join(route.methods or ()).lower() + route.path.translate(str.maketrans("/.", "__", "{}"))
 
 
-@_post("/v1/embeddings")
+_facts = APIRouter(responses=_errors(401, 403), generate_unique_id_function=_operation_id)
+_asked = APIRouter(
+    route_class=JsonRoute,
+    responses=_errors(401, 403, 400, 404, 408, 413, 415, 422, 429, 500, 503),
+    generate_unique_id_function=_operation_id,
+)
+
+
+@_asked.post("/v1/embeddings")
 async def embeddings(body: schemas.Embeddings, request: Request) -> schemas.EmbeddingsAnswer:
     """Vectors of texts, in OpenAI format."""
     service = _service(request)
@@ -66,7 +67,7 @@ async def embeddings(body: schemas.Embeddings, request: Request) -> schemas.Embe
 
 async def _vector_settings(served: Served, body: schemas.Embeddings) -> VectorSettings:
     """The requested settings, else the model's defaults. Refusal 422 for settings that the model does not support."""
-    asked = body.model_dump(include={"layer", "pooling"}, exclude_none=True)
+    asked = {name: value for name in ("layer", "pooling") if (value := getattr(body, name)) is not None}
     try:
         settings: VectorSettings = served.model.vector_settings(**asked)
     except SettingsError as error:  # the schema has checked the others
@@ -88,7 +89,7 @@ async def _vector_settings(served: Served, body: schemas.Embeddings) -> VectorSe
     return settings
 
 
-@_post("/similar")
+@_asked.post("/similar")
 async def similar(body: schemas.Similar, request: Request) -> schemas.Listed:
     """The texts of the index that are most similar to each text."""
     service = _service(request)
@@ -99,27 +100,27 @@ async def similar(body: schemas.Similar, request: Request) -> schemas.Listed:
     return schemas.Listed(data=job.answers)
 
 
-@_post("/tokenize")
+@_asked.post("/tokenize")
 async def tokenize(body: schemas.Tokenize, request: Request) -> schemas.Tokenized:
     """Pieces of texts with their spans and tags."""
     items = [(text, body.special_tokens) for text in _listed(body.input)]
     return schemas.Tokenized(**await _answers(request, body, "tokenize", "has no tokenizer", items))
 
 
-@_post("/fill")
+@_asked.post("/fill")
 async def fill(body: schemas.Fill, request: Request) -> schemas.Filled:
     """The most probable pieces for each [MASK]."""
     items = [(text, body.top) for text in _listed(body.input)]
     return schemas.Filled(**await _answers(request, body, "fill", "fills no gaps", items))
 
 
-@_post("/predict")
+@_asked.post("/predict")
 async def predict(body: schemas.Predict, request: Request) -> schemas.Predicted:
     """Predictions of a fine-tuned model: labels, numbers, spans."""
     return schemas.Predicted(**await _answers(request, body, "predict", "predicts no labels", _listed(body.input)))
 
 
-@_post("/answer", response_model_exclude_unset=True)
+@_asked.post("/answer", response_model_exclude_unset=True)
 async def answer(body: schemas.Answer, request: Request) -> schemas.Answers:
     """Answers to questions, as spans of texts."""
     questions, contexts = _listed(body.question), _listed(body.context)
@@ -130,7 +131,7 @@ async def answer(body: schemas.Answer, request: Request) -> schemas.Answers:
     return schemas.Answers(**await _answers(request, body, "answer", "answers no questions", items, "context"))
 
 
-@_post("/attention")
+@_asked.post("/attention")
 async def attention(body: schemas.Attention, request: Request) -> schemas.Seen:
     """Data of the page for a text or a pair."""
     service = _service(request)
@@ -159,19 +160,19 @@ def _service(request: Request) -> Service:
     return service
 
 
-@router.get("/v1/models")
+@_facts.get("/v1/models")
 async def models(request: Request) -> schemas.Models:
     """Names of the models."""
     return schemas.Models(data=[schemas.ModelName(id=name) for name in _service(request).models])
 
 
-@router.get("/v1/models/{model}", responses=_errors(404, 422, 503))
+@_facts.get("/v1/models/{model}", responses=_errors(404, 422, 503))
 async def model(model: str, request: Request) -> schemas.ModelName:
     """The name of a model, if it is served."""
     return schemas.ModelName(id=_service(request).model(model).name)
 
 
-@router.get("/health")
+@_facts.get("/health")
 async def health(request: Request) -> schemas.Health:
     """Status of the service, its models and index."""
     service = _service(request)
@@ -180,7 +181,7 @@ async def health(request: Request) -> schemas.Health:
     return schemas.Health(status=service.status, models=facts, index=service.search is not None)
 
 
-@router.get("/ready", responses=_errors(503))
+@_facts.get("/ready", responses=_errors(503))
 async def ready(request: Request) -> schemas.Ready:
     """Whether the models are loaded."""
     if (status := _service(request).status) != "ready":
@@ -188,21 +189,21 @@ async def ready(request: Request) -> schemas.Ready:
     return schemas.Ready()
 
 
-@router.get("/metrics", response_class=Response, responses=_text("text/plain"))
+@_facts.get("/metrics", response_class=Response, responses=_text("text/plain"))
 async def metrics(request: Request) -> Response:
     """Metrics for Prometheus."""
     figures = _service(request).batcher.metrics
     return Response(figures.text(), media_type=figures.content_type)
 
 
-@router.get("/openapi.json")
+@_facts.get("/openapi.json")
 async def openapi(request: Request) -> dict[str, Any]:
     """This document."""
     document: dict[str, Any] = request.app.openapi()
     return document
 
 
-@router.get("/docs", response_class=Response, responses=_text("text/html"))
+@_facts.get("/docs", response_class=Response, responses=_text("text/html"))
 async def docs(request: Request) -> Response:
     """This document as a page."""
     text = filled(
@@ -215,9 +216,12 @@ async def docs(request: Request) -> Response:
     return HTMLResponse(text, headers={"content-security-policy": _PAGE_POLICY})
 
 
-@router.get("/", response_class=Response, responses=_text("text/html") | _errors(404))
+@_facts.get("/", response_class=Response, responses=_text("text/html") | _errors(404))
 async def page(request: Request) -> Response:
     """The page that shows what a model does."""
     if (service := _service(request)).page is None:
         raise Refusal(404, "this service has no page: see /docs")
     return HTMLResponse(service.page(), headers={"content-security-policy": _PAGE_POLICY})
+
+
+ROUTES = [route for router in (_asked, _facts) for route in router.routes if isinstance(route, APIRoute)]

@@ -8,31 +8,6 @@ from pydantic_core import PydanticCustomError
 from korbert.vectors.names import PoolingName
 from korbert.vectors.ranking import Hit
 
-__all__ = [
-    "Answer",
-    "Answers",
-    "Attention",
-    "Body",
-    "Embedding",
-    "Embeddings",
-    "EmbeddingsAnswer",
-    "Fill",
-    "Filled",
-    "Health",
-    "Listed",
-    "ModelFacts",
-    "ModelName",
-    "Models",
-    "Predict",
-    "Predicted",
-    "Ready",
-    "Seen",
-    "Similar",
-    "Tokenize",
-    "Tokenized",
-    "Usage",
-]
-
 
 def _whole(value: Any) -> Any:
     """8.0 -> 8: to JSON Schema both are integers."""
@@ -53,6 +28,10 @@ _Texts = Annotated[Annotated[str, Tag("one")] | Annotated[list[str], Tag("many")
 _Rows = Annotated[Annotated[_Row, Tag("one")] | Annotated[list[_Row], Tag("many"), Field(min_length=1)], _ONE_OR_MANY]
 
 
+def _example(**fields: Any) -> dict[str, Any]:
+    return {"examples": [fields]}
+
+
 class Body(BaseModel):
     """The fields of every request."""
 
@@ -61,14 +40,12 @@ class Body(BaseModel):
     model: str | None = Field(None, description="name of the model; default: the first one served")
 
 
-class Embeddings(Body, json_schema_extra={"examples": [{"input": ["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"]}]}):
+class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"])):
     input: _Texts = Field(description="a text, or several; long texts are truncated to the model's maximum length")
     encoding_format: Literal["float", "base64"] = Field(
         "float", description="float: JSON numbers; base64: little-endian 32-bit floats"
     )
-    dimensions: _Positive | None = Field(
-        None, description="keep only this many leading dimensions"
-    )
+    dimensions: _Positive | None = Field(None, description="keep only this many leading dimensions")
     layer: Annotated[Annotated[_Integer, Tag("one")] | Annotated[_Layers, Tag("many")], _ONE_OR_MANY] | None = Field(
         None,
         description="extension of OpenAI's API: 0 the embeddings, 1 the first layer, -1 the last one (default); "
@@ -84,7 +61,7 @@ class Embeddings(Body, json_schema_extra={"examples": [{"input": ["신용 대출
     @field_validator("input", mode="before")
     @classmethod
     def _no_ids(cls, value: Any) -> Any:
-        """Ids come from clients that assume OpenAI's vocabulary; read in ours, they would give vectors of other texts."""
+        """Clients send ids of OpenAI's vocabulary: read as ours, they would stand for other texts."""
         if isinstance(value, list) and value and isinstance(value[0], int | list):
             raise PydanticCustomError(
                 "token_ids", "token ids are not accepted: send texts (LangChain: check_embedding_ctx_length=False)"
@@ -92,29 +69,28 @@ class Embeddings(Body, json_schema_extra={"examples": [{"input": ["신용 대출
         return value
 
 
-class Tokenize(Body, json_schema_extra={"examples": [{"input": "학교에 간다"}]}):
+class Tokenize(Body, json_schema_extra=_example(input="학교에 간다")):
     input: _Texts = Field(description="a text, or several")
     special_tokens: bool = Field(False, description="parse [MASK] and the like as special tokens")
 
 
-class Fill(Body, json_schema_extra={"examples": [{"input": "오늘 [MASK] 정말 좋다", "top": 3}]}):
+class Fill(Body, json_schema_extra=_example(input="오늘 [MASK] 정말 좋다", top=3)):
     input: _Texts = Field(description="texts with [MASK]")
     top: _Top = Field(5, description="candidates per gap")
 
 
-class Predict(Body, json_schema_extra={"examples": [{"input": "정말 좋은 영화"}]}):
+class Predict(Body, json_schema_extra=_example(input="정말 좋은 영화")):
     input: _Rows = Field(description="texts, or objects with the fields of the model's task: text, pair, choices, ..")
 
 
 class Answer(
-    Body,
-    json_schema_extra={"examples": [{"question": "한글은 언제 만들어졌나?", "context": "세종은 1443년에 한글을 만들었다."}]},
+    Body, json_schema_extra=_example(question="한글은 언제 만들어졌나?", context="세종은 1443년에 한글을 만들었다.")
 ):
     question: _Texts = Field(description="a question, or several")
     context: _Texts = Field(description="one context per question")
 
 
-class Similar(Body, json_schema_extra={"examples": [{"input": "신용 대출을 신청하고 싶어요", "top": 3}]}):
+class Similar(Body, json_schema_extra=_example(input="신용 대출을 신청하고 싶어요", top=3)):
     input: _Texts = Field(description="a text, or several; `model` is ignored: an index has its own")
     top: _Top = Field(10, description="number of results per text")
     way: Literal["both", "vectors", "words"] = Field(
@@ -122,7 +98,7 @@ class Similar(Body, json_schema_extra={"examples": [{"input": "신용 대출을 
     )
 
 
-class Attention(Body, json_schema_extra={"examples": [{"text": "신용 대출을 신청하고 싶어요"}]}):
+class Attention(Body, json_schema_extra=_example(text="신용 대출을 신청하고 싶어요")):
     text: str = Field(description="a text; for a question answering model, the question")
     pair: str | None = Field(None, description="a second text; for a question answering model, the context")
 
@@ -180,9 +156,7 @@ class Filled(BaseModel):
 
 class Predicted(BaseModel):
     model: str
-    data: list[dict[str, Any]] = Field(
-        description="label and probabilities, spans, or whatever else the task predicts"
-    )
+    data: list[dict[str, Any]] = Field(description="label and probabilities, spans, or whatever else the task predicts")
 
 
 class Reading(BaseModel):

@@ -61,9 +61,7 @@ class Service:
             raise Refusal(404, f"{served.name} is a model of kind {served.kind}, which {about}{others}", "model")
         return served.operations[name]
 
-    async def ask(
-        self, request: Request, operation: Operation, items: Sequence[Any], param: str, value: Any
-    ) -> Job:
+    async def ask(self, request: Request, operation: Operation, items: Sequence[Any], param: str, value: Any) -> Job:
         """The job, once all items have answers.
 
         param, value: the field of the request whose items these are, for messages such as "input[3]: too long".
