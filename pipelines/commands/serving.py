@@ -1,8 +1,9 @@
 """The command that serves models over HTTP."""
 
 import importlib.util
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,12 @@ from pipelines.commands import options
 
 if TYPE_CHECKING:
     from korbert.training.settings import PrecisionName
-    from pipelines.service.served import Searcher, Served
+    from pipelines.service.shared import Searcher, Served
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "named"]
 
-_NEEDED = ("starlette", "uvicorn", "prometheus_client")
+_NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+_NAME = re.compile(r"[\w.-]+")
 
 
 @click.command()
@@ -98,7 +100,6 @@ def serve(
     from pipelines.service.analysis import analysis_process
     from pipelines.service.limits import Limits
     from pipelines.service.running import is_loopback, run
-    from pipelines.service.served import named
 
     if not token and not insecure and not is_loopback(host):
         raise click.UsageError(
@@ -121,6 +122,26 @@ def serve(
     except Interrupted as signal:
         say(f"korbert: ended by {signal.number.name}", err=True)
         sys.exit(128 + signal.number)
+
+
+def named(models: Sequence[str]) -> dict[str, Path]:
+    """Parses NAME=FOLDER, or a folder named by its last part (for FOLDER/model, the part before).
+
+    Raises SettingsError for a name with other characters than letters, digits, ".", "-" and "_", or given twice.
+    """
+    folders: dict[str, Path] = {}
+    for model in models:
+        name, equals, folder = model.partition("=")
+        path = Path(folder if equals else model)
+        if not equals:
+            last = path.absolute()
+            name = last.parent.name if last.name == "model" else last.name
+        if not _NAME.fullmatch(name):
+            raise SettingsError(f"{model}: {name!r} cannot name a model: give it a name, as in mood={model}")
+        if name in folders:
+            raise SettingsError(f"{model}: {folders[name]} is named {name}, too: rename one, as in b={path}")
+        folders[name] = path
+    return folders
 
 
 COMMANDS = [serve]

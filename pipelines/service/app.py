@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 import korbert
 from pipelines.service.gate import Gate
-from pipelines.service.refusals import Refusal, error_response, refused
+from pipelines.service.refusals import Refusal, refused
 from pipelines.service.routes import ROUTES
 from pipelines.service.shared import Service
 
@@ -45,23 +45,22 @@ def application(service: Service, start: Callable[[], None], hosts: Collection[s
         openapi_url=None,
         redirect_slashes=False,
         routes=[*ROUTES],
-        exception_handlers={Refusal: _refused, HTTPException: _unrouted, Exception: _failed},
+        exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.state.service = service
     return Gate(app, service, {route.path for route in ROUTES}, hosts)
 
 
-async def _refused(request: Request, refusal: Any) -> Response:
-    return refused(refusal)
-
-
-async def _unrouted(request: Request, error: Any) -> Response:
-    """404 for an unknown path, 405 for another method."""
-    response = error_response(error.status_code, _UNROUTED.get(error.status_code, error.detail))
-    response.headers.update(error.headers or {})
+async def _refused(request: Request, error: Any) -> Response:
+    """Refusals, 404 for an unknown path, 405 for another method."""
+    if isinstance(error, Refusal):
+        return refused(error)
+    response = refused(Refusal(error.status_code, _UNROUTED.get(error.status_code, error.detail)))
+    for name, value in (error.headers or {}).items():
+        response.headers[name] = value.replace("GET", "GET, HEAD")  # which the gate makes a GET
     return response
 
 
 async def _failed(request: Request, error: Exception) -> Response:
     """500 for an internal error, which the gate logs."""
-    return error_response(500, "the service failed on this request")
+    return refused(Refusal(500, "the service failed on this request"))

@@ -87,11 +87,10 @@ class Gate:
         if origin is not None and origin.partition("://")[2].lower() != host:
             raise Refusal(403, "pages of other origins may not use this service")
         if self._service.status == "ending" and path not in _WHILE_ENDING:
-            raise Refusal(503, "the service is shutting down: use another one", retry_after=10)
+            raise Refusal(503, "the service is shutting down: use another one", headers={"retry-after": "10"})
         if path not in _OPEN and not self._service.may_ask(headers):
-            refusal = Refusal(401, "the token is missing or wrong: send the header Authorization: Bearer TOKEN")
-            refusal.headers = {"www-authenticate": "Bearer"}
-            raise refusal
+            message = "the token is missing or wrong: send the header Authorization: Bearer TOKEN"
+            raise Refusal(401, message, headers={"www-authenticate": "Bearer"})
 
 
 def _normalized(scope: Scope) -> Scope:

@@ -7,7 +7,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pipelines.service.limits import Limits
-from pipelines.service.refusals import error_response
+from pipelines.service.refusals import Refusal, refused
 
 __all__ = ["protocol_of"]
 
@@ -62,7 +62,7 @@ class _Protocol(H11Protocol):
 
     def _refuse(self, status: int, message: str) -> None:
         """Sends an error before there is a request, and closes the connection."""
-        body = error_response(status, message).body
+        body = bytes(refused(Refusal(status, message)).body)
         headers: Any = [
             ("content-type", "application/json"),
             ("content-length", str(len(body))),
@@ -71,7 +71,7 @@ class _Protocol(H11Protocol):
         ]
         try:
             head = self.conn.send(h11.Response(status_code=status, headers=headers))
-            self.transport.write((head or b"") + (self.conn.send(h11.Data(data=bytes(body))) or b""))
+            self.transport.write((head or b"") + (self.conn.send(h11.Data(data=body)) or b""))
             self.conn.send(h11.EndOfMessage())
         except h11.LocalProtocolError:  # in the middle of a response
             pass

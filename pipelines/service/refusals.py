@@ -1,10 +1,12 @@
 """Error responses in the format of OpenAI."""
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-__all__ = ["CODES", "Error", "Refusal", "error_response", "refused"]
+__all__ = ["CODES", "Error", "Refusal", "refused"]
 
 CODES = {
     400: "The body is not JSON.",
@@ -37,23 +39,20 @@ class Error(BaseModel):
 class Refusal(HTTPException):
     """An error response to a request, or for one of its texts. The message says what is wrong and what to do.
 
-    status: of HTTP. param: the place in the request, such as input[3]. retry_after: seconds.
+    param: the place in the request, such as input[3]. headers: of the response.
     """
 
-    def __init__(self, status: int, message: str, param: str | None = None, retry_after: int | None = None) -> None:
-        super().__init__(status, message, None if retry_after is None else {"retry-after": str(retry_after)})
+    def __init__(
+        self, status: int, message: str, param: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(status, message, headers)
         self.param = param
 
 
 def refused(refusal: Refusal) -> Response:
     """A refusal as a response."""
-    response = error_response(refusal.status_code, refusal.detail, refusal.param)
-    response.headers.update(refusal.headers or {})
-    return response
-
-
-def error_response(status: int, message: str, param: str | None = None) -> Response:
+    status, param = refusal.status_code, refusal.param
     kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
     code = "model_not_found" if (status, param) == (404, "model") else _OPENAI_CODES.get(status)
-    error = Error(error=Fault(message=message, type=kind, param=param, code=code))
-    return Response(error.model_dump_json(), status, media_type="application/json")
+    error = Error(error=Fault(message=refusal.detail, type=kind, param=param, code=code))
+    return Response(error.model_dump_json(), status, refusal.headers, "application/json")

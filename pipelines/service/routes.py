@@ -17,8 +17,7 @@ from pipelines.reports.page import filled
 from pipelines.service import schemas
 from pipelines.service.bodies import JsonRoute
 from pipelines.service.refusals import CODES, Error, Refusal
-from pipelines.service.served import Served
-from pipelines.service.shared import Service
+from pipelines.service.shared import Served, Service
 
 __all__ = ["ROUTES"]
 
@@ -185,7 +184,7 @@ async def health(request: Request) -> schemas.Health:
 async def ready(request: Request) -> schemas.Ready:
     """Whether the models are loaded."""
     if (status := _service(request).status) != "ready":
-        raise Refusal(503, f"the service is {status}", None, retry_after=5)
+        raise Refusal(503, f"the service is {status}", headers={"retry-after": "5"})
     return schemas.Ready()
 
 

@@ -14,18 +14,15 @@ import uvicorn
 
 from korbert.errors import SettingsError
 from pipelines.service.app import application
-from pipelines.service.batching import Batcher
 from pipelines.service.gate import Gate
 from pipelines.service.http11 import protocol_of
 from pipelines.service.limits import Limits
-from pipelines.service.served import Searcher, Served
-from pipelines.service.shared import Service
+from pipelines.service.shared import Searcher, Served, Service
 
 __all__ = ["is_loopback", "run"]
 
-_SWITCH_SECONDS = (
-    0.0005  # with the default of 5 ms, the model would wait for the tokenizer at each of its hundred operations
-)
+# With the default of 5 ms, the model would wait for the event loop at each of its hundred operations.
+_SWITCH_SECONDS = 0.0005
 
 
 def run(
@@ -43,7 +40,7 @@ def run(
     listening = _bound(host, port)
     sys.setswitchinterval(_SWITCH_SECONDS)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    service = Service(Batcher(limits), limits, page, token)
+    service = Service(limits, page, token)
     failed: list[BaseException] = []
 
     def begin() -> None:

@@ -3,31 +3,46 @@
 import asyncio
 import hmac
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 from fastapi import Request
 from starlette.datastructures import Headers
 
+from korbert.vectors.ranking import Hit
 from pipelines.service.batching import Batcher, Job, Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
-from pipelines.service.served import Searcher, Served
 
-__all__ = ["Service"]
+__all__ = ["Searcher", "Served", "Service"]
+
+
+class Searcher(Protocol):
+    """An index to search for similar texts; korbert.vectors.Index is one."""
+
+    def search(self, texts: Sequence[str], top: int = 10, way: Any = "both") -> Sequence[Sequence[Hit]]:
+        """The `top` hits for each text, the best first."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model with its name in requests. kind: that of config.json."""
+
+    name: str
+    kind: str
+    model: Any
+    operations: Mapping[str, Operation]
 
 
 class Service:
     """models: name -> model, the default first; empty while they are loading.
 
-    searcher: the index of /similar. page: returns the body of `GET /`. Either may be None. token: see may_ask.
+    search: of the index, if there is one. page: returns the body of `GET /`, if there is one. token: see may_ask.
     """
 
-    def __init__(
-        self, batcher: Batcher, limits: Limits, page: Callable[[], str] | None = None, token: str | None = None
-    ) -> None:
-        self.batcher, self.limits, self.page, self.token = batcher, limits, page, token
+    def __init__(self, limits: Limits, page: Callable[[], str] | None = None, token: str | None = None) -> None:
+        self.batcher, self.limits, self.page, self.token = Batcher(limits), limits, page, token
         self.models: Mapping[str, Served] = {}
-        self.searcher: Searcher | None = None
         self.search: Operation | None = None
         self.status: Literal["loading", "ready", "ending"] = "loading"
 
@@ -38,15 +53,16 @@ class Service:
 
     def ready(self, models: Mapping[str, Served], searcher: Searcher | None) -> None:
         """Installs the loaded models; from now on requests are answered."""
-        self.models, self.searcher = models, searcher
+        self.models = models
         if searcher is not None:
             self.search = _search(searcher, self.limits)
-        self.status = "ready"
+        if self.status == "loading":
+            self.status = "ready"
 
     def model(self, name: str | None) -> Served:
         """The model of that name, or the default. Refusal 503 while they are loading, 404 for an unknown name."""
         if not self.models:
-            raise Refusal(503, "the models are loading: try again in a few seconds", None, retry_after=5)
+            raise Refusal(503, "the models are loading: try again in a few seconds", headers={"retry-after": "5"})
         if name is None:
             return next(iter(self.models.values()))
         if name not in self.models:
@@ -81,7 +97,9 @@ class Service:
                 return job
             if leaving.done():
                 raise Refusal(499, "the client left")
-            raise Refusal(503, f"no answer within {self.limits.seconds:g} s: send fewer texts", None, retry_after=5)
+            raise Refusal(
+                503, f"no answer within {self.limits.seconds:g} s: send fewer texts", headers={"retry-after": "5"}
+            )
         except Refusal as refusal:
             if refusal.param is None:
                 raise
@@ -94,20 +112,20 @@ class Service:
 
 def _search(searcher: Searcher, limits: Limits) -> Operation:
     """(text, top, way) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
+    longest = CHARS_A_PIECE * limits.pieces
 
     def row(item: tuple[str, int, str]) -> Row | Refusal:
-        if len(item[0]) > CHARS_A_PIECE * limits.pieces:
-            most = CHARS_A_PIECE * limits.pieces
-            return Refusal(413, f"has {len(item[0]):,} characters, at most {most:,} are accepted")
+        if len(item[0]) > longest:
+            return Refusal(413, f"has {len(item[0]):,} characters, at most {longest:,} are accepted")
         return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
 
     def forward(items: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = [{} for _ in items]
+        answers: list[dict[str, Any]] = [{} for _ in items]
         for top, way in dict.fromkeys(item[1:] for item in items):
-            places = [place for place, item in enumerate(items) if item[1:] == (top, way)]
-            hits = searcher.search([items[place][0] for place in places], top=top, way=way)
-            for place, own in zip(places, hits, strict=True):
-                found[place] = {"hits": own}
-        return found
+            same = [index for index, item in enumerate(items) if item[1:] == (top, way)]
+            hits = searcher.search([items[index][0] for index in same], top=top, way=way)
+            for index, own in zip(same, hits, strict=True):
+                answers[index] = {"hits": own}
+        return answers
 
     return Operation(lambda items: list(map(row, items)), forward)

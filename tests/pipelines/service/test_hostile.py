@@ -132,8 +132,8 @@ def _valid(rng: random.Random) -> Hostile:
 
 FAMILIES: list[tuple[Callable[[random.Random], Hostile], int]] = [
     (_bad_json, 2_600), (_wrong_types, 2_200), (_odd_characters, 1_000), (_valid, 700), (_announced_too_large, 600),
-    (_odd_lengths, 500), (_no_http, 600), (_unknown_paths, 600), (_foreign_pages, 500), (_deep, 300), (_heads_without_end, 60),
-    (_too_large, 30), (_thousands_of_texts, 30), (_one_syllable, 20), (_many_texts, 10),
+    (_odd_lengths, 500), (_no_http, 600), (_unknown_paths, 600), (_foreign_pages, 500), (_deep, 300),
+    (_heads_without_end, 60), (_too_large, 30), (_thousands_of_texts, 30), (_one_syllable, 20), (_many_texts, 10),
 ]  # fmt: skip
 SLOW = LEAVING = 125  # requests each whose body or head stops in the middle, whose sender waits or goes
 
@@ -207,7 +207,9 @@ async def _ordinary_client(service: Started, ended: asyncio.Event, expected: byt
     seconds = []
     while not ended.is_set():
         began = time.monotonic()
-        code, received = await _send(service.port, _post('{"input": "학교에 간다", "encoding_format": "base64"}'.encode()))
+        code, received = await _send(
+            service.port, _post('{"input": "학교에 간다", "encoding_format": "base64"}'.encode())
+        )
         assert code == 200
         vector = np.frombuffer(
             base64.b64decode(json.loads(received.partition(b"\r\n\r\n")[2])["data"][0]["embedding"]), "<f4"

@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from pipelines.cli import cli
+from pipelines.commands.serving import named
 from pipelines.service.running import _bound, is_loopback
-from pipelines.service.served import named
 from tests.pipelines.service.started import ROOT, Started, started, toy
 
 

@@ -305,6 +305,7 @@ def test_head_is_answered_like_get_without_a_body(service: Started) -> None:
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert answer.endswith(b"\r\n\r\n")
     assert b"content-type: application/json\r\n" in answer
+    assert service.ask("/health", {}).headers["allow"] == "GET, HEAD"
 
 
 def test_answers_and_logs_reveal_no_folder_and_no_text(service: Started, models: dict[str, Path]) -> None:
