@@ -4,8 +4,9 @@ import importlib.util
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -108,20 +109,22 @@ def serve(
     folders = named(models or tuple(models_in_the_box()))
     limits = Limits(body_bytes, texts, pieces, batch_pieces, queue, seconds)
 
-    def load() -> "tuple[Mapping[str, Served], Searcher | None]":
-        from pipelines.service.models import load_all  # imports PyTorch: after the server is listening
-
-        return load_all(folders, index, device, precision, limits, process)
-
     def said(address: str) -> None:
         say(f"korbert: serving {', '.join(folders)} at {address}")
 
     try:
         with analysis_process(folders.values()) as process:
-            run(load, host, port, limits=limits, token=token or None, page=lambda: page(None), said=said)
+            load = partial(_load, folders, index, device, precision, limits, process)
+            run(load, host, port, limits=limits, token=token or None, page=partial(page, None), said=said)
     except Interrupted as signal:
         say(f"korbert: ended by {signal.number.name}", err=True)
         sys.exit(128 + signal.number)
+
+
+def _load(*arguments: Any) -> "tuple[Mapping[str, Served], Searcher | None]":
+    from pipelines.service.models import load_all  # imports PyTorch: after the server is listening
+
+    return load_all(*arguments)
 
 
 def named(models: Sequence[str]) -> dict[str, Path]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection
 
 from fastapi import FastAPI
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from pipelines.service.batching import trace
@@ -22,10 +22,10 @@ _logger = logging.getLogger(__name__)
 _OPEN = ("/", "/docs", "/openapi.json", "/health", "/ready")
 _WHILE_ENDING = ("/health", "/ready", "/metrics")
 _HEADERS = {
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    b"x-content-type-options": b"nosniff",
+    b"cache-control": b"no-store",
+    b"referrer-policy": b"no-referrer",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
 }
 
 
@@ -46,18 +46,15 @@ class Gate:
             await self._app(scope, receive, send)
             return
         scope = _normalized(scope)
-        began, code, request_id = time.monotonic(), 499, f"req_{random.getrandbits(96):024x}"
+        began, code = time.monotonic(), 499
+        request_id = b"x-request-id", b"req_%024x" % random.getrandbits(96)
 
         async def answer(message: Message) -> None:
             nonlocal code
             if message["type"] == "http.response.start":
                 code = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["x-request-id"] = request_id
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-                if self._service.status == "ending":
-                    headers["connection"] = "close"
+                ending = [(b"connection", b"close")] if self._service.status == "ending" else []
+                message["headers"] = [*(_HEADERS | dict(message["headers"])).items(), request_id, *ending]
             await send(message)
 
         self.running += 1
@@ -67,7 +64,8 @@ class Gate:
         except Refusal as refusal:
             await refused(refusal)(scope, receive, answer)
         except Exception as error:  # answered with 500; its text may quote the request
-            _logger.error("%s: %s %s failed: %s", request_id, scope["method"], self._route(scope), trace(error))
+            name = request_id[1].decode()
+            _logger.error("%s: %s %s failed: %s", name, scope["method"], self._route(scope), trace(error))
         finally:
             self.running -= 1
             self._service.batcher.metrics.requests.labels(self._route(scope), str(code)).inc()
