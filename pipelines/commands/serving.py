@@ -103,19 +103,17 @@ def serve(
     from pipelines.service.running import is_loopback, run
 
     if not token and not insecure and not is_loopback(host):
-        raise click.UsageError(
-            f"--host {host} admits other machines: give a --token that they must send, or --insecure"
-        )
+        message = f"--host {host} admits other machines: give a --token that they must send, or --insecure"
+        raise click.UsageError(message)
     folders = named(models or tuple(models_in_the_box()))
     limits = Limits(body_bytes, texts, pieces, batch_pieces, queue, seconds)
-
-    def said(address: str) -> None:
-        say(f"korbert: serving {', '.join(folders)} at {address}")
-
     try:
         with analysis_process(folders.values()) as process:
             load = partial(_load, folders, index, device, precision, limits, process)
-            run(load, host, port, limits=limits, token=token or None, page=partial(page, None), said=said)
+            run(
+                load, host, port, limits=limits, token=token or None, page=partial(page, None),
+                said=lambda address: say(f"korbert: serving {', '.join(folders)} at {address}"),
+            )  # fmt: skip
     except Interrupted as signal:
         say(f"korbert: ended by {signal.number.name}", err=True)
         sys.exit(128 + signal.number)

@@ -1,4 +1,4 @@
-"""Ten thousand hostile requests, overload, slow clients, and clients that disconnect."""
+"""Three thousand hostile requests, overload, slow clients, and clients that disconnect."""
 
 import asyncio
 import base64
@@ -17,10 +17,9 @@ import pytest
 
 from tests.pipelines.service.started import Started, toy
 
-REQUESTS = 10_000
 PATHS = ("/v1/embeddings", "/fill", "/predict", "/answer", "/tokenize", "/similar", "/attention")
 VALID = json.dumps({"input": ["학교에 간다", "글"], "encoding_format": "base64"}, ensure_ascii=False).encode()
-LIMITS = {"body_bytes": 1_200_000, "body_seconds": 2.0, "head_seconds": 2.0, "connections": 400}
+LIMITS = {"body_bytes": 1_200_000, "body_seconds": 6.0, "head_seconds": 6.0, "connections": 400}
 
 Hostile = tuple[bytes, set[int]]
 """The bytes of a request, and the codes that may come back; 0: none does."""
@@ -130,12 +129,12 @@ def _valid(rng: random.Random) -> Hostile:
     return _post(VALID), {200, 429}
 
 
-FAMILIES: list[tuple[Callable[[random.Random], Hostile], int]] = [
-    (_bad_json, 2_600), (_wrong_types, 2_200), (_odd_characters, 1_000), (_valid, 700), (_announced_too_large, 600),
-    (_odd_lengths, 500), (_no_http, 600), (_unknown_paths, 600), (_foreign_pages, 500), (_deep, 300),
-    (_heads_without_end, 60), (_too_large, 30), (_thousands_of_texts, 30), (_one_syllable, 20), (_many_texts, 10),
-]  # fmt: skip
-SLOW = LEAVING = 125  # requests each whose body or head stops in the middle, whose sender waits or goes
+FAMILIES: dict[Callable[[random.Random], Hostile], int] = {
+    _bad_json: 700, _wrong_types: 600, _odd_characters: 400, _valid: 300, _announced_too_large: 150, _odd_lengths: 150,
+    _no_http: 200, _unknown_paths: 200, _foreign_pages: 150, _deep: 100, _heads_without_end: 30, _too_large: 15,
+    _thousands_of_texts: 15, _one_syllable: 10, _many_texts: 10,
+}  # fmt: skip
+SLOW = LEAVING = 60  # requests each whose body or head stops in the middle, whose sender waits or leaves
 
 
 @asynccontextmanager
@@ -168,7 +167,7 @@ async def _send(port: int, data: bytes) -> tuple[int, bytes]:
 async def _attack(service: Started, rng: random.Random) -> Counter[str]:
     """Sends all, 40 at a time. Returns the number of replies by family and code."""
     counts: Counter[str] = Counter()
-    families = [family for family, number in FAMILIES for _ in range(number)]
+    families = [family for family, number in FAMILIES.items() for _ in range(number)]
     rng.shuffle(families)
     left = iter(families)
 
@@ -220,8 +219,7 @@ async def _ordinary_client(service: Started, ended: asyncio.Event, expected: byt
     return seconds
 
 
-def test_ten_thousand_hostile_requests_get_errors_and_do_no_harm(models: dict[str, Path]) -> None:
-    assert sum(number for _, number in FAMILIES) + SLOW + LEAVING == REQUESTS
+def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models: dict[str, Path]) -> None:
     with toy(models={"vectors": str(models["vectors"]), "gaps": str(models["gaps"])}, limits=LIMITS) as service:
         before = service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"]
         expected = np.array(before, "<f4").tobytes()
@@ -237,7 +235,7 @@ def test_ten_thousand_hostile_requests_get_errors_and_do_no_harm(models: dict[st
             return counts, await ordinary
 
         counts, seconds = asyncio.run(run_all())
-        assert counts.total() == REQUESTS
+        assert counts.total() == sum(FAMILIES.values()) + SLOW + LEAVING
         assert len(seconds) > 20
         assert max(seconds) < 20
         assert service.ask("/ready").code == 200

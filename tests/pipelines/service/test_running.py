@@ -6,19 +6,23 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from fastapi.testclient import TestClient
 
 from pipelines.cli import cli
 from pipelines.commands.serving import named
+from pipelines.service.app import application
+from pipelines.service.limits import Limits
 from pipelines.service.running import _bound, is_loopback
-from tests.pipelines.service.started import ROOT, Started, started, toy
+from pipelines.service.shared import Service
+from tests.pipelines.service.started import ROOT, ask, started, toy
 
 
 def _korbert(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -59,29 +63,15 @@ def test_shutdown_answers_pending_requests_and_refuses_new_ones() -> None:
 
 
 def test_requests_during_loading_get_503(free_port: int) -> None:
-    said: list[Started] = []
-
-    def start() -> None:
-        with toy(loading=2.0, port=free_port) as service:
-            said.append(service)
-            done.wait(60)
-
-    done = threading.Event()
-    people = threading.Thread(target=start)
-    people.start()
-    service = Started.__new__(Started)
-    service.port = free_port
-    while _refused(free_port):
-        time.sleep(0.01)
-    assert service.ask("/health").json == {"status": "loading", "models": [], "index": False}
-    for path, body in (("/ready", None), ("/v1/embeddings", {"input": "글"})):
-        reply = service.ask(path, body)
-        assert (reply.code, reply.headers["retry-after"]) == (503, "5")
-    while not said:
-        time.sleep(0.01)
-    assert service.ask("/v1/embeddings", {"input": "글"}).code == 200
-    done.set()
-    people.join()
+    with ExitStack() as stack, ThreadPoolExecutor() as pool:
+        starting = pool.submit(stack.enter_context, toy(loading=2.0, port=free_port))
+        while _refused(free_port):
+            time.sleep(0.01)
+        assert ask(free_port, "/health").json == {"status": "loading", "models": [], "index": False}
+        for path, body in (("/ready", None), ("/v1/models/toy", None), ("/v1/embeddings", {"input": "글"})):
+            reply = ask(free_port, path, body)
+            assert (reply.code, reply.headers["retry-after"]) == (503, "5")
+        assert starting.result().ask("/v1/embeddings", {"input": "글"}).code == 200
 
 
 def test_a_model_that_cannot_be_loaded_ends_it_with_the_error(tmp_path: Path) -> None:
@@ -159,6 +149,24 @@ def test_a_model_error_fails_one_request_and_is_logged_without_its_text() -> Non
     assert len(service.log) == 1
     assert "a batch of 1 texts failed: RuntimeError <- " in service.log[0]
     assert "비밀" not in "".join(service.log)
+
+
+def test_an_internal_error_is_logged_with_the_request_id_and_without_texts(caplog: pytest.LogCaptureFixture) -> None:
+    def page() -> str:
+        raise ValueError("비밀")
+
+    client = TestClient(application(Service(Limits(), page), lambda: None), raise_server_exceptions=False)
+    reply = client.get("/")
+    assert (reply.status_code, reply.json()["error"]["type"]) == (500, "server_error")
+    assert f"{reply.headers['x-request-id']}: GET / failed: ValueError <- " in caplog.text
+    assert "비밀" not in reply.text + caplog.text
+
+
+def test_models_loaded_during_shutdown_are_not_served() -> None:
+    service = Service(Limits())
+    service.status = "ending"
+    service.ready({}, None)
+    assert service.status == "ending"
 
 
 def test_other_machines_need_a_token(models: dict[str, Path]) -> None:
