@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {"korbert": {"korbert"}, "corpus": {"korbert", "corpus"}, "pipelines": {"korbert", "corpus", "pipelines"}}
 
-HEAVY = {"torch", "kiwipiepy", "duckdb", "datasets", "sklearn", "matplotlib"}
+HEAVY = {"torch", "kiwipiepy", "duckdb", "datasets", "sklearn", "matplotlib", "fastapi"}
 
 
 def _imported(path: Path) -> set[str]:
@@ -41,6 +41,7 @@ def test_tokenization_never_imports_torch() -> None:
         "import korbert",
         "from pipelines.cli import run_command; run_command(['--help'])",
         "from pipelines.cli import run_command; assert run_command(['status', 'demo', '--root', 'nowhere']) == 0",
+        "from pipelines.cli import run_command; run_command(['serve', '--help'])",
         "from pipelines.reports.look.page import page; page(None)",
         "import korbert.modeling.config, korbert.training.settings, korbert.pretraining.settings, corpus.settings",
     ],

@@ -220,10 +220,8 @@ def test_python_blocks_run_on_the_demo(
 
 @contextmanager
 def _served(code: str) -> Iterator[str]:
-    """The code with the address of a service of the demo's model."""
-    if not (ROOT / "artifacts/demo/pretrain").is_dir():
-        pytest.skip("artifacts/demo/pretrain is absent: `make demo` makes it")
-    with started("artifacts/demo/pretrain") as service:
+    """The code with the address of a plain `korbert serve`."""
+    with started() as service:
         yield code.replace(SERVED, service.address)
 
 

@@ -1,10 +1,12 @@
 """The command that serves models over HTTP."""
 
 import importlib.util
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,11 +18,12 @@ from pipelines.commands import options
 
 if TYPE_CHECKING:
     from korbert.training.settings import PrecisionName
-    from pipelines.service.served import Searcher, Served
+    from pipelines.service.shared import Searcher, Served
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "named"]
 
-_NEEDED = ("starlette", "uvicorn", "prometheus_client")
+_NEEDED = ("fastapi", "uvicorn", "prometheus_client")
+_NAME = re.compile(r"[\w.-]+")
 
 
 @click.command()
@@ -98,29 +101,48 @@ def serve(
     from pipelines.service.analysis import analysis_process
     from pipelines.service.limits import Limits
     from pipelines.service.running import is_loopback, run
-    from pipelines.service.served import named
 
     if not token and not insecure and not is_loopback(host):
-        raise click.UsageError(
-            f"--host {host} admits other machines: give a --token that they must send, or --insecure"
-        )
+        message = f"--host {host} admits other machines: give a --token that they must send, or --insecure"
+        raise click.UsageError(message)
     folders = named(models or tuple(models_in_the_box()))
     limits = Limits(body_bytes, texts, pieces, batch_pieces, queue, seconds)
-
-    def load() -> "tuple[Mapping[str, Served], Searcher | None]":
-        from pipelines.service.models import load_all  # imports PyTorch: after the server is listening
-
-        return load_all(folders, index, device, precision, limits, process)
-
-    def said(address: str) -> None:
-        say(f"korbert: serving {', '.join(folders)} at {address}")
-
     try:
         with analysis_process(folders.values()) as process:
-            run(load, host, port, limits=limits, token=token or None, page=lambda: page(None), said=said)
+            load = partial(_load, folders, index, device, precision, limits, process)
+            run(
+                load, host, port, limits=limits, token=token or None, page=partial(page, None),
+                said=lambda address: say(f"korbert: serving {', '.join(folders)} at {address}"),
+            )  # fmt: skip
     except Interrupted as signal:
         say(f"korbert: ended by {signal.number.name}", err=True)
         sys.exit(128 + signal.number)
+
+
+def _load(*arguments: Any) -> "tuple[Mapping[str, Served], Searcher | None]":
+    from pipelines.service.models import load_all  # imports PyTorch: after the server is listening
+
+    return load_all(*arguments)
+
+
+def named(models: Sequence[str]) -> dict[str, Path]:
+    """Parses NAME=FOLDER, or a folder named by its last part (for FOLDER/model, the part before).
+
+    Raises SettingsError for a name with other characters than letters, digits, ".", "-" and "_", or given twice.
+    """
+    folders: dict[str, Path] = {}
+    for model in models:
+        name, equals, folder = model.partition("=")
+        path = Path(folder if equals else model)
+        if not equals:
+            last = path.absolute()
+            name = last.parent.name if last.name == "model" else last.name
+        if not _NAME.fullmatch(name):
+            raise SettingsError(f"{model}: {name!r} cannot name a model: give it a name, as in mood={model}")
+        if name in folders:
+            raise SettingsError(f"{model}: {folders[name]} is named {name}, too: rename one, as in b={path}")
+        folders[name] = path
+    return folders
 
 
 COMMANDS = [serve]

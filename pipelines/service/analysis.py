@@ -8,7 +8,7 @@ import multiprocessing
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -30,31 +30,31 @@ class AnalysisProcess:
 
     def __init__(self, options: Sequence[AnalyzerOptions]) -> None:
         self._options = options
-        self._one_at_a_time = threading.Lock()
+        self._lock = threading.Lock()
         self._start()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_answer, args=(theirs, self._options), daemon=True)
+        self._connection, child = context.Pipe()
+        self._process = context.Process(target=_answer, args=(child, self._options), daemon=True)
         with starting(signal.SIGINT, signal.SIGTERM):  # a terminal or systemd sends them to both processes
             self._process.start()
-        theirs.close()
+        child.close()
 
     def ask(self, options: AnalyzerOptions, texts: str | list[str]) -> Any:
         """The Analysis of a text, or a list of Analyses for many. RuntimeError if the process dies meanwhile."""
-        with self._one_at_a_time:
+        with self._lock:
             if not self._process.is_alive():
                 self._start()
             try:
                 self._connection.send((options, texts))
-                found = self._connection.recv()
+                result = self._connection.recv()
             except (EOFError, OSError):
                 self._process.join()
                 raise RuntimeError(f"the process of Kiwi ended with {self._process.exitcode}") from None
-        if isinstance(found, Exception):
-            raise found
-        return found
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def stop(self) -> None:
         self._process.kill()
@@ -69,8 +69,8 @@ class RemoteAnalyzer(Analyzer):
         self._process = process
 
     def analyze(self, text: str) -> Analysis:
-        found: Analysis = self._process.ask(self.options, text)
-        return found
+        analysis: Analysis = self._process.ask(self.options, text)
+        return analysis
 
     def analyze_batches(self, texts: Iterable[str], *, workers: int = 0) -> Iterator[Analyses]:
         """As in Analyzer, but all texts at once; `workers` has no effect."""
@@ -80,42 +80,29 @@ class RemoteAnalyzer(Analyzer):
 @contextmanager
 def analysis_process(models: Iterable[Path]) -> Iterator[AnalysisProcess]:
     """The process, which begins to load Kiwi with the options of these models."""
-    process = AnalysisProcess(_options_of(models))
+    options = []
+    for model in models:
+        with suppress(ModelError):  # a tokenizer of transformers, or that of a base; broken ones are refused in loading
+            options.append(Tokenizer.load(model).analyzer_options)
+    process = AnalysisProcess(options)
     try:
         yield process
     finally:
         process.stop()
 
 
-def _options_of(models: Iterable[Path]) -> list[AnalyzerOptions]:
-    """The options of our tokenizers in these folders. Folders without a valid one are skipped."""
-    found: list[AnalyzerOptions] = []
-    for model in models:
-        try:
-            found.append(Tokenizer.load(model).analyzer_options)
-        except ModelError:  # a tokenizer of transformers, or that of a base; broken ones are refused in loading
-            continue
-    return found
-
-
-@cache
-def _analyzer(options: AnalyzerOptions) -> Analyzer:
-    """In the process."""
-    return Analyzer(options)
-
-
-def _answer(connection: Connection, options: Sequence[AnalyzerOptions]) -> None:
+def _answer(connection: Connection, preloaded: Sequence[AnalyzerOptions]) -> None:
     """Runs in the process, until its parent ends."""
-    for one in options:
-        _analyzer(one).analyze("가")  # loads Kiwi
-    while True:
-        try:
-            asked, texts = connection.recv()
-        except EOFError:
-            return
-        try:
-            analyzer = _analyzer(asked)
-            found: Any = analyzer.analyze(texts) if isinstance(texts, str) else list(analyzer.analyze_batches(texts))
-        except Exception as error:
-            found = error
-        connection.send(found)
+    analyzer_of = cache(Analyzer)
+    for options in preloaded:
+        analyzer_of(options).analyze("가")  # loads Kiwi
+    with suppress(EOFError):
+        while True:
+            options, texts = connection.recv()
+            try:
+                analyzer = analyzer_of(options)
+                single = isinstance(texts, str)
+                result: Any = analyzer.analyze(texts) if single else list(analyzer.analyze_batches(texts))
+            except Exception as error:
+                result = error
+            connection.send(result)

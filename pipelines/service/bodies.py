@@ -1,52 +1,73 @@
-"""Reading the body of a request as a form, within limits of size and time."""
+"""From the body of a request to an instance of its schema, within limits of size and time, and from answers to JSON."""
 
 import asyncio
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, get_type_hints
 
-from pydantic import ValidationError
-from starlette.requests import Request
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect
 
-from pipelines.service.forms import Form
 from pipelines.service.limits import Limits
 from pipelines.service.refusals import Refusal
 
-__all__ = ["read_form"]
-
-_F = TypeVar("_F", bound=Form)
-_TAGS = ("one", "many")  # of forms.py: not in the request
+__all__ = ["JsonRoute"]
 
 
-async def read_form(request: Request, form: type[_F], limits: Limits) -> _F:
-    """Reads and validates the body of a request.
+class JsonRoute(APIRoute):
+    """A route whose handler takes a body and the request.
 
-    Refusal 413 for a body that is too large, 408 for a slow one, 400 for invalid JSON, 422 for an invalid field.
-    ClientDisconnect if the client leaves.
+    FastAPI describes it, but pydantic reads and writes JSON directly: that is stricter (no lone surrogates), costs half
+    the time, and takes JSON of whatever Content-Type: `curl -d` sends that of a form.
     """
-    too_large = Refusal(413, f"the body is larger than {limits.body_bytes:,} bytes: send the texts in several requests")
-    announced = request.headers.get("content-length", "0")
-    if (
-        len(announced) > 18 or int(announced) > limits.body_bytes
-    ):  # the server has already refused anything but a number
-        raise too_large
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        schema: type[BaseModel] = get_type_hints(self.endpoint)["body"]
+
+        async def handle(request: Request) -> Response:
+            body = _parsed(schema, await _read(request, request.app.state.service.limits))
+            answer: BaseModel = await self.endpoint(body, request)
+            text = answer.model_dump_json(exclude_unset=self.response_model_exclude_unset)
+            return Response(text, media_type="application/json")
+
+        return handle
+
+
+async def _read(request: Request, limits: Limits) -> bytes:
+    """Refusal 413 for a body that is too large, 408 for a slow one, 415 for a compressed one."""
+    if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
+        raise Refusal(415, f"Content-Encoding: {coding} is not supported: send the JSON uncompressed")
+    announced = request.headers.get("content-length", "0")  # digits, as the server has checked
+    if len(announced) > 18 or int(announced) > limits.body_bytes:
+        raise _too_large(limits)
     body = bytearray()
     try:
         async with asyncio.timeout(limits.body_seconds):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > limits.body_bytes:
-                    raise too_large
+                    raise _too_large(limits)
     except TimeoutError:
         raise Refusal(408, f"the body took longer than {limits.body_seconds:g} s") from None
+    except ClientDisconnect:
+        raise Refusal(499, "the client left") from None
+    return bytes(body)
 
+
+def _too_large(limits: Limits) -> Refusal:
+    return Refusal(413, f"the body is larger than {limits.body_bytes:,} bytes: send the texts in several requests")
+
+
+def _parsed(schema: type[BaseModel], body: bytes) -> BaseModel:
+    """Refusal 400 for invalid JSON, 422 for an invalid field."""
     try:
-        return form.model_validate_json(bytes(body))
+        return schema.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         if first["type"] == "json_invalid":
             raise Refusal(400, f"the body is not JSON in UTF-8: {first['ctx']['error']}") from None
-        param = ""  # ("input", "many", 3) -> input[3]
-        for position, part in enumerate(first["loc"]):
-            if (position and part in _TAGS) or part in ("str", "dict[str,json-or-python[any]]"):
-                continue
-            param += f"[{part}]" if isinstance(part, int) else f".{part}" if param else part
+        # ("input", the tag of a union, 3, ..) -> input[3]
+        name, *rest = first["loc"] or ("",)
+        param = f"{name}{''.join(f'[{part}]' for part in rest if isinstance(part, int))}"
         raise Refusal(422, f"{param or 'the body'}: {first['msg']}", param or None) from None

@@ -1,132 +1,101 @@
-"""The checks before every request (host, origin, token); security headers, metrics and errors as JSON for all."""
+"""Around every request: checks of host, origin and token; security headers and a request id; metrics; failures."""
 
-import hmac
 import logging
+import random
+import re
 import time
-from collections.abc import Collection, MutableMapping
-from typing import Any
+from collections.abc import Collection
 
-from pydantic_core import to_json
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import ClientDisconnect
-from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from fastapi import FastAPI
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope, Send
 
 from pipelines.service.batching import trace
-from pipelines.service.metrics import Metrics
-from pipelines.service.refusals import Refusal, error_body
+from pipelines.service.refusals import Refusal, refused
+from pipelines.service.shared import Service
 
-__all__ = ["OPEN", "Gate", "Json", "may_ask", "refused"]
+__all__ = ["Gate"]
 
 _logger = logging.getLogger(__name__)
 
-OPEN = (
-    "/",
-    "/docs",
-    "/openapi.json",
-    "/health",
-    "/ready",
-)  # need no token, as they reveal nothing about models and texts
+# Need no token, as they reveal nothing about models and texts.
+_OPEN = ("/", "/docs", "/openapi.json", "/health", "/ready")
 _WHILE_ENDING = ("/health", "/ready", "/metrics")
 _HEADERS = {
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    b"x-content-type-options": b"nosniff",
+    b"cache-control": b"no-store",
+    b"referrer-policy": b"no-referrer",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
 }
-
-
-class Json(Response):
-    media_type = "application/json"
-
-    def render(self, content: Any) -> bytes:
-        return to_json(content)
-
-
-def refused(refusal: Refusal) -> Json:
-    """A refusal as a response."""
-    headers = {} if refusal.retry_after is None else {"retry-after": str(refusal.retry_after)}
-    return Json(error_body(refusal.status, refusal.message, refusal.param), refusal.status, headers)
-
-
-def may_ask(headers: Headers, token: str | None) -> bool:
-    """Whether the request has the token, if one is needed. Compared in constant time."""
-    given = headers.get("authorization", "").encode("latin-1")
-    return token is None or hmac.compare_digest(given, f"Bearer {token}".encode())
 
 
 class Gate:
     """The application behind these checks.
 
-    hosts: accepted names in the Host header, against DNS rebinding; None: any. Requests from pages of other origins are
-    refused as well. token: see may_ask. running: number of accepted requests without an answer yet. ending: whether new
-    requests are refused.
+    paths: those of the routes, for metrics. hosts: accepted names in the Host header, against DNS rebinding; None: any.
+    Requests from pages of other origins are refused as well, and all but a few while the service is "ending".
+    running: number of requests in progress.
     """
 
-    def __init__(
-        self, application: ASGIApp, metrics: Metrics, paths: Collection[str], hosts: Collection[str] | None,
-        token: str | None,
-    ) -> None:  # fmt: skip
-        self._application, self._metrics, self._paths, self._hosts = application, metrics, paths, hosts
-        self._token = token
+    def __init__(self, app: FastAPI, service: Service, paths: Collection[str], hosts: Collection[str] | None) -> None:
+        self._app, self._service, self._paths, self._hosts = app, service, paths, hosts
         self.running = 0
-        self.ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._application(scope, receive, send)
+            await self._app(scope, receive, send)
             return
-        route = scope["path"] if scope["path"] in self._paths else "other"
+        scope = _normalized(scope)
         began, code = time.monotonic(), 499
+        request_id = b"x-request-id", b"req_%024x" % random.getrandbits(96)
 
         async def answer(message: Message) -> None:
             nonlocal code
             if message["type"] == "http.response.start":
                 code = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-                if self.ending:
-                    headers["connection"] = "close"
+                ending = [(b"connection", b"close")] if self._service.status == "ending" else []
+                message["headers"] = [*(_HEADERS | dict(message["headers"])).items(), request_id, *ending]
             await send(message)
 
-        try:
-            await self._answer(scope, receive, answer)
-        except ClientDisconnect:
-            code = 499
-        except Exception as error:  # its text may quote the request
-            _logger.error("%s %s failed: %s", scope["method"], route, trace(error))
-            if code == 499:
-                await refused(Refusal(500, "the service failed on this request"))(scope, receive, answer)
-        finally:
-            self._metrics.requests.labels(route, str(code)).inc()
-            self._metrics.request_seconds.observe(time.monotonic() - began)
-
-    async def _answer(self, scope: Scope, receive: Receive, answer: Send) -> None:
-        try:
-            self._check(scope)
-        except Refusal as refusal:
-            response = refused(refusal)
-            if refusal.status == 401:
-                response.headers["www-authenticate"] = "Bearer"
-            await response(scope, receive, answer)
-            return
         self.running += 1
         try:
-            await self._application(scope, receive, answer)
+            self._check(scope)
+            await self._app(scope, receive, answer)
+        except Refusal as refusal:
+            await refused(refusal)(scope, receive, answer)
+        except Exception as error:  # answered with 500; its text may quote the request
+            name = request_id[1].decode()
+            _logger.error("%s: %s %s failed: %s", name, scope["method"], self._route(scope), trace(error))
         finally:
             self.running -= 1
+            self._service.batcher.metrics.requests.labels(self._route(scope), str(code)).inc()
+            self._service.batcher.metrics.request_seconds.observe(time.monotonic() - began)
 
-    def _check(self, scope: MutableMapping[str, Any]) -> None:
-        headers = Headers(scope=scope)
-        host, path = headers.get("host", ""), scope["path"]
+    def _route(self, scope: Scope) -> str:
+        """For metrics, which must have few labels."""
+        return scope["path"] if scope["path"] in self._paths else getattr(scope.get("route"), "path", "other")
+
+    def _check(self, scope: Scope) -> None:
+        headers, path = Headers(scope=scope), scope["path"]
+        host = headers.get("host", "").lower()
         name = host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host  # [::1]:8000 -> [::1]
-        if self._hosts is not None and name not in self._hosts:
+        if self._hosts is not None and name.removesuffix(".") not in self._hosts:
             raise Refusal(403, f"the Host header names another server: use {' or '.join(sorted(self._hosts))}")
         origin = headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != host:
+        if origin is not None and origin.partition("://")[2].lower() != host:
             raise Refusal(403, "pages of other origins may not use this service")
-        if self.ending and path not in _WHILE_ENDING:
-            raise Refusal(503, "the service is shutting down: use another one", retry_after=10)
-        if path not in OPEN and not may_ask(headers, self._token):
-            raise Refusal(401, "the token is missing or wrong: send the header Authorization: Bearer TOKEN")
+        if self._service.status == "ending" and path not in _WHILE_ENDING:
+            raise Refusal(503, "the service is shutting down: use another one", headers={"retry-after": "10"})
+        if path not in _OPEN and not self._service.may_ask(headers):
+            message = "the token is missing or wrong: send the header Authorization: Bearer TOKEN"
+            raise Refusal(401, message, headers={"www-authenticate": "Bearer"})
+
+
+def _normalized(scope: Scope) -> Scope:
+    """HEAD as GET, whose body the server leaves out; an absolute target as path and Host header (RFC 9112, 3.2.2)."""
+    scope = {**scope, "method": "GET" if scope["method"] == "HEAD" else scope["method"]}
+    if absolute := re.match(r"https?://([^/]*)(.*)", scope["path"], re.IGNORECASE | re.DOTALL):
+        scope["path"] = absolute[2] or "/"
+        scope["headers"] = [header for header in scope["headers"] if header[0] != b"host"]
+        scope["headers"].append((b"host", absolute[1].encode()))
+    return scope

@@ -4,11 +4,10 @@ import asyncio
 from typing import Any, ClassVar
 
 import h11
-from pydantic_core import to_json
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pipelines.service.limits import Limits
-from pipelines.service.refusals import error_body
+from pipelines.service.refusals import Refusal, refused
 
 __all__ = ["protocol_of"]
 
@@ -63,7 +62,7 @@ class _Protocol(H11Protocol):
 
     def _refuse(self, status: int, message: str) -> None:
         """Sends an error before there is a request, and closes the connection."""
-        body = to_json(error_body(status, message))
+        body = bytes(refused(Refusal(status, message)).body)
         headers: Any = [
             ("content-type", "application/json"),
             ("content-length", str(len(body))),

@@ -16,7 +16,7 @@ from pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
 from pipelines.service.batching import Row
 from pipelines.service.limits import Limits
 from pipelines.service.operations import operations_of
-from pipelines.service.served import Searcher, Served
+from pipelines.service.shared import Searcher, Served
 
 __all__ = ["load_all"]
 

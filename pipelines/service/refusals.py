@@ -1,24 +1,58 @@
 """Error responses in the format of OpenAI."""
 
-from typing import Any
+from collections.abc import Mapping
 
-__all__ = ["Refusal", "error_body"]
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
+__all__ = ["CODES", "Error", "Refusal", "refused"]
+
+CODES = {
+    400: "The body is not JSON.",
+    401: "The token is missing or wrong.",
+    403: "The Host header names another server, or the request comes from another origin.",
+    404: "No such model, or one that cannot do this.",
+    408: "The body took too long.",
+    413: "Too large: the body, the number of texts, or a text.",
+    415: "The body is compressed.",
+    422: "A field is invalid; `param` names it.",
+    429: "The queue is full; Retry-After says when to try again.",
+    500: "The model failed.",
+    503: "The models are loading, the answer took too long, or the service is ending.",
+}
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "overloaded_error"}
+_OPENAI_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
 
 
-class Refusal(Exception):
+class Fault(BaseModel):
+    message: str = Field(description="what is wrong, and what to do")
+    type: str
+    param: str | None = Field(description="the place in the request, such as input[3]")
+    code: str | None = Field(description="OpenAI's: invalid_api_key, model_not_found, rate_limit_exceeded; else null")
+
+
+class Error(BaseModel):
+    error: Fault
+
+
+class Refusal(HTTPException):
     """An error response to a request, or for one of its texts. The message says what is wrong and what to do.
 
-    status: of HTTP. param: the place in the request, such as input[3]. retry_after: seconds.
+    param: the place in the request, such as input[3]. headers: of the response.
     """
 
-    def __init__(self, status: int, message: str, param: str | None = None, retry_after: int | None = None) -> None:
-        super().__init__(message)
-        self.status, self.message, self.param, self.retry_after = status, message, param, retry_after
+    def __init__(
+        self, status: int, message: str, param: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(status, message, headers)
+        self.param = param
 
 
-def error_body(status: int, message: str, param: str | None = None) -> dict[str, Any]:
-    """{"error": {"message", "type", "param"}}"""
+def refused(refusal: Refusal) -> Response:
+    """A refusal as a response."""
+    status, param = refusal.status_code, refusal.param
     kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    return {"error": {"message": message, "type": kind, "param": param}}
+    code = "model_not_found" if (status, param) == (404, "model") else _OPENAI_CODES.get(status)
+    error = Error(error=Fault(message=refusal.detail, type=kind, param=param, code=code))
+    return Response(error.model_dump_json(), status, refusal.headers, "application/json")

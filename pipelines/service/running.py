@@ -13,19 +13,16 @@ from collections.abc import Callable, Mapping
 import uvicorn
 
 from korbert.errors import SettingsError
-from pipelines.service.application import application
-from pipelines.service.batching import Batcher
+from pipelines.service.app import application
 from pipelines.service.gate import Gate
 from pipelines.service.http11 import protocol_of
 from pipelines.service.limits import Limits
-from pipelines.service.served import Searcher, Served
-from pipelines.service.shared import Service
+from pipelines.service.shared import Searcher, Served, Service
 
 __all__ = ["is_loopback", "run"]
 
-_SWITCH_SECONDS = (
-    0.0005  # with the default of 5 ms, the model would wait for the tokenizer at each of its hundred operations
-)
+# With the default of 5 ms, the model would wait for the event loop at each of its hundred operations.
+_SWITCH_SECONDS = 0.0005
 
 
 def run(
@@ -43,7 +40,7 @@ def run(
     listening = _bound(host, port)
     sys.setswitchinterval(_SWITCH_SECONDS)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    service = Service(Batcher(limits), limits, page, token)
+    service = Service(limits, page, token)
     failed: list[BaseException] = []
 
     def begin() -> None:
@@ -55,8 +52,8 @@ def run(
             server.should_exit = True
 
     thread = threading.Thread(target=begin, name="loader", daemon=True)
-    hosts = {"localhost", "127.0.0.1", "[::1]", host} if is_loopback(host) else None
-    gate = application(service, thread.start, hosts, token)
+    hosts = {"localhost", "127.0.0.1", "[::1]", host.lower()} if is_loopback(host) else None
+    gate = application(service, thread.start, hosts)
     server = _Server(service, gate)
     try:
         server.run([listening])
@@ -85,7 +82,7 @@ class _Server(uvicorn.Server):
         self._service, self._gate = service, gate
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.status, self._gate.ending = "ending", True
+        self._service.status = "ending"
         loop = asyncio.get_running_loop()
         last = loop.time() + self._service.limits.seconds
         while self._gate.running and not self.force_exit and loop.time() < last:

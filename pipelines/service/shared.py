@@ -1,45 +1,68 @@
 """State shared by the handlers: the models and the index; waits for the answers to a request."""
 
 import asyncio
+import hmac
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
-from starlette.requests import ClientDisconnect, Request
+from fastapi import Request
+from starlette.datastructures import Headers
 
+from korbert.vectors.ranking import Hit
 from pipelines.service.batching import Batcher, Job, Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
-from pipelines.service.served import Searcher, Served
 
-__all__ = ["Service"]
+__all__ = ["Searcher", "Served", "Service"]
+
+
+class Searcher(Protocol):
+    """An index to search for similar texts; korbert.vectors.Index is one."""
+
+    def search(self, texts: Sequence[str], top: int = 10, way: Any = "both") -> Sequence[Sequence[Hit]]:
+        """The `top` hits for each text, the best first."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model with its name in requests. kind: that of config.json."""
+
+    name: str
+    kind: str
+    model: Any
+    operations: Mapping[str, Operation]
 
 
 class Service:
     """models: name -> model, the default first; empty while they are loading.
 
-    searcher: the index of /similar. page: returns the body of `GET /`. Either may be None. token: see may_ask.
+    search: of the index, if there is one. page: returns the body of `GET /`, if there is one. token: see may_ask.
     """
 
-    def __init__(
-        self, batcher: Batcher, limits: Limits, page: Callable[[], str] | None = None, token: str | None = None
-    ) -> None:
-        self.batcher, self.limits, self.page, self.token = batcher, limits, page, token
+    def __init__(self, limits: Limits, page: Callable[[], str] | None = None, token: str | None = None) -> None:
+        self.batcher, self.limits, self.page, self.token = Batcher(limits), limits, page, token
         self.models: Mapping[str, Served] = {}
-        self.searcher: Searcher | None = None
         self.search: Operation | None = None
-        self.status = "loading"
+        self.status: Literal["loading", "ready", "ending"] = "loading"
+
+    def may_ask(self, headers: Headers) -> bool:
+        """Whether a request has the token, if one is needed. Compared in constant time."""
+        sent = headers.get("authorization", "").encode("latin-1")
+        return self.token is None or hmac.compare_digest(sent, f"Bearer {self.token}".encode())
 
     def ready(self, models: Mapping[str, Served], searcher: Searcher | None) -> None:
         """Installs the loaded models; from now on requests are answered."""
-        self.models, self.searcher = models, searcher
+        self.models = models
         if searcher is not None:
             self.search = _search(searcher, self.limits)
-        self.status = "ready"
+        if self.status == "loading":
+            self.status = "ready"
 
     def model(self, name: str | None) -> Served:
         """The model of that name, or the default. Refusal 503 while they are loading, 404 for an unknown name."""
         if not self.models:
-            raise Refusal(503, "the models are loading: try again in a few seconds", None, retry_after=5)
+            raise Refusal(503, "the models are loading: try again in a few seconds", headers={"retry-after": "5"})
         if name is None:
             return next(iter(self.models.values()))
         if name not in self.models:
@@ -54,39 +77,34 @@ class Service:
             raise Refusal(404, f"{served.name} is a model of kind {served.kind}, which {about}{others}", "model")
         return served.operations[name]
 
-    def check_number(self, number: int, param: str = "input") -> None:
-        """Refusal 413 for more texts than a request may have."""
-        if number > self.limits.texts:
-            limit = f"{number:,} texts, at most {self.limits.texts:,} are accepted"
-            raise Refusal(413, f"{limit}: send several requests", param)
+    async def ask(self, request: Request, operation: Operation, items: Sequence[Any], param: str, value: Any) -> Job:
+        """The job, once all items have answers.
 
-    async def ask(
-        self, request: Request, operation: Operation, items: Sequence[Any], chars: Sequence[int],
-        name: Callable[[int], str],
-    ) -> Job:  # fmt: skip
-        """The job, once all items have answers. name: number of an item -> its place in the request.
-
-        Refusal if an item is refused, the model fails, or limits.seconds pass. ClientDisconnect if the client leaves.
+        param, value: the field of the request whose items these are, for messages such as "input[3]: too long".
+        Refusal if there are too many items, one is refused, the model fails, limits.seconds pass, or the client leaves.
         In any case the places in the queue are freed.
         """
-        job = self.batcher.submit(operation, items, chars)
-        leaving = asyncio.ensure_future(
-            request.receive()
-        )  # after the body, the next message means that the client left
+        if len(items) > self.limits.texts:
+            message = f"{len(items):,} texts, at most {self.limits.texts:,} are accepted: send several requests"
+            raise Refusal(413, message, param)
+        job = self.batcher.submit(operation, items)
+        # After the body, the next message means that the client left.
+        leaving = asyncio.ensure_future(request.receive())
         try:
-            either: list[asyncio.Future[Any]] = [job.future, leaving]
-            await asyncio.wait(either, timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((job.future, leaving), timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
             if job.future.done():
                 job.future.result()
                 return job
             if leaving.done():
-                raise ClientDisconnect
-            raise Refusal(503, f"no answer within {self.limits.seconds:g} s: send fewer texts", None, retry_after=5)
+                raise Refusal(499, "the client left")
+            raise Refusal(
+                503, f"no answer within {self.limits.seconds:g} s: send fewer texts", headers={"retry-after": "5"}
+            )
         except Refusal as refusal:
             if refusal.param is None:
                 raise
-            param = name(int(refusal.param))
-            raise Refusal(refusal.status, f"{param}: {refusal.message}", param) from None
+            place = f"{param}[{refusal.param}]" if isinstance(value, list) else param
+            raise Refusal(refusal.status_code, f"{place}: {refusal.detail}", place) from None
         finally:
             leaving.cancel()
             self.batcher.give_up(job)
@@ -94,20 +112,20 @@ class Service:
 
 def _search(searcher: Searcher, limits: Limits) -> Operation:
     """(text, top, way) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
+    longest = CHARS_A_PIECE * limits.pieces
 
     def row(item: tuple[str, int, str]) -> Row | Refusal:
-        if len(item[0]) > CHARS_A_PIECE * limits.pieces:
-            most = CHARS_A_PIECE * limits.pieces
-            return Refusal(413, f"has {len(item[0]):,} characters, at most {most:,} are accepted")
+        if len(item[0]) > longest:
+            return Refusal(413, f"has {len(item[0]):,} characters, at most {longest:,} are accepted")
         return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
 
     def forward(items: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = [{} for _ in items]
+        answers: list[dict[str, Any]] = [{} for _ in items]
         for top, way in dict.fromkeys(item[1:] for item in items):
-            places = [place for place, item in enumerate(items) if item[1:] == (top, way)]
-            hits = searcher.search([items[place][0] for place in places], top=top, way=way)
-            for place, own in zip(places, hits, strict=True):
-                found[place] = {"hits": own}
-        return found
+            same = [index for index, item in enumerate(items) if item[1:] == (top, way)]
+            hits = searcher.search([items[index][0] for index in same], top=top, way=way)
+            for index, own in zip(same, hits, strict=True):
+                answers[index] = {"hits": own}
+        return answers
 
     return Operation(lambda items: list(map(row, items)), forward)

@@ -1,4 +1,4 @@
-"""Services in processes of their own, and people who ask them."""
+"""Services in processes of their own, and requests to them."""
 
 import http.client
 import json
@@ -31,8 +31,21 @@ class Reply(NamedTuple):
         return self.json["error"]
 
 
+def ask(port: int, path: str, body: Any = None, **headers: str) -> Reply:
+    """body: bytes, or a value to send as JSON; None: a GET. headers: with _ for -."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request("GET" if data is None else "POST", path, data, named)
+        answer = connection.getresponse()
+        return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+    finally:
+        connection.close()
+
+
 class Started:
-    """A service that runs. lines: what it has said; those of standard error follow at the end."""
+    """A running service. said: its first line on standard output. log: lines of standard error."""
 
     def __init__(self, arguments: list[str]) -> None:
         self.process = subprocess.Popen(
@@ -51,29 +64,16 @@ class Started:
         self.log.extend(self.process.stderr)
 
     def ask(self, path: str, body: Any = None, **headers: str) -> Reply:
-        """The reply. body: bytes, or what becomes JSON; None: a GET."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        try:
-            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-            named = {name.replace("_", "-"): value for name, value in headers.items()}
-            connection.request("GET" if data is None else "POST", path, data, named)
-            answer = connection.getresponse()
-            found = {name.lower(): value for name, value in answer.getheaders()}
-            return Reply(answer.status, found, answer.read())
-        finally:
-            connection.close()
+        return ask(self.port, path, body, **headers)
 
     def raw(self, data: bytes, seconds: float = 30) -> bytes:
-        """All that comes back for these bytes until the service closes the connection."""
+        """Sends bytes, and returns all that comes back until the service closes the connection."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
             connection.sendall(data)
-            found = b""
-            while part := connection.recv(65_536):
-                found += part
-            return found
+            return b"".join(iter(lambda: connection.recv(65_536), b""))
 
     def end(self, number: int = signal.SIGTERM) -> int:
-        """Ends it; its exit code."""
+        """Sends a signal, waits, and returns the exit code."""
         if self.process.poll() is None:
             os.kill(self.process.pid, number)
         code = self.process.wait(timeout=60)

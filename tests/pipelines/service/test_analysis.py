@@ -1,4 +1,4 @@
-"""Kiwi in a process of its own: equal to Kiwi here, replaced when it dies, and never left behind."""
+"""Kiwi in a process of its own: same results as in this one, restarted when it dies, ends with its parent."""
 
 import os
 import signal
@@ -23,14 +23,14 @@ def process() -> Iterator[AnalysisProcess]:
         yield process
 
 
-def test_the_same_as_here(process: AnalysisProcess) -> None:
+def test_results_equal_those_in_this_process(process: AnalysisProcess) -> None:
     for options in (AnalyzerOptions(), AnalyzerOptions(split_complex=True)):
-        here, there = Analyzer(options), RemoteAnalyzer(options, process)
-        assert [there.analyze(text) for text in TEXTS] == [here.analyze(text) for text in TEXTS]
-        assert list(there.analyze_many(TEXTS)) == list(here.analyze_many(TEXTS))
+        local, remote = Analyzer(options), RemoteAnalyzer(options, process)
+        assert [remote.analyze(text) for text in TEXTS] == [local.analyze(text) for text in TEXTS]
+        assert list(remote.analyze_many(TEXTS)) == list(local.analyze_many(TEXTS))
 
 
-def test_signals_for_both_do_not_end_it(process: AnalysisProcess) -> None:
+def test_signals_to_both_processes_do_not_end_it(process: AnalysisProcess) -> None:
     child = process._process
     for number in (signal.SIGINT, signal.SIGTERM):
         assert child.pid is not None
@@ -39,22 +39,22 @@ def test_signals_for_both_do_not_end_it(process: AnalysisProcess) -> None:
     assert process._process is child
 
 
-def test_one_that_died_is_replaced(process: AnalysisProcess) -> None:
+def test_a_dead_process_is_replaced(process: AnalysisProcess) -> None:
     analyzer = RemoteAnalyzer(AnalyzerOptions(), process)
-    found = analyzer.analyze("학교에 간다")
+    expected = analyzer.analyze("학교에 간다")
     process._process.kill()
     process._process.join()
-    assert analyzer.analyze("학교에 간다") == found
+    assert analyzer.analyze("학교에 간다") == expected
     child = process._process
     assert child.pid is not None
     os.kill(child.pid, signal.SIGSTOP)
     with ThreadPoolExecutor() as pool:
-        asked = pool.submit(analyzer.analyze, "학교에 간다")
+        pending = pool.submit(analyzer.analyze, "학교에 간다")
         time.sleep(0.2)
         child.kill()
         with pytest.raises(RuntimeError, match=r"^the process of Kiwi ended with -9$"):
-            asked.result()
-    assert analyzer.analyze("학교에 간다") == found
+            pending.result()
+    assert analyzer.analyze("학교에 간다") == expected
 
 
 def test_it_ends_with_its_parent() -> None:

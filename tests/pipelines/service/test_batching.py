@@ -56,7 +56,7 @@ def _run(work: Callable[[Batcher], Awaitable[Any]], **limits: int) -> Any:
 
 
 def _submit(batcher: Batcher, toy: Toy, items: list[int]) -> Job:
-    return batcher.submit(toy.operation, items, [1] * len(items))
+    return batcher.submit(toy.operation, items)
 
 
 async def _until(holds: Callable[[], bool]) -> None:
@@ -64,7 +64,7 @@ async def _until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_answers_come_in_order_and_batches_are_bounded_by_pieces(toy: Toy) -> None:
+def test_answers_are_in_order_and_batches_bounded_by_pieces(toy: Toy) -> None:
     async def work(batcher: Batcher) -> None:
         jobs = [_submit(batcher, toy, [number % 7 for number in range(size)]) for size in (100, 1, 33)]
         for job in jobs:
@@ -78,7 +78,7 @@ def test_answers_come_in_order_and_batches_are_bounded_by_pieces(toy: Toy) -> No
     assert max(map(len, toy.batches)) > 1
 
 
-def test_a_row_that_is_longer_than_a_batch_is_one_of_its_own(toy: Toy) -> None:
+def test_a_row_longer_than_a_batch_is_a_batch(toy: Toy) -> None:
     async def work(batcher: Batcher) -> None:
         assert await _submit(batcher, toy, [40, 1, 50]).future == [80, 2, 100]
 
@@ -86,7 +86,7 @@ def test_a_row_that_is_longer_than_a_batch_is_one_of_its_own(toy: Toy) -> None:
     assert toy.batches == [[40], [1], [50]]
 
 
-def test_requests_that_wait_share_a_batch_and_a_long_list_holds_up_nobody(toy: Toy) -> None:
+def test_waiting_requests_share_a_batch_ahead_of_a_long_list(toy: Toy) -> None:
     async def work(batcher: Batcher) -> None:
         toy.open.clear()
         long = _submit(batcher, toy, [1] * 500)
@@ -100,7 +100,7 @@ def test_requests_that_wait_share_a_batch_and_a_long_list_holds_up_nobody(toy: T
     assert sum(toy.batches[4]) == 32
 
 
-def test_operations_take_turns() -> None:
+def test_operations_alternate() -> None:
     first, second = Toy(), Toy()
     second.batches = first.batches
 
@@ -115,7 +115,7 @@ def test_operations_take_turns() -> None:
     assert first.batches.index([7]) < 8 < len(first.batches)
 
 
-def test_an_error_fails_its_request_alone(toy: Toy, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_fails_only_its_own_request(toy: Toy, caplog: pytest.LogCaptureFixture) -> None:
     async def work(batcher: Batcher) -> None:
         toy.open.clear()
         blocking = _submit(batcher, toy, [1])
@@ -125,7 +125,7 @@ def test_an_error_fails_its_request_alone(toy: Toy, caplog: pytest.LogCaptureFix
         assert await blocking.future == [2]
         with pytest.raises(Refusal, match="the model failed on this request") as caught:
             await wrong.future
-        assert caught.value.status == 500
+        assert caught.value.status_code == 500
         assert await beside.future == [6]
         assert await later.future == [28]
         assert await _submit(batcher, toy, [5]).future == [10]
@@ -139,25 +139,25 @@ def test_an_error_fails_its_request_alone(toy: Toy, caplog: pytest.LogCaptureFix
     assert "the text" not in caplog.text
 
 
-def test_an_item_that_is_refused_ends_its_request_with_its_place(toy: Toy) -> None:
+def test_a_refused_item_fails_its_request_with_its_number(toy: Toy) -> None:
     async def work(batcher: Batcher) -> None:
         both = _submit(batcher, toy, [1, 2, -1, 4]), _submit(batcher, toy, [6])
         with pytest.raises(Refusal, match="too long") as caught:
             await both[0].future
-        assert (caught.value.status, caught.value.param) == (413, "2")
+        assert (caught.value.status_code, caught.value.param) == (413, "2")
         assert await both[1].future == [12]
         assert batcher.waiting == 0
 
     _run(work)
 
 
-def test_a_full_queue_says_when_to_come_back(toy: Toy) -> None:
+def test_a_full_queue_refuses_with_retry_after(toy: Toy) -> None:
     async def work(batcher: Batcher) -> None:
         toy.open.clear()
         large = _submit(batcher, toy, [1] * 12)  # more than the queue, but nobody waits
         with pytest.raises(Refusal, match="12 texts are waiting: try again in 1 s") as caught:
             _submit(batcher, toy, [1])
-        assert (caught.value.status, caught.value.retry_after) == (429, 1)
+        assert (caught.value.status_code, caught.value.headers) == (429, {"retry-after": "1"})
         toy.open.set()
         await large.future
         assert await _submit(batcher, toy, [1] * 10).future == [2] * 10
@@ -165,7 +165,7 @@ def test_a_full_queue_says_when_to_come_back(toy: Toy) -> None:
     _run(work, queue=10)
 
 
-def test_who_gives_up_frees_the_places(toy: Toy) -> None:
+def test_an_abandoned_job_frees_its_queue_places(toy: Toy) -> None:
     async def work(batcher: Batcher) -> None:
         toy.open.clear()
         jobs = [_submit(batcher, toy, [place] * 5) for place in (1, 2)]
@@ -183,9 +183,9 @@ def test_who_gives_up_frees_the_places(toy: Toy) -> None:
     assert len([batch for batch in toy.batches if 2 in batch]) <= 1
 
 
-def test_what_needs_no_model_is_answered_by_the_first_thread() -> None:
+def test_an_operation_without_a_model_is_answered_after_tokenizing() -> None:
     async def work(batcher: Batcher) -> None:
         operation = Operation(lambda items: [Row(1, item + 1) for item in items], None)
-        assert await batcher.submit(operation, [1, 2], [1, 1]).future == [2, 3]
+        assert await batcher.submit(operation, [1, 2]).future == [2, 3]
 
     _run(work)

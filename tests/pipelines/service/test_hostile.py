@@ -1,4 +1,4 @@
-"""Ten thousand hostile requests, a service that bears twice what it can, and people who leave."""
+"""Three thousand hostile requests, overload, slow clients, and clients that disconnect."""
 
 import asyncio
 import base64
@@ -17,10 +17,9 @@ import pytest
 
 from tests.pipelines.service.started import Started, toy
 
-REQUESTS = 10_000
 PATHS = ("/v1/embeddings", "/fill", "/predict", "/answer", "/tokenize", "/similar", "/attention")
 VALID = json.dumps({"input": ["학교에 간다", "글"], "encoding_format": "base64"}, ensure_ascii=False).encode()
-LIMITS = {"body_bytes": 1_200_000, "body_seconds": 2.0, "head_seconds": 2.0, "connections": 400}
+LIMITS = {"body_bytes": 1_200_000, "body_seconds": 6.0, "head_seconds": 6.0, "seconds": 80.0, "connections": 400}
 
 Hostile = tuple[bytes, set[int]]
 """The bytes of a request, and the codes that may come back; 0: none does."""
@@ -112,7 +111,7 @@ def _no_http(rng: random.Random) -> Hostile:
     return rng.choice(kinds), {400, 403, 404, 501}
 
 
-def _elsewhere(rng: random.Random) -> Hostile:
+def _unknown_paths(rng: random.Random) -> Hostile:
     path = rng.choice(
         ["/../../etc/passwd", "/%2e%2e/x", "//", "/fill/..;/", "/%00", "/docs/%ff", "/v1/embeddings?x=" + "y" * 999]
     )
@@ -120,22 +119,22 @@ def _elsewhere(rng: random.Random) -> Hostile:
     return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode(), {404, 405}
 
 
-def _led_here(rng: random.Random) -> Hostile:
+def _foreign_pages(rng: random.Random) -> Hostile:
     if rng.random() < 0.5:
         return _post(VALID, "/v1/embeddings", "Origin: https://evil.example"), {403}
     return _post(VALID).replace(b"Host: localhost", b"Host: evil.example:8000"), {403}
 
 
-def _fine(rng: random.Random) -> Hostile:
+def _valid(rng: random.Random) -> Hostile:
     return _post(VALID), {200, 429}
 
 
-FAMILIES: list[tuple[Callable[[random.Random], Hostile], int]] = [
-    (_bad_json, 2_600), (_wrong_types, 2_200), (_odd_characters, 1_000), (_fine, 700), (_announced_too_large, 600),
-    (_odd_lengths, 500), (_no_http, 600), (_elsewhere, 600), (_led_here, 500), (_deep, 300), (_heads_without_end, 60),
-    (_too_large, 30), (_thousands_of_texts, 30), (_one_syllable, 20), (_many_texts, 10),
-]  # fmt: skip
-SLOW = LEAVING = 125  # requests each whose body or head stops in the middle, whose sender waits or goes
+FAMILIES: dict[Callable[[random.Random], Hostile], int] = {
+    _bad_json: 700, _wrong_types: 600, _odd_characters: 400, _valid: 300, _announced_too_large: 150, _odd_lengths: 150,
+    _no_http: 200, _unknown_paths: 200, _foreign_pages: 150, _deep: 100, _heads_without_end: 30, _too_large: 15,
+    _thousands_of_texts: 15, _one_syllable: 10, _many_texts: 10,
+}  # fmt: skip
+SLOW = LEAVING = 60  # requests each whose body or head stops in the middle, whose sender waits or leaves
 
 
 @asynccontextmanager
@@ -148,46 +147,46 @@ async def _connected(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asy
 
 
 async def _code(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """The code that comes back, 0 where the connection ends without one, and all that does."""
-    found = b""
+    """The status code, 0 if the connection ends without one, and all bytes received."""
+    received = b""
     try:
         while part := await reader.read(1 << 16):
-            found += part
+            received += part
     except ConnectionError:  # it closed while more was sent
         pass
-    match = re.match(rb"HTTP/1\.1 (\d{3}) ", found)
-    return (int(match[1]) if match else 0), found
+    match = re.match(rb"HTTP/1\.1 (\d{3}) ", received)
+    return (int(match[1]) if match else 0), received
 
 
 async def _send(port: int, data: bytes) -> tuple[int, bytes]:
     async with _connected(port) as (reader, writer):
         writer.write(data)
-        return await asyncio.wait_for(_code(reader), 50)
+        return await asyncio.wait_for(_code(reader), 90)
 
 
 async def _attack(service: Started, rng: random.Random) -> Counter[str]:
-    """Sends them all, 40 at a time; what came back of each family."""
-    came: Counter[str] = Counter()
-    given = [family for family, number in FAMILIES for _ in range(number)]
-    rng.shuffle(given)
-    left = iter(given)
+    """Sends all, 40 at a time. Returns the number of replies by family and code."""
+    counts: Counter[str] = Counter()
+    families = [family for family, number in FAMILIES.items() for _ in range(number)]
+    rng.shuffle(families)
+    left = iter(families)
 
     async def quick() -> None:
         for family in left:
             data, codes = family(rng)
-            code, found = await _send(service.port, data)
-            assert code in codes, (family.__name__, data[:300], found[:300])
+            code, received = await _send(service.port, data)
+            assert code in codes, (family.__name__, data[:300], received[:300])
             if code >= 400:
-                assert b"content-type: application/json\r\n" in found, (family.__name__, found[:300])
-                assert b"x-content-type-options: nosniff\r\n" in found, (family.__name__, found[:300])
-                assert json.loads(found.partition(b"\r\n\r\n")[2])["error"]["message"]
-            came[f"{family.__name__} {code}"] += 1
+                assert b"content-type: application/json\r\n" in received, (family.__name__, received[:300])
+                assert b"x-content-type-options: nosniff\r\n" in received, (family.__name__, received[:300])
+                assert json.loads(received.partition(b"\r\n\r\n")[2])["error"]["message"]
+            counts[f"{family.__name__} {code}"] += 1
 
     async def slow(number: int) -> None:
         half = _post(VALID)[: -len(VALID) // 2] if number % 2 else b"GET /health HTTP/1.1\r\nHost: loc"
         code, _ = await _send(service.port, half)
         assert code == 408
-        came["slow 408"] += 1
+        counts["slow 408"] += 1
 
     async def leaving(number: int) -> None:
         await asyncio.sleep(number * 0.02)
@@ -195,22 +194,24 @@ async def _attack(service: Started, rng: random.Random) -> Counter[str]:
             data = _post(json.dumps({"input": ["가나다"] * 30}).encode())
             writer.write(data[: len(data) if number % 2 else -9])
             await writer.drain()
-        came["left"] += 1
+        counts["left"] += 1
 
     waiting = [*map(slow, range(SLOW)), *map(leaving, range(LEAVING))]
     await asyncio.gather(*(quick() for _ in range(40)), *waiting)
-    return came
+    return counts
 
 
-async def _friend(service: Started, ended: asyncio.Event, expected: bytes) -> list[float]:
-    """Somebody who asks for one vector after the other meanwhile: how long each took."""
+async def _ordinary_client(service: Started, ended: asyncio.Event, expected: bytes) -> list[float]:
+    """Requests one vector after the other meanwhile. Returns the seconds of each."""
     seconds = []
     while not ended.is_set():
         began = time.monotonic()
-        code, found = await _send(service.port, _post('{"input": "학교에 간다", "encoding_format": "base64"}'.encode()))
+        code, received = await _send(
+            service.port, _post('{"input": "학교에 간다", "encoding_format": "base64"}'.encode())
+        )
         assert code == 200
         vector = np.frombuffer(
-            base64.b64decode(json.loads(found.partition(b"\r\n\r\n")[2])["data"][0]["embedding"]), "<f4"
+            base64.b64decode(json.loads(received.partition(b"\r\n\r\n")[2])["data"][0]["embedding"]), "<f4"
         )
         np.testing.assert_allclose(vector, np.frombuffer(expected, "<f4"), atol=1e-5)
         seconds.append(time.monotonic() - began)
@@ -218,26 +219,25 @@ async def _friend(service: Started, ended: asyncio.Event, expected: bytes) -> li
     return seconds
 
 
-def test_ten_thousand_hostile_requests(models: dict[str, Path]) -> None:
-    assert sum(number for _, number in FAMILIES) + SLOW + LEAVING == REQUESTS
+def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models: dict[str, Path]) -> None:
     with toy(models={"vectors": str(models["vectors"]), "gaps": str(models["gaps"])}, limits=LIMITS) as service:
         before = service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"]
         expected = np.array(before, "<f4").tobytes()
         files = len(list(Path(f"/proc/{service.process.pid}/fd").iterdir()))
 
-        async def all_of_it() -> tuple[Counter[str], list[float]]:
+        async def run_all() -> tuple[Counter[str], list[float]]:
             ended = asyncio.Event()
-            friend = asyncio.ensure_future(_friend(service, ended, expected))
+            ordinary = asyncio.ensure_future(_ordinary_client(service, ended, expected))
             try:
-                came = await _attack(service, random.Random(27))
+                counts = await _attack(service, random.Random(27))
             finally:
                 ended.set()
-            return came, await friend
+            return counts, await ordinary
 
-        came, seconds = asyncio.run(all_of_it())
-        assert came.total() == REQUESTS
+        counts, seconds = asyncio.run(run_all())
+        assert counts.total() == sum(FAMILIES.values()) + SLOW + LEAVING
         assert len(seconds) > 20
-        assert max(seconds) < 20
+        assert max(seconds) < 60
         assert service.ask("/ready").code == 200
         deadline = time.monotonic() + 30
         while "korbert_queue_texts 0.0" not in service.ask("/metrics").body.decode():
@@ -250,52 +250,52 @@ def test_ten_thousand_hostile_requests(models: dict[str, Path]) -> None:
             before
         )
     assert service.log == []
-    print(json.dumps(dict(sorted(came.items())), indent=1), f"{max(seconds):.2f} s")
+    print(json.dumps(dict(sorted(counts.items())), indent=1), f"{max(seconds):.2f} s")
 
 
-def test_twice_what_it_can_bear() -> None:
-    """Two texts wait for each one that can be computed: some are refused, at once, and the queue stays bounded."""
+def test_overload_is_refused_at_once_with_a_bounded_queue() -> None:
+    """Twice as many clients as queue places."""
 
-    async def person(service: Started, replies: list[Any]) -> None:
+    async def client(service: Started, replies: list[Any]) -> None:
         for _ in range(12):
             began = time.monotonic()
-            code, found = await _send(service.port, _post(b'{"input": "aaaa"}'))
-            replies.append((code, found, time.monotonic() - began))
+            code, received = await _send(service.port, _post(b'{"input": "aaaa"}'))
+            replies.append((code, received, time.monotonic() - began))
             if code == 429:
                 await asyncio.sleep(0.02)
 
     async def watch(service: Started, ended: asyncio.Event) -> float:
         most = 0.0
         while not ended.is_set():
-            _, found = await _send(
+            _, received = await _send(
                 service.port, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             )
-            most = max(most, float(re.search(rb"\nkorbert_queue_texts (\S+)", found)[1]))  # type: ignore[index]
+            most = max(most, float(re.search(rb"\nkorbert_queue_texts (\S+)", received)[1]))  # type: ignore[index]
             await asyncio.sleep(0.02)
         return most
 
-    async def all_of_it(service: Started) -> tuple[list[Any], float]:
+    async def run_all(service: Started) -> tuple[list[Any], float]:
         ended, replies = asyncio.Event(), list[Any]()
         watching = asyncio.ensure_future(watch(service, ended))
-        await asyncio.gather(*(person(service, replies) for _ in range(32)))
+        await asyncio.gather(*(client(service, replies) for _ in range(32)))
         ended.set()
         return replies, await watching
 
     with toy(seconds_a_batch=0.05, limits={"queue": 16, "batch_pieces": 32}) as service:
-        replies, most = asyncio.run(all_of_it(service))
+        replies, most = asyncio.run(run_all(service))
         codes = Counter(code for code, _, _ in replies)
         assert codes.keys() == {200, 429}
         assert codes.total() == 32 * 12
         assert min(codes.values()) > 20
         assert most <= 16
-        refused = [(found, seconds) for code, found, seconds in replies if code == 429]
-        assert all(re.search(rb"\r\nretry-after: [1-9]\d*\r\n", found) for found, _ in refused)
+        refused = [(received, seconds) for code, received, seconds in replies if code == 429]
+        assert all(re.search(rb"\r\nretry-after: [1-9]\d*\r\n", received) for received, _ in refused)
         assert sorted(seconds for _, seconds in refused)[len(refused) // 2] < 2
         assert max(seconds for *_, seconds in replies) < 20
         assert service.ask("/v1/embeddings", {"input": "aaaa"}).code == 200
 
 
-def test_an_answer_that_takes_too_long_is_given_up() -> None:
+def test_an_answer_past_the_time_limit_gets_503() -> None:
     with toy(seconds_a_batch=3.0, limits={"seconds": 0.5, "queue": 1}) as service:
         reply = service.ask("/v1/embeddings", {"input": "글"})
         assert (reply.code, reply.headers["retry-after"]) == (503, "5")
@@ -303,7 +303,7 @@ def test_an_answer_that_takes_too_long_is_given_up() -> None:
         assert "korbert_queue_texts 0.0" in service.ask("/metrics").body.decode()
 
 
-def test_who_leaves_frees_a_place() -> None:
+def test_a_disconnect_frees_queue_places() -> None:
     async def leave(service: Started) -> None:
         async with _connected(service.port) as (_, writer):
             writer.write(_post(b'{"input": ["a", "b"]}'))
@@ -321,11 +321,11 @@ def test_who_leaves_frees_a_place() -> None:
         assert service.ask("/v1/embeddings", {"input": ["a", "b"]}).code == 200
 
 
-def test_connections_are_counted() -> None:
+def test_connections_above_the_limit_get_503() -> None:
     async def many(service: Started) -> list[int]:
         idle = [await asyncio.open_connection("127.0.0.1", service.port) for _ in range(5)]
-        code, found = await _send(service.port, b"")
-        assert b"5 connections are open" in found
+        code, received = await _send(service.port, b"")
+        assert b"5 connections are open" in received
         for _, writer in idle:
             writer.close()
         return [code]
@@ -337,11 +337,11 @@ def test_connections_are_counted() -> None:
             assert time.monotonic() < deadline
 
 
-def test_a_slow_body_is_cut_off_and_so_is_one_behind_its_answer() -> None:
+def test_slow_heads_and_bodies_are_cut_off() -> None:
     with toy(limits={"body_seconds": 0.5, "head_seconds": 1.0}) as service:
-        found = service.raw(_post(VALID)[:-5])
-        assert found.startswith(b"HTTP/1.1 408 ")
-        assert b"the body took longer than 0.5 s" in found
+        received = service.raw(_post(VALID)[:-5])
+        assert received.startswith(b"HTTP/1.1 408 ")
+        assert b"the body took longer than 0.5 s" in received
         endless = b"POST /fill HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999\r\n\r\n{"
         assert service.raw(endless).startswith(b"HTTP/1.1 413 ")
         head = service.raw(b"GET /health HTTP/1.1\r\nHo")

@@ -1,4 +1,4 @@
-"""The service as a process: loading, ending, addresses, tokens, crashes, a model that changes under it."""
+"""The service as a process: start, shutdown, addresses, tokens, crashes, model folders that change while it runs."""
 
 import re
 import shutil
@@ -6,19 +6,23 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from fastapi.testclient import TestClient
 
 from pipelines.cli import cli
+from pipelines.commands.serving import named
+from pipelines.service.app import application
+from pipelines.service.limits import Limits
 from pipelines.service.running import _bound, is_loopback
-from pipelines.service.served import named
-from tests.pipelines.service.started import ROOT, Started, started, toy
+from pipelines.service.shared import Service
+from tests.pipelines.service.started import ROOT, ask, started, toy
 
 
 def _korbert(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -33,7 +37,7 @@ def _refused(port: int) -> bool:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_lets_it_finish_what_it_has(models: dict[str, Path], number: int, code: int) -> None:
+def test_signals_end_it_with_their_exit_code(models: dict[str, Path], number: int, code: int) -> None:
     with started(str(models["vectors"])) as service:
         assert re.fullmatch(r"korbert: serving vectors at http://127\.0\.0\.1:\d+\n", service.said)
         assert service.ask("/v1/embeddings", {"input": "글"}).code == 200
@@ -41,9 +45,9 @@ def test_a_signal_lets_it_finish_what_it_has(models: dict[str, Path], number: in
     assert service.log == [f"korbert: ended by {signal.Signals(number).name}\n"]
 
 
-def test_what_runs_is_answered_and_what_is_new_refused() -> None:
-    with toy(seconds_a_batch=1.5) as service, ThreadPoolExecutor() as people:
-        running = people.submit(service.ask, "/v1/embeddings", {"input": "글"})
+def test_shutdown_answers_pending_requests_and_refuses_new_ones() -> None:
+    with toy(seconds_a_batch=1.5) as service, ThreadPoolExecutor() as clients:
+        running = clients.submit(service.ask, "/v1/embeddings", {"input": "글"})
         while "korbert_queue_texts 1.0" not in service.ask("/metrics").body.decode():
             time.sleep(0.01)
         service.process.send_signal(signal.SIGTERM)
@@ -58,40 +62,26 @@ def test_what_runs_is_answered_and_what_is_new_refused() -> None:
         assert _refused(service.port)
 
 
-def test_while_it_loads_it_says_so(free_port: int) -> None:
-    said: list[Started] = []
-
-    def start() -> None:
-        with toy(loading=2.0, port=free_port) as service:
-            said.append(service)
-            done.wait(60)
-
-    done = threading.Event()
-    people = threading.Thread(target=start)
-    people.start()
-    service = Started.__new__(Started)
-    service.port = free_port
-    while _refused(free_port):
-        time.sleep(0.01)
-    assert service.ask("/health").json == {"status": "loading", "models": [], "index": False}
-    for path, body in (("/ready", None), ("/v1/embeddings", {"input": "글"})):
-        reply = service.ask(path, body)
-        assert (reply.code, reply.headers["retry-after"]) == (503, "5")
-    while not said:
-        time.sleep(0.01)
-    assert service.ask("/v1/embeddings", {"input": "글"}).code == 200
-    done.set()
-    people.join()
+def test_requests_during_loading_get_503(free_port: int) -> None:
+    with ExitStack() as stack, ThreadPoolExecutor() as pool:
+        starting = pool.submit(stack.enter_context, toy(loading=2.0, port=free_port))
+        while _refused(free_port):
+            time.sleep(0.01)
+        assert ask(free_port, "/health").json == {"status": "loading", "models": [], "index": False}
+        for path, body in (("/ready", None), ("/v1/models/toy", None), ("/v1/embeddings", {"input": "글"})):
+            reply = ask(free_port, path, body)
+            assert (reply.code, reply.headers["retry-after"]) == (503, "5")
+        assert starting.result().ask("/v1/embeddings", {"input": "글"}).code == 200
 
 
-def test_what_cannot_be_loaded_ends_it_with_its_error(tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_loaded_ends_it_with_the_error(tmp_path: Path) -> None:
     done = _korbert("serve", str(tmp_path / "none"), "--port", "0")
     assert done.returncode == 1
     assert done.stdout == ""
     assert re.fullmatch(r"korbert: .*none/config\.json: no such file: name a model folder .*\n", done.stderr)
 
 
-def test_two_on_one_port(free_port: int, models: dict[str, Path]) -> None:
+def test_a_port_in_use_is_an_error(free_port: int, models: dict[str, Path]) -> None:
     with toy(port=free_port):
         done = _korbert("serve", str(models["vectors"]), "--port", str(free_port))
     assert done.returncode == 2
@@ -101,9 +91,9 @@ def test_two_on_one_port(free_port: int, models: dict[str, Path]) -> None:
     )
 
 
-def test_killed_and_started_again(free_port: int) -> None:
-    with toy(port=free_port, seconds_a_batch=0.5) as service, ThreadPoolExecutor() as people:
-        asking = people.submit(service.ask, "/v1/embeddings", {"input": "글"})
+def test_a_killed_service_can_start_again_on_its_port(free_port: int) -> None:
+    with toy(port=free_port, seconds_a_batch=0.5) as service, ThreadPoolExecutor() as clients:
+        asking = clients.submit(service.ask, "/v1/embeddings", {"input": "글"})
         while "korbert_queue_texts 1.0" not in service.ask("/metrics").body.decode():
             time.sleep(0.01)
         assert service.end(signal.SIGKILL) == -signal.SIGKILL
@@ -113,7 +103,7 @@ def test_killed_and_started_again(free_port: int) -> None:
         assert service.ask("/v1/embeddings", {"input": "글"}).code == 200
 
 
-def test_a_model_folder_that_is_replaced_changes_nothing(models: dict[str, Path], tmp_path: Path) -> None:
+def test_changes_to_a_model_folder_do_not_affect_it(models: dict[str, Path], tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(models["vectors"], folder)
     with started(f"mine={folder}") as service:
@@ -132,7 +122,7 @@ def test_a_model_folder_that_is_replaced_changes_nothing(models: dict[str, Path]
         assert np.isfinite(before.json["data"][1]["embedding"]).all()
 
 
-def test_the_token() -> None:
+def test_requests_need_the_token() -> None:
     with toy(token="비밀".encode().hex()) as service:
         token = "비밀".encode().hex()
         for headers in (
@@ -150,7 +140,7 @@ def test_the_token() -> None:
         assert service.ask("/docs").code == service.ask("/ready").code == 200
 
 
-def test_an_error_of_the_model_is_one_batch_s() -> None:
+def test_a_model_error_fails_one_request_and_is_logged_without_its_text() -> None:
     with toy() as service:
         reply = service.ask("/v1/embeddings", {"input": "boom 비밀"})
         assert (reply.code, reply.error["type"]) == (500, "server_error")
@@ -159,6 +149,24 @@ def test_an_error_of_the_model_is_one_batch_s() -> None:
     assert len(service.log) == 1
     assert "a batch of 1 texts failed: RuntimeError <- " in service.log[0]
     assert "비밀" not in "".join(service.log)
+
+
+def test_an_internal_error_is_logged_with_the_request_id_and_without_texts(caplog: pytest.LogCaptureFixture) -> None:
+    def page() -> str:
+        raise ValueError("비밀")
+
+    client = TestClient(application(Service(Limits(), page), lambda: None), raise_server_exceptions=False)
+    reply = client.get("/")
+    assert (reply.status_code, reply.json()["error"]["type"]) == (500, "server_error")
+    assert f"{reply.headers['x-request-id']}: GET / failed: ValueError <- " in caplog.text
+    assert "비밀" not in reply.text + caplog.text
+
+
+def test_models_loaded_during_shutdown_are_not_served() -> None:
+    service = Service(Limits())
+    service.status = "ending"
+    service.ready({}, None)
+    assert service.status == "ending"
 
 
 def test_other_machines_need_a_token(models: dict[str, Path]) -> None:
@@ -170,13 +178,13 @@ def test_other_machines_need_a_token(models: dict[str, Path]) -> None:
     ] == ["127.0.0.1", "::1", "localhost"]
 
 
-def test_without_its_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = CliRunner().invoke(cli, ["serve", "model"])
     assert str(done.exception) == "serve needs uvicorn: pip install 'korbert[serve]'"
 
 
-def test_an_address_that_is_not_ours() -> None:
+def test_an_address_of_another_machine_is_an_error() -> None:
     done = _korbert("serve", "model", "--host", "192.0.2.1", "--insecure")
     assert done.returncode == 2
     assert re.match(r"korbert: 192\.0\.2\.1, port 8000: .*: use another --host or --port", done.stderr)
@@ -195,7 +203,7 @@ def test_names_of_models(tmp_path: Path) -> None:
             named(given)
 
 
-def test_small_answers_are_sent_at_once() -> None:
+def test_small_answers_are_sent_without_delay() -> None:
     """asyncio turns Nagle's algorithm off where the socket names its protocol: else each answer takes 40 ms more."""
     with _bound("127.0.0.1", 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP

@@ -1,6 +1,7 @@
-"""What `korbert serve` answers, against the models themselves and against the client that people have."""
+"""What `korbert serve` answers, against the models' own methods and through OpenAI's client."""
 
 import base64
+import gzip
 import json
 import re
 from pathlib import Path
@@ -9,13 +10,13 @@ from typing import Any
 import numpy as np
 import openai
 import pytest
+import torch
 
 import korbert
-from pipelines.service import forms
+from pipelines.service import schemas
 from pipelines.service.batching import Row
 from pipelines.service.limits import Limits
 from pipelines.service.operations import operations_of
-from pipelines.service.routes import ROUTES
 from tests.pipelines.service.started import Started, toy
 
 TEXTS = [
@@ -38,67 +39,61 @@ def client(service: Started) -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{service.address}/v1", api_key="none", max_retries=0)
 
 
-def _close(found: Any, expected: Any) -> None:
+def _assert_close(actual: Any, expected: Any) -> None:
     """Equal, numbers up to rounding."""
     if isinstance(expected, float):
-        assert found == pytest.approx(expected, abs=1e-5)
+        assert actual == pytest.approx(expected, abs=1e-5)
     elif isinstance(expected, dict):
-        assert found.keys() == expected.keys()
+        assert actual.keys() == expected.keys()
         for name, value in expected.items():
-            _close(found[name], value)
+            _assert_close(actual[name], value)
     elif isinstance(expected, list | tuple):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
-            _close(one, other)
+        for value, other in zip(actual, expected, strict=True):
+            _assert_close(value, other)
     else:
-        assert found == expected
+        assert actual == expected
 
 
-@pytest.mark.parametrize("form", ["float", "base64"])
-def test_the_client_of_openai_gets_the_vectors_of_embed(
-    form: Any, client: openai.OpenAI, loaded: dict[str, Any]
-) -> None:
-    found = client.embeddings.create(model="vectors", input=TEXTS, encoding_format=form)
+@pytest.mark.parametrize("encoding", ["float", "base64", None])
+def test_openai_client_gets_vectors_of_embed(encoding: Any, client: openai.OpenAI, loaded: dict[str, Any]) -> None:
+    more = {"encoding_format": encoding} if encoding else {}
+    answer = client.embeddings.create(model="vectors", input=TEXTS, **more)
     vectors = [
         np.frombuffer(base64.b64decode(one.embedding), "<f4") if isinstance(one.embedding, str) else one.embedding
-        for one in found.data
+        for one in answer.data
     ]
     np.testing.assert_allclose(np.array(vectors), loaded["vectors"].embed(TEXTS), atol=1e-5)
-    assert [one.index for one in found.data] == list(range(len(TEXTS)))
+    assert [one.index for one in answer.data] == list(range(len(TEXTS)))
     pieces = sum(len(one) for one in loaded["vectors"].tokenizer.encode_batch(TEXTS, max_length=32))
-    assert found.usage.prompt_tokens == found.usage.total_tokens == pieces
+    assert answer.usage.prompt_tokens == answer.usage.total_tokens == pieces
 
 
-def test_the_client_of_openai_without_a_form_and_with_fewer_numbers(
-    client: openai.OpenAI, loaded: dict[str, Any]
-) -> None:
+def test_openai_client_gets_fewer_dimensions_and_the_models(client: openai.OpenAI, loaded: dict[str, Any]) -> None:
     whole = loaded["vectors"].embed(TEXTS[0])
-    np.testing.assert_allclose(
-        client.embeddings.create(model="vectors", input=TEXTS[0]).data[0].embedding, whole, atol=1e-5
-    )
     fewer = client.embeddings.create(model="vectors", input=TEXTS[0], dimensions=5).data[0].embedding
     np.testing.assert_allclose(fewer, whole[:5] / np.linalg.norm(whole[:5]), atol=1e-5)
     assert [model.id for model in client.models.list()] == ["vectors", "gaps", "mood", "pairs", "names", "answers"]
+    assert client.models.retrieve("gaps").id == "gaps"
 
 
-def test_the_client_of_openai_understands_errors(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError, match="no model has that name: available are vectors, gaps"):
+def test_openai_client_understands_errors(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="no model has that name: available are vectors, gaps") as unknown:
         client.embeddings.create(model="text-embedding-3-small", input="글")
-    with pytest.raises(openai.UnprocessableEntityError, match="dimensions: 17, the vectors of vectors have 16"):
+    assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
+    with pytest.raises(openai.NotFoundError, match="no model has that name"):
+        client.models.retrieve("text-embedding-3-small")
+    with pytest.raises(openai.UnprocessableEntityError, match="dimensions: 17, the vectors of vectors have 16") as wide:
         client.embeddings.create(model="vectors", input="글", dimensions=17)
+    assert wide.value.code is None
+    answers = [client.embeddings.create(model="vectors", input="글") for _ in range(2)]
+    ids = {unknown.value.request_id, *(answer._request_id for answer in answers)}  # type: ignore[attr-defined]
+    assert len(ids) == 3
+    assert all(re.fullmatch(r"req_[0-9a-f]{24}", str(one)) for one in ids)
 
 
-def test_other_fields_of_a_row_are_not_read(service: Started) -> None:
-    """A target would be, and its fault would be that of a batch, which others share."""
-    plain = service.ask("/predict", {"input": [{"text": "글", "pair": "말"}], "model": "pairs"})
-    more = service.ask("/predict", {"input": [{"text": "글", "pair": "말", "label": ["a"]}], "model": "pairs"})
-    assert plain.code == more.code == 200
-    assert plain.json["data"] == more.json["data"]
-
-
-def test_models_of_other_kinds_give_the_mean_over_their_last_layer(service: Started, loaded: dict[str, Any]) -> None:
-    import torch
-
+def test_models_of_other_kinds_embed_with_the_mean_of_their_last_layer(
+    service: Started, loaded: dict[str, Any]
+) -> None:
     reply = service.ask("/v1/embeddings", {"input": TEXTS[0], "model": "gaps"})
     encoding = loaded["gaps"].tokenizer.encode(TEXTS[0])
     with torch.inference_mode():
@@ -109,7 +104,7 @@ def test_models_of_other_kinds_give_the_mean_over_their_last_layer(service: Star
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "settings",
     [
         {"layer": 0},
         {"layer": [-2, -1], "pooling": "max"},
@@ -118,75 +113,83 @@ def test_models_of_other_kinds_give_the_mean_over_their_last_layer(service: Star
     ],
     ids=str,
 )
-@pytest.mark.parametrize("name", ["vectors", "gaps", "mood"])
+@pytest.mark.parametrize("name", ["gaps", "mood"])
 def test_layer_and_pooling_are_those_of_embed(
-    asked: dict[str, Any], name: str, service: Started, loaded: dict[str, Any]
+    settings: dict[str, Any], name: str, service: Started, loaded: dict[str, Any]
 ) -> None:
-    reply = service.ask("/v1/embeddings", {"input": TEXTS, "model": name, **asked})
-    if asked.get("pooling") == "idf" and name != "gaps":  # whose folder alone has counts of pieces
+    reply = service.ask("/v1/embeddings", {"input": TEXTS, "model": name, **settings})
+    if settings.get("pooling") == "idf" and name != "gaps":  # the only folder with piece counts
         assert (reply.code, reply.error["param"]) == (422, "pooling")
         expected = f"pooling: {name} has no piece counts, which idf needs: use mean, first, max, mean-max"
         assert reply.error["message"] == expected
         return
-    found = np.array([one["embedding"] for one in reply.json["data"]])
-    given = {"size" if key == "dimensions" else key: value for key, value in asked.items()}
-    np.testing.assert_allclose(found, loaded[name].embed(TEXTS, **given), atol=1e-5)
+    vectors = np.array([one["embedding"] for one in reply.json["data"]])
+    named = {"size" if key == "dimensions" else key: value for key, value in settings.items()}
+    np.testing.assert_allclose(vectors, loaded[name].embed(TEXTS, **named), atol=1e-5)
 
 
-def test_one_batch_may_hold_texts_of_several_settings(loaded: dict[str, Any]) -> None:
-    """Interleaved, so that a vector in another one's place would show."""
+def test_texts_with_different_settings_share_a_batch(loaded: dict[str, Any]) -> None:
+    """Interleaved, so that a vector at the wrong index would show."""
     model = loaded["gaps"]
-    ways: list[Any] = [{}, {"layer": 0}, {"pooling": "mean-max"}, {"layer": 1, "size": 3}]
+    settings: list[Any] = [{}, {"layer": 0}, {"pooling": "mean-max"}, {"layer": 1, "size": 3}]
     embed = operations_of(model, Limits())["embed"]
-    items = [(text, model.vector_settings(**way)) for text in TEXTS for way in ways]
-    rows = embed.tokenize(items)
+    rows = embed.tokenize([(text, model.vector_settings(**one)) for text in TEXTS for one in settings])
     assert embed.forward is not None
-    found = embed.forward([row.value for row in rows if isinstance(row, Row)])
-    expected = [model.embed(text, **way) for text in TEXTS for way in ways]
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
+    vectors = embed.forward([row.value for row in rows if isinstance(row, Row)])
+    expected = [model.embed(text, **one) for text in TEXTS for one in settings]
+    for vector, other in zip(vectors, expected, strict=True):
+        np.testing.assert_allclose(vector, other, atol=1e-5)
 
 
-def test_gaps_are_filled_as_by_fill(service: Started, loaded: dict[str, Any]) -> None:
+def test_fill_gives_the_candidates_of_the_model(service: Started, loaded: dict[str, Any]) -> None:
     texts = ["오늘 [MASK] 정말 [MASK]", "[MASK] 간다", "학교에 [MASK]"]
-    found = service.ask("/fill", {"input": texts, "top": 3, "model": "gaps"}).json["data"]
+    data = service.ask("/fill", {"input": texts, "top": 3, "model": "gaps"}).json["data"]
     expected = [[[vars(one) for one in gap] for gap in gaps] for gaps in loaded["gaps"].fill(texts, top=3)]
-    _close([one["gaps"] for one in found], expected)
+    _assert_close([one["gaps"] for one in data], expected)
 
 
-def test_labels_are_those_of_predict(service: Started, loaded: dict[str, Any]) -> None:
-    found = service.ask("/predict", {"input": TEXTS, "model": "mood"}).json
-    _close(found["data"], loaded["mood"].predict(TEXTS))
+def test_predict_gives_the_predictions_of_the_model(service: Started, loaded: dict[str, Any]) -> None:
+    data = service.ask("/predict", {"input": TEXTS, "model": "mood"}).json["data"]
+    _assert_close(data, loaded["mood"].predict(TEXTS))
     rows = [{"text": "한 남자가", "pair": text} for text in TEXTS]
-    _close(service.ask("/predict", {"input": rows, "model": "pairs"}).json["data"], loaded["pairs"].predict(rows))
-    found = service.ask("/predict", {"input": TEXTS[:4], "model": "names"}).json["data"]
-    _close([one["spans"] for one in found], loaded["names"].tag(TEXTS[:4]))
+    data = service.ask("/predict", {"input": rows, "model": "pairs"}).json["data"]
+    _assert_close(data, loaded["pairs"].predict(rows))
+    data = service.ask("/predict", {"input": TEXTS[:4], "model": "names"}).json["data"]
+    _assert_close([one["spans"] for one in data], loaded["names"].tag(TEXTS[:4]))
 
 
-def test_answers_are_those_of_answer(service: Started, loaded: dict[str, Any]) -> None:
+def test_predict_ignores_other_fields_of_a_row(service: Started) -> None:
+    """A label would be read otherwise, and an invalid one would fail a batch that others share."""
+    plain = service.ask("/predict", {"input": [{"text": "글", "pair": "말"}], "model": "pairs"})
+    labelled = service.ask("/predict", {"input": [{"text": "글", "pair": "말", "label": ["a"]}], "model": "pairs"})
+    assert plain.code == labelled.code == 200
+    assert plain.json["data"] == labelled.json["data"]
+
+
+def test_answer_gives_the_answers_of_the_model(service: Started, loaded: dict[str, Any]) -> None:
     questions = ["한글은 언제 만들어졌나?", "누가 갔나? " * 30, "?"]
     contexts = ["세종은 1443년에 한글을 만들었다.", "철수가 학교에 갔다. " * 40, " "]
-    found = service.ask("/answer", {"question": questions, "context": contexts, "model": "answers"}).json["data"]
-    expected = loaded["answers"].answer(contexts, questions)
-    plain = [
+    expected = [
         {"answer": one["answer"], "start": one["span"][0], "end": one["span"][1], "score": one["score"]}
-        for one in expected
+        for one in loaded["answers"].answer(contexts, questions)
     ]
-    _close(found, plain)
-    alone = service.ask("/answer", {"question": questions[0], "context": contexts[0], "model": "answers"})
-    _close(alone.json["data"], plain[:1])
+    reply = service.ask("/answer", {"question": questions, "context": contexts, "model": "answers"})
+    _assert_close(reply.json["data"], expected)
+    reply = service.ask("/answer", {"question": questions[0], "context": contexts[0], "model": "answers"})
+    _assert_close(reply.json["data"], expected[:1])
 
 
-def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, Any]) -> None:
-    pieces = loaded["vectors"].tokenizer.encode_pieces("학교에 [MASK]", special_tokens=True)
-    (found,) = service.ask("/tokenize", {"input": "학교에 [MASK]", "special_tokens": True}).json["data"]
-    assert [one["piece"] for one in found["pieces"]] == pieces.pieces
-    assert [tuple(one["span"]) for one in found["pieces"]] == pieces.spans
+def test_tokenize_gives_the_pieces_of_the_tokenizer(service: Started, loaded: dict[str, Any]) -> None:
+    expected = loaded["vectors"].tokenizer.encode_pieces("학교에 [MASK]", special_tokens=True)
+    (data,) = service.ask("/tokenize", {"input": "학교에 [MASK]", "special_tokens": True}).json["data"]
+    assert [one["piece"] for one in data["pieces"]] == expected.pieces
+    assert [tuple(one["span"]) for one in data["pieces"]] == expected.spans
 
 
 @pytest.mark.parametrize(
     ("path", "body", "code", "param", "message"),
     [
+        ("/v1/embeddings", b"", 400, None, "not JSON in UTF-8: EOF while parsing a value at line 1"),
         ("/v1/embeddings", b'{"input": ', 400, None, "not JSON in UTF-8: EOF while parsing a value at line 1"),
         ("/v1/embeddings", b"\xff\xfe", 400, None, "not JSON in UTF-8"),
         ("/v1/embeddings", b'{"input": "\\ud800"}', 400, None, "hex escape at line 1"),
@@ -196,7 +199,10 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
         ("/v1/embeddings", {"input": 5}, 422, "input", "should be a valid string"),
         ("/v1/embeddings", {"input": []}, 422, "input", "at least 1 item"),
         ("/v1/embeddings", {"input": ["글", [1]]}, 422, "input[1]", "should be a valid string"),
+        ("/v1/embeddings", {"input": [1, 2]}, 422, "input", "token ids are not accepted: send texts"),
+        ("/v1/embeddings", {"input": [[1], [2]]}, 422, "input", "LangChain: check_embedding_ctx_length=False"),
         ("/v1/embeddings", {"input": "글", "temperature": 1}, 422, "temperature", "not permitted"),
+        ("/v1/embeddings", {"input": "글", "one": 1}, 422, "one", "not permitted"),
         ("/v1/embeddings", {"input": "글", "encoding_format": "int8"}, 422, "encoding_format", "'float' or 'base64'"),
         ("/v1/embeddings", {"input": "글", "dimensions": 0}, 422, "dimensions", "greater than or equal to 1"),
         ("/v1/embeddings", {"input": "글", "layer": 3}, 422, "layer", "layer 3: the encoder has layers 0 .* to 2, -1"),
@@ -214,7 +220,9 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
         ("/fill", {"input": "글 " * 150 + "[MASK]", "model": "gaps"}, 413, "input", "has 306 characters, at most 256"),
         ("/fill", {"input": "[MASK]"}, 404, "model", "fills no gaps: name one that can: gaps"),
         ("/fill", {"input": "[MASK]", "top": True}, 422, "top", "valid integer"),
+        ("/fill", {"input": "[MASK]", "top": 2.5}, 422, "top", "valid integer"),
         ("/fill", {"input": "[MASK] " * 11, "top": 100, "model": "gaps"}, 413, "input", "asks for 1,100 candidates"),
+        ("/predict", {"input": 5, "model": "mood"}, 422, "input", "valid string"),
         ("/predict", {"input": [{"text": "글"}], "model": "pairs"}, 422, "input[0]", "takes text, pair"),
         ("/predict", {"input": ["글", {"title": "글"}], "model": "mood"}, 422, "input[1]", "takes text"),
         ("/predict", {"input": "가 " * 9_000, "model": "names"}, 413, "input", "has 18,000 characters, at most 16,384"),
@@ -224,10 +232,11 @@ def test_pieces_are_those_of_the_tokenizer(service: Started, loaded: dict[str, A
         ("/similar", {"input": "글"}, 404, None, "start it with --index"),
         ("/nowhere", None, 404, None, "no such path"),
         ("/fill", None, 405, None, "this method is not allowed on this path"),
+        ("/health", {}, 405, None, "this method is not allowed on this path"),
         ("/fill/", {}, 404, None, "no such path"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_with_its_place(
+def test_errors_name_the_field_and_what_to_do(
     path: str, body: Any, code: int, param: str | None, message: str, service: Started
 ) -> None:
     reply = service.ask(path, body)
@@ -236,7 +245,18 @@ def test_what_is_wrong_is_said_with_its_place(
     assert reply.headers["content-type"] == "application/json"
 
 
-def test_no_text_becomes_a_page(service: Started) -> None:
+def test_a_body_is_json_of_any_content_type_but_not_compressed(service: Started) -> None:
+    body = json.dumps({"input": "글"}).encode()
+    for kind in ("application/json", "application/x-www-form-urlencoded", "text/plain", "multipart/form-data", ""):
+        assert service.ask("/tokenize", body, Content_Type=kind).code == 200
+    assert service.ask("/tokenize", body, Content_Encoding="identity").code == 200
+    reply = service.ask("/tokenize", gzip.compress(body), Content_Encoding="gzip")
+    assert (reply.code, reply.error["message"]) == (
+        415, "Content-Encoding: gzip is not supported: send the JSON uncompressed"
+    )  # fmt: skip
+
+
+def test_texts_of_requests_never_become_html(service: Started) -> None:
     script = "<script>alert(1)</script>"
     replies = [
         service.ask("/tokenize", {"input": script}),
@@ -250,58 +270,100 @@ def test_no_text_becomes_a_page(service: Started) -> None:
     assert all("default-src 'none'" in reply.headers["content-security-policy"] for reply in replies)
 
 
-def test_browsers_that_were_led_here_are_refused(service: Started) -> None:
-    assert service.ask("/health", Host="evil.example").code == 403
-    assert service.ask("/health", Host=f"localhost:{service.port}").code == 200
-    assert service.ask("/fill", {}, Origin="https://evil.example").code == 403
-    assert service.ask("/fill", {}, Origin="null").code == 403
+def test_other_hosts_and_origins_are_refused(service: Started) -> None:
+    """Host names have no case, and a dot may end them."""
+    for host in (
+        "localhost",
+        "LOCALHOST",
+        "localhost.",
+        "127.0.0.1",
+        "[::1]",
+    ):  # names have no case; a dot may end them
+        assert service.ask("/health", Host=host).code == 200
+        assert service.ask("/health", Host=f"{host}:{service.port}").code == 200
+    for host in ("evil.example", "localhost.evil.example", "localhost..", ""):
+        assert service.ask("/health", Host=host).code == 403
+    for origin in ("https://evil.example", "null"):
+        assert service.ask("/fill", {}, Origin=origin).code == 403
     assert service.ask("/health", Origin=service.address).code == 200
     assert "access-control-allow-origin" not in service.ask("/health", Origin=service.address).headers
 
 
-def test_no_answer_and_no_log_tells_a_folder_or_a_text(service: Started, models: dict[str, Path]) -> None:
-    replies = [service.ask(route.path, dict(route.example) or None).body.decode() for route in ROUTES]
-    replies += [service.ask("/fill", {"input": "비밀", "model": "gaps"}).body.decode()]
-    assert not any(str(models["gaps"].parent) in reply for reply in replies)
-    assert not any("비밀" in line or "신용" in line for line in service.log)
+def test_absolute_targets_are_understood(service: Started) -> None:
+    for target, host, code in (
+        ("http://localhost:8000/health", "localhost:8000", 200),
+        ("HTTP://localhost:8000/health?x=y", "evil.example", 200),  # the target's host counts
+        ("http://localhost:8000", "localhost:8000", 200),  # the page at /
+        ("http://evil.example/health", "localhost:8000", 403),
+    ):
+        head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        assert service.raw(head.encode()).startswith(f"HTTP/1.1 {code} ".encode()), target
 
 
-def test_figures_for_prometheus(service: Started) -> None:
+def test_head_is_answered_like_get_without_a_body(service: Started) -> None:
+    answer = service.raw(b"HEAD /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(b"\r\n\r\n")
+    assert b"content-type: application/json\r\n" in answer
+    assert service.ask("/health", {}).headers["allow"] == "GET, HEAD"
+
+
+def test_answers_and_logs_reveal_no_folder_and_no_text(service: Started, models: dict[str, Path]) -> None:
+    replies = [
+        service.ask("/openapi.json"),
+        service.ask("/health"),
+        service.ask("/v1/models"),
+        service.ask("/"),
+        service.ask("/docs"),
+        service.ask("/metrics"),
+        service.ask("/attention", {"text": "비밀"}),
+        service.ask("/v1/embeddings", {"input": "비밀", "pooling": "idf"}),
+        service.ask("/fill", {"input": "비밀", "model": "gaps"}),
+    ]
+    assert not any(str(models["gaps"].parent) in reply.body.decode() for reply in replies)
+    assert "비밀" not in replies[-1].body.decode()
+    assert not any("비밀" in line for line in service.log)
+
+
+def test_metrics_count_requests_by_route(service: Started) -> None:
     service.ask("/v1/embeddings", {"input": TEXTS[:2]})
     service.ask("/" + "x" * 40)
+    service.ask("/v1/models/gaps")
+    service.ask("/fill", {}, Host="evil.example")
     lines = service.ask("/metrics").body.decode().splitlines()
     figures = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
-    assert figures['korbert_requests_total{code="200",route="/v1/embeddings"}'] >= 1
-    assert figures['korbert_requests_total{code="404",route="other"}'] >= 1
+    for route, code in (("/v1/embeddings", 200), ("other", 404), ("/v1/models/{model}", 200), ("/fill", 403)):
+        assert figures[f'korbert_requests_total{{code="{code}",route="{route}"}}'] >= 1
     assert figures["korbert_queue_texts"] == 0
     for name in ("queue_seconds", "tokenizing_seconds", "model_seconds", "request_seconds", "batch_pieces"):
         assert figures[f"korbert_{name}_count"] >= 1
     assert figures["korbert_batch_pieces_sum"] >= figures["korbert_batch_pieces_count"]
 
 
-def test_health(service: Started) -> None:
+def test_health_lists_what_each_model_can_do(service: Started) -> None:
     health = service.ask("/health").json
-    assert health["status"] == "ready"
-    assert not health["index"]
-    able = {
-        one["name"]: [name for name in one["operations"] if name not in ("tokenize", "embed", "attention")]
-        for one in health["models"]
+    assert (health["status"], health["index"]) == ("ready", False)
+    common = ["attention", "embed", "tokenize"]
+    assert {one["name"]: [name for name in one["operations"] if name not in common] for one in health["models"]} == {
+        "vectors": [],
+        "gaps": ["fill"],
+        "mood": ["predict"],
+        "pairs": ["predict"],
+        "names": ["predict"],
+        "answers": ["answer"],
     }
-    del able["vectors"]
-    assert json.dumps(able) == json.dumps(
-        {"gaps": ["fill"], "mood": ["predict"], "pairs": ["predict"], "names": ["predict"], "answers": ["answer"]}
-    )
     assert service.ask("/ready").json == {"ready": True}
 
 
 def test_similar_texts_and_attention(models: dict[str, Path]) -> None:
     with toy(models={"gaps": str(models["gaps"])}) as service:
         assert service.ask("/health").json["index"]
-        found = service.ask("/similar", {"input": ["글", "글"], "top": 1, "way": "words"}).json["data"]
-        assert [[hit["id"] for hit in one["hits"]] for one in found] == [["q2"], ["q2"]]
+        data = service.ask("/similar", {"input": ["글", "글"], "top": 1, "way": "words"}).json["data"]
+        assert [[hit["id"] for hit in one["hits"]] for one in data] == [["q2"], ["q2"]]
         reply = service.ask("/similar", {"input": "글"})
-        forms.Listed.model_validate_json(reply.body)
+        schemas.Listed.model_validate_json(reply.body)
         assert [hit["score"] for hit in reply.json["data"][0]["hits"]] == [1.0, 0.5]
+        assert reply.json["data"][0]["hits"][0]["rank_words"] is None
         reply = service.ask("/similar", {"input": ["글", "가" * 16_385]})
         assert (reply.code, reply.error["param"]) == (413, "input[1]")
         assert service.ask("/attention", {"text": "글"}).json == {"texts": ["글"], "model": "pretraining"}

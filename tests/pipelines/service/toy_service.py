@@ -18,7 +18,7 @@ from pipelines.service.analysis import analysis_process
 from pipelines.service.batching import Operation, Row
 from pipelines.service.limits import Limits
 from pipelines.service.running import run
-from pipelines.service.served import Served
+from pipelines.service.shared import Served
 
 
 class Searcher:

@@ -1,0 +1,212 @@
+"""The bodies of requests and responses."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, field_validator
+from pydantic_core import PydanticCustomError
+
+from korbert.vectors.names import PoolingName
+from korbert.vectors.ranking import Hit
+
+
+def _whole(value: Any) -> Any:
+    """8.0 -> 8: to JSON Schema both are integers."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+# With discriminators an error is about the one form that was meant, not about all.
+_ONE_OR_MANY = Discriminator(lambda value: "many" if isinstance(value, list) else "one")
+_Integer = Annotated[int, BeforeValidator(_whole)]
+_Positive = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
+_Top = Annotated[int, Field(ge=1, le=100), BeforeValidator(_whole)]
+_Layers = Annotated[list[_Integer], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
+_Row = Annotated[
+    Annotated[str, Tag("text")] | Annotated[dict[str, JsonValue], Tag("fields")],
+    Discriminator(lambda value: "fields" if isinstance(value, dict) else "text"),
+]
+_Texts = Annotated[Annotated[str, Tag("one")] | Annotated[list[str], Tag("many"), Field(min_length=1)], _ONE_OR_MANY]
+_Rows = Annotated[Annotated[_Row, Tag("one")] | Annotated[list[_Row], Tag("many"), Field(min_length=1)], _ONE_OR_MANY]
+
+
+def _example(**fields: Any) -> dict[str, Any]:
+    return {"examples": [fields]}
+
+
+class Body(BaseModel):
+    """The fields of every request."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    model: str | None = Field(None, description="name of the model; default: the first one served")
+
+
+class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"])):
+    input: _Texts = Field(description="a text, or several; long texts are truncated to the model's maximum length")
+    encoding_format: Literal["float", "base64"] = Field(
+        "float", description="float: JSON numbers; base64: little-endian 32-bit floats"
+    )
+    dimensions: _Positive | None = Field(None, description="keep only this many leading dimensions")
+    layer: Annotated[Annotated[_Integer, Tag("one")] | Annotated[_Layers, Tag("many")], _ONE_OR_MANY] | None = Field(
+        None,
+        description="extension of OpenAI's API: 0 the embeddings, 1 the first layer, -1 the last one (default); "
+        "several layers are averaged",
+    )
+    pooling: PoolingName | None = Field(
+        None,
+        description="extension of OpenAI's API: how piece vectors are pooled into one text vector; idf and bm25 "
+        "need piece counts in the model's folder; default: as the model was trained, else mean",
+    )
+    user: str | None = Field(None, description="ignored")
+
+    @field_validator("input", mode="before")
+    @classmethod
+    def _no_ids(cls, value: Any) -> Any:
+        """Clients send ids of OpenAI's vocabulary: read as ours, they would stand for other texts."""
+        if isinstance(value, list) and value and isinstance(value[0], int | list):
+            raise PydanticCustomError(
+                "token_ids", "token ids are not accepted: send texts (LangChain: check_embedding_ctx_length=False)"
+            )
+        return value
+
+
+class Tokenize(Body, json_schema_extra=_example(input="학교에 간다")):
+    input: _Texts = Field(description="a text, or several")
+    special_tokens: bool = Field(False, description="parse [MASK] and the like as special tokens")
+
+
+class Fill(Body, json_schema_extra=_example(input="오늘 [MASK] 정말 좋다", top=3)):
+    input: _Texts = Field(description="texts with [MASK]")
+    top: _Top = Field(5, description="candidates per gap")
+
+
+class Predict(Body, json_schema_extra=_example(input="정말 좋은 영화")):
+    input: _Rows = Field(description="texts, or objects with the fields of the model's task: text, pair, choices, ..")
+
+
+class Answer(
+    Body, json_schema_extra=_example(question="한글은 언제 만들어졌나?", context="세종은 1443년에 한글을 만들었다.")
+):
+    question: _Texts = Field(description="a question, or several")
+    context: _Texts = Field(description="one context per question")
+
+
+class Similar(Body, json_schema_extra=_example(input="신용 대출을 신청하고 싶어요", top=3)):
+    input: _Texts = Field(description="a text, or several; `model` is ignored: an index has its own")
+    top: _Top = Field(10, description="number of results per text")
+    way: Literal["both", "vectors", "words"] = Field(
+        "both", description="rank by vectors, by BM25 of morphemes, or by both"
+    )
+
+
+class Attention(Body, json_schema_extra=_example(text="신용 대출을 신청하고 싶어요")):
+    text: str = Field(description="a text; for a question answering model, the question")
+    pair: str | None = Field(None, description="a second text; for a question answering model, the context")
+
+
+class Embedding(BaseModel):
+    object: Literal["embedding"] = "embedding"
+    index: int
+    embedding: list[float] | str
+
+
+class Usage(BaseModel):
+    prompt_tokens: int = Field(description="pieces, special tokens included")
+    total_tokens: int
+
+
+class EmbeddingsAnswer(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[Embedding]
+    model: str
+    usage: Usage
+
+
+class Piece(BaseModel):
+    piece: str
+    id: int
+    span: tuple[int, int] = Field(description="half-open, in code points of the text")
+    tag: str
+    eojeol: int
+
+
+class Pieces(BaseModel):
+    pieces: list[Piece]
+
+
+class Tokenized(BaseModel):
+    model: str
+    data: list[Pieces]
+
+
+class Candidate(BaseModel):
+    piece: str
+    id: int
+    probability: float
+    text: str = Field(description="the whole text, with this piece in its gap")
+
+
+class Gaps(BaseModel):
+    gaps: list[list[Candidate]]
+
+
+class Filled(BaseModel):
+    model: str
+    data: list[Gaps]
+
+
+class Predicted(BaseModel):
+    model: str
+    data: list[dict[str, Any]] = Field(description="label and probabilities, spans, or whatever else the task predicts")
+
+
+class Reading(BaseModel):
+    answer: str
+    start: int
+    end: int
+    score: float
+    no_answer_score: float | None = Field(None, description="only of models that may decline")
+
+
+class Answers(BaseModel):
+    model: str
+    data: list[Reading]
+
+
+class Hits(BaseModel):
+    hits: list[Hit]
+
+
+class Listed(BaseModel):
+    data: list[Hits]
+
+
+class Seen(BaseModel, extra="allow"):
+    """The data of the page: docs/formats.md."""
+
+
+class ModelName(BaseModel):
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = "korbert"
+
+
+class Models(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[ModelName]
+
+
+class ModelFacts(BaseModel):
+    name: str
+    kind: str
+    operations: list[str]
+
+
+class Health(BaseModel):
+    status: Literal["loading", "ready", "ending"]
+    models: list[ModelFacts] = Field(description="empty without the token, if one is required")
+    index: bool = Field(description="whether there is an index for /similar")
+
+
+class Ready(BaseModel):
+    ready: Literal[True] = True
