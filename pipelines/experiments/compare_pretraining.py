@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, SettingsError
 from pipelines.artifacts.store import RECORD, Json, read_json
-from pipelines.reports.course import Course
+from pipelines.reports.training_log import Course
 
 __all__ = ["Run", "difference", "distinct_names", "in_bits", "open_runs"]
 

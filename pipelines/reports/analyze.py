@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.reports import formatting
+from pipelines.reports.distributions import Lengths
 from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Headline, Section, Story, Table
-from pipelines.reports.labels import label
-from pipelines.reports.lengths import Lengths
+from pipelines.reports.figures import label
 from pipelines.reports.pictures import columns
 from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled
 

@@ -14,10 +14,10 @@ from korbert.errors import ArtifactError
 from korbert.folders import model_folder
 from pipelines.artifacts.store import RECORD, Json
 from pipelines.reports import formatting
-from pipelines.reports.evaluation import without_folders
-from pipelines.reports.labels import OBJECTIVES, label
+from pipelines.reports.figures import OBJECTIVES, label
+from pipelines.reports.kinds.common import without_folders
 from pipelines.reports.record import Artifact, drawing
-from pipelines.reports.results import HEAD, Result, cells, has_result, result_of
+from pipelines.reports.task_scores import HEAD, Result, cells, has_result, result_of
 
 __all__ = ["CARD", "model_card", "write_card"]
 

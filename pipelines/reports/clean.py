@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 
 from corpus.cleaning.features import Features
 from pipelines.reports import formatting
+from pipelines.reports.distributions import Lengths
 from pipelines.reports.dropped import Dropped, Drops, excerpt
 from pipelines.reports.elements import Bar, Bars, Element, Headline, Section, Story, Table
-from pipelines.reports.labels import label
-from pipelines.reports.lengths import Lengths
+from pipelines.reports.figures import label
 from pipelines.reports.pictures import COLOURS, shares
 from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled
 

@@ -13,9 +13,9 @@ from pipelines.artifacts.store import Json
 from pipelines.experiments.compare_pretraining import Run, difference, in_bits
 from pipelines.experiments.compare_tasks import Side, TaskComparison, merits
 from pipelines.reports import formatting
-from pipelines.reports.course import time_axis
 from pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from pipelines.reports.page import write
+from pipelines.reports.training_log import time_axis
 
 __all__ = ["Shown", "of_runs", "of_tasks", "write_page"]
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from pipelines.reports import formatting
 from pipelines.reports.elements import Entry, Folded, Table
-from pipelines.reports.labels import label
+from pipelines.reports.figures import label
 from pipelines.reports.record import Artifact, batches, sampled
 
 __all__ = ["Dropped", "Drops", "excerpt"]

@@ -12,8 +12,8 @@ from pipelines.reports.elements import Headline, Table
 from pipelines.reports.modules import page_of
 from pipelines.reports.page import write
 from pipelines.reports.record import Artifact, drawing
-from pipelines.reports.results import has_result, result_of, table
-from pipelines.reports.usage import usage
+from pipelines.reports.stage_page import usage
+from pipelines.reports.task_scores import has_result, result_of, table
 from pipelines.stages.table import STAGES, TASK, is_task, stage_named
 
 __all__ = ["index"]

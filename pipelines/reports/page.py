@@ -10,10 +10,10 @@ from korbert.durable import check_output, write_whole
 from korbert.terminal import printable
 from pipelines.artifacts.store import PAGE
 from pipelines.inference.outputs import is_page
-from pipelines.reports import details
+from pipelines.reports import provenance
 from pipelines.reports.modules import page_of
 from pipelines.reports.record import Artifact, drawing
-from pipelines.reports.usage import usage
+from pipelines.reports.stage_page import usage
 
 __all__ = ["filled", "render", "write"]
 
@@ -41,8 +41,8 @@ def render(folder: Path) -> Path:
             headlines=[headline for headline in headlines if headline.value not in in_title],
             story=story,
             usage=usage({artifact.stage: folder}),
-            facts=details.facts(artifact),
-            origins=details.origins(artifact),
+            facts=provenance.facts(artifact),
+            origins=provenance.origins(artifact),
         )
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
-from pipelines.reports.course import Course, time_axis
 from pipelines.reports.elements import Element, Gap, Gapped, Guess, Headline, Section, Story, Table
-from pipelines.reports.labels import OBJECTIVES
+from pipelines.reports.figures import OBJECTIVES
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
-from pipelines.reports.usage import Use
+from pipelines.reports.stage_page import Use
+from pipelines.reports.training_log import Course, time_axis
 
 __all__ = ["headlines", "story", "use"]
 

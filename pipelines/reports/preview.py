@@ -12,7 +12,7 @@ from rich.table import Table
 from corpus.cleaning.preview import Preview, Shown, preview
 from korbert.terminal import console, say
 from pipelines.artifacts.pipeline import Pipeline
-from pipelines.reports.labels import label
+from pipelines.reports.figures import label
 
 __all__ = ["preview_stage", "print_preview", "write_page"]
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.reports import formatting
+from pipelines.reports.distributions import Lengths
 from pipelines.reports.elements import Bar, Bars, Element, Headline, Section, Story, Table
-from pipelines.reports.lengths import Lengths
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled, stream
 

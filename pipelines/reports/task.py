@@ -9,7 +9,9 @@ from korbert.tasks.kinds import KINDS, kind_of_task
 from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Headline, Section, Story, Table
-from pipelines.reports.evaluation import (
+from pipelines.reports.figures import label
+from pipelines.reports.kinds import Predicted, sections_of
+from pipelines.reports.kinds.common import (
     Scored,
     Series,
     colour_of,
@@ -21,10 +23,8 @@ from pipelines.reports.evaluation import (
     training_curves,
     without_folders,
 )
-from pipelines.reports.kinds import Predicted, sections_of
-from pipelines.reports.labels import label
 from pipelines.reports.record import Artifact
-from pipelines.reports.usage import Use
+from pipelines.reports.stage_page import Use
 
 __all__ = ["best_baseline", "headlines", "mean_of", "story", "use"]
 

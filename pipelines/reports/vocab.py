@@ -10,7 +10,7 @@ from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Element, Headline, Section, Story, Table
 from pipelines.reports.pictures import Line, columns, curves
 from pipelines.reports.record import Artifact, batches, num_rows
-from pipelines.reports.usage import Use
+from pipelines.reports.stage_page import Use
 
 __all__ = ["headlines", "story"]
 

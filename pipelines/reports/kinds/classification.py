@@ -7,7 +7,7 @@ import numpy as np
 
 from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Entry, Folded, Matrix, Section, Table
-from pipelines.reports.evaluation import beginning, by_length, calibration
+from pipelines.reports.kinds.common import beginning, by_length, calibration
 
 __all__ = ["sections"]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Entry, Folded, Section, Table
-from pipelines.reports.evaluation import beginning
+from pipelines.reports.kinds.common import beginning
 from pipelines.reports.pictures import scatter
 
 __all__ = ["sections"]

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.reports import analyze, clean, evaluation, formatting, pretrain, shard, task, vocab
-from pipelines.reports.kinds import reading
+from pipelines.reports import analyze, clean, formatting, pretrain, shard, task, vocab
+from pipelines.reports.kinds import common as evaluation
+from pipelines.reports.kinds import question_answering as reading
 from pipelines.reports.page import render
 
 

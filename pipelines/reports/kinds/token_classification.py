@@ -9,7 +9,7 @@ import numpy as np
 from korbert.tasks.token_classification import is_bio, spans_of_words
 from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Table
-from pipelines.reports.evaluation import marked
+from pipelines.reports.kinds.common import marked
 
 __all__ = ["sections"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.cli import cli
 from pipelines.reports import index, render
-from pipelines.reports.usage import shown
+from pipelines.reports.stage_page import shown
 
 
 def _elements(page: str) -> list[str]:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipelines.reports.course import Course, time_axis
+from pipelines.reports.training_log import Course, time_axis
 
 
 def timed(step, seconds, speed=100.0, **more):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from pipelines.reports import formatting
 from pipelines.reports.elements import Table
-from pipelines.reports.evaluation import is_share, known, model_name, score_text
-from pipelines.reports.labels import label
+from pipelines.reports.figures import label
+from pipelines.reports.kinds.common import is_share, known, model_name, score_text
 from pipelines.reports.record import Artifact
 from pipelines.reports.task import best_baseline, mean_of
 from pipelines.stages.table import TASK_PAGE, stage_named

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Table
-from pipelines.reports.evaluation import marked
-from pipelines.reports.labels import label
+from pipelines.reports.figures import label
+from pipelines.reports.kinds.common import marked
 from pipelines.reports.pictures import Line, curves
 
 __all__ = ["sections"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from pipelines.reports import formatting
 from pipelines.reports.elements import Table
-from pipelines.reports.labels import label
+from pipelines.reports.figures import label
 from pipelines.reports.record import Artifact
 
 __all__ = ["facts", "origins"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.reports.labels import label
+from pipelines.reports.figures import label
 
 
 @pytest.mark.parametrize(
