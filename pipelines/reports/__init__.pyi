@@ -1,2 +1,2 @@
 from .index_page import index as index
-from .page import render as render
+from .stage_page import render as render

@@ -1,7 +1,7 @@
 """The page of `analyze`: speed and failures of Kiwi, document lengths, tag frequencies."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.reports import formatting
-from pipelines.reports.distributions import Lengths
-from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Headline, Section, Story, Table
-from pipelines.reports.figures import label
+from pipelines.reports.distributions import Lengths, most_frequent, ranked_bars
+from pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table
+from pipelines.reports.figures import Figure, label
 from pipelines.reports.pictures import columns
 from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled
 
-__all__ = ["TAGS", "headlines", "story"]
+__all__ = ["figures", "story"]
 
 _TOP_TAGS = 15
 _SAMPLES = 20  # failed documents shown for each reason
 _EOJEOL_MORPHEMES = 8  # last column of the chart: this many or more
 
 # Tags of the Sejong corpus (세종 말뭉치) as used by Kiwi, then those of Kiwi itself.
-TAGS = {
+_TAGS = {
     "NNG": "일반 명사",
     "NNP": "고유 명사",
     "NNB": "의존 명사",
@@ -92,39 +92,14 @@ class _Measured:
     eojeols: np.ndarray = field(default_factory=lambda: np.zeros(_EOJEOL_MORPHEMES + 1, dtype=np.int64))
 
 
-def headlines(artifact: Artifact) -> tuple[Headline, ...]:
+def figures(artifact: Artifact) -> Sequence[Figure]:
     documents, failed = _documents(artifact)
-    lines = [Headline(formatting.compact(documents), "documents analysed")]
+    shown = [Figure(formatting.compact(documents), "documents analysed")]
     if "morphemes" in artifact.record["counts"]:
-        lines.append(Headline(formatting.compact(artifact.record["counts"]["morphemes"]), "morphemes"))
-    seconds = _seconds(artifact)
-    if seconds:
-        lines.append(Headline(formatting.compact(documents / seconds), "documents/s"))
-    lines.append(Headline(formatting.count(failed) if failed else "none", "failed"))
-    return tuple(lines)
-
-
-def story(artifact: Artifact) -> Story:
-    parts = artifact.parts("morphemes/*.parquet")
-    read = sampled(parts)
-    measured = _measure(batches(read, ["source", "tag", "sentence", "eojeol"]))
-    note = parts_note(len(read), len(parts))
-    documents, failed = map(formatting.count, _documents(artifact))
-    return Story(
-        title=f"{documents} documents analysed, {failed if failed != '0' else 'none'} failed",
-        lede=_speed(artifact),
-        sections=(
-            Section(
-                "Lengths",
-                (
-                    *measured.morphemes.elements("Morphemes per document", unit="morphemes", note=note),
-                    *measured.sentences.elements("Sentences per document", unit="sentences", note=note),
-                ),
-            ),
-            Section("Morphemes", tuple(_morpheme_elements(measured, note))),
-            Section("Failures", tuple(_failures(artifact))),
-        ),
-    )
+        shown.append(Figure(formatting.compact(artifact.record["counts"]["morphemes"]), "morphemes"))
+    if seconds := _seconds(artifact):
+        shown.append(Figure(formatting.compact(documents / seconds), "documents/s"))
+    return *shown, Figure(formatting.count(failed) if failed else "none", "failed")
 
 
 def _documents(artifact: Artifact) -> tuple[int, int]:
@@ -135,6 +110,27 @@ def _documents(artifact: Artifact) -> tuple[int, int]:
 def _seconds(artifact: Artifact) -> float | None:
     """Duration of the whole stage; None if unknown, as after a resumed run."""
     return None if artifact.run.get("resumed") else artifact.seconds
+
+
+def story(artifact: Artifact) -> Story:
+    parts = artifact.parts("morphemes/*.parquet")
+    read = sampled(parts)
+    measured = _measure(batches(read, ["source", "tag", "sentence", "eojeol"]))
+    note = parts_note(len(read), len(parts))
+    documents, failed = _documents(artifact)
+    lengths = (
+        *measured.morphemes.elements("Morphemes per document", unit="morphemes", note=note),
+        *measured.sentences.elements("Sentences per document", unit="sentences", note=note),
+    )
+    return Story(
+        f"{formatting.count(documents)} documents analysed, {formatting.count(failed) if failed else 'none'} failed",
+        _speed(artifact),
+        (
+            Section("Lengths", lengths),
+            Section("Morphemes", list(_morphemes(measured, note))),
+            Section("Failures", list(_failures(artifact))),
+        ),
+    )
 
 
 def _speed(artifact: Artifact) -> str:
@@ -170,20 +166,22 @@ def _measure(morpheme_batches: Iterator[pa.RecordBatch]) -> _Measured:
     return measured
 
 
-def _morpheme_elements(measured: _Measured, note: str) -> Iterator[Element]:
+def _morphemes(measured: _Measured, note: str) -> Iterator[Element]:
     total = measured.tags.total()
     if not total:
         return
-    top = sorted(measured.tags.items(), key=lambda pair: (-pair[1], pair[0]))[:_TOP_TAGS]
-    bars = tuple(
-        Bar(f"{tag} {_gloss(tag)}".rstrip(), (number / top[0][1],), formatting.percent(number / total), korean=True)
-        for tag, number in top
+    top = list(most_frequent(measured.tags).items())[:_TOP_TAGS]
+    yield ranked_bars(
+        "Most frequent tags",
+        ((f"{tag} {_gloss(tag)}".rstrip(), number) for tag, number in top),
+        lambda number: formatting.percent(number / total),
+        note=f"{note}Share of {formatting.count(total)} morphemes.",
+        korean=True,
     )
-    yield Bars("Most frequent tags", bars, note=f"{note}Share of {formatting.count(total)} morphemes.")
     mean = formatting.ratio(total, int(measured.eojeols.sum()))
     yield columns(
         "Morphemes per eojeol",
-        [int(number) for number in measured.eojeols[1:]],
+        measured.eojeols[1:].tolist(),
         x=f"morphemes ({_EOJEOL_MORPHEMES}: {_EOJEOL_MORPHEMES} or more)",
         y="eojeols",
         first=1,
@@ -194,7 +192,7 @@ def _morpheme_elements(measured: _Measured, note: str) -> Iterator[Element]:
 def _gloss(tag: str) -> str:
     """The Korean name of a tag. The suffixes -I and -R mark irregular and regular verbs and adjectives (VV-I)."""
     stem, _, irregular = tag.partition("-")
-    return TAGS.get(stem, "") + {"I": ", 불규칙", "R": ", 규칙"}.get(irregular, "")
+    return _TAGS.get(stem, "") + {"I": ", 불규칙", "R": ", 규칙"}.get(irregular, "")
 
 
 def _failures(artifact: Artifact) -> Iterator[Element]:
@@ -204,12 +202,11 @@ def _failures(artifact: Artifact) -> Iterator[Element]:
         for row in batch.to_pylist():
             totals[row["reason"]] += 1
             if totals[row["reason"]] <= _SAMPLES:
-                facts = (("source", row["source"]), ("detail", row["detail"] or ""))
-                entry = Entry(row["id"], facts=tuple(fact for fact in facts if fact[1]))
-                samples.setdefault(row["reason"], []).append(entry)
-    reasons = sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))
+                facts = [(name, row[name]) for name in ("source", "detail") if row[name]]
+                samples.setdefault(row["reason"], []).append(Entry(row["id"], facts=facts))
+    reasons = most_frequent(totals)
     if reasons:
-        rows = tuple((label(reason), formatting.count(number)) for reason, number in reasons)
+        rows = [(label(reason), formatting.count(number)) for reason, number in reasons.items()]
         yield Table("Failed documents", ("reason", "documents"), rows, "lr")
-    for reason, _ in reasons:
-        yield Folded(f"{label(reason)} · {len(samples[reason])} shown", tuple(samples[reason]))
+    for reason in reasons:
+        yield Folded(f"{label(reason)} · {len(samples[reason])} shown", samples[reason])

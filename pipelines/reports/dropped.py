@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -57,25 +57,25 @@ class Dropped:
                     samples.append(_Sample(key, *columns))
                 self._samples[reason] = sorted(samples, key=lambda sample: sample.key)[:_SAMPLES]
 
-    def samples(self, reasons: Iterable[str]) -> tuple[Folded, ...]:
+    def samples(self, reasons: Iterable[str]) -> list[Folded]:
         """At most 20 documents per reason, each next to a kept one: for duplicates the original, else a sampled one."""
         duplicates = [name for name in self._samples if name.endswith(_DUPLICATE)]
         originals = self._excerpts_of({sample.detail for name in duplicates for sample in self._samples[name]})
         kept = self._sample_kept()
         elements = []
         for reason in reasons:
-            entries, turns = [], Counter[str]()
+            entries, used = [], Counter[str]()
             for sample in self._samples[reason]:
                 beside = ("kept instead", originals.get(sample.detail, ""))
                 if reason not in duplicates:
                     candidates = kept.get(sample.source, [""])
-                    beside = ("a kept document", candidates[turns[sample.source] % len(candidates)])
-                    turns[sample.source] += 1
+                    beside = ("a kept document", candidates[used[sample.source] % len(candidates)])
+                    used[sample.source] += 1
                 size = formatting.count(len(sample.text))
                 facts = (("source", sample.source), ("detail", sample.detail), ("characters", size), beside)
-                entries.append(Entry(sample.id, excerpt(sample.text), tuple(fact for fact in facts if fact[1])))
-            elements.append(Folded(f"{label(reason)} · {len(entries)} shown", tuple(entries)))
-        return tuple(elements)
+                entries.append(Entry(sample.id, excerpt(sample.text), [fact for fact in facts if fact[1]]))
+            elements.append(Folded(f"{label(reason)} · {len(entries)} shown", entries))
+        return elements
 
     def _excerpts_of(self, ids: set[str]) -> dict[str, str]:
         """Id -> excerpt of the kept document. Reads all documents, unless there are no ids."""
@@ -99,25 +99,19 @@ class Dropped:
                 kept[source] = sorted(kept.get(source, []) + more)[:_SAMPLES]
         return {source: [text for _, text in pairs] for source, pairs in kept.items()}
 
-    def clusters(self) -> Table | None:
-        """Near-duplicate clusters by size; None without near-duplicates."""
-        sizes = Counter(dropped + 1 for dropped in self._near_duplicates.values())
+    def clusters(self) -> Iterator[Table]:
+        """Near-duplicate clusters by size; nothing without near-duplicates."""
+        sizes = [dropped + 1 for dropped in self._near_duplicates.values()]
         if not sizes:
-            return None
+            return
         rows = []
         for low, high in _CLUSTER_SIZES:
             name = f"{low}" if low == high else f"{low} to {high}" if high else f"{low} or more"
-            inside = [size for size in sizes if low <= size and (high is None or size <= high)]
-            clusters = sum(sizes[size] for size in inside)
-            dropped = sum((size - 1) * sizes[size] for size in inside)
-            rows.append((name, formatting.count(clusters), formatting.count(dropped)))
-        return Table(
-            "Near-duplicate clusters",
-            ("documents in the cluster", "clusters", "documents dropped"),
-            tuple(rows),
-            "lrr",
-            f"One document of each is kept. The largest has {formatting.count(max(sizes))}.",
-        )
+            inside = [size for size in sizes if low <= size <= (high or size)]
+            rows.append((name, formatting.count(len(inside)), formatting.count(sum(inside) - len(inside))))
+        head = ("documents in the cluster", "clusters", "documents dropped")
+        note = f"One document of each is kept. The largest has {formatting.count(max(sizes))}."
+        yield Table("Near-duplicate clusters", head, rows, "lrr", note=note)
 
 
 def _draw(batch: pa.RecordBatch, column: str) -> dict[str, list[tuple[bytes, int]]]:

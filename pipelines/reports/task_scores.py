@@ -1,43 +1,62 @@
-"""The results of the tasks of a recipe: one line per task, on the index page and in model cards."""
+"""The scores of tasks (scores.json): in words for their pages, as a table for the index page and model cards."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from pipelines.reports import formatting
+from pipelines.artifacts.store import Json
+from pipelines.reports import figures, formatting
 from pipelines.reports.elements import Table
-from pipelines.reports.figures import label
-from pipelines.reports.kinds.common import is_share, known, model_name, score_text
+from pipelines.reports.figures import in_percent, known, label, model_name
 from pipelines.reports.record import Artifact
-from pipelines.reports.task import best_baseline, mean_of
-from pipelines.stages.table import TASK_PAGE, stage_named
+from pipelines.stages.table import TASK, TASK_PAGE, stage_named
 
-__all__ = ["HEAD", "Result", "cells", "has_result", "result_of", "table"]
+__all__ = [
+    "HEAD", "Result", "best_baseline", "deviation", "has_result", "interval", "mean", "note", "result_of", "table"
+]  # fmt: skip
 
 HEAD = ("task", "metric", "score", "95 % interval", "best baseline", "rows")
 
 
-@dataclass(frozen=True)
-class Result:
-    """The score of a model in the first metric of a task, a share or a correlation; None if undefined.
+class Result(NamedTuple):
+    """A finished task. dataset: the known set, else the name of the task. model: as in scores.json.
 
-    dataset: the known set, else as task. model: as in scores.json.
-    deviation: over seeds, None for one. interval: 95 %, over examples, first seed; None if unknown. baseline: name and
-    score of the best one. scores: every metric of the first seed, the main one first. on: the rows scored, "test" or
-    "validation". rows: their number.
+    scores: the defined metrics of the first seed, the main one first. on_test: whether the test rows were scored, or
+    those of validation. cells: its row under HEAD.
     """
 
-    task: str
     dataset: str
-    metric: str
     model: str
-    score: float | None
-    seeds: int
-    deviation: float | None
-    interval: tuple[float, float] | None
-    baseline: tuple[str, float] | None
     scores: dict[str, float]
-    on: str
-    rows: int
+    on_test: bool
+    cells: tuple[str, ...]
+
+
+def mean(metric: str, model: Json) -> float | None:
+    """The mean over seeds of a model of scores.json; None if undefined."""
+    value: float | None = (model[metric] or {}).get("mean")
+    return value if known(value) else None
+
+
+def deviation(metric: str, model: Json) -> str:
+    """The standard deviation over seeds, in points for shares: ± 1.8; empty for one seed."""
+    value: Any = (model[metric] or {}).get("deviation")
+    if not known(value):
+        return ""
+    return f"± {formatting.decimal(100 * value, 1) if in_percent(metric) else formatting.decimal(value, 3)}"
+
+
+def interval(metric: str, model: Json) -> str:
+    """The 95 % interval over examples, of the first seed; empty if undefined."""
+    ends = model.get("examples")
+    return figures.interval(metric, ends) if ends and all(map(known, ends)) else ""
+
+
+def best_baseline(scores: Json) -> Json | None:
+    """The model without an encoder that scores highest in the first metric, from `models`; None without any."""
+    metric = scores["metrics"][0]
+    without = {row["name"] for row in scores["rows"] if row.get("seed") is None}
+    baselines = [model for model in scores["models"] if model["name"] in without and mean(metric, model) is not None]
+    return max(baselines, key=lambda model: mean(metric, model) or 0.0, default=None)
 
 
 def has_result(stage: str) -> bool:
@@ -48,50 +67,34 @@ def has_result(stage: str) -> bool:
 def result_of(artifact: Artifact) -> Result:
     """The result of a finished task. Raises ArtifactError if its scores are incomplete."""
     scores = artifact.json("scores.json")
-    task = artifact.stage.removeprefix("tasks.")
-    settings = artifact.record.get("settings") or {}
-    metric, main = scores["metrics"][0], scores["models"][0]
-    summary, interval, baseline = main[metric], main.get("examples"), best_baseline(scores)
-    defined = {key: value for key, value in scores["rows"][0]["scores"].items() if known(value)}
-    score = summary["mean"] if summary and known(summary["mean"]) else None
+    task = artifact.stage.removeprefix(TASK)
+    metric, main, baseline = scores["metrics"][0], scores["models"][0], best_baseline(scores)
+    score = figures.text(metric, mean(metric, main))
+    if spread := deviation(metric, main):
+        score += f" {spread} ({main['seeds']} seeds)"
+    best = ""
+    if baseline is not None:
+        name = model_name(baseline["name"]).removesuffix(" baseline")
+        best = f"{figures.text(metric, mean(metric, baseline))} ({name})"
+    on = scores["scored_on"]
+    rows = formatting.count(scores["counts"].get(on, 0)) + ("" if on == "test" else " (validation)")
     return Result(
-        task=task,
-        dataset=settings.get("set") or task,
-        metric=metric,
+        dataset=(artifact.record.get("settings") or {}).get("set") or task,
         model=main["name"],
-        score=score,
-        seeds=main["seeds"],
-        deviation=summary["deviation"] if summary and known(summary["deviation"]) else None,
-        interval=(interval[0], interval[1]) if interval and all(map(known, interval)) else None,
-        baseline=None if baseline is None else (baseline["name"], mean_of(scores, baseline)),
-        scores=defined,
-        on="test" if scores["scored_on"] == "test" else "validation",
-        rows=scores["counts"].get(scores["scored_on"], 0),
+        scores={key: value for key, value in scores["rows"][0]["scores"].items() if known(value)},
+        on_test=on == "test",
+        cells=(task, label(metric), score, interval(metric, main), best, rows),
     )
 
 
-def cells(result: Result) -> tuple[str, ...]:
-    """A row of the table."""
-    metric, score = result.metric, score_text(result.metric, result.score)
-    if result.deviation is not None:
-        share = is_share(metric)
-        spread = formatting.decimal(100 * result.deviation if share else result.deviation, 1 if share else 3)
-        score += f" ± {spread} ({result.seeds} seeds)"
-    interval = ""
-    if result.interval is not None:
-        low, high = (score_text(metric, end) for end in result.interval)
-        interval = f"{low.removesuffix(chr(0xA0) + '%')} to {high}"
-    baseline = ""
-    if result.baseline is not None:
-        name, value = result.baseline
-        baseline = f"{score_text(metric, value)} ({model_name(name).removesuffix(' baseline')})"
-    rows = formatting.count(result.rows) + ("" if result.on == "test" else f" ({result.on})")
-    return result.task, label(metric), score, interval, baseline, rows
+def note(results: Sequence[Result]) -> str:
+    """What the figures of the table are."""
+    words = "Score: mean and standard deviation over seeds. Interval: over examples, first seed."
+    if all(result.on_test for result in results):
+        return words
+    return f"{words} Validation scores are optimistic: the same rows chose the epoch."
 
 
 def table(results: Sequence[Result]) -> Table:
     """The table of all results."""
-    note = "Score: mean and standard deviation over seeds. Interval: over examples, first seed."
-    if any(result.on != "test" for result in results):
-        note += " Validation scores are optimistic: the same rows chose the epoch."
-    return Table("Tasks", HEAD, tuple(map(cells, results)), "llrrrr", note)
+    return Table("Tasks", HEAD, [result.cells for result in results], "llrrrr", note=note(results))

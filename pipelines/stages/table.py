@@ -140,7 +140,7 @@ def task_stage(
         folders=folders,
         check=_fits_the_encoder(name, unread),
         page=TASK_PAGE,
-        result=f"{title} {{}}",
+        result=title,
         products=products,
     )
 
@@ -256,7 +256,7 @@ STAGES: dict[str, Stage] = {
             check=_sample_is_one,
             inspect="pipelines.stages.pretrain:inspect",
             page="pipelines.reports.pretrain",
-            result="nats, held-out MLM loss",
+            result="",
         ),
         task_stage("nsmc", "korbert.tasks.kinds.sections:NsmcSection", title="NSMC", asks="Sentiment of movie reviews"),
         task_stage(

@@ -1,6 +1,6 @@
 """Sections on predictions for the page of a task: one module per kind, each with `sections(kind, predicted)`."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from pipelines.artifacts.store import Json
@@ -13,13 +13,11 @@ from pipelines.reports.kinds import (
     regression,
     token_classification,
 )
+from pipelines.reports.kinds.common import Predicted
 
-__all__ = ["Predicted", "sections_of"]
+__all__ = ["sections_of"]
 
-Predicted = Iterable[tuple[dict[str, Any], Any]]
-"""Each scored row with its prediction."""
-
-_KINDS: Mapping[str, Callable[[Any, Predicted], Iterator[Section]]] = {
+_SECTIONS = {
     "choice": multiple_choice.sections,
     "classification": classification.sections,
     "regression": regression.sections,
@@ -33,5 +31,5 @@ def sections_of(kind: Any, predicted: Predicted, details: Json) -> Iterator[Sect
         yield from multi_label.sections(kind, predicted)
     elif kind.name == "reading":
         yield from question_answering.sections(details)
-    elif kind.name in _KINDS:
-        yield from _KINDS[kind.name](kind, predicted)
+    elif kind.name in _SECTIONS:
+        yield from _SECTIONS[kind.name](kind, predicted)

@@ -1,60 +1,51 @@
 """Multiple choice: accuracy by position of the right choice, calibration, errors."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from pipelines.reports import formatting
-from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section
-from pipelines.reports.kinds.common import beginning, by_length, calibration
+from pipelines.reports.elements import Bar, Bars, Entry, Section
+from pipelines.reports.kinds.common import Predicted, beginning, by_length, calibration, worst
 
 __all__ = ["sections"]
 
-_ERRORS = 20
 
-
-def sections(kind: Any, predicted: Iterable[tuple[dict[str, Any], Any]]) -> Iterator[Section]:
-    truths: list[int] = []
-    givens: list[int] = []
-    shares: list[float] = []
-    lengths: list[int] = []
+def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
+    true, chosen, probabilities, texts = [], [], [], []
     errors: list[tuple[float, Entry]] = []
     for row, prediction in predicted:
-        truth, given = kind.target(row), prediction["choice"]
-        share = prediction["probabilities"][given]
-        truths.append(truth)
-        givens.append(given)
-        shares.append(share)
-        lengths.append(sum(map(len, kind.texts(row))))
-        if truth != given:
-            facts = (
-                ("right", beginning(row["choices"][truth])),
-                ("predicted", f"{beginning(row['choices'][given])} ({formatting.percent(share)})"),
-            )
-            errors.append((share, Entry("", beginning(row["text"]), facts)))
-    if not truths:
+        target, choice = kind.target(row), prediction["choice"]
+        probability = prediction["probabilities"][choice]
+        true.append(target)
+        chosen.append(choice)
+        probabilities.append(probability)
+        texts.append(kind.texts(row))
+        if target != choice:
+            answer = f"{beginning(row['choices'][choice])} ({formatting.percent(probability)})"
+            facts = (("right", beginning(row["choices"][target])), ("predicted", answer))
+            errors.append((probability, Entry("", beginning(row["text"]), facts)))
+    if not true:
         return
-
-    right = np.array(truths) == np.array(givens)
-    elements: list[Element] = [_by_place(np.array(truths), np.array(givens))]
-    elements += calibration(shares, right, x="probability of the predicted choice", y="share correct")
-    elements.append(by_length("Accuracy by length", np.array(lengths), right, what="rows"))
-    yield Section("Position, calibration and length", tuple(elements))
-    if errors:
-        errors.sort(key=lambda error: -np.nan_to_num(error[0]))
-        shown = tuple(entry for _, entry in errors[:_ERRORS])
-        title = f"{len(shown)} of {len(errors):,} errors"
-        yield Section("Most confident errors", (Folded(title, shown, open=True),))
+    right = np.array(true) == np.array(chosen)
+    elements = [
+        _by_position(np.array(true), np.array(chosen)),
+        *calibration(probabilities, right, x="probability of the predicted choice", y="share correct"),
+        by_length("Accuracy by length", texts, right, what="rows"),
+    ]
+    yield Section("Position, calibration and length", elements)
+    errors.sort(key=lambda error: -np.nan_to_num(error[0]))
+    yield from worst("Most confident errors", [entry for _, entry in errors], " errors")
 
 
-def _by_place(truths: np.ndarray, givens: np.ndarray) -> Bars:
+def _by_position(true: np.ndarray, chosen: np.ndarray) -> Bars:
     bars = []
-    for place in range(int(max(truths.max(), givens.max())) + 1):
-        own = truths == place
-        share = float((givens[own] == place).mean()) if own.any() else None
-        taken = formatting.percent(float((givens == place).mean()))
-        text = f"{formatting.percent(share)} of {formatting.count(own.sum())}; predicted {taken}"
-        bars.append(Bar(f"choice {place + 1}", (share or 0.0,), text))
+    for position in range(int(max(true.max(), chosen.max())) + 1):
+        here = true == position
+        accuracy = float((chosen[here] == position).mean()) if here.any() else None
+        predicted = formatting.percent(float((chosen == position).mean()))
+        text = f"{formatting.percent(accuracy)} of {formatting.count(here.sum())}; predicted {predicted}"
+        bars.append(Bar(f"choice {position + 1}", (accuracy or 0.0,), text))
     note = "Accuracy if that choice is right; how often the model predicts it, over all rows."
-    return Bars("Accuracy by position of the right choice", tuple(bars), note=note)
+    return Bars("Accuracy by position of the right choice", bars, note=note)

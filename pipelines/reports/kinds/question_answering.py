@@ -1,10 +1,11 @@
 """Answers to questions: errors by cause, lengths of answers, and the errors themselves in context."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
-from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Table
+from pipelines.reports.distributions import most_frequent, number_and_share, ranked_bars
+from pipelines.reports.elements import Element, Entry, Folded, Marked, Section, Table
 from pipelines.reports.figures import label
 from pipelines.reports.kinds.common import marked
 from pipelines.reports.pictures import Line, curves
@@ -27,35 +28,27 @@ def sections(details: Json) -> Iterator[Section]:
     """From the details of scores.json; empty without them."""
     if "by_cause" not in details:
         return
-    yield Section("Error analysis", tuple(_causes(details)))
-    yield Section("Answers and windows", tuple(_answers(details)))
-    yield Section("Errors", tuple(_misses(details)), _MARKED)
+    causes = most_frequent(details["by_cause"])
+    yield Section("Error analysis", list(_causes(causes)))
+    yield Section("Answers and windows", list(_answers(details)))
+    yield Section("Errors", list(_misses(causes, details["misses"])), _MARKED)
 
 
-def _causes(details: Json) -> Iterator[Element]:
-    causes = _by_frequency(details["by_cause"])
+def _causes(causes: dict[str, int]) -> Iterator[Element]:
     total = sum(causes.values())
-    if not total:
-        return
-    bars = tuple(
-        Bar(
-            cause,
-            (number / max(causes.values()),),
-            f"{formatting.count(number)}, {formatting.percent(number / total)}",
-        )
-        for cause, number in causes.items()
-    )
-    yield Bars("Errors by cause", bars, note=f"{formatting.count(total)} answers that do not match exactly.")
-    rows = tuple((cause, _CAUSES.get(cause, "")) for cause in causes)
-    yield Table("Definition of causes", ("cause", "predicted answer"), rows, "ll")
-
-
-def _by_frequency(causes: dict[str, int]) -> dict[str, int]:
-    return dict(sorted(causes.items(), key=lambda pair: (-pair[1], pair[0])))
+    if total:
+        note = f"{formatting.count(total)} answers that do not match exactly."
+        yield ranked_bars("Errors by cause", causes.items(), number_and_share(total), note=note)
+        rows = [(cause, _CAUSES.get(cause, "")) for cause in causes]
+        yield Table("Definition of causes", ("cause", "predicted answer"), rows, "ll")
 
 
 def _answers(details: Json) -> Iterator[Element]:
-    lines = [_histogram("correct", details["answer_chars"]), _histogram("predicted", details["prediction_chars"])]
+    lines = []
+    for name, key in (("correct", "answer_chars"), ("predicted", "prediction_chars")):
+        numbers = details[key]  # of answers by length; the last point includes all longer ones
+        shown = [*numbers[:_LONGEST_CHARS], sum(numbers[_LONGEST_CHARS:])][: len(numbers)]
+        lines.append(Line(name, range(len(shown)), shown))
     if any(line.x for line in lines):
         note = f"{_LONGEST_CHARS}: {_LONGEST_CHARS} characters or more."
         yield curves("Answer length", lines, x="characters", y="answers", floor=0, whole_y=True, note=note)
@@ -65,37 +58,29 @@ def _answers(details: Json) -> Iterator[Element]:
     for key in ("questions_cut", "gold_unreachable"):
         share = formatting.percent(formatting.ratio(details[key], questions))
         rows.append((label(key), formatting.count(details[key]), share))
-    yield Table("Windows", ("", "number", ""), tuple(rows), "lrr")
+    yield Table("Windows", ("", "number", ""), rows, "lrr")
 
 
-def _histogram(name: str, numbers: list[int]) -> Line:
-    """Number of answers by length; the last point includes all longer ones."""
-    shown = [*numbers[:_LONGEST_CHARS], sum(numbers[_LONGEST_CHARS:])]
-    shown = shown[: len(numbers)]
-    return Line(name, list(range(len(shown))), shown)
-
-
-def _misses(details: Json) -> Iterator[Element]:
+def _misses(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Element]:
     """Missed answers by cause, with the most frequent cause expanded."""
-    for place, cause in enumerate(_by_frequency(details["by_cause"])):
+    for number, cause in enumerate(causes):
         entries = []
-        for miss in details["misses"]:
+        for miss in misses:
             if miss["cause"] == cause:
                 answers = " / ".join(dict.fromkeys(map(str, miss["answers"])))
                 facts = (("correct", answers), ("predicted", miss["prediction"] or "(nothing)"))
-                entries.append(Entry(str(miss["id"]), miss["question"], facts, tuple(_passage(miss))))
+                entries.append(Entry(str(miss["id"]), miss["question"], facts, list(_passage(miss))))
         if entries:
-            yield Folded(f"{cause} · {len(entries)} shown", tuple(entries), open=place == 0)
+            yield Folded(f"{cause} · {len(entries)} shown", entries, open=number == 0)
 
 
-def _passage(miss: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The context around both answers, as marked stretches; empty for artifacts without snippets."""
-    spans = {"right": miss.get("answer_span"), "given": miss.get("prediction_span")}
-    marks = {name: span for name, span in spans.items() if span}
-    for number, snippet in enumerate(miss.get("snippets", ())):
+def _passage(miss: Json) -> Iterator[Marked]:
+    """The context around both answers, as marked stretches."""
+    spans = {"right": miss["answer_span"], "given": miss["prediction_span"]}
+    for number, snippet in enumerate(miss["snippets"]):
         start, text = snippet["start"], snippet["text"]
         if start or number:
             yield (" … " if number else "… "), ()
-        yield from marked(text, {name: [span] for name, span in marks.items()}, start)
-    if miss.get("snippets"):
+        yield from marked(text, {name: [span] for name, span in spans.items() if span}, start)
+    if miss["snippets"]:
         yield " …", ()

@@ -36,7 +36,7 @@ def _parse(line: str) -> None:
         ("korquad", "predict", "시험/korquad/model"),
     ],
 )
-def test_a_page_says_how_to_use_what_was_made(maker, monkeypatch, stage, verb, place):
+def test_page_has_a_valid_command_and_python(maker, monkeypatch, stage, verb, place):
     folder = maker(stage)
     (folder / "model").mkdir()
     monkeypatch.chdir(maker.recipe.parent)
@@ -50,7 +50,7 @@ def test_a_page_says_how_to_use_what_was_made(maker, monkeypatch, stage, verb, p
     assert len(python.strip().split("\n")) <= 3
 
 
-def test_the_index_says_it_for_all_that_is_there(maker, monkeypatch):
+def test_index_has_a_command_for_each_stage(maker, monkeypatch):
     for stage in ("clean", "vocab", "pretrain", "nsmc"):
         maker(stage)
     monkeypatch.chdir(maker.recipe.parent)
@@ -59,19 +59,19 @@ def test_the_index_says_it_for_all_that_is_there(maker, monkeypatch):
     assert "nsmc/model" in python
 
 
-def test_where_nothing_can_be_used_nothing_is_said(maker):
+def test_no_usage_without_anything_to_use(maker):
     assert _elements(render(maker("clean")).read_text(encoding="utf-8")) == []
     assert _elements(index(maker.recipe).read_text(encoding="utf-8")) == []
 
 
-def test_no_path_of_the_machine_stands_in_a_page(maker, tmp_path):
+def test_page_has_no_absolute_path(maker, tmp_path):
     folder = maker("pretrain").resolve()
     page = render(folder).read_text(encoding="utf-8")
     assert str(tmp_path.parent) not in page
     assert shown(folder) == "/".join(folder.parts[-3:])
 
 
-def test_a_path_is_quoted(maker, monkeypatch):
+def test_path_is_quoted(maker, monkeypatch):
     folder = maker("pretrain")
     odd = maker.recipe.parent / '내 것 $HOME"'
     maker.recipe.rename(odd)
