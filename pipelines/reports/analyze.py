@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 
 import numpy as np
 import pyarrow as pa
@@ -21,65 +22,10 @@ _TOP_TAGS = 15
 _SAMPLES = 20  # failed documents shown for each reason
 _EOJEOL_MORPHEMES = 8  # last column of the chart: this many or more
 
-# Tags of the Sejong corpus (세종 말뭉치) as used by Kiwi, then those of Kiwi itself.
-_TAGS = {
-    "NNG": "일반 명사",
-    "NNP": "고유 명사",
-    "NNB": "의존 명사",
-    "NR": "수사",
-    "NP": "대명사",
-    "VV": "동사",
-    "VA": "형용사",
-    "VX": "보조 용언",
-    "VCP": "긍정 지정사",
-    "VCN": "부정 지정사",
-    "MM": "관형사",
-    "MAG": "일반 부사",
-    "MAJ": "접속 부사",
-    "IC": "감탄사",
-    "JKS": "주격 조사",
-    "JKC": "보격 조사",
-    "JKG": "관형격 조사",
-    "JKO": "목적격 조사",
-    "JKB": "부사격 조사",
-    "JKV": "호격 조사",
-    "JKQ": "인용격 조사",
-    "JX": "보조사",
-    "JC": "접속 조사",
-    "EP": "선어말 어미",
-    "EF": "종결 어미",
-    "EC": "연결 어미",
-    "ETN": "명사형 전성 어미",
-    "ETM": "관형형 전성 어미",
-    "XPN": "체언 접두사",
-    "XSN": "명사 파생 접미사",
-    "XSV": "동사 파생 접미사",
-    "XSA": "형용사 파생 접미사",
-    "XSM": "부사 파생 접미사",
-    "XR": "어근",
-    "SF": "종결 부호",
-    "SP": "구분 부호",
-    "SS": "따옴표·괄호",
-    "SSO": "여는 괄호",
-    "SSC": "닫는 괄호",
-    "SE": "줄임표",
-    "SO": "붙임표",
-    "SW": "기호",
-    "SL": "알파벳",
-    "SH": "한자",
-    "SN": "숫자",
-    "SB": "순서 있는 글머리",
-    "UN": "분석 불능",
-    "W_URL": "URL",
-    "W_EMAIL": "전자 우편",
-    "W_HASHTAG": "해시태그",
-    "W_MENTION": "멘션",
-    "W_SERIAL": "일련 번호",
-    "W_EMOJI": "이모지",
-    "Z_CODA": "덧붙은 받침",
-    "Z_SIOT": "사이시옷",
-    "USER0": "사용자 정의",
-}
+# Names of the tags of the Sejong corpus (세종 말뭉치) as used by Kiwi, and of those of Kiwi itself.
+_TAGS = dict(
+    line.split("\t") for line in (files("pipelines.reports") / "tags.tsv").read_text(encoding="utf-8").splitlines()
+)
 
 
 @dataclass
@@ -115,7 +61,7 @@ def _seconds(artifact: Artifact) -> float | None:
 def story(artifact: Artifact) -> Story:
     parts = artifact.parts("morphemes/*.parquet")
     read = sampled(parts)
-    measured = _measure(batches(read, ["source", "tag", "sentence", "eojeol"]))
+    measured = measure(batches(read, ["source", "tag", "sentence", "eojeol"]))
     note = parts_note(len(read), len(parts))
     documents, failed = _documents(artifact)
     lengths = (
@@ -124,16 +70,16 @@ def story(artifact: Artifact) -> Story:
     )
     return Story(
         f"{formatting.count(documents)} documents analysed, {formatting.count(failed) if failed else 'none'} failed",
-        _speed(artifact),
+        speed_in_words(artifact),
         (
             Section("Lengths", lengths),
-            Section("Morphemes", list(_morphemes(measured, note))),
-            Section("Failures", list(_failures(artifact))),
+            Section("Morphemes", list(morpheme_elements(measured, note))),
+            Section("Failures", list(failure_elements(artifact))),
         ),
     )
 
 
-def _speed(artifact: Artifact) -> str:
+def speed_in_words(artifact: Artifact) -> str:
     seconds = _seconds(artifact)
     if not seconds:
         return "Total duration unknown: run.json is missing, or the run was resumed."
@@ -144,7 +90,7 @@ def _speed(artifact: Artifact) -> str:
     return f"Kiwi took {formatting.duration(seconds)}{with_workers}{speed}."
 
 
-def _measure(morpheme_batches: Iterator[pa.RecordBatch]) -> _Measured:
+def measure(morpheme_batches: Iterator[pa.RecordBatch]) -> _Measured:
     measured = _Measured()
     for batch in morpheme_batches:
         tags = batch.column("tag")
@@ -166,7 +112,7 @@ def _measure(morpheme_batches: Iterator[pa.RecordBatch]) -> _Measured:
     return measured
 
 
-def _morphemes(measured: _Measured, note: str) -> Iterator[Element]:
+def morpheme_elements(measured: _Measured, note: str) -> Iterator[Element]:
     total = measured.tags.total()
     if not total:
         return
@@ -195,7 +141,7 @@ def _gloss(tag: str) -> str:
     return _TAGS.get(stem, "") + {"I": ", 불규칙", "R": ", 규칙"}.get(irregular, "")
 
 
-def _failures(artifact: Artifact) -> Iterator[Element]:
+def failure_elements(artifact: Artifact) -> Iterator[Element]:
     totals: Counter[str] = Counter()
     samples: dict[str, list[Entry]] = {}
     for batch in batches(artifact.parts("failed/*.parquet"), ["id", "source", "reason", "detail"]):

@@ -57,10 +57,10 @@ def model_card(folder: Path, config: Json, exported: Json) -> str:
     """
     artifact = Artifact.open(folder)
     with drawing(artifact):
-        return filled("card.md", **_model(artifact, config, exported), **_task(artifact))
+        return filled("card.md", **about_model(artifact, config, exported), **about_task(artifact))
 
 
-def _model(artifact: Artifact, config: Json, exported: Json) -> dict[str, Any]:
+def about_model(artifact: Artifact, config: Json, exported: Json) -> dict[str, Any]:
     """What the template says of any model."""
     folder = artifact.folder.resolve()
     in_recipe = folder.name == artifact.stage
@@ -74,15 +74,15 @@ def _model(artifact: Artifact, config: Json, exported: Json) -> dict[str, Any]:
         "exported_class": architecture,
         "auto_class": f"AutoModel{''.join(architecture.partition('For')[1:]).removesuffix('Simple')}",
         "own_code": "auto_map" in exported,
-        "pretraining": list(_pretraining(artifact)),
-        "provenance": list(_provenance(artifact)),
+        "pretraining": list(pretraining_rows(artifact)),
+        "provenance": list(provenance_rows(artifact)),
     }
 
 
-def _task(artifact: Artifact) -> dict[str, Any]:
+def about_task(artifact: Artifact) -> dict[str, Any]:
     """What the template says of a task, or of the tasks that a pretrained model was fine-tuned on."""
     result = result_of(artifact) if has_result(artifact.stage) else None
-    results = _fine_tuned(artifact) if result is None else [result]
+    results = fine_tuned_results(artifact) if result is None else [result]
     scores: Json = {} if result is None else artifact.json("scores.json")
     rows = [row for row in scores.get("rows", ()) if row.get("learning_rate") is not None]
     keys = [key for key in _LEARNED if any(row.get(key) is not None for row in rows)]
@@ -104,7 +104,7 @@ def _task(artifact: Artifact) -> dict[str, Any]:
     }
 
 
-def _fine_tuned(artifact: Artifact) -> list[Result]:
+def fine_tuned_results(artifact: Artifact) -> list[Result]:
     """Results of the tasks in the same recipe that fine-tuned this pretrained model."""
     results = []
     for folder in sorted(artifact.folder.resolve().parent.iterdir()):
@@ -125,7 +125,7 @@ def _input(artifact: Artifact, stage: str) -> str | None:
     return digest
 
 
-def _pretraining(artifact: Artifact) -> Iterator[tuple[str, str]]:
+def pretraining_rows(artifact: Artifact) -> Iterator[tuple[str, str]]:
     """How the encoder was pretrained: from the model's own record, or the recipe's if they match."""
     if artifact.stage != "pretrain":
         folder = artifact.folder.resolve().with_name("pretrain")
@@ -145,7 +145,7 @@ def _pretraining(artifact: Artifact) -> Iterator[tuple[str, str]]:
             yield f"held-out {label(key)}", text(key, scores[key])
 
 
-def _provenance(artifact: Artifact) -> Iterator[tuple[str, str]]:
+def provenance_rows(artifact: Artifact) -> Iterator[tuple[str, str]]:
     record = artifact.record
     yield "stage", f"{artifact.stage}, version {record.get('stage_version')}"
     yield "digest", str(record.get("digest"))

@@ -49,25 +49,25 @@ def story(artifact: Artifact) -> Story:
         title=f"{_kept_share(kept.total(), by_reason.total())} of documents kept",
         lede=f"{formatting.count(kept.total() + by_reason.total())} documents read. {most_common}",
         sections=(
-            Section("Dropped documents", list(_drops(kept, dropped.drops, reasons))),
-            Section("Duplicates and frequent lines", [*dropped.clusters(), *_frequent_lines(artifact)]),
+            Section("Dropped documents", list(drop_elements(kept, dropped.drops, reasons))),
+            Section("Duplicates and frequent lines", [*dropped.clusters(), *frequent_lines(artifact)]),
             Section(
                 "Contamination",
-                list(_contamination(counts)),
+                list(contamination(counts)),
                 "Documents with text of an evaluation set were dropped, or the matching lines removed.",
             ),
-            Section("Personal data", list(_personal_data(counts))),
+            Section("Personal data", list(personal_data(counts))),
             Section(
                 "Examples of dropped documents",
                 dropped.samples(reasons),
                 "Up to 20 per reason, sampled by hash of the id, each next to a kept document.",
             ),
-            Section("Kept documents", _kept_documents(artifact)),
+            Section("Kept documents", kept_documents(artifact)),
         ),
     )
 
 
-def _drops(kept: Counter[str], drops: Drops, reasons: Mapping[str, int]) -> Iterator[Element]:
+def drop_elements(kept: Counter[str], drops: Drops, reasons: Mapping[str, int]) -> Iterator[Element]:
     """Charts and a table of drop reasons. With several sources, bars show shares and the table counts."""
     sources = sorted(kept | Counter(source for _, source in drops))
     if len(sources) < 2:
@@ -101,7 +101,7 @@ def _drops(kept: Counter[str], drops: Drops, reasons: Mapping[str, int]) -> Iter
     yield Table("Documents by reason and source", ("reason", *sources), rows, "l" + "r" * len(sources))
 
 
-def _frequent_lines(artifact: Artifact) -> Iterator[Table]:
+def frequent_lines(artifact: Artifact) -> Iterator[Table]:
     lines: list[tuple[str, int]] = []
     for batch in batches(artifact.parts("frequent/*.parquet"), ["text", "documents"]):
         lines += zip(batch.column("text").to_pylist(), batch.column("documents").to_pylist(), strict=True)
@@ -112,7 +112,7 @@ def _frequent_lines(artifact: Artifact) -> Iterator[Table]:
         yield Table("Frequent lines removed", ("line", "documents"), rows, "kr", note=note)
 
 
-def _contamination(counts: Mapping[str, int]) -> Iterator[Table]:
+def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
     names = [name.split(".")[1] for name in counts if name.startswith("evaluation.") and name.endswith(".texts")]
     rows = []
     for name in names:
@@ -126,7 +126,7 @@ def _contamination(counts: Mapping[str, int]) -> Iterator[Table]:
         yield Table("Evaluation texts found in the corpus", head, rows, "lrrrrr", note=note)
 
 
-def _personal_data(counts: Mapping[str, int]) -> Iterator[Bars]:
+def personal_data(counts: Mapping[str, int]) -> Iterator[Bars]:
     masked = {name.removeprefix("masked."): number for name, number in counts.items() if name.startswith("masked.")}
     if masked:
         named = ((label(name), number) for name, number in most_frequent(masked).items())
@@ -134,7 +134,7 @@ def _personal_data(counts: Mapping[str, int]) -> Iterator[Bars]:
         yield ranked_bars("Occurrences masked, by kind", named, formatting.count, note=note)
 
 
-def _kept_documents(artifact: Artifact) -> Sequence[Element]:
+def kept_documents(artifact: Artifact) -> Sequence[Element]:
     """Lengths and Hangul shares of the kept documents, by source."""
     parts = artifact.parts("documents/*.parquet")
     read = sampled(parts)

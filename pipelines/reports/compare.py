@@ -53,11 +53,11 @@ def write_page(path: Path, shown: Shown) -> Path:
 
 def of_runs(runs: Sequence[Run]) -> Shown:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
-    tables = [_sizes(runs), _last(runs)]
+    tables = [sizes_table(runs), last_evaluations(runs)]
     for name, (axis, show) in _AXES.items():
         ends = [at[-1] for run in runs if (at := axis(run)) is not None]
         if len(ends) == len(runs):
-            tables.append(_at_equal(f"At equal {name}: {show(min(ends))}", runs, min(ends), axis))
+            tables.append(at_equal(f"At equal {name}: {show(min(ends))}", runs, min(ends), axis))
     why = difference(runs)
     return Shown(
         what="runs",
@@ -67,7 +67,7 @@ def of_runs(runs: Sequence[Run]) -> Shown:
         sentences=[why] if why else [],
         lede=why or "Pretraining runs with the same tokenizer, evaluated on the same held-out rows.",
         remark="Time is training time, without evaluations and checkpoints.",
-        sections=lambda: _sections_of_runs(runs),
+        sections=lambda: sections_of_runs(runs),
     )
 
 
@@ -75,7 +75,7 @@ def _known(value: float | None, show: Callable[[float], str]) -> str:
     return formatting.UNKNOWN if value is None else show(value)
 
 
-def _sizes(runs: Sequence[Run]) -> Table:
+def sizes_table(runs: Sequence[Run]) -> Table:
     rows = [
         (
             run.name,
@@ -89,7 +89,7 @@ def _sizes(runs: Sequence[Run]) -> Table:
     return Table("Runs", ("run", "parameters", "vocabulary", "pieces/s", "state"), rows, "lrrrl")
 
 
-def _last(runs: Sequence[Run]) -> Table:
+def last_evaluations(runs: Sequence[Run]) -> Table:
     rows = []
     for run in runs:
         line = run.heldout[-1]
@@ -100,7 +100,7 @@ def _last(runs: Sequence[Run]) -> Table:
     return Table("Last evaluation of each run", head, rows, "lrrrrr")
 
 
-def _at_equal(title: str, runs: Sequence[Run], position: float, axis: _Axis) -> Table:
+def at_equal(title: str, runs: Sequence[Run], position: float, axis: _Axis) -> Table:
     """Held-out figures at a position that all runs have reached, best run first."""
     bits = in_bits(runs)
     scored = []
@@ -124,17 +124,17 @@ def _at_equal(title: str, runs: Sequence[Run], position: float, axis: _Axis) -> 
     return Table(title, head, rows, "l" + "r" * (len(head) - 1), note=note)
 
 
-def _sections_of_runs(runs: Sequence[Run]) -> tuple[Section, ...]:
-    losses = [*_curves(runs, label(_LOSS), lambda run, line: line[_LOSS], y="nats")]
+def sections_of_runs(runs: Sequence[Run]) -> tuple[Section, ...]:
+    losses = [*heldout_curves(runs, label(_LOSS), lambda run, line: line[_LOSS], y="nats")]
     if in_bits(runs):
         title = f"{label(_LOSS)} per character"
-        losses += _curves(runs, title, lambda run, line: run.bits_per_char(line[_LOSS]), y="bits")
+        losses += heldout_curves(runs, title, lambda run, line: run.bits_per_char(line[_LOSS]), y="bits")
     options: dict[str, Any] = {"y": "accuracy", "percent": True, "floor": 0}
-    accuracies = [*_curves(runs, label(_ACCURACY), lambda run, line: line[_ACCURACY], **options)]
+    accuracies = [*heldout_curves(runs, label(_ACCURACY), lambda run, line: line[_ACCURACY], **options)]
     return Section("Held-out loss", losses), Section("Held-out accuracy", accuracies)
 
 
-def _curves(
+def heldout_curves(
     runs: Sequence[Run], title: str, figure: Callable[[Run, Json], float | None], **options: Any
 ) -> Iterator[Element]:
     """A held-out figure of all runs against time and against pieces, as far as measured."""
@@ -162,15 +162,15 @@ def of_tasks(comparison: TaskComparison) -> Shown:
         what="models",
         names=[side.name for side in comparison.sides],
         folders=[side.folder for side in comparison.sides],
-        tables=[_scores(comparison), *([_differences(comparison)] if pairs else [])],
+        tables=[scores_table(comparison), *([differences_table(comparison)] if pairs else [])],
         sentences=[*(pair["sentence"] for pair in pairs), *comparison.notes()],
         lede=f"Scores on the same {number:,} rows of a {task.name} task, {task.about()}.",
         remark="Intervals are 95 % bootstrap intervals.",
-        sections=lambda: (Section("Where they differ", list(_examples(comparison))),),
+        sections=lambda: (Section("Where they differ", list(example_elements(comparison))),),
     )
 
 
-def _scores(comparison: TaskComparison) -> Table:
+def scores_table(comparison: TaskComparison) -> Table:
     metrics = comparison.scores["metrics"]
     rows = [
         (
@@ -198,7 +198,7 @@ def _interval(ends: Sequence[float] | None, sign: str = "") -> str:
     return formatting.UNKNOWN if ends is None else f"{ends[0]:{sign}.4f} to {ends[1]:{sign}.4f}"
 
 
-def _differences(comparison: TaskComparison) -> Table:
+def differences_table(comparison: TaskComparison) -> Table:
     rows = []
     for pair in comparison.scores["comparisons"]:
         p_value = "< 0.001" if pair["p_value"] < 0.001 else f"{pair['p_value']:.3f}"
@@ -208,7 +208,7 @@ def _differences(comparison: TaskComparison) -> Table:
     return Table(title, ("compared with", "difference", "95 % interval", "p"), rows, "lrrr", note=note)
 
 
-def _examples(comparison: TaskComparison) -> Iterator[Element]:
+def example_elements(comparison: TaskComparison) -> Iterator[Element]:
     """Rows that one side of a pair predicts better than the other, largest difference first."""
     task, rows, sides = comparison.task, comparison.rows, comparison.sides
     means = [np.mean([merits(task, rows, of_seed) for of_seed in side.predictions], axis=0) for side in sides]
@@ -221,20 +221,20 @@ def _examples(comparison: TaskComparison) -> Iterator[Element]:
                     verdict = f"{better.name} closer than {worse.name}"
                 elif max(len(better.facts), len(worse.facts)) > 1:
                     verdict = f"{better.name} right more often than {worse.name}"
-                entries = [_entry(comparison, row, (better, worse)) for row in clearest[:_EXAMPLES]]
+                entries = [example(comparison, row, (better, worse)) for row in clearest[:_EXAMPLES]]
                 yield Folded(f"{verdict} · {len(clearest):,} of {len(rows):,} rows", entries)
 
 
-def _entry(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
+def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
     row, task = comparison.rows[number], comparison.task
     target = task.target(row)
-    facts = [("right", _in_words(row, {"choice": target} if task.name == "choice" else target))]
+    facts = [("right", in_words(row, {"choice": target} if task.name == "choice" else target))]
     for side in sides:
-        facts.append((side.name, " · ".join(_in_words(row, of_seed[number]) for of_seed in side.predictions)))
+        facts.append((side.name, " · ".join(in_words(row, of_seed[number]) for of_seed in side.predictions)))
     return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or "(empty)", facts)
 
 
-def _in_words(row: Row, value: Any) -> str:
+def in_words(row: Row, value: Any) -> str:
     """A target or a prediction as short text."""
     match value:
         case {"choice": choice}:

@@ -55,7 +55,7 @@ def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
     tasks = sorted(path.name for path in recipe_folder.glob(f"{TASK}*") if is_task(path.name))
     known = (*STAGES, *tasks)
     names = known if stages is None else tuple(stages)
-    boxes = [_box(recipe_folder, stage) for stage in names]
+    boxes = [box_of(recipe_folder, stage) for stage in names]
     done = [box for box in boxes if box.state in ("done", "stale")]
     boxes += [
         Box(stage, "unused", "not in the recipe", page=(recipe_folder / stage / PAGE).is_file())
@@ -79,12 +79,12 @@ def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
         usage=usage({box.stage: recipe_folder / box.stage for box in done}),
         previewed=[stage.name for stage in STAGES.values() if stage.preview and preview],
         beside=last if len(last) > 1 else [],
-        figures=_results(done),
-        compared=_compared(recipe_folder, done),
+        figures=main_results(done),
+        compared=task_table(recipe_folder, done),
     )
 
 
-def _box(recipe_folder: Path, stage: str) -> Box:
+def box_of(recipe_folder: Path, stage: str) -> Box:
     folder = recipe_folder / stage
     if not (folder / RECORD).is_file():
         started = (recipe_folder / f"{stage}.partial").is_dir()
@@ -109,7 +109,7 @@ def _digest(folder: Path) -> str | None:
         return None
 
 
-def _results(done: Sequence[Box]) -> list[Figure]:
+def main_results(done: Sequence[Box]) -> list[Figure]:
     """Top of the page: the first figure of each finished result, named in full, with its other figures as a note."""
     results = []
     for box in done:
@@ -124,7 +124,7 @@ def _results(done: Sequence[Box]) -> list[Figure]:
     return [figure for _, figure in results]
 
 
-def _compared(recipe_folder: Path, done: Sequence[Box]) -> Table | None:
+def task_table(recipe_folder: Path, done: Sequence[Box]) -> Table | None:
     """The table of finished tasks; None if there are none."""
     results = []
     for stage in (box.stage for box in done if has_result(box.stage)):

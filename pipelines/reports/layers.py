@@ -22,10 +22,10 @@ def write_page(path: Path, name: str, record: Mapping[str, Any]) -> Path:
     head = _HEADS[record["features"]["head"]]
     about = f"{head} on the {record['num_layers']} layers of a frozen encoder, and on the embeddings below them."
     note = "The encoder is frozen; heads are trained on its vectors."
-    return write(path, "layers.html", name=name, about=about, legend=(), blocks=list(_scores(record)), note=note)
+    return write(path, "layers.html", name=name, about=about, legend=(), blocks=list(score_elements(record)), note=note)
 
 
-def _scores(record: Mapping[str, Any]) -> Iterator[Element]:
+def score_elements(record: Mapping[str, Any]) -> Iterator[Element]:
     metric: str = record["metrics"][0]
     label = metric.replace("_", " ")
     defined = [model for model in record["models"] if model[metric] is not None]

@@ -150,15 +150,15 @@ def lengths(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str =
     powers = 2 ** np.arange(longest.bit_length() + 1)
     edges = np.union1d(powers, powers[1:] * 3 // 2)
     edges = edges[np.searchsorted(edges, shortest, "right") - 1 : np.searchsorted(edges, longest, "right") + 1]
-    return _histograms(title, series, edges, np.diff(np.log2(edges)), x, note)
+    return histograms(title, series, edges, np.diff(np.log2(edges)), x, note)
 
 
 def shares(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = "") -> Picture:
     """Histograms of shares from 0 to 1, one outline for each of the first five series."""
-    return _histograms(title, dict(list(series.items())[:COLOURS]), np.linspace(0, 1, 51), None, x, note)
+    return histograms(title, dict(list(series.items())[:COLOURS]), np.linspace(0, 1, 51), None, x, note)
 
 
-def _histograms(
+def histograms(
     title: str, series: Mapping[str, np.ndarray], edges: np.ndarray, widths: np.ndarray | None, x: str, note: str
 ) -> Picture:
     """All outlines have the same area, so that series of different sizes are comparable; heights have no scale.

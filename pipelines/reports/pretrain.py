@@ -80,20 +80,20 @@ def story(artifact: Artifact) -> Story:
         log = replace(log, heldout=[first, *log.heldout])
     left_out = [line["step"] for line in metrics if line["kind"] == "left_out"]
     return Story(
-        title=_against_unigram(scores["mlm_loss"], scores["unigram_loss"]),
-        lede=_lede(scores, log, (artifact.record.get("settings") or {}).get("init")),
+        title=against_unigram(scores["mlm_loss"], scores["unigram_loss"]),
+        lede=lede(scores, log, (artifact.record.get("settings") or {}).get("init")),
         sections=(
-            Section("Filling gaps in held-out rows", list(_gapped(artifact.lines("samples.jsonl"))), _GAPS),
-            Section("Held-out evaluation", list(_heldout(log, scores["unigram_loss"]))),
-            Section("Training loss", list(_losses(log)), _without_update(left_out)),
-            Section("Learning rate and gradient norm", list(_steps(log))),
-            Section("Speed", list(_speed(log))),
-            Section("Held-out measurements", list(_measurements(log))),
+            Section("Filling gaps in held-out rows", list(gapped_samples(artifact.lines("samples.jsonl"))), _GAPS),
+            Section("Held-out evaluation", list(heldout_elements(log, scores["unigram_loss"]))),
+            Section("Training loss", list(loss_curves(log)), _without_update(left_out)),
+            Section("Learning rate and gradient norm", list(step_curves(log))),
+            Section("Speed", list(speed_curves(log))),
+            Section("Held-out measurements", list(measurements(log))),
         ),
     )
 
 
-def _against_unigram(loss: float | None, unigram: float | None) -> str:
+def against_unigram(loss: float | None, unigram: float | None) -> str:
     """0.12 nats worse than the unigram baseline. Losses in nats; None, of no masked piece, cannot be compared."""
     if loss is None or unigram is None:
         return "Not comparable with the unigram baseline"
@@ -103,7 +103,7 @@ def _against_unigram(loss: float | None, unigram: float | None) -> str:
     return f"{abs(gain):.2f} nats {'better' if gain > 0 else 'worse'} than the unigram baseline"
 
 
-def _lede(scores: Json, log: TrainingLog, init: str | None) -> str:
+def lede(scores: Json, log: TrainingLog, init: str | None) -> str:
     size = f" with {formatting.compact(scores['parameters'])} parameters" if "parameters" in scores else ""
     done = [f"{formatting.compact(scores[key])} {key}" for key in ("steps", "rows") if key in scores]
     if "epochs" in scores:
@@ -118,7 +118,7 @@ def _lede(scores: Json, log: TrainingLog, init: str | None) -> str:
     )
 
 
-def _gapped(lines: Sequence[Json]) -> Iterator[Gapped]:
+def gapped_samples(lines: Sequence[Json]) -> Iterator[Gapped]:
     """The samples with predictions for their gaps at the first, a middle and the last evaluation."""
     steps = sorted({line["step"] for line in lines})
     shown = list(dict.fromkeys(steps[index] for index in (0, len(steps) // 2, -1))) if steps else []
@@ -147,26 +147,26 @@ def _guesses(gap: Json) -> list[Guess]:
     ]
 
 
-def _heldout(log: TrainingLog, unigram: float) -> Iterator[Element]:
+def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
     if len(log.heldout) < 2:  # shown in the table
         return
     title, losses = f"Held-out {label('mlm_loss')}", {"model": "mlm_loss"}
     note = "Fixed masks; every selected piece becomes [MASK]. Unigram: piece frequencies of the training shards."
-    yield from _curves(title, log, log.heldout, losses, y="nats", level=unigram, note=note)
-    yield from _curves(f"{title} over time", log, log.heldout, losses, y="nats", level=unigram, time=True)
+    yield from chart(title, log, log.heldout, losses, y="nats", level=unigram, note=note)
+    yield from chart(f"{title} over time", log, log.heldout, losses, y="nats", level=unigram, time=True)
     counts = {name: log.heldout[-1][f"{name}_count"] for name in OBJECTIVES if log.heldout[-1].get(f"{name}_count")}
     accuracies = {OBJECTIVES[name]: f"{name}_accuracy" for name in counts}
     notes = [f"{OBJECTIVES[name]}: {formatting.count(number)}{_COUNTED[name]}." for name, number in counts.items()]
     options: dict[str, Any] = {"y": "accuracy", "percent": True, "floor": 0, "note": " ".join(notes)}
-    yield from _curves("Held-out accuracy", log, log.heldout, accuracies, **options)
+    yield from chart("Held-out accuracy", log, log.heldout, accuracies, **options)
 
 
-def _losses(log: TrainingLog) -> Iterator[Element]:
+def loss_curves(log: TrainingLog) -> Iterator[Element]:
     for name, words in OBJECTIVES.items():
         title = f"{words} training loss"
-        yield from _curves(title, log, log.train, {"": f"{name}_loss"}, y="nats")
+        yield from chart(title, log, log.train, {"": f"{name}_loss"}, y="nats")
         if name == "mlm":
-            yield from _curves(f"{title} over time", log, log.train, {"": f"{name}_loss"}, y="nats", time=True)
+            yield from chart(f"{title} over time", log, log.train, {"": f"{name}_loss"}, y="nats", time=True)
 
 
 def _without_update(steps: Sequence[int]) -> str:
@@ -176,28 +176,28 @@ def _without_update(steps: Sequence[int]) -> str:
     return f"Steps left out because their loss or gradient was not finite: {listed}{more}." if steps else ""
 
 
-def _steps(log: TrainingLog) -> Iterator[Element]:
+def step_curves(log: TrainingLog) -> Iterator[Element]:
     keys = dict.fromkeys(key for line in log.train for key in line if key.split("/")[0] == "learning_rate")
     rates = {key.partition("/")[2] or "all others": key for key in keys}
-    yield from _curves("Learning rate", log, log.train, rates, y="rate", floor=0)
+    yield from chart("Learning rate", log, log.train, rates, y="rate", floor=0)
     note = ""
     if spikes := [line for line in log.train if line.get("spikes")]:
         number, last = formatting.count(sum(line["spikes"] for line in spikes)), formatting.count(spikes[-1]["step"])
         note = f"Norms above ten times the mean of the interval before: {number}, "
         note += f"the last at or shortly before step {last}."
-    yield from _curves("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0, note=note)
+    yield from chart("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0, note=note)
 
 
-def _speed(log: TrainingLog) -> Iterator[Element]:
+def speed_curves(log: TrainingLog) -> Iterator[Element]:
     waiting = [{**line, "waiting": formatting.ratio(line["waited_seconds"], line["seconds"])} for line in log.timing]
     share: dict[str, Any] = {"percent": True, "floor": 0}
-    yield from _curves("Throughput", log, log.timing, {"": "pieces_per_second"}, y="pieces/s", floor=0)
-    yield from _curves("Waiting for rows", log, waiting, {"": "waiting"}, y="share of the time", **share)
+    yield from chart("Throughput", log, log.timing, {"": "pieces_per_second"}, y="pieces/s", floor=0)
+    yield from chart("Waiting for rows", log, waiting, {"": "waiting"}, y="share of the time", **share)
     note = "Positions computed by attention that hold no piece."
-    yield from _curves("Padding", log, log.train, {"": "padding"}, y="share of positions", note=note, **share)
+    yield from chart("Padding", log, log.train, {"": "padding"}, y="share of positions", note=note, **share)
 
 
-def _curves(
+def chart(
     title: str,
     log: TrainingLog,
     lines: Sequence[Json],
@@ -229,7 +229,7 @@ def _curves(
         yield curves(title, drawn, x=x, whole=not time, **options)
 
 
-def _measurements(log: TrainingLog) -> Iterator[Element]:
+def measurements(log: TrainingLog) -> Iterator[Element]:
     shown = log.heldout[-_LAST:]
     if not shown:
         return

@@ -49,7 +49,7 @@ def origins(artifact: Artifact) -> list[Table]:
         Table("Input files", ("role", "file", "size", "SHA-256 or version"), files, "lkrl"),
         Table("Library versions", ("library", "version"), _rows(record.get("versions")), "ll"),
         Table("Numerical environment", ("", ""), _rows(record.get("numerics"), label), "ll"),
-        Table("Files in this artifact", ("folder or file", "files", "size"), _sizes(record.get("files") or {}), "lrr"),
+        Table("Files in this artifact", ("folder or file", "files", "size"), file_sizes(record.get("files")), "lrr"),
     )
     return [table for table in tables if table.rows]
 
@@ -73,10 +73,10 @@ def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, value
 
 
-def _sizes(files: dict[str, Any]) -> list[tuple[str, str, str]]:
+def file_sizes(files: Any) -> list[tuple[str, str, str]]:
     """One row per folder with all its parts, and one row per file at the top level."""
     sizes: dict[str, list[int]] = {}
-    for name, file in sorted(files.items()):
+    for name, file in sorted((files or {}).items()):
         folder, slash, _ = name.rpartition("/")
         sizes.setdefault(folder + slash if slash else name, []).append(file["size"])
     return [(name, str(len(inside)), formatting.megabytes(sum(inside))) for name, inside in sizes.items()]

@@ -28,7 +28,7 @@ class _Split:
     pieces: Counter[str] = field(default_factory=Counter)
 
 
-def _splits(artifact: Artifact) -> list[_Split]:
+def splits_of(artifact: Artifact) -> list[_Split]:
     """Totals over all shards. Reads only the offsets of the documents, not their ids."""
     splits = []
     for name in _SPLITS:
@@ -44,7 +44,7 @@ def _splits(artifact: Artifact) -> list[_Split]:
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:
-    train, heldout = _splits(artifact)
+    train, heldout = splits_of(artifact)
     return (
         Figure(formatting.compact(train.pieces.total()), "training pieces"),
         Figure(formatting.compact(train.documents.total()), "training documents"),
@@ -53,7 +53,7 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
 
 
 def story(artifact: Artifact) -> Story:
-    train, heldout = _splits(artifact)
+    train, heldout = splits_of(artifact)
     pieces, heldout_pieces = train.pieces.total(), heldout.pieces.total()
     mean = formatting.decimal(formatting.ratio(pieces, train.documents.total()), 1)
     heldout_share = formatting.percent(formatting.ratio(heldout_pieces, pieces + heldout_pieces))
@@ -61,14 +61,14 @@ def story(artifact: Artifact) -> Story:
         title=f"{formatting.compact(pieces)} training pieces",
         lede=f"{mean} pieces per document on average; {heldout_share} of all pieces are held out.",
         sections=(
-            Section("Sources", _sources(train, heldout)),
-            Section("Lengths", _lengths(artifact)),
-            Section("Pieces", list(_pieces(artifact))),
+            Section("Sources", source_elements(train, heldout)),
+            Section("Lengths", length_elements(artifact)),
+            Section("Pieces", list(piece_elements(artifact))),
         ),
     )
 
 
-def _sources(train: _Split, heldout: _Split) -> Sequence[Element]:
+def source_elements(train: _Split, heldout: _Split) -> Sequence[Element]:
     pieces = train.pieces + heldout.pieces
     largest = max(pieces.values(), default=0)
     bars, rows = [], []
@@ -87,7 +87,7 @@ def _sources(train: _Split, heldout: _Split) -> Sequence[Element]:
     )
 
 
-def _lengths(artifact: Artifact) -> Sequence[Element]:
+def length_elements(artifact: Artifact) -> Sequence[Element]:
     parts = artifact.parts("train/*.arrow")
     read = sampled(parts)
     lengths = Lengths()
@@ -96,7 +96,7 @@ def _lengths(artifact: Artifact) -> Sequence[Element]:
     return lengths.elements("Pieces per document", unit="pieces", note=parts_note(len(read), len(parts)))
 
 
-def _pieces(artifact: Artifact) -> Iterator[Element]:
+def piece_elements(artifact: Artifact) -> Iterator[Element]:
     parts = artifact.parts("pieces.parquet")
     if not num_rows(parts):
         return

@@ -79,9 +79,9 @@ def _over_seeds(metric: str, model: Json) -> str:
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
     sections = [
-        Section("Scores", list(_scores(scores))),
-        Section("Trainings and baselines", [*_unseen(scores), _all_scores(scores), *_trials(scores)]),
-        Section("Training", list(_curves(artifact, scores))),
+        Section("Scores", list(score_elements(scores))),
+        Section("Trainings and baselines", [*unseen_table(scores), score_table(scores), *trial_tables(scores)]),
+        Section("Training", list(training_curves(artifact, scores))),
     ]
     if scores["task"]["kind"] in KINDS:
         kind, main = kind_of_task(scores["task"], str(artifact.folder)), scores["models"][0]
@@ -90,8 +90,8 @@ def story(artifact: Artifact) -> Story:
             seed = f" of the first seed ({scores['rows'][0].get('seed')})" if main["seeds"] > 1 else ""
             source = f"Predictions{seed} of the {model_name(main['name'])} model."
             sections[3] = sections[3]._replace(text=f"{sections[3].text} {source}".lstrip())
-    sections.append(Section("Data", list(_data(scores))))
-    return Story(_title(artifact.stage.removeprefix(TASK), scores), _lede(scores), sections)
+    sections.append(Section("Data", list(data_tables(scores))))
+    return Story(title_of(artifact.stage.removeprefix(TASK), scores), lede_of(scores), sections)
 
 
 def _predicted(artifact: Artifact, model: str) -> Predicted:
@@ -101,7 +101,7 @@ def _predicted(artifact: Artifact, model: str) -> Predicted:
         yield row, row.pop("predictions")[model][0]
 
 
-def _title(task: str, scores: Json) -> str:
+def title_of(task: str, scores: Json) -> str:
     """The difference from the best baseline, in words."""
     metric, baseline = scores["metrics"][0], best_baseline(scores)
     compared = [pair for pair in scores["comparisons"] if baseline and pair["names"][1] == baseline["name"]]
@@ -116,7 +116,7 @@ def _title(task: str, scores: Json) -> str:
     return f"{task}: {label(metric)} {amount} {'above' if difference > 0 else 'below'} the {name}"
 
 
-def _lede(scores: Json) -> str:
+def lede_of(scores: Json) -> str:
     counts = scores["counts"]
     sizes = [f"{formatting.count(counts[part])} {label(part)}" for part in ("train", "valid", "test") if part in counts]
     lines = [f"{_sentence(what)}." for what in scores["said"][:1]]
@@ -133,7 +133,7 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:].rstrip(".")
 
 
-def _scores(scores: Json) -> Iterator[Element]:
+def score_elements(scores: Json) -> Iterator[Element]:
     metric = scores["metrics"][0]
     number = formatting.count(scores["counts"].get(scores["scored_on"], 0))
     over_examples, over_seeds = [], []
@@ -146,7 +146,7 @@ def _scores(scores: Json) -> Iterator[Element]:
         (over_seeds, "seeds", "Means. Whiskers: 95 % interval of the mean over seeds."),
     ):
         if shown := [row for row in rows if all(map(known, row[1:]))]:
-            yield _on_one_scale(f"{_sentence(label(metric))} over {title}", metric, shown, note)
+            yield on_one_scale(f"{_sentence(label(metric))} over {title}", metric, shown, note)
     sentences = []
     for pair in scores["comparisons"]:
         sentence = pair["sentence"]
@@ -157,7 +157,7 @@ def _scores(scores: Json) -> Iterator[Element]:
         yield Table("On the same rows", ("",), sentences, "l")
 
 
-def _on_one_scale(title: str, metric: str, scores: Sequence[tuple[str, float, float, float]], note: str) -> Intervals:
+def on_one_scale(title: str, metric: str, scores: Sequence[tuple[str, float, float, float]], note: str) -> Intervals:
     """Scores up to 1, on a scale that begins and ends at multiples of 0.05. scores: name, score and its interval."""
     lowest = 0.0 if in_percent(metric) else -1.0
     left = max(lowest, min(math.floor(20 * min(low for _, _, low, _ in scores)) / 20, 0.95))
@@ -171,7 +171,7 @@ def _on_one_scale(title: str, metric: str, scores: Sequence[tuple[str, float, fl
     return Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
 
 
-def _unseen(scores: Json) -> Iterator[Table]:
+def unseen_table(scores: Json) -> Iterator[Table]:
     metrics = scores["metrics"]
     if any("unseen" in row for row in scores["rows"]):
         rows = [
@@ -185,7 +185,7 @@ def _unseen(scores: Json) -> Iterator[Table]:
         yield Table("Unseen rows", ("model", *map(label, metrics)), rows, "l" + "r" * len(metrics), note=note)
 
 
-def _all_scores(scores: Json) -> Table:
+def score_table(scores: Json) -> Table:
     metrics = scores["metrics"]
     validation = f"validation_{metrics[0]}"
     keys = [key for key in _LEARNED if any(row.get(key) is not None for row in scores["rows"])]
@@ -202,7 +202,7 @@ def _all_scores(scores: Json) -> Table:
     return Table("All scores", head, rows, "l" + "r" * (len(head) - 1), note=note)
 
 
-def _trials(scores: Json) -> Iterator[Table]:
+def trial_tables(scores: Json) -> Iterator[Table]:
     validation = f"validation_{scores['metrics'][0]}"
     for model in scores["models"]:
         trials = next(row for row in scores["rows"] if row["name"] == model["name"]).get("trials") or []
@@ -216,7 +216,7 @@ def _trials(scores: Json) -> Iterator[Table]:
             yield Table(title, (*map(label, keys), "validation"), rows, "r" * (len(keys) + 1), folded=True)
 
 
-def _curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
+def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
     """Curves of the trainings in the table, without other hyperparameters that were tried."""
     stems = {training_name(row) for row in scores["rows"] if row.get("seed") is not None and "learning_rate" in row}
     logs = {
@@ -247,7 +247,7 @@ def _training(stem: str) -> str:
     return f"{model_name(model)}, rate {choices}" if rate else model_name(model)
 
 
-def _data(scores: Json) -> Iterator[Element]:
+def data_tables(scores: Json) -> Iterator[Element]:
     if files := [(without_folders(line),) for line in scores["said"][1:]]:
         yield Table("Files and rows read", ("",), files, "k")
     counts = [(label(key), formatting.count(number)) for key, number in scores["counts"].items()]

@@ -49,14 +49,14 @@ def story(artifact: Artifact) -> Story:
         lede=f"Measured on {formatting.count(overall['morphemes'])} morphemes in "
         f"{formatting.count(overall['documents'])} held-out documents that were not used to build the vocabulary.",
         sections=(
-            Section("Coverage of held-out text", list(_coverage(coverage))),
-            Section("Morpheme frequencies", list(_frequencies(artifact))),
-            Section("Vocabulary", [*_piece_lengths(artifact), _piece_usage(coverage["used"]), *_most_split(coverage)]),
+            Section("Coverage of held-out text", list(coverage_elements(coverage))),
+            Section("Morpheme frequencies", list(frequency_elements(artifact))),
+            Section("Vocabulary", [*piece_lengths(artifact), piece_usage(coverage["used"]), *most_split(coverage)]),
         ),
     )
 
 
-def _coverage(coverage: Json) -> Iterator[Element]:
+def coverage_elements(coverage: Json) -> Iterator[Element]:
     sources = sorted(coverage["by_source"].items())
     measured = sources if len(sources) == 1 else [*sources, ("all", coverage["all"])]
     bars = [Bar(source, (values[_WHOLE],), text(_WHOLE, values[_WHOLE])) for source, values in measured]
@@ -74,13 +74,13 @@ def _coverage(coverage: Json) -> Iterator[Element]:
     yield Table("Tokenization by source", head, rows, "lrrrrr", note=note)
 
 
-def _frequencies(artifact: Artifact) -> Iterator[Element]:
+def frequency_elements(artifact: Artifact) -> Iterator[Element]:
     parts = artifact.parts("counts.parquet")  # the most frequent morpheme first
     number = num_rows(parts)
     if not number:
         return
     at = ranks(number)
-    counts, sums = _at_ranks(artifact, at)
+    counts, sums = at_ranks(artifact, at)
     total = int(sums[-1])
     note = f"{formatting.count(number)} distinct morphemes (form and tag), most frequent first."
     yield rank_curve("morphemes", at, counts, note=note)
@@ -104,7 +104,7 @@ def _frequencies(artifact: Artifact) -> Iterator[Element]:
     )
 
 
-def _at_ranks(artifact: Artifact, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def at_ranks(artifact: Artifact, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The count at each rank (from 1) and the cumulative count up to it, without holding all counts in memory."""
     at, sums = [], []
     seen = summed = 0
@@ -117,7 +117,7 @@ def _at_ranks(artifact: Artifact, ranks: np.ndarray) -> tuple[np.ndarray, np.nda
     return np.concatenate(at), np.concatenate(sums)
 
 
-def _piece_lengths(artifact: Artifact) -> Iterator[Element]:
+def piece_lengths(artifact: Artifact) -> Iterator[Element]:
     """Lengths of the pieces that stand for text, without word boundary marks."""
     lengths = []
     for line in artifact.text("tokenizer/pieces.txt").split("\n"):
@@ -133,7 +133,7 @@ def _piece_lengths(artifact: Artifact) -> Iterator[Element]:
         yield columns("Piece length", sizes, x="characters", y="pieces", first=1, note=note)
 
 
-def _piece_usage(used: Json) -> Bars:
+def piece_usage(used: Json) -> Bars:
     often = used["entries"] - used["never"] - used["rarely"]
     show = number_and_share(used["entries"])
     bars = [
@@ -143,7 +143,7 @@ def _piece_usage(used: Json) -> Bars:
     return Bars("Piece usage in the corpus", bars, note="Pieces never used are mostly intermediate merges.")
 
 
-def _most_split(coverage: Json) -> Iterator[Table]:
+def most_split(coverage: Json) -> Iterator[Table]:
     for source, entries in coverage["most_split"].items():
         if source == "all" and len(coverage["most_split"]) > 2:
             continue  # the sources are shown one by one

@@ -45,7 +45,7 @@ def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
         return
     errors.sort(key=lambda error: (-np.nan_to_num(error.probability), error.entry.text))
 
-    yield Section("Confusion", list(_confusion(kind.labels, counts, errors)))
+    yield Section("Confusion", list(confusion_elements(kind.labels, counts, errors)))
     reliability = calibration(probabilities, right, x="probability of the predicted label", y="share correct")
     yield Section("Calibration and length", [*reliability, by_length("Accuracy by length", texts, right, what="texts")])
     totals = np.stack([counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)], axis=1)
@@ -53,7 +53,7 @@ def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
     yield from worst("Most confident errors", [error.entry for error in errors], " errors")
 
 
-def _confusion(labels: Sequence[str], counts: np.ndarray, errors: Sequence[_Error]) -> Iterator[Element]:
+def confusion_elements(labels: Sequence[str], counts: np.ndarray, errors: Sequence[_Error]) -> Iterator[Element]:
     wrong = [(int(counts[cell]), *cell) for cell in zip(*np.nonzero(counts), strict=True) if cell[0] != cell[1]]
     wrong.sort(key=lambda cell: (-cell[0], cell[1:]))
     if len(labels) <= _MATRIX_LABELS:

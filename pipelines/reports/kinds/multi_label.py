@@ -31,7 +31,7 @@ def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
         return
     targets, labels = np.array(true), np.array(chosen)
     totals = np.stack([(targets & labels).sum(axis=0), labels.sum(axis=0), targets.sum(axis=0)], axis=1)
-    yield Section("F1 by label", [_by_label(kind.labels, totals)])
+    yield Section("F1 by label", [f1_by_label(kind.labels, totals)])
     reliability = calibration(
         np.ravel(probabilities), targets.ravel(), x="probability of a label", y="share that is true"
     )
@@ -41,7 +41,7 @@ def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
     yield from worst("Texts with the most wrong labels", [entry for _, entry in errors], "")
 
 
-def _by_label(labels: Sequence[str], totals: np.ndarray) -> Bars | Table:
+def f1_by_label(labels: Sequence[str], totals: np.ndarray) -> Bars | Table:
     """totals: (labels, 3): right, predicted, true."""
     title = f"Scores of {len(labels):,} labels"
     ordered = [(labels[index], *totals[index].tolist()) for index in np.argsort(-totals[:, 2], kind="stable")]

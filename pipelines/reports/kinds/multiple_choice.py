@@ -30,7 +30,7 @@ def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
         return
     right = np.array(true) == np.array(chosen)
     elements = [
-        _by_position(np.array(true), np.array(chosen)),
+        by_position(np.array(true), np.array(chosen)),
         *calibration(probabilities, right, x="probability of the predicted choice", y="share correct"),
         by_length("Accuracy by length", texts, right, what="rows"),
     ]
@@ -39,7 +39,7 @@ def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
     yield from worst("Most confident errors", [entry for _, entry in errors], " errors")
 
 
-def _by_position(true: np.ndarray, chosen: np.ndarray) -> Bars:
+def by_position(true: np.ndarray, chosen: np.ndarray) -> Bars:
     bars = []
     for position in range(int(max(true.max(), chosen.max())) + 1):
         here = true == position

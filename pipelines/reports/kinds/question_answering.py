@@ -29,12 +29,12 @@ def sections(details: Json) -> Iterator[Section]:
     if "by_cause" not in details:
         return
     causes = most_frequent(details["by_cause"])
-    yield Section("Error analysis", list(_causes(causes)))
-    yield Section("Answers and windows", list(_answers(details)))
-    yield Section("Errors", list(_misses(causes, details["misses"])), _MARKED)
+    yield Section("Error analysis", list(cause_elements(causes)))
+    yield Section("Answers and windows", list(answer_elements(details)))
+    yield Section("Errors", list(miss_elements(causes, details["misses"])), _MARKED)
 
 
-def _causes(causes: dict[str, int]) -> Iterator[Element]:
+def cause_elements(causes: dict[str, int]) -> Iterator[Element]:
     total = sum(causes.values())
     if total:
         note = f"{formatting.count(total)} answers that do not match exactly."
@@ -43,7 +43,7 @@ def _causes(causes: dict[str, int]) -> Iterator[Element]:
         yield Table("Definition of causes", ("cause", "predicted answer"), rows, "ll")
 
 
-def _answers(details: Json) -> Iterator[Element]:
+def answer_elements(details: Json) -> Iterator[Element]:
     lines = []
     for name, key in (("correct", "answer_chars"), ("predicted", "prediction_chars")):
         numbers = details[key]  # of answers by length; the last point includes all longer ones
@@ -61,7 +61,7 @@ def _answers(details: Json) -> Iterator[Element]:
     yield Table("Windows", ("", "number", ""), rows, "lrr")
 
 
-def _misses(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Element]:
+def miss_elements(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Element]:
     """Missed answers by cause, with the most frequent cause expanded."""
     for number, cause in enumerate(causes):
         entries = []
@@ -69,12 +69,12 @@ def _misses(causes: dict[str, int], misses: Sequence[Json]) -> Iterator[Element]
             if miss["cause"] == cause:
                 answers = " / ".join(dict.fromkeys(map(str, miss["answers"])))
                 facts = (("correct", answers), ("predicted", miss["prediction"] or "(nothing)"))
-                entries.append(Entry(str(miss["id"]), miss["question"], facts, list(_passage(miss))))
+                entries.append(Entry(str(miss["id"]), miss["question"], facts, list(passage_of(miss))))
         if entries:
             yield Folded(f"{cause} · {len(entries)} shown", entries, open=number == 0)
 
 
-def _passage(miss: Json) -> Iterator[Marked]:
+def passage_of(miss: Json) -> Iterator[Marked]:
     """The context around both answers, as marked stretches."""
     spans = {"right": miss["answer_span"], "given": miss["prediction_span"]}
     for number, snippet in enumerate(miss["snippets"]):

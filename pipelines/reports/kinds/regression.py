@@ -24,8 +24,8 @@ def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
     note = "On the dashed line, both are equal. Each dot is a row."
     elements = [
         scatter("Prediction against target", targets, predictions, x="target", y="prediction", note=note),
-        _errors_by("Error by target", targets, errors, "target", lambda number: formatting.decimal(number, 1)),
-        _errors_by("Error by length", lengths, errors, "characters", formatting.count),
+        errors_by("Error by target", targets, errors, "target", lambda number: formatting.decimal(number, 1)),
+        errors_by("Error by length", lengths, errors, "characters", formatting.count),
     ]
     yield Section("Errors", elements)
     entries = []
@@ -36,7 +36,7 @@ def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
     yield from worst("Largest errors", entries, " rows")
 
 
-def _errors_by(title: str, values: np.ndarray, errors: np.ndarray, what: str, show: Callable[[float], str]) -> Table:
+def errors_by(title: str, values: np.ndarray, errors: np.ndarray, what: str, show: Callable[[float], str]) -> Table:
     rows = []
     for span, inside in equal_groups(values, show):
         mean = f"{errors[inside].mean():+.2f}"

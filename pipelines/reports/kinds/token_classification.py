@@ -48,17 +48,17 @@ def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
     examples: dict[str, list[Entry]] = {cause: [] for cause in _CAUSES}
     for row, prediction in zip(rows, predictions, strict=True):
         text = kind.texts(row)[0]
-        in_row = list(_errors(*(_spans(kind, row, text, side) for side in (kind.target(row), prediction))))
+        in_row = list(span_errors(*(spans_of(kind, row, text, side) for side in (kind.target(row), prediction))))
         errors += in_row
         for cause in dict.fromkeys(error.cause for error in in_row):
             if len(examples[cause]) < _EXAMPLES:
-                examples[cause].append(_entry(text, [error for error in in_row if error.cause == cause]))
+                examples[cause].append(error_entry(text, [error for error in in_row if error.cause == cause]))
     if errors:
         text = "In the texts, true spans are green, predicted ones red and underlined." if bio else ""
-        yield Section("Errors", list(_by_cause(errors, examples)), text)
+        yield Section("Errors", list(cause_elements(errors, examples)), text)
 
 
-def _spans(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -> Sequence[Span]:
+def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -> Sequence[Span]:
     """Targets or predictions of a row as spans of its text."""
     if kind.units == "characters":
         return [(start, end, label) for start, end, label in labels]
@@ -71,7 +71,7 @@ def _spans(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -> 
     return [(start, end, label) for (start, end), label in zip(words, labels, strict=True)]
 
 
-def _errors(true: Sequence[Span], predicted: Sequence[Span]) -> Iterator[_Error]:
+def span_errors(true: Sequence[Span], predicted: Sequence[Span]) -> Iterator[_Error]:
     """The differences; each span is part of at most one."""
     wrong = [span for span in predicted if span not in set(true)]
     for span in true:
@@ -88,7 +88,7 @@ def _errors(true: Sequence[Span], predicted: Sequence[Span]) -> Iterator[_Error]
         yield _Error("invented", None, other)
 
 
-def _entry(text: str, errors: Sequence[_Error]) -> Entry:
+def error_entry(text: str, errors: Sequence[_Error]) -> Entry:
     """The text around the first error, with true and predicted spans."""
     true = sorted({error.true for error in errors if error.true})
     predicted = sorted({error.predicted for error in errors if error.predicted})
@@ -108,7 +108,7 @@ def _entry(text: str, errors: Sequence[_Error]) -> Entry:
     return Entry("", "", facts, passage)
 
 
-def _by_cause(errors: Sequence[_Error], examples: dict[str, list[Entry]]) -> Iterator[Element]:
+def cause_elements(errors: Sequence[_Error], examples: dict[str, list[Entry]]) -> Iterator[Element]:
     causes = Counter(error.cause for error in errors).most_common()
     if len(causes) > 1:
         note = f"{'; '.join(f'{cause}: {_CAUSES[cause]}' for cause, _ in causes)}."

@@ -173,7 +173,7 @@ def test_vocab_reads_counts_at_ranks_batch_by_batch(maker, monkeypatch):
     monkeypatch.setattr("pipelines.reports.record._BATCH_ROWS", 7)
     artifact = maker.open("vocab")
     ranks = np.array([1, 2, 7, 8, 100, 720])
-    at, sums = vocab._at_ranks(artifact, ranks)
+    at, sums = vocab.at_ranks(artifact, ranks)
     counts = pq.read_table(artifact.folder / "counts.parquet")["count"].to_numpy()
     assert at.tolist() == counts[ranks - 1].tolist()
     assert sums.tolist() == counts.cumsum()[ranks - 1].tolist()
