@@ -26,6 +26,16 @@ def _elements(folder):
     return elements(_story(folder))
 
 
+@pytest.fixture
+def mood(tmp_path):
+    """An artifact of classification with three labels, two seeds and a baseline."""
+    return write_task(tmp_path, "mood", labelled())
+
+
+def _scores(folder):
+    return json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_page_of_every_kind_is_whole_and_shows_score_and_usage(tmp_path, name):
     folder = write_task(tmp_path, name, KINDS[name]())
@@ -35,7 +45,7 @@ def test_page_of_every_kind_is_whole_and_shows_score_and_usage(tmp_path, name):
     assert re.findall(r"https?:|url\((?!#)|@import", page) == []
     assert "<b>&amp;" not in page
     assert max(read.ids.values(), default=1) == 1
-    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    scores = _scores(folder)
     mean = scores["models"][0][scores["metrics"][0]]["mean"]
     shown = f"{mean:.3f}" if name == "regression" else f"{100 * mean:.1f} %"
     assert f"<dd>{shown}</dd>" in plain(page)
@@ -48,10 +58,9 @@ def test_page_of_every_kind_is_whole_and_shows_score_and_usage(tmp_path, name):
         assert f"<h2>{title}</h2>" in page
 
 
-def test_scores_are_next_to_baselines_with_both_intervals(tmp_path):
-    folder = write_task(tmp_path, "mood", labelled())
-    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    shown = _elements(folder)
+def test_scores_are_next_to_baselines_with_both_intervals(mood):
+    scores = _scores(mood)
+    shown = _elements(mood)
     examples, seeds = shown["Macro F1 over examples"], shown["Macro F1 over seeds"]
     assert [row.label for row in examples.rows] == ["pretrained", "not pretrained", "majority baseline"]
     assert [row.label for row in seeds.rows] == ["pretrained"]  # the others have one seed
@@ -72,7 +81,7 @@ def test_scores_are_next_to_baselines_with_both_intervals(tmp_path):
 
 def test_title_claims_a_difference_only_if_it_is_more_than_chance(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
-    pairs = json.loads((folder / "scores.json").read_text(encoding="utf-8"))["comparisons"]
+    pairs = _scores(folder)["comparisons"]
     pairs[-1] |= {"names": ["pretrained", "majority"], "difference": -0.0312, "more_than_chance": True}
     change(folder / "scores.json", comparisons=pairs)
     assert _story(folder).title == "mood: macro F1 3.1 points below the majority baseline"
@@ -83,9 +92,9 @@ def test_title_claims_a_difference_only_if_it_is_more_than_chance(tmp_path):
     assert _story(folder).title == "Fine-tuned on mood"
 
 
-def test_label_scores_equal_those_of_scikit_learn(tmp_path):
+def test_label_scores_equal_those_of_scikit_learn(mood):
     kind, rows, models = labelled()
-    shown = _elements(write_task(tmp_path, "mood", (kind, rows, models)))
+    shown = _elements(mood)
     truth, given = [row["label"] for row in rows], [prediction["label"] for prediction in models["pretrained"][0]]
     measures = precision_recall_fscore_support(truth, given, labels=kind.labels)
     wanted = {
@@ -98,9 +107,9 @@ def test_label_scores_equal_those_of_scikit_learn(tmp_path):
     assert counts == [[pairs.count((one, other)) for other in kind.labels] for one in kind.labels]
 
 
-def test_each_confusion_has_its_most_confident_examples(tmp_path):
-    kind, rows, models = labelled()
-    shown = _elements(write_task(tmp_path, "mood", (kind, rows, models)))
+def test_each_confusion_has_its_most_confident_examples(mood):
+    _, rows, models = labelled()
+    shown = _elements(mood)
     wrong = {(row["label"], prediction["label"]) for row, prediction in zip(rows, models["pretrained"][0], strict=True)}
     for truth, given in wrong:
         own = [block for title, block in shown.items() if title.startswith(f"{truth} predicted as {given} · ")]
@@ -199,7 +208,7 @@ def test_caveats_are_at_the_top(tmp_path):
 
 def test_undefined_scores_are_dashes(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
-    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    scores = _scores(folder)
     for row in scores["rows"]:
         row["scores"] = dict.fromkeys(row["scores"])
     for model in scores["models"]:
@@ -238,13 +247,6 @@ def test_missing_part_gives_a_page(tmp_path, missing):
     assert "<h2>Scores</h2>" in render(folder).read_text(encoding="utf-8")
 
 
-def test_unknown_kind_gives_a_page(tmp_path):
-    folder = write_task(tmp_path, "mood", labelled(), task={"kind": "poetry"})
-    page = render(folder).read_text(encoding="utf-8")
-    assert "<h2>Scores</h2>" in page
-    assert "Confusion" not in page
-
-
 def test_damaged_line_of_predictions_is_named(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
     with (folder / "predictions.jsonl").open("a") as file:
@@ -263,7 +265,7 @@ def test_lone_surrogate_in_a_text_is_shown_as_an_escape(tmp_path):
 
 def test_curves_are_of_chosen_hyperparameters_and_trials_in_a_folded_table(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
-    rows = json.loads((folder / "scores.json").read_text(encoding="utf-8"))["rows"]
+    rows = _scores(folder)["rows"]
     trials = [{"learning_rate": rate, "epoch": 1, "validation_macro_f1": rate} for rate in (3e-4, 1e-5)]
     change(folder / "scores.json", rows=[row | ({"trials": trials} if "trials" in row else {}) for row in rows])
     other = folder / "metrics/pretrained-rate-1e-05-seed-0.jsonl"
