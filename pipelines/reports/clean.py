@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from corpus.cleaning.features import Features
 from pipelines.reports import formatting
 from pipelines.reports.distributions import Lengths, most_frequent, ranked_bars
-from pipelines.reports.dropped import Dropped, Drops, excerpt
+from pipelines.reports.dropped import Dropped, excerpt
 from pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table
 from pipelines.reports.figures import Figure, label
 from pipelines.reports.pictures import COLOURS, shares
@@ -40,7 +40,7 @@ def story(artifact: Artifact) -> Story:
         kept.update(batch.column("source").to_pylist())
     dropped = Dropped(artifact)
     by_reason: Counter[str] = Counter()
-    for (reason, _), number in dropped.drops.items():
+    for (reason, _), number in dropped.counts.items():
         by_reason[reason] += number
     reasons = most_frequent(by_reason)
     counts = artifact.record.get("counts", {})
@@ -49,7 +49,7 @@ def story(artifact: Artifact) -> Story:
         title=f"{_kept_share(kept.total(), by_reason.total())} of documents kept",
         lede=f"{formatting.count(kept.total() + by_reason.total())} documents read. {most_common}",
         sections=(
-            Section("Dropped documents", list(drop_elements(kept, dropped.drops, reasons))),
+            Section("Dropped documents", list(drop_elements(kept, dropped.counts, reasons))),
             Section("Duplicates and frequent lines", [*dropped.clusters(), *frequent_lines(artifact)]),
             Section(
                 "Contamination",
@@ -67,7 +67,7 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def drop_elements(kept: Counter[str], drops: Drops, reasons: Mapping[str, int]) -> Iterator[Element]:
+def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: Mapping[str, int]) -> Iterator[Element]:
     """Charts and a table of drop reasons. With several sources, bars show shares and the table counts."""
     sources = sorted(kept | Counter(source for _, source in drops))
     if len(sources) < 2:

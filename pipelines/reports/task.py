@@ -78,19 +78,21 @@ def _over_seeds(metric: str, model: Json) -> str:
 
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
-    sections = [
+    by_kind: list[Section] = []
+    if scores["task"]["kind"] in KINDS:
+        kind, main = kind_of_task(scores["task"], str(artifact.folder)), scores["models"][0]
+        by_kind += sections_of(kind, _predicted(artifact, main["name"]), scores["details"])
+        if by_kind and main["name"] in ("pretrained", "scratch"):
+            seed = f" of the first seed ({scores['rows'][0].get('seed')})" if main["seeds"] > 1 else ""
+            source = f"Predictions{seed} of the {model_name(main['name'])} model."
+            by_kind[0] = by_kind[0]._replace(text=f"{by_kind[0].text} {source}".lstrip())
+    sections = (
         Section("Scores", list(score_elements(scores))),
         Section("Trainings and baselines", [*unseen_table(scores), score_table(scores), *trial_tables(scores)]),
         Section("Training", list(training_curves(artifact, scores))),
-    ]
-    if scores["task"]["kind"] in KINDS:
-        kind, main = kind_of_task(scores["task"], str(artifact.folder)), scores["models"][0]
-        sections += sections_of(kind, _predicted(artifact, main["name"]), scores.get("details") or {})
-        if len(sections) > 3 and main["name"] in ("pretrained", "scratch"):
-            seed = f" of the first seed ({scores['rows'][0].get('seed')})" if main["seeds"] > 1 else ""
-            source = f"Predictions{seed} of the {model_name(main['name'])} model."
-            sections[3] = sections[3]._replace(text=f"{sections[3].text} {source}".lstrip())
-    sections.append(Section("Data", list(data_tables(scores))))
+        *by_kind,
+        Section("Data", list(data_tables(scores))),
+    )
     return Story(title_of(artifact.stage.removeprefix(TASK), scores), lede_of(scores), sections)
 
 

@@ -125,8 +125,8 @@ def write_task(recipe: Path, name: str, kit: Kit, **changes: Any) -> Path:
         patch.setattr(scores, "_RESAMPLES", 40)
         table = scores.score_table(kind, rows, results)
     said = [f"{kind.name}: {kind.about()}", "/somewhere/else/train.csv: 100 rows", "10 rows are held out"]
-    written = {"task": kind.task(), "scored_on": "test", **table, "counts": counts, "said": said, "note": ""}
-    write_json(folder / "scores.json", written | changes)
+    written = {"task": kind.task(), "scored_on": "test", **table, "counts": counts, "said": said}
+    write_json(folder / "scores.json", {**written, "details": {}, "note": "", **changes})
     lines = [
         {**row, "predictions": {model: [seed[number] for seed in seeds] for model, seeds in models.items()}}
         for number, row in enumerate(rows)
