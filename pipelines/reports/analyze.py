@@ -14,7 +14,7 @@ from pipelines.reports.distributions import Lengths, most_frequent, ranked_bars
 from pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table
 from pipelines.reports.figures import Figure, label
 from pipelines.reports.pictures import columns
-from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled
+from pipelines.reports.record import Artifact, batches, num_rows, sampled
 
 __all__ = ["figures", "story"]
 
@@ -59,10 +59,8 @@ def _seconds(artifact: Artifact) -> float | None:
 
 
 def story(artifact: Artifact) -> Story:
-    parts = artifact.parts("morphemes/*.parquet")
-    read = sampled(parts)
-    measured = measure(batches(read, ["source", "tag", "sentence", "eojeol"]))
-    note = parts_note(len(read), len(parts))
+    parts, note = sampled(artifact.parts("morphemes/*.parquet"))
+    measured = measure(batches(parts, ["source", "tag", "sentence", "eojeol"]))
     documents, failed = _documents(artifact)
     lengths = (
         *measured.morphemes.elements("Morphemes per document", unit="morphemes", note=note),

@@ -13,7 +13,7 @@ from pipelines.reports.dropped import Dropped, excerpt
 from pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table
 from pipelines.reports.figures import Figure, label
 from pipelines.reports.pictures import COLOURS, shares
-from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled
+from pipelines.reports.record import Artifact, batches, num_rows, sampled
 
 __all__ = ["figures", "story"]
 
@@ -136,18 +136,16 @@ def personal_data(counts: Mapping[str, int]) -> Iterator[Bars]:
 
 def kept_documents(artifact: Artifact) -> Sequence[Element]:
     """Lengths and Hangul shares of the kept documents, by source."""
-    parts = artifact.parts("documents/*.parquet")
-    read = sampled(parts)
+    parts, note = sampled(artifact.parts("documents/*.parquet"))
     lengths = Lengths()
     hangul: dict[str, list[np.ndarray]] = {}
-    for batch in batches(read, ["source", "text"]):
+    for batch in batches(parts, ["source", "text"]):
         lengths.add(batch.column("source"), pc.utf8_length(batch.column("text")))
         first = batch.slice(0, _HANGUL_ROWS)
         hangul_share = Features(first.column("text").to_pylist()).hangul_share
         sources = np.array(first.column("source").to_pylist(), object)
         for source in sorted(set(sources)):
             hangul.setdefault(source, []).append(hangul_share[sources == source])
-    note = parts_note(len(read), len(parts))
     elements = lengths.elements("Document length", unit="characters", note=note)
     if not hangul:
         return elements

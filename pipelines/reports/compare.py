@@ -103,22 +103,17 @@ def last_evaluations(runs: Sequence[Run]) -> Table:
 def at_equal(title: str, runs: Sequence[Run], position: float, axis: _Axis) -> Table:
     """Held-out figures at a position that all runs have reached, best run first."""
     bits = in_bits(runs)
-    scored = []
+    scored: list[tuple[float, tuple[str, ...]]] = []
     for run in runs:
         at = axis(run)
         assert at is not None
         loss, accuracy = (run.at(key, position, at) for key in (_LOSS, _ACCURACY))
-        scored.append((run.name, loss, run.bits_per_char(loss) if bits else None, accuracy))
-    scored.sort(key=lambda row: next((loss for loss in (row[2], row[1]) if loss is not None), float("inf")))
-    rows = [
-        (
-            name,
-            text(_LOSS, loss, 1),
-            *([formatting.decimal(per_char, 3)] if bits else []),
-            text(_ACCURACY, accuracy),
-        )
-        for name, loss, per_char, accuracy in scored
-    ]
+        per_char = run.bits_per_char(loss) if bits else None
+        in_bits_too = [formatting.decimal(per_char, 3)] if bits else []
+        row = (run.name, text(_LOSS, loss, 1), *in_bits_too, text(_ACCURACY, accuracy))
+        merit = per_char if bits else loss
+        scored.append((float("inf") if merit is None else merit, row))
+    rows = [row for _, row in sorted(scored, key=lambda pair: pair[0])]
     head = ("run", label(_LOSS), *(["bits/character"] if bits else []), "accuracy")
     note = "Interpolated linearly between evaluations; a dash before the first one."
     return Table(title, head, rows, "l" + "r" * (len(head) - 1), note=note)

@@ -47,7 +47,7 @@ class Dropped:
         duplicates = [name for name in self._samples if name.endswith(_DUPLICATE)]
         originals = self._excerpts_of({row["detail"] for name in duplicates for _, row in self._samples[name]})
         kept: _Samples = {}  # from the first batch of each sampled part
-        for part in sampled(self._artifact.parts("documents/*.parquet")):
+        for part in sampled(self._artifact.parts("documents/*.parquet"))[0]:
             if batch := next(batches([part], ["id", "source", "text"]), None):
                 _draw(batch, "source", kept)
         elements = []

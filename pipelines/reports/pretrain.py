@@ -52,14 +52,12 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
     compared = f"unigram {text('unigram_loss', scores['unigram_loss'])}"
     if (before := scores.get("init_mlm_loss")) is not None:
         compared += f", before training {text('mlm_loss', before)}"
-    return (
-        Figure(text("mlm_loss", scores["mlm_loss"]), f"nats, held-out {label('mlm_loss')}", compared),
-        *(
-            Figure(text(key, scores[key]), label(key), _standard_error(scores[key], scores[f"{name}_count"]))
-            for name in OBJECTIVES
-            if f"{name}_count" in scores and (key := f"{name}_accuracy")
-        ),
-    )
+    shown = [Figure(text("mlm_loss", scores["mlm_loss"]), f"nats, held-out {label('mlm_loss')}", compared)]
+    for name in OBJECTIVES:
+        if f"{name}_count" in scores:
+            key, number = f"{name}_accuracy", scores[f"{name}_count"]
+            shown.append(Figure(text(key, scores[key]), label(key), _standard_error(scores[key], number)))
+    return shown
 
 
 def _standard_error(accuracy: float, number: int) -> str:

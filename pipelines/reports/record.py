@@ -16,7 +16,7 @@ from korbert.errors import ArtifactError
 from pipelines.artifacts.store import RECORD, RUN, Json, read_json
 from pipelines.reports import formatting
 
-__all__ = ["Artifact", "batches", "drawing", "num_rows", "parts_note", "sampled", "stream"]
+__all__ = ["Artifact", "batches", "drawing", "num_rows", "sampled", "stream"]
 
 _SAMPLED_PARTS = 8  # read for a histogram: enough for its shape, in seconds at any corpus size
 
@@ -134,16 +134,13 @@ def num_rows(parts: list[Path]) -> int:
     return sum(_parquet(part).metadata.num_rows for part in parts)
 
 
-def sampled(parts: list[Path]) -> list[Path]:
-    """At most 8 of the parts, evenly spaced from first to last; deterministic."""
+def sampled(parts: list[Path]) -> tuple[list[Path], str]:
+    """At most 8 of the parts, evenly spaced from first to last, and a sentence that says so if there are more."""
     if len(parts) <= _SAMPLED_PARTS:
-        return parts
-    return [parts[round(index)] for index in np.linspace(0, len(parts) - 1, _SAMPLED_PARTS)]
-
-
-def parts_note(read: int, total: int) -> str:
-    """A sentence if only some of the parts were read, else nothing."""
-    return "" if read == total else f"Measured on {read} of {formatting.count(total)} parts, evenly spaced. "
+        return parts, ""
+    indices = np.linspace(0, len(parts) - 1, _SAMPLED_PARTS).round().astype(int)
+    note = f"Measured on {_SAMPLED_PARTS} of {formatting.count(len(parts))} parts, evenly spaced. "
+    return [parts[index] for index in indices], note
 
 
 def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ from pipelines.reports import formatting
 from pipelines.reports.distributions import Lengths, rank_curve, ranked_bars, ranks
 from pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table
 from pipelines.reports.figures import Figure
-from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled, stream
+from pipelines.reports.record import Artifact, batches, num_rows, sampled, stream
 
 __all__ = ["figures", "story"]
 
@@ -88,12 +88,11 @@ def source_elements(train: _Split, heldout: _Split) -> Sequence[Element]:
 
 
 def length_elements(artifact: Artifact) -> Sequence[Element]:
-    parts = artifact.parts("train/*.arrow")
-    read = sampled(parts)
+    parts, note = sampled(artifact.parts("train/*.arrow"))
     lengths = Lengths()
-    for batch in stream(read):
+    for batch in stream(parts):
         lengths.add(batch.column("source"), pc.list_value_length(batch.column("input_ids")))
-    return lengths.elements("Pieces per document", unit="pieces", note=parts_note(len(read), len(parts)))
+    return lengths.elements("Pieces per document", unit="pieces", note=note)
 
 
 def piece_elements(artifact: Artifact) -> Iterator[Element]:

@@ -28,26 +28,28 @@ class _Error(NamedTuple):
 def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
     index_of = {label: index for index, label in enumerate(kind.labels)}
     counts = np.zeros((len(index_of), len(index_of)), dtype=np.int64)
-    texts, right, probabilities = [], [], []
+    lengths, right, probabilities = [], [], []
     errors: list[_Error] = []
     for row, prediction in predicted:
-        target, label = kind.target(row), prediction["label"]
+        texts, target, label = kind.texts(row), kind.target(row), prediction["label"]
         probability = prediction["probabilities"][label]
         counts[index_of[target], index_of[label]] += 1
-        texts.append(kind.texts(row))
+        lengths.append(sum(map(len, texts)))
         right.append(target == label)
         probabilities.append(probability)
         if target != label:
             facts = (("true", target), ("predicted", f"{label}, {formatting.percent(probability)}"))
-            entry = Entry("", beginning(*kind.texts(row)), facts)
+            entry = Entry("", beginning(*texts), facts)
             errors.append(_Error(probability, index_of[target], index_of[label], entry))
-    if not texts:
+    if not lengths:
         return
     errors.sort(key=lambda error: (-np.nan_to_num(error.probability), error.entry.text))
 
     yield Section("Confusion", list(confusion_elements(kind.labels, counts, errors)))
     reliability = calibration(probabilities, right, x="probability of the predicted label", y="share correct")
-    yield Section("Calibration and length", [*reliability, by_length("Accuracy by length", texts, right, what="texts")])
+    yield Section(
+        "Calibration and length", [*reliability, by_length("Accuracy by length", lengths, right, what="texts")]
+    )
     totals = np.stack([counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)], axis=1)
     yield Section("Labels", [label_scores(kind.labels, totals, "rows")])
     yield from worst("Most confident errors", [error.entry for error in errors], " errors")

@@ -44,14 +44,13 @@ def calibration(probabilities: Any, outcomes: Any, *, x: str, y: str) -> Iterato
     yield curves("Calibration", lines, x=x, y=y, percent=True, whole=False, note=note)
 
 
-def by_length(title: str, texts: Sequence[Sequence[str]], right: Sequence[bool], *, what: str) -> Bars:
+def by_length(title: str, lengths: Sequence[int], right: Sequence[bool], *, what: str) -> Bars:
     """Share of correct rows in about five groups of equal size, short to long.
 
-    texts: of each row, at least one row. right: whether its prediction is. what: word for the rows.
+    lengths: of each row in characters, at least one. right: whether its prediction is. what: word for the rows.
     """
-    lengths = np.array([sum(map(len, row)) for row in texts])
     bars = []
-    for span, inside in equal_groups(lengths, formatting.count):
+    for span, inside in equal_groups(np.array(lengths), formatting.count):
         share = float(np.asarray(right)[inside].mean())
         text = f"{formatting.percent(share)} of {formatting.count(inside.sum())}"
         bars.append(Bar(f"{span} characters", (share,), text))

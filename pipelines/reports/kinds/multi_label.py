@@ -15,19 +15,19 @@ _BARS = 30  # labels with bars; with more, a table
 
 
 def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
-    texts, true, chosen, probabilities = [], [], [], []
+    lengths, true, chosen, probabilities = [], [], [], []
     errors: list[tuple[int, Entry]] = []
     for row, prediction in predicted:
-        sides = (set(kind.target(row)), set(prediction["labels"]))
-        texts.append(kind.texts(row))
+        texts, sides = kind.texts(row), (set(kind.target(row)), set(prediction["labels"]))
+        lengths.append(sum(map(len, texts)))
         true.append([label in sides[0] for label in kind.labels])
         chosen.append([label in sides[1] for label in kind.labels])
         probabilities.append([prediction["probabilities"][label] for label in kind.labels])
         if sides[0] != sides[1]:
             names = [", ".join(label for label in kind.labels if label in side) or "none" for side in sides]
             facts = (("true", names[0]), ("predicted", names[1]))
-            errors.append((len(sides[0] ^ sides[1]), Entry("", beginning(*texts[-1]), facts)))
-    if not texts:
+            errors.append((len(sides[0] ^ sides[1]), Entry("", beginning(*texts), facts)))
+    if not lengths:
         return
     targets, labels = np.array(true), np.array(chosen)
     totals = np.stack([(targets & labels).sum(axis=0), labels.sum(axis=0), targets.sum(axis=0)], axis=1)
@@ -35,7 +35,7 @@ def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
     reliability = calibration(
         np.ravel(probabilities), targets.ravel(), x="probability of a label", y="share that is true"
     )
-    exact = by_length("All labels correct, by length", texts, (targets == labels).all(axis=1), what="texts")
+    exact = by_length("All labels correct, by length", lengths, (targets == labels).all(axis=1), what="texts")
     yield Section("Calibration and length", [*reliability, exact])
     errors.sort(key=lambda error: -error[0])
     yield from worst("Texts with the most wrong labels", [entry for _, entry in errors], "")

@@ -13,7 +13,7 @@ __all__ = ["sections"]
 
 
 def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
-    true, chosen, probabilities, texts = [], [], [], []
+    true, chosen, probabilities, lengths = [], [], [], []
     errors: list[tuple[float, Entry]] = []
     for row, prediction in predicted:
         target, choice = kind.target(row), prediction["choice"]
@@ -21,7 +21,7 @@ def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
         true.append(target)
         chosen.append(choice)
         probabilities.append(probability)
-        texts.append(kind.texts(row))
+        lengths.append(sum(map(len, kind.texts(row))))
         if target != choice:
             answer = f"{beginning(row['choices'][choice])} ({formatting.percent(probability)})"
             facts = (("right", beginning(row["choices"][target])), ("predicted", answer))
@@ -32,7 +32,7 @@ def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
     elements = [
         by_position(np.array(true), np.array(chosen)),
         *calibration(probabilities, right, x="probability of the predicted choice", y="share correct"),
-        by_length("Accuracy by length", texts, right, what="rows"),
+        by_length("Accuracy by length", lengths, right, what="rows"),
     ]
     yield Section("Position, calibration and length", elements)
     errors.sort(key=lambda error: -np.nan_to_num(error[0]))

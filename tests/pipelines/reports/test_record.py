@@ -3,19 +3,17 @@
 import pytest
 
 from pipelines.reports import index
-from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled, stream
+from pipelines.reports.record import Artifact, batches, num_rows, sampled, stream
 
 
 @pytest.mark.parametrize(
     ("number", "indices"),
-    [(0, []), (3, [0, 1, 2]), (8, list(range(8))), (9, [0, 1, 2, 3, 5, 6, 7, 8]), (71, list(range(0, 71, 10)))],
+    [(0, []), (3, [0, 1, 2]), (8, list(range(8))), (9, [0, 1, 2, 3, 5, 6, 7, 8]), (7001, list(range(0, 7001, 1000)))],
 )
 def test_parts_are_sampled_evenly(number, indices):
-    assert sampled(list(range(number))) == indices
-
-
-def test_note_on_a_sample():
-    assert (parts_note(3, 3), parts_note(8, 1200)) == ("", "Measured on 8 of 1,200 parts, evenly spaced. ")
+    parts, note = sampled(list(range(number)))
+    assert parts == indices
+    assert note == (f"Measured on 8 of {number:,} parts, evenly spaced. " if number > 8 else "")
 
 
 def test_files_are_read_in_order_batch_by_batch(maker):
