@@ -15,8 +15,7 @@ from pipelines.reports.kinds import sections_of
 from pipelines.reports.kinds.common import Predicted
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
-from pipelines.reports.task_scores import best_baseline, deviation, mean
-from pipelines.reports.task_scores import interval as example_interval
+from pipelines.reports.task_scores import best_baseline, deviation, example_interval, mean
 from pipelines.stages.table import TASK
 
 __all__ = ["figures", "story", "use"]

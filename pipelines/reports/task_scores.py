@@ -11,7 +11,8 @@ from pipelines.reports.record import Artifact
 from pipelines.stages.table import TASK, TASK_PAGE, stage_named
 
 __all__ = [
-    "HEAD", "Result", "best_baseline", "deviation", "has_result", "interval", "mean", "note", "result_of", "table"
+    "HEAD", "Result", "best_baseline", "deviation", "example_interval", "has_result", "mean", "note", "result_of",
+    "table",
 ]  # fmt: skip
 
 HEAD = ("task", "metric", "score", "95 % interval", "best baseline", "rows")
@@ -45,7 +46,7 @@ def deviation(metric: str, model: Json) -> str:
     return f"± {formatting.decimal(100 * value, 1) if in_percent(metric) else formatting.decimal(value, 3)}"
 
 
-def interval(metric: str, model: Json) -> str:
+def example_interval(metric: str, model: Json) -> str:
     """The 95 % interval over examples, of the first seed; empty if undefined."""
     ends = model.get("examples")
     return figures.interval(metric, ends) if ends and all(map(known, ends)) else ""
@@ -83,7 +84,7 @@ def result_of(artifact: Artifact) -> Result:
         model=main["name"],
         scores={key: value for key, value in scores["rows"][0]["scores"].items() if known(value)},
         on_test=on == "test",
-        cells=(task, label(metric), score, interval(metric, main), best, rows),
+        cells=(task, label(metric), score, example_interval(metric, main), best, rows),
     )
 
 
