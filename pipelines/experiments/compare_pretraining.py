@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, SettingsError
 from pipelines.artifacts.store import RECORD, Json, read_json
-from pipelines.reports.course import Course
+from pipelines.reports.training_log import TrainingLog
 
 __all__ = ["Run", "difference", "distinct_names", "in_bits", "open_runs"]
 
@@ -21,7 +21,7 @@ _BITS_PER_NAT = np.log2(np.e)
 
 @dataclass(frozen=True)
 class Run:
-    """A pretraining run. pieces, seconds: the x coordinates of its held-out figures; None if not measured.
+    """A pretraining run. pieces, seconds: the x coordinates of its held-out figures; seconds None if not measured.
 
     parameters: None until the run is finished. vocab_size, tokenizer: size and digest of the tokenizer; None if not
     found. chars_per_piece: over the corpus; None if no record beside the run has it.
@@ -29,8 +29,8 @@ class Run:
 
     name: str
     folder: Path
-    course: Course
-    pieces: NDArray[np.float64] | None
+    log: TrainingLog
+    pieces: NDArray[np.float64]
     seconds: NDArray[np.float64] | None
     parameters: int | None
     vocab_size: int | None
@@ -40,7 +40,7 @@ class Run:
     @property
     def heldout(self) -> list[Json]:
         """Its held-out evaluations, at least one."""
-        return self.course.heldout
+        return self.log.heldout
 
     def at(self, key: str, place: float, axis: NDArray[np.float64]) -> float | None:
         """A held-out figure at a position on `pieces` or `seconds`, interpolated linearly between evaluations.
@@ -105,8 +105,8 @@ def distinct_names(folders: Sequence[Path]) -> list[str]:
 
 def _open_run(folder: Path, name: str) -> Run:
     metrics = folder / "metrics.jsonl"
-    course = Course.of(_lines(metrics), _lines(folder / "timing.jsonl"))
-    if not course.heldout:
+    log = TrainingLog.of(_lines(metrics), _lines(folder / "timing.jsonl"))
+    if not log.heldout:
         raise ArtifactError(f"{metrics}: no held-out figures yet: wait for the first evaluation of this run")
     beside = folder.parent
     tokenizer = read_json(folder / "model" / _TOKENIZER) or read_json(beside / "vocab" / _TOKENIZER) or {}
@@ -115,9 +115,9 @@ def _open_run(folder: Path, name: str) -> Run:
     return Run(
         name=name,
         folder=folder,
-        course=course,
-        pieces=course.pieces(course.heldout),
-        seconds=course.seconds(course.heldout),
+        log=log,
+        pieces=log.pieces(log.heldout),
+        seconds=log.seconds(log.heldout),
         parameters=(read_json(folder / "scores.json") or {}).get("parameters"),
         vocab_size=tokenizer.get("vocab_size"),
         tokenizer=tokenizer.get("digest"),
@@ -126,7 +126,11 @@ def _open_run(folder: Path, name: str) -> Run:
 
 
 _NEEDED = {
-    "metrics.jsonl": {"train": ("step",), "left_out": ("step",), "heldout": ("step", "unigram_loss")},
+    "metrics.jsonl": {
+        "train": ("step", "pieces"),
+        "left_out": ("step",),
+        "heldout": ("step", "pieces", "unigram_loss"),
+    },
     "timing.jsonl": {"train": ("step", "seconds", "pieces_per_second"), "start": ("step",)},
 }
 

@@ -4,4 +4,4 @@ from . import layers as layers
 from . import look as look
 from . import summary as summary
 from .index_page import index as index
-from .page import render as render
+from .stage_page import render as render

@@ -1,85 +1,31 @@
 """The page of `analyze`: speed and failures of Kiwi, document lengths, tag frequencies."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.reports import formatting
-from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Headline, Section, Story, Table
-from pipelines.reports.labels import label
-from pipelines.reports.lengths import Lengths
+from pipelines.reports.distributions import Lengths, most_frequent, ranked_bars
+from pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table
+from pipelines.reports.figures import Figure, label
 from pipelines.reports.pictures import columns
-from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled
+from pipelines.reports.record import Artifact, batches, num_rows, sampled
 
-__all__ = ["TAGS", "headlines", "story"]
+__all__ = ["figures", "story"]
 
 _TOP_TAGS = 15
 _SAMPLES = 20  # failed documents shown for each reason
 _EOJEOL_MORPHEMES = 8  # last column of the chart: this many or more
 
-# Tags of the Sejong corpus (세종 말뭉치) as used by Kiwi, then those of Kiwi itself.
-TAGS = {
-    "NNG": "일반 명사",
-    "NNP": "고유 명사",
-    "NNB": "의존 명사",
-    "NR": "수사",
-    "NP": "대명사",
-    "VV": "동사",
-    "VA": "형용사",
-    "VX": "보조 용언",
-    "VCP": "긍정 지정사",
-    "VCN": "부정 지정사",
-    "MM": "관형사",
-    "MAG": "일반 부사",
-    "MAJ": "접속 부사",
-    "IC": "감탄사",
-    "JKS": "주격 조사",
-    "JKC": "보격 조사",
-    "JKG": "관형격 조사",
-    "JKO": "목적격 조사",
-    "JKB": "부사격 조사",
-    "JKV": "호격 조사",
-    "JKQ": "인용격 조사",
-    "JX": "보조사",
-    "JC": "접속 조사",
-    "EP": "선어말 어미",
-    "EF": "종결 어미",
-    "EC": "연결 어미",
-    "ETN": "명사형 전성 어미",
-    "ETM": "관형형 전성 어미",
-    "XPN": "체언 접두사",
-    "XSN": "명사 파생 접미사",
-    "XSV": "동사 파생 접미사",
-    "XSA": "형용사 파생 접미사",
-    "XSM": "부사 파생 접미사",
-    "XR": "어근",
-    "SF": "종결 부호",
-    "SP": "구분 부호",
-    "SS": "따옴표·괄호",
-    "SSO": "여는 괄호",
-    "SSC": "닫는 괄호",
-    "SE": "줄임표",
-    "SO": "붙임표",
-    "SW": "기호",
-    "SL": "알파벳",
-    "SH": "한자",
-    "SN": "숫자",
-    "SB": "순서 있는 글머리",
-    "UN": "분석 불능",
-    "W_URL": "URL",
-    "W_EMAIL": "전자 우편",
-    "W_HASHTAG": "해시태그",
-    "W_MENTION": "멘션",
-    "W_SERIAL": "일련 번호",
-    "W_EMOJI": "이모지",
-    "Z_CODA": "덧붙은 받침",
-    "Z_SIOT": "사이시옷",
-    "USER0": "사용자 정의",
-}
+# Names of the tags of the Sejong corpus (세종 말뭉치) as used by Kiwi, and of those of Kiwi itself.
+_TAGS = dict(
+    line.split("\t") for line in (files("pipelines.reports") / "tags.tsv").read_text(encoding="utf-8").splitlines()
+)
 
 
 @dataclass
@@ -92,39 +38,14 @@ class _Measured:
     eojeols: np.ndarray = field(default_factory=lambda: np.zeros(_EOJEOL_MORPHEMES + 1, dtype=np.int64))
 
 
-def headlines(artifact: Artifact) -> tuple[Headline, ...]:
+def figures(artifact: Artifact) -> Sequence[Figure]:
     documents, failed = _documents(artifact)
-    lines = [Headline(formatting.compact(documents), "documents analysed")]
+    shown = [Figure(formatting.compact(documents), "documents analysed")]
     if "morphemes" in artifact.record["counts"]:
-        lines.append(Headline(formatting.compact(artifact.record["counts"]["morphemes"]), "morphemes"))
-    seconds = _seconds(artifact)
-    if seconds:
-        lines.append(Headline(formatting.compact(documents / seconds), "documents/s"))
-    lines.append(Headline(formatting.count(failed) if failed else "none", "failed"))
-    return tuple(lines)
-
-
-def story(artifact: Artifact) -> Story:
-    parts = artifact.parts("morphemes/*.parquet")
-    read = sampled(parts)
-    measured = _measure(batches(read, ["source", "tag", "sentence", "eojeol"]))
-    note = parts_note(len(read), len(parts))
-    documents, failed = map(formatting.count, _documents(artifact))
-    return Story(
-        title=f"{documents} documents analysed, {failed if failed != '0' else 'none'} failed",
-        lede=_speed(artifact),
-        sections=(
-            Section(
-                "Lengths",
-                (
-                    *measured.morphemes.elements("Morphemes per document", unit="morphemes", note=note),
-                    *measured.sentences.elements("Sentences per document", unit="sentences", note=note),
-                ),
-            ),
-            Section("Morphemes", tuple(_morpheme_elements(measured, note))),
-            Section("Failures", tuple(_failures(artifact))),
-        ),
-    )
+        shown.append(Figure(formatting.compact(artifact.record["counts"]["morphemes"]), "morphemes"))
+    if seconds := _seconds(artifact):
+        shown.append(Figure(formatting.compact(documents / seconds), "documents/s"))
+    return *shown, Figure(formatting.count(failed) if failed else "none", "failed")
 
 
 def _documents(artifact: Artifact) -> tuple[int, int]:
@@ -137,7 +58,26 @@ def _seconds(artifact: Artifact) -> float | None:
     return None if artifact.run.get("resumed") else artifact.seconds
 
 
-def _speed(artifact: Artifact) -> str:
+def story(artifact: Artifact) -> Story:
+    parts, note = sampled(artifact.parts("morphemes/*.parquet"))
+    measured = measure(batches(parts, ["source", "tag", "sentence", "eojeol"]))
+    documents, failed = _documents(artifact)
+    lengths = (
+        *measured.morphemes.elements("Morphemes per document", unit="morphemes", note=note),
+        *measured.sentences.elements("Sentences per document", unit="sentences", note=note),
+    )
+    return Story(
+        f"{formatting.count(documents)} documents analysed, {formatting.count(failed) if failed else 'none'} failed",
+        speed_in_words(artifact),
+        (
+            Section("Lengths", lengths),
+            Section("Morphemes", list(morpheme_elements(measured, note))),
+            Section("Failures", list(failure_elements(artifact))),
+        ),
+    )
+
+
+def speed_in_words(artifact: Artifact) -> str:
     seconds = _seconds(artifact)
     if not seconds:
         return "Total duration unknown: run.json is missing, or the run was resumed."
@@ -148,7 +88,7 @@ def _speed(artifact: Artifact) -> str:
     return f"Kiwi took {formatting.duration(seconds)}{with_workers}{speed}."
 
 
-def _measure(morpheme_batches: Iterator[pa.RecordBatch]) -> _Measured:
+def measure(morpheme_batches: Iterator[pa.RecordBatch]) -> _Measured:
     measured = _Measured()
     for batch in morpheme_batches:
         tags = batch.column("tag")
@@ -170,20 +110,22 @@ def _measure(morpheme_batches: Iterator[pa.RecordBatch]) -> _Measured:
     return measured
 
 
-def _morpheme_elements(measured: _Measured, note: str) -> Iterator[Element]:
+def morpheme_elements(measured: _Measured, note: str) -> Iterator[Element]:
     total = measured.tags.total()
     if not total:
         return
-    top = sorted(measured.tags.items(), key=lambda pair: (-pair[1], pair[0]))[:_TOP_TAGS]
-    bars = tuple(
-        Bar(f"{tag} {_gloss(tag)}".rstrip(), (number / top[0][1],), formatting.percent(number / total), korean=True)
-        for tag, number in top
+    top = list(most_frequent(measured.tags).items())[:_TOP_TAGS]
+    yield ranked_bars(
+        "Most frequent tags",
+        ((f"{tag} {_gloss(tag)}".rstrip(), number) for tag, number in top),
+        lambda number: formatting.percent(number / total),
+        note=f"{note}Share of {formatting.count(total)} morphemes.",
+        korean=True,
     )
-    yield Bars("Most frequent tags", bars, note=f"{note}Share of {formatting.count(total)} morphemes.")
     mean = formatting.ratio(total, int(measured.eojeols.sum()))
     yield columns(
         "Morphemes per eojeol",
-        [int(number) for number in measured.eojeols[1:]],
+        measured.eojeols[1:].tolist(),
         x=f"morphemes ({_EOJEOL_MORPHEMES}: {_EOJEOL_MORPHEMES} or more)",
         y="eojeols",
         first=1,
@@ -194,22 +136,21 @@ def _morpheme_elements(measured: _Measured, note: str) -> Iterator[Element]:
 def _gloss(tag: str) -> str:
     """The Korean name of a tag. The suffixes -I and -R mark irregular and regular verbs and adjectives (VV-I)."""
     stem, _, irregular = tag.partition("-")
-    return TAGS.get(stem, "") + {"I": ", 불규칙", "R": ", 규칙"}.get(irregular, "")
+    return _TAGS.get(stem, "") + {"I": ", 불규칙", "R": ", 규칙"}.get(irregular, "")
 
 
-def _failures(artifact: Artifact) -> Iterator[Element]:
+def failure_elements(artifact: Artifact) -> Iterator[Element]:
     totals: Counter[str] = Counter()
     samples: dict[str, list[Entry]] = {}
     for batch in batches(artifact.parts("failed/*.parquet"), ["id", "source", "reason", "detail"]):
         for row in batch.to_pylist():
             totals[row["reason"]] += 1
             if totals[row["reason"]] <= _SAMPLES:
-                facts = (("source", row["source"]), ("detail", row["detail"] or ""))
-                entry = Entry(row["id"], facts=tuple(fact for fact in facts if fact[1]))
-                samples.setdefault(row["reason"], []).append(entry)
-    reasons = sorted(totals.items(), key=lambda pair: (-pair[1], pair[0]))
+                facts = [(name, row[name]) for name in ("source", "detail") if row[name]]
+                samples.setdefault(row["reason"], []).append(Entry(row["id"], facts=facts))
+    reasons = most_frequent(totals)
     if reasons:
-        rows = tuple((label(reason), formatting.count(number)) for reason, number in reasons)
+        rows = [(label(reason), formatting.count(number)) for reason, number in reasons.items()]
         yield Table("Failed documents", ("reason", "documents"), rows, "lr")
-    for reason, _ in reasons:
-        yield Folded(f"{label(reason)} · {len(samples[reason])} shown", tuple(samples[reason]))
+    for reason in reasons:
+        yield Folded(f"{label(reason)} · {len(samples[reason])} shown", samples[reason])

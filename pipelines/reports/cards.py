@@ -4,7 +4,6 @@ The YAML front matter has JSON values, as JSON is a subset of YAML. The licence 
 """
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,12 @@ from korbert.errors import ArtifactError
 from korbert.folders import model_folder
 from pipelines.artifacts.store import RECORD, Json
 from pipelines.reports import formatting
-from pipelines.reports.evaluation import without_folders
-from pipelines.reports.labels import OBJECTIVES, label
+from pipelines.reports.figures import OBJECTIVES, label, text
+from pipelines.reports.formatting import without_folders
+from pipelines.reports.page import filled
 from pipelines.reports.record import Artifact, drawing
-from pipelines.reports.results import HEAD, Result, cells, has_result, result_of
+from pipelines.reports.task_scores import HEAD, Result, has_result, note, result_of
+from pipelines.stages.table import TASK
 
 __all__ = ["CARD", "model_card", "write_card"]
 
@@ -40,14 +41,12 @@ def write_card(model: Path, folder: Path) -> Path | None:
     Returns None if the model is not part of an artifact, or if the folder already has a README.md.
     """
     path = folder / CARD
-    place = next((place for place in (model, model.absolute().parent) if (place / RECORD).is_file()), None)
-    if place is None or path.exists():
+    artifact = next((parent for parent in (model, model.absolute().parent) if (parent / RECORD).is_file()), None)
+    if artifact is None or path.exists():
         return None
-    config, exported = (
-        json.loads((one / "config.json").read_text(encoding="utf-8")) for one in (model_folder(model), folder)
-    )
-    text = model_card(place, config, exported)
-    write_whole(path, text.encode("utf-8", "backslashreplace"))
+    folders = (model_folder(model), folder)
+    config, exported = (json.loads((of / "config.json").read_text(encoding="utf-8")) for of in folders)
+    write_whole(path, model_card(artifact, config, exported).encode("utf-8", "backslashreplace"))
     return path
 
 
@@ -58,180 +57,100 @@ def model_card(folder: Path, config: Json, exported: Json) -> str:
     """
     artifact = Artifact.open(folder)
     with drawing(artifact):
-        results = [result_of(artifact)] if has_result(artifact.stage) else []
-        parts = [_front_matter(artifact, config, results), *_body(artifact, config, results, exported)]
-    return "\n".join(parts) + "\n"
+        return filled("card.md", **about_model(artifact, config, exported), **about_task(artifact))
 
 
-def _name(artifact: Artifact) -> str:
-    """RECIPE-STAGE for a stage of a recipe, else the name of the folder."""
+def about_model(artifact: Artifact, config: Json, exported: Json) -> dict[str, Any]:
+    """What the template says of any model."""
     folder = artifact.folder.resolve()
-    inside = folder.name == artifact.stage
-    return f"{folder.parent.name}-{artifact.stage.removeprefix('tasks.')}" if inside else folder.name
-
-
-def _front_matter(artifact: Artifact, config: Json, results: list[Result]) -> str:
-    kind = config["kind"]
-    task = _PIPELINES.get(kind, kind)
-    lines = [
-        "---",
-        "language: ko",
-        "library_name: transformers",
-        "# license: name the licence under which you publish this model",
-        *([f"pipeline_tag: {task}"] if kind in _PIPELINES else []),
-        f"tags: {_yaml(['korbert', *dict.fromkeys(result.dataset for result in results)])}",
-    ]
-    if any(result.scores for result in results):
-        lines += ["model-index:", f"- name: {_yaml(_name(artifact))}", "  results:"]
-    for result in results:
-        if not result.scores:
-            continue
-        lines += [
-            f"  - task: {_yaml({'type': task})}",
-            f"    dataset: {_yaml({'name': result.dataset, 'type': result.dataset})}",
-            "    metrics:",
-        ]
-        lines += [
-            f"    - {_yaml({'type': metric, 'name': label(metric), 'value': score})}"
-            for metric, score in result.scores.items()
-        ]
-    return "\n".join([*lines, "---", ""])
-
-
-def _yaml(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _body(artifact: Artifact, config: Json, results: list[Result], exported: Json) -> Iterator[str]:
+    in_recipe = folder.name == artifact.stage
     encoder, architecture = config["encoder"], exported["architectures"][0]
-    kind = encoder.get("transformers", {}).get("model_type", encoder["architecture"])
-    size = f"{encoder['num_hidden_layers']} layers of width {encoder['hidden_size']}"
-    yield f"# {_text(_name(artifact))}\n"
-    yield (
-        f"A Korean encoder ({kind}, {size}, {formatting.count(encoder['vocab_size'])} vocabulary "
-        f"entries), trained and exported with korbert. Its class in `transformers` is {architecture}.\n"
-    )
-    scores = artifact.json("scores.json") if (artifact.folder / "scores.json").is_file() else {}
-    if scores.get("said"):
-        what = _text(scores["said"][0])
-        yield f"{what[:1].upper()}{what[1:]}.\n"
-    yield "## Use\n"
-    auto = f"AutoModel{''.join(architecture.partition('For')[1:]).removesuffix('Simple')}"
-    trusted = ", trust_remote_code=True" if "auto_map" in exported else ""
-    yield (
-        f"```python\nfrom transformers import {auto}, AutoTokenizer\n\n"
-        'tokenizer = AutoTokenizer.from_pretrained("THIS FOLDER", trust_remote_code=True)\n'
-        f'model = {auto}.from_pretrained("THIS FOLDER"{trusted})\n```\n'
-    )
-    yield "The tokenizer is Python code in this folder; it needs `kiwipiepy` (Korean morphology) and `sentencepiece`.\n"
-    if results:
-        yield from _results("Results", results)
-        yield from _how(scores)
-    elif tried := _made_from(artifact):
-        yield from _results("Results after fine-tuning", tried)
-    yield from _pretraining(artifact)
-    yield from _provenance(artifact)
+    return {
+        "name": f"{folder.parent.name}-{artifact.stage.removeprefix(TASK)}" if in_recipe else folder.name,
+        "kind": config["kind"],
+        "pipeline": _PIPELINES.get(config["kind"]),
+        "encoder": encoder,
+        "architecture": encoder.get("transformers", {}).get("model_type", encoder["architecture"]),
+        "exported_class": architecture,
+        "auto_class": f"AutoModel{''.join(architecture.partition('For')[1:]).removesuffix('Simple')}",
+        "own_code": "auto_map" in exported,
+        "pretraining": list(pretraining_rows(artifact)),
+        "provenance": list(provenance_rows(artifact)),
+    }
 
 
-def _results(title: str, results: list[Result]) -> Iterator[str]:
-    yield f"## {title}\n"
-    yield _table(HEAD, [cells(result) for result in results])
-    validated = any(result.on != "test" for result in results)
-    yield (
-        "Score: mean and standard deviation over seeds. Interval: over examples, first seed."
-        + (" Validation scores are optimistic: the same rows chose the epoch." if validated else "")
-        + "\n"
-    )
-
-
-def _how(scores: Json) -> Iterator[str]:
-    """Comparisons, notes and hyperparameters from the scores."""
-    compared = [f"- {_text(one['sentence'])}" for one in scores.get("comparisons", ())]
-    if compared:
-        yield "\n".join(compared) + "\n"
-    overlap = scores.get("counts", {}).get("test_in_train")
-    if overlap:
-        yield f"{formatting.count(overlap)} of the scored rows have the same texts as a training row.\n"
-    if scores.get("note"):
-        yield f"{_text(scores['note'])}\n"
+def about_task(artifact: Artifact) -> dict[str, Any]:
+    """What the template says of a task, or of the tasks that a pretrained model was fine-tuned on."""
+    result = result_of(artifact) if has_result(artifact.stage) else None
+    results = fine_tuned_results(artifact) if result is None else [result]
+    scores: Json = {} if result is None else artifact.json("scores.json")
     rows = [row for row in scores.get("rows", ()) if row.get("learning_rate") is not None]
-    if not rows and not scores.get("said"):
-        return
-    yield "## Training\n"
-    if scores.get("said"):
-        yield "\n".join(f"- {_text(without_folders(line))}" for line in scores["said"][1:]) + "\n"
     keys = [key for key in _LEARNED if any(row.get(key) is not None for row in rows)]
-    if rows:
-        cells_of = [(row["name"], *("" if row.get(key) is None else f"{row[key]:g}" for key in keys)) for row in rows]
-        yield _table(("model", *map(label, keys)), cells_of)
-        yield "The published weights are those of the first row.\n"
+    return {
+        "label": label,
+        "result": result,
+        "tags": ["korbert", *([result.dataset] if result else [])],
+        "results": results,
+        "results_head": HEAD,
+        "results_note": note(results),
+        "said": [without_folders(line) for line in scores.get("said", ())],
+        "comparisons": scores.get("comparisons"),
+        "overlap": scores.get("counts", {}).get("test_in_train"),
+        "note": scores.get("note"),
+        "trainings_head": ("model", *map(label, keys)),
+        "trainings": [
+            (row["name"], *("" if row.get(key) is None else f"{row[key]:g}" for key in keys)) for row in rows
+        ],
+    }
 
 
-def _made_from(artifact: Artifact) -> list[Result]:
+def fine_tuned_results(artifact: Artifact) -> list[Result]:
     """Results of the tasks in the same recipe that fine-tuned this pretrained model."""
     results = []
     for folder in sorted(artifact.folder.resolve().parent.iterdir()):
         if has_result(folder.name) and (folder / RECORD).is_file():
             try:
                 other = Artifact.open(folder)
-                inputs = (other.record.get("inputs") or {}).get("artifacts") or {}
-                if inputs.get(artifact.stage) == artifact.record.get("digest") is not None:
+                if _input(other, artifact.stage) == artifact.record.get("digest") is not None:
                     with drawing(other):
-                        result = result_of(other)
-                    results += [result] if result.model != "scratch" else []
+                        results.append(result_of(other))
             except ArtifactError:  # damaged; its own page reports it
                 continue
-    return results
+    return [result for result in results if result.model != "scratch"]
 
 
-def _pretraining(artifact: Artifact) -> Iterator[str]:
+def _input(artifact: Artifact, stage: str) -> str | None:
+    """The digest of the artifact of a stage that this one was made from."""
+    digest: str | None = ((artifact.record.get("inputs") or {}).get("artifacts") or {}).get(stage)
+    return digest
+
+
+def pretraining_rows(artifact: Artifact) -> Iterator[tuple[str, str]]:
     """How the encoder was pretrained: from the model's own record, or the recipe's if they match."""
-    place = artifact.folder if artifact.stage == "pretrain" else artifact.folder.resolve().with_name("pretrain")
-    if not (place / RECORD).is_file():
-        return
-    record = Artifact.open(place)
-    digest = ((artifact.record.get("inputs") or {}).get("artifacts") or {}).get("pretrain")
-    if artifact.stage != "pretrain" and digest != record.record.get("digest"):
-        return
-    scores = record.json("scores.json")
-    shown = [(label(key), formatting.count(scores[key])) for key in ("steps", "rows", "parameters") if key in scores]
-    shown += [
-        (name, formatting.decimal(scores[key], 3))
-        for key, name in (("mlm_loss", "held-out MLM loss, nats"), ("unigram_loss", "unigram baseline, nats"))
-        if key in scores
-    ]
-    shown += [
-        (f"held-out {words} accuracy", formatting.percent(scores[f"{name}_accuracy"]))
-        for name, words in OBJECTIVES.items()
-        if scores.get(f"{name}_accuracy") is not None
-    ]
-    yield "## Pretraining\n"
-    yield _table(("", ""), shown)
+    if artifact.stage != "pretrain":
+        folder = artifact.folder.resolve().with_name("pretrain")
+        if not (folder / RECORD).is_file():
+            return
+        pretrain = Artifact.open(folder)
+        if _input(artifact, "pretrain") != pretrain.record.get("digest"):
+            return
+        artifact = pretrain
+    scores = artifact.json("scores.json")
+    yield from ((label(key), formatting.count(scores[key])) for key in ("steps", "rows", "parameters") if key in scores)
+    for key, name in (("mlm_loss", f"held-out {label('mlm_loss')}"), ("unigram_loss", label("unigram_loss"))):
+        if key in scores:
+            yield f"{name}, nats", text(key, scores[key], 1)
+    for key in (f"{name}_accuracy" for name in OBJECTIVES):
+        if scores.get(key) is not None:
+            yield f"held-out {label(key)}", text(key, scores[key])
 
 
-def _provenance(artifact: Artifact) -> Iterator[str]:
+def provenance_rows(artifact: Artifact) -> Iterator[tuple[str, str]]:
     record = artifact.record
-    yield "## Provenance\n"
-    shown = [
-        ("stage", f"{artifact.stage}, version {record.get('stage_version')}"),
-        ("digest", str(record.get("digest"))),
-    ]
+    yield "stage", f"{artifact.stage}, version {record.get('stage_version')}"
+    yield "digest", str(record.get("digest"))
     for role, files in ((record.get("inputs") or {}).get("files") or {}).items():
         for file in files:
-            sha = file.get("sha256") or file.get("version") or ""
-            shown.append((role, f"{without_folders(str(file['name']))}, {str(sha)[:12]}"))
-    shown += [(name, str(version)) for name, version in (record.get("versions") or {}).items()]
-    yield _table(("", ""), shown)
-
-
-def _table(head: tuple[str, ...], rows: Any) -> str:
-    lines = []
-    for row in (head, *rows):
-        shown = (_text(cell).replace("|", "\\|").replace("\n", " ") for cell in row)
-        lines.append("| " + " | ".join(shown) + " |")
-    return "\n".join([lines[0], "|" + " --- |" * len(head), *lines[1:]]) + "\n"
-
-
-def _text(text: str) -> str:
-    """Escapes text for Markdown, so that it has neither markup nor HTML."""
-    return re.sub(r"([\\`*_\[\]<>#])", r"\\\1", text.replace("\u00a0", " "))
+            digest = file.get("sha256") or file.get("version") or ""
+            yield role, f"{without_folders(str(file['name']))}, {str(digest)[:12]}"
+    yield from ((name, str(version)) for name, version in (record.get("versions") or {}).items())

@@ -13,15 +13,21 @@ from pipelines.artifacts.store import Json
 from pipelines.experiments.compare_pretraining import Run, difference, in_bits
 from pipelines.experiments.compare_tasks import Side, TaskComparison, merits
 from pipelines.reports import formatting
-from pipelines.reports.course import time_axis
 from pipelines.reports.elements import Element, Entry, Folded, Section, Table
+from pipelines.reports.figures import label, text
 from pipelines.reports.page import write
+from pipelines.reports.training_log import time_axis
 
 __all__ = ["Shown", "of_runs", "of_tasks", "write_page"]
 
 _EXAMPLES = 10  # for each side of a pair
+_LOSS, _ACCURACY = "mlm_loss", "mlm_accuracy"
 
 _Axis = Callable[[Run], NDArray[np.float64] | None]
+_AXES: dict[str, tuple[_Axis, Callable[[float], str]]] = {  # name -> positions of the evaluations of a run, in words
+    "time": (lambda run: run.seconds, formatting.duration),
+    "pieces": (lambda run: run.pieces, formatting.compact),
+}
 
 
 @dataclass(frozen=True)
@@ -40,26 +46,18 @@ class Shown:
 
 def write_page(path: Path, shown: Shown) -> Path:
     """Writes the page. Returns its path."""
-    folders = Table("Folders", ("name", "folder"), tuple(zip(shown.names, map(str, shown.folders), strict=True)), "lk")
-    figures = Section("Figures", (*shown.tables, folders), " ".join(shown.sentences))
-    return write(
-        path,
-        "compare.html",
-        names=shown.names,
-        what=shown.what,
-        lede=shown.lede,
-        remark=shown.remark,
-        sections=(*shown.sections(), figures),
-    )
+    folders = Table("Folders", ("name", "folder"), list(zip(shown.names, map(str, shown.folders), strict=True)), "lk")
+    sections = [*shown.sections(), Section("Figures", [*shown.tables, folders], " ".join(shown.sentences))]
+    return write(path, "compare.html", shown=shown, sections=sections)
 
 
 def of_runs(runs: Sequence[Run]) -> Shown:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
-    tables = [_sizes(runs), _last(runs)]
-    for what, words, axis in (("time", formatting.duration, _seconds), ("pieces", formatting.compact, _pieces)):
-        ends = [places[-1] for run in runs if (places := axis(run)) is not None]
+    tables = [sizes_table(runs), last_evaluations(runs)]
+    for name, (axis, show) in _AXES.items():
+        ends = [at[-1] for run in runs if (at := axis(run)) is not None]
         if len(ends) == len(runs):
-            tables.append(_at(f"At equal {what}: {words(min(ends))}", runs, min(ends), axis))
+            tables.append(at_equal(f"At equal {name}: {show(min(ends))}", runs, min(ends), axis))
     why = difference(runs)
     return Shown(
         what="runs",
@@ -69,202 +67,184 @@ def of_runs(runs: Sequence[Run]) -> Shown:
         sentences=[why] if why else [],
         lede=why or "Pretraining runs with the same tokenizer, evaluated on the same held-out rows.",
         remark="Time is training time, without evaluations and checkpoints.",
-        sections=lambda: _sections_of_runs(runs),
+        sections=lambda: sections_of_runs(runs),
     )
 
 
-def _seconds(run: Run) -> NDArray[np.float64] | None:
-    return run.seconds
+def _known(value: float | None, show: Callable[[float], str]) -> str:
+    return formatting.UNKNOWN if value is None else show(value)
 
 
-def _pieces(run: Run) -> NDArray[np.float64] | None:
-    return run.pieces
-
-
-def _sizes(runs: Sequence[Run]) -> Table:
-    rows = tuple(
+def sizes_table(runs: Sequence[Run]) -> Table:
+    rows = [
         (
             run.name,
-            "–" if run.parameters is None else formatting.compact(run.parameters),
-            "–" if run.vocab_size is None else formatting.count(run.vocab_size),
-            "–" if (speed := run.course.pieces_per_second) is None else formatting.count(speed),
+            _known(run.parameters, formatting.compact),
+            _known(run.vocab_size, formatting.count),
+            _known(run.log.pieces_per_second, formatting.count),
             "not finished" if run.parameters is None else "finished",
         )
         for run in runs
-    )
+    ]
     return Table("Runs", ("run", "parameters", "vocabulary", "pieces/s", "state"), rows, "lrrrl")
 
 
-def _last(runs: Sequence[Run]) -> Table:
-    rows = tuple(
-        (
-            run.name,
-            formatting.count(run.heldout[-1]["step"]),
-            "–" if run.pieces is None else formatting.compact(run.pieces[-1]),
-            "–" if run.seconds is None else formatting.duration(run.seconds[-1]),
-            formatting.decimal(run.heldout[-1]["mlm_loss"], 3),
-            formatting.percent(run.heldout[-1]["mlm_accuracy"]),
-        )
-        for run in runs
-    )
-    head = ("run", "steps", "pieces", "time", "MLM loss", "accuracy")
+def last_evaluations(runs: Sequence[Run]) -> Table:
+    rows = []
+    for run in runs:
+        line = run.heldout[-1]
+        time = formatting.UNKNOWN if run.seconds is None else formatting.duration(run.seconds[-1])
+        steps, pieces = formatting.count(line["step"]), formatting.compact(run.pieces[-1])
+        rows.append((run.name, steps, pieces, time, text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY])))
+    head = ("run", "steps", "pieces", "time", label(_LOSS), "accuracy")
     return Table("Last evaluation of each run", head, rows, "lrrrrr")
 
 
-def _at(title: str, runs: Sequence[Run], place: float, axis: _Axis) -> Table:
+def at_equal(title: str, runs: Sequence[Run], position: float, axis: _Axis) -> Table:
     """Held-out figures at a position that all runs have reached, best run first."""
     bits = in_bits(runs)
-    figures = []
+    scored: list[tuple[float, tuple[str, ...]]] = []
     for run in runs:
         at = axis(run)
         assert at is not None
-        loss, accuracy = (run.at(f"mlm_{figure}", place, at) for figure in ("loss", "accuracy"))
-        figures.append((run.bits_per_char(loss) if bits else loss, run.name, loss, accuracy))
-    figures.sort(key=lambda one: float("inf") if one[0] is None else one[0])
-    rows = tuple(
-        (
-            name,
-            formatting.decimal(loss, 3),
-            *((formatting.decimal(figure, 3),) if bits else ()),
-            formatting.percent(accuracy),
-        )
-        for figure, name, loss, accuracy in figures
-    )
-    head = ("run", "MLM loss", *(("bits/character",) if bits else ()), "accuracy")
+        loss, accuracy = (run.at(key, position, at) for key in (_LOSS, _ACCURACY))
+        per_char = run.bits_per_char(loss) if bits else None
+        in_bits_too = [formatting.decimal(per_char, 3)] if bits else []
+        row = (run.name, text(_LOSS, loss, 1), *in_bits_too, text(_ACCURACY, accuracy))
+        merit = per_char if bits else loss
+        scored.append((float("inf") if merit is None else merit, row))
+    rows = [row for _, row in sorted(scored, key=lambda pair: pair[0])]
+    head = ("run", label(_LOSS), *(["bits/character"] if bits else []), "accuracy")
     note = "Interpolated linearly between evaluations; a dash before the first one."
-    return Table(title, head, rows, "l" + "r" * (len(head) - 1), note)
+    return Table(title, head, rows, "l" + "r" * (len(head) - 1), note=note)
 
 
-def _sections_of_runs(runs: Sequence[Run]) -> tuple[Section, ...]:
-    losses = [*_curves(runs, "MLM loss", lambda run, line: line["mlm_loss"], y="nats")]
+def sections_of_runs(runs: Sequence[Run]) -> tuple[Section, ...]:
+    losses = [*heldout_curves(runs, label(_LOSS), lambda run, line: line[_LOSS], y="nats")]
     if in_bits(runs):
-        per_char = "MLM loss per character"
-        losses += _curves(runs, per_char, lambda run, line: run.bits_per_char(line["mlm_loss"]), y="bits")
-    accuracy = _curves(runs, "MLM accuracy", lambda run, line: line["mlm_accuracy"], y="accuracy", percent=True)
-    return Section("Held-out loss", tuple(losses)), Section("Held-out accuracy", tuple(accuracy))
+        title = f"{label(_LOSS)} per character"
+        losses += heldout_curves(runs, title, lambda run, line: run.bits_per_char(line[_LOSS]), y="bits")
+    options: dict[str, Any] = {"y": "accuracy", "percent": True, "floor": 0}
+    accuracies = [*heldout_curves(runs, label(_ACCURACY), lambda run, line: line[_ACCURACY], **options)]
+    return Section("Held-out loss", losses), Section("Held-out accuracy", accuracies)
 
 
-def _curves(
-    runs: Sequence[Run], title: str, figure: Callable[[Run, Json], float | None], *, y: str, percent: bool = False
+def heldout_curves(
+    runs: Sequence[Run], title: str, figure: Callable[[Run, Json], float | None], **options: Any
 ) -> Iterator[Element]:
     """A held-out figure of all runs against time and against pieces, as far as measured."""
     from pipelines.reports.pictures import Line, curves  # matplotlib, which tables do without
 
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
-    unit, name = time_axis(longest)
-    for words, x, axis, size in (("time", name, _seconds, unit), ("pieces", "pieces", _pieces, 1.0)):
+    units = {"time": time_axis(longest), "pieces": (1.0, "pieces")}
+    for name, (axis, _) in _AXES.items():
+        size, x = units[name]
         lines = []
         for run in runs:
-            places = axis(run)
-            if places is not None:
-                values = [figure(run, line) for line in run.heldout]
-                points = [(x, v) for x, v in zip((places / size).tolist(), values, strict=True) if v is not None]
-                lines.append(Line(run.name, [x for x, _ in points], [v for _, v in points]))
-        if any(line.x for line in lines):
-            whole, floor = words == "pieces", 0 if percent else None
-            yield curves(f"{title} against {words}", lines, x=x, y=y, percent=percent, whole=whole, floor=floor)
+            values = [figure(run, line) for line in run.heldout]
+            at = axis(run)
+            points = [] if at is None else [(a, v) for a, v in zip(at / size, values, strict=True) if v is not None]
+            if points:
+                lines.append(Line.through(run.name, points))
+        if lines:
+            yield curves(f"{title} against {name}", lines, x=x, whole=name == "pieces", **options)
 
 
-def of_tasks(found: TaskComparison) -> Shown:
+def of_tasks(comparison: TaskComparison) -> Shown:
     """All scores of the sides, and the differences from the first one; the page also has examples."""
-    comparisons = found.scores["comparisons"]
+    pairs, task, number = comparison.scores["comparisons"], comparison.task, len(comparison.rows)
     return Shown(
         what="models",
-        names=[side.name for side in found.sides],
-        folders=[side.folder for side in found.sides],
-        tables=[_scores(found), *([_differences(found)] if comparisons else [])],
-        sentences=[*(one["sentence"] for one in comparisons), *found.notes()],
-        lede=f"Scores on the same {len(found.rows):,} rows of a {found.task.name} task, {found.task.about()}.",
+        names=[side.name for side in comparison.sides],
+        folders=[side.folder for side in comparison.sides],
+        tables=[scores_table(comparison), *([differences_table(comparison)] if pairs else [])],
+        sentences=[*(pair["sentence"] for pair in pairs), *comparison.notes()],
+        lede=f"Scores on the same {number:,} rows of a {task.name} task, {task.about()}.",
         remark="Intervals are 95 % bootstrap intervals.",
-        sections=lambda: (Section("Where they differ", tuple(_examples(found))),),
+        sections=lambda: (Section("Where they differ", list(example_elements(comparison))),),
     )
 
 
-def _scores(found: TaskComparison) -> Table:
-    metrics = found.scores["metrics"]
-    rows = tuple(
+def scores_table(comparison: TaskComparison) -> Table:
+    metrics = comparison.scores["metrics"]
+    rows = [
         (
             side.name,
             side.model,
             str(model["seeds"]),
             *(_spread(model[metric]) for metric in metrics),
-            _ends(model["examples"]),
+            _interval(model["examples"]),
         )
-        for side, model in zip(found.sides, found.scores["models"], strict=True)
-    )
+        for side, model in zip(comparison.sides, comparison.scores["models"], strict=True)
+    ]
     head = ("side", "model", "seeds", *metrics, f"95 % of {metrics[0]}")
     note = "Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."
-    return Table(f"Scores on {len(found.rows):,} rows", head, rows, "ll" + "r" * (len(head) - 2), note)
+    return Table(f"Scores on {len(comparison.rows):,} rows", head, rows, "ll" + "r" * (len(head) - 2), note=note)
 
 
-def _spread(found: Json | None) -> str:
-    if found is None:
-        return "–"
-    deviation = "" if found["deviation"] is None else f" ± {found['deviation']:.4f}"
-    return f"{found['mean']:.4f}{deviation}"
+def _spread(score: Json | None) -> str:
+    if score is None:
+        return formatting.UNKNOWN
+    deviation = "" if score["deviation"] is None else f" ± {score['deviation']:.4f}"
+    return f"{score['mean']:.4f}{deviation}"
 
 
-def _ends(ends: Sequence[float] | None, sign: str = "") -> str:
-    return "–" if ends is None else "{:{}.4f} to {:{}.4f}".format(ends[0], sign, ends[1], sign)
+def _interval(ends: Sequence[float] | None, sign: str = "") -> str:
+    return formatting.UNKNOWN if ends is None else f"{ends[0]:{sign}.4f} to {ends[1]:{sign}.4f}"
 
 
-def _differences(found: TaskComparison) -> Table:
-    rows = tuple(
-        (
-            one["names"][1],
-            f"{one['difference']:+.4f}",
-            _ends(one["interval"], "+"),
-            "< 0.001" if one["p_value"] < 0.001 else f"{one['p_value']:.3f}",
-        )
-        for one in found.scores["comparisons"]
-    )
-    title = f"{found.scores['metrics'][0]} of {found.sides[0].name}, minus that of others"
+def differences_table(comparison: TaskComparison) -> Table:
+    rows = []
+    for pair in comparison.scores["comparisons"]:
+        p_value = "< 0.001" if pair["p_value"] < 0.001 else f"{pair['p_value']:.3f}"
+        rows.append((pair["names"][1], f"{pair['difference']:+.4f}", _interval(pair["interval"], "+"), p_value))
+    title = f"{comparison.scores['metrics'][0]} of {comparison.sides[0].name}, minus that of others"
     note = "Interval and p account for the sampling of examples and, with several seeds, of seeds."
-    return Table(title, ("compared with", "difference", "95 % interval", "p"), rows, "lrrr", note)
+    return Table(title, ("compared with", "difference", "95 % interval", "p"), rows, "lrrr", note=note)
 
 
-def _examples(found: TaskComparison) -> Iterator[Element]:
+def example_elements(comparison: TaskComparison) -> Iterator[Element]:
     """Rows that one side of a pair predicts better than the other, largest difference first."""
-    means = [np.mean([merits(found.task, found.rows, one) for one in side.predictions], axis=0) for side in found.sides]
-    first = found.sides[0]
-    for other, mean in zip(found.sides[1:], means[1:], strict=True):
-        for better, worse, gain in ((first, other, means[0] - mean), (other, first, mean - means[0])):
+    task, rows, sides = comparison.task, comparison.rows, comparison.sides
+    means = [np.mean([merits(task, rows, of_seed) for of_seed in side.predictions], axis=0) for side in sides]
+    for other, mean in zip(sides[1:], means[1:], strict=True):
+        for better, worse, gain in ((sides[0], other, means[0] - mean), (other, sides[0], mean - means[0])):
             clearest = [int(row) for row in np.argsort(-gain, kind="stable") if gain[row] > 0]
             if clearest:
-                entries = tuple(_entry(found, row, (better, worse)) for row in clearest[:_EXAMPLES])
-                title = f"{_better(found, better, worse)} · {len(clearest):,} of {len(found.rows):,} rows"
-                yield Folded(title, entries)
+                verdict = f"{better.name} right, {worse.name} wrong"
+                if task.name == "regression":
+                    verdict = f"{better.name} closer than {worse.name}"
+                elif max(len(better.facts), len(worse.facts)) > 1:
+                    verdict = f"{better.name} right more often than {worse.name}"
+                entries = [example(comparison, row, (better, worse)) for row in clearest[:_EXAMPLES]]
+                yield Folded(f"{verdict} · {len(clearest):,} of {len(rows):,} rows", entries)
 
 
-def _better(found: TaskComparison, better: Side, worse: Side) -> str:
-    if found.task.name == "regression":
-        return f"{better.name} closer than {worse.name}"
-    if max(len(side.facts) for side in (better, worse)) > 1:
-        return f"{better.name} right more often than {worse.name}"
-    return f"{better.name} right, {worse.name} wrong"
+def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
+    row, task = comparison.rows[number], comparison.task
+    target = task.target(row)
+    facts = [("right", in_words(row, {"choice": target} if task.name == "choice" else target))]
+    for side in sides:
+        facts.append((side.name, " · ".join(in_words(row, of_seed[number]) for of_seed in side.predictions)))
+    return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or "(empty)", facts)
 
 
-def _entry(found: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
-    row = found.rows[number]
-    target = found.task.target(row)
-    facts = [("right", _shown(row, {"choice": target} if found.task.name == "choice" else target))]
-    facts += [(side.name, " · ".join(_shown(row, one[number]) for one in side.predictions)) for side in sides]
-    return Entry(str(row.get("id") or ""), " / ".join(found.task.texts(row)) or "(empty)", tuple(facts))
-
-
-def _shown(row: Row, prediction: Any) -> str:
+def in_words(row: Row, value: Any) -> str:
     """A target or a prediction as short text."""
-    if isinstance(prediction, dict):
-        if "choice" in prediction:
-            return str(row["choices"][prediction["choice"]])
-        share = prediction.get("probabilities", {}).get(prediction.get("label"))
-        label = prediction["label"] if "label" in prediction else ", ".join(prediction["labels"]) or "none"
-        return label if share is None else f"{label} {formatting.percent(share)}"
-    if isinstance(prediction, float):
-        return f"{prediction:.3f}"
-    if isinstance(prediction, list):
-        spans = [
-            one if isinstance(one, str) else f"{row.get('text', '')[one[0] : one[1]]} {one[2]}" for one in prediction
-        ]
-        return ", ".join(spans) or "none"
-    return str(prediction)
+    match value:
+        case {"choice": choice}:
+            return str(row["choices"][choice])
+        case {"label": name}:
+            share = value.get("probabilities", {}).get(name)
+            return str(name) if share is None else f"{name} {formatting.percent(share)}"
+        case {"labels": labels}:
+            return ", ".join(labels) or "none"
+        case float():
+            return f"{value:.3f}"
+        case list():
+            spans = (
+                item if isinstance(item, str) else f"{row.get('text', '')[item[0] : item[1]]} {item[2]}"
+                for item in value
+            )
+            return ", ".join(spans) or "none"
+    return str(value)

@@ -3,76 +3,66 @@
 The template escapes all text in them except `Picture.svg`, which holds no text from the data.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 __all__ = [
-    "Bar",
-    "Bars",
-    "Code",
-    "Element",
-    "Entry",
-    "Folded",
-    "Gap",
-    "Gapped",
-    "Guess",
-    "Headline",
-    "Interval",
-    "Intervals",
-    "Matrix",
-    "Picture",
-    "Section",
-    "Story",
-    "Table",
-]
-
+    "Bar", "Bars", "Code", "Element", "Entry", "Folded", "Gap", "Gapped", "Guess", "Interval", "Intervals", "Marked",
+    "Matrix", "Picture", "Section", "Story", "Table", "Use",
+]  # fmt: skip
 
 _LONG_BARS = 15
 _NARROW_CHARS = 55  # a table with a longer head takes the whole width of the page
 _NARROW_CELLS = 6  # and one with more columns
 _NARROW_COLUMNS = 3  # and a matrix with more
 
-
-@dataclass(frozen=True)
-class Headline:
-    """A key figure, its label, and a qualifying note (an error, a baseline)."""
-
-    value: str
-    label: str
-    note: str = ""
+Marked = tuple[str, Sequence[str]]
+"""A stretch of a text and its marks: "right" (correct answer), "given" (prediction), both or none."""
 
 
 @dataclass(frozen=True)
-class Bar:
-    """A row of a bar chart. parts: the share of the track (0 to 1) of each colour. text: the figure at its end.
+class Element:
+    """An element with a title above it and a note below it."""
 
-    korean: the label is Korean; marked in HTML for fonts and screen readers.
-    """
-
-    label: str
-    parts: tuple[float, ...]
-    text: str
-    korean: bool = False
-
-
-@dataclass(frozen=True)
-class Bars:
-    """A bar chart in HTML, so that labels may be in any script. legend: the meaning of each colour, if several."""
-
-    kind: ClassVar[str] = "bars"
     title: str
-    bars: tuple[Bar, ...]
-    legend: tuple[str, ...] = ()
-    note: str = ""
+    note: str = field(default="", kw_only=True)
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__.lower()
 
     @property
     def wide(self) -> bool:
-        """Whether the chart is long enough for two columns."""
-        return len(self.bars) > _LONG_BARS
+        """Whether the element takes the whole width of the page."""
+        return False
+
+
+class Bar(NamedTuple):
+    """A row of a bar chart. parts: the share of the track (0 to 1) of each colour. text: the figure at its end."""
+
+    label: str
+    parts: Sequence[float]
+    text: str
 
 
 @dataclass(frozen=True)
-class Interval:
+class Bars(Element):
+    """A bar chart in HTML, so that labels may be in any script. legend: the meaning of each colour, if several.
+
+    korean: labels are Korean; marked in HTML for fonts and screen readers.
+    """
+
+    bars: Sequence[Bar]
+    legend: Sequence[str] = ()
+    korean: bool = False
+
+    @property
+    def wide(self) -> bool:
+        return len(self.bars) > _LONG_BARS  # in two columns
+
+
+class Interval(NamedTuple):
     """A figure and its interval. at, low, high: positions on the track (0 to 1)."""
 
     label: str
@@ -80,44 +70,33 @@ class Interval:
     low: float
     high: float
     text: str
-    colour: int = 1
+    colour: int
 
 
 @dataclass(frozen=True)
-class Intervals:
+class Intervals(Element):
     """Dots with whiskers on one scale. left, right: the labels of its ends."""
 
-    kind: ClassVar[str] = "intervals"
-    wide: ClassVar[bool] = False
-    title: str
-    rows: tuple[Interval, ...]
+    rows: Sequence[Interval]
     left: str
     right: str
-    note: str = ""
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A chart with axes. svg: safe markup. legend: (name, colour 1 to 5, dashed) of each series, drawn in HTML."""
+class Picture(Element):
+    """A chart with axes. svg: safe markup. legend: (name, colour 0 to 5, dashed) of each series, drawn in HTML."""
 
-    kind: ClassVar[str] = "picture"
-    wide: ClassVar[bool] = False
-    title: str
     svg: str
-    legend: tuple[tuple[str, int, bool], ...] = ()
-    note: str = ""
+    legend: Sequence[tuple[str, int, bool]] = ()
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Element):
     """A table. align: a letter per column, l(eft), r(ight, for numbers) or k (left, Korean text). folded: collapsed."""
 
-    kind: ClassVar[str] = "table"
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
     align: str
-    note: str = ""
     folded: bool = False
 
     @property
@@ -126,102 +105,88 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class Matrix(Element):
     """A confusion matrix: true labels by predictions. cells: (count, share of the row)."""
 
-    kind: ClassVar[str] = "matrix"
-    title: str
-    truth: tuple[str, ...]
-    prediction: tuple[str, ...]
-    cells: tuple[tuple[tuple[str, float], ...], ...]
-    note: str = ""
+    labels: Sequence[str]
+    cells: Sequence[Sequence[tuple[str, float]]]
 
     @property
     def wide(self) -> bool:
-        return len(self.prediction) > _NARROW_COLUMNS
+        return len(self.labels) > _NARROW_COLUMNS
 
 
 @dataclass(frozen=True)
-class Code:
+class Code(Element):
     """Code to copy; a click selects all of it."""
 
-    kind: ClassVar[str] = "code"
-    wide: ClassVar[bool] = True
-    title: str
     text: str
-    note: str = ""
+
+    @property
+    def wide(self) -> bool:
+        return True
 
 
-@dataclass(frozen=True)
-class Entry:
-    """An example text.
-
-    head: its id. facts: (name, value) pairs below it. passage: its context, as stretches of text with marks: "right"
-    (correct answer), "given" (prediction), both or none.
-    """
+class Entry(NamedTuple):
+    """An example text. head: its id. facts: (name, value) pairs below it. passage: its context."""
 
     head: str
     text: str = ""
-    facts: tuple[tuple[str, str], ...] = ()
-    passage: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    passage: Sequence[Marked] = ()
 
 
 @dataclass(frozen=True)
-class Folded:
+class Folded(Element):
     """Collapsible examples."""
 
-    kind: ClassVar[str] = "folded"
-    title: str
-    entries: tuple[Entry, ...]
+    entries: Sequence[Entry]
     open: bool = False
 
 
-@dataclass(frozen=True)
-class Guess:
+class Guess(NamedTuple):
     """A piece predicted for a gap, and its probability as text. right: whether it is the original piece."""
 
     piece: str
-    share: str
+    probability: str
     right: bool
 
 
-@dataclass(frozen=True)
-class Gap:
+class Gap(NamedTuple):
     """A gap: the original piece, and the guesses at each evaluation, most likely first."""
 
     piece: str
-    guesses: tuple[tuple[Guess, ...], ...]
+    guesses: Sequence[Sequence[Guess]]
 
 
 @dataclass(frozen=True)
-class Gapped:
+class Gapped(Element):
     """A text with gaps and their predictions. text: one stretch more than gaps. head: evaluations."""
 
-    kind: ClassVar[str] = "gapped"
-    wide: ClassVar[bool] = False
-    title: str
-    text: tuple[str, ...]
-    gaps: tuple[Gap, ...]
-    head: tuple[str, ...]
-    note: str = ""
+    text: Sequence[str]
+    gaps: Sequence[Gap]
+    head: Sequence[str]
 
 
-Element = Bars | Code | Folded | Gapped | Intervals | Matrix | Picture | Table
-
-
-@dataclass(frozen=True)
-class Section:
-    """Elements under one heading. Narrow ones stand side by side if there is room."""
+class Section(NamedTuple):
+    """Elements under one heading; not shown without any. Narrow ones stand side by side if there is room."""
 
     title: str
-    elements: tuple[Element, ...]
+    elements: Sequence[Element]
     text: str = ""
 
 
-@dataclass(frozen=True)
-class Story:
+class Story(NamedTuple):
     """A stage's page: the title, one or two sentences below it, and the sections."""
 
     title: str
     lede: str
-    sections: tuple[Section, ...]
+    sections: Sequence[Section]
+
+
+class Use(NamedTuple):
+    """How to use an artifact. folder: what to load, inside it. command, python: `{}` stands for the path of that."""
+
+    folder: str
+    command: str
+    python: str

@@ -1,20 +1,15 @@
-"""Formatting of numbers for display."""
+"""Formatting of numbers and paths for display."""
+
+import re
 
 __all__ = [
-    "compact",
-    "count",
-    "decimal",
-    "duration",
-    "megabytes",
-    "minutes",
-    "percent",
-    "ratio",
-    "than_unigram",
-    "value",
-]
+    "PERCENT", "UNKNOWN", "compact", "count", "decimal", "duration", "megabytes", "percent", "ratio", "value",
+    "without_folders",
+]  # fmt: skip
 
 _SPACE = "\u00a0"  # keeps number and unit on one line
-_UNKNOWN = "–"
+PERCENT = f"{_SPACE}%"
+UNKNOWN = "–"
 
 
 def count(number: float) -> str:
@@ -32,27 +27,17 @@ def compact(number: float) -> str:
 
 def decimal(number: float | None, places: int = 2) -> str:
     """3.14159 -> 3.14; None -> a dash."""
-    return _UNKNOWN if number is None else f"{number:,.{places}f}"
+    return UNKNOWN if number is None else f"{number:,.{places}f}"
 
 
 def percent(share: float | None, places: int = 1) -> str:
     """0.9342 -> 93.4 %; None -> a dash."""
-    return _UNKNOWN if share is None else f"{100 * share:.{places}f}{_SPACE}%"
+    return UNKNOWN if share is None else f"{100 * share:.{places}f}{PERCENT}"
 
 
 def ratio(part: float, whole: float) -> float:
     """part / whole; 0 if whole is 0."""
     return part / whole if whole else 0.0
-
-
-def than_unigram(loss: float | None, unigram: float | None) -> str:
-    """0.12 nats worse than the unigram baseline. Losses in nats; None, of no masked piece, cannot be compared."""
-    if loss is None or unigram is None:
-        return "not comparable with the unigram baseline"
-    gain = unigram - loss
-    if abs(gain) < 0.005:
-        return "no better than the unigram baseline"
-    return f"{abs(gain):.2f} nats {'better' if gain > 0 else 'worse'} than the unigram baseline"
 
 
 def megabytes(size: float) -> str:
@@ -73,20 +58,22 @@ def duration(seconds: float) -> str:
         return f"{whole}{_SPACE}s"
     if whole < 3600:
         return f"{whole // 60}{_SPACE}min {whole % 60}{_SPACE}s"
-    return minutes(whole)
-
-
-def minutes(seconds: int) -> str:
-    """Whole hours and minutes, rounded down: 3725 -> 1 h 2 min."""
-    return f"{seconds // 3600}{_SPACE}h {seconds % 3600 // 60}{_SPACE}min"
+    return f"{whole // 3600}{_SPACE}h {whole % 3600 // 60}{_SPACE}min"
 
 
 def value(thing: object) -> str:
     """A setting, count or version of a record; integers with thousands separators."""
-    if isinstance(thing, bool) or thing is None:
-        return {True: "yes", False: "no", None: "none"}[thing]
+    if thing is None:
+        return "none"
+    if isinstance(thing, bool):
+        return "yes" if thing else "no"
     if isinstance(thing, int):
         return count(thing)
     if isinstance(thing, float):
         return f"{thing:.6g}"
     return str(thing)
+
+
+def without_folders(text: str) -> str:
+    """The text with absolute paths reduced to file names: /home/me/a.csv -> a.csv."""
+    return re.sub(r"(?<![\w/])/(?:[^/\n:;,]+/)+", "", text)

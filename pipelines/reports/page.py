@@ -1,5 +1,7 @@
-"""Renders pages: elements through jinja2 templates into one self-contained HTML file."""
+"""Fills the templates: each page is one self-contained HTML file, a model card a Markdown file."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,42 +10,9 @@ from markupsafe import Markup
 
 from korbert.durable import check_output, write_whole
 from korbert.terminal import printable
-from pipelines.artifacts.store import PAGE
 from pipelines.inference.outputs import is_page
-from pipelines.reports import details
-from pipelines.reports.modules import page_of
-from pipelines.reports.record import Artifact, drawing
-from pipelines.reports.usage import usage
 
-__all__ = ["filled", "render", "write"]
-
-
-def render(folder: Path) -> Path:
-    """Writes `report.html` into a finished artifact's folder and returns its path.
-
-    The same artifact (run.json included) gives the same bytes. Raises ArtifactError, naming the file, if the folder
-    holds no finished artifact, or if a file is unreadable or incomplete.
-    """
-    artifact = Artifact.open(folder)
-    module = page_of(artifact.stage)
-    resolved = folder.resolve()
-    with drawing(artifact):
-        story, headlines = module.story(artifact), module.headlines(artifact)
-        # A figure in the title is not repeated as a headline. A no-break space keeps "92.4 %" one word.
-        in_title = [word.rstrip(",") for word in story.title.split(" ")]
-        return write(
-            folder / PAGE,
-            "report.html",
-            # Inside the folder, a half-written page would count as output.
-            aside=resolved.with_name(f".korbert-{resolved.name}.{PAGE}.tmp"),
-            artifact=artifact,
-            indexed=resolved.name == artifact.stage,  # else the artifact lies outside a recipe
-            headlines=[headline for headline in headlines if headline.value not in in_title],
-            story=story,
-            usage=usage({artifact.stage: folder}),
-            facts=details.facts(artifact),
-            origins=details.origins(artifact),
-        )
+__all__ = ["filled", "write"]
 
 
 def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:
@@ -65,11 +34,17 @@ def filled(template: str, **values: Any) -> str:
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pipelines.reports"),
-        autoescape=True,
+        autoescape=lambda name: name is not None and name.endswith(".html"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         finalize=lambda value: printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
     )
+    environment.filters |= {"json": lambda value: json.dumps(value, ensure_ascii=False), "markdown": _markdown}
     return environment.get_template(template).render(**values)
+
+
+def _markdown(text: str) -> str:
+    """Escapes text for Markdown, cells of tables included, so that it has neither markup nor HTML."""
+    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text.replace("\u00a0", " ").replace("\n", " "))

@@ -2,9 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.markup import escape
 from rich.table import Table
@@ -12,7 +12,7 @@ from rich.table import Table
 from corpus.cleaning.preview import Preview, Shown, preview
 from korbert.terminal import console, say
 from pipelines.artifacts.pipeline import Pipeline
-from pipelines.reports.labels import label
+from pipelines.reports.figures import label
 
 __all__ = ["preview_stage", "print_preview", "write_page"]
 
@@ -24,7 +24,7 @@ _MAX_PRINTED = 20
 _TOKEN = re.compile(r"\s+|[^\s\w]|\w+")
 
 
-def preview_stage(pipeline: "Pipeline", count: int) -> None:
+def preview_stage(pipeline: Pipeline, count: int) -> None:
     """Previews cleaning on about `count` rows: writes the page and prints the first changes."""
     from pipelines.reports import index
 
@@ -46,25 +46,25 @@ def print_preview(sample: Preview) -> None:
     table = Table(show_lines=True, header_style="dim")
     for name in ("row", "before", "after"):
         table.add_column(name, overflow="fold", ratio=1 if name == "row" else 3)
-    shown = [row for row in sample.rows if row.reason or row.changed][:_MAX_PRINTED]
-    for row in shown:
-        first = 0 if row.reason else _first_change(row)
-        dropped = f"[red]{row.reason}[/red]: {escape(row.detail or '')}"
-        after = dropped if row.reason else _around(row.after, first)
-        table.add_row(escape(row.id or row.place), _around(row.before, first), after)
-    if shown:
+    for row in [row for row in sample.rows if row.reason or row.changed][:_MAX_PRINTED]:
+        start = 0 if row.reason else max(0, _first_change(row) - _AROUND_CHARS)
+        before, after = (
+            escape("…" * (start > 0) + _cut(text[start:], _SHOWN_CHARS)) for text in (row.before, row.after)
+        )
+        if row.reason:
+            after = f"[red]{row.reason}[/red]: {escape(row.detail or '')}"
+        table.add_row(escape(row.id or row.place), before, after)
+    if table.rows:
         out.print(table)
 
 
 def _first_change(row: Shown) -> int:
-    places = (place for place, (old, new) in enumerate(zip(row.before, row.after, strict=False)) if old != new)
-    return next(places, min(len(row.before), len(row.after)))
+    changes = (index for index, (old, new) in enumerate(zip(row.before, row.after, strict=False)) if old != new)
+    return next(changes, min(len(row.before), len(row.after)))
 
 
-def _around(text: str, place: int) -> str:
-    start = max(0, place - _AROUND_CHARS)
-    end = start + _SHOWN_CHARS
-    return escape("…" * (start > 0) + text[start:end] + "…" * (end < len(text)))
+def _cut(text: str, size: int) -> str:
+    return text[:size] + "…" * (len(text) > size)
 
 
 def _counts(sample: Preview, words: Callable[[str], str] = str) -> Iterator[tuple[str, int]]:
@@ -73,14 +73,11 @@ def _counts(sample: Preview, words: Callable[[str], str] = str) -> Iterator[tupl
     yield f"rows, sampled from {read}", len(sample.rows)
     yield "kept", sum(row.reason is None for row in sample.rows)
     yield "kept and changed", sum(row.reason is None and row.changed for row in sample.rows)
-    for reason, number in sample.reasons.most_common():
-        yield f"dropped: {words(reason)}", number
-    for kind, number in sample.masked.most_common():
-        yield f"masked: {words(kind)}", number
+    yield from ((f"dropped: {words(reason)}", number) for reason, number in sample.reasons.most_common())
+    yield from ((f"masked: {words(kind)}", number) for kind, number in sample.masked.most_common())
 
 
-@dataclass(frozen=True)
-class _PreviewRow:
+class _PreviewRow(NamedTuple):
     """A row of the page.
 
     beginning: of the text, if nothing is compared. stretches: the changes in context, as (text, "" or "del" or "ins").
@@ -89,9 +86,9 @@ class _PreviewRow:
 
     name: str
     beginning: str
-    rest: tuple[str, ...]
+    rest: Sequence[str]
     detail: str = ""
-    stretches: tuple[tuple[str, str], ...] = ()
+    stretches: Sequence[tuple[str, str]] = ()
     more: int = 0
 
 
@@ -119,12 +116,8 @@ def write_page(path: Path, recipe: str, sample: Preview) -> None:
 def _plain_row(row: Shown) -> _PreviewRow:
     """The beginning of the text before cleaning, and more of it to expand."""
     beginning = _cut(row.before, _SHOWN_CHARS)
-    rest = (_cut(row.before, _COMPARED_CHARS),) if beginning != row.before else ()
+    rest = [_cut(row.before, _COMPARED_CHARS)] if beginning != row.before else []
     return _PreviewRow(row.id or row.place, beginning, rest, row.detail or "")
-
-
-def _cut(text: str, size: int) -> str:
-    return text[:size] + "…" * (len(text) > size)
 
 
 def _diff_row(row: Shown) -> _PreviewRow:
@@ -134,23 +127,20 @@ def _diff_row(row: Shown) -> _PreviewRow:
     edits = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     if max(len(row.before), len(row.after)) > start + _COMPARED_CHARS and len(edits) > 2 and edits[-1][0] != "equal":
         edits.pop()  # not a change: the texts were cut off at different positions
-    stretches: list[tuple[str, str]] = [("…", "")] if start else []
+    stretches = [("…", "")] if start else []
     changes = 0
-    for place, (kind, low, high, first, last) in enumerate(edits):
-        old, new = "".join(before[low:high]), "".join(after[first:last])
-        if kind != "equal":
-            changes += 1
+    for number, (kind, low, high, first, last) in enumerate(edits):
+        changes += kind != "equal"
         if changes > _MAX_CHANGES:
             continue
+        old, new = "".join(before[low:high]), "".join(after[first:last])
         if kind == "equal":
-            stretches.append((_shorten(old, first=place == 0, last=place == len(edits) - 1), ""))
+            stretches.append((_shorten(old, first=number == 0, last=number == len(edits) - 1), ""))
         else:
-            stretches += [
-                (_shorten(_visible_spaces(text)), mark) for text, mark in ((old, "del"), (new, "ins")) if text
-            ]
-    texts = tuple(_cut(text, _COMPARED_CHARS) for text in (row.before, row.after))
-    more = max(0, changes - _MAX_CHANGES)
-    return _PreviewRow(row.id or row.place, "", texts, stretches=tuple(stretches), more=more)
+            marked = ((old, "del"), (new, "ins"))
+            stretches += [(_shorten(_visible_spaces(text)), mark) for text, mark in marked if text]
+    texts = [_cut(text, _COMPARED_CHARS) for text in (row.before, row.after)]
+    return _PreviewRow(row.id or row.place, "", texts, "", stretches, max(0, changes - _MAX_CHANGES))
 
 
 def _visible_spaces(text: str) -> str:

@@ -16,7 +16,7 @@ from korbert.errors import ArtifactError
 from pipelines.artifacts.store import RECORD, RUN, Json, read_json
 from pipelines.reports import formatting
 
-__all__ = ["Artifact", "batches", "drawing", "num_rows", "parts_note", "sampled", "stream"]
+__all__ = ["Artifact", "batches", "drawing", "num_rows", "sampled", "stream"]
 
 _SAMPLED_PARTS = 8  # read for a histogram: enough for its shape, in seconds at any corpus size
 
@@ -42,12 +42,12 @@ class Artifact:
         if record is None:
             raise ArtifactError(f"{folder}: no {RECORD} in it, so there is nothing to report: run the stage first")
         if not isinstance(record.get("stage"), str):
-            raise ArtifactError(f"{folder / RECORD}: names no stage: rebuild this artifact with --rebuild")
+            raise _damaged(folder / RECORD, "names no stage")
         try:
             run = read_json(folder / RUN) or {}
         except ArtifactError:  # outside the digest: only the run time is lost
             run = {}
-        return cls(folder, _named(record, folder / RECORD), run)
+        return cls(folder, _Object(record, folder / RECORD), run)
 
     @property
     def stage(self) -> str:
@@ -63,28 +63,22 @@ class Artifact:
         """The object of a JSON file, which must exist."""
         value = read_json(self.folder / name)
         if value is None:
-            raise _missing(self.folder / name)
-        return _named(value, self.folder / name)  # type: ignore[no-any-return]
+            raise _damaged(self.folder / name, "is missing")
+        return _Object(value, self.folder / name)
 
     def text(self, name: str) -> str:
         """The content of a text file, which must exist."""
         try:
             return (self.folder / name).read_text(encoding="utf-8")
         except FileNotFoundError:
-            raise _missing(self.folder / name) from None
+            raise _damaged(self.folder / name, "is missing") from None
         except UnicodeDecodeError as error:
             raise _unreadable(self.folder / name, error) from error
 
     def lines(self, name: str) -> list[Json]:
         """The objects of a .jsonl file, one per line; empty if there is no such file."""
         path = self.folder / name
-        if not path.is_file():
-            return []
-        try:
-            objects = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
-        except ValueError as error:
-            raise _unreadable(path, error) from error
-        return _named(objects, path)  # type: ignore[no-any-return]
+        return [_named(value, path, f"[{number}]") for number, value in enumerate(self.each_line(name))]
 
     def each_line(self, name: str) -> Iterator[Json]:
         """Streams the objects of a large .jsonl file; empty if there is no such file."""
@@ -104,24 +98,22 @@ class Artifact:
 
 
 class _Object(Json):
-    """A JSON object that knows its file and its path in it, for the error of a missing key."""
+    """A JSON object whose error for a missing key names its file, and its position in it, as all objects in it do."""
 
-    def __init__(self, values: Json, file: Path, place: str) -> None:
-        super().__init__(values)
-        self._file, self._place = file, place
+    def __init__(self, values: Json, file: Path, position: str = "") -> None:
+        super().__init__({key: _named(item, file, f"{position}.{key}".lstrip(".")) for key, item in values.items()})
+        self._file, self._position = file, position
 
     def __missing__(self, key: str) -> Any:
-        name = f"{self._place}.{key}" if self._place else key
-        raise ArtifactError(f"{self._file}: no {name} in it: rebuild this artifact with --rebuild")
+        raise _damaged(self._file, f"no {f'{self._position}.{key}'.lstrip('.')} in it")
 
 
-def _named(value: Any, file: Path, place: str = "") -> Any:
-    """The value with all objects as `_Object`."""
+def _named(value: Any, file: Path, position: str) -> Any:
+    """The value with all objects in it as `_Object`."""
     if isinstance(value, dict):
-        inner = {key: _named(item, file, f"{place}.{key}" if place else key) for key, item in value.items()}
-        return _Object(inner, file, place)
+        return _Object(value, file, position)
     if isinstance(value, list):
-        return [_named(item, file, f"{place}[{number}]") for number, item in enumerate(value)]
+        return [_named(item, file, f"{position}[{number}]") for number, item in enumerate(value)]
     return value
 
 
@@ -142,25 +134,21 @@ def num_rows(parts: list[Path]) -> int:
     return sum(_parquet(part).metadata.num_rows for part in parts)
 
 
-def sampled(parts: list[Path]) -> list[Path]:
-    """At most 8 of the parts, evenly spaced from first to last; deterministic."""
+def sampled(parts: list[Path]) -> tuple[list[Path], str]:
+    """At most 8 of the parts, evenly spaced from first to last, and a sentence that says so if there are more."""
     if len(parts) <= _SAMPLED_PARTS:
-        return parts
-    return [parts[round(place)] for place in np.linspace(0, len(parts) - 1, _SAMPLED_PARTS)]
-
-
-def parts_note(read: int, total: int) -> str:
-    """A sentence if only some of the parts were read, else nothing."""
-    return "" if read == total else f"Measured on {read} of {formatting.count(total)} parts, evenly spaced. "
+        return parts, ""
+    indices = np.linspace(0, len(parts) - 1, _SAMPLED_PARTS).round().astype(int)
+    note = f"Measured on {_SAMPLED_PARTS} of {formatting.count(len(parts))} parts, evenly spaced. "
+    return [parts[index] for index in indices], note
 
 
 def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
     """The columns of Parquet files, a few thousand rows per batch."""
     for part in parts:
         file = _parquet(part)
-        missing = set(columns) - set(file.schema_arrow.names)
-        if missing:
-            raise ArtifactError(f"{part}: no column {', '.join(sorted(missing))}: rebuild this artifact with --rebuild")
+        if missing := sorted(set(columns) - set(file.schema_arrow.names)):
+            raise _damaged(part, f"no column {', '.join(missing)}")
         yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
 
 
@@ -181,10 +169,9 @@ def _parquet(part: Path) -> pq.ParquetFile:
         raise _unreadable(part, error) from error
 
 
-def _missing(path: Path) -> ArtifactError:
-    return ArtifactError(f"{path}: is missing: rebuild this artifact with --rebuild")
-
-
 def _unreadable(path: Path, error: Exception) -> ArtifactError:
-    first = str(error).splitlines()[0]
-    return ArtifactError(f"{path}: cannot be read ({first}): rebuild this artifact with --rebuild")
+    return _damaged(path, f"cannot be read ({str(error).splitlines()[0]})")
+
+
+def _damaged(path: Path, what: str) -> ArtifactError:
+    return ArtifactError(f"{path}: {what}: rebuild this artifact with --rebuild")

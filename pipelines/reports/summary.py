@@ -36,12 +36,12 @@ def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
 
 
 def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
-    """Prints the headlines of the pages of all fresh artifacts, and the paths of pages and predictions.
+    """Prints the main figures of all fresh artifacts, and the paths of pages and predictions.
 
     only: names of stages; empty: all.
     """
-    from pipelines.reports.modules import page_of
     from pipelines.reports.record import Artifact, drawing
+    from pipelines.reports.stage_page import page_of
 
     table = Table(title=escape(f"korbert {pipeline.recipe.name}"), title_justify="left", show_header=False)
     table.add_column("stage")
@@ -51,21 +51,20 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
         if states.get(stage.name) == "fresh":
             artifact = Artifact.open(pipeline.artifact(stage.name))
             with drawing(artifact):
-                for number, line in enumerate(page_of(stage.name).headlines(artifact)):
-                    note = f" ({line.note})" if line.note else ""
-                    table.add_row("" if number else stage.name, escape(f"{line.value} {line.label}{note}"))
+                for number, figure in enumerate(page_of(stage.name).figures(artifact)):
+                    table.add_row("" if number else stage.name, escape(str(figure)))
     out = console()
     out.print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
         out.print(f"Not shown, as settings or inputs have changed: {', '.join(stale)}.")
-    places = [
+    files = [
         (what, pipeline.artifact(stage.name) / name)
         for stage in pipeline.stages()
         if states.get(stage.name) == "fresh"
         for what, name in stage.products.items()
     ]
     page = ("pages", "index.html") if pipeline.place is None else ("page", store.PAGE)
-    for what, path in (*places, (page[0], pipeline.folder / page[1])):
+    for what, path in (*files, (page[0], pipeline.folder / page[1])):
         if path.exists():
             # On one line, so that the path can be copied.
             out.print(f"{what}: {path!s}", soft_wrap=True, highlight=False, markup=False)
@@ -85,20 +84,20 @@ def show_sets() -> None:
         out.print(f"    {known['where']}  {known['licence']}")
 
 
-def show_oracle(found: "Oracle") -> None:
+def show_oracle(oracle: "Oracle") -> None:
     """Prints both ceilings, why answers are missed, and the first missed answers."""
     out = console(soft_wrap=True, highlight=False)
-    out.print(f"{found['count']:,} questions    EM       F1")
-    for name, ceiling in (("pieces", found["pieces"]), ("characters", found["characters"])):
+    out.print(f"{oracle['count']:,} questions    EM       F1")
+    for name, ceiling in (("pieces", oracle["pieces"]), ("characters", oracle["characters"])):
         out.print(f"{name:<14} {ceiling['exact_match']:7.2f}  {ceiling['f1']:7.2f}", end="")
         causes = ", ".join(f"{number:,} {cause}" for cause, number in ceiling["causes"].items())
         out.print(f"   missed: {causes}" if causes else "   none missed")
-    for one in found["unreached"][:_MISSES_SHOWN]:
-        best = ", ".join(f"by {name} {text!r}" for name, text in one["best"].items())
-        line = f"{one['id']}: {one['answer']!r}, {best}: {one['cause']} {' '.join(one['pieces'])}"
+    for miss in oracle["unreached"][:_MISSES_SHOWN]:
+        best = ", ".join(f"by {name} {text!r}" for name, text in miss["best"].items())
+        line = f"{miss['id']}: {miss['answer']!r}, {best}: {miss['cause']} {' '.join(miss['pieces'])}"
         out.print(line, markup=False)
-    if len(found["unreached"]) > _MISSES_SHOWN:
-        out.print(f"and {len(found['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
+    if len(oracle["unreached"]) > _MISSES_SHOWN:
+        out.print(f"and {len(oracle['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
 
 
 def show_check(bundle: Path, verdict: "Verdict") -> None:
@@ -121,12 +120,12 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
 def show_comparison(shown: "Shown") -> None:
     """Prints the tables of a comparison, and its sentences below them."""
     out = console(highlight=False)
-    for one in shown.tables:
-        table = Table(title=escape(one.title), title_justify="left")
-        for name, align in zip(one.head, one.align, strict=True):
-            table.add_column(escape(name), justify="right" if align == "r" else "left", overflow="fold")
-        for row in one.rows:
-            table.add_row(*(escape(cell) for cell in row))
-        out.print(table)
+    for table in shown.tables:
+        printed = Table(title=escape(table.title), title_justify="left")
+        for name, align in zip(table.head, table.align, strict=True):
+            printed.add_column(escape(name), justify="right" if align == "r" else "left", overflow="fold")
+        for row in table.rows:
+            printed.add_row(*map(escape, row))
+        out.print(printed)
     for line in shown.sentences:
         out.print(line, markup=False)

@@ -1,294 +1,255 @@
 """The page of a section [tasks.NAME] or of `korbert finetune`: scores with baselines, training, error analysis."""
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from korbert.tasks.finetuning.settings import training_name
 from korbert.tasks.kinds import KINDS, kind_of_task
 from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
-from pipelines.reports.elements import Element, Headline, Section, Story, Table
-from pipelines.reports.evaluation import (
-    Scored,
-    Series,
-    colour_of,
-    is_share,
-    known,
-    model_name,
-    on_one_scale,
-    score_text,
-    training_curves,
-    without_folders,
-)
-from pipelines.reports.kinds import Predicted, sections_of
-from pipelines.reports.labels import label
+from pipelines.reports.elements import Element, Interval, Intervals, Section, Story, Table, Use
+from pipelines.reports.figures import Figure, in_percent, interval, known, label, model_name, text
+from pipelines.reports.formatting import without_folders
+from pipelines.reports.kinds import sections_of
+from pipelines.reports.kinds.common import Predicted
+from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
-from pipelines.reports.usage import Use
+from pipelines.reports.task_scores import best_baseline, deviation, example_interval, mean
+from pipelines.stages.table import TASK
 
-__all__ = ["best_baseline", "headlines", "mean_of", "story", "use"]
+__all__ = ["figures", "story", "use"]
 
 _OPTIMISTIC = (
     "There are no test rows: the scores are those of the validation rows, which also chose the epoch, so they are "
     "optimistic for the trained models."
 )
+_COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3}  # 4: all others
+_LEARNED = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch")
+_USES = {  # kind -> method, its input in a file and in Python
+    "choice": ("predict", "rows.jsonl", "{{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}}"),
+    "reading": ("answer", "questions.jsonl", "'세종은 1443년에 한글을 만들었다.', '한글은 언제 만들었나?'"),
+    "tagging": ("tag", "texts.txt", "'정말 재미있는 영화였다'"),
+    "embedding": ("embed", "texts.txt", "'정말 재미있는 영화였다'"),
+}
 
 
 def use(folder: Path) -> Use:
     """How to use the artifact's model, with an example for its kind. Raises ArtifactError if scores cannot be read."""
     task = Artifact.open(folder).json("scores.json")["task"]
-    given, example = "texts.txt", "'정말 재미있는 영화였다'"
+    method, file, example = _USES.get(task["kind"], ("predict", "texts.txt", "'정말 재미있는 영화였다'"))
     if task.get("pair"):
-        given, example = "pairs.jsonl", "('비가 많이 왔다', '날씨가 궂었다')"
-    elif task["kind"] == "choice":
-        given, example = "rows.jsonl", "{{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}}"
-    elif task["kind"] == "reading":
-        given, example = "questions.jsonl", "'세종은 1443년에 한글을 만들었다.', '한글은 언제 만들었나?'"
-    verb = {"tagging": "tag", "reading": "answer", "embedding": "embed"}.get(task["kind"], "predict")
-    python = f"import korbert\nmodel = korbert.load({{}})\nprint(model.{verb}({example}))"
-    command = f"korbert predict {{}} {given}"
+        file, example = "pairs.jsonl", "('비가 많이 왔다', '날씨가 궂었다')"
+    command = f"korbert predict {{}} {file}"
     if (folder / "submission").is_dir():
         command = "korbert submit {} KorQuAD_v1.0_dev.json predictions.json"
-    return Use("model", command, python)
+    return Use("model", command, f"import korbert\nmodel = korbert.load({{}})\nprint(model.{method}({example}))")
 
 
-def headlines(artifact: Artifact) -> tuple[Headline, ...]:
+def figures(artifact: Artifact) -> Sequence[Figure]:
     """The first metric of every model, the main one first, with its other metrics."""
     scores = artifact.json("scores.json")
-    metric = scores["metrics"][0]
+    metric, *more = scores["metrics"]
     main, *others = scores["models"]
     on = "" if scores["scored_on"] == "test" else " (validation)"
     number = scores["counts"].get(scores["scored_on"], 0)
-    rows = "1 row" if number == 1 else f"{formatting.count(number)} rows"
-    more = [f"{label(other)} {_mean_text(other, main)}" for other in scores["metrics"][1:] if main[other]]
-    note = "; ".join(filter(None, (interval_words(metric, main), *more, rows)))
-    first = Headline(_mean_text(metric, main), f"{label(metric)}{on}, {model_name(main['name'])}", note)
-    return first, *(
-        Headline(_mean_text(metric, model), model_name(model["name"]), _deviation(metric, model)) for model in others
+    over_examples = example_interval(metric, main)
+    notes = [
+        _over_seeds(metric, main),
+        f"95 % interval over examples: {over_examples}" if over_examples else "",
+        *(f"{label(other)} {text(other, mean(other, main))}" for other in more if main[other]),
+        "1 row" if number == 1 else f"{formatting.count(number)} rows",
+    ]
+    name = f"{label(metric)}{on}, {model_name(main['name'])}"
+    return (
+        Figure(text(metric, mean(metric, main)), name, "; ".join(filter(None, notes))),
+        *(
+            Figure(text(metric, mean(metric, model)), model_name(model["name"]), _over_seeds(metric, model))
+            for model in others
+        ),
     )
+
+
+def _over_seeds(metric: str, model: Json) -> str:
+    spread = deviation(metric, model)
+    return f"{spread} over {model['seeds']} seeds" if spread else ""
 
 
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
-    kind = kind_of_task(scores["task"], f"{artifact.folder}") if scores["task"]["kind"] in KINDS else None
-    main = scores["models"][0]["name"]
-    details = scores.get("details") or {}
-    by_kind = () if kind is None else tuple(sections_of(kind, _predicted(artifact, main), details))
-    seeds = f" of the first seed ({scores['rows'][0].get('seed')})" if scores["models"][0]["seeds"] > 1 else ""
-    source = f"Predictions{seeds} of the {model_name(main)} model." if main in ("pretrained", "scratch") else ""
-    return Story(
-        title=_title(artifact, scores),
-        lede=_lede(scores),
-        sections=(
-            Section("Scores", tuple(_scores(scores))),
-            Section("Trainings and baselines", tuple(_rows(scores))),
-            Section("Training", tuple(_curves(artifact, scores))),
-            *(
-                Section(
-                    section.title, section.elements, " ".join(filter(None, (section.text, source if first else "")))
-                )
-                for section, first in zip(by_kind, [True, *[False] * len(by_kind)], strict=False)
-            ),
-            Section("Data", tuple(_data(scores))),
-        ),
+    by_kind: list[Section] = []
+    if scores["task"]["kind"] in KINDS:
+        kind, main = kind_of_task(scores["task"], str(artifact.folder)), scores["models"][0]
+        by_kind += sections_of(kind, _predicted(artifact, main["name"]), scores["details"])
+        if by_kind and main["name"] in ("pretrained", "scratch"):
+            seed = f" of the first seed ({scores['rows'][0].get('seed')})" if main["seeds"] > 1 else ""
+            source = f"Predictions{seed} of the {model_name(main['name'])} model."
+            by_kind[0] = by_kind[0]._replace(text=f"{by_kind[0].text} {source}".lstrip())
+    sections = (
+        Section("Scores", list(score_elements(scores))),
+        Section("Trainings and baselines", [*unseen_table(scores), score_table(scores), *trial_tables(scores)]),
+        Section("Training", list(training_curves(artifact, scores))),
+        *by_kind,
+        Section("Data", list(data_tables(scores))),
     )
+    return Story(title_of(artifact.stage.removeprefix(TASK), scores), lede_of(scores), sections)
 
 
-def best_baseline(scores: Json) -> Json | None:
-    """The model without an encoder that scores highest in the first metric, from `models`; None without any."""
-    without = {row["name"] for row in scores["rows"] if row.get("seed") is None}
-    baselines = [model for model in scores["models"] if model["name"] in without and known(mean_of(scores, model))]
-    return max(baselines, key=lambda model: mean_of(scores, model), default=None)
+def _predicted(artifact: Artifact, model: str) -> Predicted:
+    """Each scored row, with the prediction of the model's first seed."""
+    for line in artifact.each_line("predictions.jsonl"):
+        row = dict(line)
+        yield row, row.pop("predictions")[model][0]
 
 
-def mean_of(scores: Json, model: Json) -> Any:
-    """The mean of a model over seeds in the first metric; None if undefined."""
-    summary = model[scores["metrics"][0]]
-    return None if summary is None else summary["mean"]
-
-
-def interval_words(metric: str, model: Json) -> str:
-    """± 1.8 over 2 seeds; 95 % interval over examples: 46.2 to 55.1 %."""
-    words = [_deviation(metric, model)]
-    interval = model.get("examples")
-    if interval and all(map(known, interval)):
-        low, high = (score_text(metric, end) for end in interval)
-        low = low.removesuffix("\u00a0%")
-        words.append(f"95 % interval over examples: {low} to {high}")
-    return "; ".join(filter(None, words))
-
-
-def _deviation(metric: str, model: Json) -> str:
-    summary = model[metric]
-    if summary is None or not known(summary["deviation"]):
-        return ""
-    deviation = summary["deviation"]
-    shown = formatting.decimal(100 * deviation, 1) if is_share(metric) else formatting.decimal(deviation, 3)
-    return f"± {shown} over {model['seeds']} seeds"
-
-
-def _mean_text(metric: str, model: Json) -> str:
-    return score_text(metric, None if model[metric] is None else model[metric]["mean"])
-
-
-def _title(artifact: Artifact, scores: Json) -> str:
+def title_of(task: str, scores: Json) -> str:
     """The difference from the best baseline, in words."""
     metric, baseline = scores["metrics"][0], best_baseline(scores)
-    task = artifact.stage.removeprefix("tasks.")
-    compared = [one for one in scores["comparisons"] if baseline and one["names"][1] == baseline["name"]]
-    if not compared or not known(compared[0]["difference"]):
+    compared = [pair for pair in scores["comparisons"] if baseline and pair["names"][1] == baseline["name"]]
+    if baseline is None or not compared or not known(compared[0]["difference"]):
         return f"Fine-tuned on {task}"
-    difference, name = compared[0]["difference"], model_name(baseline["name"])  # type: ignore[index]
+    difference, name = compared[0]["difference"], model_name(baseline["name"])
     if not compared[0]["more_than_chance"]:
         return f"{task}: no clear difference from the {name}"
-    points = f"{formatting.decimal(abs(100 * difference), 1)} points"
-    amount = points if is_share(metric) else formatting.decimal(abs(difference), 3)
+    amount = formatting.decimal(abs(difference), 3)
+    if in_percent(metric):
+        amount = f"{formatting.decimal(abs(100 * difference), 1)} points"
     return f"{task}: {label(metric)} {amount} {'above' if difference > 0 else 'below'} the {name}"
 
 
-def _lede(scores: Json) -> str:
-    counts = [
-        f"{formatting.count(scores['counts'][part])} {label(part)}"
-        for part in ("train", "valid", "test")
-        if part in scores["counts"]
-    ]
-    lines = [f"{', '.join(counts)}."]
-    if scores["said"]:
-        lines.insert(0, f"{_sentence(scores['said'][0])}.")
+def lede_of(scores: Json) -> str:
+    counts = scores["counts"]
+    sizes = [f"{formatting.count(counts[part])} {label(part)}" for part in ("train", "valid", "test") if part in counts]
+    lines = [f"{_sentence(what)}." for what in scores["said"][:1]]
+    lines.append(f"{', '.join(sizes)}.")
     if scores["scored_on"] != "test":
         lines.append(_OPTIMISTIC)
-    if overlap := scores["counts"].get("test_in_train"):
+    if overlap := counts.get("test_in_train"):
         rows = "scored row has" if overlap == 1 else "scored rows have"
         lines.append(f"{formatting.count(overlap)} {rows} the same texts as a training row.")
-    return " ".join([*lines, scores.get("note") or ""]).rstrip()
+    return " ".join([*lines, scores["note"]]).rstrip()
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".")
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:].rstrip(".")
 
 
-def _scores(scores: Json) -> Iterator[Element]:
+def score_elements(scores: Json) -> Iterator[Element]:
     metric = scores["metrics"][0]
-    lowest = 0.0 if is_share(metric) else -1.0
     number = formatting.count(scores["counts"].get(scores["scored_on"], 0))
-    over_seeds = [
-        (model, summary["mean"], summary["low"], summary["high"])
-        for model in scores["models"]
-        if (summary := model[metric]) is not None and all(known(summary[key]) for key in ("mean", "low", "high"))
-    ]
-    over_examples = [
-        (model, first, *model["examples"])
-        for model in scores["models"]
-        if known(first := _first(scores, model)) and model.get("examples") and all(map(known, model["examples"]))
-    ]
+    over_examples, over_seeds = [], []
+    for model in scores["models"]:
+        first = next(row["scores"][metric] for row in scores["rows"] if row["name"] == model["name"])
+        over_examples.append((model["name"], first, *(model["examples"] or (None, None))))
+        over_seeds.append((model["name"], *((model[metric] or {}).get(key) for key in ("mean", "low", "high"))))
     for rows, title, note in (
-        (
-            over_examples,
-            "over examples",
-            f"First seed, {number} rows. Whiskers: 95 % bootstrap interval over examples.",
-        ),
-        (over_seeds, "over seeds", "Means. Whiskers: 95 % interval of the mean over seeds."),
+        (over_examples, "examples", f"First seed, {number} rows. Whiskers: 95 % bootstrap interval over examples."),
+        (over_seeds, "seeds", "Means. Whiskers: 95 % interval of the mean over seeds."),
     ):
-        shown = [
-            Scored(
-                model_name(model["name"]), at, low, high, _range_text(metric, at, low, high), colour_of(model["name"])
-            )
-            for model, at, low, high in rows
-        ]
-        if shown:
-            name = f"{_sentence(label(metric))} {title}"
-            yield on_one_scale(
-                name,
-                shown,
-                lowest=lowest,
-                end=lambda end: score_text(metric, end, 0 if is_share(metric) else -1),
-                note=note,
-            )
-    if scores["comparisons"]:
-        sentences = tuple((_in_words(one["sentence"], one["names"]),) for one in scores["comparisons"])
+        if shown := [row for row in rows if all(map(known, row[1:]))]:
+            yield on_one_scale(f"{_sentence(label(metric))} over {title}", metric, shown, note)
+    sentences = []
+    for pair in scores["comparisons"]:
+        sentence = pair["sentence"]
+        for name in pair["names"]:
+            sentence = sentence.replace(f"{name} (", f"{model_name(name)} (", 1)
+        sentences.append((f"{_sentence(sentence)}.",))
+    if sentences:
         yield Table("On the same rows", ("",), sentences, "l")
 
 
-def _in_words(sentence: str, names: Sequence[str]) -> str:
-    """The sentence of a comparison, with the display names of both models."""
-    for name in names:
-        sentence = sentence.replace(f"{name} (", f"{model_name(name)} (", 1)
-    return _sentence(sentence) + "."
-
-
-def _range_text(metric: str, at: float, low: float, high: float) -> str:
-    ends = " to ".join(score_text(metric, end).removesuffix("\u00a0%") for end in (low, high))
-    return f"{score_text(metric, at)} ({ends})"
-
-
-def _first(scores: Json, model: Json) -> Any:
-    """The first metric of the model's first seed."""
-    return next(row["scores"][scores["metrics"][0]] for row in scores["rows"] if row["name"] == model["name"])
-
-
-def _rows(scores: Json) -> Iterator[Element]:
-    metrics = scores["metrics"]
-    validation = f"validation_{metrics[0]}"
-    chosen = [
-        key
-        for key in ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch")
-        if any(row.get(key) is not None for row in scores["rows"])
-    ]
+def on_one_scale(title: str, metric: str, scores: Sequence[tuple[str, float, float, float]], note: str) -> Intervals:
+    """Scores up to 1, on a scale that begins and ends at multiples of 0.05. scores: name, score and its interval."""
+    lowest = 0.0 if in_percent(metric) else -1.0
+    left = max(lowest, min(math.floor(20 * min(low for _, _, low, _ in scores)) / 20, 0.95))
+    right = min(1.0, max(math.ceil(20 * max(high for *_, high in scores)) / 20, left + 0.05))
     rows = []
-    for row in scores["rows"]:
-        facts = ("" if row.get(key) is None else f"{row[key]:g}" for key in chosen)
-        seed = "" if row.get("seed") is None else str(row["seed"])
-        values = (score_text(metric, row["scores"].get(metric), 2) for metric in metrics)
-        chooser = score_text(metrics[0], row[validation], 2) if validation in row else ""
-        rows.append((model_name(row["name"]), seed, *values, chooser, *facts))
-    head = ("model", "seed", *map(label, metrics), "validation", *("C" if key == "c" else label(key) for key in chosen))
+    for name, *numbers in scores:
+        at, low, high = (min(1.0, max(0.0, (number - left) / (right - left))) for number in numbers)
+        ends = interval(metric, numbers[1:]).removesuffix(formatting.PERCENT)
+        words = f"{text(metric, numbers[0])} ({ends})"
+        rows.append(Interval(model_name(name), at, low, high, words, _COLOURS.get(name, 4)))
+    return Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
+
+
+def unseen_table(scores: Json) -> Iterator[Table]:
+    metrics = scores["metrics"]
     if any("unseen" in row for row in scores["rows"]):
-        shown = (
-            (model_name(row["name"]), *(score_text(metric, row.get("unseen", {}).get(metric), 2) for metric in metrics))
+        rows = [
+            (model_name(row["name"]), *(text(metric, row.get("unseen", {}).get(metric), 1) for metric in metrics))
             for row in scores["rows"]
-        )
+        ]
         note = (
             f"The {formatting.count(scores['counts']['unseen'])} scored rows whose texts are neither in the training "
             "rows nor a document, or a line of one, of the pretraining corpus, white space aside."
         )
-        yield Table("Unseen rows", ("model", *map(label, metrics)), tuple(shown), "l" + "r" * len(metrics), note)
+        yield Table("Unseen rows", ("model", *map(label, metrics)), rows, "l" + "r" * len(metrics), note=note)
+
+
+def score_table(scores: Json) -> Table:
+    metrics = scores["metrics"]
+    validation = f"validation_{metrics[0]}"
+    keys = [key for key in _LEARNED if any(row.get(key) is not None for row in scores["rows"])]
+    rows = []
+    for row in scores["rows"]:
+        seed = "" if row.get("seed") is None else str(row["seed"])
+        values = (text(metric, row["scores"].get(metric), 1) for metric in metrics)
+        chosen_by = text(metrics[0], row[validation], 1) if validation in row else ""
+        learned = ("" if row.get(key) is None else f"{row[key]:g}" for key in keys)
+        rows.append((model_name(row["name"]), seed, *values, chosen_by, *learned))
+    head = ("model", "seed", *map(label, metrics), "validation", *map(label, keys))
     on = "test rows, scored once per seed" if scores["scored_on"] == "test" else "validation rows"
     note = f"Scores on the {on}. Validation: {label(metrics[0])} on the validation rows, used for selection."
-    yield Table("All scores", head, tuple(rows), "l" + "r" * (len(head) - 1), note)
+    return Table("All scores", head, rows, "l" + "r" * (len(head) - 1), note=note)
+
+
+def trial_tables(scores: Json) -> Iterator[Table]:
+    validation = f"validation_{scores['metrics'][0]}"
     for model in scores["models"]:
-        first = next(row for row in scores["rows"] if row["name"] == model["name"])
-        trials = first.get("trials") or []
+        trials = next(row for row in scores["rows"] if row["name"] == model["name"]).get("trials") or []
         if len(trials) > 1:
             keys = [key for key in trials[0] if key != validation]
-            tried = tuple(
-                (*(f"{trial[key]:g}" for key in keys), score_text(metrics[0], trial[validation], 2)) for trial in trials
-            )
+            rows = [
+                (*(f"{trial[key]:g}" for key in keys), text(scores["metrics"][0], trial[validation], 1))
+                for trial in trials
+            ]
             title = f"Hyperparameters tried, {model_name(model['name'])} · {len(trials)}"
-            yield Table(title, (*map(label, keys), "validation"), tried, "r" * (len(keys) + 1), folded=True)
+            yield Table(title, (*map(label, keys), "validation"), rows, "r" * (len(keys) + 1), folded=True)
 
 
-def _curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
+def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
     """Curves of the trainings in the table, without other hyperparameters that were tried."""
-    stems = [training_name(row) for row in scores["rows"] if row.get("seed") is not None and "learning_rate" in row]
+    stems = {training_name(row) for row in scores["rows"] if row.get("seed") is not None and "learning_rate" in row}
+    logs = {
+        _training(path.stem): artifact.lines(f"metrics/{path.name}")
+        for path in artifact.parts("metrics/*.jsonl")
+        if path.stem in stems or not stems
+    }
     metric = scores["metrics"][0]
-    series = (
-        Series(f"Validation {label(metric)}", "heldout", metric, label(metric), is_share(metric)),
-        Series("Training loss", "train", "loss", "nats" if scores["task"]["kind"] != "regression" else "variances"),
-    )
-    yield from training_curves(artifact, series, stems)
+    unit = "variances" if scores["task"]["kind"] == "regression" else "nats"
+    for title, kind, key, y, percent in (
+        (f"Validation {label(metric)}", "heldout", metric, label(metric), in_percent(metric)),
+        ("Training loss", "train", "loss", unit, False),
+    ):
+        points = {
+            name: [(line["step"], line[key]) for line in log if line["kind"] == kind and known(line.get(key))]
+            for name, log in logs.items()
+        }
+        lines = [Line.through(name, own) for name, own in points.items() if own]
+        if lines:
+            yield curves(title, lines, x="step", y=y, percent=percent)
 
 
-def _data(scores: Json) -> Iterator[Element]:
-    lines = tuple((without_folders(line),) for line in scores["said"][1:])
-    if lines:
-        yield Table("Files and rows read", ("",), lines, "k")
-    counts = tuple((label(key), formatting.count(number)) for key, number in scores["counts"].items())
+def _training(stem: str) -> str:
+    """The name of a training for display: scratch-rate-0.0005-seed-0 -> not pretrained, rate 0.0005, seed 0."""
+    model, rate, choices = stem.partition("-rate-")
+    for key in ("batch", "epochs", "seed"):
+        choices = choices.replace(f"-{key}-", f", {key} ")
+    return f"{model_name(model)}, rate {choices}" if rate else model_name(model)
+
+
+def data_tables(scores: Json) -> Iterator[Element]:
+    if files := [(without_folders(line),) for line in scores["said"][1:]]:
+        yield Table("Files and rows read", ("",), files, "k")
+    counts = [(label(key), formatting.count(number)) for key, number in scores["counts"].items()]
     yield Table("Rows", ("", ""), counts, "lr")
-
-
-def _predicted(artifact: Artifact, name: str) -> Predicted:
-    """Each scored row, with the prediction of the first seed of that model."""
-    for line in artifact.each_line("predictions.jsonl"):
-        row = dict(line)
-        predictions: dict[str, Sequence[Any]] = row.pop("predictions")
-        yield row, predictions[name][0]

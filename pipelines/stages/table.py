@@ -109,7 +109,7 @@ def task_stage(
     return Stage(
         name, 5, settings, TASK_RUN, about, asks or title, reads=("clean", "pretrain", "vocab"), unread=_unread,
         libraries=LIBRARIES, trains=True, optional=True, patterns=lambda settings: settings.patterns(), remote=True,
-        found=_files_of_known_set, folders=_folders, check=_fits_the_encoder, page=TASK_PAGE, result=f"{title} {{}}",
+        found=_files_of_known_set, folders=_folders, check=_fits_the_encoder, page=TASK_PAGE, result=title,
         products=products,
     )  # fmt: skip
 
@@ -225,7 +225,7 @@ STAGES: dict[str, Stage] = {
             check=_sample_is_one,
             inspect="pipelines.stages.pretrain:inspect",
             page="pipelines.reports.pretrain",
-            result="nats, held-out MLM loss",
+            result="",
         ),
         task_stage("nsmc", "korbert.tasks.kinds.sections:NsmcSection", title="NSMC", asks="Sentiment of movie reviews"),
         task_stage(

@@ -17,7 +17,7 @@ from pipelines.stages.table import STAGES
 STAGES["tally"] = Stage(
     "tally", 1, "tally:Settings", "tally:run",
     Help("Documents -> their number of words.", "the documents of clean", "words.json", "korbert tally mine.toml"),
-    "How many words there are", reads=("clean",), optional=True, page="tally", result="words in the corpus",
+    "How many words there are", reads=("clean",), optional=True, page="tally", result="",
 )
 
 from pipelines.cli import run_command

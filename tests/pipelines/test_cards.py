@@ -13,7 +13,7 @@ from korbert.modeling import ClassificationModel, EncoderConfig, save_model
 from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
 from pipelines.reports.cards import model_card
-from tests.pipelines.reports.conftest import make, write_json
+from tests.pipelines.reports.conftest import change, make, write_json
 from tests.pipelines.reports.task_artifacts import labelled, numbered, write_task
 
 ARCHITECTURE = "ModernBertForSequenceClassification"
@@ -24,7 +24,7 @@ def _card(folder: Path, architecture: str = ARCHITECTURE, **exported: Any) -> st
     return model_card(folder, config, {"architectures": [architecture], **exported})
 
 
-def test_results_are_those_of_the_records(tmp_path: Path) -> None:
+def test_card_of_a_task_holds_its_scores_and_record(tmp_path: Path) -> None:
     folder = write_task(tmp_path, "mood", labelled())
     scores = json.loads((folder / "scores.json").read_text())
     text = _card(folder)
@@ -33,14 +33,14 @@ def test_results_are_those_of_the_records(tmp_path: Path) -> None:
     assert card.data.pipeline_tag == "text-classification"
     assert card.data.tags == ["korbert", "mood"]
     assert card.data.license is None
-    found = {result.metric_type: result.metric_value for result in card.data.eval_results}
-    assert found == scores["rows"][0]["scores"]
+    values = {result.metric_type: result.metric_value for result in card.data.eval_results}
+    assert values == scores["rows"][0]["scores"]
     assert {(result.task_type, result.dataset_name) for result in card.data.eval_results} == {
         ("text-classification", "mood")
     }
     main, deviation = scores["models"][0], 100 * scores["models"][0]["macro_f1"]["deviation"]
     assert f"| mood | macro F1 | {100 * main['macro_f1']['mean']:.1f} % ± {deviation:.1f} (2 seeds) |" in text
-    assert all(one["sentence"].replace("<", "\\<") in text for one in scores["comparisons"])
+    assert all(pair["sentence"].replace("<", "\\<") in text for pair in scores["comparisons"])
     assert "- train.csv: 100 rows\n- 10 rows are held out\n" in text
     assert "/somewhere" not in text
     assert "| digest | " + "ab" * 32 in text
@@ -51,37 +51,33 @@ def test_results_are_those_of_the_records(tmp_path: Path) -> None:
     assert "중립 \\<i\\>" in text  # a label is no markup
 
 
-def test_a_known_set_is_the_data_set_and_validation_scores_flatter(tmp_path: Path) -> None:
+def test_known_set_is_the_data_set_and_validation_scores_have_a_caveat(tmp_path: Path) -> None:
     folder = write_task(tmp_path, "mood", labelled(), scored_on="valid")
-    record = json.loads((folder / "stage.json").read_text())
-    write_json(folder / "stage.json", record | {"settings": {"set": "hate-speech"}})
+    change(folder / "stage.json", settings={"set": "hate-speech"})
     text = _card(folder)
     assert {result.dataset_name for result in ModelCard(text).data.eval_results} == {"hate-speech"}
     assert "Validation scores are optimistic: the same rows chose the epoch." in text
 
 
-def test_pretraining_is_told_where_its_record_is_the_one(tmp_path: Path) -> None:
+def test_pretraining_is_described_if_its_digest_matches(tmp_path: Path) -> None:
     recipe = tmp_path / "시험"
     folder = write_task(recipe, "mood", labelled())
     pretrained = make(recipe, "pretrain")
     assert "## Pretraining" not in _card(folder)  # another one than the task began with
-    record = json.loads((pretrained / "stage.json").read_text())
-    write_json(pretrained / "stage.json", record | {"digest": "p" * 64})
+    change(pretrained / "stage.json", digest="p" * 64)
     assert "| optimizer steps | 4,000 |" in _card(folder)
     assert _card(folder).count("# 시험-mood\n") == 1
 
 
-def test_the_card_of_a_pretrained_model_has_the_tasks_that_went_on_from_it(tmp_path: Path) -> None:
+def test_card_of_a_pretrained_model_has_the_tasks_fine_tuned_from_it(tmp_path: Path) -> None:
     pretrained = make(tmp_path, "pretrain")
-    record = json.loads((pretrained / "stage.json").read_text())
-    write_json(pretrained / "stage.json", record | {"digest": "p" * 64})
+    change(pretrained / "stage.json", digest="p" * 64)
     encoder = {"architecture": "bert", "num_hidden_layers": 2, "hidden_size": 128, "vocab_size": 16000}
     write_json(pretrained / "model/config.json", {"kind": "pretraining", "encoder": encoder})
     for name, kit in (("mood", labelled()), ("alike", numbered())):
         write_task(tmp_path, name, kit)
     other = write_task(tmp_path, "other", labelled())
-    record = json.loads((other / "stage.json").read_text())
-    write_json(other / "stage.json", record | {"inputs": {"artifacts": {"pretrain": "q" * 64}}})
+    change(other / "stage.json", inputs={"artifacts": {"pretrain": "q" * 64}})
     (tmp_path / "tasks.alike" / "scores.json").write_text("{")  # damaged: left out
     text = _card(pretrained, "BertForPreTraining")
     assert "| mood | macro F1 |" in text
@@ -91,14 +87,14 @@ def test_the_card_of_a_pretrained_model_has_the_tasks_that_went_on_from_it(tmp_p
     assert ModelCard(text).data.eval_results is None
 
 
-def test_a_damaged_record_is_named(tmp_path: Path) -> None:
+def test_damaged_record_is_named(tmp_path: Path) -> None:
     folder = write_task(tmp_path, "mood", labelled())
     write_json(folder / "scores.json", {"metrics": ["macro_f1"], "models": []})
     with pytest.raises(ArtifactError, match=r"tasks\.mood"):
         _card(folder)
 
 
-def test_export_writes_the_card_and_leaves_an_edited_one(
+def test_export_writes_the_card_and_keeps_an_edited_one(
     tmp_path: Path, tiny_tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = EncoderConfig(
@@ -108,9 +104,8 @@ def test_export_writes_the_card_and_leaves_an_edited_one(
     folder = write_task(tmp_path / "mine", "mood", labelled())
     model = ClassificationModel(config, 3, "mean", generator=torch.Generator().manual_seed(1))
     save_model(folder / "model", model, tiny_tokenizer)
-    given = (folder, folder / "model")
-    for place, output in zip(given, ("one", "two"), strict=True):
-        assert run_command(["export", str(place), str(tmp_path / output)]) == 0
+    for model_folder, output in ((folder, "one"), (folder / "model", "two")):
+        assert run_command(["export", str(model_folder), str(tmp_path / output)]) == 0
     first, second = ((tmp_path / output / "README.md").read_text(encoding="utf-8") for output in ("one", "two"))
     assert first == second
     assert ModelCard(first).data.eval_results[0].dataset_name == "mood"

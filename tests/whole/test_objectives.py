@@ -12,7 +12,7 @@ import korbert
 from korbert.modeling.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.kiwi_vectors import piece_vectors
-from pipelines.reports.labels import OBJECTIVES
+from pipelines.reports.figures import OBJECTIVES
 from tests.whole.conftest import Whole
 
 

@@ -1,100 +1,77 @@
 """One label per text: confusion with examples, calibration, scores by label and length, most confident errors."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Entry, Folded, Matrix, Section, Table
-from pipelines.reports.evaluation import beginning, by_length, calibration
+from pipelines.reports.kinds.common import Predicted, beginning, by_length, calibration, label_scores, worst
 
 __all__ = ["sections"]
 
 _MATRIX_LABELS = 10  # with more, the most frequent confusions are listed
 _CELLS = 20  # most frequent confusions shown with examples
 _EXAMPLES = 5  # of each
-_ERRORS = 20
-_UNFOLDED = 20  # rows of a table
 
 
 class _Error(NamedTuple):
-    """truth, given: indices of labels. share: probability of the wrong label."""
+    """true, predicted: indices of labels. probability: of the predicted one."""
 
-    share: float
-    truth: int
-    given: int
-    text: str
+    probability: float
+    true: int
+    predicted: int
+    entry: Entry
 
 
-def sections(kind: Any, predicted: Iterable[tuple[dict[str, Any], Any]]) -> Iterator[Section]:
-    """Reads the rows once, and keeps only their numbers and the errors."""
-    places = {label: place for place, label in enumerate(kind.labels)}
-    counts = np.zeros((len(places), len(places)), dtype=np.int64)
-    lengths: list[int] = []
-    right: list[bool] = []
-    shares: list[float] = []
+def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
+    index_of = {label: index for index, label in enumerate(kind.labels)}
+    counts = np.zeros((len(index_of), len(index_of)), dtype=np.int64)
+    lengths, right, probabilities = [], [], []
     errors: list[_Error] = []
     for row, prediction in predicted:
-        texts = kind.texts(row)
-        truth, given = places[kind.target(row)], places[prediction["label"]]
-        share = prediction["probabilities"][prediction["label"]]
-        counts[truth, given] += 1
+        texts, target, label = kind.texts(row), kind.target(row), prediction["label"]
+        probability = prediction["probabilities"][label]
+        counts[index_of[target], index_of[label]] += 1
         lengths.append(sum(map(len, texts)))
-        right.append(truth == given)
-        shares.append(share)
-        if truth != given:
-            errors.append(_Error(share, truth, given, "\n".join(map(beginning, texts))))
+        right.append(target == label)
+        probabilities.append(probability)
+        if target != label:
+            facts = (("true", target), ("predicted", f"{label}, {formatting.percent(probability)}"))
+            entry = Entry("", beginning(*texts), facts)
+            errors.append(_Error(probability, index_of[target], index_of[label], entry))
     if not lengths:
         return
-    errors.sort(key=lambda error: (-np.nan_to_num(error.share), error.text))
+    errors.sort(key=lambda error: (-np.nan_to_num(error.probability), error.entry.text))
 
-    yield Section("Confusion", tuple(_confusion(kind.labels, counts, errors)))
-    more: list[Element] = [*calibration(shares, right, x="probability of the predicted label", y="share correct")]
-    more.append(by_length("Accuracy by length", np.array(lengths), np.array(right), what="texts"))
-    yield Section("Calibration and length", tuple(more))
-    yield Section("Labels", (_labels(kind.labels, counts),))
-    if errors:
-        shown = tuple(_entry(kind.labels, error) for error in errors[:_ERRORS])
-        yield Section("Most confident errors", (Folded(f"{len(shown)} of {len(errors):,} errors", shown, open=True),))
+    yield Section("Confusion", list(confusion_elements(kind.labels, counts, errors)))
+    reliability = calibration(probabilities, right, x="probability of the predicted label", y="share correct")
+    yield Section(
+        "Calibration and length", [*reliability, by_length("Accuracy by length", lengths, right, what="texts")]
+    )
+    totals = np.stack([counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)], axis=1)
+    yield Section("Labels", [label_scores(kind.labels, totals, "rows")])
+    yield from worst("Most confident errors", [error.entry for error in errors], " errors")
 
 
-def _confusion(labels: Sequence[str], counts: np.ndarray, errors: Sequence[_Error]) -> Iterator[Element]:
-    wrong = [(int(counts[at]), *at) for at in zip(*np.nonzero(counts), strict=True) if at[0] != at[1]]
+def confusion_elements(labels: Sequence[str], counts: np.ndarray, errors: Sequence[_Error]) -> Iterator[Element]:
+    wrong = [(int(counts[cell]), *cell) for cell in zip(*np.nonzero(counts), strict=True) if cell[0] != cell[1]]
     wrong.sort(key=lambda cell: (-cell[0], cell[1:]))
     if len(labels) <= _MATRIX_LABELS:
-        cells = tuple(
-            tuple((formatting.count(number), formatting.ratio(number, sum(row))) for number in row)
+        cells = [
+            [(formatting.count(number), formatting.ratio(number, sum(row))) for number in row]
             for row in counts.tolist()
-        )
+        ]
         note = "Rows: true labels. Columns: predictions. Shares are of the row."
-        yield Matrix("Confusion matrix", tuple(labels), tuple(labels), cells, note)
+        yield Matrix("Confusion matrix", labels, cells, note=note)
     elif wrong:
-        rows = tuple(
-            (labels[truth], labels[given], formatting.count(number), formatting.percent(number / counts[truth].sum()))
-            for number, truth, given in wrong[:_CELLS]
-        )
+        rows = [
+            (labels[true], labels[label], formatting.count(number), formatting.percent(number / counts[true].sum()))
+            for number, true, label in wrong[:_CELLS]
+        ]
         yield Table("Most frequent confusions", ("true label", "predicted", "rows", "share of label"), rows, "kkrr")
-    for number, truth, given in wrong[:_CELLS]:
-        own = [error for error in errors if (error.truth, error.given) == (truth, given)][:_EXAMPLES]
-        some = f", {len(own)} shown" if len(own) < number else ""
-        title = f"{labels[truth]} predicted as {labels[given]} · {formatting.count(number)}{some}"
-        yield Folded(title, tuple(_entry(labels, error) for error in own))
-
-
-def _labels(labels: Sequence[str], counts: np.ndarray) -> Table:
-    rows = []
-    for place in np.argsort(-counts.sum(axis=1), kind="stable"):
-        right, given, true = int(counts[place, place]), int(counts[:, place].sum()), int(counts[place].sum())
-        precision, recall = right / given if given else None, right / true if true else None
-        f1 = 2 * right / (given + true) if given + true else None
-        measures = map(formatting.percent, (precision, recall, f1))
-        rows.append((labels[place], *measures, formatting.count(true), formatting.count(given)))
-    head = ("label", "precision", "recall", "F1", "rows", "predicted")
-    title = f"Scores of {len(labels):,} labels"
-    return Table(title, head, tuple(rows), "krrrrr", folded=len(rows) > _UNFOLDED)
-
-
-def _entry(labels: Sequence[str], error: _Error) -> Entry:
-    facts = (("true", labels[error.truth]), ("predicted", f"{labels[error.given]}, {formatting.percent(error.share)}"))
-    return Entry("", error.text, facts)
+    for number, true, label in wrong[:_CELLS]:
+        entries = [error.entry for error in errors if (error.true, error.predicted) == (true, label)][:_EXAMPLES]
+        some = f", {len(entries)} shown" if len(entries) < number else ""
+        yield Folded(f"{labels[true]} predicted as {labels[label]} · {formatting.count(number)}{some}", entries)

@@ -7,6 +7,8 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
 
 from korbert.errors import CorpusError
 from korbert.modeling.heads import mean_of_pieces
@@ -14,6 +16,7 @@ from korbert.progress import track
 from korbert.tasks.files import ROLES, read_rows
 from korbert.tokenization import pad_batch
 from korbert.training.devices import moved
+from pipelines.reports.distributions import most_frequent
 
 __all__ = ["Way", "layer_points", "vectors_by_layer"]
 
@@ -34,15 +37,14 @@ def layer_points(
     if len(rows) < 3:
         raise CorpusError(f"{file}: {len(rows)} rows with text and label: at least three are needed")
     chosen = np.unique(np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int))
-    texts, given = [rows[place]["text"] for place in chosen], [rows[place]["label"] for place in chosen]
-    labels = [label for label, _ in sorted(Counter(given).items(), key=lambda one: (-one[1], one[0]))]
-    members = np.array([labels.index(label) for label in given])
-    shares = np.bincount(members) / len(members)
+    texts, of_texts = ([rows[index][role] for index in chosen] for role in ("text", "label"))
+    labels = list(most_frequent(Counter(of_texts)))
+    members = np.array([labels.index(label) for label in of_texts])
     layers = []
     with track("draw", loaded.model.config.num_hidden_layers + 1, "layers") as advance:
         for vectors in vectors_by_layer(loaded, texts):
-            points = _pca(vectors) if way == "pca" else _tsne(vectors)
-            layers.append({"points": points.tolist(), "neighbours": _same_neighbours(vectors, members)})
+            points = _projected(vectors, way).tolist()
+            layers.append({"points": points, "neighbours": _same_neighbours(vectors, members)})
             advance(1)
     return {
         "set": file.name,
@@ -50,7 +52,7 @@ def layer_points(
         "labels": labels,
         "members": members.tolist(),
         "layers": layers,
-        "chance": float((shares**2).sum()),
+        "chance": float(((np.bincount(members) / len(members)) ** 2).sum()),
     }
 
 
@@ -59,11 +61,11 @@ def vectors_by_layer(loaded: Any, texts: list[str]) -> NDArray[np.float32]:
     model, tokenizer = loaded.model, loaded.tokenizer
     longest, device = model.config.max_position_embeddings, next(model.parameters()).device
     encodings = tokenizer.encode_batch(texts, max_length=longest)
-    order = sorted(range(len(texts)), key=lambda place: len(encodings[place]))
+    order = sorted(range(len(texts)), key=lambda index: len(encodings[index]))
     vectors: NDArray[np.float32] | None = None
     for first in range(0, len(order), _AT_ONCE):
-        places = order[first : first + _AT_ONCE]
-        arrays = pad_batch([encodings[place] for place in places], tokenizer.pad_id)
+        indices = order[first : first + _AT_ONCE]
+        arrays = pad_batch([encodings[index] for index in indices], tokenizer.pad_id)
         batch = moved({name: torch.from_numpy(array) for name, array in arrays.items()}, device)
         mask = batch["attention_mask"]
         with torch.inference_mode():
@@ -71,23 +73,15 @@ def vectors_by_layer(loaded: Any, texts: list[str]) -> NDArray[np.float32]:
             means = torch.stack([mean_of_pieces(layer, mask) for layer in layers]).cpu().numpy()
         if vectors is None:
             vectors = np.zeros((len(means), len(texts), means.shape[-1]), dtype=np.float32)
-        vectors[:, places] = means
+        vectors[:, indices] = means
     assert vectors is not None
     return vectors
 
 
-def _pca(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(N, D) -> (N, 2). The entry with the largest absolute value in each column is positive, to fix the signs."""
-    centred = vectors.astype(np.float64) - vectors.mean(axis=0, dtype=np.float64)
-    left, lengths, _ = np.linalg.svd(centred, full_matrices=False)
-    points = left[:, :2] * lengths[:2]
-    ends = points[np.abs(points).argmax(axis=0), range(points.shape[1])]
-    return np.asarray(points * np.where(ends < 0, -1, 1))
-
-
-def _tsne(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
-    from sklearn.manifold import TSNE
-
+def _projected(vectors: NDArray[np.float32], way: Way) -> NDArray[np.float64]:
+    """(N, D) -> (N, 2)."""
+    if way == "pca":
+        return np.asarray(PCA(2, svd_solver="full").fit_transform(vectors), np.float64)
     perplexity = min(30.0, (len(vectors) - 1) / 3)
     return np.asarray(TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors), np.float64)
 

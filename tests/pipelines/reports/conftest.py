@@ -1,8 +1,10 @@
-"""Small artifacts of every stage in the documented schema, to make pages from."""
+"""Small artifacts of every stage in the documented schema, to make pages from, and helpers to read pages."""
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,9 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.reports.elements import Story
 from pipelines.reports.record import Artifact
+from pipelines.stages.table import STAGES
 
 Rows = list[dict[str, Any]]
 
@@ -22,34 +26,31 @@ _SENTENCES = (
     "줄거리가 뻔해서 졸았다.",
     "그 학교는 산 아래에 있다.",
 )
-_MORPHEMES = (
-    ("서울", "NNP"),
-    ("은", "JX"),
-    ("한강", "NNP"),
-    ("을", "JKO"),
-    ("끼", "VV"),
-    ("고", "EC"),
-    ("있", "VX"),
-    ("는", "ETM"),
-    ("도시", "NNG"),
-    ("이", "VCP"),
-    ("다", "EF"),
-    (".", "SF"),
-)
+_MORPHEMES = [
+    pair.split("/")
+    for pair in [
+        "서울/NNP",
+        "은/JX",
+        "한강/NNP",
+        "을/JKO",
+        "끼/VV",
+        "고/EC",
+        "있/VX",
+        "는/ETM",
+        "도시/NNG",
+        "이/VCP",
+        "다/EF",
+        "./SF",
+    ]
+]
 _LISTS = {"form": pa.string(), "tag": pa.string(), **dict.fromkeys(("start", "end", "sentence", "eojeol"), pa.int32())}
 _MORPHEME_SCHEMA = pa.schema(
     [("id", pa.string()), ("source", pa.string()), *((name, pa.list_(kind)) for name, kind in _LISTS.items())]
 )
 _DROPPED = pa.schema([(name, pa.string()) for name in ("id", "source", "reason", "detail", "text")])
 _FAILED = pa.schema([(name, pa.string()) for name in ("id", "source", "reason", "detail")])
-_SHARD = pa.schema(
-    [
-        ("id", pa.string()),
-        ("source", pa.string()),
-        ("input_ids", pa.list_(pa.int32())),
-        ("boundaries", pa.list_(pa.uint8())),
-    ]
-)
+_IDS, _BOUNDARIES = pa.list_(pa.int32()), pa.list_(pa.uint8())
+_SHARD = pa.schema({"id": pa.string(), "source": pa.string(), "input_ids": _IDS, "boundaries": _BOUNDARIES})
 
 RUN = {
     "seconds": 83.4,
@@ -68,23 +69,57 @@ def write_parquet(path: Path, rows: Rows, schema: pa.Schema | None = None) -> No
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
 
 
-def write_stream(path: Path, rows: Rows) -> None:
-    """An Arrow stream file of several batches."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.Table.from_pylist(rows, schema=_SHARD)
-    with ipc.new_stream(str(path), _SHARD) as writer:
-        for batch in table.to_batches(max_chunksize=16):
-            writer.write_batch(batch)
-
-
 def write_json(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
 
 
+def change(path: Path, **changes: Any) -> None:
+    """Changes keys of a JSON object in a file."""
+    write_json(path, json.loads(path.read_text(encoding="utf-8")) | changes)
+
+
 def write_lines(path: Path, rows: Rows) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def elements(story: Story) -> dict[str, Any]:
+    """Title -> element."""
+    return {element.title: element for section in story.sections for element in section.elements}
+
+
+def plain(text: str) -> str:
+    return text.replace("\u00a0", " ")
+
+
+class Reader(HTMLParser):
+    """Collects tags, ids and text, and holds that every element is closed where it was opened."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.ids: Counter[str | None] = Counter()
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(html)
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.ids.update(value for name, value in attrs if name == "id")
+        if tag not in {"meta", "link", "br", "hr", "img", "input"}:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self._open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
 
 
 def clean(folder: Path, rng: random.Random) -> dict[str, Any]:
@@ -95,20 +130,12 @@ def clean(folder: Path, rng: random.Random) -> dict[str, Any]:
             for i, t in enumerate(texts)
         ]
         write_parquet(folder / f"documents/part-{part:05d}.parquet", rows)
-    dropped = [
-        {
-            "id": f"reviews:{i}",
-            "source": rng.choice(("wiki", "reviews")),
-            "reason": reason,
-            "detail": f"{i} characters",
-            "text": text,
-        }
-        for i, (reason, text) in enumerate(
-            [("too_short", "굿")] * 25
-            + [("exact_duplicate", "재미있다")] * 9
-            + [("hangul_below_min", "<script>alert(1)</script> lol & ㅋㅋㅋ")] * 4
-        )
-    ]
+    reasons = [("too_short", "굿")] * 25 + [("exact_duplicate", "재미있다")] * 9
+    reasons += [("hangul_below_min", "<script>alert(1)</script> lol & ㅋㅋㅋ")] * 4
+    dropped = []
+    for i, (reason, text) in enumerate(reasons):
+        row = {"id": f"reviews:{i}", "source": rng.choice(("wiki", "reviews")), "reason": reason}
+        dropped.append({**row, "detail": f"{i} characters", "text": text})
     write_parquet(folder / "dropped/part-00000.parquet", dropped, _DROPPED)
     return {"read": 218, "kept": 180, "dropped": 38}
 
@@ -120,19 +147,11 @@ def analyze(folder: Path, rng: random.Random) -> dict[str, Any]:
         for i in range(40):
             size = rng.choice((5, 12, 24, 240))
             forms, tags = zip(*(_MORPHEMES[j % len(_MORPHEMES)] for j in range(size)), strict=True)
-            places = list(range(size))
-            rows.append(
-                {
-                    "id": f"wiki:{part}-{i}",
-                    "source": "wiki" if size > 20 else "reviews",
-                    "form": forms,
-                    "tag": tags,
-                    "start": places,
-                    "end": [place + 1 for place in places],
-                    "sentence": [j // 12 for j in places],
-                    "eojeol": [j // 3 for j in places],
-                }
-            )
+            at = list(range(size))
+            spans = {"start": at, "end": [j + 1 for j in at]}
+            groups = {"sentence": [j // 12 for j in at], "eojeol": [j // 3 for j in at]}
+            source = "wiki" if size > 20 else "reviews"
+            rows.append({"id": f"wiki:{part}-{i}", "source": source, "form": forms, "tag": tags, **spans, **groups})
             total += size
         rows.append({"id": f"empty:{part}", "source": "reviews", **{name: [] for name in _LISTS}})
         write_parquet(folder / f"morphemes/part-{part:05d}.parquet", rows, _MORPHEME_SCHEMA)
@@ -143,48 +162,33 @@ def analyze(folder: Path, rng: random.Random) -> dict[str, Any]:
 
 def vocab(folder: Path, rng: random.Random) -> dict[str, Any]:
     measures = {
-        "documents": 40,
-        "morphemes": 9210,
-        "eojeols": 4100,
-        "pieces": 10020,
-        "whole_morpheme_share": 0.948,
-        "pieces_per_morpheme": 1.088,
-        "pieces_per_eojeol": 2.444,
-        "byte_share": 0.0021,
-    }
+        "documents": 40, "morphemes": 9210, "eojeols": 4100, "pieces": 10020, "whole_morpheme_share": 0.948,
+        "pieces_per_morpheme": 1.088, "pieces_per_eojeol": 2.444, "byte_share": 0.0021,
+    }  # fmt: skip
     split = [
         {"form": "아리스토텔레스", "tag": "NNP", "count": 31, "pieces": 4},
         {"form": "鷄", "tag": "SH", "count": 2, "pieces": 3},
     ]
-    by_source = {
-        "wiki": measures | {"documents": 10, "whole_morpheme_share": 0.931},
-        "reviews": measures | {"documents": 30},
+    wiki, reviews = {"documents": 10, "whole_morpheme_share": 0.931}, {"documents": 30}
+    coverage = {
+        "all": measures,
+        "by_source": {"wiki": measures | wiki, "reviews": measures | reviews},
+        "most_split": {"all": split, "wiki": split, "reviews": split[:1]},
+        "used": {"entries": 15_616, "never": 210, "rarely": 4_020},
     }
-    most_split = {"all": split, "wiki": split, "reviews": split[:1]}
-    used = {"entries": 15_616, "never": 210, "rarely": 4_020}
-    write_json(
-        folder / "coverage.json", {"all": measures, "by_source": by_source, "most_split": most_split, "used": used}
-    )
+    write_json(folder / "coverage.json", coverage)
     counts = [
         {"form": f"{form}{i or ''}", "tag": tag, "count": 40_000 // (j + 12 * i + 1), "initial": 1, "documents": 3}
         for i in range(60)
         for j, (form, tag) in enumerate(_MORPHEMES)
     ]
     write_parquet(folder / "counts.parquet", counts)
-    pieces = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        *(f"[RESERVED{i}]" for i in range(123)),
-        *(f"<0x{i:02X}>" for i in range(256)),
-    ]
-    pieces += sorted({form for form, _ in _MORPHEMES} | {form[:k] for form in _SENTENCES for k in range(1, 9)})
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"[RESERVED{i}]" for i in range(123))]
+    text = sorted({form for form, _ in _MORPHEMES} | {form[:k] for form in _SENTENCES for k in range(1, 9)})
+    pieces = [*special, *(f"<0x{i:02X}>" for i in range(256)), *text]
     folder.joinpath("tokenizer").mkdir()
-    folder.joinpath("tokenizer/pieces.txt").write_text(
-        "".join(f"{id}\t{piece}\n" for id, piece in enumerate(pieces)), encoding="utf-8"
-    )
+    lines = "".join(f"{id}\t{piece}\n" for id, piece in enumerate(pieces))
+    folder.joinpath("tokenizer/pieces.txt").write_text(lines, encoding="utf-8")
     return {"size": len(pieces)}
 
 
@@ -192,67 +196,48 @@ def shard(folder: Path, rng: random.Random) -> dict[str, Any]:
     for split, parts in (("train", 2), ("heldout", 1)):
         for part in range(parts):
             sizes = [rng.choice((8, 20, 33, 400)) for _ in range(50)]
-            rows = [
-                {
-                    "id": f"d:{i}",
-                    "source": "wiki" if n > 30 else "reviews",
-                    "input_ids": [384] * n,
-                    "boundaries": [3] + [0] * (n - 1),
-                }
-                for i, n in enumerate(sizes)
-            ]
-            write_stream(folder / split / f"part-{part:05d}.arrow", rows)
-    write_parquet(
-        folder / "pieces.parquet", [{"id": i, "piece": f"조각{i}", "count": 9000 // (i + 1)} for i in range(400)]
-    )
+            columns = {
+                "id": [f"d:{i}" for i in range(len(sizes))],
+                "source": ["wiki" if size > 30 else "reviews" for size in sizes],
+                "input_ids": [[384] * size for size in sizes],
+                "boundaries": [[3] + [0] * (size - 1) for size in sizes],
+            }
+            path = folder / split / f"part-{part:05d}.arrow"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with ipc.new_stream(str(path), _SHARD) as writer:  # of several batches
+                writer.write_table(pa.table(columns, schema=_SHARD), max_chunksize=16)
+    pieces = [{"id": i, "piece": f"조각{i}", "count": 9000 // (i + 1)} for i in range(400)]
+    write_parquet(folder / "pieces.parquet", pieces)
     return {"train_pieces": 20_000, "train_documents": 100}
 
 
 def pretrain(folder: Path, rng: random.Random) -> dict[str, Any]:
     train, heldout, timing = [], [], [{"kind": "start", "step": 0}]
     for step in range(10, 4010, 10):
+        at = {"kind": "train", "step": step}
         loss = 6 + 3 / (1 + step / 200) + rng.gauss(0, 0.1)
-        train.append(
-            {
-                "kind": "train",
-                "step": step,
-                "loss": loss + 0.6,
-                "mlm_loss": loss,
-                "nsp_loss": 0.69 - step / 20_000,
-                "learning_rate": 1e-3 * (1 - step / 4010),
-                "grad_norm": 1 + rng.random(),
-            }
-        )
-        timing.append(
-            {"kind": "train", "step": step, "seconds": step / 5, "pieces_per_second": 12_000 + rng.gauss(0, 400)}
-        )
+        losses = {"loss": loss + 0.6, "mlm_loss": loss, "nsp_loss": 0.69 - step / 20_000}
+        update = {"learning_rate": 1e-3 * (1 - step / 4010), "grad_norm": 1 + rng.random()}
+        train.append({**at, "pieces": 500 * step, **losses, **update})
+        speed = 2500 + rng.gauss(0, 40)
+        timing.append({**at, "seconds": 2.0, "waited_seconds": 0.5, "pieces_per_second": speed})
     for step in range(500, 4001, 500):
-        heldout.append(
-            {
-                "kind": "heldout",
-                "step": step,
-                "mlm_loss": 6.2 + 2 / (1 + step / 500),
-                "mlm_accuracy": 0.08 + step / 40_000,
-                "mlm_count": 10_000,
-                "nsp_loss": 0.66,
-                "nsp_accuracy": 0.5 + step / 40_000,
-                "nsp_count": 1200,
-                "unigram_loss": 7.31,
-            }
-        )
+        mlm = {"mlm_loss": 6.2 + 2 / (1 + step / 500), "mlm_accuracy": 0.08 + step / 40_000, "mlm_count": 10_000}
+        nsp = {"nsp_loss": 0.66, "nsp_accuracy": 0.5 + step / 40_000, "nsp_count": 1200}
+        at = {"kind": "heldout", "step": step, "pieces": 500 * step}
+        heldout.append({**at, **mlm, **nsp, "unigram_loss": 7.31})
     write_lines(folder / "metrics.jsonl", train + heldout)
     write_lines(folder / "timing.jsonl", timing)
-    write_json(
-        folder / "scores.json", heldout[-1] | {"steps": 4000, "rows": 128_000, "epochs": 1.707, "parameters": 2_400_000}
-    )
+    sizes = {"steps": 4000, "rows": 128_000, "epochs": 1.707, "parameters": 2_400_000}
+    write_json(folder / "scores.json", heldout[-1] | sizes)
     return {"steps": 4000}
 
 
 def scored(metrics: Sequence[str], models: Mapping[str, float], *, unseen: bool = False, **more: Any) -> dict[str, Any]:
     """A record of scores. models: name -> its score, the same in every metric; those but the first have no seed."""
     rows, summaries = [], []
-    for place, (name, score) in enumerate(models.items()):
-        trained = {"seed": 0, "learning_rate": 2e-4, "epoch": 2} if place == 0 else {"seed": None, "c": 2.0}
+    for number, (name, score) in enumerate(models.items()):
+        trained = {"seed": None, "c": 2.0} if number else {"seed": 0, "learning_rate": 2e-4, "epoch": 2}
         values = dict.fromkeys(metrics, score)
         row = {"name": name, **trained, f"validation_{metrics[0]}": score + 0.01, "scores": values}
         rows.append(row | ({"unseen": dict.fromkeys(metrics, score - 0.01)} if unseen else {}))
@@ -273,13 +258,13 @@ def nsmc(folder: Path, rng: random.Random) -> dict[str, Any]:
     lines = []
     for number in range(200):
         probability = rng.random()
-        shares = dict(zip(labels, (1 - probability, probability), strict=True))
-        prediction = {"label": labels[probability > 0.5], "probabilities": shares}
+        both = dict(zip(labels, (1 - probability, probability), strict=True))
+        prediction = {"label": labels[probability > 0.5], "probabilities": both}
         text = "" if number == 7 else rng.choice(_SENTENCES) + ("<b>&" if number % 9 == 0 else "")
         label = labels[rng.random() < 0.2 + 0.6 * probability]
         lines.append({"text": text, "label": label, "predictions": {key: [prediction] for key in models}})
     write_lines(folder / "predictions.jsonl", lines)
-    curve = [{"kind": "train", "step": step, "loss": 0.7 - step / 3000} for step in range(10, 900, 10)]
+    curve: Rows = [{"kind": "train", "step": step, "loss": 0.7 - step / 3000} for step in range(10, 900, 10)]
     curve += [{"kind": "heldout", "step": 300 * e, "epoch": e, "accuracy": 0.7 + e / 40} for e in (1, 2, 3)]
     write_lines(folder / "metrics/pretrained-rate-0.0002-seed-0.jsonl", curve)
     return counts
@@ -289,55 +274,32 @@ def korquad(folder: Path, rng: random.Random) -> dict[str, Any]:
     causes = ("elsewhere", "boundary", "overlap", "elsewhere")
     misses = [
         {
-            "id": f"q{i}",
-            "question": "그 다리는 언제 놓였나?",
-            "prediction": "" if i == 2 else "1936년에 놓",
-            "answers": ["1936년", "1936년"],
-            "answer_span": [0, 5],
-            "prediction_span": None,
-            "snippets": [{"start": 0, "text": "1936년에 놓였다."}],
-            "cause": causes[i % 4],
+            "id": f"q{i}", "question": "그 다리는 언제 놓였나?", "prediction": "" if i == 2 else "1936년에 놓",
+            "answers": ["1936년", "1936년"], "answer_span": [0, 5], "prediction_span": None,
+            "snippets": [{"start": 0, "text": "1936년에 놓였다."}], "cause": causes[i % 4],
         }
         for i in range(22)
-    ]
+    ]  # fmt: skip
     details = {
-        "questions_cut": 1,
-        "windows": 44,
-        "gold_unreachable": 1,
+        "questions_cut": 1, "windows": 44, "gold_unreachable": 1, "misses": misses,
         "by_cause": {"elsewhere": 11, "boundary": 6, "overlap": 5, "unreachable": 0},
-        "misses": misses,
-        "answer_chars": [0, 1, 4, 9, 7, 4, 2, 1, 0, 2],
-        "prediction_chars": [1, 2, 3, 9, 7, 3] + [0] * 40 + [5],
-    }
+        "answer_chars": [0, 1, 4, 9, 7, 4, 2, 1, 0, 2], "prediction_chars": [1, 2, 3, 9, 7, 3] + [0] * 40 + [5],
+    }  # fmt: skip
     counts = {"train": 90, "valid": 3, "test": 30, "test_in_train": 0}
     task = {"kind": "reading", "metrics": ["f1", "exact_match"]}
     models = {"pretrained": 0.413, "sentence": 0.11}
     write_json(folder / "scores.json", scored(("f1", "exact_match"), models, task=task, counts=counts, details=details))
-    given = {"answer": "1936년에 놓", "start": 0, "end": 7, "score": 0.5}
+    prediction = {"answer": "1936년에 놓", "start": 0, "end": 7, "score": 0.5}
     row = {"context": "1936년에 놓였다.", "question": "언제?", "answers": [["1936년", 0]]}
-    write_lines(folder / "predictions.jsonl", [{**row, "predictions": {key: [given] for key in models}}])
+    write_lines(folder / "predictions.jsonl", [{**row, "predictions": {key: [prediction] for key in models}}])
     write_json(folder / "predictions.json", {"q0": "1936년"})
     return counts
 
 
 MAKERS: Mapping[str, Callable[[Path, random.Random], dict[str, Any]]] = {
-    "clean": clean,
-    "analyze": analyze,
-    "vocab": vocab,
-    "shard": shard,
-    "pretrain": pretrain,
-    "nsmc": nsmc,
+    "clean": clean, "analyze": analyze, "vocab": vocab, "shard": shard, "pretrain": pretrain, "nsmc": nsmc,
     "korquad": korquad,
-}
-READS: Mapping[str, tuple[str, ...]] = {
-    "clean": (),
-    "analyze": ("clean",),
-    "vocab": ("analyze",),
-    "shard": ("analyze", "vocab"),
-    "pretrain": ("vocab", "shard"),
-    "nsmc": ("clean", "pretrain", "vocab"),
-    "korquad": ("pretrain", "vocab"),
-}
+}  # fmt: skip
 
 
 def make(recipe: Path, stage: str) -> Path:
@@ -350,19 +312,15 @@ def make(recipe: Path, stage: str) -> Path:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+    sources = [{"name": "위키", "path": "wiki.jsonl"}]
     record = {
         "format": 1,
         "stage": stage,
         "stage_version": 1,
         "digest": f"{stage:0<64}",
-        "settings": {
-            "part_bytes": 262_144,
-            "filters": {"min_chars": 10},
-            "sources": [{"name": "위키", "path": "wiki.jsonl"}],
-            "words": [],
-        },
+        "settings": {"part_bytes": 262_144, "filters": {"min_chars": 10}, "sources": sources, "words": []},
         "inputs": {
-            "artifacts": {name: f"{name:0<64}" for name in READS[stage]},
+            "artifacts": {name: f"{name:0<64}" for name in STAGES[stage].reads},
             "files": {"wiki": [{"name": "wiki.jsonl", "size": 3_000_000, "sha256": "cd" * 32}]},
         },
         "files": files,
@@ -378,20 +336,16 @@ def make(recipe: Path, stage: str) -> Path:
 class Maker:
     """Makes artifacts in the folder of a recipe called 시험."""
 
-    write_parquet = staticmethod(write_parquet)
-    write_stream = staticmethod(write_stream)
-    write_json = staticmethod(write_json)
-    write_lines = staticmethod(write_lines)
-    stages = tuple(MAKERS)
-
     def __init__(self, folder: Path) -> None:
         self.recipe = folder
 
     def __call__(self, stage: str) -> Path:
-        return make(self.recipe, stage)
+        """The artifact of the stage, made at the first call."""
+        folder = self.recipe / stage
+        return folder if folder.exists() else make(self.recipe, stage)
 
     def open(self, stage: str) -> Artifact:
-        return Artifact.open(self.recipe / stage if (self.recipe / stage).exists() else self(stage))
+        return Artifact.open(self(stage))
 
 
 @pytest.fixture

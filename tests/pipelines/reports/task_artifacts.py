@@ -16,8 +16,6 @@ from pipelines.experiments import scores
 from pipelines.experiments.search import ModelResult
 from tests.pipelines.reports.conftest import RUN, write_json, write_lines
 
-__all__ = ["KINDS", "Kit", "label_of", "labelled", "write_task"]
-
 Kit = tuple[Any, list[dict[str, Any]], dict[str, list[list[Any]]]]
 _TEXTS = (
     "정말 재미있는 영화였다",
@@ -28,48 +26,41 @@ _TEXTS = (
 )
 
 
-def label_of(labels: Sequence[str], shares: Sequence[float]) -> dict[str, Any]:
-    return {"label": labels[int(np.argmax(shares))], "probabilities": dict(zip(labels, shares, strict=True))}
+def _label(labels: Sequence[str], probabilities: Sequence[float]) -> dict[str, Any]:
+    most = labels[int(np.argmax(probabilities))]
+    return {"label": most, "probabilities": dict(zip(labels, probabilities, strict=True))}
 
 
 def labelled(labels: Sequence[str] = ("긍정", "부정", "중립 <i>"), number: int = 60) -> Kit:
     rng = np.random.default_rng(7)
     kind = Classification(metrics=("macro_f1", "accuracy"), max_length=32, labels=tuple(labels))
-    rows = [{"text": _TEXTS[place % 5], "label": labels[int(rng.integers(len(labels)))]} for place in range(number)]
+    rows = [{"text": _TEXTS[n % 5], "label": labels[int(rng.integers(len(labels)))]} for n in range(number)]
 
     def predictions(good: float) -> list[Any]:
-        found = []
-        for row in rows:
-            weights = rng.random(len(labels))
-            weights[labels.index(row["label"])] += good
-            found.append(label_of(labels, (weights / weights.sum()).tolist()))
-        return found
+        weights = rng.random((len(rows), len(labels)))
+        for number, row in enumerate(rows):
+            weights[number, labels.index(row["label"])] += good
+        return [_label(labels, row.tolist()) for row in weights / weights.sum(axis=1, keepdims=True)]
 
     both = {"pretrained": [predictions(0.6), predictions(0.5)], "scratch": [predictions(0.2)]}
-    return kind, rows, both | {"majority": [[label_of(labels, np.eye(len(labels))[0].tolist()) for _ in rows]]}
+    return kind, rows, both | {"majority": [[_label(labels, np.eye(len(labels))[0].tolist()) for _ in rows]]}
 
 
 def several() -> Kit:
     rng = np.random.default_rng(5)
     names = ("기쁨", "슬픔", "놀람")
     kind = Classification(metrics=("micro_f1", "macro_f1"), max_length=32, labels=names, several=True)
-    rows = [
-        {"text": _TEXTS[place % 5], "label": [name for name in names[:2] if rng.random() < 0.5]} for place in range(40)
-    ]
+    rows = [{"text": _TEXTS[n % 5], "label": [name for name in names[:2] if rng.random() < 0.5]} for n in range(40)]
 
-    def predictions() -> list[Any]:
-        return [kind.prediction(rng.random(3) * [1, 1, 0.4]) for _ in rows]
-
-    return kind, rows, {"pretrained": [predictions()], "majority": [predictions()]}
+    one, other = ([kind.prediction(rng.random(3) * [1, 1, 0.4]) for _ in rows] for _ in range(2))
+    return kind, rows, {"pretrained": [one], "majority": [other]}
 
 
 def numbered() -> Kit:
     rng = np.random.default_rng(3)
     kind = Regression(metrics=("pearson", "spearman"), max_length=32, mean=2.5, deviation=1.4, pair=True)
-    rows = [
-        {"text": _TEXTS[place % 5], "pair": "다른 글", "score": round(float(rng.random() * 5), 1)}
-        for place in range(50)
-    ]
+    targets = (rng.random(50) * 5).round(1).tolist()
+    rows = [{"text": _TEXTS[n % 5], "pair": "다른 글", "score": target} for n, target in enumerate(targets)]
     near = [[row["score"] + float(rng.normal()) for row in rows] for _ in range(2)]
     return kind, rows, {"pretrained": near, "mean": [[2.5] * len(rows)]}
 
@@ -78,16 +69,12 @@ def chosen() -> Kit:
     rng = np.random.default_rng(2)
     kind = Choice(metrics=("accuracy",), max_length=32, most=3)
     choices = ["우산을 폈다.", "모자를 <b> 썼다.", "집에 갔다."]
-    rows = [{"text": "비가 왔다.", "choices": choices[: 2 + place % 2], "label": str(place % 2)} for place in range(30)]
-
-    def predictions() -> list[Any]:
-        found = []
-        for row in rows:
-            shares = rng.dirichlet(np.ones(len(row["choices"])))
-            found.append({"choice": int(shares.argmax()), "probabilities": shares.tolist()})
-        return found
-
-    return kind, rows, {"pretrained": [predictions()], "majority": [predictions()]}
+    rows = [{"text": "비가 왔다.", "choices": choices[: 2 + n % 2], "label": str(n % 2)} for n in range(30)]
+    models = {}
+    for model in ("pretrained", "majority"):
+        drawn = [rng.dirichlet(np.ones(len(row["choices"]))) for row in rows]
+        models[model] = [[{"choice": int(one.argmax()), "probabilities": one.tolist()} for one in drawn]]
+    return kind, rows, models
 
 
 def tagged() -> Kit:
@@ -101,8 +88,8 @@ def tagged() -> Kit:
         {"text": f"{long} 이순신은 통영에 갔다.", "spans": [[501, 504, "사람"], [506, 508, "곳"]]},
         {"text": "아무 말도 없다.", "spans": []},
     ]
-    found = [[[0, 3, "사람"], [4, 6, "사람"]], [[506, 508, "곳"]], [[0, 2, "곳"]]]
-    return kind, rows, {"pretrained": [found], "dictionary": [[row["spans"] for row in rows]]}
+    predicted = [[[0, 3, "사람"], [4, 6, "사람"]], [[506, 508, "곳"]], [[0, 2, "곳"]]]
+    return kind, rows, {"pretrained": [predicted], "dictionary": [[row["spans"] for row in rows]]}
 
 
 def spoken() -> Kit:
@@ -127,8 +114,8 @@ def write_task(recipe: Path, name: str, kit: Kit, **changes: Any) -> Path:
         for seed, predictions in enumerate(seeds):
             facts: dict[str, Any] = {"name": model, "seed": None}
             if model in ("pretrained", "scratch"):
-                way = {"learning_rate": 3e-4, "epoch": 2, f"validation_{kind.metrics[0]}": 0.5}
-                facts = {"name": model, "seed": seed, **way, "trials": [way]}
+                chosen = {"learning_rate": 3e-4, "epoch": 2, f"validation_{kind.metrics[0]}": 0.5}
+                facts = {"name": model, "seed": seed, **chosen, "trials": [chosen]}
                 lines: list[dict[str, Any]] = [{"kind": "train", "step": s, "loss": 1 / s} for s in range(1, 40)]
                 lines += [{"kind": "heldout", "step": 20 * e, "epoch": e, kind.metrics[0]: e / 10} for e in (1, 2)]
                 write_lines(folder / f"metrics/{model}-rate-0.0003-seed-{seed}.jsonl", lines)
@@ -138,8 +125,8 @@ def write_task(recipe: Path, name: str, kit: Kit, **changes: Any) -> Path:
         patch.setattr(scores, "_RESAMPLES", 40)
         table = scores.score_table(kind, rows, results)
     said = [f"{kind.name}: {kind.about()}", "/somewhere/else/train.csv: 100 rows", "10 rows are held out"]
-    written = {"task": kind.task(), "scored_on": "test", **table, "counts": counts, "said": said, "note": ""}
-    write_json(folder / "scores.json", written | changes)
+    written = {"task": kind.task(), "scored_on": "test", **table, "counts": counts, "said": said}
+    write_json(folder / "scores.json", {**written, "details": {}, "note": "", **changes})
     lines = [
         {**row, "predictions": {model: [seed[number] for seed in seeds] for model, seeds in models.items()}}
         for number, row in enumerate(rows)
@@ -148,18 +135,12 @@ def write_task(recipe: Path, name: str, kit: Kit, **changes: Any) -> Path:
     (folder / "predictions.jsonl").write_bytes(text.encode("utf-8", "surrogatepass"))
     encoder = {"architecture": "modern", "num_hidden_layers": 2, "hidden_size": 128, "vocab_size": 16000}
     write_json(folder / "model/config.json", {"kind": "classification", "encoder": encoder})
-    file = {"name": "train.csv", "size": 9, "sha256": "cd" * 32}
+    files = {"train": [{"name": "train.csv", "size": 9, "sha256": "cd" * 32}]}
     record = {
-        "format": 1,
-        "stage": f"tasks.{name}",
-        "stage_version": 1,
-        "settings": {"set": "", "epochs": 2},
-        "counts": counts,
-        "inputs": {"artifacts": {"pretrain": "p" * 64}, "files": {"train": [file]}},
-        "versions": {"torch": "2.0"},
-        "digest": "ab" * 32,
-        "files": {},
-    }
+        "format": 1, "stage": f"tasks.{name}", "stage_version": 1, "settings": {"set": "", "epochs": 2},
+        "inputs": {"artifacts": {"pretrain": "p" * 64}, "files": files},
+        "counts": counts, "versions": {"torch": "2.0"}, "digest": "ab" * 32, "files": {},
+    }  # fmt: skip
     write_json(folder / "stage.json", record)
     write_json(folder / "run.json", RUN)
     return folder

@@ -1,83 +1,86 @@
-"""The index shows each stage's state and where its page is."""
+"""The index shows each stage's state, its figures and where its page is."""
 
 import json
 import re
 
+import pytest
+
 from pipelines.reports import index, render
+from tests.pipelines.reports.conftest import change, plain
+from tests.pipelines.reports.task_artifacts import KINDS, write_task
 
 
-def _boxes(page: str) -> dict[str, str]:
+def _boxes(page):
     """Stage -> state, from the classes of the boxes."""
     boxes = re.findall(r'<li class="box (\w+)(?: task)?">.*?<h2>(?:<a[^>]*>)?(\w+)', page, flags=re.DOTALL)
     return {stage: state for state, stage in boxes}
 
 
-def test_the_chain_with_all_states(maker):
+def test_every_stage_has_a_box_with_its_state(maker):
     for stage in ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc"):
         maker(stage)
     (maker.recipe / "korquad.partial").mkdir()
     (maker.recipe / "nsmc" / "scores.json").unlink()
-    record = json.loads((maker.recipe / "analyze" / "stage.json").read_text())
-    maker.write_json(maker.recipe / "analyze" / "stage.json", record | {"digest": "anew"})
-    page = index(maker.recipe).read_text(encoding="utf-8")
+    change(maker.recipe / "analyze" / "stage.json", digest="anew")
+    page = plain(index(maker.recipe).read_text(encoding="utf-8"))
     assert _boxes(page) == {
-        "clean": "done",
-        "analyze": "done",
-        "vocab": "stale",
-        "shard": "stale",
-        "pretrain": "done",
-        "nsmc": "broken",
+        "clean": "done", "analyze": "done", "vocab": "stale", "shard": "stale", "pretrain": "done", "nsmc": "broken",
         "korquad": "partial",
-    }
+    }  # fmt: skip
     assert "<h1>시험</h1>" in page
     assert "analyze changed since" in page
     assert "scores.json: is missing" in page
-    assert "5 of 7 stages done; their last runs took 6&nbsp;min" in page.replace("\u00a0", "&nbsp;")
+    assert "5 of 7 stages done; their last runs took 6 min" in page
 
 
-def test_only_stages_of_the_recipe_are_counted_and_shown(maker):
-    for stage in ("clean", "analyze", "vocab"):
+@pytest.mark.parametrize(
+    ("made", "stages", "states"),
+    [
+        (["clean", "vocab"], ["clean", "vocab", "shard"], {"clean": "done", "vocab": "stale", "shard": "absent"}),
+        (["clean", "nsmc"], ["clean"], {"clean": "done", "nsmc": "unused"}),
+        ([], ["clean", "distill"], {"clean": "absent", "distill": "absent"}),  # one without a page module
+    ],
+)
+def test_only_stages_of_the_recipe_are_counted(maker, made, stages, states):
+    maker.recipe.mkdir()
+    for stage in made:
         maker(stage)
-    page = index(maker.recipe, ("clean", "analyze", "vocab", "shard", "pretrain")).read_text(encoding="utf-8")
-    assert "3 of 5 stages done" in page
-    assert list(_boxes(page)) == ["clean", "analyze", "vocab", "shard", "pretrain"]
+    page = index(maker.recipe, stages).read_text(encoding="utf-8")
+    assert f"{len(set(made) & set(stages))} of {len(stages)} stages done" in page
+    assert _boxes(page) == states
+    assert ("not in the recipe" in page) == ("unused" in states.values())
+    assert "78.3" not in page  # scores outside the recipe are no result of it
+    assert page == index(maker.recipe, stages).read_text(encoding="utf-8")
 
 
-def test_an_artifact_that_the_recipe_has_no_more_is_shown_as_such_and_not_counted(maker):
-    for stage in ("clean", "nsmc"):
-        maker(stage)
-    page = index(maker.recipe, ["clean"]).read_text(encoding="utf-8")
-    assert "1 of 1 stages done" in page
-    assert _boxes(page) == {"clean": "done", "nsmc": "unused"}
-    assert "not in the recipe" in page
-    assert "78.3" not in page  # its scores are no result of this recipe
-
-
-def test_a_stage_without_figures_of_its_own_has_a_box(maker):
-    page = index(maker.recipe, ["clean", "distill"])
-    assert _boxes(page.read_text(encoding="utf-8")) == {"clean": "absent", "distill": "absent"}
-
-
-def test_links_lead_to_the_pages_that_are_there(maker):
+def test_links_lead_to_pages_that_exist(maker):
     render(maker("clean"))
     maker("analyze")
     page = index(maker.recipe).read_text(encoding="utf-8")
     assert re.findall(r'href="([^"]*)"', page) == ["clean/report.html"]
-    assert (maker.recipe / "clean" / "report.html").is_file()
 
 
-def test_results_stand_on_top_with_what_they_must_be_seen_with(maker):
+def test_results_are_on_top_and_tasks_in_one_table(maker):
     for stage in ("pretrain", "nsmc", "korquad"):
         maker(stage)
-    page = index(maker.recipe).read_text(encoding="utf-8").replace("\u00a0", " ")
+    for name in ("classification", "regression"):
+        write_task(maker.recipe, name, KINDS[name]())
+    page = plain(index(maker.recipe).read_text(encoding="utf-8"))
     head = page[: page.index('<ol class="chain">')]
-    assert "78.3 %" in head
+    figures = re.findall(r"<dd>(.*?)</dd><dt>(.*?) <small>", head)
+    # of five results, those of [tasks.NAME] are in the table only
+    assert figures == [
+        ("6.42", "nats, held-out MLM loss"),
+        ("78.3 %", "NSMC accuracy, pretrained"),
+        ("41.3 %", "KorQuAD F1, pretrained"),
+    ]
     assert "unigram 7.31" in head
-    assert "41.3 %" in head
-
-
-def test_a_recipe_that_has_not_run_has_an_index_too(maker):
-    maker.recipe.mkdir()
-    page = index(maker.recipe)
-    assert set(_boxes(page.read_text(encoding="utf-8")).values()) == {"absent"}
-    assert page.read_bytes() == index(maker.recipe).read_bytes()
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", head)]
+    main = json.loads((maker.recipe / "tasks.classification" / "scores.json").read_text(encoding="utf-8"))["models"][0]
+    mean, deviation = (100 * main["macro_f1"][key] for key in ("mean", "deviation"))
+    assert cells[:2] == [
+        ["nsmc", "accuracy", "78.3 %", "76.3 to 80.3 %", "80.2 % (TF-IDF)", "2,000"],
+        ["korquad", "F1", "41.3 %", "39.3 to 43.3 %", "11.0 % (nearest sentence)", "30"],
+    ]
+    assert [cells[2][n] for n in (0, 2, 5)] == ["classification", f"{mean:.1f} % ± {deviation:.1f} (2 seeds)", "60"]
+    assert (cells[3][0], cells[3][4]) == ("regression", "")  # the mean has no correlation

@@ -13,7 +13,7 @@ def _curve(**more):
     return curves("제목 <b>", [Line("위키", [1, 2, 3], [0.1, 0.5, 0.3])], x="step", y="nat", **more)
 
 
-def test_colours_and_fonts_are_left_to_the_page():
+def test_colours_and_fonts_are_those_of_the_page():
     svg = _curve().svg
     assert re.findall(r"#[0-9a-fA-F]{6}\b", svg) == []
     assert "var(--c1)" in svg
@@ -23,20 +23,17 @@ def test_colours_and_fonts_are_left_to_the_page():
     assert "<text" in svg
 
 
-def test_names_are_a_legend_and_only_the_escaped_title_is_in_the_picture():
+def test_names_are_in_the_legend_and_only_the_escaped_title_in_the_picture():
     picture = curves(
         "제목 <b>", [Line("위키", [1, 2], [1, 2]), Line("후기", [1, 2], [2, 2], reference=True)], x="x", y="y"
     )
-    assert picture.legend == (("위키", 1, False), ("후기", 0, True))
+    assert picture.legend == [("위키", 1, False), ("후기", 0, True)]
     assert "위키" not in picture.svg
+    assert _curve().legend == ()  # one line needs none
     assert 'aria-label="제목 &lt;b&gt;"' in picture.svg
 
 
-def test_one_line_needs_no_legend():
-    assert _curve().legend == ()
-
-
-def test_the_settings_of_the_user_change_nothing():
+def test_matplotlib_settings_of_the_user_are_ignored():
     before = _curve().svg
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.grid": False}):
         assert _curve().svg == before
@@ -45,9 +42,9 @@ def test_the_settings_of_the_user_change_nothing():
 @pytest.mark.parametrize(
     "options", [{}, {"log_x": True, "log_y": True}, {"percent": True, "floor": 0}, {"whole": False}]
 )
-def test_lines_of_one_point_are_rows_of_a_table(options):
+def test_lines_with_one_point_are_rows_of_a_table(options):
     if not options:
-        assert curves("Speed", [Line("", [10], [12164.7])], x="step", y="pieces").rows == (("10", "12,165"),)
+        assert curves("Speed", [Line("", [10], [12164.7])], x="step", y="pieces").rows == [("10", "12,165")]
     level = Line("unigram", [1, 300], [7.25, 7.25], reference=True)
     table = curves(
         "t",
@@ -72,7 +69,7 @@ def _ticks(picture):
 
 
 @pytest.mark.parametrize("heights", [[1, 0, 2], [1, 1, 1], [3, 3], [0, 0, 1], [250, 40], [1]])
-def test_what_is_counted_has_no_tick_of_half_a_thing(heights):
+def test_ticks_of_counts_are_whole_numbers(heights):
     pictures = [columns("t", heights, x="characters", y="pieces", first=1)]
     if len(heights) > 1:
         line = Line("a", list(range(len(heights))), heights)
@@ -103,5 +100,5 @@ def test_lengths_of_any_size(array):
     assert "<svg" in lengths("t", {"a": np.array(array)}, x="characters").svg
 
 
-def test_columns_are_drawn_over_their_numbers():
+def test_columns_have_one_bar_each():
     assert columns("t", [3, 0, 2], x="characters", y="pieces", first=1).svg.count("fill: var(--c1)") == 3

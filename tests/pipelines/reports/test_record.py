@@ -1,41 +1,34 @@
-"""Reading artifacts in bounded pieces."""
+"""Artifacts are read in bounded pieces."""
 
 import pytest
 
 from pipelines.reports import index
-from pipelines.reports.record import Artifact, batches, num_rows, parts_note, sampled, stream
+from pipelines.reports.record import Artifact, batches, num_rows, sampled, stream
 
 
 @pytest.mark.parametrize(
-    ("number", "places"),
-    [(0, []), (3, [0, 1, 2]), (8, list(range(8))), (9, [0, 1, 2, 3, 5, 6, 7, 8]), (71, list(range(0, 71, 10)))],
+    ("number", "indices"),
+    [(0, []), (3, [0, 1, 2]), (8, list(range(8))), (9, [0, 1, 2, 3, 5, 6, 7, 8]), (7001, list(range(0, 7001, 1000)))],
 )
-def test_parts_are_sampled_evenly(number, places):
-    assert sampled(list(range(number))) == places
+def test_parts_are_sampled_evenly(number, indices):
+    parts, note = sampled(list(range(number)))
+    assert parts == indices
+    assert note == (f"Measured on 8 of {number:,} parts, evenly spaced. " if number > 8 else "")
 
 
-def test_a_sample_says_so():
-    assert parts_note(3, 3) == ""
-    assert parts_note(8, 1200) == "Measured on 8 of 1,200 parts, evenly spaced. "
-
-
-def test_rows_are_counted_and_read_in_order(maker):
+def test_files_are_read_in_order_batch_by_batch(maker):
     parts = maker.open("clean").parts("documents/*.parquet")
     ids = [name for batch in batches(parts, ["id"]) for name in batch.column("id").to_pylist()]
     assert num_rows(parts) == len(ids) == 180
     assert ids[60] == "wiki:1-0"
-
-
-def test_streams_are_read_batch_by_batch(maker):
-    sizes = [batch.num_rows for batch in stream(maker.open("shard").parts("train/*.arrow"))]
-    assert sizes == [16, 16, 16, 2] * 2
+    assert [batch.num_rows for batch in stream(maker.open("shard").parts("train/*.arrow"))] == [16, 16, 16, 2] * 2
 
 
 @pytest.mark.parametrize(
     ("written", "seconds"),
     [("4.5", 4.5), ("3", 3.0), ("NaN", None), ("Infinity", None), ("1" + "0" * 400, None), ('"x"', None), ("-1", None)],
 )
-def test_a_time_that_cannot_be_is_none(maker, written, seconds):
+def test_implausible_run_time_is_none(maker, written, seconds):
     folder = maker("korquad")
     (folder / "run.json").write_text(f'{{"seconds": {written}}}')
     assert Artifact.open(folder).seconds == seconds

@@ -5,7 +5,6 @@ import json
 import math
 import re
 import shlex
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +14,8 @@ from korbert.errors import ArtifactError
 from korbert.tasks.metrics.token_classification import entity_table
 from pipelines.reports import index, render, task
 from pipelines.reports.record import Artifact
+from tests.pipelines.reports.conftest import Reader, change, elements, plain
 from tests.pipelines.reports.task_artifacts import KINDS, labelled, several, tagged, write_task
-from tests.pipelines.reports.test_page import _Reader
 
 
 def _story(folder):
@@ -24,172 +23,174 @@ def _story(folder):
 
 
 def _elements(folder):
-    """Title -> element."""
-    return {block.title: block for section in _story(folder).sections for block in section.elements}
+    return elements(_story(folder))
 
 
-def _plain(text):
-    return text.replace("\u00a0", " ")
+@pytest.fixture
+def mood(tmp_path):
+    """An artifact of classification with three labels, two seeds and a baseline."""
+    return write_task(tmp_path, "mood", labelled())
 
 
-def _change(path, **changes):
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+def _scores(folder):
+    return json.loads((folder / "scores.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_page_of_every_kind_is_whole_and_says_its_first_score(tmp_path, name):
+def test_page_of_every_kind_is_whole_and_shows_score_and_usage(tmp_path, name):
     folder = write_task(tmp_path, name, KINDS[name]())
     page = render(folder).read_text(encoding="utf-8")
-    read = _Reader(page)
+    read = Reader(page)
     assert not read.tags.keys() & {"script", "link", "img", "iframe"}
     assert re.findall(r"https?:|url\((?!#)|@import", page) == []
     assert "<b>&amp;" not in page
     assert max(read.ids.values(), default=1) == 1
-    scores = json.loads((folder / "scores.json").read_text())
+    scores = _scores(folder)
     mean = scores["models"][0][scores["metrics"][0]]["mean"]
     shown = f"{mean:.3f}" if name == "regression" else f"{100 * mean:.1f} %"
-    assert f"<dd>{shown}</dd>" in _plain(page)
+    assert f"<dd>{shown}</dd>" in plain(page)
     assert "/somewhere" not in page
-    before = page
-    assert render(folder).read_text(encoding="utf-8") == before
+    assert render(folder).read_text(encoding="utf-8") == page
+    use = task.use(folder)
+    assert shlex.split(use.command.format("x"))[:3] == ["korbert", "predict", "x"]
+    assert ast.parse(use.python.format('"x"'))
     for title in ("Scores", "Trainings and baselines", "Training", "Data", "Usage"):
         assert f"<h2>{title}</h2>" in page
 
 
-def test_scores_stand_beside_baselines_with_both_intervals(tmp_path):
-    folder = write_task(tmp_path, "mood", labelled())
-    scores = json.loads((folder / "scores.json").read_text())
-    elements = _elements(folder)
-    examples, seeds = elements["Macro F1 over examples"], elements["Macro F1 over seeds"]
+def test_scores_are_next_to_baselines_with_both_intervals(mood):
+    scores = _scores(mood)
+    shown = _elements(mood)
+    examples, seeds = shown["Macro F1 over examples"], shown["Macro F1 over seeds"]
     assert [row.label for row in examples.rows] == ["pretrained", "not pretrained", "majority baseline"]
     assert [row.label for row in seeds.rows] == ["pretrained"]  # the others have one seed
     low, high = scores["models"][0]["examples"]
     first = scores["rows"][0]["scores"]["macro_f1"]
-    assert _plain(examples.rows[0].text) == f"{100 * first:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+    assert plain(examples.rows[0].text) == f"{100 * first:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
     assert all(0 <= row.low <= row.at <= row.high <= 1 for row in (*examples.rows, *seeds.rows))
-    said = [row[0] for row in elements["On the same rows"].rows]
+    said = [row[0] for row in shown["On the same rows"].rows]
     assert len(said) == len(scores["comparisons"]) == 2
     assert said[0].startswith("Pretrained (")
     assert "not pretrained (" in said[0]
-    rows = elements["All scores"].rows
+    rows = shown["All scores"].rows
     assert [row[:2] for row in rows] == [
         ("pretrained", "0"), ("pretrained", "1"), ("not pretrained", "0"), ("majority baseline", "")
     ]  # fmt: skip
-    assert [_plain(row[2]) for row in rows] == [f"{100 * row['scores']['macro_f1']:.2f} %" for row in scores["rows"]]
+    assert [plain(row[2]) for row in rows] == [f"{100 * row['scores']['macro_f1']:.2f} %" for row in scores["rows"]]
 
 
-def test_the_title_claims_a_difference_only_where_it_is_more_than_chance(tmp_path):
+def test_title_claims_a_difference_only_if_it_is_more_than_chance(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
-    found = json.loads((folder / "scores.json").read_text())["comparisons"]
-    found[-1] |= {"names": ["pretrained", "majority"], "difference": -0.0312, "more_than_chance": True}
-    _change(folder / "scores.json", comparisons=found)
+    pairs = _scores(folder)["comparisons"]
+    pairs[-1] |= {"names": ["pretrained", "majority"], "difference": -0.0312, "more_than_chance": True}
+    change(folder / "scores.json", comparisons=pairs)
     assert _story(folder).title == "mood: macro F1 3.1 points below the majority baseline"
-    found[-1]["more_than_chance"] = False
-    _change(folder / "scores.json", comparisons=found)
+    pairs[-1]["more_than_chance"] = False
+    change(folder / "scores.json", comparisons=pairs)
     assert _story(folder).title == "mood: no clear difference from the majority baseline"
-    _change(folder / "scores.json", comparisons=[])
+    change(folder / "scores.json", comparisons=[])
     assert _story(folder).title == "Fine-tuned on mood"
 
 
-def test_labels_are_scored_as_scikit_learn_scores_them(tmp_path):
+def test_label_scores_equal_those_of_scikit_learn(mood):
     kind, rows, models = labelled()
-    elements = _elements(write_task(tmp_path, "mood", (kind, rows, models)))
-    truth, given = [row["label"] for row in rows], [one["label"] for one in models["pretrained"][0]]
+    shown = _elements(mood)
+    truth, given = [row["label"] for row in rows], [prediction["label"] for prediction in models["pretrained"][0]]
     measures = precision_recall_fscore_support(truth, given, labels=kind.labels)
     wanted = {
         label: (*(f"{100 * measures[at][place]:.1f} %" for at in range(3)), str(measures[3][place]))
         for place, label in enumerate(kind.labels)
     }
-    assert {row[0]: tuple(map(_plain, row[1:5])) for row in elements["Scores of 3 labels"].rows} == wanted
-    counts = [[int(text) for text, _ in row] for row in elements["Confusion matrix"].cells]
+    assert {row[0]: tuple(map(plain, row[1:5])) for row in shown["Scores of 3 labels"].rows} == wanted
+    counts = [[int(text) for text, _ in row] for row in shown["Confusion matrix"].cells]
     pairs = list(zip(truth, given, strict=True))
     assert counts == [[pairs.count((one, other)) for other in kind.labels] for one in kind.labels]
 
 
-def test_each_cell_of_the_confusion_has_its_surest_examples(tmp_path):
-    kind, rows, models = labelled()
-    elements = _elements(write_task(tmp_path, "mood", (kind, rows, models)))
-    wrong = {(row["label"], one["label"]) for row, one in zip(rows, models["pretrained"][0], strict=True)}
+def test_each_confusion_has_its_most_confident_examples(mood):
+    _, rows, models = labelled()
+    shown = _elements(mood)
+    wrong = {(row["label"], prediction["label"]) for row, prediction in zip(rows, models["pretrained"][0], strict=True)}
     for truth, given in wrong:
-        own = [block for title, block in elements.items() if title.startswith(f"{truth} predicted as {given} · ")]
+        own = [block for title, block in shown.items() if title.startswith(f"{truth} predicted as {given} · ")]
         assert len(own) == (truth != given)
         for entry in own and own[0].entries:
             assert entry.facts[0] == ("true", truth)
             assert entry.facts[1][1].startswith(f"{given}, ")
-    (errors,) = [block for title, block in elements.items() if title.endswith(" errors")]
-    shares = [float(_plain(entry.facts[1][1]).split(", ")[1].split()[0]) for entry in errors.entries]
+    (errors,) = [block for title, block in shown.items() if title.endswith(" errors")]
+    shares = [float(plain(entry.facts[1][1]).split(", ")[1].split()[0]) for entry in errors.entries]
     assert shares == sorted(shares, reverse=True)
-    bars = elements["Accuracy by length"].bars
+    bars = shown["Accuracy by length"].bars
     assert sum(int(bar.text.split(" of ")[1]) for bar in bars) == len(rows)
 
 
-def test_a_thousand_labels_are_folded_and_make_no_matrix(tmp_path):
-    kit = labelled([f"갈래 {number}" for number in range(1000)], number=20)
-    elements = _elements(folder := write_task(tmp_path, "many", kit))
-    assert "Confusion matrix" not in elements
-    assert elements["Scores of 1,000 labels"].folded
-    assert elements["Most frequent confusions"].rows
-    assert "<summary>Scores of 1,000 labels</summary>" in render(folder).read_text(encoding="utf-8")
+def test_many_labels_are_folded_and_have_no_matrix(tmp_path):
+    kit = labelled([f"갈래 {number}" for number in range(200)], number=20)
+    shown = _elements(folder := write_task(tmp_path, "many", kit))
+    assert "Confusion matrix" not in shown
+    assert shown["Scores of 200 labels"].folded
+    assert shown["Most frequent confusions"].rows
+    assert "<summary>Scores of 200 labels</summary>" in render(folder).read_text(encoding="utf-8")
 
 
-def test_several_labels_have_their_f1(tmp_path):
+def test_multi_label_f1_equals_that_of_scikit_learn(tmp_path):
     kind, rows, models = several()
     bars = _elements(write_task(tmp_path, "feelings", (kind, rows, models)))["Scores of 3 labels"].bars
     sides = [[[label in one for label in kind.labels] for one in side] for side in (
-        [row["label"] for row in rows], [one["labels"] for one in models["pretrained"][0]]
+        [row["label"] for row in rows], [prediction["labels"] for prediction in models["pretrained"][0]]
     )]  # fmt: skip
     wanted = dict(zip(kind.labels, f1_score(*sides, average=None, zero_division=0), strict=True))
     assert {bar.label: bar.parts[0] for bar in bars} == pytest.approx(wanted)
 
 
-def test_entities_are_scored_and_their_errors_named(tmp_path):
+def test_entities_have_scores_and_errors_by_cause(tmp_path):
     kind, rows, models = tagged()
-    elements = _elements(folder := write_task(tmp_path, "ner", (kind, rows, models)))
+    shown = _elements(folder := write_task(tmp_path, "ner", (kind, rows, models)))
     gold, given = (
         [kind._sequence(spans, len(row["text"])) for spans, row in zip(side, rows, strict=True)]
         for side in ([row["spans"] for row in rows], models["pretrained"][0])
     )
     wanted = {name: (f"{100 * s.precision:.1f} %", f"{100 * s.recall:.1f} %", f"{100 * s.f1:.1f} %", str(s.support))
               for name, s in entity_table(gold, given).items()}  # fmt: skip
-    assert {row[0]: tuple(map(_plain, row[1:5])) for row in elements["Scores of 2 labels"].rows} == wanted
-    causes = {bar.label: int(bar.text.split(",")[0]) for bar in elements["Errors by cause"].bars}
+    assert {row[0]: tuple(map(plain, row[1:5])) for row in shown["Scores of 2 labels"].rows} == wanted
+    causes = {bar.label: int(bar.text.split(",")[0]) for bar in shown["Errors by cause"].bars}
     assert causes == {"other ends": 1, "other label": 1, "missed": 1, "invented": 1}
-    assert elements["Most frequent confusions"].rows == (("곳", "사람", "1"),)
-    (missed,) = elements["missed · 1, 1 texts shown"].entries
-    assert missed.facts == (("true", "이순신 (사람)"),)
-    assert ("이순신", ("right",)) in missed.passage
+    assert shown["Most frequent confusions"].rows == [("곳", "사람", "1")]
+    (missed,) = shown["missed · 1, 1 texts shown"].entries
+    assert missed.facts == [("true", "이순신 (사람)")]
+    assert ("이순신", ["right"]) in missed.passage
     assert missed.passage[0][0] == "… "  # a long text is cut
-    (ends,) = elements["other ends · 1, 1 texts shown"].entries
-    assert ends.passage[:2] == (("세종", ("right", "given")), ("은", ("given",)))
+    (ends,) = shown["other ends · 1, 1 texts shown"].entries
+    assert ends.passage[:2] == [("세종", ["right", "given"]), ("은", ["given"])]
     assert "&lt;한글&gt;" in render(folder).read_text(encoding="utf-8")
 
 
-def test_the_largest_errors_of_numbers_come_first_and_nan_is_left_out(tmp_path):
+def test_regression_shows_largest_errors_first_and_leaves_out_nan(tmp_path):
     kind, rows, models = KINDS["regression"]()
     folder = write_task(tmp_path, "sts", (kind, rows, models))
     first, *lines = (folder / "predictions.jsonl").read_text().splitlines()
     broken = json.loads(first) | {"predictions": {"pretrained": [math.nan]}}
     (folder / "predictions.jsonl").write_text("\n".join([json.dumps(broken), *lines]))
-    elements = _elements(folder)
-    (entries,) = [block.entries for block in elements.values() if block.kind == "folded"]
+    shown = _elements(folder)
+    (entries,) = [block.entries for block in shown.values() if block.kind == "folded"]
     errors = [abs(float(entry.facts[0][1]) - float(entry.facts[1][1])) for entry in entries]
     assert errors == sorted(errors, reverse=True)
-    assert sum(int(row[1]) for row in elements["Error by length"].rows) == len(rows) - 1
-    assert elements["Prediction against target"].kind == "picture"
+    assert sum(int(row[1]) for row in shown["Error by length"].rows) == len(rows) - 1
+    assert shown["Prediction against target"].kind == "picture"
 
 
-def test_choices_are_scored_by_the_place_of_the_right_one(tmp_path):
+def test_multiple_choice_has_accuracy_by_position(tmp_path):
     kind, rows, models = KINDS["choice"]()
     bars = _elements(write_task(tmp_path, "copa", (kind, rows, models)))[
         "Accuracy by position of the right choice"
     ].bars
     right = np.array([int(row["label"]) for row in rows])
-    given = np.array([one["choice"] for one in models["pretrained"][0]])
+    given = np.array([prediction["choice"] for prediction in models["pretrained"][0]])
     assert [bar.parts[0] for bar in bars[:2]] == pytest.approx([(given[right == n] == n).mean() for n in (0, 1)])
     assert bars[2].text.startswith("– of 0")
 
 
-def test_what_must_be_known_is_said_at_the_top(tmp_path):
+def test_caveats_are_at_the_top(tmp_path):
     counts = {"train": 100, "valid": 10, "test_in_train": 3}
     folder = write_task(tmp_path, "mood", labelled(), scored_on="valid", counts=counts, note="<b>한 번</b>.")
     lede = _story(folder).lede
@@ -202,24 +203,24 @@ def test_what_must_be_known_is_said_at_the_top(tmp_path):
     page = render(folder).read_text(encoding="utf-8")
     assert "&lt;b&gt;한 번&lt;/b&gt;" in page
     assert "macro F1 (validation), pretrained" in page
-    assert _elements(folder)["Files and rows read"].rows == (("train.csv: 100 rows",), ("10 rows are held out",))
+    assert _elements(folder)["Files and rows read"].rows == [("train.csv: 100 rows",), ("10 rows are held out",)]
 
 
-def test_undefined_scores_have_dashes(tmp_path):
+def test_undefined_scores_are_dashes(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
-    scores = json.loads((folder / "scores.json").read_text())
+    scores = _scores(folder)
     for row in scores["rows"]:
         row["scores"] = dict.fromkeys(row["scores"])
     for model in scores["models"]:
         model |= {"macro_f1": None, "accuracy": None, "examples": None}
-    _change(folder / "scores.json", rows=scores["rows"], models=scores["models"], comparisons=[])
+    change(folder / "scores.json", rows=scores["rows"], models=scores["models"], comparisons=[])
     page = render(folder).read_text(encoding="utf-8")
     assert "<dd>–</dd>" in page
-    assert re.search(r"\b(nan|None)\b", _Reader(page).text) is None
+    assert re.search(r"\b(nan|None)\b", Reader(page).text) is None
     index(tmp_path)
 
 
-def test_probabilities_that_are_nan_break_no_page(tmp_path):
+def test_nan_probabilities_give_a_page_without_calibration(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
     text = (folder / "predictions.jsonl").read_text()
     (folder / "predictions.jsonl").write_text(re.sub(r"0\.\d+", "NaN", text))
@@ -228,7 +229,7 @@ def test_probabilities_that_are_nan_break_no_page(tmp_path):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_one_row_has_a_page(tmp_path, name):
+def test_single_row_gives_a_page(tmp_path, name):
     kind, rows, models = KINDS[name]()
     if name == "regression":
         kind = kind.model_copy(update={"metrics": ("f1_at_3",)})
@@ -238,7 +239,7 @@ def test_one_row_has_a_page(tmp_path, name):
 
 
 @pytest.mark.parametrize("missing", ["metrics", "predictions.jsonl", "model", "run.json"])
-def test_a_part_that_is_missing_breaks_no_page(tmp_path, missing):
+def test_missing_part_gives_a_page(tmp_path, missing):
     folder = write_task(tmp_path, "mood", labelled())
     path = folder / missing
     for file in [path] if path.is_file() else path.iterdir():
@@ -246,14 +247,7 @@ def test_a_part_that_is_missing_breaks_no_page(tmp_path, missing):
     assert "<h2>Scores</h2>" in render(folder).read_text(encoding="utf-8")
 
 
-def test_a_kind_without_sections_of_its_own_has_a_page(tmp_path):
-    folder = write_task(tmp_path, "mood", labelled(), task={"kind": "poetry"})
-    page = render(folder).read_text(encoding="utf-8")
-    assert "<h2>Scores</h2>" in page
-    assert "Confusion" not in page
-
-
-def test_a_damaged_line_of_predictions_is_named(tmp_path):
+def test_damaged_line_of_predictions_is_named(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
     with (folder / "predictions.jsonl").open("a") as file:
         file.write("{\n")
@@ -261,7 +255,7 @@ def test_a_damaged_line_of_predictions_is_named(tmp_path):
         render(folder)
 
 
-def test_half_a_surrogate_pair_in_a_text_has_a_page(tmp_path):
+def test_lone_surrogate_in_a_text_is_shown_as_an_escape(tmp_path):
     kind, rows, models = labelled()
     wrong = next(n for n, row in enumerate(rows) if row["label"] != models["pretrained"][0][n]["label"])
     rows[wrong] = rows[wrong] | {"text": "글 \ud83d 글"}
@@ -269,48 +263,17 @@ def test_half_a_surrogate_pair_in_a_text_has_a_page(tmp_path):
     assert "글 \\ud83d 글" in page
 
 
-def test_curves_are_those_of_the_chosen_way_and_the_others_stand_in_a_folded_table(tmp_path):
+def test_curves_are_of_chosen_hyperparameters_and_trials_in_a_folded_table(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
-    rows = json.loads((folder / "scores.json").read_text())["rows"]
+    rows = _scores(folder)["rows"]
     trials = [{"learning_rate": rate, "epoch": 1, "validation_macro_f1": rate} for rate in (3e-4, 1e-5)]
-    _change(folder / "scores.json", rows=[row | ({"trials": trials} if "trials" in row else {}) for row in rows])
+    change(folder / "scores.json", rows=[row | ({"trials": trials} if "trials" in row else {}) for row in rows])
     other = folder / "metrics/pretrained-rate-1e-05-seed-0.jsonl"
     other.write_bytes((folder / "metrics/pretrained-rate-0.0003-seed-0.jsonl").read_bytes())
-    elements = _elements(folder)
-    assert [name for name, *_ in elements["Validation macro F1"].legend] == [
+    shown = _elements(folder)
+    assert [name for name, *_ in shown["Validation macro F1"].legend] == [
         "pretrained, rate 0.0003, seed 0", "pretrained, rate 0.0003, seed 1", "not pretrained, rate 0.0003, seed 0"
     ]  # fmt: skip
-    tried = elements["Hyperparameters tried, pretrained · 2"]
+    tried = shown["Hyperparameters tried, pretrained · 2"]
     assert tried.folded
     assert [row[0] for row in tried.rows] == ["0.0003", "1e-05"]
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_the_page_says_how_to_use_the_model(tmp_path, name):
-    use = task.use(folder := write_task(tmp_path, name, KINDS[name]()))
-    assert shlex.split(use.command.format("x"))[:3] == ["korbert", "predict", "x"]
-    assert ast.parse(use.python.format('"x"'))
-    assert f'korbert.load("{Path(tmp_path.name, folder.name, "model")}")' in use.python.format(
-        json.dumps(f"{tmp_path.name}/{folder.name}/model")
-    )
-
-
-def test_the_index_has_one_table_of_all_tasks(tmp_path, maker):
-    for stage in ("pretrain", "nsmc", "korquad"):
-        maker(stage)
-    for name in ("classification", "regression"):
-        write_task(maker.recipe, name, KINDS[name]())
-    page = _plain(index(maker.recipe).read_text(encoding="utf-8"))
-    head = page[: page.index('<ol class="chain">')]
-    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", head)]
-    assert [row[0] for row in cells] == ["nsmc", "korquad", "classification", "regression"]
-    assert cells[0] == ["nsmc", "accuracy", "78.3 %", "76.3 to 80.3 %", "80.2 % (TF-IDF)", "2,000"]
-    assert cells[1] == ["korquad", "F1", "41.3 %", "39.3 to 43.3 %", "11.0 % (nearest sentence)", "30"]
-    scores = json.loads((maker.recipe / "tasks.classification" / "scores.json").read_text())
-    main = scores["models"][0]
-    mean, deviation = (100 * main["macro_f1"][key] for key in ("mean", "deviation"))
-    assert cells[2][2] == f"{mean:.1f} % ± {deviation:.1f} (2 seeds)"
-    assert cells[2][5] == "60"
-    assert cells[3][4] == ""  # the mean has no correlation
-    assert "KorQuAD F1" in head
-    assert "classification macro F1" not in head  # of five results, those of tasks stand in the table alone

@@ -1,4 +1,4 @@
-"""Each page of something that can be used says how, in commands and Python that there are."""
+"""Each page of something that can be used says how, with commands and Python that are valid."""
 
 import ast
 import html
@@ -10,25 +10,17 @@ import pytest
 
 from pipelines.cli import cli
 from pipelines.reports import index, render
-from pipelines.reports.usage import shown
+from pipelines.reports.stage_page import shown
 
 
-def _elements(page: str) -> list[str]:
-    return [html.unescape(text) for text in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", page, flags=re.DOTALL)]
-
-
-def _parse(line: str) -> None:
-    """Raises click.UsageError where korbert has no such command, argument or option."""
-    name, verb, *arguments = shlex.split(line)
-    assert name == "korbert"
-    command = cli.get_command(click.Context(cli), verb)
-    assert command, verb
-    with command.make_context(verb, arguments):
-        pass  # and the files that it opened are closed
+def _code(page):
+    """The command lines and the Python of a page."""
+    text = page.read_text(encoding="utf-8")
+    return [html.unescape(code) for code in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", text, flags=re.DOTALL)]
 
 
 @pytest.mark.parametrize(
-    ("stage", "verb", "place"),
+    ("stage", "verb", "path"),
     [
         ("vocab", "tokenize", "시험/vocab/tokenizer"),
         ("pretrain", "fill", "시험/pretrain/model"),
@@ -36,47 +28,42 @@ def _parse(line: str) -> None:
         ("korquad", "predict", "시험/korquad/model"),
     ],
 )
-def test_a_page_says_how_to_use_what_was_made(maker, monkeypatch, stage, verb, place):
+def test_page_has_a_valid_command_and_python(maker, monkeypatch, stage, verb, path):
     folder = maker(stage)
     (folder / "model").mkdir()
     monkeypatch.chdir(maker.recipe.parent)
-    shell, python = _elements(render(folder.relative_to(maker.recipe.parent)).read_text(encoding="utf-8"))
-    assert shell.startswith(f"korbert {verb} {shlex.quote(place)}")
-    (maker.recipe.parent / "texts.txt").touch()
-    (maker.recipe.parent / "questions.jsonl").touch()
-    _parse(shell.strip())
+    line, python = _code(render(folder.relative_to(maker.recipe.parent)))
+    assert line.startswith(f"korbert {verb} {shlex.quote(path)}")
+    for name in ("texts.txt", "questions.jsonl"):
+        (maker.recipe.parent / name).touch()
+    command = cli.get_command(click.Context(cli), verb)
+    with command.make_context(verb, shlex.split(line)[2:]):  # click.UsageError for unknown arguments
+        pass
     assert ast.parse(python)
-    assert f'"{place}"' in python
+    assert f'"{path}"' in python
     assert len(python.strip().split("\n")) <= 3
 
 
-def test_the_index_says_it_for_all_that_is_there(maker, monkeypatch):
+def test_index_has_a_command_for_each_stage(maker, monkeypatch):
     for stage in ("clean", "vocab", "pretrain", "nsmc"):
         maker(stage)
     monkeypatch.chdir(maker.recipe.parent)
-    shell, python = _elements(index(maker.recipe.relative_to(maker.recipe.parent)).read_text(encoding="utf-8"))
-    assert [line.split()[1] for line in shell.strip().split("\n")] == ["tokenize", "fill", "predict"]
+    lines, python = _code(index(maker.recipe.relative_to(maker.recipe.parent)))
+    assert [line.split()[1] for line in lines.strip().split("\n")] == ["tokenize", "fill", "predict"]
     assert "nsmc/model" in python
 
 
-def test_where_nothing_can_be_used_nothing_is_said(maker):
-    assert _elements(render(maker("clean")).read_text(encoding="utf-8")) == []
-    assert _elements(index(maker.recipe).read_text(encoding="utf-8")) == []
+def test_no_usage_without_anything_to_use(maker):
+    assert _code(render(maker("clean"))) == _code(index(maker.recipe)) == []
 
 
-def test_no_path_of_the_machine_stands_in_a_page(maker, tmp_path):
+def test_paths_are_quoted_and_absolute_ones_cut(maker, monkeypatch, tmp_path):
     folder = maker("pretrain").resolve()
-    page = render(folder).read_text(encoding="utf-8")
-    assert str(tmp_path.parent) not in page
+    assert str(tmp_path.parent) not in render(folder).read_text(encoding="utf-8")
     assert shown(folder) == "/".join(folder.parts[-3:])
-
-
-def test_a_path_is_quoted(maker, monkeypatch):
-    folder = maker("pretrain")
-    odd = maker.recipe.parent / '내 것 $HOME"'
-    maker.recipe.rename(odd)
+    odd = maker.recipe.rename(maker.recipe.with_name('내 것 $HOME"'))
     monkeypatch.chdir(odd.parent)
-    shell, python = _elements(render((odd / folder.name).relative_to(odd.parent)).read_text(encoding="utf-8"))
-    assert shlex.split(shell)[2] == '내 것 $HOME"/pretrain/model'
+    line, python = _code(render((odd / folder.name).relative_to(odd.parent)))
+    assert shlex.split(line)[2] == '내 것 $HOME"/pretrain/model'
     strings = [node.value for node in ast.walk(ast.parse(python)) if isinstance(node, ast.Constant)]
     assert '내 것 $HOME"/pretrain/model' in strings

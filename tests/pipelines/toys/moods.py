@@ -5,7 +5,8 @@ import os
 from pydantic import BaseModel, Field
 
 from korbert.durable import write_json
-from pipelines.reports.elements import Headline, Story
+from pipelines.reports.elements import Story
+from pipelines.reports.figures import Figure
 
 
 class Rate(BaseModel, frozen=True, extra="forbid"):
@@ -59,8 +60,8 @@ def run(settings, inputs, output, runtime):
     return {"train": lines}
 
 
-def headlines(artifact):
-    return (Headline("81.2 %", "accuracy"), Headline("3", "seeds"))
+def figures(artifact):
+    return (Figure("81.2 %", "accuracy"), Figure("3", "seeds"))
 
 
 def story(artifact):

@@ -8,7 +8,8 @@ from pydantic import BaseModel, Field
 
 from korbert.durable import write_json
 from pipelines.artifacts.store import read_json
-from pipelines.reports.elements import Headline, Story
+from pipelines.reports.elements import Story
+from pipelines.reports.figures import Figure
 
 
 class Settings(BaseModel, frozen=True, extra="forbid"):
@@ -30,8 +31,8 @@ def run(settings, inputs, output, runtime):
     return {"words": words}
 
 
-def headlines(artifact):
-    return (Headline(f"{artifact.record['counts']['words']:,}", "words"),)
+def figures(artifact):
+    return (Figure(f"{artifact.record['counts']['words']:,}", "words in the corpus"),)
 
 
 def story(artifact):

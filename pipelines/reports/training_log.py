@@ -1,4 +1,4 @@
-"""The learning curves of a training by step, pieces and seconds, from metrics.jsonl and timing.jsonl."""
+"""The log of a pretraining run by step, pieces and seconds, from metrics.jsonl and timing.jsonl."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 
 from pipelines.artifacts.store import Json
 
-__all__ = ["Course", "time_axis"]
-
-_MINUTE, _HOUR = 60.0, 3600.0
+__all__ = ["TrainingLog", "time_axis"]
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingLog:
     """Log lines of a training by kind. timing: train lines of timing.jsonl, over all sessions; may be empty."""
 
     train: list[Json]
@@ -22,34 +20,30 @@ class Course:
     timing: list[Json]
 
     @classmethod
-    def of(cls, metrics: Sequence[Json], timing: Sequence[Json]) -> "Course":
-        """Builds the course from the lines of both files."""
+    def of(cls, metrics: Sequence[Json], timing: Sequence[Json]) -> "TrainingLog":
+        """Sorts the lines of both files."""
         train, heldout = ([line for line in metrics if line["kind"] == kind] for kind in ("train", "heldout"))
         return cls(train, heldout, [line for line in timing if line["kind"] == "train"])
 
     def seconds(self, lines: Sequence[Json]) -> NDArray[np.float64] | None:
         """Training time in seconds at each line, without evaluations and checkpoints; None if not measured."""
-        return self._measured(lines, [line["seconds"] for line in self.timing])
-
-    def pieces(self, lines: Sequence[Json]) -> NDArray[np.float64] | None:
-        """Pieces trained on up to each line, without padding. Runs without counts are reconstructed from speed."""
-        if all("pieces" in line for line in lines):
-            return np.array([line["pieces"] for line in lines], dtype=np.float64)
-        return self._measured(lines, [line["seconds"] * line["pieces_per_second"] for line in self.timing])
-
-    def _measured(self, lines: Sequence[Json], amounts: Sequence[float]) -> NDArray[np.float64] | None:
-        if not amounts:
+        if not self.timing:
             return None
         measured = [0, *(line["step"] for line in self.timing)]
-        at: NDArray[np.float64] = np.interp([line["step"] for line in lines], measured, np.cumsum([0.0, *amounts]))
-        return at
+        elapsed = np.cumsum([0.0, *(line["seconds"] for line in self.timing)])
+        return np.asarray(np.interp([line["step"] for line in lines], measured, elapsed))
+
+    def pieces(self, lines: Sequence[Json]) -> NDArray[np.float64]:
+        """Pieces trained on up to the step of each line, without padding."""
+        counted = sorted({(0, 0), *((line["step"], line["pieces"]) for line in (*self.train, *self.heldout))})
+        steps, pieces = np.array(counted).T
+        return np.asarray(np.interp([line["step"] for line in lines], steps, pieces))
 
     @property
     def waiting(self) -> float | None:
         """Share of the time that the device waited for rows; None if not measured."""
-        timed = [line for line in self.timing if line.get("waited_seconds") is not None]
-        seconds = sum(line["seconds"] for line in timed)
-        return sum(line["waited_seconds"] for line in timed) / seconds if seconds else None
+        seconds = sum(line["seconds"] for line in self.timing)
+        return sum(line["waited_seconds"] for line in self.timing) / seconds if seconds else None
 
     @property
     def pieces_per_second(self) -> float | None:
@@ -61,7 +55,7 @@ class Course:
 
 def time_axis(longest: float) -> tuple[float, str]:
     """The time unit in seconds, and its name, for an axis up to `longest` seconds."""
-    for size, name in ((_HOUR, "hours"), (_MINUTE, "minutes")):
+    for size, name in ((3600.0, "hours"), (60.0, "minutes")):
         if longest >= 2 * size:
             return size, name
     return 1.0, "seconds"

@@ -5,7 +5,7 @@ from typing import Any
 
 from pipelines.reports import formatting
 from pipelines.reports.elements import Table
-from pipelines.reports.labels import label
+from pipelines.reports.figures import label
 from pipelines.reports.record import Artifact
 
 __all__ = ["facts", "origins"]
@@ -13,7 +13,7 @@ __all__ = ["facts", "origins"]
 _DIGEST_CHARS = 12  # enough to tell digests apart by eye
 
 
-def facts(artifact: Artifact) -> tuple[Table, ...]:
+def facts(artifact: Artifact) -> list[Table]:
     """Run time and machine, always visible; empty if run.json has neither."""
     run = artifact.run
     rows = []
@@ -22,39 +22,41 @@ def facts(artifact: Artifact) -> tuple[Table, ...]:
         rows.append(("duration", formatting.duration(artifact.seconds) + resumed))
     if isinstance(run.get("memory_peak_bytes"), int | float):
         rows.append(("peak memory of the largest process", formatting.megabytes(run["memory_peak_bytes"])))
-    for key in ("started", "machine", "workers", "command"):
-        if run.get(key) is not None:
-            rows.append((key, formatting.value(run[key])))
-    return (Table("Time and machine", ("", ""), tuple(rows), "ll"),) if rows else ()
+    keys = ("started", "machine", "workers", "command")
+    rows += [(key, formatting.value(run[key])) for key in keys if run.get(key) is not None]
+    return [Table("Time and machine", ("", ""), rows, "ll")] if rows else []
 
 
-def origins(artifact: Artifact) -> tuple[Table, ...]:
+def origins(artifact: Artifact) -> list[Table]:
     """Counts, settings, inputs, versions, numerics and files, collapsed on the page. Empty tables are left out."""
     record = artifact.record
     inputs = record.get("inputs") or {}
-    digests = (inputs.get("artifacts") or {}).items()
+    artifacts = [(stage, str(digest)[:_DIGEST_CHARS]) for stage, digest in (inputs.get("artifacts") or {}).items()]
+    files = [
+        (
+            role,
+            str(file["name"]),
+            formatting.megabytes(file["size"]),
+            str(file["version"] if "version" in file else file["sha256"])[:_DIGEST_CHARS],  # a version if remote
+        )
+        for role, role_files in (inputs.get("files") or {}).items()
+        for file in role_files
+    ]
     tables = (
         Table("Counts", ("", ""), _rows(record.get("counts"), label), "lr"),
         Table("Settings", ("setting", "value"), _rows(record.get("settings")), "lk"),
-        Table(
-            "Input artifacts",
-            ("stage", "digest"),
-            tuple((stage, str(digest)[:_DIGEST_CHARS]) for stage, digest in digests),
-            "ll",
-        ),
-        Table(
-            "Input files", ("role", "file", "size", "SHA-256 or version"), tuple(_inputs(inputs.get("files"))), "lkrl"
-        ),
+        Table("Input artifacts", ("stage", "digest"), artifacts, "ll"),
+        Table("Input files", ("role", "file", "size", "SHA-256 or version"), files, "lkrl"),
         Table("Library versions", ("library", "version"), _rows(record.get("versions")), "ll"),
         Table("Numerical environment", ("", ""), _rows(record.get("numerics"), label), "ll"),
-        Table("Files in this artifact", ("folder or file", "files", "size"), tuple(_files(record.get("files"))), "lrr"),
+        Table("Files in this artifact", ("folder or file", "files", "size"), file_sizes(record.get("files")), "lrr"),
     )
-    return tuple(table for table in tables if table.rows)
+    return [table for table in tables if table.rows]
 
 
-def _rows(values: Any, name: Callable[[str], str] = str) -> tuple[tuple[str, str], ...]:
+def _rows(values: Any, name: Callable[[str], str] = str) -> list[tuple[str, str]]:
     """The rows of nested values. name: turns a key into its label."""
-    return tuple((name(key), formatting.value(value)) for key, value in _flat(values, "")) if values else ()
+    return [(name(key), formatting.value(value)) for key, value in _flat(values, "")] if values else []
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -63,26 +65,18 @@ def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         for key, inner in value.items():
             yield from _flat(inner, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
-        for place, inner in enumerate(value):
-            yield from _flat(inner, f"{name}[{place}]")
+        for index, inner in enumerate(value):
+            yield from _flat(inner, f"{name}[{index}]")
     elif isinstance(value, dict | list):
         yield name, ", ".join(formatting.value(inner) for inner in value) or "none"
     else:
         yield name, value
 
 
-def _inputs(files: Any) -> Iterator[tuple[str, str, str, str]]:
-    for role, role_files in (files or {}).items():
-        for file in role_files:
-            version = file["version"] if "version" in file else file["sha256"]  # a version if remote
-            yield role, str(file["name"]), formatting.megabytes(file["size"]), str(version)[:_DIGEST_CHARS]
-
-
-def _files(files: Any) -> Iterator[tuple[str, str, str]]:
+def file_sizes(files: Any) -> list[tuple[str, str, str]]:
     """One row per folder with all its parts, and one row per file at the top level."""
     sizes: dict[str, list[int]] = {}
     for name, file in sorted((files or {}).items()):
         folder, slash, _ = name.rpartition("/")
         sizes.setdefault(folder + slash if slash else name, []).append(file["size"])
-    for name, in_folder in sizes.items():
-        yield name, str(len(in_folder)), formatting.megabytes(sum(in_folder))
+    return [(name, str(len(inside)), formatting.megabytes(sum(inside))) for name, inside in sizes.items()]

@@ -1,0 +1,91 @@
+"""Distributions over documents, types and labels: lengths by source, ranked counts, groups of equal size."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from pipelines.reports import formatting
+from pipelines.reports.elements import Bar, Bars, Element, Picture, Table
+from pipelines.reports.pictures import COLOURS, Line, curves, lengths
+
+__all__ = ["Lengths", "equal_groups", "most_frequent", "number_and_share", "rank_curve", "ranked_bars", "ranks"]
+
+_RANKS = 160  # points of a curve over ranks, evenly spaced on its logarithmic axis
+_GROUPS = 5
+
+
+class Lengths:
+    """Collects lengths by source. Memory: 4 bytes each, so callers must limit what they add (`record.sampled`)."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, list[np.ndarray]] = {}
+
+    def add(self, sources: pa.Array, values: pa.Array) -> None:
+        """Adds lengths. sources: (N,) strings. values: (N,) integers."""
+        numbers = values.to_numpy(zero_copy_only=False).astype(np.int32)
+        encoded = sources.dictionary_encode()
+        indices = encoded.indices.to_numpy()
+        for index, source in enumerate(encoded.dictionary.to_pylist()):
+            self._arrays.setdefault(source, []).append(numbers[indices == index])
+
+    def elements(self, title: str, *, unit: str, note: str = "") -> tuple[Element, ...]:
+        """A histogram and a table of quantiles; empty if no length was added. unit: of the lengths, plural."""
+        series = {source: np.concatenate(self._arrays[source]) for source in sorted(self._arrays)}
+        if not series:
+            return ()
+        note += "All outlines have the same area."
+        if len(series) > COLOURS:
+            note += f" Only the first {COLOURS} sources are drawn."
+        rows = []
+        for source, array in series.items():
+            quantiles = np.quantile(array, (0.1, 0.5, 0.9), method="inverted_cdf")
+            rows.append((source, *map(formatting.count, (array.size, *quantiles, array.max()))))
+        head = ("source", "documents", "10 %", "median", "90 %", "longest")
+        table = Table(f"Length quantiles, in {unit}", head, rows, "lrrrrr")
+        return lengths(title, series, x=unit, note=note), table
+
+
+def most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
+    """The counts, largest first, equal ones in the order of their names."""
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def ranked_bars(
+    title: str,
+    counts: Iterable[tuple[str, int]],
+    show: Callable[[int], str],
+    *,
+    note: str = "",
+    korean: bool = False,
+) -> Bars:
+    """Bars whose widths are relative to the first count, the largest. show: turns a count into the text of its bar."""
+    counts = list(counts)
+    bars = [Bar(name, (formatting.ratio(number, counts[0][1]),), show(number)) for name, number in counts]
+    return Bars(title, bars, korean=korean, note=note)
+
+
+def number_and_share(total: int) -> Callable[[int], str]:
+    """Shows a count with its share of the total: 11, 50.0 %."""
+    return lambda number: f"{formatting.count(number)}, {formatting.percent(number / total)}"
+
+
+def ranks(number: int) -> np.ndarray:
+    """Ranks from 1 to `number` for a curve on a logarithmic axis."""
+    return np.unique(np.geomspace(1, number, _RANKS).round().astype(np.int64))
+
+
+def rank_curve(name: str, at: np.ndarray, counts: np.ndarray, *, note: str) -> Picture | Table:
+    """The frequency at each rank."""
+    line = Line(name, at.tolist(), counts.tolist())
+    return curves("Rank and frequency", [line], x="rank", y="count", log_x=True, log_y=True, note=note)
+
+
+def equal_groups(values: np.ndarray, show: Callable[[float], str]) -> Iterator[tuple[str, np.ndarray]]:
+    """About five groups with the same number of rows, by value: the range of each as text, and its mask, (N,) bool."""
+    ends = np.unique(np.quantile(values, np.linspace(0, 1, _GROUPS + 1)[1:], method="higher"))
+    group = np.searchsorted(ends, values)
+    for number in range(len(ends)):
+        inside = group == number
+        first, last = show(values[inside].min()), show(values[inside].max())
+        yield first if first == last else f"{first}–{last}", inside

@@ -1,0 +1,101 @@
+"""The scores of tasks (scores.json): in words for their pages, as a table for the index page and model cards."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pipelines.artifacts.store import Json
+from pipelines.reports import figures, formatting
+from pipelines.reports.elements import Table
+from pipelines.reports.figures import in_percent, known, label, model_name
+from pipelines.reports.record import Artifact
+from pipelines.stages.table import TASK, TASK_PAGE, stage_named
+
+__all__ = [
+    "HEAD", "Result", "best_baseline", "deviation", "example_interval", "has_result", "mean", "note", "result_of",
+    "table",
+]  # fmt: skip
+
+HEAD = ("task", "metric", "score", "95 % interval", "best baseline", "rows")
+
+
+class Result(NamedTuple):
+    """A finished task. dataset: the known set, else the name of the task. model: as in scores.json.
+
+    scores: the defined metrics of the first seed, the main one first. on_test: whether the test rows were scored, or
+    those of validation. cells: its row under HEAD.
+    """
+
+    dataset: str
+    model: str
+    scores: dict[str, float]
+    on_test: bool
+    cells: tuple[str, ...]
+
+
+def mean(metric: str, model: Json) -> float | None:
+    """The mean over seeds of a model of scores.json; None if undefined."""
+    value: float | None = (model[metric] or {}).get("mean")
+    return value if known(value) else None
+
+
+def deviation(metric: str, model: Json) -> str:
+    """The standard deviation over seeds, in points for shares: ± 1.8; empty for one seed."""
+    value: Any = (model[metric] or {}).get("deviation")
+    if not known(value):
+        return ""
+    return f"± {formatting.decimal(100 * value, 1) if in_percent(metric) else formatting.decimal(value, 3)}"
+
+
+def example_interval(metric: str, model: Json) -> str:
+    """The 95 % interval over examples, of the first seed; empty if undefined."""
+    ends = model.get("examples")
+    return figures.interval(metric, ends) if ends and all(map(known, ends)) else ""
+
+
+def best_baseline(scores: Json) -> Json | None:
+    """The model without an encoder that scores highest in the first metric, from `models`; None without any."""
+    metric = scores["metrics"][0]
+    without = {row["name"] for row in scores["rows"] if row.get("seed") is None}
+    baselines = [model for model in scores["models"] if model["name"] in without and mean(metric, model) is not None]
+    return max(baselines, key=lambda model: mean(metric, model) or 0.0, default=None)
+
+
+def has_result(stage: str) -> bool:
+    entry = stage_named(stage)
+    return entry is not None and entry.page == TASK_PAGE
+
+
+def result_of(artifact: Artifact) -> Result:
+    """The result of a finished task. Raises ArtifactError if its scores are incomplete."""
+    scores = artifact.json("scores.json")
+    task = artifact.stage.removeprefix(TASK)
+    metric, main, baseline = scores["metrics"][0], scores["models"][0], best_baseline(scores)
+    score = figures.text(metric, mean(metric, main))
+    if spread := deviation(metric, main):
+        score += f" {spread} ({main['seeds']} seeds)"
+    best = ""
+    if baseline is not None:
+        name = model_name(baseline["name"]).removesuffix(" baseline")
+        best = f"{figures.text(metric, mean(metric, baseline))} ({name})"
+    on = scores["scored_on"]
+    rows = formatting.count(scores["counts"].get(on, 0)) + ("" if on == "test" else " (validation)")
+    return Result(
+        dataset=(artifact.record.get("settings") or {}).get("set") or task,
+        model=main["name"],
+        scores={key: value for key, value in scores["rows"][0]["scores"].items() if known(value)},
+        on_test=on == "test",
+        cells=(task, label(metric), score, example_interval(metric, main), best, rows),
+    )
+
+
+def note(results: Sequence[Result]) -> str:
+    """What the figures of the table are."""
+    words = "Score: mean and standard deviation over seeds. Interval: over examples, first seed."
+    if all(result.on_test for result in results):
+        return words
+    return f"{words} Validation scores are optimistic: the same rows chose the epoch."
+
+
+def table(results: Sequence[Result]) -> Table:
+    """The table of all results."""
+    return Table("Tasks", HEAD, [result.cells for result in results], "llrrrr", note=note(results))

@@ -1,0 +1,359 @@
+"""The pages of the stages say what their artifacts hold."""
+
+import json
+import re
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.reports import analyze, clean, formatting, pretrain, render, shard, task, vocab
+from pipelines.reports.record import batches, stream
+from tests.pipelines.reports.conftest import change, elements, plain, write_lines, write_parquet
+
+DROPPED = ["id", "source", "reason", "detail", "text"]
+
+
+def _rows(path, columns):
+    return [row for batch in batches([path], columns) for row in batch.to_pylist()]
+
+
+def _text(page):
+    """The text of a page without what pictures say."""
+    return re.sub(r"<style>.*?</style>|<title>.*?</title>|<svg.*?</svg>|<[^>]*>", " ", page, flags=re.DOTALL)
+
+
+def test_clean_counts_dropped_documents_by_reason_and_source(maker):
+    shown = elements(clean.story(maker.open("clean")))
+    assert [(bar.label, plain(bar.text)) for bar in shown["Drop reasons"].bars] == [
+        ("too short", "11.47 %"), ("exact duplicate", "4.13 %"), ("hangul below min", "1.83 %"),
+    ]  # fmt: skip
+    *reasons, kept = shown["Documents by reason and source"].rows
+    assert sum(int(cell) for row in reasons for cell in row[1:]) == 38
+    assert sum(int(cell) for cell in kept[1:]) == 180
+
+
+def test_clean_shows_each_number_once(maker):
+    text = _text(render(maker("clean")).read_text(encoding="utf-8")).partition("Examples of dropped documents")[0]
+    numbers = Counter(re.findall(r"[\d,.]+\d|\d", text))
+    assert {number: numbers[number] for number in ("218", "180", "38", "82.6", "11.47")} == dict.fromkeys(
+        ("218", "180", "38", "82.6", "11.47"), 1
+    )
+
+
+def test_clean_with_one_source_compares_no_sources(maker):
+    folder = maker("clean")
+    for path in [*folder.glob("documents/*"), *folder.glob("dropped/*")]:
+        table = pq.read_table(path)
+        names = pa.array(["wiki"] * table.num_rows)
+        pq.write_table(table.set_column(table.column_names.index("source"), "source", names), path)
+    shown = elements(clean.story(maker.open("clean")))
+    assert not shown.keys() & {"Documents by reason and source", "Share kept by source"}
+    assert shown["Drop reasons"].legend == ()
+    assert [bar.text for bar in shown["Drop reasons"].bars] == ["25", "9", "4"]
+
+
+def test_clean_draws_the_same_samples_however_parts_are_cut(maker):
+    path = maker("clean") / "dropped" / "part-00000.parquet"
+    title = "too short · 20 shown"
+    before = elements(clean.story(maker.open("clean")))[title]
+    rows = _rows(path, DROPPED)
+    write_parquet(path, rows[:13])
+    write_parquet(path.with_name("part-00001.parquet"), rows[13:])
+    assert len(before.entries) == 20
+    assert elements(clean.story(maker.open("clean")))[title] == before
+
+
+def test_clean_shows_each_dropped_text_next_to_a_kept_one(maker):
+    folder = maker("clean")
+    path = folder / "dropped" / "part-00000.parquet"
+    kept = ["wiki:1-7"] * 60 + ["wiki:2-3"] * 3 + ["wiki:0-1", "wiki:0-2"]
+    near = {"source": "wiki", "reason": "near_duplicate", "text": "거의 같은 글"}
+    duplicates = [near | {"id": f"wiki:n{n}", "detail": id} for n, id in enumerate(kept)]
+    write_parquet(path, _rows(path, DROPPED) + duplicates)
+    shown = elements(clean.story(maker.open("clean")))
+    assert shown["Near-duplicate clusters"].rows == [
+        ("2", "2", "2"), ("3 to 5", "1", "3"), ("6 to 10", "0", "0"), ("11 to 50", "0", "0"), ("51 or more", "1", "60"),
+    ]  # fmt: skip
+    texts = {row["id"]: row["text"] for part in folder.glob("documents/*") for row in _rows(part, ["id", "text"])}
+    for entry in shown["near duplicate · 20 shown"].entries:
+        facts = dict(entry.facts)
+        assert facts["kept instead"].removesuffix(" …") == texts[facts["detail"]][:320].rstrip()
+    beside = [dict(entry.facts)["a kept document"] for entry in shown["too short · 20 shown"].entries]
+    assert len(set(beside)) > 5
+    assert all(any(text.startswith(other.removesuffix(" …")) for text in texts.values()) for other in beside)
+
+
+def test_clean_shows_frequent_lines_contamination_and_masked_data(maker):
+    folder = maker("clean")
+    frequent = [{"text": f"어디에나 있는 줄 {number}", "documents": 900 - number} for number in range(30)]
+    write_parquet(folder / "frequent" / "part-00000.parquet", frequent)
+    counts = {"evaluation.nsmc_test.texts": 50_000, "evaluation.nsmc_test.looked_for": 30_000, "masked.email": 7}
+    counts |= {"evaluation.nsmc_test.found": 15, "contaminated.nsmc_test": 21, "masked.resident_number": 2}
+    change(folder / "stage.json", counts=counts)
+    shown = elements(clean.story(maker.open("clean")))
+    lines = shown["Frequent lines removed"]
+    assert lines.rows[0] == ("어디에나 있는 줄 0", "900")
+    assert (len(lines.rows), lines.note) == (20, "10 more in the folder `frequent`.")
+    assert [plain(cell) for cell in shown["Evaluation texts found in the corpus"].rows[0]] == [
+        "nsmc_test", "50,000", "30,000", "15", "0.1 %", "21",
+    ]  # fmt: skip
+    masked = shown["Occurrences masked, by kind"].bars
+    assert [(bar.label, bar.text) for bar in masked] == [("email", "7"), ("resident number", "2")]
+
+
+def test_clean_without_drops(maker):
+    (maker("clean") / "dropped" / "part-00000.parquet").unlink()
+    story = clean.story(maker.open("clean"))
+    assert story.lede.endswith("Nothing was dropped.")
+    assert story.title.startswith("100.0")
+
+
+def test_analyze_counts_sentences_and_eojeols(maker):
+    folder = maker("analyze")
+    rows = [
+        {"id": "a", "source": "s", "tag": ["NNG", "JX", "VV", "EF", "SF"], "sentence": [0, 0, 0, 0, 1],
+         "eojeol": [0, 0, 1, 1, 1]},
+        {"id": "b", "source": "s", "tag": [], "sentence": [], "eojeol": []},
+        {"id": "c", "source": "s", "tag": ["IC"], "sentence": [0], "eojeol": [0]},
+    ]  # fmt: skip
+    lists = {"tag": pa.list_(pa.string()), "sentence": pa.list_(pa.int32()), "eojeol": pa.list_(pa.int32())}
+    write_parquet(
+        folder / "morphemes/part-00000.parquet", rows, pa.schema({"id": pa.string(), "source": pa.string()} | lists)
+    )
+    (folder / "morphemes/part-00001.parquet").unlink()
+    story = analyze.story(maker.open("analyze"))
+    tables = [element.rows for element in story.sections[0].elements if element.kind == "table"]
+    assert tables == [[("s", "3", "0", "1", "5", "5")], [("s", "3", "0", "1", "2", "2")]]
+    shown = elements(story)
+    assert [bar.label.split()[0] for bar in shown["Most frequent tags"].bars] == ["EF", "IC", "JX", "NNG", "SF", "VV"]
+    assert shown["Morphemes per eojeol"].note == "Mean: 2.00."  # six in three
+
+
+def test_analyze_names_tags_and_failures(maker):
+    story = analyze.story(maker.open("analyze"))
+    shown = elements(story)
+    assert shown["Most frequent tags"].bars[0].label == "NNP 고유 명사"
+    assert shown["Failed documents"].rows == [("Kiwi timed out", "1")]
+    assert "with 2 workers" in story.lede
+    assert story.title.endswith(", 1 failed")
+    assert (analyze._gloss("VV-I"), analyze._gloss("새것")) == ("동사, 불규칙", "")
+
+
+def test_analyze_without_failures(maker):
+    (maker("analyze") / "failed" / "part-00000.parquet").unlink()
+    story = analyze.story(maker.open("analyze"))
+    assert story.title.endswith(", none failed")
+    assert "Failed documents" not in elements(story)
+    page = render(maker("analyze")).read_text(encoding="utf-8")
+    assert _text(page).partition("Provenance")[0].count(" none") == 1
+
+
+def test_analyze_shows_no_speed_after_a_resumed_run(maker):
+    change(maker("analyze") / "run.json", resumed=True)
+    artifact = maker.open("analyze")
+    assert "documents/s" not in [figure.label for figure in analyze.figures(artifact)]
+    assert "duration unknown" in analyze.story(artifact).lede
+
+
+def test_vocab_shows_coverage_and_lengths_of_text_pieces(maker):
+    shown = elements(vocab.story(maker.open("vocab")))
+    bars, table = shown["Single-piece morphemes"].bars, shown["Tokenization by source"]
+    assert not {cell for row in table.rows for cell in row} & {bar.text for bar in bars}  # each share once
+    assert shown["Piece length"].note.startswith("50 pieces")  # without special and byte entries
+    path = maker("vocab") / "coverage.json"
+    change(path, by_source={"wiki": json.loads(path.read_text(encoding="utf-8"))["all"]})
+    shown = elements(vocab.story(maker.open("vocab")))
+    assert [row[0] for row in shown["Tokenization by source"].rows] == ["wiki"]  # not again as "all"
+
+
+def test_vocab_reads_counts_at_ranks_batch_by_batch(maker, monkeypatch):
+    monkeypatch.setattr("pipelines.reports.record._BATCH_ROWS", 7)
+    artifact = maker.open("vocab")
+    ranks = np.array([1, 2, 7, 8, 100, 720])
+    at, sums = vocab.at_ranks(artifact, ranks)
+    counts = pq.read_table(artifact.folder / "counts.parquet")["count"].to_numpy()
+    assert at.tolist() == counts[ranks - 1].tolist()
+    assert sums.tolist() == counts.cumsum()[ranks - 1].tolist()
+
+
+def test_shard_sums_pieces_by_source(maker):
+    artifact = maker.open("shard")
+    parts = artifact.parts("train/*.arrow")
+    total = sum(len(ids) for batch in stream(parts) for ids in batch.column("input_ids").to_pylist())
+    story = shard.story(artifact)
+    assert story.title == f"{formatting.compact(total)} training pieces"
+    rows = elements(story)["Documents and pieces"].rows
+    assert sum(int(row[3].replace(",", "")) for row in rows if row[0] == "training") == total
+    assert elements(story)["Vocabulary usage"].rows[1] == ("seen at least once", "400", "100.0\u00a0%")
+
+
+def test_pretrain_compares_with_the_unigram_baseline(maker):
+    story = pretrain.story(maker.open("pretrain"))
+    assert story.title == "0.89 nats better than the unigram baseline"
+    for words in ("2.4 M parameters", "1.71 epochs", "The device waited 25.0 % of the time for rows."):
+        assert words in plain(story.lede)
+    assert elements(story)["Held-out MLM loss"].legend == [("model", 1, False), ("unigram", 0, True)]
+
+
+@pytest.mark.parametrize(
+    ("loss", "title"),
+    [
+        (6.3, "1.01 nats better than the unigram baseline"),
+        (7.5, "0.19 nats worse than the unigram baseline"),
+        (7.312, "No better than the unigram baseline"),
+        (7.308, "No better than the unigram baseline"),
+        (None, "Not comparable with the unigram baseline"),
+    ],
+)
+def test_pretrain_title_gives_the_direction_of_the_difference(maker, loss, title):
+    change(maker("pretrain") / "scores.json", mlm_loss=loss)
+    assert pretrain.story(maker.open("pretrain")).title == title
+
+
+def test_pretrain_with_one_measurement_has_a_table_and_no_curves(maker):
+    path = maker("pretrain") / "metrics.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").splitlines()[-1] + "\n", encoding="utf-8")
+    (path.parent / "timing.jsonl").unlink()
+    shown = elements(pretrain.story(maker.open("pretrain")))
+    assert set(shown) == {"All measurements"}
+    assert len(shown["All measurements"].rows) == 1
+
+
+def _extend(path, values):
+    """Adds values to the lines of a file. values: line -> values."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    write_lines(path, [{**line, **values(line)} for line in lines])
+
+
+def test_pretrain_draws_what_was_measured(maker):
+    shown = elements(pretrain.story(maker.open("pretrain")))
+    assert "Padding" not in shown  # as on a GPU
+    assert shown["Learning rate"].legend == ()
+    more = {"padding": 0.125, "learning_rate/embedding": 1e-4}
+    _extend(maker("pretrain") / "metrics.jsonl", lambda line: more if line["kind"] == "train" else {})
+    shown = elements(pretrain.story(maker.open("pretrain")))
+    assert shown["Learning rate"].legend == [("all others", 1, False), ("embedding", 2, False)]
+    assert all(shown[title].kind == "picture" for title in ("Padding", "Waiting for rows", "Throughput"))
+    assert ">pieces<" in shown["Held-out MLM loss"].svg
+    assert ">minutes<" in shown["Held-out MLM loss over time"].svg
+    row = [plain(cell) for cell in shown["All measurements"].rows[-1]]
+    assert row[:3] == ["4,000", "2 M", "13 min 20 s"]
+
+
+def test_pretrain_shows_the_initial_model(maker):
+    before = pretrain.story(maker.open("pretrain"))
+    assert "Training started" not in before.lede
+    assert "before" not in pretrain.figures(maker.open("pretrain"))[0].note
+    folder = maker("pretrain")
+    change(folder / "scores.json", init_mlm_loss=9.25, init_mlm_accuracy=0.04, init_nsp_loss=None)
+    change(folder / "stage.json", settings={"init": "before/<pretrain>"})
+    story = pretrain.story(maker.open("pretrain"))
+    assert story.lede.count(" Training started from the weights of before/<pretrain>.") == 1
+    assert pretrain.figures(maker.open("pretrain"))[0].note == "unigram 7.31, before training 9.25"
+    first, *others = elements(story)["All measurements"].rows
+    assert others == elements(before)["All measurements"].rows
+    assert [plain(cell) for cell in first] == ["0", "0", "0.0 s", "9.250", "7.310", "4.0 %", "–", "–"]
+    assert elements(story)["Held-out MLM loss"].svg != elements(before)["Held-out MLM loss"].svg  # a point more
+    assert "before/&lt;pretrain&gt;" in render(folder).read_text(encoding="utf-8")
+
+
+def test_pretrain_names_spikes_and_steps_that_were_left_out(maker):
+    path = maker("pretrain") / "metrics.jsonl"
+
+    def notes():
+        sections = {section.title: section for section in pretrain.story(maker.open("pretrain")).sections}
+        return sections["Training loss"].text, sections["Learning rate and gradient norm"].elements[-1].note
+
+    assert notes() == ("", "")
+    _extend(path, lambda line: {"spikes": 2} if line["step"] in (120, 1500) else {})
+    with path.open("a") as file:
+        file.writelines(json.dumps({"kind": "left_out", "step": 1205 + 10 * n}) + "\n" for n in range(12))
+    listed = f"{', '.join(f'1,2{n}5' for n in range(10))} and 2 more"
+    assert notes() == (
+        f"Steps left out because their loss or gradient was not finite: {listed}.",
+        "Norms above ten times the mean of the interval before: 4, the last at or shortly before step 1,500.",
+    )
+
+
+def _sample(step, row, share, guesses=("가", "나", "다", "라", "마")):
+    probable = [{"piece": piece, "probability": share / (rank + 1)} for rank, piece in enumerate(guesses)]
+    gaps = [{"piece": "나", "probability": share / 2, "guesses": probable}]
+    return {"step": step, "row": row, "source": "wiki", "text": ["앞 ", "ᆫ 뒤 <b>"], "gaps": gaps}
+
+
+def test_pretrain_shows_guesses_at_three_evaluations(maker):
+    lines = [_sample(step, row, step / 1000) for step in range(100, 800, 100) for row in (7, 1234)]
+    write_lines(maker("pretrain") / "samples.jsonl", lines)
+    section = pretrain.story(maker.open("pretrain")).sections[0]
+    first, second = section.elements
+    assert section.title == "Filling gaps in held-out rows"
+    assert (first.title, second.title) == ("wiki, row 7", "wiki, row 1,234")
+    assert first.head == ["step 100", "step 400", "step 700"]
+    assert first.text == ["앞 ", "ㄴ 뒤 <b>"]
+    assert [plain(guesses[1].probability) for guesses in first.gaps[0].guesses] == ["5.0 %", "20.0 %", "35.0 %"]
+    assert [guess.right for guess in first.gaps[0].guesses[0]] == [False, True, False, False, False]
+    page = render(maker("pretrain")).read_text(encoding="utf-8")
+    assert "앞 <mark>나</mark>ㄴ 뒤 &lt;b&gt;" in page
+    assert '<li class="right"><b lang="ko">나</b> 35.0' in page
+
+
+def test_pretrain_lists_the_right_piece_below_the_likeliest(maker):
+    write_lines(maker("pretrain") / "samples.jsonl", [_sample(100, 7, 0.5, ("가", "다", "라", "ᆫ", "마"))])
+    (gapped,) = pretrain.story(maker.open("pretrain")).sections[0].elements
+    (guesses,) = gapped.gaps[0].guesses
+    assert [guess.piece for guess in guesses] == ["가", "다", "라", "ㄴ", "마", "나"]
+    assert [guess.right for guess in guesses] == [False] * 5 + [True]
+
+
+def _answers(maker, **details):
+    """The elements of korquad's page, with other details."""
+    path = maker("korquad") / "scores.json"
+    change(path, details=json.loads(path.read_text(encoding="utf-8"))["details"] | details)
+    return elements(task.story(maker.open("korquad")))
+
+
+def test_korquad_counts_answers_in_whole_numbers_and_long_ones_together(maker):
+    svg = _answers(maker, answer_chars=[0, 0, 1], prediction_chars=[0, 1])["Answer length"].svg
+    assert not re.findall(r">\d+\.\d+<", svg)
+    table = _answers(maker, answer_chars=[], prediction_chars=[0] * 39 + [1])
+    assert "Answer length" in table
+    assert (
+        _answers(maker, prediction_chars=[0] * 39 + [1, 2, 3, 4])["Answer length"]
+        == _answers(maker, prediction_chars=[0] * 39 + [1, 9])["Answer length"]
+    )
+
+
+def test_korquad_shows_errors_by_cause(maker):
+    shown = _answers(maker)
+    causes = [bar.label for bar in shown["Errors by cause"].bars]
+    assert causes == ["elsewhere", "boundary", "overlap", "unreachable"]
+    entry = shown["elsewhere · 11 shown"].entries[0]
+    assert entry.text == "그 다리는 언제 놓였나?"
+    assert entry.facts == (("correct", "1936년"), ("predicted", "1936년에 놓"))
+    assert shown["overlap · 5 shown"].entries[0].facts[1] == ("predicted", "(nothing)")
+    assert "Errors by cause" not in _answers(maker, misses=[], by_cause={"elsewhere": 0})
+
+
+def test_korquad_marks_both_answers_in_the_context(maker):
+    context = "그 다리는 <1930년>에 짓기 시작하여 1936년에 놓였다."
+    right, wrong = context.index("1936년"), context.index("1930년")
+    miss = {
+        "id": "q1", "question": "언제?", "prediction": "1930년", "answers": ["1936년"], "cause": "elsewhere",
+        "answer_span": [right, right + 5], "prediction_span": [wrong, wrong + 5],
+        "snippets": [{"start": 0, "text": context[:20]}, {"start": 22, "text": context[22:]}],
+    }  # fmt: skip
+    near = miss | {"id": "q2", "prediction_span": [right, right + 6], "snippets": [{"start": 0, "text": context}]}
+    _answers(maker, misses=[miss, near, near | {"id": "q3", "prediction_span": None}])
+    page = render(maker("korquad")).read_text(encoding="utf-8")
+    assert 'lt;<mark class="given">1930년</mark>&gt;에 짓기' in page
+    assert '<mark class="right">1936년</mark>에 놓였다.' in page
+    assert '<mark class="right given">1936년</mark><mark class="given">에</mark> 놓였다.' in page
+
+
+def test_scores_on_unseen_rows_have_a_table(maker):
+    table = elements(task.story(maker.open("nsmc")))["Unseen rows"]
+    assert [plain(cell) for cell in table.rows[0]] == ["pretrained", "77.30 %", "77.30 %"]
+    assert table.note.startswith("The 1,900 scored rows")
