@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
 import pytest
@@ -214,7 +215,10 @@ def test_python_blocks_run_on_the_demo(
             pytest.skip(f"{folder} is absent: `make demo` makes it")
     monkeypatch.chdir(ROOT)
     with nullcontext(code) if SERVED not in code else _served(code) as running:
-        exec(compile(running, f"README.md, block {number}", "exec"), {"__name__": "readme"})
+        names: dict[str, Any] = {"__name__": "readme"}
+        exec(compile(running, f"README.md, block {number}", "exec"), names)
+        if "client" in names:
+            names["client"].close()
     assert len(capsys.readouterr().out.splitlines()) == code.count("print(")
 
 

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,9 @@ def loaded(models: dict[str, Path]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def client(service: Started) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{service.address}/v1", api_key="none", max_retries=0)
+def client(service: Started) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{service.address}/v1", api_key="none", max_retries=0) as client:
+        yield client
 
 
 def _assert_close(actual: Any, expected: Any) -> None:
