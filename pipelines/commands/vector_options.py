@@ -86,8 +86,8 @@ def embedding_of(
     an index.
     """
     import korbert
+    from korbert.search.index import search_settings
     from korbert.vectors import POOLINGS, PieceCounts
-    from korbert.vectors.index import search_settings
     from pipelines.inference.embedding import Embedding, fit_correction
 
     loaded = korbert.load(model, device, given["precision"])

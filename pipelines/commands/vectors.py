@@ -111,13 +111,13 @@ def _print_vectors(
 
 def _pairs(
     corpus: Path, form: "Format", text: str | None, failed: Failed, advance: Callable[[int], None] = lambda count: None
-) -> Iterator[tuple[str, str]]:
-    """(id, text) of each record of a file; errors and repeated ids are reported."""
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Id, text and fields of each record of a file; errors and repeated ids are reported."""
     from pipelines.inference.embedding import text_records
 
     seen: dict[str, int] = {}
     line = number = 0  # the number of a record on its line: a list of JSON may be one line
-    for record in chain.from_iterable(text_records(corpus, corpus.name, form, text, utf8=True)):
+    for record in chain.from_iterable(text_records(corpus, corpus.name, form, text, utf8=True, fields=True)):
         number = number + 1 if record["line"] == line else 1
         line = record["line"]
         id = str(record.get("id", f"{corpus.name}:{line}" if number == 1 else f"{corpus.name}:{line}.{number}"))
@@ -125,7 +125,7 @@ def _pairs(
             record["error"] = f"id {id!r:.60} is already used by line {seen[id]}"
         if not failed(record):
             seen[id] = record["line"]
-            yield id, record["text"]
+            yield id, record["text"], record["fields"]
         advance(1)
 
 
@@ -141,18 +141,18 @@ def index(
     model: Path, corpus: Path | None, output: Path, remove: Path | None, text: str | None, form: "Format",
     device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """Index the texts of CORPUS for search by vectors and BM25.
+    """Index the texts of CORPUS for search by BM25 and vectors.
 
-    CORPUS is a file of lines, JSON of {"id": .., "text": ..}, a table (.csv, .tsv, .parquet), or an address. A text
-    with an indexed id replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for a second one in JSON). An
-    interrupted run resumes without recomputing what it has added.
+    CORPUS is a file of lines, JSON of {"id": .., "text": ..}, a table (.csv, .tsv, .parquet), or an address. Its other
+    columns are kept: see `similar --where`. A text with an indexed id replaces the earlier one; the default id is
+    FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run resumes without recomputing what it has added.
     """
     import korbert
     from korbert.progress import track
     from korbert.records.forms import holds_records
-    from korbert.vectors import Index
-    from korbert.vectors.index import Added
-    from korbert.vectors.storage import check_place
+    from korbert.search import Index
+    from korbert.search.database import is_index
+    from korbert.search.index import Added
     from pipelines.inference import lines
 
     options.show_progress()
@@ -161,9 +161,8 @@ def index(
     for path in filter(None, (corpus, remove)):
         if not (path.is_file() or (path == corpus and holds_records(path))):
             raise SettingsError(f"{path}: no such file: name a file of texts, or of ids for --remove")
-    check_place(output)
-    way = given["correct"]
-    if (output / "index.json").exists():
+    extends, way = is_index(output), given["correct"]
+    if extends:
         _refuse(given, ("counts", "fit_on"), f"{output} was built with its own: leave the option out")
         own = korbert.load(model, device, given["precision"])
         made = Index.create(
@@ -177,7 +176,7 @@ def index(
     removed, added, failed = 0, Added(), Failed(str(corpus))
     if remove is not None:
         ids = {id for _, id in lines.texts(remove, remove.name) if id}
-        removed = made.remove(ids, rank_words=corpus is None)
+        removed = made.remove(ids)
         if removed < len(ids):
             say(f"korbert: {remove}: {len(ids) - removed:,} of {len(ids):,} ids are not in the index", err=True)
     if corpus is not None:
@@ -199,17 +198,16 @@ def index(
 @click.option(
     "--way",
     type=click.Choice(get_args(Way)),
-    default="both",
-    show_default=True,
-    help="Rank by vectors, by BM25, or by both (reciprocal rank fusion).",
+    help="Rank by BM25 of words, by vectors, or by both.  [default: words; both if MODEL was trained for search]",
 )
+@click.option("--where", metavar="CONDITION", help="Only texts whose columns meet it, as in \"kind = '민사'\".")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
 @vector_options.vectors
 @vector_options.records
 @_everywhere
 def similar(
-    model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way, as_json: bool,
-    text: str | None, form: "Format", device: str, debug: bool, **given: Any,
+    model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way | None, where: str | None,
+    as_json: bool, text: str | None, form: "Format", device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Find the texts of CORPUS or INDEX most similar to TEXT.
 
@@ -219,7 +217,8 @@ def similar(
     """
     import korbert
     from korbert.records.forms import holds_records
-    from korbert.vectors import Index
+    from korbert.search import Index
+    from korbert.search.index import default_way
     from pipelines.inference.lines import as_json as line_of
 
     given_texts = options.texts_of(texts, input)
@@ -235,10 +234,15 @@ def similar(
         else:
             own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
             folder = stack.enter_context(TemporaryDirectory(prefix="korbert-index-"))
-            made = Index.create(folder, own.model, counts=own.counts, correction=own.correction, **own.asked)
-            made.add(_pairs(corpus, form, text, failed), rank_words=False)
+            made = Index.create(
+                folder, own.model, counts=own.counts, correction=own.correction,
+                words_only=(way or default_way(own.model)[0]) == "words", **own.asked,
+            )  # fmt: skip
+            made.add(_pairs(corpus, form, text, failed))
+        if way is None:
+            say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
         for _, query in given_texts:
-            hits = made.search(query, top, way)[0]
+            hits = made.search(query, top, way, where)[0]
             if as_json:
                 click.echo(line_of({"text": query, "hits": list(map(asdict, hits))}))
                 continue

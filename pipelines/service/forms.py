@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
 
+from korbert.search import Hit
 from korbert.vectors.names import PoolingName
-from korbert.vectors.ranking import Hit
 
 __all__ = [
     "Answer",
@@ -88,8 +88,10 @@ class Answer(Form):
 class Similar(Form):
     input: Texts = Field(description="a text, or several; `model` is ignored: an index has its own")
     top: int = Field(10, ge=1, le=100, description="number of results per text")
-    way: Literal["both", "vectors", "words"] = Field(
-        "both", description="rank by vectors, by BM25 of morphemes, or by both"
+    way: Literal["both", "vectors", "words"] | None = Field(
+        None,
+        description="rank by vectors, by BM25 of morphemes, or by both; if missing, by words, or by both if the model "
+        "was trained for search",
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from korbert.errors import SettingsError
-from korbert.vectors.ranking import Hit
+from korbert.search import Hit
 from pipelines.service.batching import Operation
 
 __all__ = ["Searcher", "Served", "named"]
@@ -16,9 +16,9 @@ _NAME = re.compile(r"[\w.-]+")
 
 
 class Searcher(Protocol):
-    """An index to search for similar texts; korbert.vectors.Index is one."""
+    """An index to search for similar texts; korbert.search.Index is one."""
 
-    def search(self, texts: Sequence[str], top: int = 10, way: Any = "both") -> Sequence[Sequence[Hit]]:
+    def search(self, texts: Sequence[str], top: int = 10, way: Any = None) -> Sequence[Sequence[Hit]]:
         """The `top` hits for each text, the best first."""
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 
+from korbert.vectors.names import Way
 from pipelines.service.batching import Batcher, Job, Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
@@ -95,13 +96,13 @@ class Service:
 def _search(searcher: Searcher, limits: Limits) -> Operation:
     """(text, top, way) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
 
-    def row(item: tuple[str, int, str]) -> Row | Refusal:
+    def row(item: tuple[str, int, Way | None]) -> Row | Refusal:
         if len(item[0]) > CHARS_A_PIECE * limits.pieces:
             most = CHARS_A_PIECE * limits.pieces
             return Refusal(413, f"has {len(item[0]):,} characters, at most {most:,} are accepted")
         return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
 
-    def forward(items: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
+    def forward(items: Sequence[tuple[str, int, Way | None]]) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = [{} for _ in items]
         for top, way in dict.fromkeys(item[1:] for item in items):
             places = [place for place, item in enumerate(items) if item[1:] == (top, way)]

@@ -18,8 +18,8 @@ import torch
 import korbert
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.scratch import claim
+from korbert.search import Index
 from korbert.tokenization import Tokenizer
-from korbert.vectors import Index
 from pipelines.cli import run_command
 from pipelines.inference import embedding
 
