@@ -49,14 +49,18 @@ def is_index(folder: Path) -> bool:
 
 def check_folder(folder: Path) -> None:
     """ArtifactError for a file, a broken link, an index of an earlier format, and a folder with other files."""
-    if (folder / _EARLIER).is_file() and not (folder / FILE).is_file():
-        raise ArtifactError(
-            f"{folder}: is an index of an earlier version of korbert: make it anew in a new folder, with"
-            " `korbert index MODEL CORPUS --output FOLDER`"
-        )
     is_new = not folder.is_symlink() and not folder.exists()
     if not is_new and not (folder.is_dir() and ((folder / FILE).is_file() or not any(folder.iterdir()))):
-        raise ArtifactError(f"{folder}: exists and is not an index: name a new folder")
+        raise _no_index(folder, "exists and is not an index: name a new folder")
+
+
+def _no_index(folder: Path, what: str) -> ArtifactError:
+    if (folder / _EARLIER).is_file():
+        what = (
+            "is an index of an earlier version of korbert: make it anew in a new folder, with `korbert index MODEL"
+            " CORPUS --output FOLDER`"
+        )
+    return ArtifactError(f"{folder}: {what}")
 
 
 def create(folder: Path, meta: dict[str, Any]) -> None:
@@ -77,7 +81,6 @@ def create(folder: Path, meta: dict[str, Any]) -> None:
 @contextmanager
 def reading(folder: Path) -> Iterator[sqlite3.Connection]:
     """A connection to the index as it is now. ArtifactError if there is none, it is damaged, or of another format."""
-    check_folder(folder)
     with _connected(folder, "ro") as database:
         database.execute("BEGIN")
         if not _has_schema(database):
@@ -118,7 +121,7 @@ def _connected(folder: Path, mode: Literal["ro", "rw", "rwc"]) -> Iterator[sqlit
     """A connection to read (ro), to write (rw), or to create the file if need be (rwc)."""
     path = folder / FILE
     if mode != "rwc" and not path.is_file():
-        raise ArtifactError(f"{folder}: is not an index: make one with `korbert index`")
+        raise _no_index(folder, "is not an index: make one with `korbert index`")
     # SQLite writes beside the file even to read it, unless nobody can change it.
     is_fixed = mode == "ro" and not os.access(folder, os.W_OK) and not path.with_name(f"{FILE}-wal").exists()
     how = "ro&immutable=1" if is_fixed else "rwc" if mode == "rwc" else "rw"

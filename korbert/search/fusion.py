@@ -1,21 +1,23 @@
-"""Fusing the rankings by words and by vectors."""
+"""Results of a search, and the fusion of both rankings."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["Hit", "Ranking", "fused"]
 
 Ranking = list[tuple[int, float]]
 """Numbers of texts and their scores, best first."""
 
-_CONSTANT = 60  # Cormack, Clarke and Buettcher 2009: low ranks count little, and no single first rank decides
+_COSINES = 2.0
 
 
 @dataclass(frozen=True)
 class Hit:
-    """A search result. score: the sort key: BM25 of words, the cosine of vectors, or the sum of reciprocal ranks of
-    both. Ranks begin at 1; None where a way did not find the text or was not used. fields: as they were added."""
+    """A search result. score: the sort key: BM25 of words, the cosine of vectors, or the fused score of both. Ranks
+    begin at 1; None where a way did not find the text or was not used. fields: as they were added."""
 
     id: str
     text: str
@@ -27,10 +29,13 @@ class Hit:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
-def fused(rankings: Sequence[Ranking]) -> Ranking:
-    """Reciprocal rank fusion: all texts of the rankings by the sum of 1 / (60 + rank); ties by number."""
-    scores: dict[int, float] = {}
-    for ranking in rankings:
-        for rank, (number, _) in enumerate(ranking, 1):
-            scores[number] = scores.get(number, 0.0) + 1 / (_CONSTANT + rank)
-    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+def fused(words: NDArray[np.float32], cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+    """BM25 as a share of the best text's, plus twice the cosine: (N,), of the texts that either way finds.
+
+    Vectors that tell texts apart badly have cosines that differ little, and so leave the order of the words nearly as
+    it is. The weight was chosen on half of the queries of four sets; on the others, recall at 1 is 0.2 points below
+    words alone at most, and 1 above at most, with vectors that were not trained for search. Reciprocal rank fusion,
+    which counts each way alike, loses up to 35 points: see "Search" in benchmarks/RESULTS.md.
+    """
+    best = max(float(words.max(initial=0)), 1e-9)
+    return np.asarray(words / best + _COSINES * cosines, np.float32)

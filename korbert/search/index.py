@@ -229,26 +229,40 @@ class Index:
         if way != "words" and not self._size:
             raise SettingsError(f"way {way!r}: this index has only words: search by words, or make one with vectors")
         read = list(read_texts(self.model.tokenizer, queries, self.model.max_length))
-        vectors = None if way == "words" else self._vectors([encoding for encoding, _ in read])
-        depth = max(_DEPTH, top) if way == "both" else top
-        hits = []
+        no_vectors = np.zeros((len(read), 0), np.float32)
+        vectors = no_vectors if way == "words" else self._vectors([encoding for encoding, _ in read])
         with store.reading(self.folder) as database:
             among = None if where is None else numbers_where(database, where)
-            for row, (_, terms) in enumerate(read):
-                by_words = [] if way == "vectors" else _by_words(database, terms, depth, among)
-                by_vectors = [] if vectors is None else self._by_vectors(database, vectors[row], depth, among)
-                ranking = fused([by_vectors, by_words]) if way == "both" else by_vectors or by_words
-                hits.append(_hits(database, ranking[:top], by_vectors, by_words))
-        return hits
+            both = zip(read, vectors, strict=True)
+            return [self._search(database, way, terms, vector, top, among) for (_, terms), vector in both]
 
-    def _by_vectors(
-        self, database: Connection, query: NDArray[np.float32], top: int, among: NDArray[np.int64] | None
-    ) -> Ranking:
-        vectors = self._cache.read(database)
-        scores = vectors.rows @ query
-        if among is None:
-            return best(vectors.numbers, scores, top)
-        return best(among, scores[np.searchsorted(vectors.numbers, among)], top)
+    def _search(
+        self,
+        database: Connection,
+        way: Way,
+        terms: list[str],
+        vector: NDArray[np.float32],
+        top: int,
+        among: NDArray[np.int64] | None,
+    ) -> list[Hit]:
+        """The best texts for a query's terms and vector. among: numbers of texts; None: all."""
+        depth = max(_DEPTH, top) if way == "both" else top
+        by_words, by_vectors = Ranking(), Ranking()
+        if way != "vectors":
+            words = word_scores(database, terms)
+            numbers = np.flatnonzero(words > 0) if among is None else among[words[among] > 0]
+            by_words = best(numbers, words[numbers], depth)
+        if way != "words":
+            vectors = self._cache.read(database)
+            numbers, cosines = vectors.numbers, vectors.rows @ vector
+            if among is not None:
+                numbers, cosines = among, cosines[np.searchsorted(numbers, among)]
+            by_vectors = best(numbers, cosines, depth)
+        ranking = by_words or by_vectors
+        if way == "both":
+            either = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
+            ranking = best(either, fused(words[either], cosines[np.searchsorted(numbers, either)]), top)
+        return _hits(database, ranking, by_vectors, by_words)
 
     def _vectors(self, encodings: list[Encoding]) -> NDArray[np.float32]:
         if not self._size:
@@ -290,12 +304,6 @@ def search_settings(
     if not POOLINGS[completed["pooling"]].counts:
         return completed, None
     return completed, counts or PieceCounts.find(None, model.name, model.tokenizer)
-
-
-def _by_words(database: Connection, terms: list[str], top: int, among: NDArray[np.int64] | None) -> Ranking:
-    scores = word_scores(database, terms)
-    numbers = np.flatnonzero(scores > 0) if among is None else among[scores[among] > 0]
-    return best(numbers, scores[numbers], top)
 
 
 def _hits(database: Connection, ranking: Ranking, by_vectors: Ranking, by_words: Ranking) -> list[Hit]:

@@ -123,7 +123,10 @@ def test_an_interrupted_run_is_resumed(
 ) -> None:
     """Killed while it reads; the parts that were there are not made again, and all is as if nothing had happened."""
     output = tmp_path / "vectors.npy"
-    code = "import sys; from pipelines import embedding, cli; embedding.PART_ROWS = 2; cli.run_command(sys.argv[1:])"
+    code = (
+        "import sys; from pipelines import cli; from pipelines.inference import embedding; embedding.PART_ROWS = 2;"
+        " cli.run_command(sys.argv[1:])"
+    )
     command = [sys.executable, "-c", code, "embed", model, "-", "--output", str(output)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}) as run:
         assert run.stdin is not None

@@ -85,17 +85,18 @@ def test_by_words_as_the_formula_ranks_them(filled: Index, encoder: TextEncoder[
     assert filled.search("없는말이다", way="words") == [[]]
 
 
-def test_both_ways_are_joined_by_reciprocal_ranks(filled: Index) -> None:
-    by_vectors, by_words = (filled.search(QUERIES, 100, way) for way in ("vectors", "words"))  # type: ignore[arg-type]
-    for joined, one, other in zip(filled.search(QUERIES, way="both"), by_vectors, by_words, strict=True):
-        ranks = [{hit.id: rank for rank, hit in enumerate(found, 1)} for found in (one, other)]
-        for hit in joined:
+def test_both_ways_are_fused_by_their_scores(filled: Index, encoder: TextEncoder[Any]) -> None:
+    by_vectors, by_words = (filled.search(QUERIES, 100, way) for way in ("vectors", "words"))
+    for query, hits, *rankings in zip(QUERIES, filled.search(QUERIES, way="both"), by_vectors, by_words, strict=True):
+        ranks = [{hit.id: rank for rank, hit in enumerate(ranking, 1)} for ranking in rankings]
+        cosines, bm25 = ({hit.id: hit.score for hit in ranking} for ranking in rankings)
+        best = max(bm25.values(), default=1)
+        for hit in hits:
             assert (hit.rank_vectors, hit.rank_words) == tuple(own.get(hit.id) for own in ranks)
-            assert hit.score == pytest.approx(sum(1 / (60 + own[hit.id]) for own in ranks if hit.id in own))
-            for score, found in ((hit.score_vectors, one), (hit.score_words, other)):
-                assert score == next((own.score for own in found if own.id == hit.id), None)
-        assert [hit.score for hit in joined] == sorted((hit.score for hit in joined), reverse=True)
-        assert {hit.id for hit in joined} == set().union(*ranks)
+            assert (hit.score_vectors, hit.score_words) == (cosines.get(hit.id), bm25.get(hit.id))
+            assert hit.score == pytest.approx(bm25.get(hit.id, 0) / best + 2 * cosines[hit.id], rel=1e-5)
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        assert {hit.id for hit in hits} == set().union(*ranks), query
 
 
 @given(
