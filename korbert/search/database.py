@@ -113,7 +113,7 @@ def change_meta(database: sqlite3.Connection, key: str, value: Any) -> None:
 
 def _has_schema(database: sqlite3.Connection) -> bool:
     """Whether the process that created the file got as far as its first commit."""
-    return bool(database.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'meta'").fetchone()[0])
+    return bool(database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0])
 
 
 @contextmanager

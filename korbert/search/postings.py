@@ -38,7 +38,7 @@ def add_postings(database: sqlite3.Connection, texts: Iterable[tuple[int, Sequen
     rows = ((term, bucket, entries[own].tobytes()) for (term, bucket), own in sorted(places.items()))
     database.executemany(
         "INSERT INTO postings VALUES (?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET entries = CAST(entries || excluded.entries AS BLOB)",
+        " ON CONFLICT (term, bucket) DO UPDATE SET entries = CAST(entries || excluded.entries AS BLOB)",
         rows,
     )
     change_meta(database, "length", read_meta(database, "length") + length)

@@ -212,7 +212,6 @@ def test_options_that_are_refused(
 
 
 def test_an_index_is_made_added_to_and_searched(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("bm25s")
     corpus, more, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", str(tmp_path / "index")
     with corpus.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["id", "문장"], *((f"t{number}", text) for number, text in enumerate(TEXTS))])
@@ -251,6 +250,29 @@ def test_an_index_is_made_added_to_and_searched(model: str, tmp_path: Path, caps
             (hit.id, hit.text, hit.rank_vectors, hit.rank_words) for hit in expected
         ]
     assert {hit["id"] for hit in found[1]["hits"]} & {"more.jsonl:2"}
+
+
+def test_columns_are_kept_and_searched_by(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, lines, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", str(tmp_path / "index")
+    rows = [["id", "문장", "kind"], ["a", "신용 대출", "금융"], ["b", "대출 도서", "도서관"]]
+    with table.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    lines.write_text(
+        '{"id": 3, "text": "대출", "kind": "금융", "year": 2020, "tags": ["새", null]}\n{"text": "눈", "x": "\\ud800"}',
+        encoding="utf-8",
+    )
+    said(capsys, "index", model, str(table), "--output", folder)
+    _, err = said(capsys, "index", model, str(lines), "--output", folder, code=1)
+    assert "more.jsonl: line 2: has a lone surrogate" in err
+    out, err = said(capsys, "similar", model, folder, "대출", "--where", "kind = '금융'", "--json")
+    hits = {hit["id"]: hit["fields"] for hit in json.loads(out)["hits"]}
+    assert hits == {"a": {"kind": "금융"}, "3": {"kind": "금융", "year": 2020, "tags": ["새", None]}}
+    assert err == "korbert: ranked by words, as the model was not trained for search: --way chooses another\n"
+    out, err = said(capsys, "similar", model, str(table), "대출", "--where", "kind <> '금융'", "--way", "both")
+    assert [line.split()[4] for line in out.splitlines()[1:]] == ["b"]
+    assert not err
+    _, err = said(capsys, "similar", model, folder, "대출", "--where", "kid = '금융'", code=2)
+    assert "where \"kid = '금융'\": no such column: kid: write a condition such as" in err
 
 
 def test_a_corpus_is_searched_at_once(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
