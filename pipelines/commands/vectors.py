@@ -1,8 +1,8 @@
-"""Commands on text vectors: embed, index, similar."""
+"""Commands on text vectors and search: embed, index, similar, search-eval."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from korbert.errors import SettingsError
+from korbert.errors import CorpusError, SettingsError
 from korbert.terminal import say
 from korbert.vectors.names import Unit, Way
 from pipelines.commands import options, vector_options
@@ -19,6 +19,8 @@ from pipelines.commands.vector_options import Failed
 
 if TYPE_CHECKING:
     from korbert.records.form import Format
+    from korbert.search import Index
+    from korbert.search.evaluation import Figure
     from pipelines.inference.embedding import Embedding
 
 __all__ = ["COMMANDS"]
@@ -189,6 +191,39 @@ def index(
     failed.end()
 
 
+@contextmanager
+def _index_of(
+    model: Path,
+    corpus: Path,
+    device: str,
+    given: dict[str, Any],
+    form: "Format",
+    text: str | None,
+    failed: Failed,
+    way: Way | None,
+) -> "Iterator[Index]":
+    """The index in a folder, or one of a file for this time only, with vectors if this way of searching has them."""
+    import korbert
+    from korbert.records.forms import holds_records
+    from korbert.search import Index
+    from korbert.search.index import default_way
+
+    if corpus.is_dir() and not holds_records(corpus):
+        _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
+        loaded = korbert.load(model, device, given["precision"])
+        Index.load(corpus, loaded)
+        yield Index.create(corpus, loaded, **vector_options.asked_for(given))  # refuses other settings
+        return
+    own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
+    words_only = (way or default_way(own.model)[0]) == "words"
+    with TemporaryDirectory(prefix="korbert-index-") as folder:
+        made = Index.create(
+            folder, own.model, counts=own.counts, correction=own.correction, words_only=words_only, **own.asked
+        )
+        made.add(_pairs(corpus, form, text, failed))
+        yield made
+
+
 @click.command()
 @_MODEL
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
@@ -215,30 +250,11 @@ def similar(
     lines of --input or standard input. Each output line shows rank, score, cosine similarity, BM25, id and text; - if a
     ranking did not return the text.
     """
-    import korbert
-    from korbert.records.forms import holds_records
-    from korbert.search import Index
-    from korbert.search.index import default_way
     from pipelines.inference.lines import as_json as line_of
 
     given_texts = options.texts_of(texts, input)
     failed = Failed(str(corpus))
-    with ExitStack() as stack:
-        if corpus.is_dir() and not holds_records(corpus):
-            _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
-            loaded = korbert.load(model, device, given["precision"])
-            made = Index.load(corpus, loaded)
-            Index.create(
-                corpus, loaded, **vector_options.asked_for(given)
-            )  # refuses settings other than those of the index
-        else:
-            own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
-            folder = stack.enter_context(TemporaryDirectory(prefix="korbert-index-"))
-            made = Index.create(
-                folder, own.model, counts=own.counts, correction=own.correction,
-                words_only=(way or default_way(own.model)[0]) == "words", **own.asked,
-            )  # fmt: skip
-            made.add(_pairs(corpus, form, text, failed))
+    with _index_of(model, corpus, device, given, form, text, failed, way) as made:
         if way is None:
             say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
         for _, query in given_texts:
@@ -257,4 +273,75 @@ def similar(
     failed.end()
 
 
-COMMANDS = [embed, index, similar]
+@click.command()
+@_MODEL
+@click.argument("queries", type=_PATH)
+@click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
+@click.option("--query", metavar="NAME", default="query", show_default=True, help="Column or key of the query.")
+@click.option(
+    "--relevant",
+    metavar="NAME",
+    default="relevant",
+    show_default=True,
+    help="Column or key of the id, or list of ids, of the texts that answer it.",
+)
+@click.option("--way", type=click.Choice(get_args(Way)), help="Only this way of searching.  [default: each]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line.")
+@vector_options.vectors
+@vector_options.records
+@_everywhere
+def search_eval(
+    model: Path, queries: Path, corpus: Path, query: str, relevant: str, way: Way | None, as_json: bool,
+    text: str | None, form: "Format", device: str, debug: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Measure how well words, vectors and both find the texts that answer QUERIES.
+
+    QUERIES is a file of {"query": .., "relevant": ID or [ID, ..]} or a table with these columns; CORPUS and INDEX are
+    as in `korbert similar`. Prints the share of the relevant texts among the first 1, 10 and 100, MRR and nDCG@10,
+    times 100, each with its 95 % interval over the queries.
+    """
+    from rich.table import Table
+
+    from korbert.search.evaluation import METRICS, evaluate
+    from korbert.terminal import console
+    from pipelines.inference.lines import as_json as line_of
+
+    failed, failed_queries = Failed(str(corpus)), Failed(str(queries))
+    pairs = list(_judged(queries, query, relevant, failed_queries))
+    if not pairs:
+        raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
+    texts, ids = zip(*pairs, strict=True)
+    with _index_of(model, corpus, device, given, form, text, failed, way or "both") as made:
+        figures = evaluate(made, texts, ids, [way] if way else get_args(Way)[::-1])
+        facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
+    if as_json:
+        own = {name: {key: figure._asdict() for key, figure in row.items()} for name, row in figures.items()}
+        click.echo(line_of({**facts, "ways": own}))
+    else:
+        table = Table(f"{len(pairs):,} queries, {facts['texts']:,} texts", *figures, box=None, pad_edge=False)
+        for metric in METRICS:
+            table.add_row(metric, *(_shown(row[metric]) for row in figures.values()))
+        console().print(table)
+    failed_queries.end()
+    failed.end()
+
+
+def _judged(queries: Path, query: str, relevant: str, failed: Failed) -> Iterator[tuple[str, list[str]]]:
+    """Each query of a file with the ids that answer it; records without are reported."""
+    from pipelines.inference.embedding import text_records
+
+    for record in chain.from_iterable(text_records(queries, queries.name, text=query, usual=True, fields=True)):
+        ids = record.get("fields", {}).get(relevant)
+        ids = ids if isinstance(ids, list) else [ids]
+        if "error" not in record and (not ids or not all(isinstance(id, str | int) and str(id) for id in ids)):
+            record["error"] = f"{relevant!r} is no id and no list of ids: name it with --relevant NAME"
+        if not failed(record):
+            yield record["text"], list(map(str, ids))
+
+
+def _shown(figure: "Figure") -> str:
+    value, low, high = (None if part is None else f"{100 * part:.1f}" for part in figure)
+    return f"{value} ({low} to {high})" if low else str(value)
+
+
+COMMANDS = [embed, index, similar, search_eval]

@@ -275,6 +275,31 @@ def test_columns_are_kept_and_searched_by(model: str, tmp_path: Path, capsys: py
     assert "where \"kid = '금융'\": no such column: kid: write a condition such as" in err
 
 
+def test_a_search_is_measured(model: str, texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    queries, folder = tmp_path / "queries.jsonl", str(tmp_path / "index")
+    rows = [
+        {"query": "대출", "relevant": "texts.txt:1"},
+        {"query": "카드", "relevant": ["texts.txt:3", "nowhere"]},
+        {"query": "비", "relevant": []},
+        {"query": "비"},
+    ]
+    queries.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    out, err = said(capsys, "search-eval", model, str(queries), texts, "--json", code=1)
+    for line in (3, 4):
+        assert f"queries.jsonl: line {line}: 'relevant' is no id and no list of ids: name it" in err
+    figures = json.loads(out)
+    assert (figures["queries"], figures["texts"], list(figures["ways"])) == (2, 5, ["words", "vectors", "both"])
+    assert figures["ways"]["words"]["recall@1"] == {"value": 0.75, "low": 0.5, "high": 1.0}
+    said(capsys, "index", model, texts, "--output", folder)
+    out, _ = said(capsys, "search-eval", model, str(queries), folder, "--way", "words", code=1)
+    head, *rows = (line.split() for line in out.splitlines())
+    assert head == ["2", "queries,", "5", "texts", "words"]
+    assert [row[0] for row in rows] == ["recall@1", "recall@10", "recall@100", "MRR", "nDCG@10"]
+    assert rows[0][1:] == ["75.0", "(50.0", "to", "100.0)"]
+    _, err = said(capsys, "search-eval", model, str(queries), folder, "--relevant", "id", code=1)
+    assert "has no query with ids in 'id': nothing can be measured" in err
+
+
 def test_a_corpus_is_searched_at_once(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = said(capsys, "similar", model, texts, "카드를 잃어버렸어요", "--way", "vectors", "--top", "1")
     _, row = out.splitlines()
