@@ -73,7 +73,7 @@ def create(folder: Path, meta: dict[str, Any]) -> None:
         if not _has_schema(database):
             for statement in _SCHEMA.split(";"):
                 database.execute(statement)
-            facts = {"format": FORMAT, **meta, "version": 0, "length": 0}
+            facts = {"format": FORMAT, **meta, "version": 0, "texts": 0, "length": 0}
             database.executemany("INSERT INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in facts.items()])
         database.execute("COMMIT")
 

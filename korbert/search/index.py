@@ -144,7 +144,7 @@ class Index:
 
     def __len__(self) -> int:
         with store.reading(self.folder) as database:
-            return int(database.execute("SELECT count(*) FROM texts").fetchone()[0])
+            return int(store.read_meta(database, "texts"))
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Id and text of each entry, in the order of adding."""

@@ -26,13 +26,13 @@ def add_postings(database: sqlite3.Connection, texts: Iterable[tuple[int, Sequen
     """Adds the terms of texts, by the texts' numbers."""
     places = defaultdict[tuple[str, int], list[int]](list)  # of the postings of a term in a bucket
     postings = list[tuple[int, int, int]]()
-    length = 0
+    added = length = 0
     for number, terms in texts:
         bucket, offset = divmod(number, _BUCKET)
         for term, count in Counter(terms).items():
             places[term, bucket].append(len(postings))
             postings.append((offset, min(count, 65_535), len(terms)))
-        length += len(terms)
+        added, length = added + 1, length + len(terms)
     entries = np.array(postings, _POSTING)
     # Sorted, so that SQLite's pages are visited in order.
     rows = ((term, bucket, entries[own].tobytes()) for (term, bucket), own in sorted(places.items()))
@@ -41,20 +41,21 @@ def add_postings(database: sqlite3.Connection, texts: Iterable[tuple[int, Sequen
         " ON CONFLICT (term, bucket) DO UPDATE SET entries = CAST(entries || excluded.entries AS BLOB)",
         rows,
     )
-    change_meta(database, "length", read_meta(database, "length") + length)
+    _count(database, added, length)
 
 
 def remove_postings(database: sqlite3.Connection, numbers: Iterable[int]) -> None:
     """Removes the terms of texts, which are still in the database."""
     gone = defaultdict[int, NDArray[np.bool_]](lambda: np.zeros(_BUCKET, bool))  # offsets, by bucket
-    keys, length = set[tuple[str, int]](), 0
+    keys = set[tuple[str, int]]()
+    removed = length = 0
     for number in numbers:
         (terms,) = database.execute("SELECT terms FROM texts WHERE number = ?", (number,)).fetchone()
         bucket, offset = divmod(number, _BUCKET)
         gone[bucket][offset] = True
         own = json.loads(terms)
         keys |= {(term, bucket) for term in own}
-        length += len(own)
+        removed, length = removed + 1, length + len(own)
     for term, bucket in sorted(keys):
         row, blob = database.execute(
             "SELECT rowid, entries FROM postings WHERE term = ? AND bucket = ?", (term, bucket)
@@ -65,13 +66,14 @@ def remove_postings(database: sqlite3.Connection, numbers: Iterable[int]) -> Non
             database.execute("UPDATE postings SET entries = ? WHERE rowid = ?", (left.tobytes(), row))
         else:
             database.execute("DELETE FROM postings WHERE rowid = ?", (row,))
-    change_meta(database, "length", read_meta(database, "length") - length)
+    _count(database, -removed, -length)
 
 
 def word_scores(database: sqlite3.Connection, terms: Sequence[str]) -> NDArray[np.float32]:
     """The BM25 score of each text for these terms, with Lucene's idf: (1 + largest number,), 0 without any of them."""
-    highest, texts = database.execute("SELECT coalesce(max(number), -1), count(*) FROM texts").fetchone()
+    (highest,) = database.execute("SELECT coalesce(max(number), -1) FROM texts").fetchone()
     scores = np.zeros(highest + 1, np.float32)
+    texts = read_meta(database, "texts")
     mean = read_meta(database, "length") / max(texts, 1)
     for term, times in Counter(terms).items():
         buckets = database.execute("SELECT bucket, entries FROM postings WHERE term = ?", (term,)).fetchall()
@@ -83,3 +85,9 @@ def word_scores(database: sqlite3.Connection, terms: Sequence[str]) -> NDArray[n
             weights = times * idf * counts / (counts + _K1 * (1 - _B + _B * own["length"] / mean))
             scores[bucket * _BUCKET + own["offset"].astype(np.int64)] += weights  # a number is there once
     return scores
+
+
+def _count(database: sqlite3.Connection, texts: int, length: int) -> None:
+    """Keeps count of all texts and terms: SQLite would count them one by one."""
+    for key, more in (("texts", texts), ("length", length)):
+        change_meta(database, key, read_meta(database, key) + more)

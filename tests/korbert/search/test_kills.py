@@ -70,7 +70,7 @@ def check(folder: Path, last: int) -> int:
         assert np.flatnonzero(word_scores(file, ["all"])).tolist() == [number for number, _ in rows]
         for number in {*expected[-3:], last - 1}:
             assert np.count_nonzero(word_scores(file, [f"t{number}"])) == TEXTS * (number in expected)
-        assert database.read_meta(file, "length") == 3 * len(rows)
+        assert (database.read_meta(file, "texts"), database.read_meta(file, "length")) == (len(rows), 3 * len(rows))
     with closing(sqlite3.connect(folder / database.FILE)) as file:
         assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     return last
