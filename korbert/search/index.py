@@ -102,12 +102,7 @@ class Index:
         folder, settings = Path(folder), model.vector_settings(**asked)
         if store.is_index(folder):
             index = cls(folder, model)
-            for name in asked:
-                if (here := getattr(settings, name)) != (there := getattr(index.settings, name)):
-                    raise ArtifactError(
-                        f"{folder}: {name}: {here!r} here, {there!r} in the index: leave the option out,"
-                        " or name another folder"
-                    )
+            index._check_settings(settings, asked)
             return index
         completed, counts = search_settings(model, asked, counts)
         settings = model.vector_settings(**completed).model_copy(update={"normalize": True})
@@ -127,6 +122,15 @@ class Index:
         }
         store.create(folder, facts)
         return cls(folder, model)
+
+    def _check_settings(self, settings: VectorSettings, names: Iterable[str]) -> None:
+        """ArtifactError if one of these settings is another one in the index."""
+        for name in names:
+            if (here := getattr(settings, name)) != (there := getattr(self.settings, name)):
+                raise ArtifactError(
+                    f"{self.folder}: {name}: {here!r} here, {there!r} in the index: leave the option out,"
+                    " or name another folder"
+                )
 
     @classmethod
     def load(cls, folder: str | Path, model: TextEncoder[Any] | str | Path | None = None) -> Self:

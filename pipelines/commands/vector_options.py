@@ -82,8 +82,7 @@ def embedding_of(
 ) -> "Embedding":
     """The model with its vector settings.
 
-    texts, form, text: the input, on which a correction is fitted without --fit-on. search: use the default pooling of
-    an index.
+    texts, form, text: the input, to fit a correction on without --fit-on. search: with the default pooling of an index.
     """
     import korbert
     from korbert.search.index import search_settings

@@ -149,11 +149,8 @@ def index(
     columns are kept: see `similar --where`. A text with an indexed id replaces the earlier one; the default id is
     FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run resumes without recomputing what it has added.
     """
-    import korbert
     from korbert.progress import track
     from korbert.records.forms import holds_records
-    from korbert.search import Index
-    from korbert.search.database import is_index
     from korbert.search.index import Added
     from pipelines.inference import lines
 
@@ -163,18 +160,7 @@ def index(
     for path in filter(None, (corpus, remove)):
         if not (path.is_file() or (path == corpus and holds_records(path))):
             raise SettingsError(f"{path}: no such file: name a file of texts, or of ids for --remove")
-    extends, way = is_index(output), given["correct"]
-    if extends:
-        _refuse(given, ("counts", "fit_on"), f"{output} was built with its own: leave the option out")
-        own = korbert.load(model, device, given["precision"])
-        made = Index.create(
-            output, own, **vector_options.asked_for(given)
-        )  # refuses settings other than those of the index
-    else:
-        new = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
-        made = Index.create(output, new.model, counts=new.counts, correction=new.correction, **new.asked)
-    if way is not None and way != (made.correction and made.correction.way):
-        raise SettingsError(f"{output}: was made without --correct {way}: leave it out, or name another folder")
+    made = _index_to_write(model, corpus, output, device, given, form, text)
     removed, added, failed = 0, Added(), Failed(str(corpus))
     if remove is not None:
         ids = {id for _, id in lines.texts(remove, remove.name) if id}
@@ -189,6 +175,29 @@ def index(
         f" {len(made):,} texts"
     )
     failed.end()
+
+
+def _index_to_write(
+    model: Path, corpus: Path | None, output: Path, device: str, given: dict[str, Any], form: "Format", text: str | None
+) -> "Index":
+    """The index in a folder, or a new one. Raises SettingsError and ArtifactError if it has other settings."""
+    import korbert
+    from korbert.search import Index
+    from korbert.search.database import is_index
+
+    way = given["correct"]
+    if is_index(output):
+        _refuse(given, ("counts", "fit_on"), f"{output} was built with its own: leave the option out")
+        own = korbert.load(model, device, given["precision"])
+        made = Index.create(
+            output, own, **vector_options.asked_for(given)
+        )  # refuses settings other than those of the index
+    else:
+        new = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
+        made = Index.create(output, new.model, counts=new.counts, correction=new.correction, **new.asked)
+    if way is not None and way != (made.correction and made.correction.way):
+        raise SettingsError(f"{output}: was made without --correct {way}: leave it out, or name another folder")
+    return made
 
 
 @contextmanager
