@@ -11,6 +11,7 @@ and by both. --trained adds rows of models that were trained for vectors.
 
 import argparse
 import json
+import random
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, product
@@ -19,19 +20,21 @@ from typing import Any, get_args
 
 import numpy as np
 import torch
+import zstandard
 from nsmc_files import read_reviews
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 import korbert
 from korbert.errors import SettingsError
+from korbert.search import Index
 from korbert.tasks import korquad
 from korbert.tasks.finetuning.examples import Examples
 from korbert.tasks.finetuning.learning import model_inputs
 from korbert.tasks.metrics.ranking import ndcg_at, recall_at, reciprocal_rank
 from korbert.tasks.metrics.regression import spearman
 from korbert.tasks.sets.loading import load
-from korbert.vectors import POOLINGS, Correction, Index, PieceCounts, TextEncoder
+from korbert.vectors import POOLINGS, Correction, PieceCounts, TextEncoder
 from korbert.vectors.encoder import unit
 from korbert.vectors.names import CorrectionName
 from korbert.vectors.pooling import weights_of
@@ -163,13 +166,26 @@ def paraphrases(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]
     return among([one["sentence1"] for one in same], [one["sentence2"] for one in same], others)
 
 
+def points_of_law(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
+    """Points at issue of court decisions, and 10,000 summaries."""
+    decided, others = (
+        [json.loads(line) for line in zstandard.open(data / "law" / f"pairs-{part}.jsonl.zst", encoding="utf-8")]
+        for part in ("dev", "train")
+    )
+    asked = random.Random(1).sample(decided, min(rows, 1_008))
+    texts = [row["passage"] for row in decided + random.Random(0).sample(others, 7_449)]
+    return among([row["query"] for row in asked], [row["passage"] for row in asked], texts)
+
+
 def among(queries: list[str], answers: list[str], others: Sequence[str] = ()) -> tuple[list[str], list[str], list[int]]:
     texts = list(dict.fromkeys([*answers, *others]))
     places = {text: place for place, text in enumerate(texts)}
     return queries, texts, [places[answer] for answer in answers]
 
 
-SEARCHES = {"question pairs": question_pairs, "KorQuAD dev": paragraphs, "KLUE-STS dev": paraphrases}
+SEARCHES = {
+    "question pairs": question_pairs, "KorQuAD dev": paragraphs, "KLUE-STS dev": paraphrases, "law": points_of_law,
+}  # fmt: skip
 
 
 def search(

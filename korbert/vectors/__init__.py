@@ -1,4 +1,4 @@
-"""Text vectors from any model, with a choice of layer and pooling; similarity search; occurrences of a word.
+"""Text vectors from any model, with a choice of layer and pooling; occurrences of a word.
 
 How texts become vectors, in `TextEncoder.embed`, which every model of `korbert.load` has:
 
@@ -11,10 +11,6 @@ How texts become vectors, in `TextEncoder.embed`, which every model of `korbert.
 Also here: parts.py (vectors of pieces, morphemes and eojeols, with their spans), occurrences.py (a word in many
 sentences), attention.py (weights of all heads, between pieces, morphemes or eojeols), attribution.py (how much each
 piece contributes to a label).
-
-Similarity search, `Index`: index.py is the interface; storage.py writes its files, which are always consistent;
-snapshot.py reads them for searches; exact.py and graph.py find the nearest vectors; words.py ranks by BM25 over
-morphemes; ranking.py fuses both rankings.
 """
 
 import lazy_loader

@@ -30,11 +30,10 @@ from korbert.vectors.counts import PieceCounts
 from korbert.vectors.names import Unit, Way
 from korbert.vectors.parts import Parts, parts_of
 from korbert.vectors.pooling import POOLINGS, weights_of
-from korbert.vectors.ranking import Hit
 from korbert.vectors.settings import Asked, VectorSettings
 
 if TYPE_CHECKING:
-    from korbert.vectors.index import Index
+    from korbert.search import Hit, Index
     from korbert.vectors.occurrences import Occurrence
 
 __all__ = ["TEXTS_AT_ONCE", "TextEncoder", "hidden_of", "unit"]
@@ -228,10 +227,10 @@ class TextEncoder(Generic[_M]):
         return occurrences_of(self, word, as_texts(texts, "texts")[0], self.vector_settings(**asked))
 
     def similar(
-        self, texts: str | Iterable[str], index: "Index | str | Path", top: int = 10, way: "Way" = "both"
+        self, texts: str | Iterable[str], index: "Index | str | Path", top: int = 10, way: "Way | None" = None
     ) -> "list[list[Hit]]":
         """The texts of an index nearest to each text, nearest first: see Index.search."""
-        from korbert.vectors.index import Index
+        from korbert.search import Index
 
         opened = index if isinstance(index, Index) else Index.load(index, self)
         return opened.search(texts, top, way)

@@ -82,12 +82,11 @@ def embedding_of(
 ) -> "Embedding":
     """The model with its vector settings.
 
-    texts, form, text: the input, on which a correction is fitted without --fit-on. search: use the default pooling of
-    an index.
+    texts, form, text: the input, to fit a correction on without --fit-on. search: with the default pooling of an index.
     """
     import korbert
+    from korbert.search.index import search_settings
     from korbert.vectors import POOLINGS, PieceCounts
-    from korbert.vectors.index import search_settings
     from pipelines.inference.embedding import Embedding, fit_correction
 
     loaded = korbert.load(model, device, given["precision"])

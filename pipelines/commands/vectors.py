@@ -1,8 +1,8 @@
-"""Commands on text vectors: embed, index, similar."""
+"""Commands on text vectors and search: embed, index, similar, search-eval."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from korbert.errors import SettingsError
+from korbert.errors import CorpusError, SettingsError
 from korbert.terminal import say
 from korbert.vectors.names import Unit, Way
 from pipelines.commands import options, vector_options
@@ -19,6 +19,8 @@ from pipelines.commands.vector_options import Failed
 
 if TYPE_CHECKING:
     from korbert.records.form import Format
+    from korbert.search import Index
+    from korbert.search.evaluation import Figure
     from pipelines.inference.embedding import Embedding
 
 __all__ = ["COMMANDS"]
@@ -111,13 +113,13 @@ def _print_vectors(
 
 def _pairs(
     corpus: Path, form: "Format", text: str | None, failed: Failed, advance: Callable[[int], None] = lambda count: None
-) -> Iterator[tuple[str, str]]:
-    """(id, text) of each record of a file; errors and repeated ids are reported."""
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Id, text and fields of each record of a file; errors and repeated ids are reported."""
     from pipelines.inference.embedding import text_records
 
     seen: dict[str, int] = {}
     line = number = 0  # the number of a record on its line: a list of JSON may be one line
-    for record in chain.from_iterable(text_records(corpus, corpus.name, form, text, utf8=True)):
+    for record in chain.from_iterable(text_records(corpus, corpus.name, form, text, utf8=True, fields=True)):
         number = number + 1 if record["line"] == line else 1
         line = record["line"]
         id = str(record.get("id", f"{corpus.name}:{line}" if number == 1 else f"{corpus.name}:{line}.{number}"))
@@ -125,7 +127,7 @@ def _pairs(
             record["error"] = f"id {id!r:.60} is already used by line {seen[id]}"
         if not failed(record):
             seen[id] = record["line"]
-            yield id, record["text"]
+            yield id, record["text"], record["fields"]
         advance(1)
 
 
@@ -141,18 +143,15 @@ def index(
     model: Path, corpus: Path | None, output: Path, remove: Path | None, text: str | None, form: "Format",
     device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """Index the texts of CORPUS for search by vectors and BM25.
+    """Index the texts of CORPUS for search by BM25 and vectors.
 
-    CORPUS is a file of lines, JSON of {"id": .., "text": ..}, a table (.csv, .tsv, .parquet), or an address. A text
-    with an indexed id replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for a second one in JSON). An
-    interrupted run resumes without recomputing what it has added.
+    CORPUS is a file of lines, JSON of {"id": .., "text": ..}, a table (.csv, .tsv, .parquet), or an address. Its other
+    columns are kept: see `similar --where`. A text with an indexed id replaces the earlier one; the default id is
+    FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run resumes without recomputing what it has added.
     """
-    import korbert
     from korbert.progress import track
     from korbert.records.detection import holds_records
-    from korbert.vectors import Index
-    from korbert.vectors.index import Added
-    from korbert.vectors.storage import check_place
+    from korbert.search.index import Added
     from pipelines.inference import lines
 
     options.show_progress()
@@ -161,23 +160,11 @@ def index(
     for path in filter(None, (corpus, remove)):
         if not (path.is_file() or (path == corpus and holds_records(path))):
             raise SettingsError(f"{path}: no such file: name a file of texts, or of ids for --remove")
-    check_place(output)
-    way = given["correct"]
-    if (output / "index.json").exists():
-        _refuse(given, ("counts", "fit_on"), f"{output} was built with its own: leave the option out")
-        own = korbert.load(model, device, given["precision"])
-        made = Index.create(
-            output, own, **vector_options.asked_for(given)
-        )  # refuses settings other than those of the index
-    else:
-        new = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
-        made = Index.create(output, new.model, counts=new.counts, correction=new.correction, **new.asked)
-    if way is not None and way != (made.correction and made.correction.way):
-        raise SettingsError(f"{output}: was made without --correct {way}: leave it out, or name another folder")
+    made = _index_to_write(model, corpus, output, device, given, form, text)
     removed, added, failed = 0, Added(), Failed(str(corpus))
     if remove is not None:
         ids = {id for _, id in lines.texts(remove, remove.name) if id}
-        removed = made.remove(ids, rank_words=corpus is None)
+        removed = made.remove(ids)
         if removed < len(ids):
             say(f"korbert: {remove}: {len(ids) - removed:,} of {len(ids):,} ids are not in the index", err=True)
     if corpus is not None:
@@ -190,6 +177,63 @@ def index(
     failed.end()
 
 
+def _index_to_write(
+    model: Path, corpus: Path | None, output: Path, device: str, given: dict[str, Any], form: "Format", text: str | None
+) -> "Index":
+    """The index in a folder, or a new one. Raises SettingsError and ArtifactError if it has other settings."""
+    import korbert
+    from korbert.search import Index
+    from korbert.search.database import is_index
+
+    way = given["correct"]
+    if is_index(output):
+        _refuse(given, ("counts", "fit_on"), f"{output} was built with its own: leave the option out")
+        own = korbert.load(model, device, given["precision"])
+        made = Index.create(
+            output, own, **vector_options.asked_for(given)
+        )  # refuses settings other than those of the index
+    else:
+        new = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
+        made = Index.create(output, new.model, counts=new.counts, correction=new.correction, **new.asked)
+    if way is not None and way != (made.correction and made.correction.way):
+        raise SettingsError(f"{output}: was made without --correct {way}: leave it out, or name another folder")
+    return made
+
+
+@contextmanager
+def _index_of(
+    model: Path,
+    corpus: Path,
+    device: str,
+    given: dict[str, Any],
+    form: "Format",
+    text: str | None,
+    failed: Failed,
+    way: Way | None,
+) -> "Iterator[Index]":
+    """The index in a folder, or one of a file for this time only, with vectors if this way of searching has them."""
+    from korbert.records.detection import holds_records
+
+    import korbert
+    from korbert.search import Index
+    from korbert.search.index import default_way
+
+    if corpus.is_dir() and not holds_records(corpus):
+        _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
+        loaded = korbert.load(model, device, given["precision"])
+        Index.load(corpus, loaded)
+        yield Index.create(corpus, loaded, **vector_options.asked_for(given))  # refuses other settings
+        return
+    own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
+    words_only = (way or default_way(own.model)[0]) == "words"
+    with TemporaryDirectory(prefix="korbert-index-") as folder:
+        made = Index.create(
+            folder, own.model, counts=own.counts, correction=own.correction, words_only=words_only, **own.asked
+        )
+        made.add(_pairs(corpus, form, text, failed))
+        yield made
+
+
 @click.command()
 @_MODEL
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
@@ -199,17 +243,16 @@ def index(
 @click.option(
     "--way",
     type=click.Choice(get_args(Way)),
-    default="both",
-    show_default=True,
-    help="Rank by vectors, by BM25, or by both (reciprocal rank fusion).",
+    help="Rank by BM25 of words, by vectors, or by both.  [default: words; both if MODEL was trained for search]",
 )
+@click.option("--where", metavar="CONDITION", help="Only texts whose columns meet it, as in \"kind = '민사'\".")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
 @vector_options.vectors
 @vector_options.records
 @_everywhere
 def similar(
-    model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way, as_json: bool,
-    text: str | None, form: "Format", device: str, debug: bool, **given: Any,
+    model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way | None, where: str | None,
+    as_json: bool, text: str | None, form: "Format", device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Find the texts of CORPUS or INDEX most similar to TEXT.
 
@@ -217,28 +260,15 @@ def similar(
     lines of --input or standard input. Each output line shows rank, score, cosine similarity, BM25, id and text; - if a
     ranking did not return the text.
     """
-    import korbert
-    from korbert.records.detection import holds_records
-    from korbert.vectors import Index
     from pipelines.inference.lines import as_json as line_of
 
     given_texts = options.texts_of(texts, input)
     failed = Failed(str(corpus))
-    with ExitStack() as stack:
-        if corpus.is_dir() and not holds_records(corpus):
-            _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
-            loaded = korbert.load(model, device, given["precision"])
-            made = Index.load(corpus, loaded)
-            Index.create(
-                corpus, loaded, **vector_options.asked_for(given)
-            )  # refuses settings other than those of the index
-        else:
-            own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
-            folder = stack.enter_context(TemporaryDirectory(prefix="korbert-index-"))
-            made = Index.create(folder, own.model, counts=own.counts, correction=own.correction, **own.asked)
-            made.add(_pairs(corpus, form, text, failed), rank_words=False)
+    with _index_of(model, corpus, device, given, form, text, failed, way) as made:
+        if way is None:
+            say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
         for _, query in given_texts:
-            hits = made.search(query, top, way)[0]
+            hits = made.search(query, top, way, where)[0]
             if as_json:
                 click.echo(line_of({"text": query, "hits": list(map(asdict, hits))}))
                 continue
@@ -253,4 +283,75 @@ def similar(
     failed.end()
 
 
-COMMANDS = [embed, index, similar]
+@click.command()
+@_MODEL
+@click.argument("queries", type=_PATH)
+@click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
+@click.option("--query", metavar="NAME", default="query", show_default=True, help="Column or key of the query.")
+@click.option(
+    "--relevant",
+    metavar="NAME",
+    default="relevant",
+    show_default=True,
+    help="Column or key of the id, or list of ids, of the texts that answer it.",
+)
+@click.option("--way", type=click.Choice(get_args(Way)), help="Only this way of searching.  [default: each]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON line.")
+@vector_options.vectors
+@vector_options.records
+@_everywhere
+def search_eval(
+    model: Path, queries: Path, corpus: Path, query: str, relevant: str, way: Way | None, as_json: bool,
+    text: str | None, form: "Format", device: str, debug: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Measure how well words, vectors and both find the texts that answer QUERIES.
+
+    QUERIES is a file of {"query": .., "relevant": ID or [ID, ..]} or a table with these columns; CORPUS and INDEX are
+    as in `korbert similar`. Prints the share of the relevant texts among the first 1, 10 and 100, MRR and nDCG@10,
+    times 100, each with its 95 % interval over the queries.
+    """
+    from rich.table import Table
+
+    from korbert.search.evaluation import METRICS, evaluate
+    from korbert.terminal import console
+    from pipelines.inference.lines import as_json as line_of
+
+    failed, failed_queries = Failed(str(corpus)), Failed(str(queries))
+    pairs = list(_judged(queries, query, relevant, failed_queries))
+    if not pairs:
+        raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
+    texts, ids = zip(*pairs, strict=True)
+    with _index_of(model, corpus, device, given, form, text, failed, way or "both") as made:
+        figures = evaluate(made, texts, ids, [way] if way else get_args(Way)[::-1])
+        facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
+    if as_json:
+        own = {name: {key: figure._asdict() for key, figure in row.items()} for name, row in figures.items()}
+        click.echo(line_of({**facts, "ways": own}))
+    else:
+        table = Table(f"{len(pairs):,} queries, {facts['texts']:,} texts", *figures, box=None, pad_edge=False)
+        for metric in METRICS:
+            table.add_row(metric, *(_shown(row[metric]) for row in figures.values()))
+        console().print(table)
+    failed_queries.end()
+    failed.end()
+
+
+def _judged(queries: Path, query: str, relevant: str, failed: Failed) -> Iterator[tuple[str, list[str]]]:
+    """Each query of a file with the ids that answer it; records without are reported."""
+    from pipelines.inference.embedding import text_records
+
+    for record in chain.from_iterable(text_records(queries, queries.name, text=query, usual=True, fields=True)):
+        ids = record.get("fields", {}).get(relevant)
+        ids = ids if isinstance(ids, list) else [ids]
+        if "error" not in record and (not ids or not all(isinstance(id, str | int) and str(id) for id in ids)):
+            record["error"] = f"{relevant!r} is no id and no list of ids: name it with --relevant NAME"
+        if not failed(record):
+            yield record["text"], list(map(str, ids))
+
+
+def _shown(figure: "Figure") -> str:
+    value, low, high = (None if part is None else f"{100 * part:.1f}" for part in figure)
+    return f"{value} ({low} to {high})" if low else str(value)
+
+
+COMMANDS = [embed, index, similar, search_eval]

@@ -24,12 +24,12 @@ from korbert.durable import aside_of, content_digest, intact, write_aside, write
 from korbert.errors import SettingsError
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
+from korbert.search.texts import is_utf8, json_of
 from korbert.vectors import Correction, PieceCounts, TextEncoder
-from korbert.vectors.index import is_utf8
 from korbert.vectors.names import CorrectionName
 from korbert.vectors.settings import Asked
 from pipelines.inference.predicting import Result, result_of
-from pipelines.inference.records import TEXT_NAMES, Format, Keys, records
+from pipelines.inference.records import TEXT_NAMES, Format, Keys, column_for, records
 
 __all__ = ["Embedding", "Written", "check_ending", "fit_correction", "text_records", "write_vectors"]
 
@@ -73,18 +73,31 @@ class Written:
 
 
 def text_records(
-    file: Source, name: str, form: Format = "auto", text: str | None = None, *, usual: bool = False, utf8: bool = False
+    file: Source,
+    name: str,
+    form: Format = "auto",
+    text: str | None = None,
+    *,
+    usual: bool = False,
+    utf8: bool = False,
+    fields: bool = False,
 ) -> Iterator[list[Result]]:
     """Yields {"line", "id" if any, "text"} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
-    name that is present. usual: these also if `text` is absent. utf8: treat a lone surrogate as an error.
+    name that is present. usual: these also if `text` is absent. utf8: treat a lone surrogate as an error. fields: add
+    "fields", all else that the record has.
     """
     keys: Keys = {"text": (*((text,) if text else ()), *(TEXT_NAMES if usual or not text else ()))}
-    for part in records(file, name, form, keys):
+    for part in records(file, name, form, keys, every_column=fields):
         results = [result_of(record, keys, {}) for record in part]
+        if fields:
+            for record, result in zip(part, results, strict=True):
+                own = ("id", column_for(keys["text"], tuple(record.fields)))
+                result["fields"] = {key: value for key, value in record.fields.items() if key not in own}
         for place, one in enumerate(results):
-            if utf8 and not is_utf8(f"{one.get('id', '')}{one.get('text', '')}"):
+            strings = (str(one.get("id", "")), one.get("text", ""), json_of(one.get("fields", {})))
+            if utf8 and not all(map(is_utf8, strings)):
                 results[place] = {"line": one["line"], "error": "has a lone surrogate, which no file can hold"}
         yield results
 

@@ -44,11 +44,14 @@ def option_of(role: str) -> str:
     return f"--{role} NAME" if role in ("text", "pair") else f"--column {role}=NAME"
 
 
-def records(source: Source, name: str, form: Format, keys: Keys) -> Iterator[list[Record]]:
+def records(
+    source: Source, name: str, form: Format, keys: Keys, *, every_column: bool = False
+) -> Iterator[list[Record]]:
     """Yields the records of a source in batches; from a pipe of lines or JSON lines, those that have arrived.
 
     name: of the source, for messages and its ending. form: "auto" goes by the ending, or else by content, where text
     is plain lines unless the first one names the columns or begins with JSON.
+    every_column: of a table, too, not only those of `keys` and the id.
     Raises SettingsError, listing the columns, if a table lacks one of `keys`; CorpusError for a faulty file.
     """
     alone = set(keys) == {"text"}
@@ -68,7 +71,7 @@ def records(source: Source, name: str, form: Format, keys: Keys) -> Iterator[lis
 
     with open_records(source, name, form, guess, fits) as opened:
         if isinstance(opened, Table):
-            rows = _of_objects(opened, keys) if opened.objects else _of_table(opened, name, keys)
+            rows = _of_objects(opened, keys) if opened.objects else _of_table(opened, name, keys, every_column)
             while part := list(islice(rows, _BATCH_ROWS)):
                 yield part
             return
@@ -135,7 +138,7 @@ def _with_text(fields: dict[str, Any], keys: Keys) -> dict[str, Any]:
     return fields
 
 
-def _of_table(table: Table, name: str, keys: Keys) -> Iterator[Record]:
+def _of_table(table: Table, name: str, keys: Keys, every_column: bool) -> Iterator[Record]:
     if missing := _missing(keys, table.columns):
         near = [alike for one in missing.values() for alike in difflib.get_close_matches(one, table.columns, 1)]
         hint = f"did you mean {' and '.join(near)}? " if near else ""
@@ -146,7 +149,7 @@ def _of_table(table: Table, name: str, keys: Keys) -> Iterator[Record]:
         )
     chosen = {column_for(names, table.columns) or "text" for names in keys.values()}
     named = [column_for((one,), table.columns) for names in keys.values() for one in names]  # several may hold a list
-    more = ["id", *(["tokens"] if "text" not in table.columns else [])]
+    more = table.columns if every_column else ["id", *(["tokens"] if "text" not in table.columns else [])]
     wanted = list(dict.fromkeys(filter(None, [*named, *(one for one in more if one in table.columns)])))
     for number, cells in table.read(wanted):
         if isinstance(cells, Fault):

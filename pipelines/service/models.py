@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import korbert
-from korbert.errors import SettingsError
+from korbert.search import Index
 from korbert.tasks.question_answering.reading import Reader
 from korbert.tokenization import Tokenizer
 from korbert.training.settings import PrecisionName
-from korbert.vectors import Index
-from korbert.vectors.words import has_bm25s
 from pipelines.reports.look.data import look_data
 from pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
 from pipelines.service.batching import Row
@@ -31,8 +29,7 @@ def load_all(
 ) -> tuple[dict[str, Served], Searcher | None]:
     """Loads and warms up the models by name, and the index, which was built with the first model.
 
-    process: where Kiwi runs (analysis.py). Raises the ModelError and ArtifactError of the loaders, and
-    SettingsError for an index without bm25s.
+    process: where Kiwi runs (analysis.py). Raises the ModelError and ArtifactError of the loaders.
     """
     models: dict[str, Served] = {}
     for name, folder in folders.items():
@@ -51,6 +48,4 @@ def load_all(
         if embed.forward is not None:
             embed.forward(rows)  # the first pass is slower than later ones
         models[name] = Served(name, str(network.kind), model, operations)
-    if index is not None and not has_bm25s():
-        raise SettingsError("--index: search by words needs bm25s: pip install 'korbert[search]'")
     return models, None if index is None else Index.load(index, next(iter(models.values())).model)

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, field_validator
 from pydantic_core import PydanticCustomError
 
+from korbert.search import Hit
 from korbert.vectors.names import PoolingName
-from korbert.vectors.ranking import Hit
 
 
 def _whole(value: Any) -> Any:
@@ -93,8 +93,10 @@ class Answer(
 class Similar(Body, json_schema_extra=_example(input="신용 대출을 신청하고 싶어요", top=3)):
     input: _Texts = Field(description="a text, or several; `model` is ignored: an index has its own")
     top: _Top = Field(10, description="number of results per text")
-    way: Literal["both", "vectors", "words"] = Field(
-        "both", description="rank by vectors, by BM25 of morphemes, or by both"
+    way: Literal["both", "vectors", "words"] | None = Field(
+        None,
+        description="rank by vectors, by BM25 of morphemes, or by both; if missing, by words, or by both if the model "
+        "was trained for search",
     )
 
 

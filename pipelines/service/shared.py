@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from fastapi import Request
 from starlette.datastructures import Headers
 
-from korbert.vectors.ranking import Hit
+from korbert.search import Hit
 from pipelines.service.batching import Batcher, Job, Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
@@ -18,9 +18,9 @@ __all__ = ["Searcher", "Served", "Service"]
 
 
 class Searcher(Protocol):
-    """An index to search for similar texts; korbert.vectors.Index is one."""
+    """An index to search for similar texts; korbert.search.Index is one."""
 
-    def search(self, texts: Sequence[str], top: int = 10, way: Any = "both") -> Sequence[Sequence[Hit]]:
+    def search(self, texts: Sequence[str], top: int = 10, way: Any = None) -> Sequence[Sequence[Hit]]:
         """The `top` hits for each text, the best first."""
 
 
@@ -114,12 +114,12 @@ def _search(searcher: Searcher, limits: Limits) -> Operation:
     """(text, top, way) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
     longest = CHARS_A_PIECE * limits.pieces
 
-    def row(item: tuple[str, int, str]) -> Row | Refusal:
+    def row(item: tuple[str, int, str | None]) -> Row | Refusal:
         if len(item[0]) > longest:
             return Refusal(413, f"has {len(item[0]):,} characters, at most {longest:,} are accepted")
         return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
 
-    def forward(items: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
+    def forward(items: Sequence[tuple[str, int, str | None]]) -> list[dict[str, Any]]:
         answers: list[dict[str, Any]] = [{} for _ in items]
         for top, way in dict.fromkeys(item[1:] for item in items):
             same = [index for index, item in enumerate(items) if item[1:] == (top, way)]

@@ -18,8 +18,8 @@ import torch
 import korbert
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.scratch import claim
+from korbert.search import Index
 from korbert.tokenization import Tokenizer
-from korbert.vectors import Index
 from pipelines.cli import run_command
 from pipelines.inference import embedding
 
@@ -123,7 +123,10 @@ def test_an_interrupted_run_is_resumed(
 ) -> None:
     """Killed while it reads; the parts that were there are not made again, and all is as if nothing had happened."""
     output = tmp_path / "vectors.npy"
-    code = "import sys; from pipelines import embedding, cli; embedding.PART_ROWS = 2; cli.run_command(sys.argv[1:])"
+    code = (
+        "import sys; from pipelines import cli; from pipelines.inference import embedding; embedding.PART_ROWS = 2;"
+        " cli.run_command(sys.argv[1:])"
+    )
     command = [sys.executable, "-c", code, "embed", model, "-", "--output", str(output)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}) as run:
         assert run.stdin is not None
@@ -209,7 +212,6 @@ def test_options_that_are_refused(
 
 
 def test_an_index_is_made_added_to_and_searched(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("bm25s")
     corpus, more, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", str(tmp_path / "index")
     with corpus.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["id", "문장"], *((f"t{number}", text) for number, text in enumerate(TEXTS))])
@@ -248,6 +250,54 @@ def test_an_index_is_made_added_to_and_searched(model: str, tmp_path: Path, caps
             (hit.id, hit.text, hit.rank_vectors, hit.rank_words) for hit in expected
         ]
     assert {hit["id"] for hit in found[1]["hits"]} & {"more.jsonl:2"}
+
+
+def test_columns_are_kept_and_searched_by(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, lines, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", str(tmp_path / "index")
+    rows = [["id", "문장", "kind"], ["a", "신용 대출", "금융"], ["b", "대출 도서", "도서관"]]
+    with table.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    lines.write_text(
+        '{"id": 3, "text": "대출", "kind": "금융", "year": 2020, "tags": ["새", null]}\n{"text": "눈", "x": "\\ud800"}',
+        encoding="utf-8",
+    )
+    said(capsys, "index", model, str(table), "--output", folder)
+    _, err = said(capsys, "index", model, str(lines), "--output", folder, code=1)
+    assert "more.jsonl: line 2: has a lone surrogate" in err
+    out, err = said(capsys, "similar", model, folder, "대출", "--where", "kind = '금융'", "--json")
+    hits = {hit["id"]: hit["fields"] for hit in json.loads(out)["hits"]}
+    assert hits == {"a": {"kind": "금융"}, "3": {"kind": "금융", "year": 2020, "tags": ["새", None]}}
+    assert err == "korbert: ranked by words, as the model was not trained for search: --way chooses another\n"
+    out, err = said(capsys, "similar", model, str(table), "대출", "--where", "kind <> '금융'", "--way", "both")
+    assert [line.split()[4] for line in out.splitlines()[1:]] == ["b"]
+    assert not err
+    _, err = said(capsys, "similar", model, folder, "대출", "--where", "kid = '금융'", code=2)
+    assert "where \"kid = '금융'\": no such column: kid: write a condition such as" in err
+
+
+def test_a_search_is_measured(model: str, texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    queries, folder = tmp_path / "queries.jsonl", str(tmp_path / "index")
+    rows = [
+        {"query": "대출", "relevant": "texts.txt:1"},
+        {"query": "카드", "relevant": ["texts.txt:3", "nowhere"]},
+        {"query": "비", "relevant": []},
+        {"query": "비"},
+    ]
+    queries.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    out, err = said(capsys, "search-eval", model, str(queries), texts, "--json", code=1)
+    for line in (3, 4):
+        assert f"queries.jsonl: line {line}: 'relevant' is no id and no list of ids: name it" in err
+    figures = json.loads(out)
+    assert (figures["queries"], figures["texts"], list(figures["ways"])) == (2, 5, ["words", "vectors", "both"])
+    assert figures["ways"]["words"]["recall@1"] == {"value": 0.75, "low": 0.5, "high": 1.0}
+    said(capsys, "index", model, texts, "--output", folder)
+    out, _ = said(capsys, "search-eval", model, str(queries), folder, "--way", "words", code=1)
+    head, *rows = (line.split() for line in out.splitlines())
+    assert head == ["2", "queries,", "5", "texts", "words"]
+    assert [row[0] for row in rows] == ["recall@1", "recall@10", "recall@100", "MRR", "nDCG@10"]
+    assert rows[0][1:] == ["75.0", "(50.0", "to", "100.0)"]
+    _, err = said(capsys, "search-eval", model, str(queries), folder, "--relevant", "id", code=1)
+    assert "has no query with ids in 'id': nothing can be measured" in err
 
 
 def test_a_corpus_is_searched_at_once(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:

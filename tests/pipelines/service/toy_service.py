@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from korbert.vectors.ranking import Hit
+from korbert.search import Hit
 from korbert.vectors.settings import VectorSettings
 from pipelines.service.analysis import analysis_process
 from pipelines.service.batching import Operation, Row

@@ -98,8 +98,8 @@ const shaded = (number, most, places) => el("td", { class: "r", text: decimal(nu
 // ---- similar sentences and reading --------------------------------------------------------------------------------
 
 function similarRoom(data) {
-  const about = "The most similar texts of the index, by vectors (cosine) and by words (BM25), with the rank in each; the"
-    + " score combines both ranks.";
+  const about = "The most similar texts of the index, by words (BM25), by vectors (cosine) or by both, with the rank in each"
+    + " that was used.";
   const fact = (name, value) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }));
   const figure = (name, value, places, rank) => {
     if (value === null || value === undefined) return null;

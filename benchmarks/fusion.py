@@ -1,0 +1,82 @@
+"""Weights of cosines beside BM25, chosen on half of the queries and tested on the other half.
+
+    python benchmarks/fusion.py MODEL --data $KORBERT_DATA [--sets law ..] [--rows 2000]
+
+Sets are those of the second table of vectors.py. Prints recall at 1 and MRR, times 100, on both halves: of words, of
+vectors, of reciprocal rank fusion, and for each weight of BM25 (as a share of the best text's) + weight x cosine.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from vectors import SEARCHES
+
+import korbert
+from korbert.search import Index
+from korbert.search.database import reading
+from korbert.search.nearest import VectorCache
+from korbert.search.postings import word_scores
+from korbert.search.terms import read_texts
+from korbert.tasks.metrics.ranking import recall_at, reciprocal_rank
+
+Scores = NDArray[Any]
+WEIGHTS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0)
+
+
+def scores_of(model: Any, queries: list[str], texts: list[str]) -> tuple[Scores, Scores]:
+    """BM25 and cosine of each query and text: (Q, N)."""
+    read = list(read_texts(model.tokenizer, queries, model.max_length))
+    with tempfile.TemporaryDirectory() as folder:
+        index = Index.create(folder, model)
+        index.add((str(row), text) for row, text in enumerate(texts))
+        asked = index._vectors([encoding for encoding, _ in read])
+        with reading(index.folder) as database:
+            vectors = VectorCache(asked.shape[1]).read(database)
+            words = np.stack([word_scores(database, terms) for _, terms in read])
+    return words[:, vectors.numbers], asked @ vectors.rows.T
+
+
+def by_ranks(scores: Scores, only: float) -> Scores:
+    """1 / (60 + rank) of the first 100 texts that score above `only`."""
+    ranks = np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1) + 1
+    return np.where((ranks <= 100) & (scores > only), 1 / (60 + ranks), 0)
+
+
+def ways(words: Scores, cosines: Scores) -> Iterator[tuple[str, Scores]]:
+    yield "words", words
+    yield "vectors", cosines
+    yield "reciprocal ranks", by_ranks(words, 0) + by_ranks(cosines, -np.inf)
+    for weight in WEIGHTS:
+        best = np.maximum(words.max(axis=1, keepdims=True), 1e-9)
+        yield f"share of BM25 + {weight:g} x cosine", words / best + weight * cosines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--data", type=Path, required=True, help="folder of docs/data.md")
+    parser.add_argument("--sets", nargs="+", choices=list(SEARCHES), default=list(SEARCHES))
+    parser.add_argument("--rows", type=int, default=2_000, help="of each set, at most")
+    given = parser.parse_args()
+    model = korbert.load(given.model, device="cpu")
+    print("| set | ranking | recall@1 | MRR | recall@1, other half | MRR |\n|---|---|---|---|---|---|")
+    for name in given.sets:
+        queries, texts, answers = SEARCHES[name](given.data, given.rows)
+        relevant = np.zeros((len(queries), len(texts)), bool)
+        relevant[np.arange(len(queries)), answers] = True
+        for label, scores in ways(*scores_of(model, queries, texts)):
+            figures = [
+                f"{100 * metric(scores[half::2], relevant[half::2]).mean():.1f}"
+                for half in (0, 1)
+                for metric in (lambda own, true: recall_at(1, own, true), reciprocal_rank)
+            ]
+            print(f"| {name} ({len(queries):,} of {len(texts):,}) | {label} | {' | '.join(figures)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

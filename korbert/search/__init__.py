@@ -1,0 +1,10 @@
+"""Search among texts: by BM25 of morphemes, by vectors of any model, or by both.
+
+index.py is the interface, `Index`. database.py opens the SQLite file, and texts.py writes it. terms.py gives the
+morphemes of a text, and postings.py ranks by them; nearest.py ranks by vectors; fusion.py joins both rankings;
+filters.py has conditions on fields.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,2 @@
+from .fusion import Hit as Hit
+from .index import Index as Index

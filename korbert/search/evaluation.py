@@ -1,0 +1,57 @@
+"""How well an index finds the texts that are known to answer queries."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from korbert.search.index import Index
+from korbert.tasks.metrics.statistics import bootstrap_interval
+from korbert.vectors.names import Way
+
+__all__ = ["METRICS", "Figure", "evaluate"]
+
+METRICS = ("recall@1", "recall@10", "recall@100", "MRR", "nDCG@10")
+_DEPTH, _AT_ONCE = 100, 256
+
+
+class Figure(NamedTuple):
+    """Mean over the queries, 0 to 1, and the ends of its 95 % bootstrap interval; None for fewer than two queries."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def evaluate(
+    index: Index, queries: Sequence[str], relevant: Sequence[Collection[str]], ways: Sequence[Way] = get_args(Way)
+) -> dict[Way, dict[str, Figure]]:
+    """The METRICS of each way of searching. relevant: for each query the ids, one at least, of the texts that answer.
+
+    Texts behind the first 100 count as not found. All relevant texts of a query are alike (nDCG with gains 0 and 1).
+    """
+    return {way: dict(_figures(index, queries, relevant, way)) for way in ways}
+
+
+def _figures(
+    index: Index, queries: Sequence[str], relevant: Sequence[Collection[str]], way: Way
+) -> Iterator[tuple[str, Figure]]:
+    rows = []
+    for start in range(0, len(queries), _AT_ONCE):
+        results = index.search(queries[start : start + _AT_ONCE], _DEPTH, way)
+        for hits, ids in zip(results, relevant[start : start + _AT_ONCE], strict=True):
+            rows.append(_metrics(np.array([hit.id in ids for hit in hits], bool), len(set(ids))))
+    for metric, values in zip(METRICS, np.array(rows).T, strict=True):
+        interval = bootstrap_interval(values, rng=np.random.default_rng(0)) if len(values) > 1 else None
+        low, high = (None, None) if interval is None else interval[:2]
+        yield metric, Figure(float(values.mean()), low, high)
+
+
+def _metrics(is_relevant: NDArray[np.bool_], count: int) -> list[float]:
+    """The METRICS of one query. is_relevant: of each hit, best first; count: of relevant texts."""
+    ranks = np.flatnonzero(is_relevant) + 1
+    recalls = [np.count_nonzero(ranks <= depth) / count for depth in (1, 10, 100)]
+    gains = 1 / np.log2(np.arange(2, 12))
+    ndcg = gains[ranks[ranks <= 10] - 1].sum() / gains[:count].sum()
+    return [*recalls, 1 / ranks[0] if len(ranks) else 0.0, float(ndcg)]

@@ -1,0 +1,324 @@
+"""A search index of texts: by words, by vectors, or by both."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from sqlite3 import Connection
+from typing import Any, Self, Unpack, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from korbert.durable import sha256_of
+from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
+from korbert.folders import bundled
+from korbert.modeling import read_config
+from korbert.processor import cores
+from korbert.search import database as store
+from korbert.search.filters import numbers_where
+from korbert.search.fusion import Hit, Ranking, fused
+from korbert.search.nearest import VectorCache, best
+from korbert.search.postings import word_scores
+from korbert.search.terms import read_texts
+from korbert.search.texts import Fields, delete, insert, is_utf8, json_of, stored
+from korbert.tasks.passages import MANY_TEXTS
+from korbert.tasks.texts import as_texts
+from korbert.tokenization import Encoding
+from korbert.vectors.correction import Correction
+from korbert.vectors.counts import NoCounts, PieceCounts
+from korbert.vectors.encoder import TEXTS_AT_ONCE, TextEncoder
+from korbert.vectors.names import Way
+from korbert.vectors.pooling import POOLINGS
+from korbert.vectors.settings import Asked, VectorSettings
+
+__all__ = ["Added", "Index", "default_way", "search_settings"]
+
+_CORRECTION, _COUNTS = "correction.npz", "piece_counts.parquet"
+_DEPTH = 100  # at least this many ranks of each ranking are fused
+
+
+@dataclass
+class Added:
+    """Result of `add`: number of new, replaced (same id) and unchanged texts."""
+
+    new: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+
+
+class Index:
+    """Texts with ids and fields, their words and their vectors.
+
+        >>> index = Index.create("questions.index", korbert.load("artifacts/demo/pretrain"))
+        >>> index.add([("1", "대출을 신청하고 싶어요"), ("2", "카드를 잃어버렸어요", {"kind": "카드"})])
+        >>> index.search(["대출 신청"], top=1)[0][0].text
+        "대출을 신청하고 싶어요"
+
+    Any number of processes may search and write at a time: a search sees the texts as they were when it began, and
+    writers take turns.
+    """
+
+    def __init__(self, folder: Path, model: TextEncoder[Any]) -> None:
+        """Use create or load."""
+        self.folder = folder
+        self.model = model
+        with store.reading(folder) as database:
+            facts = {key: store.read_meta(database, key) for key in ("model", "settings", "size", "files")}
+        if model.digest != facts["model"]["digest"]:
+            raise ArtifactError(
+                f"{folder}: is an index of another model: {facts['model']['digest'][:12]} ({facts['model']['folder']}),"
+                f" but {model.name} is {model.digest[:12]}: give the model that it was made with, or make the index"
+                " again"
+            )
+        for name, digest in facts["files"].items():
+            if not (folder / name).is_file() or sha256_of(folder / name) != digest:
+                raise ArtifactError(f"{folder / name}: was changed since it was written: make the index again")
+        self.settings = VectorSettings.of(facts["settings"])
+        self.correction = Correction.load(folder / _CORRECTION) if _CORRECTION in facts["files"] else None
+        self._counts = PieceCounts.load(folder / _COUNTS, model.tokenizer) if _COUNTS in facts["files"] else None
+        self._size: int = facts["size"]
+        self._cache = VectorCache(self._size)
+        self.way, self.why = default_way(model)
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | Path,
+        model: TextEncoder[Any],
+        *,
+        counts: PieceCounts | None = None,
+        correction: Correction | None = None,
+        words_only: bool = False,
+        **asked: Unpack[Asked],
+    ) -> Self:
+        """Creates an empty index, or opens the one in the folder if model and settings match.
+
+        counts, correction, asked: of a new index, as in TextEncoder.embed, but with the pooling of search_settings;
+        vectors always have length 1. words_only: a new index has no vectors, which take most of the time.
+        ArtifactError if the folder holds another index or other files.
+        """
+        folder, settings = Path(folder), model.vector_settings(**asked)
+        if store.is_index(folder):
+            index = cls(folder, model)
+            index._check_settings(settings, asked)
+            return index
+        completed, counts = search_settings(model, asked, counts)
+        settings = model.vector_settings(**completed).model_copy(update={"normalize": True})
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {}
+        if correction is not None:
+            correction.save(folder / _CORRECTION)
+            files[_CORRECTION] = sha256_of(folder / _CORRECTION)
+        if counts is not None:
+            files[_COUNTS] = sha256_of(counts.save(folder))
+        in_the_box = not Path(model.name).exists() and bundled(model.name) is not None
+        facts = {
+            "model": {"digest": model.digest, "folder": model.name if in_the_box else str(Path(model.name).absolute())},
+            "settings": settings.model_dump(mode="json"),
+            "size": 0 if words_only else model.pooled([], settings, counts=counts, correction=correction).shape[1],
+            "files": files,
+        }
+        store.create(folder, facts)
+        return cls(folder, model)
+
+    def _check_settings(self, settings: VectorSettings, names: Iterable[str]) -> None:
+        """ArtifactError if one of these settings is another one in the index."""
+        for name in names:
+            if (here := getattr(settings, name)) != (there := getattr(self.settings, name)):
+                raise ArtifactError(
+                    f"{self.folder}: {name}: {here!r} here, {there!r} in the index: leave the option out,"
+                    " or name another folder"
+                )
+
+    @classmethod
+    def load(cls, folder: str | Path, model: TextEncoder[Any] | str | Path | None = None) -> Self:
+        """Opens the index in a folder.
+
+        model: its model, or the model's folder; None: the folder recorded in the index. ArtifactError if there is no
+        index, it is damaged, or the model is another one.
+        """
+        if not isinstance(model, TextEncoder):
+            from korbert.loading import load
+
+            with store.reading(Path(folder)) as database:
+                model = load(store.read_meta(database, "model")["folder"] if model is None else model)
+        return cls(Path(folder), model)
+
+    def __len__(self) -> int:
+        with store.reading(self.folder) as database:
+            return int(store.read_meta(database, "texts"))
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Id and text of each entry, in the order of adding."""
+        with store.reading(self.folder) as database:
+            yield from database.execute("SELECT id, text FROM texts ORDER BY number")
+
+    def add(self, texts: Iterable[tuple[str, str] | tuple[str, str, Fields]]) -> Added:
+        """Adds (id, text) or (id, text, fields), 4,096 at a time; what was added before an error stays.
+
+        A text replaces the one with the same id, unless text and fields are equal. CorpusError for an id that is given
+        twice, and for a text that is not UTF-8.
+        """
+        added, ids, left = Added(), set[str](), iter(texts)
+        while part := list(islice(left, TEXTS_AT_ONCE)):
+            rows = []
+            for id, text, *fields in part:
+                if not isinstance(id, str) or not isinstance(text, str):
+                    raise CorpusError(f"id {id!r:.60}: id and text have to be strings, not {text!r:.60}")
+                if id in ids:
+                    raise CorpusError(f"id {id!r:.60}: is given twice: ids must be unique")
+                kept = json_of(*fields)
+                if not is_utf8(id + text + kept):
+                    raise CorpusError(f"id {id!r:.60}: has a lone surrogate, which no file can hold: remove it")
+                ids.add(id)
+                rows.append((id, text, kept))
+            while rows:
+                rows = self._add(rows, added)
+        return added
+
+    def remove(self, ids: Iterable[str]) -> int:
+        """Removes the texts with these ids, and returns their number. Unknown ids are ignored."""
+        with store.writing(self.folder) as database:
+            numbers = [number for number, _, _ in stored(database, ids).values()]
+            delete(database, numbers)
+        return len(numbers)
+
+    def _add(self, texts: list[tuple[str, str, str]], added: Added) -> list[tuple[str, str, str]]:
+        """Adds (id, text, fields), and returns those that another process has just changed: add them again."""
+        with store.reading(self.folder) as database:
+            there = stored(database, (id for id, _, _ in texts))
+        new = {id: text for id, text, _ in texts if id not in there or there[id][1] != text}
+        workers = cores() if len(new) > MANY_TEXTS else 0
+        read = list(read_texts(self.model.tokenizer, list(new.values()), self.model.max_length, workers))
+        vectors = self._vectors([encoding for encoding, _ in read])
+        made = {id: (terms, vector) for id, (_, terms), vector in zip(new, read, vectors, strict=True)}
+        again = []
+        with store.writing(self.folder) as database:
+            there, gone, rows = stored(database, (id for id, _, _ in texts)), [], []
+            for id, text, fields in texts:
+                number, *before = there.get(id, (None, None, None))
+                if before == [text, fields]:
+                    added.unchanged += 1
+                elif before[0] == text:
+                    added.replaced += 1
+                    database.execute("UPDATE texts SET fields = ? WHERE number = ?", (fields, number))
+                elif id not in made:
+                    again.append((id, text, fields))
+                else:
+                    added.new += number is None
+                    added.replaced += number is not None
+                    gone += [] if number is None else [number]
+                    rows.append((id, fields, text, *made[id]))
+            delete(database, gone)
+            insert(database, rows)
+            names = {name for _, _, fields in texts for name in json.loads(fields)}
+            database.executemany("INSERT OR IGNORE INTO fields VALUES (?)", ((name,) for name in sorted(names)))
+        return again
+
+    def search(
+        self, texts: str | Iterable[str], top: int = 10, way: Way | None = None, where: str | None = None
+    ) -> list[list[Hit]]:
+        """For each text, the `top` most similar texts of the index, best first.
+
+        way: by BM25 of words, by cosine of vectors, or by both; None: that of default_way. where: only among texts
+        whose fields meet this condition, as in "kind = '민사'"; see filters.py. SettingsError for anything but strings,
+        an unknown way, and another condition.
+        """
+        queries, _ = as_texts(texts, "texts")
+        way = way or self.way
+        if way not in get_args(Way) or top < 1:
+            raise SettingsError(f"way {way!r}, top {top}: use one of {', '.join(get_args(Way))}, and at least 1")
+        if way != "words" and not self._size:
+            raise SettingsError(f"way {way!r}: this index has only words: search by words, or make one with vectors")
+        read = list(read_texts(self.model.tokenizer, queries, self.model.max_length))
+        no_vectors = np.zeros((len(read), 0), np.float32)
+        vectors = no_vectors if way == "words" else self._vectors([encoding for encoding, _ in read])
+        with store.reading(self.folder) as database:
+            among = None if where is None else numbers_where(database, where)
+            both = zip(read, vectors, strict=True)
+            return [self._search(database, way, terms, vector, top, among) for (_, terms), vector in both]
+
+    def _search(
+        self,
+        database: Connection,
+        way: Way,
+        terms: list[str],
+        vector: NDArray[np.float32],
+        top: int,
+        among: NDArray[np.int64] | None,
+    ) -> list[Hit]:
+        """The best texts for a query's terms and vector. among: numbers of texts; None: all."""
+        depth = max(_DEPTH, top) if way == "both" else top
+        by_words, by_vectors = Ranking(), Ranking()
+        if way != "vectors":
+            words = word_scores(database, terms)
+            numbers = np.flatnonzero(words > 0) if among is None else among[words[among] > 0]
+            by_words = best(numbers, words[numbers], depth)
+        if way != "words":
+            vectors = self._cache.read(database)
+            numbers, cosines = vectors.numbers, vectors.rows @ vector
+            if among is not None:
+                numbers, cosines = among, cosines[np.searchsorted(numbers, among)]
+            by_vectors = best(numbers, cosines, depth)
+        ranking = by_words or by_vectors
+        if way == "both":
+            either = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
+            ranking = best(either, fused(words[either], cosines[np.searchsorted(numbers, either)]), top)
+        return _hits(database, ranking, by_vectors, by_words)
+
+    def _vectors(self, encodings: list[Encoding]) -> NDArray[np.float32]:
+        if not self._size:
+            return np.zeros((len(encodings), 0), np.float32)
+        return self.model.pooled(encodings, self.settings, counts=self._counts, correction=self.correction)
+
+
+def default_way(model: TextEncoder[Any]) -> tuple[Way, str]:
+    """How a search ranks texts unless it is told, and why: by words, and by vectors, too, of a model trained for that.
+
+    The vectors of other models find less than half as many as words do, and both together less than words alone:
+    see "Search" in benchmarks/RESULTS.md.
+    """
+    try:
+        task = read_config(model.name)["task"]
+    except ModelError:
+        task = {}
+    if task.get("kind") == "embedding" and task.get("learns") == "pairs":
+        return "both", "the model was trained on pairs for search"
+    return "words", "the model was not trained for search"
+
+
+def search_settings(
+    model: TextEncoder[Any], asked: Asked, counts: PieceCounts | None = None
+) -> tuple[Asked, PieceCounts | None]:
+    """Settings of a new index, and the counts that its pooling needs.
+
+    The default pooling, for models trained without one, is "bm25" if there are piece counts, else "mean". With 4
+    layers of 256, "bm25" reaches a Spearman correlation of 0.57 ("mean": 0.39) on KorSTS test and 0.35 (0.01) on
+    KLUE-STS dev, and finds 13.7 % (5.2 %) of KorQuAD's paragraphs at rank 1.
+    """
+    completed: Asked = {**model.vector_defaults, **asked}
+    if "pooling" not in completed:
+        try:
+            counts = counts or PieceCounts.find(None, model.name, model.tokenizer)
+            completed["pooling"] = "bm25"
+        except NoCounts:
+            completed["pooling"] = "mean"
+    if not POOLINGS[completed["pooling"]].counts:
+        return completed, None
+    return completed, counts or PieceCounts.find(None, model.name, model.tokenizer)
+
+
+def _hits(database: Connection, ranking: Ranking, by_vectors: Ranking, by_words: Ranking) -> list[Hit]:
+    """The texts of a ranking, with their ranks and scores in each of the others."""
+    cosines, bm25 = (
+        {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
+    )
+    hits = []
+    for number, score in ranking:
+        select = "SELECT id, text, fields FROM texts WHERE number = ?"
+        id, text, fields = database.execute(select, (number,)).fetchone()
+        (rank_vectors, cosine), (rank_words, weight) = cosines.get(number, (None, None)), bm25.get(number, (None, None))
+        hits.append(Hit(id, text, score, rank_vectors, rank_words, cosine, weight, json.loads(fields)))
+    return hits

@@ -1,0 +1,54 @@
+"""Figures of a search: as the ranking metrics of korbert.tasks give them, and scikit-learn's nDCG."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from sklearn.metrics import ndcg_score
+
+from korbert.search import Hit, Index
+from korbert.search.evaluation import METRICS, evaluate
+from korbert.tasks.metrics.ranking import recall_at, reciprocal_rank
+from korbert.vectors import TextEncoder
+
+
+class _Searcher:
+    """Finds texts by made scores: those of a query are a row."""
+
+    def __init__(self, scores: Any) -> None:
+        self.scores = scores
+
+    def search(self, queries: list[str], top: int, way: str) -> list[list[Hit]]:
+        rows = self.scores[list(map(int, queries))]
+        return [[Hit(str(text), "", 0, 1, 1, 0, 0) for text in np.argsort(-row)[:top]] for row in rows]
+
+
+def test_figures_are_those_of_the_ranking_metrics() -> None:
+    rng = np.random.default_rng(1)
+    scores, relevant = rng.random((300, 250)), rng.random((300, 250)) < 0.01
+    relevant[np.arange(300), rng.integers(250, size=300)] = True
+    ids = [[str(text) for text in np.flatnonzero(row)] for row in relevant]
+    (figures,) = evaluate(cast(Index, _Searcher(scores)), list(map(str, range(300))), ids, ["words"]).values()
+    kept = np.where(scores >= np.sort(scores, axis=1)[:, -100:][:, :1], scores, -1)  # the first 100 count
+    expected = [recall_at(k, scores, relevant).mean() for k in (1, 10, 100)]
+    expected += [np.where(kept > -1, relevant / (1 + np.argsort(np.argsort(-scores))), 0).max(axis=1).mean()]
+    expected += [ndcg_score(relevant, scores, k=10)]
+    assert list(figures) == list(METRICS)
+    for figure, value in zip(figures.values(), expected, strict=True):
+        assert figure.value == pytest.approx(value)
+        assert figure.low is not None
+        assert figure.high is not None
+        assert 0 < figure.value - figure.low < 0.1 > figure.high - figure.value > 0
+    assert reciprocal_rank(scores, relevant).mean() == pytest.approx(figures["MRR"].value, abs=0.01)
+
+
+def test_each_way_of_an_index_is_measured(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+    made = Index.create(tmp_path / "index", encoder)
+    made.add([("a", "대출을 신청하고 싶어요"), ("b", "카드를 잃어버렸어요"), ("c", "내일 비가 온다")])
+    figures = evaluate(made, ["대출", "카드", "없는말"], [["a"], ["b", "nowhere"], {"c"}])
+    assert set(figures) == {"both", "vectors", "words"}
+    assert figures["words"]["recall@1"].value == pytest.approx((1 + 1 / 2 + 0) / 3)
+    assert figures["words"]["MRR"].value == pytest.approx(2 / 3)
+    assert figures["vectors"]["recall@10"].value == pytest.approx((1 + 1 / 2 + 1) / 3)
+    assert evaluate(made, ["대출"], [["a"]], ["words"])["words"]["MRR"] == (1, None, None)

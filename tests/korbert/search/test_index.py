@@ -1,0 +1,495 @@
+"""An index: the right texts in the right order, whatever was added, removed or read in between."""
+
+import json
+import math
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.neighbors import NearestNeighbors
+
+from korbert.errors import ArtifactError, CorpusError, SettingsError
+from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, save_model
+from korbert.search import Hit, Index, database, index, nearest, postings
+from korbert.search.terms import terms_of_tags
+from korbert.tasks import Embedder
+from korbert.vectors import Correction, PieceCounts, TextEncoder
+from korbert.vectors.names import Way
+
+TEXTS = [
+    "대출을 신청하고 싶어요",
+    "신용 대출 신청은 어떻게 하나요?",
+    "카드를 잃어버렸어요",
+    "영화가 정말 재미있다",
+    "배우의 연기가 좋았다",
+    "내일 비가 온다",
+    "",
+    "...",
+]
+WAYS = get_args(Way)
+PAIRS = [(f"t{number}", text) for number, text in enumerate(TEXTS)]
+QUERIES = ["대출 신청", "비 오는 영화", "카드", ""]
+
+
+@pytest.fixture
+def filled(encoder: TextEncoder[Any], tmp_path: Path) -> Index:
+    made = Index.create(tmp_path / "index", encoder)
+    made.add(PAIRS)
+    return made
+
+
+def shown(found: list[list[Hit]]) -> list[list[tuple[str, float]]]:
+    return [[(hit.id, round(hit.score, 4)) for hit in hits] for hits in found]
+
+
+def test_by_vectors_as_scikit_learn_finds_them(filled: Index, encoder: TextEncoder[Any]) -> None:
+    vectors = encoder.embed(TEXTS)
+    far, rows = NearestNeighbors(n_neighbors=3, metric="cosine").fit(vectors).kneighbors(encoder.embed(QUERIES))
+    for hits, distances, numbers in zip(filled.search(QUERIES, 3, "vectors"), far, rows, strict=True):
+        assert [hit.id for hit in hits] == [f"t{number}" for number in numbers]
+        assert [hit.text for hit in hits] == [TEXTS[number] for number in numbers]
+        assert [hit.score for hit in hits] == pytest.approx((1 - distances).tolist(), abs=1e-5)
+        assert [(hit.rank_vectors, hit.rank_words, hit.score_words) for hit in hits] == [
+            (rank, None, None) for rank in (1, 2, 3)
+        ]
+
+
+def test_by_words_as_the_formula_ranks_them(filled: Index, encoder: TextEncoder[Any]) -> None:
+    """BM25 by hand: Robertson and Zaragoza 2009, equation 3.15, with the idf of Lucene."""
+    analyses = encoder.tokenizer.analyzer.analyze_many([*TEXTS, *QUERIES])
+    terms = [terms_of_tags(one.forms, one.tags) for one in analyses]
+    texts, queries = terms[: len(TEXTS)], terms[len(TEXTS) :]
+    mean = sum(map(len, texts)) / len(texts)
+    for query, hits in zip(queries, filled.search(QUERIES, way="words"), strict=True):
+        scores = Counter[str]()
+        for term in query:
+            having = sum(term in own for own in texts)
+            idf = math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
+            for number, own in enumerate(texts):
+                if frequency := own.count(term):
+                    scores[f"t{number}"] += idf * frequency / (frequency + 1.2 * (0.25 + 0.75 * len(own) / mean))
+        expected = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
+        assert [hit.id for hit in hits] == [id for id, _ in expected]
+        assert [hit.score for hit in hits] == pytest.approx([score for _, score in expected], rel=1e-4)
+    assert filled.search("대출", way="words")[0][0].rank_words == 1
+    assert filled.search("없는말이다", way="words") == [[]]
+
+
+def test_both_ways_are_fused_by_their_scores(filled: Index, encoder: TextEncoder[Any]) -> None:
+    by_vectors, by_words = (filled.search(QUERIES, 100, way) for way in ("vectors", "words"))
+    for query, hits, *rankings in zip(QUERIES, filled.search(QUERIES, way="both"), by_vectors, by_words, strict=True):
+        ranks = [{hit.id: rank for rank, hit in enumerate(ranking, 1)} for ranking in rankings]
+        cosines, bm25 = ({hit.id: hit.score for hit in ranking} for ranking in rankings)
+        best = max(bm25.values(), default=1)
+        for hit in hits:
+            assert (hit.rank_vectors, hit.rank_words) == tuple(own.get(hit.id) for own in ranks)
+            assert (hit.score_vectors, hit.score_words) == (cosines.get(hit.id), bm25.get(hit.id))
+            assert hit.score == pytest.approx(bm25.get(hit.id, 0) / best + 2 * cosines[hit.id], rel=1e-5)
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        assert {hit.id for hit in hits} == set().union(*ranks), query
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.booleans(), st.sets(st.integers(0, len(TEXTS) - 1), min_size=1, max_size=4)), max_size=6
+    ),
+    bucket=st.integers(1, 5),
+)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_changed_index_finds_what_a_new_one_of_the_same_texts_finds(
+    encoder: TextEncoder[Any],
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[bool, set[int]]],
+    bucket: int,
+) -> None:
+    there: dict[str, str] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index, "TEXTS_AT_ONCE", 2)
+        patch.setattr(postings, "_BUCKET", bucket)
+        patch.setattr(nearest, "_ROWS_AT_ONCE", 3)
+        changed = Index.create(tmp_path_factory.mktemp("steps") / "index", encoder)
+        reader = Index.load(changed.folder, encoder)
+        for is_adding, numbers in steps:
+            pairs = [PAIRS[number] for number in sorted(numbers)]
+            if is_adding:
+                added = changed.add(pairs)
+                assert added.new == len(pairs) - sum(id in there for id, _ in pairs)
+                assert (added.replaced, added.unchanged) == (0, len(pairs) - added.new)
+                there |= dict(pairs)
+            else:
+                assert changed.remove([id for id, _ in pairs]) == sum(id in there for id, _ in pairs)
+                there = {id: text for id, text in there.items() if id not in dict(pairs)}
+            reader.search(QUERIES[0], way="vectors")  # keeps what it has read
+        assert list(changed) == list(there.items())
+        assert len(changed) == len(there)
+        once = Index.create(tmp_path_factory.mktemp("once") / "index", encoder)
+        once.add(there.items())
+        for way in WAYS:
+            expected = shown(once.search(QUERIES, 3, way))
+            assert shown(changed.search(QUERIES, 3, way)) == shown(reader.search(QUERIES, 3, way)) == expected
+        with sqlite3.connect(changed.folder / database.FILE) as file:
+            entries = [blob for (blob,) in file.execute("SELECT entries FROM postings ORDER BY term, bucket")]
+            assert sum(map(len, entries)) == 8 * sum(
+                len(set(json.loads(terms))) for (terms,) in file.execute("SELECT terms FROM texts")
+            )
+            assert file.execute("SELECT number FROM vectors ORDER BY 1").fetchall() == (
+                file.execute("SELECT number FROM texts ORDER BY 1").fetchall()
+            )
+        file.close()
+
+
+def test_a_text_with_a_known_id_replaces(filled: Index) -> None:
+    added = filled.add([("t0", "오늘은 눈이 온다"), ("t1", TEXTS[1]), ("new", "눈")])
+    assert (added.new, added.replaced, added.unchanged) == (1, 1, 1)
+    assert dict(filled)["t0"] == "오늘은 눈이 온다"
+    assert len(filled) == len(TEXTS) + 1
+    assert [hit.id for hit in filled.search("눈", way="words")[0]] == ["new", "t0"]
+    with pytest.raises(CorpusError, match="id 'x': is given twice: ids must be unique"):
+        filled.add([("x", "가"), ("x", "나")])
+    with pytest.raises(CorpusError, match="id 'y': has a lone surrogate, which no file can hold"):
+        filled.add([("y", "가\ud800")])
+
+
+def test_settings_of_the_vectors(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+    """They travel with the index, and so do what corrects and what weighs."""
+    counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
+    asked: dict[str, Any] = {"layer": [1, -1], "mix": "concat", "pooling": "idf", "size": 4}
+    plain = {**asked, "size": None}
+    correction = Correction.fit("whiten", encoder.embed(TEXTS, counts=counts, **plain))
+    made = Index.create(tmp_path / "index", encoder, counts=counts, correction=correction, **asked)
+    made.add(PAIRS)
+    vectors = encoder.embed(TEXTS, counts=counts, correction=correction, normalize=True, **asked)
+    for opened in (made, Index.load(tmp_path / "index", encoder)):
+        found = opened.search(TEXTS[0], way="vectors")[0]
+        expected = vectors @ vectors[0]
+        assert [hit.score for hit in found] == pytest.approx(np.sort(expected)[::-1].tolist(), abs=1e-5)
+    with pytest.raises(ArtifactError, match=r"index: size: 5 here, 4 in the index: leave the option out, or name"):
+        Index.create(tmp_path / "index", encoder, counts=counts, **{**asked, "size": 5})
+    with pytest.raises(CorpusError, match="id 3: id and text have to be strings"):
+        made.add([(3, "글")])  # type: ignore[list-item]
+    path = tmp_path / "index" / "correction.npz"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(ArtifactError, match=r"correction.npz: was changed since it was written"):
+        Index.load(tmp_path / "index", encoder)
+
+
+def test_other_models_are_refused(
+    filled: Index, config: EncoderConfig, encoder: TextEncoder[Any], tmp_path: Path
+) -> None:
+    other = TextEncoder(PretrainingModel(config), encoder.tokenizer)
+    for refused in (lambda: Index.load(filled.folder, other), lambda: Index.create(filled.folder, other)):
+        with pytest.raises(ArtifactError, match=r"index: is an index of another model: .* give the model that it was"):
+            refused()
+    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    assert len(Index.load(filled.folder, tmp_path / "model").search("대출", way="vectors")[0]) == len(TEXTS)
+    assert len(encoder.similar(["대출", "비"], filled.folder, top=3)) == 2
+    with pytest.raises(ArtifactError, match=r"nowhere: is not an index: make one with `korbert index`"):
+        Index.load(tmp_path / "nowhere", encoder)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("x")
+    with pytest.raises(ArtifactError, match="mine: exists and is not an index: name a new folder"):
+        Index.create(tmp_path / "mine", encoder)
+    with pytest.raises(SettingsError, match="way 'all', top 10: use one of both, vectors, words, and at least 1"):
+        filled.search("가", way="all")  # type: ignore[arg-type]
+
+
+def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(
+    encoder: TextEncoder[Any], tmp_path: Path
+) -> None:
+    """Those of its folder; vectors of `embed` stay what they are."""
+    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    PieceCounts.of_texts(TEXTS, encoder.tokenizer).save(tmp_path / "model")
+    model = TextEncoder.load(tmp_path / "model", "cpu")
+    made = Index.create(tmp_path / "index", model)
+    made.add(PAIRS)
+    assert made.settings.pooling == "bm25"
+    cosine = made.search(TEXTS[0], 1, "vectors")[0][0].score
+    assert cosine == pytest.approx(1, abs=1e-5)
+    assert model.vector_settings().pooling == "mean"
+    assert Index.create(tmp_path / "mean", model, pooling="mean").settings.pooling == "mean"
+    trained = Embedder(EmbeddingModel(encoder.model.config, "first"), encoder.tokenizer)
+    assert Index.create(tmp_path / "trained", trained).settings.pooling == "first"
+
+
+def test_an_index_knows_its_model(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    Index.create(tmp_path / "index", TextEncoder.load(tmp_path / "model", "cpu")).add(PAIRS)
+    assert Index.load(tmp_path / "index").search("카드를 잃어버렸어요", 1)[0][0].id == "t2"
+
+
+def test_a_damaged_file_is_named(filled: Index, encoder: TextEncoder[Any]) -> None:
+    path = filled.folder / database.FILE
+    data = path.read_bytes()
+    for damaged in (data[: len(data) // 2], b"x" * len(data), data[:100] + bytes(len(data) - 100)):
+        path.write_bytes(damaged)
+        with pytest.raises(ArtifactError, match=r"index\.sqlite: is damaged .*: make the index again"):
+            Index.load(filled.folder, encoder).search(QUERIES)
+    path.unlink()
+    with pytest.raises(ArtifactError, match="is not an index"):
+        Index.load(filled.folder, encoder)
+
+
+def test_an_index_of_an_earlier_version_is_refused(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+    (tmp_path / "index.json").write_text("{}")
+    for opening in (Index.create, Index.load):
+        with pytest.raises(ArtifactError, match=r"earlier version of korbert: .* `korbert index MODEL CORPUS --output"):
+            opening(tmp_path, encoder)
+
+
+def test_an_index_that_was_only_begun_is_completed(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+    (tmp_path / database.FILE).touch()  # as a process leaves it that is killed in `create`
+    with pytest.raises(ArtifactError, match="is not an index"):
+        Index.load(tmp_path, encoder)
+    assert Index.create(tmp_path, encoder).add(PAIRS).new == len(PAIRS)
+
+
+def test_an_index_in_a_folder_that_is_read_only_is_searched(
+    filled: Index, encoder: TextEncoder[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = shown(filled.search(QUERIES))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert shown(Index.load(filled.folder, encoder).search(QUERIES)) == expected
+
+
+# --- fields ---
+
+
+@pytest.fixture
+def with_fields(encoder: TextEncoder[Any], tmp_path: Path) -> Index:
+    made = Index.create(tmp_path / "fields", encoder)
+    kinds = ["대출", "대출", "카드", "영화", "영화", "날씨"]
+    made.add(
+        (*pair, {"kind": kind, "rank": rank, "a b": [rank], "empty": math.nan})
+        for rank, (pair, kind) in enumerate(zip(PAIRS, kinds, strict=False))
+    )
+    made.add(PAIRS[6:])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("where", "numbers"),
+    [
+        ("kind = '영화'", {3, 4}),
+        ("rank >= 2 AND kind <> '영화'", {2, 5}),
+        ("kind IN ('카드', '날씨') OR text = ''", {2, 5, 6}),
+        ("\"a b\" = '[1]'", {1}),
+        ("kind IS NULL", {6, 7}),
+        ("empty IS NULL", set(range(8))),
+        ("text LIKE '%대출%' -- and so on", {0, 1}),
+        ("lower(id) = 't3'", {3}),
+        ("kind = '영화' AND rank = 0", set()),
+    ],
+)
+def test_a_condition_on_fields(with_fields: Index, where: str, numbers: set[int]) -> None:
+    ids = {f"t{number}" for number in numbers}
+    assert {hit.id for hit in with_fields.search("대출", 9, "vectors", where)[0]} == ids
+    by_words = {hit.id for hit in with_fields.search(" ".join(TEXTS), 9, "words")[0]}
+    assert {hit.id for hit in with_fields.search(" ".join(TEXTS), 9, "words", where)[0]} == by_words & ids
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "",
+        "knid = '영화'",
+        "kind = ?",
+        "kind = '영화",
+        "kind = '\0'",
+        "kind = '영화'; DROP TABLE texts",
+        "1) UNION SELECT number FROM vectors WHERE (1",
+        "1) UNION SELECT number FROM texts WHERE (1",
+        "number IN (SELECT number FROM vectors)",
+        "EXISTS (SELECT 1 FROM texts, texts AS more, texts AS most)",
+        "terms = '[]' OR EXISTS (SELECT value FROM meta)",
+        "load_extension('x')",
+        "length(randomblob(1000000000)) > 0",
+    ],
+)
+def test_anything_but_a_condition_on_fields_is_refused(with_fields: Index, where: str) -> None:
+    with pytest.raises(
+        SettingsError, match=r"^where .* condition such as .* over the fields id, text, a b, empty, kind"
+    ):
+        with_fields.search("대출", where=where)
+    assert len(with_fields) == len(TEXTS)
+
+
+def test_fields_come_back_and_may_change_alone(with_fields: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    (hit,) = with_fields.search("카드", 1, "words")[0]
+    assert hit.fields == {"kind": "카드", "rank": 2, "a b": [2], "empty": None}
+    monkeypatch.setattr(TextEncoder, "pooled", lambda *_, **__: np.zeros((0, 16), np.float32))  # nothing is computed
+    added = with_fields.add([(*PAIRS[2], {"kind": "분실"}), (*PAIRS[5], {**hit.fields, "kind": "날씨", "rank": 5})])
+    assert (added.new, added.replaced) == (0, 2)
+    assert with_fields.search("카드", 1, "words", "kind = '분실'")[0][0].fields == {"kind": "분실"}
+
+
+# --- the default ---
+
+
+@pytest.mark.parametrize(
+    ("task", "way"),
+    [({}, "words"), ({"learns": "scores"}, "words"), ({"learns": "pairs"}, "both"), (None, "words")],
+)
+def test_vectors_rank_by_default_only_if_the_model_was_trained_for_search(
+    encoder: TextEncoder[Any], tmp_path: Path, task: dict[str, Any] | None, way: str
+) -> None:
+    if task is None:
+        save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    else:
+        trained = EmbeddingModel(encoder.model.config)
+        save_model(tmp_path / "model", trained, encoder.tokenizer, task={"kind": "embedding", **task})
+    model = TextEncoder.load(tmp_path / "model", "cpu")
+    made = Index.create(tmp_path / "index", model)
+    made.add(PAIRS)
+    assert made.way == way
+    assert shown(made.search(QUERIES)) == shown(made.search(QUERIES, way=made.way))
+    assert Index.create(tmp_path / "other", encoder).way == "words"  # of a model without a folder
+
+
+def test_an_index_without_vectors(encoder: TextEncoder[Any], filled: Index, tmp_path: Path) -> None:
+    made = Index.create(tmp_path / "words", encoder, words_only=True)
+    made.add(PAIRS)
+    assert shown(made.search(QUERIES)) == shown(filled.search(QUERIES, way="words"))
+    with pytest.raises(SettingsError, match="way 'both': this index has only words: search by words, or make one"):
+        made.search("가", way="both")
+
+
+# --- crashes, readers, writers ---
+
+
+_ADDING = """
+import sys
+import korbert
+from korbert.search import Index, index
+index.TEXTS_AT_ONCE = 2
+made = Index.create(sys.argv[2], korbert.load(sys.argv[1], "cpu"))
+def texts():
+    for number in range(100_000):
+        print(number, flush=True)
+        yield str(number), f"{number}번째 글이다"
+made.add(texts())
+"""
+
+
+def test_a_killed_writer(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+    """While it writes others read and write; when it is killed, what it had added is there."""
+    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    folder = tmp_path / "index"
+    command = [sys.executable, "-c", _ADDING, str(tmp_path / "model"), str(folder)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    ) as writer:
+        assert writer.stdout is not None
+        for line in writer.stdout:
+            if line == "40\n":
+                break
+        reader = Index.load(folder, encoder)
+        before = len(reader)
+        assert before >= 38
+        assert Index.load(folder, encoder).add([("x", "가")]).new == 1
+        for line in writer.stdout:
+            assert len(reader.search("7번째 글", 5, "both")[0]) == 5
+            if line == "60\n":
+                break
+        writer.send_signal(signal.SIGKILL)
+    assert len(reader) > before
+    again = Index.load(folder, encoder)
+    there = [pair for pair in again if pair != ("x", "가")]
+    assert there == [(str(number), f"{number}번째 글이다") for number in range(len(again) - 1)]
+    assert again.search("7번째 글", way="words")[0][0].id == "7"
+    assert again.add(there).unchanged == len(there)
+
+
+def test_a_writer_waits_for_another_and_then_says_so(filled: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_WAIT_S", 0.05)
+    with database.writing(filled.folder):
+        assert filled.search("대출")[0]
+        with pytest.raises(ArtifactError, match=r"index: another process has been writing this index for .* seconds"):
+            filled.add([("x", "가")])
+    assert filled.add([("x", "가")]).new == 1
+
+
+def test_a_text_that_another_writer_changes_meanwhile(
+    filled: Index, encoder: TextEncoder[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text is known when `add` looks, and so not analysed, but no longer when it writes."""
+    other, read_texts = Index.load(filled.folder, encoder), index.read_texts
+
+    def overtaken(*given: Any) -> Any:
+        monkeypatch.setattr(index, "read_texts", read_texts)
+        other.add([("t0", "눈이 온다")])
+        other.remove(["t1"])
+        return read_texts(*given)
+
+    monkeypatch.setattr(index, "read_texts", overtaken)
+    added = filled.add(PAIRS)
+    assert (added.new, added.replaced, added.unchanged) == (1, 1, len(PAIRS) - 2)
+    assert sorted(filled) == PAIRS
+    assert shown(filled.search(TEXTS[0], 1)) == shown(other.search(TEXTS[0], 1))
+
+
+def test_a_full_disk_loses_only_what_was_being_added(filled: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing = database.change_meta
+
+    def filled_up(file: sqlite3.Connection, *given: Any) -> None:
+        file.execute(f"PRAGMA max_page_count = {file.execute('PRAGMA page_count').fetchone()[0]}")
+        file.execute("INSERT INTO vectors VALUES (0, zeroblob(1000000))")
+        writing(file, *given)
+
+    monkeypatch.setattr(postings, "change_meta", filled_up)
+    with pytest.raises(OSError, match="database or disk is full") as error:
+        filled.add([("x", "눈")])
+    monkeypatch.undo()
+    assert error.value.filename == str(filled.folder / database.FILE)
+    assert list(filled) == PAIRS
+    assert filled.add([("x", "눈")]).new == 1
+
+
+def test_searching_while_adding_in_threads_of_one_process(
+    filled: Index, encoder: TextEncoder[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "TEXTS_AT_ONCE", 2)
+    reader, failed = Index.load(filled.folder, encoder), list[Exception]()
+    ended = threading.Event()
+
+    def search() -> None:
+        while not ended.is_set():
+            try:
+                assert reader.search(QUERIES[0], 1, "both")[0][0].id.startswith(("t", "n"))
+            except Exception as error:
+                failed.append(error)
+                return
+
+    threads = [threading.Thread(target=search) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(8):
+        filled.add([(f"n{number}{row}", f"{number} {row}번 글") for row in range(3)])
+        filled.remove([f"n{number}0"])
+    ended.set()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert len(reader) == len(TEXTS) + 16
+
+
+# --- exact search ---
+
+
+@given(st.data())
+@settings(max_examples=30)
+def test_the_best_are_those_of_sorting_by_score_and_number(data: Any) -> None:
+    scores = np.array(data.draw(st.lists(st.integers(-1, 1), max_size=30)), np.float32)
+    numbers = 3 * np.arange(len(scores)) + 2
+    top = data.draw(st.integers(1, 12))
+    expected = sorted(zip(numbers.tolist(), scores.tolist(), strict=True), key=lambda item: (-item[1], item[0]))[:top]
+    assert nearest.best(numbers, scores, top) == expected

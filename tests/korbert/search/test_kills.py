@@ -1,0 +1,87 @@
+"""SIGKILL at any moment of writing an index: what was committed is there, and nothing is there by half."""
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from korbert.search import database
+from korbert.search.postings import word_scores
+
+SIZE, TEXTS = 64, 40
+
+_WRITER = f"""
+import sys
+from pathlib import Path
+import numpy as np
+from korbert.search import database
+from korbert.search.texts import delete, insert, stored
+
+folder, first = Path(sys.argv[1]), int(sys.argv[2])
+database.create(folder, {{"size": {SIZE}}})
+for number in range(first, first + 100_000):
+    ids = [f"{{number}}-{{text}}" for text in range({TEXTS})]
+    vector = np.full({SIZE}, number, np.float32)
+    with database.writing(folder) as file:
+        if number % 3 == 0:  # the one before goes
+            rows = stored(file, [f"{{number - 1}}-{{text}}" for text in range({TEXTS})])
+            delete(file, [row[0] for row in rows.values()])
+        insert(file, [(id, "{{}}", id, ["all", f"t{{number}}", id], vector) for id in ids])
+    print(number, flush=True)
+"""
+
+
+def killed_after(folder: Path, first: int, commits: int, delay: float) -> int:
+    """Kills a writer in a commit after this many; returns the number of the last commit that it reported."""
+    command = [sys.executable, "-c", _WRITER, str(folder), str(first)]
+    last = first - 1
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        for line in writer.stdout:
+            last = int(line)
+            if last >= first + commits - 1:
+                break
+        try:
+            writer.wait(delay)
+        except subprocess.TimeoutExpired:
+            writer.send_signal(signal.SIGKILL)
+        rest = writer.stdout.read().splitlines()
+        assert writer.wait() == -signal.SIGKILL
+    return int(rest[-1]) if rest else last
+
+
+def check(folder: Path, last: int) -> int:
+    """Asserts that the index is whole up to this commit or the next one; returns the last one that is there."""
+    with database.reading(folder) as file:
+        rows = file.execute("SELECT number, id FROM texts ORDER BY number").fetchall()
+        last = max(last, int(rows[-1][1].partition("-")[0]))
+        expected = [number for number in range(last + 1) if number % 3 != 2 or number == last]
+        assert [id for _, id in rows] == [f"{number}-{text}" for number in expected for text in range(TEXTS)]
+        vectors = file.execute("SELECT number, vector FROM vectors ORDER BY number").fetchall()
+        assert [number for number, _ in vectors] == [number for number, _ in rows]
+        for (_, id), (_, vector) in zip(rows, vectors, strict=True):
+            assert set(np.frombuffer(vector, np.float32)) == {int(id.partition("-")[0])}
+        assert np.flatnonzero(word_scores(file, ["all"])).tolist() == [number for number, _ in rows]
+        for number in {*expected[-3:], last - 1}:
+            assert np.count_nonzero(word_scores(file, [f"t{number}"])) == TEXTS * (number in expected)
+        assert (database.read_meta(file, "texts"), database.read_meta(file, "length")) == (len(rows), 3 * len(rows))
+    with closing(sqlite3.connect(folder / database.FILE)) as file:
+        assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    return last
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(200, marks=pytest.mark.slow)])
+def test_nothing_is_lost_or_half_after_kills(tmp_path: Path, kills: int) -> None:
+    rng = random.Random(kills)
+    last = check(tmp_path, killed_after(tmp_path, 0, 2, 0.01))
+    for _ in range(kills - 1):
+        reported = killed_after(tmp_path, last + 1, rng.randint(1, 3), rng.random() * 0.05)
+        now = check(tmp_path, reported)
+        assert reported <= now <= reported + 1
+        last = now
