@@ -212,9 +212,8 @@ def _index_of(
     way: Way | None,
 ) -> "Iterator[Index]":
     """The index in a folder, or one of a file for this time only, with vectors if this way of searching has them."""
-    from korbert.records.detection import holds_records
-
     import korbert
+    from korbert.records.detection import holds_records
     from korbert.search import Index
     from korbert.search.index import default_way
 
