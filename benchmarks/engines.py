@@ -24,10 +24,10 @@ import torch
 from nsmc_files import read_reviews
 
 import korbert
-from korbert.tasks.finetuning.examples import Examples
-from korbert.tasks.finetuning.learning import model_inputs, outputs
 from korbert.tasks.metrics.regression import spearman
 from korbert.tasks.sets.loading import load
+from korbert.training.examples import Examples
+from korbert.training.scoring import model_inputs, outputs
 from korbert.vectors.encoder import unit
 from korbert.vectors.pooling import POOLINGS
 

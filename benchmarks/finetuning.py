@@ -33,10 +33,10 @@ from typing import Any
 import torch
 
 from korbert.modeling import ClassificationModel, load_model
-from korbert.tasks.finetuning.examples import Batches, Examples
 from korbert.tasks.finetuning.seen import learning_seen
 from korbert.training import OptimizerSettings, choose_device
 from korbert.training.devices import memory_kept
+from korbert.training.examples import Batches, Examples
 from korbert.training.plan import TrainingPlan
 from korbert.training.updates import Updates
 from korbert.world import World

@@ -26,11 +26,11 @@ from sklearn.linear_model import LogisticRegression
 import korbert
 from korbert.errors import SettingsError
 from korbert.tasks import korquad
-from korbert.tasks.finetuning.examples import Examples
-from korbert.tasks.finetuning.learning import model_inputs
 from korbert.tasks.metrics.ranking import ndcg_at, recall_at, reciprocal_rank
 from korbert.tasks.metrics.regression import spearman
 from korbert.tasks.sets.loading import load
+from korbert.training.examples import Examples
+from korbert.training.scoring import model_inputs
 from korbert.vectors import POOLINGS, Correction, Index, PieceCounts, TextEncoder
 from korbert.vectors.encoder import unit
 from korbert.vectors.names import CorrectionName

@@ -15,7 +15,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model
 from korbert.progress import track
-from korbert.tasks.texts import as_texts
+from korbert.texts import as_texts
 from korbert.tokenization.encoding import Encoding, Span, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE, MARK
 from korbert.training.devices import choose_device

@@ -10,7 +10,6 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import Model, load_model, read_config
 from korbert.processor import cores
 from korbert.tasks.files import Row
-from korbert.tasks.finetuning.learning import ROWS_AT_ONCE
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Encoded, Kind, Prediction
 from korbert.tasks.passages import encode_passages
@@ -19,6 +18,8 @@ from korbert.training.devices import choose_device
 from korbert.vectors.encoder import TextEncoder
 
 __all__ = ["Predictor"]
+
+ROWS_AT_ONCE = 8_192  # whose pieces are in memory; more rows give batches of more similar lengths
 
 
 class Predictor(TextEncoder[Model]):

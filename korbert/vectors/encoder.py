@@ -18,12 +18,12 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import Model, load_model
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.processor import cores
-from korbert.tasks.finetuning.examples import Examples
-from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.passages import MANY_TEXTS
-from korbert.tasks.texts import as_texts
+from korbert.texts import as_texts
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.training.devices import Batch, choose_device
+from korbert.training.examples import Examples
+from korbert.training.scoring import Scoring, model_inputs, outputs
 from korbert.training.settings import PrecisionName
 from korbert.vectors.correction import Correction
 from korbert.vectors.counts import PieceCounts

@@ -14,7 +14,7 @@ from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.folders import bundled
 from korbert.processor import cores
 from korbert.tasks.passages import MANY_TEXTS
-from korbert.tasks.texts import as_texts
+from korbert.texts import as_texts
 from korbert.tokenization import Encoding
 from korbert.vectors import storage
 from korbert.vectors.correction import Correction

@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.errors import ModelError, SettingsError
-from korbert.tasks.finetuning.examples import Examples
 from korbert.tokenization.encoding import Encoding, Span, span_of
 from korbert.tokenization.morphemes import eojeols_after
 from korbert.training.devices import moved
+from korbert.training.examples import Examples
 from korbert.vectors.names import Unit
 from korbert.vectors.settings import VectorSettings
 

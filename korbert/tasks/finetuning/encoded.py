@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from korbert.durable import write_whole
 from korbert.errors import ArtifactError
 from korbert.progress import track
-from korbert.tasks.finetuning.examples import Examples
 from korbert.tasks.passages import MANY_TEXTS, Passage
 from korbert.tokenization import AnyTokenizer
+from korbert.training.examples import Examples
 from korbert.world import from_first
 
 __all__ = ["EncodedTexts", "Extra"]

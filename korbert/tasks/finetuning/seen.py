@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from korbert.modeling.encoder import Encoder
-from korbert.tasks.finetuning.examples import Learnable
+from korbert.training.examples import Learnable
 
 __all__ = ["SeenEmbedding", "learning_seen", "seen_pieces"]
 

@@ -15,12 +15,12 @@ from korbert.errors import SettingsError
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.models import Model, Pooling
 from korbert.tasks.files import Role, Row, Rows
-from korbert.tasks.finetuning.examples import Learnable
-from korbert.tasks.finetuning.learning import Scoring
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
+from korbert.training.examples import Learnable
+from korbert.training.scoring import Scoring
 
 __all__ = ["Baseline", "Encoded", "Head", "Kind", "Prediction", "Prepared", "among"]
 

@@ -29,7 +29,6 @@ from korbert.modeling import EmbeddingModel, Pooling
 from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.tasks.embedding import contrastive_loss, cosines, ranking_loss
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups, examples_of
@@ -37,6 +36,7 @@ from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, model_inputs, outputs
 
 __all__ = ["Embedding"]
 

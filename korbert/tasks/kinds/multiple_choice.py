@@ -13,7 +13,6 @@ from korbert.errors import CorpusError
 from korbert.modeling import ChoiceModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ChoiceSection
 from korbert.tasks.kinds.texts import VALUES, Groups, examples_of, progress
@@ -21,6 +20,7 @@ from korbert.tasks.metrics import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, model_inputs, outputs
 
 __all__ = ["Choice"]
 

@@ -12,7 +12,6 @@ from korbert.errors import CorpusError, ModelError
 from korbert.modeling import ReadingModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.finetuning.learning import Scoring, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ReadingSection
 from korbert.tasks.metrics.misses import explained
@@ -24,6 +23,7 @@ from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tasks.question_answering.windows import WindowExamples, choice_logits, cut_windows, reading_loss
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, outputs
 
 __all__ = ["Reading"]
 

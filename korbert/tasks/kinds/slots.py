@@ -14,7 +14,6 @@ from korbert.errors import CorpusError, ModelError
 from korbert.modeling import SlotsModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import SlotsSection
 from korbert.tasks.metrics.statistics import Score
@@ -23,6 +22,7 @@ from korbert.tasks.question_answering.settings import ReadingSettings, WindowSet
 from korbert.tasks.question_answering.windows import Window, WindowExamples, among_choices, cut_windows
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, model_inputs, outputs
 
 __all__ = ["ANY", "Slots"]
 

@@ -14,7 +14,6 @@ from korbert.errors import CorpusError
 from korbert.modeling import TaggingModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.finetuning.learning import Scoring
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import TaggingSection
 from korbert.tasks.metrics import token_classification as metrics
@@ -42,6 +41,7 @@ from korbert.tasks.token_classification.labels import eojeols
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring
 
 __all__ = ["Tagging"]
 

@@ -22,7 +22,7 @@ from korbert.progress import track
 from korbert.tasks.passages import Passage, encode_passages, span_of_pieces
 from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tasks.question_answering.windows import Scored, Window, choice_logits, collate, context_slice, cut_windows
-from korbert.tasks.texts import as_texts
+from korbert.texts import as_texts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import autocast, choose_device, moved
 from korbert.vectors.encoder import TextEncoder

@@ -115,7 +115,7 @@ def collate(windows: Sequence[Window], tokenizer: AnyTokenizer, settings: Window
 
 @dataclass(frozen=True)
 class WindowExamples:
-    """Windows as training examples (korbert.tasks.finetuning.examples.Learnable)."""
+    """Windows as training examples (korbert.training.examples.Learnable)."""
 
     windows: Sequence[Window]
     tokenizer: AnyTokenizer

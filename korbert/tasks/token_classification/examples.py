@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.tasks.finetuning.examples import Examples
 from korbert.tasks.passages import Passage
 from korbert.tokenization import AnyTokenizer
+from korbert.training.examples import Examples
 from korbert.training.padding import padded
 
 __all__ = ["IGNORED", "TaggedExamples", "Window", "by_text", "cut_windows", "encode_tags", "make_examples"]

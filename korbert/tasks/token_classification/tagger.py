@@ -18,18 +18,18 @@ from torch.nn import functional as F
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import TaggingModel, load_model, read_config
 from korbert.processor import cores
-from korbert.tasks.finetuning.learning import Scoring, model_inputs, scored
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.saved import Lengths, of_config
-from korbert.tasks.texts import as_texts
 from korbert.tasks.token_classification.bio import is_bio, read_bio
 from korbert.tasks.token_classification.examples import IGNORED, TaggedExamples, by_text, make_examples
 from korbert.tasks.token_classification.labels import eojeols, first_pieces, join_words, owners
 from korbert.tasks.token_classification.viterbi import Transitions, best_path
+from korbert.texts import as_texts
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch, choose_device
 from korbert.training.distributed import add_over_world
+from korbert.training.scoring import Scoring, model_inputs, scored
 from korbert.vectors.encoder import TextEncoder
 from korbert.world import connected, greatest
 

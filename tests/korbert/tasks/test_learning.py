@@ -8,12 +8,13 @@ import torch
 
 from korbert.modeling import ClassificationModel, EncoderConfig
 from korbert.tasks import learning
-from korbert.tasks.finetuning.examples import Examples
-from korbert.tasks.finetuning.learning import finetune, outputs
+from korbert.tasks.finetuning.learning import finetune
 from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.tasks.kinds.base import Prepared
 from korbert.tasks.kinds.classification import Classification
+from korbert.training.examples import Examples
 from korbert.training.optimizers.table import OPTIMIZERS, Optimizer
+from korbert.training.scoring import outputs
 from tests.korbert.tasks import second_device
 
 CPU = torch.device("cpu")

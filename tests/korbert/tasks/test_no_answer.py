@@ -16,13 +16,13 @@ from torch import nn
 
 from korbert.modeling import EncoderConfig, ReadingModel, read_config, save_model
 from korbert.tasks.files import Answer
-from korbert.tasks.finetuning.examples import Batches
 from korbert.tasks.metrics.question_answering import KORQUAD, AnswerMetrics, answer_scores, best_threshold
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tasks.question_answering.reading import Found, Reader
 from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
+from korbert.training.examples import Batches
 
 # --- SQuAD 2.0's evaluate-v2.0.py, from its definition (Rajpurkar et al. 2018, 3 and the script's own description) ---
 

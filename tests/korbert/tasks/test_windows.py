@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.modeling import EncoderConfig, ReadingModel
-from korbert.tasks.finetuning.examples import Batches
 from korbert.tasks.passages import Passage
 from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tasks.question_answering.windows import WindowExamples, collate, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
+from korbert.training.examples import Batches
 
 TOKENIZER = SimpleNamespace(pad_id=0, frame=Frame(2, 3))
 SMALL = ReadingSettings(max_length=16, stride=3, max_query_pieces=4)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
-from korbert.tasks.finetuning.examples import Batches
 from korbert.tasks.token_classification import TaggedExamples, encode_tags, make_examples
 from korbert.tasks.token_classification.examples import IGNORED, by_text, cut_windows
+from korbert.training.examples import Batches
 
 TOKENIZER = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)
 

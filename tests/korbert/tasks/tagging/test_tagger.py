@@ -11,7 +11,6 @@ import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, ReadingModel, TaggingModel, save_model
 from korbert.tasks import Tagger
-from korbert.tasks.finetuning.examples import Batches
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification import (
     LabelledSpan,
@@ -26,6 +25,7 @@ from korbert.tasks.token_classification import (
 )
 from korbert.tasks.token_classification.examples import IGNORED, by_text
 from korbert.tokenization import Tokenizer
+from korbert.training.examples import Batches
 from korbert.training.loop import fit
 from korbert.training.plan import TrainingPlan
 from korbert.training.settings import OptimizerSettings
@@ -204,7 +204,7 @@ def test_processes_share_the_rows(tiny_tokenizer: Tokenizer, marked: Callable, m
     monkeypatch.setattr("korbert.tasks.token_classification.tagger.add_over_world", lambda tensor, here: None)
     parts = []
     for rank in range(3):
-        for module in ("korbert.tasks.finetuning.learning", "korbert.tasks.token_classification.tagger"):
+        for module in ("korbert.training.scoring", "korbert.tasks.token_classification.tagger"):
             monkeypatch.setattr(f"{module}.connected", lambda rank=rank: World(rank, 3))
         parts.append(log_probabilities(model, examples, device=CPU))
     assert not any((part == whole).all() for part in parts)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tasks.finetuning.examples import Batches, Examples, bucketed
+from korbert.training.examples import Batches, Examples, bucketed
 from korbert.world import World
 
 
@@ -70,7 +70,7 @@ def test_processes_share_the_rows_of_a_batch(size: int, monkeypatch: pytest.Monk
     for step, whole in enumerate(wholes):
         rows, weights = [], []
         for rank in range(size):
-            monkeypatch.setattr("korbert.tasks.finetuning.examples.connected", lambda rank=rank: World(rank, size))
+            monkeypatch.setattr("korbert.training.examples.connected", lambda rank=rank: World(rank, size))
             (batch,) = Batches(five, batch_size=4, seed=1)(step)
             weights.append(float(batch["weight"]))
             rows += batch["labels"].tolist() if weights[-1] else []
