@@ -75,7 +75,7 @@ def main() -> None:
     clock = time.process_time if given.threads == 1 else time.perf_counter
 
     loaded: list[Any] = [korbert.load(folder, "cpu") for folder in (given.model, *given.exports)]
-    models, classifies = [one.model for one in loaded], loaded[0].model.kind == "classification"
+    models, classifies = [one.network for one in loaded], loaded[0].network.kind == "classification"
     if classifies:
         table = read_reviews(given.data / "nsmc" / "ratings_test.txt")[: given.rows]
         texts, labels = list(table["text"]), table["label"].to_numpy()

@@ -151,10 +151,10 @@ def _take_remote_code() -> dict[str, ModuleType]:
 
 def _use_filler(model: PretrainingModel, tokenizer: Tokenizer, theirs: Any, folder: Path) -> None:
     """Our candidates have the probabilities of the fill-mask pipeline."""
-    from korbert.tasks.filling import Filler
+    from korbert.model import Model
 
     text, top = "오늘 [MASK] 정말 좋다.", 5
-    (ours,) = Filler(model, tokenizer).fill(text, top=top)
+    (ours,) = Model(model, tokenizer).fill(text, top=top)
     candidates = _pipeline("fill-mask", folder)(text, top_k=FIRST_PIECE + top)  # special tokens and bytes, too
     scores = {candidate["token"]: candidate["score"] for candidate in candidates}
     got = torch.tensor([scores.get(one.id, math.nan) for one in ours])

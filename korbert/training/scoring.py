@@ -9,15 +9,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from korbert.errors import ModelError
 from korbert.training.devices import Batch, autocast, memory_kept, moved
 from korbert.training.distributed import add_over_world
 from korbert.training.examples import Learnable
 from korbert.training.settings import PrecisionName
 from korbert.world import connected, greatest
 
-__all__ = ["Scoring", "model_inputs", "outputs", "scored"]
+__all__ = ["NotFinite", "Scoring", "check_finite", "model_inputs", "outputs", "scored"]
 
 _RELEASE_EVERY = 16  # batches; see memory_kept
+
+
+class NotFinite(ModelError):
+    """Numbers of a model are NaN or infinite. what: which ones. model: its name."""
+
+    def __init__(self, what: str = "scores", model: str = "the model") -> None:
+        super().__init__(f"{model}: its {what} are not finite: train it again with a lower learning_rate")
+        self.what = what
 
 
 def model_inputs(batch: Batch) -> dict[str, Any]:
@@ -76,7 +85,7 @@ def outputs(
 ) -> NDArray[np.float32]:
     """Applies `of` to all examples: (N, C), in their order; C is the maximum over batches, smaller ones end in zeros.
 
-    of: (model, batch) -> (B, C). With several connected processes, all get all rows.
+    of: (model, batch) -> (B, C). With several connected processes, all get all rows. NotFinite for NaN and infinity.
     """
     batches = scored(model, examples, of, batch_size, **how)
     width = greatest(max((found.shape[1] for _, found in batches), default=0))
@@ -84,4 +93,11 @@ def outputs(
     for numbers, found in batches:
         result[numbers, : found.shape[1]] = found
     add_over_world(torch.from_numpy(result), connected())  # one number plus zeros: bit-exact
+    check_finite(result)
     return result
+
+
+def check_finite(scores: NDArray[np.float32]) -> None:
+    """NotFinite if a score is NaN or infinite; -inf, the logarithm of 0, is allowed."""
+    if not (scores < np.inf).all():
+        raise NotFinite

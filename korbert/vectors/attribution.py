@@ -15,7 +15,7 @@ from korbert.modeling import ClassificationModel
 from korbert.modeling.rows import Rows
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Encoding
-from korbert.vectors.attention import encode_whole
+from korbert.vectors.encoder import encode_whole
 
 __all__ = ["Attribution", "attribute", "has_captum"]
 

@@ -5,13 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self, Unpack, get_args
+from typing import Self, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.folders import bundled
+from korbert.model import TEXTS_AT_ONCE, Model
 from korbert.processor import cores
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.texts import as_texts
@@ -19,7 +20,6 @@ from korbert.tokenization import Encoding
 from korbert.vectors import storage
 from korbert.vectors.correction import Correction
 from korbert.vectors.counts import NoCounts, PieceCounts
-from korbert.vectors.encoder import TEXTS_AT_ONCE, TextEncoder
 from korbert.vectors.names import Way
 from korbert.vectors.pooling import POOLINGS
 from korbert.vectors.ranking import Found, Hit, joined
@@ -54,7 +54,7 @@ class Index:
     Any number of processes may search while one adds or removes; a search sees the texts as they were when it began.
     """
 
-    def __init__(self, folder: Path, model: TextEncoder[Any]) -> None:
+    def __init__(self, folder: Path, model: Model) -> None:
         """Use create or load."""
         self.folder = folder
         self.model = model
@@ -70,7 +70,7 @@ class Index:
     def create(
         cls,
         folder: str | Path,
-        model: TextEncoder[Any],
+        model: Model,
         *,
         counts: PieceCounts | None = None,
         correction: Correction | None = None,
@@ -78,7 +78,7 @@ class Index:
     ) -> Self:
         """Creates an empty index, or opens the one in the folder if model and settings match.
 
-        counts, correction, asked: of a new index, as in TextEncoder.embed, but with the pooling of search_settings;
+        counts, correction, asked: of a new index, as in Model.embed, but with the pooling of search_settings;
         vectors always have length 1. ArtifactError if the folder holds another index or other files.
         """
         folder, settings = Path(folder), model.vector_settings(**asked)
@@ -113,17 +113,15 @@ class Index:
         return cls(folder, model)
 
     @classmethod
-    def load(cls, folder: str | Path, model: TextEncoder[Any] | str | Path | None = None) -> Self:
+    def load(cls, folder: str | Path, model: Model | str | Path | None = None) -> Self:
         """Opens the index in a folder.
 
         model: its model, or the model's folder; None: the folder recorded in the index. ArtifactError if there is no
         index, it is damaged, or the model is another one.
         """
         record = storage.read_record(Path(folder))
-        if not isinstance(model, TextEncoder):
-            from korbert.loading import load
-
-            model = load(record.model["folder"] if model is None else model)
+        if not isinstance(model, Model):
+            model = Model.load(record.model["folder"] if model is None else model)
         _check_model(Path(folder), record, model)
         return cls(Path(folder), model)
 
@@ -272,9 +270,7 @@ class Index:
         return now
 
 
-def search_settings(
-    model: TextEncoder[Any], asked: Asked, counts: PieceCounts | None = None
-) -> tuple[Asked, PieceCounts | None]:
+def search_settings(model: Model, asked: Asked, counts: PieceCounts | None = None) -> tuple[Asked, PieceCounts | None]:
     """Settings of a new index, and the counts that its pooling needs.
 
     The default pooling, for models trained without one, is "bm25" if there are piece counts, else "mean". With 4
@@ -307,7 +303,7 @@ def _without(record: Record, gone: list[tuple[int, int]]) -> Record:
     return record.model_copy(update={"parts": parts})
 
 
-def _check_model(folder: Path, record: Record, model: TextEncoder[Any]) -> None:
+def _check_model(folder: Path, record: Record, model: Model) -> None:
     if model.digest != record.model["digest"]:
         raise ArtifactError(
             f"{folder}: is an index of another model: {record.model['digest'][:12]} ({record.model['folder']}), but"

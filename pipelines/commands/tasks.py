@@ -220,8 +220,8 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     MODEL is a folder written by `korbert finetune`, or the artifact of a [tasks.NAME] section. Each score comes with a
     95 % bootstrap interval over rows.
     """
+    import korbert
     from korbert.durable import check_output, write_whole
-    from korbert.tasks.predicting import Predictor
     from pipelines.experiments.evaluating import evaluated
     from pipelines.inference.lines import as_json as line_of
     from pipelines.inference.outputs import is_evaluation
@@ -230,7 +230,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     if output:
         check_output(output, model, *(path for path in (file,) if isinstance(path, Path)), is_ours=is_evaluation)
     columns = options.by_role(text, pair, label, others)
-    found = evaluated(Predictor.load(model, device), file, columns, form, noise=noise)
+    found = evaluated(korbert.load(model, device), file, columns, form, noise=noise)
     for line in found.said:
         say(line, err=True)
     if output:

@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from korbert.durable import aside_of, write_aside, write_whole
 from korbert.errors import SettingsError
+from korbert.model import Model
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
-from korbert.vectors import Correction, PieceCounts, TextEncoder
+from korbert.vectors import Correction, PieceCounts
 from korbert.vectors.index import is_utf8
 from korbert.vectors.names import CorrectionName
 from korbert.vectors.settings import Asked
@@ -41,9 +42,9 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Embedding:
-    """A model and the settings of its vectors, as in TextEncoder.embed."""
+    """A model and the settings of its vectors, as in Model.embed."""
 
-    model: TextEncoder[Any]
+    model: Model
     asked: Asked
     counts: PieceCounts | None = None
     correction: Correction | None = None

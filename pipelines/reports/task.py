@@ -43,7 +43,7 @@ def use(folder: Path) -> Use:
     elif task["kind"] == "choice":
         given, example = "rows.jsonl", "{{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}}"
     elif task["kind"] == "reading":
-        given, example = "questions.jsonl", "'세종은 1443년에 한글을 만들었다.', '한글은 언제 만들었나?'"
+        given, example = "questions.jsonl", "'한글은 언제 만들었나?', '세종은 1443년에 한글을 만들었다.'"
     verb = {"tagging": "tag", "reading": "answer", "embedding": "embed"}.get(task["kind"], "predict")
     python = f"import korbert\nmodel = korbert.load({{}})\nprint(model.{verb}({example}))"
     command = f"korbert predict {{}} {given}"

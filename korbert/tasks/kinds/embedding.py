@@ -59,6 +59,8 @@ class Embedding(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "embedding"
+    operation: ClassVar[str] = "embed"
+    cuts_vectors: ClassVar[bool] = True
     predicts_untrained: ClassVar[bool] = True
 
     learns: _Form

@@ -1,6 +1,8 @@
 """Extractive question answering on texts of any length; a question may have no answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -8,19 +10,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from korbert.errors import CorpusError, ModelError
+from korbert.errors import CorpusError
 from korbert.modeling import ReadingModel
 from korbert.modeling.config import AnyConfig
+from korbert.progress import track
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ReadingSection
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
 from korbert.tasks.metrics.statistics import Score
-from korbert.tasks.question_answering.reading import found_in
+from korbert.tasks.question_answering.reading import Answer, Found, found_in
 from korbert.tasks.question_answering.rows import right_answers
 from korbert.tasks.question_answering.settings import ReadingSettings
-from korbert.tasks.question_answering.windows import WindowExamples, choice_logits, cut_windows, reading_loss
+from korbert.tasks.question_answering.windows import Scored, WindowExamples, choice_logits, cut_windows, reading_loss
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, outputs
@@ -28,6 +31,9 @@ from korbert.training.scoring import Scoring, outputs
 __all__ = ["Reading"]
 
 _NOT_CHOSEN = 1e30  # a threshold by which every question is answered
+_NOTHING = Answer("", 0, 0, 0.0)  # in a context of white space
+_MANY_WINDOWS = 32  # from here on progress is shown
+_WINDOWS_AT_ONCE = 65_536  # whose scores are in memory
 
 
 class Reading(ReadingSettings, Kind, frozen=True):
@@ -39,6 +45,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
     """
 
     name: ClassVar[str] = "reading"
+    operation: ClassVar[str] = "answer"
     reads_all: ClassVar[bool] = True
 
     @staticmethod
@@ -106,19 +113,38 @@ class Reading(ReadingSettings, Kind, frozen=True):
         return reading_loss(model, batch)
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        """ModelError if the model's scores are NaN."""
-        examples: Any = prepared.examples
-        scores = outputs(model, examples, _ends, batch_size=64, **how)
-        if np.isnan(scores).any():
-            raise ModelError("the model's scores are not finite: train it again with a lower learning_rate")
         predictions: list[Prediction] = []  # the best answers, whatever the threshold
-        for found in found_in(examples.scored(scores), len(prepared.rows), self):
-            best = next(iter(found.candidates), found.none)
+        for found in self.search(model, prepared, **how):
+            best = next(iter(found.candidates), found.none if self.unanswerable else _NOTHING)
             more = {"no_answer_score": found.no_answer} if self.unanswerable else {}
             predictions.append(
-                {"answer": best["text"], **{name: best[name] for name in ("start", "end", "score")}, **more}
+                {"answer": best.answer, "start": best.start, "end": best.end, "score": best.score, **more}
             )
         return self._decided(predictions)
+
+    def search(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Found]:
+        """The answers of each row, from which a threshold can be chosen."""
+        examples: Any = prepared.examples
+
+        def scored() -> Iterator[Scored]:
+            for start in range(0, len(examples), _WINDOWS_AT_ONCE):
+                part = replace(examples, windows=examples.windows[start : start + _WINDOWS_AT_ONCE])
+                yield from part.scored(outputs(model, part, _ends, batch_size=64, **how))
+
+        return found_in(scored(), len(prepared.rows), self)
+
+    def best_answers(self, found: Found) -> list[Answer]:
+        """The n_best answers of a row; the empty one comes first if its score is above the threshold."""
+        if self.unanswerable and found.no_answer > self.threshold:
+            return [found.none, *found.candidates][: self.n_best]
+        return found.candidates
+
+    def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Answer]:
+        """The answer of each row. Shows progress on many windows."""
+        count = len(prepared.examples)
+        with track("answer", count, "windows") if count > _MANY_WINDOWS else nullcontext(lambda _: None) as advance:
+            how["advance"] = advance
+            return [Answer(**prediction) for prediction in self.predict(model, prepared, **how)]
 
     def _decided(self, predictions: Sequence[Prediction]) -> list[Prediction]:
         """Applies the threshold: answers below it become empty, with the probability of none as score."""

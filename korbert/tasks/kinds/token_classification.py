@@ -18,7 +18,9 @@ from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, 
 from korbert.tasks.kinds.sections import TaggingSection
 from korbert.tasks.metrics import token_classification as metrics
 from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.passages import Passage
 from korbert.tasks.token_classification import (
+    TaggedSpan,
     Transitions,
     best_labels,
     best_spans,
@@ -61,7 +63,9 @@ class Tagging(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "tagging"
+    operation: ClassVar[str] = "tag"
     reads_all: ClassVar[bool] = True
+    cuts_vectors: ClassVar[bool] = True
 
     tags: tuple[str, ...]
     units: Literal["characters", "words"]
@@ -188,20 +192,37 @@ class Tagging(Kind, frozen=True):
         return tagging_loss(model, batch)
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        examples: Any = prepared.examples
-        units, passages, windows = prepared.more
-        scores = log_probabilities(model, examples, **how)
         transitions = Transitions(self.tags)
-        found: list[Prediction] = []
-        for one, passage, own in zip(units, passages, by_text(scores, examples, windows), strict=True):
-            if one.words is None:
-                spans = best_spans(passage, own, self.tags, transitions)
-                found.append([[start, end, label] for start, end, label, _ in spans])
+        predictions: list[Prediction] = []
+        for units, passage, scores in _scored(model, prepared, **how):
+            if units.words is None:
+                spans = best_spans(passage, scores, self.tags, transitions)
+                predictions.append([[start, end, label] for start, end, label, _ in spans])
                 continue
-            labels = best_labels(one.words, passage, own, transitions)
+            labels = best_labels(units.words, passage, scores, transitions)
             common = "O" if "O" in self.tags else self.tags[0]  # of a word without pieces
-            found.append([self.tags[label] if label >= 0 else common for label, _ in labels])
-        return found
+            predictions.append([self.tags[label] if label >= 0 else common for label, _ in labels])
+        return predictions
+
+    def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[list[TaggedSpan]]:
+        """The labelled spans of each text, in order; of words, unless the tags are BIO."""
+        transitions = Transitions(self.tags)
+        results = []
+        for units, passage, scores in _scored(model, prepared, **how):
+            if is_bio(self.tags):
+                spans = best_spans(passage, scores, self.tags, transitions)
+            else:
+                words = units.words or []
+                labels = best_labels(words, passage, scores, transitions)
+                spans = [
+                    (*word, self.tags[label], score)
+                    for word, (label, score) in zip(words, labels, strict=True)
+                    if label >= 0
+                ]
+            results.append(
+                [TaggedSpan(start, end, label, units.text[start:end], score) for start, end, label, score in spans]
+            )
+        return results
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
@@ -254,6 +275,15 @@ class Tagging(Kind, frozen=True):
         outside = self.tags.index("O") if "O" in self.tags else None
         of = among(_METRICS, metric)
         return lambda run, counts: of(np.tensordot(counts, run, 1), types, outside)
+
+
+def _scored(
+    model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]
+) -> Iterator[tuple[_Units, Passage, NDArray[np.float32]]]:
+    """Units, pieces, and log probabilities of the pieces (P, C), of each row."""
+    examples: Any = prepared.examples
+    units, passages, windows = prepared.more
+    yield from zip(units, passages, by_text(log_probabilities(model, examples, **how), examples, windows), strict=True)
 
 
 def _tag_f1(totals: NDArray[np.int64], left_out: int | None) -> float | None:

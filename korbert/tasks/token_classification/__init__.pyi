@@ -17,7 +17,6 @@ from .labels import unreachable_spans as unreachable_spans
 from .labels import unreachable_words as unreachable_words
 from .labels import word_tags as word_tags
 from .tagger import TaggedSpan as TaggedSpan
-from .tagger import Tagger as Tagger
 from .tagger import best_labels as best_labels
 from .tagger import best_spans as best_spans
 from .tagger import log_probabilities as log_probabilities

@@ -12,10 +12,12 @@ import torch
 import transformers
 
 from korbert.huggingface.exporting import export
+from korbert.model import Model
 from korbert.modeling.config import EncoderConfig
-from korbert.modeling.models import Model, PretrainingModel, ReadingModel, TaggingModel
+from korbert.modeling.models import Model as Network
+from korbert.modeling.models import PretrainingModel, ReadingModel, TaggingModel
 from korbert.modeling.storage import save_model
-from korbert.tasks import Filler, Tagger, korquad
+from korbert.tasks import korquad
 from korbert.tokenization import Tokenizer
 
 _SIZES = {
@@ -28,7 +30,7 @@ _SIZES = {
 }
 
 
-def _export(folder: Path, kind: Callable[..., Model], tokenizer: Tokenizer, **others: Any) -> Path:
+def _export(folder: Path, kind: Callable[..., Network], tokenizer: Tokenizer, **others: Any) -> Path:
     config = EncoderConfig.model_validate({**_SIZES, "vocab_size": tokenizer.vocab_size, **others})
     save_model(folder / "ours", kind(config, generator=torch.Generator().manual_seed(0)), tokenizer)
     export(folder / "ours", folder / "theirs")
@@ -71,7 +73,7 @@ def test_the_fill_mask_pipeline_fills_gaps_as_ours_does(filler: Path) -> None:
     text = "오늘 [MASK] 정말 좋다"
     pipe = transformers.pipeline("fill-mask", model=str(filler), trust_remote_code=True, device="cpu")
     found = {one["token"]: one["score"] for one in pipe(text, top_k=400)}
-    (ours,) = Filler.load(filler.parent / "ours", "cpu").fill(text, top=3)
+    (ours,) = Model.load(filler.parent / "ours", "cpu").fill(text, top=3)
     assert [found[one.id] for one in ours] == pytest.approx([one.probability for one in ours])
     plain = "영화가 정말 좋았다. 2020년作ㅋㅋ"
     assert pipe.tokenizer(plain)["input_ids"] == pipe.tokenizer(plain, split_special_tokens=True)["input_ids"]
@@ -92,10 +94,10 @@ def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path: Path, t
     found = pipe(text, offset_mapping=offsets)
     assert [(one["start"], one["end"]) for one in found] == offsets[1:-1]
     labels = {one["start"]: (one["entity"], one["score"]) for one in reversed(found)}  # the first piece of each place
-    for word in Tagger.load(folder.parent / "ours", "cpu").tag(text):
-        label, score = labels[word["start"]]
-        assert word["label"] == label
-        assert word["score"] == pytest.approx(float(score), abs=1e-5)
+    for word in Model.load(folder.parent / "ours", "cpu").tag(text):
+        label, score = labels[word.start]
+        assert word.label == label
+        assert word.score == pytest.approx(float(score), abs=1e-5)
     assert {(one["start"], one["end"]) for one in pipe(text)} == {(None, None)}
     assert pipe(text, aggregation_strategy="simple")[0].keys() == {"entity_group", "score", "word", "start", "end"}
 

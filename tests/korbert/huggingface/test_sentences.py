@@ -11,11 +11,11 @@ from safetensors.torch import load_file
 
 from korbert.huggingface.check import TEXTS, TOLERANCE
 from korbert.huggingface.exporting import export
+from korbert.model import Model
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.heads import initialize
 from korbert.modeling.models import EmbeddingModel, PretrainingModel
 from korbert.modeling.storage import save_model
-from korbert.tasks.embedding import Embedder
 from korbert.tokenization import Tokenizer
 
 FAMILIES = {
@@ -26,7 +26,7 @@ FAMILIES = {
 }
 
 
-def exported(folder: Path, tokenizer: Tokenizer, family: str, pooling: str, normalize: bool) -> tuple[Path, Embedder]:
+def exported(folder: Path, tokenizer: Tokenizer, family: str, pooling: str, normalize: bool) -> tuple[Path, Model]:
     """The export of a new model, checked, and ours in use."""
     sizes = {"hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 24}
     config = EncoderConfig.model_validate(
@@ -41,7 +41,7 @@ def exported(folder: Path, tokenizer: Tokenizer, family: str, pooling: str, norm
     differences = export(folder / "ours", folder / "theirs", check=True)
     assert differences.keys() == {"last_hidden_state"}
     assert differences["last_hidden_state"] <= TOLERANCE
-    return folder / "theirs", Embedder.load(folder / "ours", "cpu")
+    return folder / "theirs", Model.load(folder / "ours", "cpu")
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first"])
@@ -80,7 +80,7 @@ def test_another_export_leaves_no_such_files(tiny_tokenizer: Tokenizer, tmp_path
     folder, ours = exported(tmp_path, tiny_tokenizer, "bert", "first", True)
     export(tmp_path / "ours", folder)  # again
     assert (folder / "1_Pooling" / "config.json").is_file()
-    save_model(tmp_path / "pretraining", PretrainingModel(ours.model.config), tiny_tokenizer)  # type: ignore[arg-type]
+    save_model(tmp_path / "pretraining", PretrainingModel(ours.network.config), tiny_tokenizer)  # type: ignore[arg-type]
     export(tmp_path / "pretraining", folder)
     names = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
     assert not any("1_Pooling" in name or "modules" in name or "sentence" in name for name in names)

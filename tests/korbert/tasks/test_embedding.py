@@ -1,4 +1,4 @@
-"""Vectors of texts: losses against computations written apart, and an Embedder in use."""
+"""Vectors of texts: losses against computations written apart, and a model in use."""
 
 import math
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from torch import Tensor
 
 import korbert
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, save_model
+from korbert.model import Model
+from korbert.modeling import EmbeddingModel, EncoderConfig
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.foreign import CLASSES, adapted_config, class_of
-from korbert.tasks.embedding import Embedder, contrastive_loss, ranking_loss
+from korbert.tasks.embedding import contrastive_loss, ranking_loss
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tokenization import Tokenizer
-from korbert.vectors import encoder
 
 TEXTS = [
     "아버지가 방에 들어가신다.",
@@ -99,10 +99,10 @@ def test_two_draws_of_dropout_differ(model_type: str, tiny_tokenizer: Tokenizer)
 
 
 @pytest.fixture
-def made(tiny_tokenizer: Tokenizer) -> Callable[..., Embedder]:
+def made(tiny_tokenizer: Tokenizer) -> Callable[..., Model]:
     """A new model, in use."""
 
-    def embedder(architecture: str = "modern", **settings: object) -> Embedder:
+    def embedder(architecture: str = "modern", **settings: object) -> Model:
         config = EncoderConfig.model_validate(
             {
                 "architecture": architecture, "vocab_size": tiny_tokenizer.vocab_size, "hidden_size": 16,
@@ -111,7 +111,7 @@ def made(tiny_tokenizer: Tokenizer) -> Callable[..., Embedder]:
             }
         )  # fmt: skip
         model = EmbeddingModel(config, generator=torch.Generator().manual_seed(1), **settings)  # type: ignore[arg-type]
-        return Embedder(model, tiny_tokenizer)
+        return Model(model, tiny_tokenizer)
 
     return embedder
 
@@ -119,7 +119,7 @@ def made(tiny_tokenizer: Tokenizer) -> Callable[..., Embedder]:
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
 @pytest.mark.parametrize("pooling", ["mean", "first"])
 def test_vectors_are_in_order_whatever_the_batches(
-    made: Callable[..., Embedder], architecture: str, pooling: str, monkeypatch: pytest.MonkeyPatch
+    made: Callable[..., Model], architecture: str, pooling: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embedder = made(architecture, pooling=pooling)
     alone = np.stack([embedder.embed(text) for text in TEXTS])
@@ -127,7 +127,7 @@ def test_vectors_are_in_order_whatever_the_batches(
     assert min(abs(alone[one] - alone[two]).max() for one in range(5) for two in range(one)) > 1e-3
     for size in (1, 2, 64):
         np.testing.assert_allclose(embedder.embed(TEXTS, batch_size=size), alone, atol=1e-5)
-    monkeypatch.setattr(encoder, "TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr("korbert.model.TEXTS_AT_ONCE", 2)
     parts = list(embedder.stream(iter(TEXTS)))
     assert [len(part) for part in parts] == [2, 2, 1]
     np.testing.assert_allclose(np.concatenate(parts), alone, atol=1e-5)
@@ -135,16 +135,16 @@ def test_vectors_are_in_order_whatever_the_batches(
     assert embedder.embed([]).shape == (0, 16)
 
 
-def test_the_mean_is_over_the_pieces_of_a_text(made: Callable[..., Embedder], tiny_tokenizer: Tokenizer) -> None:
+def test_the_mean_is_over_the_pieces_of_a_text(made: Callable[..., Model], tiny_tokenizer: Tokenizer) -> None:
     embedder = made()
     for text in TEXTS:
         row = tiny_tokenizer.encode(text, max_length=32)
         with torch.inference_mode():
-            hidden = embedder.model.encoder(torch.tensor([row.input_ids]))[0]
+            hidden = embedder.network.encoder(torch.tensor([row.input_ids]))[0]
         np.testing.assert_allclose(embedder.embed(text), hidden.mean(dim=0), atol=1e-5)
 
 
-def test_similarity(made: Callable[..., Embedder]) -> None:
+def test_similarity(made: Callable[..., Model]) -> None:
     embedder = made(normalize=True)
     vectors = embedder.embed(TEXTS)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
@@ -156,24 +156,23 @@ def test_similarity(made: Callable[..., Embedder]) -> None:
     assert plain.similarity(TEXTS[0], TEXTS[0]) == pytest.approx(1)
 
 
-def test_what_is_refused(made: Callable[..., Embedder], tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+def test_what_is_refused(made: Callable[..., Model]) -> None:
     embedder = made()
     with pytest.raises(SettingsError, match=r"texts\[1\] is int 3: give only strings"):
         embedder.embed(["가", 3])  # type: ignore[list-item]
-    embedder.model.encoder.embeddings.norm.weight.data.fill_(float("nan"))
+    embedder.network.encoder.embeddings.norm.weight.data.fill_(float("nan"))
     with pytest.raises(
         ModelError, match=r"model: its vectors are not finite: train it again with a lower learning_rate"
     ):
         embedder.embed("가")
-    save_model(tmp_path / "other", PretrainingModel(embedder.model.config), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a pretraining model, but a embedding model is needed"):
-        Embedder.load(tmp_path / "other")
 
 
-def test_a_saved_model_is_loaded_for_use(made: Callable[..., Embedder], tmp_path: Path) -> None:
+def test_a_saved_model_is_loaded_for_use(made: Callable[..., Model], tmp_path: Path) -> None:
     embedder = made("bert", pooling="first", normalize=True)
-    save_model(tmp_path / "model", embedder.model, embedder.tokenizer, {"max_length": 5})
+    kind = embedder.kind.model_copy(update={"max_length": 5})
+    short = Model(embedder.network, embedder.tokenizer, kind)
+    short.save(tmp_path / "model")
     again = korbert.load(tmp_path / "model", "cpu")
-    assert isinstance(again, Embedder)
+    assert again.kind == kind
     assert again.max_length == 5
-    np.testing.assert_allclose(again.embed(TEXTS), Embedder(embedder.model, embedder.tokenizer, 5).embed(TEXTS))
+    np.testing.assert_allclose(again.embed(TEXTS), short.embed(TEXTS))

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
+from korbert.model import Model
 from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, save_model
-from korbert.tasks import Embedder
-from korbert.vectors import Correction, Hit, Index, PieceCounts, TextEncoder, exact, graph, snapshot, storage
+from korbert.vectors import Correction, Hit, Index, PieceCounts, exact, graph, snapshot, storage
 from korbert.vectors import index as module
 from korbert.vectors.words import terms_of_tags
 
@@ -40,7 +40,7 @@ QUERIES = ["대출 신청", "비 오는 영화", "카드", ""]
 
 
 @pytest.fixture
-def index(encoder: TextEncoder[Any], tmp_path: Path) -> Index:
+def index(encoder: Model, tmp_path: Path) -> Index:
     made = Index.create(tmp_path / "index", encoder)
     made.add(PAIRS)
     return made
@@ -50,7 +50,7 @@ def shown(found: list[list[Hit]]) -> list[list[tuple[str, float]]]:
     return [[(hit.id, round(hit.score, 4)) for hit in hits] for hits in found]
 
 
-def test_by_vectors_as_scikit_learn_finds_them(index: Index, encoder: TextEncoder[Any]) -> None:
+def test_by_vectors_as_scikit_learn_finds_them(index: Index, encoder: Model) -> None:
     vectors = encoder.embed(TEXTS)
     far, rows = NearestNeighbors(n_neighbors=3, metric="cosine").fit(vectors).kneighbors(encoder.embed(QUERIES))
     for hits, distances, numbers in zip(index.search(QUERIES, 3, "vectors"), far, rows, strict=True):
@@ -62,7 +62,7 @@ def test_by_vectors_as_scikit_learn_finds_them(index: Index, encoder: TextEncode
         ]
 
 
-def test_by_words_as_the_formula_ranks_them(index: Index, encoder: TextEncoder[Any]) -> None:
+def test_by_words_as_the_formula_ranks_them(index: Index, encoder: Model) -> None:
     """BM25 by hand: Robertson and Zaragoza 2009, equation 3.15, with the idf of Lucene."""
     analyses = encoder.tokenizer.analyzer.analyze_many([*TEXTS, *QUERIES])
     terms = [terms_of_tags(one.forms, one.tags) for one in analyses]
@@ -104,7 +104,7 @@ def test_both_ways_are_joined_by_reciprocal_ranks(index: Index) -> None:
 )
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_was_added_and_removed_was_never_there(
-    encoder: TextEncoder[Any], tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, set[int]]], fan: int
+    encoder: Model, tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, set[int]]], fan: int
 ) -> None:
     """After any steps an index finds what one finds that was made of the texts that are left."""
     there: dict[str, str] = {}
@@ -148,7 +148,7 @@ def test_a_text_with_a_known_id_replaces(index: Index) -> None:
         index.add([("y", "가\ud800")])
 
 
-def test_settings_of_the_vectors(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+def test_settings_of_the_vectors(encoder: Model, tmp_path: Path) -> None:
     """They travel with the index, and so do what corrects and what weighs."""
     counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
     asked: dict[str, Any] = {"layer": [1, -1], "mix": "concat", "pooling": "idf", "size": 4}
@@ -171,16 +171,14 @@ def test_settings_of_the_vectors(encoder: TextEncoder[Any], tmp_path: Path) -> N
         Index.load(tmp_path / "index", encoder)
 
 
-def test_other_models_are_refused(
-    index: Index, config: EncoderConfig, encoder: TextEncoder[Any], tmp_path: Path
-) -> None:
-    other = TextEncoder(PretrainingModel(config), encoder.tokenizer)
+def test_other_models_are_refused(index: Index, config: EncoderConfig, encoder: Model, tmp_path: Path) -> None:
+    other = Model(PretrainingModel(config), encoder.tokenizer)
     for refused in (lambda: Index.load(index.folder, other), lambda: Index.create(index.folder, other)):
         with pytest.raises(ArtifactError, match=r"index: is an index of another model: .* give the model that it was"):
             refused()
-    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     assert len(Index.load(index.folder, tmp_path / "model").search("대출")[0]) == len(TEXTS)
-    assert len(encoder.similar(["대출", "비"], index.folder, top=3)) == 2
+    assert len(encoder.similar(["대출", "비"], index, top=3)) == 2
     with pytest.raises(ArtifactError, match=r"nowhere: is not an index: make one with `korbert index`"):
         Index.load(tmp_path / "nowhere", encoder)
     (tmp_path / "mine").mkdir()
@@ -191,13 +189,11 @@ def test_other_models_are_refused(
         index.search("가", way="all")  # type: ignore[arg-type]
 
 
-def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(
-    encoder: TextEncoder[Any], tmp_path: Path
-) -> None:
+def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(encoder: Model, tmp_path: Path) -> None:
     """Those of its folder; vectors of `embed` stay what they are."""
-    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     PieceCounts.of_texts(TEXTS, encoder.tokenizer).save(tmp_path / "model")
-    model = TextEncoder.load(tmp_path / "model", "cpu")
+    model = Model.load(tmp_path / "model", "cpu")
     index = Index.create(tmp_path / "index", model)
     index.add(PAIRS)
     assert index.settings.pooling == "bm25"
@@ -205,19 +201,19 @@ def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(
     assert cosine == pytest.approx(1, abs=1e-5)
     assert model.vector_settings().pooling == "mean"
     assert Index.create(tmp_path / "mean", model, pooling="mean").settings.pooling == "mean"
-    trained = Embedder(EmbeddingModel(encoder.model.config, "first"), encoder.tokenizer)
+    trained = Model(EmbeddingModel(encoder.network.config, "first"), encoder.tokenizer)
     assert Index.create(tmp_path / "trained", trained).settings.pooling == "first"
 
 
-def test_an_index_knows_its_model(encoder: TextEncoder[Any], tmp_path: Path) -> None:
-    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
-    Index.create(tmp_path / "index", TextEncoder.load(tmp_path / "model", "cpu")).add(PAIRS)
+def test_an_index_knows_its_model(encoder: Model, tmp_path: Path) -> None:
+    save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
+    Index.create(tmp_path / "index", Model.load(tmp_path / "model", "cpu")).add(PAIRS)
     assert Index.load(tmp_path / "index").search("카드를 잃어버렸어요", 1)[0][0].id == "t2"
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
 @pytest.mark.parametrize("ending", ["npy", "arrow", "json"])
-def test_damaged_files_are_named(index: Index, encoder: TextEncoder[Any], ending: str, damage: str) -> None:
+def test_damaged_files_are_named(index: Index, encoder: Model, ending: str, damage: str) -> None:
     (path,) = index.folder.glob(f"*.{ending}")
     data = path.read_bytes()
     if damage == "gone":
@@ -229,7 +225,7 @@ def test_damaged_files_are_named(index: Index, encoder: TextEncoder[Any], ending
         Index.load(index.folder, encoder)
 
 
-def test_damaged_words_are_made_anew(index: Index, encoder: TextEncoder[Any]) -> None:
+def test_damaged_words_are_made_anew(index: Index, encoder: Model) -> None:
     expected = shown(index.search(QUERIES))
     (path,) = index.folder.glob("words-*/data.csc.index.npy")
     path.write_bytes(path.read_bytes()[:-4])
@@ -242,7 +238,7 @@ def test_damaged_words_are_made_anew(index: Index, encoder: TextEncoder[Any]) ->
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("crash", range(4))
 def test_a_crash_loses_nothing(
-    encoder: TextEncoder[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash: int, after: bool
+    encoder: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash: int, after: bool
 ) -> None:
     """At any writing of the record, before it or after: what was added is there, and adding again completes it."""
     monkeypatch.setattr(module, "TEXTS_AT_ONCE", 3)
@@ -285,9 +281,9 @@ made.add(texts())
 """
 
 
-def test_a_killed_writer(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+def test_a_killed_writer(encoder: Model, tmp_path: Path) -> None:
     """While it writes others read, and no second one writes; when it is killed, what it had added is there."""
-    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     folder = tmp_path / "index"
     command = [sys.executable, "-c", _ADDING, str(tmp_path / "model"), str(folder)]
     with subprocess.Popen(
@@ -314,9 +310,7 @@ def test_a_killed_writer(encoder: TextEncoder[Any], tmp_path: Path) -> None:
     assert again.search("7번째 글", way="words")[0][0].id == "7"
 
 
-def test_a_reader_that_a_writer_overtakes(
-    index: Index, encoder: TextEncoder[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_that_a_writer_overtakes(index: Index, encoder: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts of the record that it has read are deleted before it opens them: it reads the new one."""
     opening = snapshot._part
 
@@ -329,7 +323,7 @@ def test_a_reader_that_a_writer_overtakes(
     assert [id for id, _ in Index.load(index.folder, encoder)] == ["t6", "t7"]
 
 
-def test_parts_stay_few(encoder: TextEncoder[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_stay_few(encoder: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of any number of texts added at once, or one by one."""
     monkeypatch.setattr(module, "TEXTS_AT_ONCE", 1)
     monkeypatch.setattr(storage, "_FAN", 3)
@@ -344,7 +338,7 @@ def test_parts_stay_few(encoder: TextEncoder[Any], tmp_path: Path, monkeypatch: 
     assert list(index) == texts[::2]
 
 
-def test_searching_while_adding(index: Index, encoder: TextEncoder[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searching_while_adding(index: Index, encoder: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """In threads of one process, too: each search sees a whole state."""
     monkeypatch.setattr(module, "TEXTS_AT_ONCE", 2)
     monkeypatch.setattr(storage, "_FAN", 3)
@@ -393,9 +387,7 @@ def test_exact_search_in_blocks(data: Any) -> None:
         assert own == [(row, pytest.approx(float(scores[row]))) for row in best]
 
 
-def test_a_graph_finds_nearly_the_same(
-    encoder: TextEncoder[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_graph_finds_nearly_the_same(encoder: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("usearch")
     texts = [(str(number), f"{number}번째 영화가 {number % 7}번 좋았다") for number in range(300)]
     plain = Index.create(tmp_path / "plain", encoder)

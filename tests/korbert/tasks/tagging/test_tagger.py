@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,11 +10,14 @@ import torch
 
 import korbert
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling import EncoderConfig, ReadingModel, TaggingModel, save_model
-from korbert.tasks import Tagger
+from korbert.model import Model
+from korbert.modeling import EncoderConfig, TaggingModel
+from korbert.tasks.kinds.token_classification import Tagging
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification import (
     LabelledSpan,
+    Transitions,
+    best_spans,
     bio_labels,
     encode_tags,
     join_words,
@@ -64,6 +68,11 @@ def _model(vocab_size: int, labels: list[str] = LABELS) -> TaggingModel:
     return TaggingModel(_config(vocab_size), labels, torch.Generator().manual_seed(0))
 
 
+def _kind(labels: list[str] = LABELS, **changes: Any) -> Tagging:
+    given = {"metrics": ("accuracy",), "max_length": 12, "stride": 3, "tags": labels, "units": "characters"}
+    return Tagging(**given | changes)
+
+
 def _learn(model: TaggingModel, tokenizer: Tokenizer, passages: list, tags: list, max_length: int = 12) -> float:
     """Trains on the texts until they are known; the last loss."""
     targets = [encode_tags(own, model.labels) for own in tags]
@@ -86,44 +95,44 @@ def learned(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer,
     tags = [piece_tags(spans, passage) for passage, (_, spans) in zip(passages, texts, strict=True)]
     assert _learn(model, tiny_tokenizer, passages, tags) < 0.02
     folder = tmp_path_factory.mktemp("tagging")
-    save_model(folder, model, tiny_tokenizer, task={"max_length": 12, "stride": 3})
+    Model(model, tiny_tokenizer, _kind()).save(folder)
     return folder
 
 
 def test_ten_sentences_are_learned_by_heart(learned: Path, marked: Callable) -> None:
     tagger = korbert.load(learned, "cpu")
-    assert isinstance(tagger, Tagger)
-    assert (tagger.max_length, tagger.stride, tagger.labels) == (12, 3, tuple(LABELS))
+    assert tagger.kind == _kind()
+    assert tagger.max_length == 12
     texts = [marked(sentence) for sentence in SENTENCES]
     found = tagger.tag(text for text, _ in texts)
     for (text, spans), tagged in zip(texts, found, strict=True):
-        assert [LabelledSpan(one["start"], one["end"], one["label"]) for one in tagged] == spans
+        assert [LabelledSpan(one.start, one.end, one.label) for one in tagged] == spans
         for one in tagged:
-            assert one["text"] == text[one["start"] : one["end"]]
-            assert 0.8 < one["score"] <= 1
+            assert one.text == text[one.start : one.end]
+            assert 0.8 < one.score <= 1
     (alone,) = tagger.tag([texts[0][0]])
     assert tagger.tag(texts[0][0]) == alone
-    assert [one["label"] for one in alone] == ["PS", "AF"]
+    assert [one.label for one in alone] == ["PS", "AF"]
     assert tagger.tag([]) == []
     assert tagger.tag("") == tagger.tag(" \n") == []
 
 
 def test_a_long_text_is_labelled_to_its_end(learned: Path, marked: Callable) -> None:
     """As long as forty windows; nothing is cut off, and each piece has the scores of the window that labels it."""
-    tagger = Tagger.load(learned, "cpu")
+    tagger = Model.load(learned, "cpu")
     text, spans = marked(" ".join(SENTENCES * 6))
-    found = [LabelledSpan(one["start"], one["end"], one["label"]) for one in tagger.tag(text)]
+    found = [LabelledSpan(one.start, one.end, one.label) for one in tagger.tag(text)]
     assert len(set(found) & set(spans)) > 0.8 * len(spans)
     assert set(found[-2:]) & set(spans[-3:])
     (passage,) = encode_passages(tagger.tokenizer, [text])
-    (scores,) = tagger.log_probabilities([passage])
-    assert scores.shape == (len(passage.ids), len(LABELS))
     examples, windows = make_examples([passage], None, tagger.tokenizer, max_length=12, stride=3)
+    (scores,) = by_text(log_probabilities(tagger.network, examples, device=CPU), examples, windows)
+    assert scores.shape == (len(passage.ids), len(LABELS))
     assert len(windows) > 20
     for row, window in enumerate(windows):
         ids = examples.batch(np.array([row]))["input_ids"]
         with torch.inference_mode():
-            alone = tagger.model(ids).log_softmax(dim=-1)[0, 1:-1].numpy()
+            alone = tagger.network(ids).log_softmax(dim=-1)[0, 1:-1].numpy()
         own = slice(window.low - window.first, window.high - window.first)
         np.testing.assert_allclose(scores[window.low : window.high], alone[own], atol=1e-5)
 
@@ -143,33 +152,31 @@ def test_parts_of_speech_of_words(tiny_tokenizer: Tokenizer) -> None:
     ]
     model = _model(tiny_tokenizer.vocab_size, ["ADJ", "ADV", "NOUN", "PRON", "PUNCT", "VERB"])
     assert _learn(model, tiny_tokenizer, passages, tags) < 0.05
-    tagger = Tagger(model, tiny_tokenizer, 12, 3)
-    for words, spaces, labels in rows:
-        assert tagger.tag_words(words, spaces) == labels
-    assert tagger.tag_words([]) == []
-    assert tagger.tag_words([" ", "정말"])[0] == ""
+    tagger = Model(model, tiny_tokenizer, _kind(list(model.labels), units="words"))
+    by_word = [{"text": text, "tokens": words} for (text, _), (words, *_) in zip(joined, rows, strict=True)]
+    assert tagger.predict_rows(by_word) == [labels for *_, labels in rows]
+    assert tagger.predict_rows([{"tokens": []}]) == [[]]
+    assert tagger.predict_rows([{"tokens": [" ", "정말"]}])[0][0] == "ADJ"  # no pieces: the first label
     eojeols = tagger.tag(joined[0][0])  # a text alone is cut at white space
-    assert [(one["text"], one["label"]) for one in eojeols] == [("학교에", "NOUN"), ("간다.", "VERB")]
-    assert all(0.5 < one["score"] <= 1 for one in eojeols)
-    with pytest.raises(SettingsError, match="3 words, but another number of spaces: give one per word"):
-        tagger.tag_words(["가", "나", "다"], [True])
+    assert [(one.text, one.label) for one in eojeols] == [("학교에", "NOUN"), ("간다.", "VERB")]
+    assert all(0.5 < one.score <= 1 for one in eojeols)
 
 
 def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer: Tokenizer) -> None:
     """The score of a span is the mean probability of the tags of its pieces."""
     model = _model(tiny_tokenizer.vocab_size)
     torch.nn.init.normal_(model.classifier.weight, std=3, generator=torch.Generator().manual_seed(2))
-    tagger = Tagger(model, tiny_tokenizer)
-    assert (tagger.max_length, tagger.stride) == (64, 16)
+    tagger = Model(model, tiny_tokenizer)  # windows by the number of positions
+    assert (tagger.max_length, tagger.kind.stride) == (64, 16)
     (passage,) = encode_passages(tiny_tokenizer, ["배우의 연기가 좋았지만 이야기는 지루했다. 그래도 볼 만하다."])
     scores = np.full((len(passage.ids), len(LABELS)), -9.0, dtype=np.float32)
     scores[:, LABELS.index("I-PS")] = np.log(0.9)
     scores[0, LABELS.index("B-PS")] = np.log(0.5)
-    (whole,) = tagger.decode(passage, scores)
-    assert (whole["start"], whole["end"], whole["label"], whole["text"]) == (0, len(passage.text), "PS", passage.text)
-    assert 0.5 < whole["score"] < 0.9
+    ((start, end, label, score),) = best_spans(passage, scores, LABELS, Transitions(LABELS))
+    assert (start, end, label) == (0, len(passage.text), "PS")
+    assert 0.5 < score < 0.9
     for one in tagger.tag(passage.text):
-        assert one["text"] == passage.text[one["start"] : one["end"]] != ""
+        assert one.text == passage.text[one.start : one.end] != ""
 
 
 def _examples(tokenizer: Tokenizer, marked: Callable) -> tuple:
@@ -234,18 +241,12 @@ def test_rows_without_targets_have_no_loss(tiny_tokenizer: Tokenizer) -> None:
 
 def test_what_is_no_text_is_named(learned: Path) -> None:
     with pytest.raises(SettingsError, match=r"texts\[1\] is None: give only strings"):
-        Tagger.load(learned, "cpu").tag(["가", None])  # type: ignore[list-item]
+        Model.load(learned, "cpu").tag(["가", None])  # type: ignore[list-item]
 
 
 def test_scores_that_are_no_numbers_name_the_model(learned: Path) -> None:
-    tagger = Tagger.load(learned, "cpu")
+    tagger = Model.load(learned, "cpu")
     with torch.no_grad():
-        tagger.model.classifier.bias.fill_(float("nan"))
+        tagger.network.classifier.bias.fill_(float("nan"))
     with pytest.raises(ModelError, match=rf"{learned}: its scores are not finite: train it again"):
         tagger.tag("좋다")
-
-
-def test_a_tagger_needs_a_model_that_tags(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    save_model(tmp_path, ReadingModel(_config(tiny_tokenizer.vocab_size)), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a reading model, but a tagging model is needed"):
-        Tagger.load(tmp_path)
