@@ -30,7 +30,7 @@ from korbert.tasks import korquad
 from korbert.tasks.metrics.ranking import ndcg_at, recall_at, reciprocal_rank
 from korbert.tasks.metrics.regression import spearman
 from korbert.tasks.sets.loading import load
-from korbert.training.examples import Examples
+from korbert.training.examples import Examples, by_length
 from korbert.training.scoring import model_inputs
 from korbert.vectors import POOLINGS, Correction, Index, PieceCounts
 from korbert.vectors.encoder import unit
@@ -67,7 +67,7 @@ def all_ways(model: Model, texts: Sequence[str], tried: Sequence[dict[str, Any]]
     rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
     examples = Examples.of_rows(rows, [0] * len(texts), model.tokenizer.pad_id)
     found: list[list[Any]] = [[None] * len(texts) for _ in tried]
-    for numbers in examples.by_length(32):
+    for numbers in by_length(examples.lengths, 32):
         batch = examples.batch(numbers)
         with torch.inference_mode():
             layers = model.network.encoder.all_layers(**model_inputs(batch)).float()

@@ -37,11 +37,11 @@ from korbert.vectors.names import Unit, Way
 from korbert.vectors.occurrences import Occurrence, occurrences_of
 from korbert.vectors.parts import Parts, parts_of
 from korbert.vectors.pooling import POOLINGS
-from korbert.vectors.ranking import Hit
 from korbert.vectors.settings import Asked, VectorSettings
 
 if TYPE_CHECKING:  # an index stands above the model that it was made with
     from korbert.vectors.index import Index
+    from korbert.vectors.ranking import Hit
 
 __all__ = ["TEXTS_AT_ONCE", "Model", "load"]
 
@@ -124,7 +124,8 @@ class Model:
         )
 
     @property
-    def _trained_kind(self) -> Kind:
+    def task(self) -> Kind:
+        """The kind of task. ModelError for a model that was not fine-tuned."""
         if self.kind is None:
             raise self._refusal("predict")
         return self.kind
@@ -216,7 +217,7 @@ class Model:
 
     def row(self, value: Any, place: str = "") -> Row:
         """Converts a text, a pair or a row to a row by role. SettingsError if the task cannot read it."""
-        kind = self._trained_kind
+        kind = self.task
         row: Row = {"text": value} if isinstance(value, str) else dict(value) if isinstance(value, Mapping) else {}
         if _is_pair(value):
             if "pair" not in kind.needs:
@@ -236,7 +237,7 @@ class Model:
 
         ValueError for a row without its texts, ModelError if the model's scores are NaN.
         """
-        kind, predictions = self._trained_kind, list[Prediction]()
+        kind, predictions = self.task, list[Prediction]()
         with self._named():
             for part in self._parts(rows):
                 predictions += kind.predict(self.network, part, **self.scoring)
@@ -244,7 +245,7 @@ class Model:
 
     def prepared(self, rows: Sequence[Row]) -> Prepared:
         """Encodes the texts of rows by role, each once, as examples."""
-        kind = self._trained_kind
+        kind = self.task
         texts = list(dict.fromkeys(text for row in rows for text in kind.texts(row)))
         passages = dict(zip(texts, encode_passages(self.tokenizer, texts, workers=cores()), strict=True))
         return kind.prepare(rows, passages, self.tokenizer)
@@ -252,10 +253,10 @@ class Model:
     def results(self, prepared: Prepared) -> list[Any]:
         """As `predict`, `tag` or `answer`, for rows already encoded."""
         with self._named():
-            return self._trained_kind.results(self.network, prepared, **self.scoring)
+            return self.task.results(self.network, prepared, **self.scoring)
 
     def _parts(self, rows: Sequence[Row]) -> Iterator[Prepared]:
-        size = _LONG_ROWS_AT_ONCE if self._trained_kind.reads_all else _ROWS_AT_ONCE
+        size = _LONG_ROWS_AT_ONCE if self.task.reads_all else _ROWS_AT_ONCE
         for start in range(0, len(rows), size):
             yield self.prepared(rows[start : start + size])
 
@@ -421,7 +422,9 @@ class Model:
         with self._named():
             return occurrences_of(self.network, self.tokenizer, word, listed, settings, self.max_length)
 
-    def similar(self, texts: str | Iterable[str], index: "Index", top: int = 10, way: Way = "both") -> list[list[Hit]]:
+    def similar(
+        self, texts: str | Iterable[str], index: "Index", top: int = 10, way: Way = "both"
+    ) -> "list[list[Hit]]":
         """The texts of an index nearest to each text, nearest first: see Index.search."""
         return index.search(texts, top, way)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from korbert.errors import ModelError
 from korbert.training.devices import Batch, autocast, memory_kept, moved
 from korbert.training.distributed import add_over_world
-from korbert.training.examples import Learnable
+from korbert.training.examples import Learnable, by_length
 from korbert.training.settings import PrecisionName
 from korbert.world import connected, greatest
 
@@ -60,7 +60,7 @@ def scored(
     """
     results = []
     here = connected()
-    batches = list(examples.by_length(batch_size))[here.share]
+    batches = list(by_length(examples.lengths, batch_size))[here.share]
     if was_training := model.training:  # setting it in every module takes a tenth of the time of a short text
         model.eval()
     # For a single batch, releasing memory costs more than keeping it saves.

@@ -15,7 +15,7 @@ from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Encoding, Span, span_of
 from korbert.tokenization.morphemes import eojeols_after
 from korbert.training.devices import device_of, moved
-from korbert.training.examples import Examples
+from korbert.training.examples import Examples, by_length
 from korbert.training.scoring import NotFinite
 from korbert.vectors.encoder import hidden_of
 from korbert.vectors.names import Unit
@@ -83,7 +83,7 @@ def vectors_of_pieces(
     examples = Examples.of_rows(rows, [0] * len(encodings), tokenizer.pad_id)
     vectors: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(encodings)
     with torch.inference_mode():
-        for numbers in examples.by_length(_ROWS_AT_ONCE):
+        for numbers in by_length(examples.lengths, _ROWS_AT_ONCE):
             hidden = hidden_of(network, moved(examples.batch(numbers), device), settings, layers)
             for number, row in zip(numbers.tolist(), hidden.float().cpu().numpy(), strict=True):
                 vectors[number] = row[: len(encodings[number])].copy()

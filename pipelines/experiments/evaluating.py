@@ -51,8 +51,7 @@ def evaluated(
     Raises CorpusError for a file that cannot be read, and for labels that were not in the training data; SettingsError
     for noise with a kind whose targets are places in a text.
     """
-    if (kind := model.kind) is None:
-        raise SettingsError(f"{model.name}: was not fine-tuned by `korbert finetune`: name another folder")
+    kind = model.task
     if noise and kind.name not in _NOISY_KINDS:
         raise SettingsError(
             f"--noise: targets of kind {kind.name} have places in the text: it is for {' and '.join(_NOISY_KINDS)}"

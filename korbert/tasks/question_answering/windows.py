@@ -142,12 +142,6 @@ class WindowExamples:
             inside = context_slice(window, self.tokenizer, self.settings)
             yield window, start[inside], end[inside], float(start[0] + end[0])
 
-    def by_length(self, batch_size: int) -> Iterator[NDArray[np.int64]]:
-        """Batches of all rows, shortest first, to minimize padding in inference."""
-        order = np.argsort(self.lengths, kind="stable")
-        for start in range(0, len(order), batch_size):
-            yield order[start : start + batch_size]
-
 
 def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     """`loss`, the mean of `start_loss` and `end_loss`: cross-entropies over a window's choices, mean of windows."""

@@ -2,7 +2,6 @@ from .bio import LabelledSpan as LabelledSpan
 from .bio import bio_labels as bio_labels
 from .bio import is_bio as is_bio
 from .bio import read_bio as read_bio
-from .bio import repaired as repaired
 from .bio import write_bio as write_bio
 from .dictionary import learn_dictionary as learn_dictionary
 from .dictionary import look_up as look_up
@@ -11,10 +10,7 @@ from .examples import encode_tags as encode_tags
 from .examples import make_examples as make_examples
 from .labels import join_words as join_words
 from .labels import piece_tags as piece_tags
-from .labels import spans_of_pieces as spans_of_pieces
 from .labels import spans_of_words as spans_of_words
-from .labels import unreachable_spans as unreachable_spans
-from .labels import unreachable_words as unreachable_words
 from .labels import word_tags as word_tags
 from .tagger import TaggedSpan as TaggedSpan
 from .tagger import best_labels as best_labels

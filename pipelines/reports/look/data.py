@@ -63,12 +63,7 @@ def look_data(loaded: Model, text: str, pair: str | None = None, *, whole: bool 
     if isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
     if reading is not None:
-        (found,) = reading.search(model, loaded.prepared([{"question": text, "context": pair}]), **loaded.scoring)
-        answers = [
-            {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
-            for one in reading.best_answers(found)
-        ]
-        data["reading"] = {"question": text, "context": pair, "answers": answers}
+        data["reading"] = _reading(loaded, reading, text, pair)
     return data
 
 
@@ -195,6 +190,16 @@ def _label(
         "masked": [_short(x) for x in found.masked],
         "shares": [[_short(x) for x in row] for row in found.shares],
     }
+
+
+def _reading(loaded: Model, kind: Reading, question: str, context: str | None) -> dict[str, Any]:
+    prepared = loaded.prepared([{"question": question, "context": context}])
+    (found,) = kind.search(loaded.network, prepared, **loaded.scoring)
+    answers = [
+        {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
+        for one in kind.best_answers(found)
+    ]
+    return {"question": question, "context": context, "answers": answers}
 
 
 def _short(number: Any) -> float | None:

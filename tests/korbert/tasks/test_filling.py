@@ -60,7 +60,7 @@ def test_what_is_no_text_is_named(filler: Model, given: Any, said: str) -> None:
 def test_texts_that_cannot_be_filled(filler: Model) -> None:
     with pytest.raises(ModelError, match=r"'오늘': has no \[MASK\]: write \[MASK\] where"):
         filler.fill("오늘")
-    with pytest.raises(ModelError, match=r"has \d+ pieces, the model reads 512: shorten it"):
+    with pytest.raises(ModelError, match=r"has 1,\d+ pieces, the model reads 512: shorten it"):
         filler.fill("좋다 " * 600 + "[MASK]")
 
 

@@ -1,6 +1,6 @@
 """Learning labels of pieces, and giving them to texts of any length."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.model import Model
 from korbert.modeling import EncoderConfig, TaggingModel
+from korbert.tasks.files import Row
 from korbert.tasks.kinds.token_classification import Tagging
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification import (
@@ -20,12 +21,10 @@ from korbert.tasks.token_classification import (
     best_spans,
     bio_labels,
     encode_tags,
-    join_words,
     log_probabilities,
     make_examples,
     piece_tags,
     tagging_loss,
-    word_tags,
 )
 from korbert.tasks.token_classification.examples import IGNORED, by_text
 from korbert.tokenization import Tokenizer
@@ -73,29 +72,27 @@ def _kind(labels: list[str] = LABELS, **changes: Any) -> Tagging:
     return Tagging(**given | changes)
 
 
-def _learn(model: TaggingModel, tokenizer: Tokenizer, passages: list, tags: list, max_length: int = 12) -> float:
-    """Trains on the texts until they are known; the last loss."""
-    targets = [encode_tags(own, model.labels) for own in tags]
-    examples, _ = make_examples(passages, targets, tokenizer, max_length=max_length, stride=3)
+def _learned(kind: Tagging, tokenizer: Tokenizer, rows: Sequence[Row]) -> Model:
+    """A model trained on the rows until it knows them."""
+    texts = [text for row in rows for text in kind.texts(row)]
+    examples = kind.prepare(rows, dict(zip(texts, encode_passages(tokenizer, texts), strict=True)), tokenizer).examples
+    network = TaggingModel(_config(tokenizer.vocab_size), kind.tags, torch.Generator().manual_seed(0))
     batches = Batches(examples, 8, seed=1)
     steps = 60 * batches.steps_per_epoch
     optimizer = OptimizerSettings(learning_rate=1e-2, weight_decay=0.0)
     plan = TrainingPlan(steps=steps, optimizer=optimizer, seed=1, precision="fp32")
-    fit(model, batches, tagging_loss, plan, device=CPU)
+    fit(network, batches, tagging_loss, plan, device=CPU)
     with torch.no_grad():
-        return float(tagging_loss(model.eval(), examples.batch(np.arange(len(examples))))["loss"])
+        assert float(tagging_loss(network.eval(), examples.batch(np.arange(len(examples))))["loss"]) < 0.05
+    return Model(network, tokenizer, kind)
 
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, marked: Callable) -> Path:
     """A model that knows the sentences by heart."""
-    texts = [marked(sentence) for sentence in SENTENCES]
-    passages = encode_passages(tiny_tokenizer, [text for text, _ in texts])
-    model = _model(tiny_tokenizer.vocab_size)
-    tags = [piece_tags(spans, passage) for passage, (_, spans) in zip(passages, texts, strict=True)]
-    assert _learn(model, tiny_tokenizer, passages, tags) < 0.02
+    rows = [dict(zip(("text", "spans"), marked(sentence), strict=True)) for sentence in SENTENCES]
     folder = tmp_path_factory.mktemp("tagging")
-    Model(model, tiny_tokenizer, _kind()).save(folder)
+    _learned(_kind(), tiny_tokenizer, rows).save(folder)
     return folder
 
 
@@ -140,24 +137,15 @@ def test_a_long_text_is_labelled_to_its_end(learned: Path, marked: Callable) -> 
 def test_parts_of_speech_of_words(tiny_tokenizer: Tokenizer) -> None:
     """Words with or without a space; each has the label of its first piece."""
     rows = [
-        (["학교에", "간다", "."], [True, False, False], ["NOUN", "VERB", "PUNCT"]),
-        (["나는", "밥을", "먹었다", "."], [True, True, False, False], ["PRON", "NOUN", "VERB", "PUNCT"]),
-        (["정말", "좋다", "!"], [True, False, False], ["ADV", "ADJ", "PUNCT"]),
+        {"text": "학교에 간다.", "tokens": ["학교에", "간다", "."], "tags": ["NOUN", "VERB", "PUNCT"]},
+        {"tokens": ["나는", "밥을", "먹었다", "."], "tags": ["PRON", "NOUN", "VERB", "PUNCT"]},
+        {"text": "정말 좋다!", "tokens": ["정말", "좋다", "!"], "tags": ["ADV", "ADJ", "PUNCT"]},
     ]
-    joined = [join_words(words, spaces) for words, spaces, _ in rows]
-    passages = encode_passages(tiny_tokenizer, [text for text, _ in joined])
-    tags = [
-        word_tags(labels, words, passage)
-        for passage, (_, words), (_, _, labels) in zip(passages, joined, rows, strict=True)
-    ]
-    model = _model(tiny_tokenizer.vocab_size, ["ADJ", "ADV", "NOUN", "PRON", "PUNCT", "VERB"])
-    assert _learn(model, tiny_tokenizer, passages, tags) < 0.05
-    tagger = Model(model, tiny_tokenizer, _kind(list(model.labels), units="words"))
-    by_word = [{"text": text, "tokens": words} for (text, _), (words, *_) in zip(joined, rows, strict=True)]
-    assert tagger.predict_rows(by_word) == [labels for *_, labels in rows]
+    tagger = _learned(_kind(["ADJ", "ADV", "NOUN", "PRON", "PUNCT", "VERB"], units="words"), tiny_tokenizer, rows)
+    assert tagger.predict_rows([{**row, "tags": None} for row in rows]) == [row["tags"] for row in rows]
     assert tagger.predict_rows([{"tokens": []}]) == [[]]
-    assert tagger.predict_rows([{"tokens": [" ", "정말"]}])[0][0] == "ADJ"  # no pieces: the first label
-    eojeols = tagger.tag(joined[0][0])  # a text alone is cut at white space
+    assert tagger.predict_rows([{"tokens": [" ", "정말"]}])[0][0] == "ADJ"  # without pieces: the first label
+    eojeols = tagger.tag("학교에 간다.")  # a text alone is cut at white space
     assert [(one.text, one.label) for one in eojeols] == [("학교에", "NOUN"), ("간다.", "VERB")]
     assert all(0.5 < one.score <= 1 for one in eojeols)
 
