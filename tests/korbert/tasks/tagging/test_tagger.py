@@ -31,6 +31,7 @@ from korbert.tokenization import Tokenizer
 from korbert.training.examples import Batches
 from korbert.training.loop import fit
 from korbert.training.plan import TrainingPlan
+from korbert.training.scoring import model_inputs
 from korbert.training.settings import OptimizerSettings
 from korbert.world import World
 
@@ -185,7 +186,9 @@ def test_scores_depend_on_no_other_row(tiny_tokenizer: Tokenizer, marked: Callab
     assert sum(told) == len(examples)
     assert found.shape == (len(examples.input_ids), len(LABELS))
     np.testing.assert_allclose(np.exp(found).sum(axis=1), 1, atol=1e-5)
-    alone = [log_probabilities(model, examples.select(np.array([row])), device=CPU) for row in range(len(examples))]
+    with torch.inference_mode():
+        rows = (model_inputs(examples.batch(np.array([row]))) for row in range(len(examples)))
+        alone = [model.eval()(**inputs).log_softmax(dim=-1)[0].numpy() for inputs in rows]
     np.testing.assert_allclose(found, np.concatenate(alone), atol=1e-5)
     assert len(list(by_text(found, examples, windows))) == len(SENTENCES)
 
