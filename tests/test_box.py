@@ -22,8 +22,7 @@ from korbert.tasks import korquad
 from korbert.tasks.metrics.token_classification import entity_f1
 from korbert.tasks.sets.loading import load
 from korbert.tasks.splits import split_by_article
-from korbert.tasks.token_classification import write_bio
-from korbert.tasks.token_classification.bio import read_bio
+from korbert.tasks.token_classification.bio import read_bio, write_bio
 from korbert.training import devices
 from korbert.vectors.occurrences import distances
 from pipelines.cli import run_command

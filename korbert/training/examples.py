@@ -1,6 +1,6 @@
 """Labelled rows of pieces, flat in memory, and their order in training."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, Self
@@ -75,15 +75,16 @@ class Examples:
 
         Pairs also have token_type_ids (B, T). lengths: pieces of each row, on CPU.
         """
-        places = [slice(*self.offsets[row : row + 2]) for row in rows]
-        columns: list[dict[str, NDArray[Any]]] = [
-            {"input_ids": self.input_ids[place], "boundaries": self.boundaries[place]} for place in places
-        ]
-        batch = padded(columns, {"input_ids": self.pad_id, "boundaries": 0})
+        batch = self.padded(rows, {"input_ids": self.pad_id, "boundaries": 0})
         if self.seconds is not None:
             behind = torch.arange(batch["input_ids"].shape[1]) >= torch.from_numpy(self.seconds[rows])[:, None]
             batch["token_type_ids"] = behind.long() * batch["attention_mask"]
         return {**batch, "labels": torch.from_numpy(self.labels[rows])}
+
+    def padded(self, rows: NDArray[np.int64], fillers: Mapping[str, Any]) -> dict[str, Any]:
+        """Arrays of the pieces of some rows, padded. fillers: name of an array -> the value of its padding."""
+        places = [slice(*self.offsets[row : row + 2]) for row in rows]
+        return padded([{name: getattr(self, name)[place] for name in fillers} for place in places], fillers)
 
 
 def by_length(lengths: NDArray[np.int64], batch_size: int) -> Iterator[NDArray[np.int64]]:

@@ -19,27 +19,18 @@ from korbert.tasks.kinds.sections import TaggingSection
 from korbert.tasks.metrics import token_classification as metrics
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
-from korbert.tasks.token_classification import (
+from korbert.tasks.token_classification.bio import bio_labels, is_bio, write_bio
+from korbert.tasks.token_classification.dictionary import learn_dictionary, look_up
+from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
+from korbert.tasks.token_classification.labels import eojeols, join_words, piece_tags, spans_of_words, word_tags
+from korbert.tasks.token_classification.tagger import (
     TaggedSpan,
-    Transitions,
     best_labels,
     best_spans,
-    bio_labels,
-    encode_tags,
-    is_bio,
-    join_words,
-    learn_dictionary,
     log_probabilities,
-    look_up,
-    make_examples,
-    piece_tags,
-    spans_of_words,
     tagging_loss,
-    word_tags,
-    write_bio,
 )
-from korbert.tasks.token_classification.examples import IGNORED, by_text
-from korbert.tasks.token_classification.labels import eojeols
+from korbert.tasks.token_classification.viterbi import Transitions
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch

@@ -19,7 +19,6 @@ from korbert.errors import SettingsError
 from korbert.tasks.passages import Passage
 from korbert.tokenization import AnyTokenizer
 from korbert.training.examples import Examples
-from korbert.training.padding import padded
 
 __all__ = ["IGNORED", "TaggedExamples", "Window", "by_text", "cut_windows", "encode_tags", "make_examples"]
 
@@ -77,11 +76,7 @@ class TaggedExamples(Examples):
 
         lengths: as in Examples.batch. targets_per_row: (), over all examples, for tagging_loss.
         """
-        places = [slice(*self.offsets[row : row + 2]) for row in rows]
-        columns: list[dict[str, NDArray[Any]]] = [
-            {name: getattr(self, name)[place] for name in ("input_ids", "boundaries", "labels")} for place in places
-        ]
-        batch = padded(columns, {"input_ids": self.pad_id, "boundaries": 0, "labels": IGNORED})
+        batch = self.padded(rows, {"input_ids": self.pad_id, "boundaries": 0, "labels": IGNORED})
         return {**batch, "targets_per_row": torch.tensor(self.targets_per_row)}
 
 

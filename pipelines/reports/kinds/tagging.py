@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from korbert.tasks.token_classification import is_bio, spans_of_words
+from korbert.tasks.token_classification.bio import is_bio
+from korbert.tasks.token_classification.labels import spans_of_words
 from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Table
 from pipelines.reports.evaluation import marked

@@ -14,7 +14,7 @@ from korbert.tasks.kinds.texts import examples_of
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tasks.question_answering.windows import WindowExamples, collate, cut_windows
-from korbert.tasks.token_classification import make_examples
+from korbert.tasks.token_classification.examples import make_examples
 from korbert.tokenization import TransformersTokenizer
 from tests.korbert.tasks.answering import reading, search
 

@@ -21,7 +21,6 @@ from korbert.modeling import (
     DetectionModel,
     EmbeddingModel,
     EncoderConfig,
-    EncoderModel,
     PretrainingModel,
     ReadingModel,
     TaggingModel,
@@ -30,6 +29,7 @@ from korbert.modeling import (
 from korbert.modeling.packing import pack
 from korbert.modeling.storage import load_model
 from korbert.tasks.kinds import KINDS
+from korbert.tasks.kinds.embedding import Embedding
 from korbert.tokenization import Tokenizer
 from korbert.vectors import POOLINGS, PieceCounts
 
@@ -242,16 +242,28 @@ def test_every_kind_of_model_gives_the_same_vectors(
         assert loaded.digest == encoder.digest
 
 
-def test_an_embedder_has_defaults_of_its_own(config: EncoderConfig, tiny_tokenizer: Tokenizer) -> None:
-    model = EmbeddingModel(config, "first", normalize=True, generator=torch.Generator().manual_seed(1))
-    embedder = Model(model, tiny_tokenizer)
+def test_a_model_of_embeddings_has_defaults_of_its_own(
+    config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    kind = Embedding(metrics=("spearman",), max_length=5, learns="texts", pooling="first", normalize=True)
+    network = kind.model(config, torch.Generator().manual_seed(1)).eval()
+    Model(network, tiny_tokenizer, kind).save(tmp_path / "model")
+    model = korbert.load(tmp_path / "model", "cpu")
+    assert (model.kind, model.max_length) == (kind, 5)
+    rows = [torch.tensor([tiny_tokenizer.encode(text, max_length=5).input_ids]) for text in TEXTS]
     with torch.inference_mode():
-        expected = torch.cat(
-            [model(torch.tensor([tiny_tokenizer.encode(text, max_length=32).input_ids])) for text in TEXTS]
-        )
-    np.testing.assert_allclose(embedder.embed(TEXTS), expected, atol=1e-5)
-    plain = Model(EncoderModel(config, encoder=model.encoder), tiny_tokenizer).embed(TEXTS)  # type: ignore[arg-type]
-    np.testing.assert_allclose(embedder.embed(TEXTS, pooling="mean", normalize=False), plain, atol=1e-6)
+        expected = torch.cat([network(row) for row in rows])
+        plain = torch.cat([network.encoder(row).mean(dim=1) for row in rows])
+    vectors = model.embed(TEXTS)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(model.embed(TEXTS, pooling="mean", normalize=False), plain, atol=1e-5)
+
+    assert model.similarity(TEXTS[0], TEXTS[2]) == pytest.approx(float(vectors[0] @ vectors[2]), abs=1e-5)
+    np.testing.assert_allclose(model.similarity(TEXTS[:2], TEXTS), vectors[:2] @ vectors.T, atol=1e-5)
+    np.testing.assert_allclose(model.similarity(TEXTS[0], TEXTS, pooling="mean").shape, (len(TEXTS),))
+    with pytest.raises(SettingsError, match=r"texts\[1\] is int 3: give only strings"):
+        model.embed(["가", 3])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("model_type", ["roberta", "modernbert", "funnel"])

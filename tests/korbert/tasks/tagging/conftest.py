@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from korbert.tasks.passages import Passage
-from korbert.tasks.token_classification import LabelledSpan, Transitions, best_spans, bio_labels
+from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels
+from korbert.tasks.token_classification.tagger import best_spans
+from korbert.tasks.token_classification.viterbi import Transitions
 
 
 def _passage(text: str, spans: list[tuple[int, int]]) -> Passage:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tasks.token_classification import LabelledSpan, bio_labels, is_bio, read_bio, write_bio
+from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, is_bio, read_bio, write_bio
 
 TAGS = st.lists(st.sampled_from(["O", "B-PS", "I-PS", "B-LC", "I-LC"]), max_size=12)
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
-from korbert.tasks.token_classification import encode_tags, make_examples
-from korbert.tasks.token_classification.examples import IGNORED, by_text, cut_windows
+from korbert.tasks.token_classification.examples import IGNORED, by_text, cut_windows, encode_tags, make_examples
 from korbert.training.examples import Batches
 
 TOKENIZER = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)

@@ -6,15 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.tasks.passages import Passage, encode_passages
-from korbert.tasks.token_classification import (
+from korbert.tasks.token_classification.bio import LabelledSpan, write_bio
+from korbert.tasks.token_classification.labels import (
+    eojeols,
+    first_pieces,
     join_words,
+    owners,
     piece_tags,
     spans_of_words,
     word_tags,
-    write_bio,
 )
-from korbert.tasks.token_classification.bio import LabelledSpan
-from korbert.tasks.token_classification.labels import eojeols, first_pieces, owners
 from korbert.tokenization import Tokenizer
 
 FUSED = ("이걸 봤다", [(0, 2), (1, 2), (3, 4), (3, 4), (4, 5)])  # 이거 ᆯ 보 았 다

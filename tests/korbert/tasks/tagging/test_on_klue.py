@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.token_classification import piece_tags, read_bio, word_tags
-from korbert.tasks.token_classification.labels import first_pieces
+from korbert.tasks.token_classification.bio import read_bio
+from korbert.tasks.token_classification.labels import first_pieces, piece_tags, word_tags
 from korbert.tokenization import Tokenizer
 
 

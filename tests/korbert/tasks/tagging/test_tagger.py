@@ -15,18 +15,11 @@ from korbert.modeling import EncoderConfig, TaggingModel
 from korbert.tasks.files import Row
 from korbert.tasks.kinds.token_classification import Tagging
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.token_classification import (
-    LabelledSpan,
-    Transitions,
-    best_spans,
-    bio_labels,
-    encode_tags,
-    log_probabilities,
-    make_examples,
-    piece_tags,
-    tagging_loss,
-)
-from korbert.tasks.token_classification.examples import IGNORED, by_text
+from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels
+from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
+from korbert.tasks.token_classification.labels import piece_tags
+from korbert.tasks.token_classification.tagger import best_spans, log_probabilities, tagging_loss
+from korbert.tasks.token_classification.viterbi import Transitions
 from korbert.tokenization import Tokenizer
 from korbert.training.examples import Batches
 from korbert.training.loop import fit

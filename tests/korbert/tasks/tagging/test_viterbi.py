@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tasks.token_classification import Transitions, best_path, read_bio, write_bio
+from korbert.tasks.token_classification.bio import read_bio, write_bio
+from korbert.tasks.token_classification.viterbi import Transitions, best_path
 
 LABEL_SETS = [
     ["O", "B-PS", "I-PS"],

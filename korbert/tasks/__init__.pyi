@@ -1,1 +1,0 @@
-from .question_answering.settings import ReadingSettings as ReadingSettings
