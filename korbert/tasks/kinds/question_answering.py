@@ -54,13 +54,13 @@ class Reading(ReadingSettings, Kind, frozen=True):
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: ReadingSection) -> Self:
-        given = [row["answers"] or () for row in rows if not row.get("impossible")]
-        if not any(given):
+        answers = [row["answers"] or () for row in rows if not row.get("impossible")]
+        if not any(answers):
             raise CorpusError(f"{rows.sources[0].file if rows.sources else 'training rows'}: no question has an answer")
         repeated = sum(
-            one.start is None and row["context"].count(one.text.strip()) > 1
+            answer.start is None and row["context"].count(answer.text.strip()) > 1
             for row in rows
-            for one in (() if row.get("impossible") else row["answers"] or ())
+            for answer in (() if row.get("impossible") else row["answers"] or ())
         )
         if repeated:
             rows.notes.append(
@@ -68,7 +68,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
             )
         unanswerable = settings.unanswerable
         if unanswerable is None:
-            unanswerable = len(given) < len(rows) or not all(given)
+            unanswerable = len(answers) < len(rows) or not all(answers)
         metrics = ("f1", "exact_match", *(("has_answer_f1", "no_answer_accuracy") if unanswerable else ()))
         windows = {name: getattr(settings, name) for name in ReadingSettings.model_fields if hasattr(settings, name)}
         return cls(
@@ -148,13 +148,13 @@ class Reading(ReadingSettings, Kind, frozen=True):
 
     def _decided(self, predictions: Sequence[Prediction]) -> list[Prediction]:
         """Applies the threshold: answers below it become empty, with the probability of none as score."""
-        found = []
-        for one in predictions:
-            if one["answer"] and self.unanswerable and one["no_answer_score"] > self.threshold:
-                score = min(one["score"] * float(np.exp(min(one["no_answer_score"], 700.0))), 1.0)
-                one = {**one, "answer": "", "start": 0, "end": 0, "score": score}
-            found.append(one)
-        return found
+        decided = []
+        for prediction in predictions:
+            if prediction["answer"] and self.unanswerable and prediction["no_answer_score"] > self.threshold:
+                score = min(prediction["score"] * float(np.exp(min(prediction["no_answer_score"], 700.0))), 1.0)
+                prediction = {**prediction, "answer": "", "start": 0, "end": 0, "score": score}
+            decided.append(prediction)
+        return decided
 
     @property
     def is_settled(self) -> bool:
@@ -168,14 +168,14 @@ class Reading(ReadingSettings, Kind, frozen=True):
         if self.is_settled:
             return self, list(predictions)
         run = self.run(rows, predictions)
-        no_answer = np.array([one["no_answer_score"] for one in predictions])
+        no_answer = np.array([prediction["no_answer_score"] for prediction in predictions])
         column, half = _METRICS[self.metrics[0]]
         scores = run[:, _METRICS["f1"][0] if half is not None else column]
         value = best_threshold(scores, run[:, -1] > 0, no_answer).value
         above = no_answer[no_answer > value]
         middle = (value + above.min()) / 2 if len(above) else value
-        own = self.model_copy(update={"threshold": float(middle)})
-        return own, own._decided(predictions)
+        kind = self.model_copy(update={"threshold": float(middle)})
+        return kind, kind._decided(predictions)
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
@@ -193,16 +193,16 @@ class Reading(ReadingSettings, Kind, frozen=True):
             | ({"no_answer_score": -cosine} if self.unanswerable else {})
             for (_, context), (start, end, cosine) in zip(asked, nearest, strict=True)
         ]
-        anew = self.model_copy(update={"threshold": _NOT_CHOSEN})
-        own, _ = anew.settled(valid, predictions[: len(valid)])
-        facts = {"threshold": own.threshold} if self.unanswerable else {}
-        yield Baseline("sentence", facts, own._decided(predictions[len(valid) :]))
+        undecided = self.model_copy(update={"threshold": _NOT_CHOSEN})
+        kind, _ = undecided.settled(valid, predictions[: len(valid)])
+        facts = {"threshold": kind.threshold} if self.unanswerable else {}
+        yield Baseline("sentence", facts, kind._decided(predictions[len(valid) :]))
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 5): KorQuAD exact match and F1, KLUE-MRC exact match and ROUGE-W, whether there is an answer."""
         right = [[answer["text"] for answer in self.target(row)] for row in rows]
-        given = [one["answer"] for one in predictions]
-        columns = [*answer_scores(given, right, KORQUAD), *answer_scores(given, right, KLUE_MRC)]
+        predicted = [prediction["answer"] for prediction in predictions]
+        columns = [*answer_scores(predicted, right, KORQUAD), *answer_scores(predicted, right, KLUE_MRC)]
         return np.stack([*columns, np.array([bool(answers) for answers in right], dtype=np.float64)], axis=1)
 
     def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:

@@ -161,14 +161,14 @@ class Tagging(Kind, frozen=True):
 
     def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
         units = [self._units(row) for row in rows]
-        passages = [encoded[one.text] for one in units]
+        passages = [encoded[unit.text] for unit in units]
         targets: list[NDArray[np.int64]] = []
-        for row, one, passage in zip(rows, units, passages, strict=True):
+        for row, unit, passage in zip(rows, units, passages, strict=True):
             if row.get("spans") is None and row.get("tags") is None:
                 targets.append(np.full(len(passage.ids), IGNORED))
                 continue
             target = self.target(row)
-            tags = piece_tags(target, passage) if one.words is None else word_tags(target, one.words, passage)
+            tags = piece_tags(target, passage) if unit.words is None else word_tags(target, unit.words, passage)
             targets.append(encode_tags(tags, self.tags))
         examples, windows = make_examples(passages, targets, tokenizer, max_length=self.max_length, stride=self.stride)
         return Prepared(rows, examples, (units, passages, windows))
