@@ -102,7 +102,7 @@ def test_models_of_other_kinds_give_the_mean_over_their_last_layer(service: Star
     reply = service.ask("/v1/embeddings", {"input": TEXTS[0], "model": "gaps"})
     encoding = loaded["gaps"].tokenizer.encode(TEXTS[0])
     with torch.inference_mode():
-        hidden = loaded["gaps"].model.encoder(
+        hidden = loaded["gaps"].network.encoder(
             torch.tensor([encoding.input_ids]), boundaries=torch.tensor([encoding.boundaries])
         )
     np.testing.assert_allclose(reply.json["data"][0]["embedding"], hidden[0].mean(dim=0), atol=1e-5)
@@ -156,22 +156,20 @@ def test_gaps_are_filled_as_by_fill(service: Started, loaded: dict[str, Any]) ->
 
 def test_labels_are_those_of_predict(service: Started, loaded: dict[str, Any]) -> None:
     found = service.ask("/predict", {"input": TEXTS, "model": "mood"}).json
-    _close(found["data"], loaded["mood"].predict(TEXTS))
+    _close(found["data"], list(map(vars, loaded["mood"].predict(TEXTS))))
     rows = [{"text": "한 남자가", "pair": text} for text in TEXTS]
-    _close(service.ask("/predict", {"input": rows, "model": "pairs"}).json["data"], loaded["pairs"].predict(rows))
+    found = service.ask("/predict", {"input": rows, "model": "pairs"}).json["data"]
+    _close(found, list(map(vars, loaded["pairs"].predict(rows))))
     found = service.ask("/predict", {"input": TEXTS[:4], "model": "names"}).json["data"]
-    _close([one["spans"] for one in found], loaded["names"].tag(TEXTS[:4]))
+    _close([one["spans"] for one in found], [list(map(vars, spans)) for spans in loaded["names"].tag(TEXTS[:4])])
 
 
 def test_answers_are_those_of_answer(service: Started, loaded: dict[str, Any]) -> None:
     questions = ["한글은 언제 만들어졌나?", "누가 갔나? " * 30, "?"]
     contexts = ["세종은 1443년에 한글을 만들었다.", "철수가 학교에 갔다. " * 40, " "]
     found = service.ask("/answer", {"question": questions, "context": contexts, "model": "answers"}).json["data"]
-    expected = loaded["answers"].answer(contexts, questions)
-    plain = [
-        {"answer": one["answer"], "start": one["span"][0], "end": one["span"][1], "score": one["score"]}
-        for one in expected
-    ]
+    answers = loaded["answers"].answer(questions, contexts)
+    plain = [{"answer": one.answer, "start": one.start, "end": one.end, "score": one.score} for one in answers]
     _close(found, plain)
     alone = service.ask("/answer", {"question": questions[0], "context": contexts[0], "model": "answers"})
     _close(alone.json["data"], plain[:1])
