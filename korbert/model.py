@@ -203,10 +203,8 @@ class Model:
         if contexts and questions differ in number; ModelError if the model's scores are NaN.
         """
         self.require("answer")
-        (questions, one_question), (contexts, one_context) = (
-            as_texts(question, "question"),
-            as_texts(context, "context"),
-        )
+        questions, one_question = as_texts(question, "question")
+        contexts, one_context = as_texts(context, "context")
         if one_context != one_question or len(contexts) != len(questions):
             asked = "one string" if one_question else len(questions)
             read = "one string" if one_context else len(contexts)
@@ -275,6 +273,7 @@ class Model:
         '오늘 [MASK] 정말 좋다' -> [[Candidate('날씨', ...), ...]]. Raises SettingsError for anything but strings,
         ModelError if a text has no [MASK] or more pieces than the model has positions, or if scores are NaN.
         """
+        self.require("fill")
         listed, single = as_texts(texts, "texts")
         if top < 1:
             raise SettingsError(f"top {top}: take at least 1")
