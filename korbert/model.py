@@ -1,7 +1,7 @@
 """A trained model in use: `korbert.load` opens a folder, `Model` embeds, predicts, fills, tags and answers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -17,6 +17,7 @@ from korbert.modeling import Model as Network
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.modeling.storage import read_config
 from korbert.processor import cores
+from korbert.progress import Advance, track, untracked
 from korbert.tasks.files import Row
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
 from korbert.tasks.kinds import kind_of_task
@@ -48,6 +49,7 @@ __all__ = ["TEXTS_AT_ONCE", "Model", "load"]
 TEXTS_AT_ONCE = 4_096  # texts to embed whose pieces are in memory
 _ROWS_AT_ONCE = 8_192  # rows to predict whose pieces are in memory; more give batches of more similar lengths
 _LONG_ROWS_AT_ONCE = 1_024  # the same, of a kind that reads texts to their end
+_MANY_WINDOWS = 32  # of texts to answer questions on: from here on, progress is shown
 
 _REMEDIES = {  # operation -> which models can do it
     "answer": "questions need a model fine-tuned on answers (kind reading), such as a korquad artifact",
@@ -210,8 +212,12 @@ class Model:
             read = "one string" if one_context else len(contexts)
             raise SettingsError(f"question is {asked} and context {read}: give two strings, or lists of one length")
         pairs = zip(questions, contexts, strict=True)
-        results = self._results([{"question": question, "context": context} for question, context in pairs])
-        return results[0] if one_context else results
+        answers: list[Answer] = []
+        for part in self._parts([{"question": question, "context": context} for question, context in pairs]):
+            count = len(part.examples)
+            with track("answer", count, "windows") if count > _MANY_WINDOWS else nullcontext(untracked) as advance:
+                answers += self.results(part, advance)
+        return answers[0] if one_context else answers
 
     def row(self, value: Any, place: str = "") -> Row:
         """Converts a text, a pair or a row to a row by role. SettingsError if the task cannot read it."""
@@ -248,10 +254,11 @@ class Model:
         passages = dict(zip(texts, encode_passages(self.tokenizer, texts, workers=cores()), strict=True))
         return kind.prepare(rows, passages, self.tokenizer)
 
-    def results(self, prepared: Prepared) -> list[Any]:
-        """As `predict`, `tag` or `answer`, for rows already encoded."""
+    def results(self, prepared: Prepared, advance: Advance = untracked) -> list[Any]:
+        """As `predict`, `tag` or `answer`, for rows already encoded. advance: called after each batch."""
+        how: Scoring = {"device": self.device, "precision": self.precision, "advance": advance}
         with self._named():
-            return self.task.results(self.network, prepared, **self.scoring)
+            return self.task.results(self.network, prepared, **how)
 
     def _parts(self, rows: Sequence[Row]) -> Iterator[Prepared]:
         size = _LONG_ROWS_AT_ONCE if self.task.reads_all else _ROWS_AT_ONCE

@@ -1,7 +1,6 @@
 """Extractive question answering on texts of any length; a question may have no answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self, Unpack
 
@@ -13,7 +12,6 @@ from torch import Tensor, nn
 from korbert.errors import CorpusError
 from korbert.modeling import ReadingModel
 from korbert.modeling.config import AnyConfig
-from korbert.progress import track
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ReadingSection
@@ -32,7 +30,6 @@ __all__ = ["Reading"]
 
 _NOT_CHOSEN = 1e30  # a threshold by which every question is answered
 _NOTHING = Answer("", 0, 0, 0.0)  # in a context of white space
-_MANY_WINDOWS = 32  # from here on progress is shown
 _WINDOWS_AT_ONCE = 65_536  # whose scores are in memory
 
 
@@ -139,12 +136,8 @@ class Reading(ReadingSettings, Kind, frozen=True):
             return [found.none, *found.candidates][: self.n_best]
         return found.candidates
 
-    def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Answer]:
-        """The answer of each row. Shows progress on many windows."""
-        count = len(prepared.examples)
-        with track("answer", count, "windows") if count > _MANY_WINDOWS else nullcontext(lambda _: None) as advance:
-            how["advance"] = advance
-            return [Answer(**prediction) for prediction in self.predict(model, prepared, **how)]
+    def result(self, prediction: Prediction) -> Answer:
+        return Answer(**prediction)
 
     def _decided(self, predictions: Sequence[Prediction]) -> list[Prediction]:
         """Applies the threshold: answers below it become empty, with the probability of none as score."""
