@@ -19,8 +19,7 @@ from pathlib import Path
 from nsmc_files import LABELS, read_reviews
 
 import korbert
-from korbert.tasks.filling import Filler
-from korbert.tasks.predicting import Predictor
+from korbert.model import Model
 
 GROUPS = {
     "occupation": (
@@ -70,13 +69,13 @@ TOPICS = {
 }
 
 
-def log_odds(filler: Filler, sentence: str, first: str, second: str) -> float:
+def log_odds(filler: Model, sentence: str, first: str, second: str) -> float:
     """log(p(first) / p(second)) in the gap."""
     found = {one.piece: one.probability for one in filler.fill(sentence, top=filler.tokenizer.vocab_size)[0]}
     return math.log(found[first] / found[second])
 
 
-def masks(filler: Filler) -> Iterator[str]:
+def masks(filler: Model) -> Iterator[str]:
     yield "| about | guess | likelier than for the mean group (deviation over the sentences) |"
     yield "|---|---|---|"
     for kind, pairs in PAIRS.items():
@@ -104,11 +103,11 @@ def wilson(wrong: int, count: int) -> tuple[float, float]:
     return (middle - width) / (1 + z * z / count), (middle + width) / (1 + z * z / count)
 
 
-def reviews(classifier: Predictor, test: Path) -> Iterator[str]:
+def reviews(classifier: Model, test: Path) -> Iterator[str]:
     table = read_reviews(test)
     texts, labels = table["text"].tolist(), table["label"].tolist()
     positive = (LABELS[1], "1")
-    predicted = [int(one["label"] in positive) for one in classifier.predict(texts)]
+    predicted = [int(one.label in positive) for one in classifier.predict(texts)]
     yield "| topic | reviews | wrong, % | 95 % interval | called positive too often, points |"
     yield "|---|---|---|---|---|"
     for topic, words in {"all": "", **TOPICS}.items():
@@ -128,11 +127,11 @@ def main() -> None:
     given = parser.parse_args()
     model = korbert.load(given.model)
     if given.what == "masks":
-        if not isinstance(model, Filler):
+        if "fill" not in model.can:
             parser.error(f"{given.model}: fills no gaps: name a pretrained model")
         lines = masks(model)
     else:
-        if not isinstance(model, Predictor) or given.test is None:
+        if "predict" not in model.can or given.test is None:
             parser.error(f"{given.model} with --test: name a classifier fine-tuned on NSMC, and the test file")
         lines = reviews(model, given.test)
     for line in lines:

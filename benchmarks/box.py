@@ -53,18 +53,16 @@ def filled(model: str, texts: Sequence[str]) -> list[str]:
 
 def accuracy(model: str, rows: Sequence[tuple[str, int]]) -> float:
     found = korbert.load(model).predict([text for text, _ in rows])
-    return 100 * statistics.fmean(
-        (one["label"] == "긍정") == label for one, (_, label) in zip(found, rows, strict=True)
-    )
+    return 100 * statistics.fmean((one.label == "긍정") == label for one, (_, label) in zip(found, rows, strict=True))
 
 
 def answers(model: str, data: Path, count: int) -> tuple[float, float]:
     """Exact match and F1, in percent."""
     _, valid = split_by_article(korquad.read(data / "korquad1" / "KorQuAD_v1.0_dev.json"))
     asked = valid.rows[:: len(valid) // count][:count]
-    found = korbert.load(model).answer([row["context"] for row in asked], [row["question"] for row in asked])
+    found = korbert.load(model).answer([row["question"] for row in asked], [row["context"] for row in asked])
     golds = [[gold.text for gold in row["answers"]] for row in asked]
-    exact, f1 = answer_scores([one["answer"] for one in found], golds, KORQUAD)
+    exact, f1 = answer_scores([one.answer for one in found], golds, KORQUAD)
     return 100 * exact.mean(), 100 * f1.mean()
 
 

@@ -24,10 +24,10 @@ import torch
 from nsmc_files import read_reviews
 
 import korbert
-from korbert.tasks.finetuning.examples import Examples
-from korbert.tasks.finetuning.learning import model_inputs, outputs
 from korbert.tasks.metrics.regression import spearman
 from korbert.tasks.sets.loading import load
+from korbert.training.examples import Examples
+from korbert.training.scoring import model_inputs, outputs
 from korbert.vectors.encoder import unit
 from korbert.vectors.pooling import POOLINGS
 
@@ -75,7 +75,7 @@ def main() -> None:
     clock = time.process_time if given.threads == 1 else time.perf_counter
 
     loaded: list[Any] = [korbert.load(folder, "cpu") for folder in (given.model, *given.exports)]
-    models, classifies = [one.model for one in loaded], loaded[0].model.kind == "classification"
+    models, classifies = [one.network for one in loaded], loaded[0].network.kind == "classification"
     if classifies:
         table = read_reviews(given.data / "nsmc" / "ratings_test.txt")[: given.rows]
         texts, labels = list(table["text"]), table["label"].to_numpy()

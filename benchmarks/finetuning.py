@@ -33,10 +33,10 @@ from typing import Any
 import torch
 
 from korbert.modeling import ClassificationModel, load_model
-from korbert.tasks.finetuning.examples import Batches, Examples
 from korbert.tasks.finetuning.seen import learning_seen
 from korbert.training import OptimizerSettings, choose_device
 from korbert.training.devices import memory_kept
+from korbert.training.examples import Batches, Examples
 from korbert.training.plan import TrainingPlan
 from korbert.training.updates import Updates
 from korbert.world import World
@@ -161,12 +161,10 @@ def predict(options: argparse.Namespace) -> None:
     """Seconds of `predict` for --count lines, of Kiwi alone, of the encoder alone."""
     import korbert
     from korbert.tasks.passages import encode_passages
-    from korbert.tasks.predicting import Predictor
     from pipelines.inference.lines import as_json
     from pipelines.inference.predicting import predict_lines
 
     model = korbert.load(options.model, options.device)
-    assert isinstance(model, Predictor)
     given, _ = texts(options.rows, options.count)
     data = "\n".join(given).encode()
 
@@ -183,8 +181,8 @@ def predict(options: argparse.Namespace) -> None:
 
     passages = kiwi()
     prepared = model.kind.prepare([{"text": text} for text in given], passages, model.tokenizer)
-    device = next(model.model.parameters()).device
-    share(options, whole, kiwi, lambda: model.kind.predict(model.model, prepared, device=device))
+    device = next(model.network.parameters()).device
+    share(options, whole, kiwi, lambda: model.kind.predict(model.network, prepared, device=device))
 
 
 def embed(options: argparse.Namespace) -> None:

@@ -27,14 +27,15 @@ from sklearn.linear_model import LogisticRegression
 
 import korbert
 from korbert.errors import SettingsError
+from korbert.model import Model
 from korbert.search import Index
 from korbert.tasks import korquad
-from korbert.tasks.finetuning.examples import Examples
-from korbert.tasks.finetuning.learning import model_inputs
 from korbert.tasks.metrics.ranking import ndcg_at, recall_at, reciprocal_rank
 from korbert.tasks.metrics.regression import spearman
 from korbert.tasks.sets.loading import load
-from korbert.vectors import POOLINGS, Correction, PieceCounts, TextEncoder
+from korbert.training.examples import Examples, by_length
+from korbert.training.scoring import model_inputs
+from korbert.vectors import POOLINGS, Correction, PieceCounts
 from korbert.vectors.encoder import unit
 from korbert.vectors.names import CorrectionName
 from korbert.vectors.pooling import weights_of
@@ -50,9 +51,9 @@ def sts(rows: Iterable[Any], count: int) -> Pairs:
     return [row["text"] for row in own], [row["pair"] for row in own], np.array([row["score"] for row in own])
 
 
-def ways(model: TextEncoder[Any], counts: PieceCounts | None) -> Iterator[tuple[str, dict[str, Any]]]:
+def ways(model: Model, counts: PieceCounts | None) -> Iterator[tuple[str, dict[str, Any]]]:
     """Name and settings of each layer and pooling; combinations of layers only with the mean."""
-    layers = range(model.model.config.num_hidden_layers + 1)
+    layers = range(model.network.config.num_hidden_layers + 1)
     for pooling, layer in product(POOLINGS, reversed(layers)):
         if POOLINGS[pooling].counts is None or counts is not None:
             yield f"{pooling}, layer {layer}", {"layer": layer, "pooling": pooling, "counts": counts}
@@ -63,16 +64,16 @@ def ways(model: TextEncoder[Any], counts: PieceCounts | None) -> Iterator[tuple[
     yield f"mean without special tokens, layer {top}", {"layer": top, "special_tokens": False}
 
 
-def all_ways(model: TextEncoder[Any], texts: Sequence[str], tried: Sequence[dict[str, Any]]) -> list[Vectors]:
+def all_ways(model: Model, texts: Sequence[str], tried: Sequence[dict[str, Any]]) -> list[Vectors]:
     """The vectors of the texts in each way, (N, D). All layers are computed once."""
     encodings = model.tokenizer.encode_batch(texts, max_length=model.max_length, workers=0)
     rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
     examples = Examples.of_rows(rows, [0] * len(texts), model.tokenizer.pad_id)
     found: list[list[Any]] = [[None] * len(texts) for _ in tried]
-    for numbers in examples.by_length(32):
+    for numbers in by_length(examples.lengths, 32):
         batch = examples.batch(numbers)
         with torch.inference_mode():
-            layers = model.model.encoder.all_layers(**model_inputs(batch)).float()
+            layers = model.network.encoder.all_layers(**model_inputs(batch)).float()
         for way, asked in enumerate(tried):
             settings = model.vector_settings(**{name: value for name, value in asked.items() if name != "counts"})
             own = layers[list(settings.places(len(layers) - 1))]
@@ -108,7 +109,7 @@ def regression(train: tuple[Vectors, Any], test: tuple[Vectors, Any]) -> float:
     return 100 * float(fitted(best, x, y).score((test[0] - mean) / deviation, test[1]))
 
 
-def layers_and_poolings(model: TextEncoder[Any], data: Path, rows: int, counts: PieceCounts | None) -> None:
+def layers_and_poolings(model: Model, data: Path, rows: int, counts: PieceCounts | None) -> None:
     """Prints the first table. Corrections are fitted on sentences of KorSTS train."""
     parts, dev = load("korsts", data), load("klue-sts", data)
     assert parts.valid is not None
@@ -189,7 +190,7 @@ SEARCHES = {
 
 
 def search(
-    name: str, model: TextEncoder[Any], asked: dict[str, Any], data: Path, rows: int, shown: str, *, words: bool = False
+    name: str, model: Model, asked: dict[str, Any], data: Path, rows: int, shown: str, *, words: bool = False
 ) -> None:
     """Prints the rows of a set in the second table: by vectors, and combined with words; optionally by words alone."""
     queries, texts, answers = SEARCHES[name](data, rows)

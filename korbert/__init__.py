@@ -7,7 +7,7 @@
 5. tasks/         labelled texts and questions -> batches; a trained model -> labels, answers, filled gaps.
 6. huggingface/   export to `transformers`, and import from it.
 
-loading.py opens a model folder for use: `korbert.load(folder)`. Used by all: errors.py, durable.py (files), seeds.py,
+model.py is a model in use: `korbert.load(folder)` opens one. Used by all: errors.py, durable.py (files), seeds.py,
 versions.py and processor.py (what bytes depend on), folders.py (finds model folders), interruption.py (signals),
 progress.py and terminal.py (terminal output).
 """

@@ -1,3 +1,4 @@
-from .loading import load as load
+from .model import Model as Model
+from .model import load as load
 
 __version__: str

@@ -22,8 +22,7 @@ from korbert.tasks import korquad
 from korbert.tasks.metrics.token_classification import entity_counts, f1_from_counts
 from korbert.tasks.sets.loading import load
 from korbert.tasks.splits import split_by_article
-from korbert.tasks.token_classification import write_bio
-from korbert.tasks.token_classification.bio import read_bio
+from korbert.tasks.token_classification.bio import read_bio, write_bio
 from korbert.training import devices
 from korbert.vectors.occurrences import distances
 from pipelines.cli import run_command
@@ -74,7 +73,7 @@ def test_reviews_of_nsmc(korbert_data: Path) -> None:
     path = korbert_data / "nsmc" / "ratings_test.txt"
     rows = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)[::50]
     found = korbert.load("korbert-mini-nsmc").predict(rows["document"].tolist())
-    right = sum((one["label"] == "긍정") == label for one, label in zip(found, rows["label"], strict=True))
+    right = sum((one.label == "긍정") == label for one, label in zip(found, rows["label"], strict=True))
     assert len(rows) == 1_000
     assert right == pytest.approx(REVIEWS_RIGHT, abs=3)
 
@@ -84,10 +83,10 @@ def test_questions_of_korquad(korbert_data: Path) -> None:
     _, valid = split_by_article(korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json"))
     asked = valid.rows[:: len(valid) // 100][:100]
     found = korbert.load("korbert-mini-korquad").answer(
-        [row["context"] for row in asked], [row["question"] for row in asked]
+        [row["question"] for row in asked], [row["context"] for row in asked]
     )
     golds = ([gold.text for gold in row["answers"]] for row in asked)
-    f1 = [korquad.f1(one["answer"], gold) for one, gold in zip(found, golds, strict=True)]
+    f1 = [korquad.f1(one.answer, gold) for one, gold in zip(found, golds, strict=True)]
     assert 100 * statistics.mean(f1) == pytest.approx(QUESTIONS_F1, abs=1)
 
 
@@ -95,8 +94,7 @@ def test_entities_of_klue(korbert_data: Path) -> None:
     rows = load("klue-ner", korbert_data).test.rows[::20]
     texts, gold = [row["text"] for row in rows], [read_bio(row["tags"]) for row in rows]
     found = [
-        [(one["start"], one["end"], one["label"]) for one in spans]
-        for spans in korbert.load("korbert-mini-ner").tag(texts)
+        [(one.start, one.end, one.label) for one in spans] for spans in korbert.load("korbert-mini-ner").tag(texts)
     ]
     right, given = (
         [write_bio(spans, len(text)) for spans, text in zip(one, texts, strict=True)] for one in (gold, found)
@@ -139,17 +137,17 @@ def test_bf16_gives_nearly_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     np.testing.assert_allclose(np.load("vectors.npy"), rounded, atol=0.02)
 
     exact, rounded = (
-        np.array([list(one["probabilities"].values()) for one in reviews(precision=precision).predict(texts)])
+        np.array([list(one.probabilities.values()) for one in reviews(precision=precision).predict(texts)])
         for precision in ("fp32", "bf16")
     )
     assert 1e-6 < np.abs(exact - rounded).max() < 0.05
 
     exact, rounded = (
-        reader(precision=precision).answer([texts[2]], ["한글은 언제 만들어졌는가?"])[0]
+        reader(precision=precision).answer(["한글은 언제 만들어졌는가?"], [texts[2]])[0]
         for precision in ("fp32", "bf16")
     )
-    assert exact["answer"] == rounded["answer"]
-    assert 0 < abs(exact["score"] - rounded["score"]) < 0.1
+    assert exact.answer == rounded.answer
+    assert 0 < abs(exact.score - rounded.score) < 0.1
 
 
 def test_a_csv_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +163,7 @@ def test_a_csv_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert run_command(words.split()) == 0
     record = json.loads((tmp_path / "mood" / "stage.json").read_text())
     assert record["settings"]["init"] == "korbert-mini"
-    assert korbert.load("mood").predict("정말 재미있다")["label"] == "좋음"
+    assert korbert.load("mood").predict("정말 재미있다").label == "좋음"
 
 
 def test_serve_alone_serves_the_box() -> None:

@@ -1,8 +1,10 @@
 """The rooms of the house: imports go one way, and the cheap commands stay cheap."""
 
 import ast
+import graphlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,56 @@ def test_imports_go_one_way(package: str) -> None:
     for path in (ROOT / package).rglob("*.py"):
         ours = {name.split(".")[0] for name in _imported(path)} & MAY_IMPORT.keys()
         assert ours <= MAY_IMPORT[package], f"{path} imports {ours - MAY_IMPORT[package]}"
+
+
+def _module_graph() -> dict[str, set[str]]:
+    """Each module of korbert with those that it imports, in functions, too, but not for types alone.
+
+    A name that a package exports lazily is looked up in its stub: the import is of the module that has it.
+    """
+    paths = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in (ROOT / "korbert").rglob("*.py")}
+    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+
+    def module_of(package: str, name: str) -> str:
+        if f"{package}.{name}" in paths:
+            return f"{package}.{name}"
+        stub = paths[package].with_suffix(".pyi")
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body if stub.exists() else ():
+            if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+                return module_of(f"{package}.{node.module}" if node.level else node.module or "", name)
+        return package
+
+    def imports(node: ast.AST) -> Iterator[str]:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            return
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in paths)
+        elif isinstance(node, ast.ImportFrom) and node.module in paths:
+            yield from (module_of(node.module or "", alias.name) for alias in node.names)
+        for child in ast.iter_child_nodes(node):
+            yield from imports(child)
+
+    return {name: {*imports(ast.parse(path.read_text(encoding="utf-8")))} - {name} for name, path in paths.items()}
+
+
+def test_modules_of_korbert_import_each_other_in_no_circle() -> None:
+    assert list(graphlib.TopologicalSorter(_module_graph()).static_order())  # CycleError names the modules
+
+
+def test_vectors_stand_below_tasks() -> None:
+    """But for the index, which stands above the model that it was made with."""
+    graph = _module_graph()
+
+    def reached(name: str) -> set[str]:
+        found, left = set[str](), [name]
+        while left:
+            left += (new := graph[left.pop()] - found)
+            found |= new
+        return found
+
+    for name in graph:
+        if name.startswith("korbert.vectors.") and "korbert.model" not in (below := reached(name)):
+            assert not {other for other in below if other.startswith("korbert.tasks")}, name
 
 
 def test_tokenization_never_imports_torch() -> None:

@@ -26,7 +26,6 @@ from korbert.modeling.models import (
     ReadingModel,
     TaggingModel,
 )
-from korbert.tasks.filling import Filler
 from korbert.tokenization import Tokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
@@ -162,8 +161,10 @@ def _take_remote_code() -> dict[str, ModuleType]:
 
 def _check_filler(model: PretrainingModel, tokenizer: Tokenizer, pipeline: Any) -> None:
     """Our candidates have the probabilities of the fill-mask pipeline."""
+    from korbert.model import Model
+
     text, top = "오늘 [MASK] 정말 좋다.", 5
-    (ours,) = Filler(model, tokenizer).fill(text, top=top)
+    (ours,) = Model(model, tokenizer).fill(text, top=top)
     candidates = pipeline(text, top_k=FIRST_PIECE + top)  # special tokens and bytes, too
     scores = {candidate["token"]: candidate["score"] for candidate in candidates}
     got = torch.tensor([scores.get(candidate.id, math.nan) for candidate in ours])

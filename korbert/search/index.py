@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any, Self, Unpack, get_args
+from typing import Self, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.folders import bundled
+from korbert.model import TEXTS_AT_ONCE, Model
 from korbert.modeling import read_config
 from korbert.processor import cores
 from korbert.search import database as store
@@ -24,11 +25,10 @@ from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts
 from korbert.search.texts import Fields, delete, insert, is_utf8, json_of, stored
 from korbert.tasks.passages import MANY_TEXTS
-from korbert.tasks.texts import as_texts
+from korbert.texts import as_texts
 from korbert.tokenization import Encoding
 from korbert.vectors.correction import Correction
 from korbert.vectors.counts import NoCounts, PieceCounts
-from korbert.vectors.encoder import TEXTS_AT_ONCE, TextEncoder
 from korbert.vectors.names import Way
 from korbert.vectors.pooling import POOLINGS
 from korbert.vectors.settings import Asked, VectorSettings
@@ -60,7 +60,7 @@ class Index:
     writers take turns.
     """
 
-    def __init__(self, folder: Path, model: TextEncoder[Any]) -> None:
+    def __init__(self, folder: Path, model: Model) -> None:
         """Use create or load."""
         self.folder = folder
         self.model = model
@@ -86,7 +86,7 @@ class Index:
     def create(
         cls,
         folder: str | Path,
-        model: TextEncoder[Any],
+        model: Model,
         *,
         counts: PieceCounts | None = None,
         correction: Correction | None = None,
@@ -95,7 +95,7 @@ class Index:
     ) -> Self:
         """Creates an empty index, or opens the one in the folder if model and settings match.
 
-        counts, correction, asked: of a new index, as in TextEncoder.embed, but with the pooling of search_settings;
+        counts, correction, asked: of a new index, as in Model.embed, but with the pooling of search_settings;
         vectors always have length 1. words_only: a new index has no vectors, which take most of the time.
         ArtifactError if the folder holds another index or other files.
         """
@@ -133,17 +133,15 @@ class Index:
                 )
 
     @classmethod
-    def load(cls, folder: str | Path, model: TextEncoder[Any] | str | Path | None = None) -> Self:
+    def load(cls, folder: str | Path, model: Model | str | Path | None = None) -> Self:
         """Opens the index in a folder.
 
         model: its model, or the model's folder; None: the folder recorded in the index. ArtifactError if there is no
         index, it is damaged, or the model is another one.
         """
-        if not isinstance(model, TextEncoder):
-            from korbert.loading import load
-
+        if not isinstance(model, Model):
             with store.reading(Path(folder)) as database:
-                model = load(store.read_meta(database, "model")["folder"] if model is None else model)
+                model = Model.load(store.read_meta(database, "model")["folder"] if model is None else model)
         return cls(Path(folder), model)
 
     def __len__(self) -> int:
@@ -274,7 +272,7 @@ class Index:
         return self.model.pooled(encodings, self.settings, counts=self._counts, correction=self.correction)
 
 
-def default_way(model: TextEncoder[Any]) -> tuple[Way, str]:
+def default_way(model: Model) -> tuple[Way, str]:
     """How a search ranks texts unless it is told, and why: by words, and by vectors, too, of a model trained for that.
 
     The vectors of other models find less than half as many as words do, and both together less than words alone:
@@ -289,9 +287,7 @@ def default_way(model: TextEncoder[Any]) -> tuple[Way, str]:
     return "words", "the model was not trained for search"
 
 
-def search_settings(
-    model: TextEncoder[Any], asked: Asked, counts: PieceCounts | None = None
-) -> tuple[Asked, PieceCounts | None]:
+def search_settings(model: Model, asked: Asked, counts: PieceCounts | None = None) -> tuple[Asked, PieceCounts | None]:
     """Settings of a new index, and the counts that its pooling needs.
 
     The default pooling, for models trained without one, is "bm25" if there are piece counts, else "mean". With 4

@@ -10,7 +10,3 @@
 
 korquad/ holds what is specific to that data set: its files and official metrics.
 """
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

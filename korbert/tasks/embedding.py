@@ -1,19 +1,10 @@
-"""Text embeddings: contrastive and ranking losses, and an Embedder for new texts."""
-
-from pathlib import Path
-from typing import Self
+"""Losses of text embeddings: contrastive and ranking."""
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from korbert.modeling import EmbeddingModel, load_model, read_config
-from korbert.tasks.saved import Lengths, of_config
-from korbert.training.devices import choose_device
-from korbert.vectors.encoder import TextEncoder
-from korbert.vectors.settings import Asked
-
-__all__ = ["Embedder", "contrastive_loss", "cosines", "ranking_loss"]
+__all__ = ["contrastive_loss", "cosines", "ranking_loss"]
 
 
 def contrastive_loss(anchors: Tensor, positives: Tensor, negatives: Tensor, same: Tensor, temperature: float) -> Tensor:
@@ -45,25 +36,3 @@ def ranking_loss(first: Tensor, second: Tensor, targets: Tensor, temperature: fl
 def cosines(first: Tensor, second: Tensor) -> Tensor:
     """Row-wise cosine similarity: (N, D), (N, D) -> (N,)."""
     return F.cosine_similarity(first, second, dim=-1)
-
-
-class Embedder(TextEncoder[EmbeddingModel]):
-    """Embeds texts with a model folder of kind "embedding", pooled as the model was trained."""
-
-    @classmethod
-    def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """Loads a folder written by korbert. Raises ModelError if it is not one, or of another kind."""
-        model, tokenizer = load_model(folder, "embedding", choose_device(device))
-        task = of_config(Lengths, read_config(folder)["task"], folder)
-        embedder = cls(model, tokenizer, task.max_length)
-        embedder.name = str(folder)
-        return embedder
-
-    @property
-    def size(self) -> int:
-        """Dimensions of a vector."""
-        return self.model.config.hidden_size
-
-    @property
-    def vector_defaults(self) -> Asked:
-        return {"pooling": self.model.pooling, "normalize": self.model.normalize}

@@ -1,27 +1,26 @@
 """Fill-mask: the pieces that a pretrained model predicts at each [MASK], or at every position of a text."""
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain, zip_longest
-from pathlib import Path
-from typing import Self, overload
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import ModelError
 from korbert.modeling.models import PretrainingModel
-from korbert.modeling.storage import load_model
 from korbert.progress import track
-from korbert.tasks.texts import as_texts
+from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Encoding, Span, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE, MARK
-from korbert.training.devices import choose_device
-from korbert.vectors.encoder import TextEncoder
+from korbert.training.devices import device_of
+from korbert.training.scoring import check_finite
+from korbert.vectors.encoder import encode_whole
 
-__all__ = ["Candidate", "Expected", "Filler"]
+__all__ = ["Candidate", "Expected", "encode_gaps", "expect", "fill_gaps"]
 
 _ROWS_AT_ONCE = 32  # rows whose vocabulary scores are in memory at a time
 
@@ -50,112 +49,90 @@ class Candidate:
     text: str
 
 
-class Filler(TextEncoder[PretrainingModel]):
-    """Fills [MASK] gaps with a pretrained model."""
+def encode_gaps(network: PretrainingModel, tokenizer: AnyTokenizer, text: str) -> Encoding:
+    """Encodes a text with gaps. ModelError if it has no [MASK], or more pieces than the model has positions."""
+    encoding = encode_whole(network, tokenizer, text)
+    if tokenizer.mask_id not in encoding.input_ids:
+        raise ModelError(f"{text[:60]!r}: has no [MASK]: write [MASK] where a word is to be filled in")
+    return encoding
 
-    @classmethod
-    def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """Loads a folder written by korbert. Raises ModelError if it is not one, or of another kind."""
-        model, tokenizer = load_model(folder, "pretraining", choose_device(device))
-        filler = cls(model, tokenizer)
-        filler.name = str(folder)
-        return filler
 
-    @overload
-    def fill(self, texts: str, top: int = 5) -> list[list[Candidate]]: ...  # type: ignore[overload-overlap]
-    @overload
-    def fill(self, texts: Iterable[str], top: int = 5) -> list[list[list[Candidate]]]: ...
-    def fill(self, texts: str | Iterable[str], top: int = 5) -> list[list[Candidate]] | list[list[list[Candidate]]]:
-        """The `top` pieces for each [MASK] of a text, most probable first; a list for many texts.
+def fill_gaps(
+    network: PretrainingModel, tokenizer: AnyTokenizer, texts: Sequence[str], encodings: Sequence[Encoding], top: int
+) -> list[list[list[Candidate]]]:
+    """The `top` pieces for each [MASK] of each text, most probable first, from one forward pass.
 
-        '오늘 [MASK] 정말 좋다' -> [[Candidate('날씨', ...), ...]]. Raises SettingsError for anything but strings,
-        ModelError if a text has no [MASK] or more pieces than the model has positions, or if scores are NaN.
-        """
-        given, single = as_texts(texts, "texts")
-        if top < 1:
-            raise SettingsError(f"top {top}: take at least 1")
-        longest = self.model.config.max_position_embeddings
-        filled = []
-        for text in given:
-            encoding = self.tokenizer.encode(text, special_tokens=True)
-            if len(encoding) > longest:
-                raise ModelError(f"the text has {len(encoding)} pieces, the model reads {longest}: shorten it")
-            if self.tokenizer.mask_id not in encoding.input_ids:
-                raise ModelError(f"{text[:60]!r}: has no [MASK]: write [MASK] where a word is to be filled in")
-            filled += self.fill_encoded([text], [encoding], top)
-        return filled[0] if single else filled
-
-    def fill_encoded(
-        self, texts: Sequence[str], encodings: Sequence[Encoding], top: int
-    ) -> list[list[list[Candidate]]]:
-        """As `fill`, for texts already encoded, each with a [MASK], in one forward pass."""
-        batch = pad_batch(encodings, self.tokenizer.pad_id)
-        rows, places = np.nonzero(batch["input_ids"] == self.tokenizer.mask_id)
-        inputs = ("input_ids", "attention_mask", "boundaries")
-        device = self.device
-        with torch.inference_mode():
-            hidden = self.model.encoder(**{name: torch.from_numpy(batch[name]).to(device) for name in inputs})
-            probabilities = self.model.mlm_head(hidden[rows, places]).float().softmax(-1).cpu()  # (gaps of all, V)
-        if not probabilities.isfinite().all():
-            raise ModelError(f"{self.name}: its scores are not finite: train it again with a lower learning_rate")
-        best = [self._best(row, top) for row in probabilities]
-        found = []
-        for number, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
-            own = np.flatnonzero(rows == number)
-            spans = [encoding.spans[places[gap]] for gap in own]
-            first = [best[gap][0][0] for gap in own]
-            found.append(
+    encodings: of the texts, each with a [MASK]. NotFinite if scores are NaN.
+    """
+    batch = pad_batch(encodings, tokenizer.pad_id)
+    rows, columns = np.nonzero(batch["input_ids"] == tokenizer.mask_id)
+    inputs = {name: torch.from_numpy(batch[name]) for name in ("input_ids", "attention_mask", "boundaries")}
+    device = device_of(network)
+    with torch.inference_mode():
+        hidden = network.encoder(**{name: tensor.to(device) for name, tensor in inputs.items()})
+        best = [_best(tokenizer, row, top) for row in _probabilities(network, hidden[rows, columns])]
+    filled = []
+    for number, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
+        gaps = np.flatnonzero(rows == number)
+        spans = [encoding.spans[columns[gap]] for gap in gaps]
+        first = [best[gap][0][0] for gap in gaps]
+        filled.append(
+            [
                 [
-                    [
-                        Candidate(piece, id, share, _filled(text, spans, [*first[:place], piece, *first[place + 1 :]]))
-                        for piece, id, share in best[gap]
-                    ]
-                    for place, gap in enumerate(own)
+                    Candidate(piece, id, probability, _filled(text, spans, [*first[:at], piece, *first[at + 1 :]]))
+                    for piece, id, probability in best[gap]
                 ]
+                for at, gap in enumerate(gaps)
+            ]
+        )
+    return filled
+
+
+@torch.inference_mode()
+def expect(
+    network: PretrainingModel, tokenizer: AnyTokenizer, text: str, pair: str | None = None, top: int = 5
+) -> list[Expected | None]:
+    """Predictions at each position of a text or pair, masked one piece at a time; None for special tokens.
+
+    Other pieces stay visible, even those of the same word. Errors as in encode_whole and fill_gaps.
+    """
+    encoding, device = encode_whole(network, tokenizer, text, pair), device_of(network)
+    ids, segments, boundaries = (
+        torch.tensor([column], device=device)
+        for column in (encoding.input_ids, encoding.token_type_ids, encoding.boundaries)
+    )
+    positions = [position for position, special in enumerate(encoding.special_tokens_mask) if not special]
+    expected: list[Expected | None] = [None] * len(encoding)
+    long = len(positions) > 2 * _ROWS_AT_ONCE
+    with track("guess", len(positions), "places") if long else nullcontext(lambda count: None) as advance:
+        for start in range(0, len(positions), _ROWS_AT_ONCE):
+            part = positions[start : start + _ROWS_AT_ONCE]
+            rows = torch.arange(len(part), device=device)
+            masked = ids.repeat(len(part), 1)
+            masked[rows, part] = tokenizer.mask_id
+            hidden = network.encoder(
+                masked, token_type_ids=segments.expand_as(masked), boundaries=boundaries.expand_as(masked)
             )
-        return found
+            for position, row in zip(part, _probabilities(network, hidden[rows, part]), strict=True):
+                id = encoding.input_ids[position]
+                guesses = tuple((piece, probability) for piece, _, probability in _best(tokenizer, row, top))
+                expected[position] = Expected(None if id == tokenizer.mask_id else float(row[id]), guesses)
+            advance(len(part))
+    return expected
 
-    @torch.inference_mode()
-    def expect(self, text: str, pair: str | None = None, top: int = 5) -> list[Expected | None]:
-        """Predictions at each position of a text or pair, masked one piece at a time; None for special tokens.
 
-        Other pieces stay visible, even those of the same word. Raises ModelError as `fill`.
-        """
-        encoding = self.tokenizer.encode(text, pair, special_tokens=True)
-        longest = self.model.config.max_position_embeddings
-        if len(encoding) > longest:
-            raise ModelError(f"the text has {len(encoding):,} pieces, the model reads {longest:,}: shorten it")
-        device = self.device
-        columns = [encoding.input_ids, encoding.token_type_ids, encoding.boundaries]
-        ids, segments, boundaries = (torch.tensor([column], device=device) for column in columns)
-        places = [place for place, special in enumerate(encoding.special_tokens_mask) if not special]
-        expected: list[Expected | None] = [None] * len(encoding)
-        long = len(places) > 2 * _ROWS_AT_ONCE
-        with track("guess", len(places), "places") if long else nullcontext(lambda count: None) as advance:
-            for first in range(0, len(places), _ROWS_AT_ONCE):
-                rows = torch.tensor(places[first : first + _ROWS_AT_ONCE], device=device)
-                number = torch.arange(len(rows), device=device)
-                masked = ids.repeat(len(rows), 1)
-                masked[number, rows] = self.tokenizer.mask_id
-                hidden = self.model.encoder(
-                    masked, token_type_ids=segments.expand_as(masked), boundaries=boundaries.expand_as(masked)
-                )
-                probabilities = self.model.mlm_head(hidden[number, rows]).float().softmax(-1).cpu()  # (rows, V)
-                if not probabilities.isfinite().all():
-                    raise ModelError(
-                        f"{self.name}: its scores are not finite: train it again with a lower learning_rate"
-                    )
-                for place, row in zip(rows.tolist(), probabilities, strict=True):
-                    id = encoding.input_ids[place]
-                    best = tuple((piece, share) for piece, _, share in self._best(row, top))
-                    expected[place] = Expected(None if id == self.tokenizer.mask_id else float(row[id]), best)
-                advance(len(rows))
-        return expected
+def _probabilities(network: PretrainingModel, vectors: Tensor) -> Tensor:
+    """(N, D) -> (N, V), on CPU. NotFinite if one is NaN."""
+    probabilities = network.mlm_head(vectors).float().softmax(-1).cpu()
+    check_finite(probabilities.numpy())
+    return probabilities
 
-    def _best(self, probabilities: torch.Tensor, top: int) -> list[tuple[str, int, float]]:
-        best = probabilities[FIRST_PIECE:].topk(min(top, len(probabilities) - FIRST_PIECE))
-        ids = (best.indices + FIRST_PIECE).tolist()
-        return list(zip(self.tokenizer.tokens(ids), ids, best.values.tolist(), strict=True))
+
+def _best(tokenizer: AnyTokenizer, probabilities: Tensor, top: int) -> list[tuple[str, int, float]]:
+    """Piece, id and probability of the `top` most probable entries that are no special tokens."""
+    best = probabilities[FIRST_PIECE:].topk(min(top, len(probabilities) - FIRST_PIECE))
+    ids = (best.indices + FIRST_PIECE).tolist()
+    return list(zip(tokenizer.tokens(ids), ids, best.values.tolist(), strict=True))
 
 
 def _filled(text: str, spans: Sequence[Span], pieces: Sequence[str]) -> str:

@@ -6,13 +6,23 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from korbert.errors import SettingsError
 from korbert.processor import processor_name
 from korbert.training.settings import PrecisionName
 
-__all__ = ["Batch", "autocast", "choose_device", "choose_precision", "memory_kept", "moved", "numerics", "pinned"]
+__all__ = [
+    "Batch",
+    "autocast",
+    "choose_device",
+    "choose_precision",
+    "device_of",
+    "memory_kept",
+    "moved",
+    "numerics",
+    "pinned",
+]
 
 Batch = Mapping[str, Any]
 """Tensors, which are moved to the device, and facts about them that stay on CPU.
@@ -33,6 +43,11 @@ def choose_device(name: str = "auto") -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(name)
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """The device of a network's weights."""
+    return next(network.parameters()).device
 
 
 def choose_precision(device: torch.device, precision: PrecisionName) -> PrecisionName:

@@ -1,6 +1,5 @@
 from .correction import Correction as Correction
 from .counts import PieceCounts as PieceCounts
-from .encoder import TextEncoder as TextEncoder
 from .occurrences import Occurrence as Occurrence
 from .parts import Parts as Parts
 from .pooling import POOLINGS as POOLINGS

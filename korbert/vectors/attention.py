@@ -7,24 +7,26 @@ attention, with its own projections, positions and window.
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from korbert.errors import ModelError
 from korbert.modeling.attention import SelfAttention, View
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.transformers_encoder import TransformersEncoder
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Encoding, Span, span_of
+from korbert.training.devices import device_of
+from korbert.training.scoring import NotFinite
+from korbert.vectors.encoder import encode_whole
+from korbert.vectors.names import Unit
 
-__all__ = ["UNITS", "Attention", "Unit", "attention", "encode_whole"]
+__all__ = ["UNITS", "Attention", "attention"]
 
-Unit = Literal["piece", "morpheme", "eojeol"]
-UNITS: tuple[Unit, ...] = ("piece", "morpheme", "eojeol")
+UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 @dataclass(frozen=True)
@@ -108,30 +110,19 @@ def attention(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None =
     """
     texts = (text,) if pair is None else (text, pair)
     encoding = encode_whole(model, tokenizer, text, pair)
-    device = next(model.parameters()).device
+    device = device_of(model)
     columns = [encoding.input_ids, encoding.token_type_ids, encoding.boundaries]
     ids, segments, boundaries = (torch.tensor([column], device=device) for column in columns)
     with torch.inference_mode():
         if isinstance(model.encoder, TransformersEncoder):
-            weights = model.encoder.attentions(ids, segments)[:, 0].float().cpu().numpy()
-            found = Attention(texts, encoding, weights)
+            arrays = [model.encoder.attentions(ids, segments)[:, 0]]
         else:
-            given = _attention_inputs(model.encoder, ids, segments, boundaries)
-            parts = [_layer(*one) for one in given]
-            stacked = (torch.stack(part).float().cpu().numpy() for part in zip(*parts, strict=True))
-            found = Attention(texts, encoding, *stacked)
-    if not np.isfinite(found.weights).all():
-        raise ModelError("the attention weights are not finite: train the model again with a lower learning_rate")
-    return found
-
-
-def encode_whole(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None = None) -> Encoding:
-    """Encodes a text or pair without truncation, special tokens included. ModelError if it is too long."""
-    encoding = tokenizer.encode(text, pair, special_tokens=True)
-    longest: int = model.config.max_position_embeddings
-    if len(encoding) > longest:
-        raise ModelError(f"the text has {len(encoding):,} pieces, the model reads {longest:,}: shorten it")
-    return encoding
+            layers = [_layer(*inputs) for inputs in _attention_inputs(model.encoder, ids, segments, boundaries)]
+            arrays = [torch.stack(parts) for parts in zip(*layers, strict=True)]
+    seen = Attention(texts, encoding, *(array.float().cpu().numpy() for array in arrays))
+    if not np.isfinite(seen.weights).all():
+        raise NotFinite("attention weights")
+    return seen
 
 
 def _attention_inputs(

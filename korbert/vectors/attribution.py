@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,8 @@ from korbert.modeling import ClassificationModel
 from korbert.modeling.rows import Rows
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Encoding
-from korbert.vectors.attention import encode_whole
+from korbert.training.devices import device_of
+from korbert.vectors.encoder import encode_whole
 
 __all__ = ["Attribution", "attribute", "has_captum"]
 
@@ -56,42 +58,48 @@ def attribute(
         raise SettingsError("attribution needs captum: pip install 'korbert[look]'")
     captum: Any = importlib.import_module("captum.attr")  # slow to import
     encoding = encode_whole(model, tokenizer, text, pair)
-    device, length = next(model.parameters()).device, len(encoding)
-    ids, segments, boundaries = (
-        torch.tensor(column, device=device)
-        for column in (encoding.input_ids, encoding.token_type_ids, encoding.boundaries)
-    )
-    special = torch.tensor(encoding.special_tokens_mask, device=device).bool()
-    unknown = tokenizer.mask_id if tokenizer.mask_id >= 0 else tokenizer.pad_id
-
-    def logits(vectors: Tensor) -> Tensor:
-        """(B, T, E), token embeddings of copies of the text -> (B, C)."""
-        count = len(vectors)
-        rows = Rows([length] * count, device)
-        columns = (column.repeat(count) for column in (ids, segments, boundaries))
-        flat_ids, kinds, levels = columns
-        hidden = model.encoder.flat(flat_ids, rows, kinds, levels, vectors=vectors.flatten(0, 1))
-        return model.scores(hidden.view(count, length, -1), None)
+    logits = _logits_of(model, encoding)
 
     def scores(vectors: Tensor) -> Tensor:
         return _log_odds(logits(vectors), model.problem_type)
 
+    device = device_of(model)
+    ids = torch.tensor(encoding.input_ids, device=device)
+    special = torch.tensor(encoding.special_tokens_mask, device=device).bool()
+    unknown = tokenizer.mask_id if tokenizer.mask_id >= 0 else tokenizer.pad_id
     with torch.inference_mode(False), torch.enable_grad():  # whatever the caller's mode
         weight = model.encoder.token_weight.detach().clone()
-        given = weight[ids][None]
-        masked = weight[torch.where(special, ids, torch.full_like(ids, unknown))][None]
-        found, ends = logits(given)[0].detach(), [scores(vectors)[0].detach() for vectors in (given, masked)]
-        shares = {"single_label_classification": found.softmax(-1), "multi_label_classification": found.sigmoid()}
-        probabilities = shares.get(model.problem_type, found)
+        whole, masked = weight[ids][None], weight[torch.where(special, ids, torch.full_like(ids, unknown))][None]
+        outputs, ends = logits(whole)[0].detach(), [scores(vectors)[0].detach() for vectors in (whole, masked)]
+        by_type = {"single_label_classification": outputs.softmax(-1), "multi_label_classification": outputs.sigmoid()}
+        probabilities = by_type.get(model.problem_type, outputs)
         order = probabilities.argsort(descending=True)[:most].tolist()
         gradients = captum.IntegratedGradients(scores)
-        how = {"n_steps": _STEPS, "internal_batch_size": max(1, _PIECES_AT_ONCE // length)}
-        rows = [gradients.attribute(given, masked, target=label, **how)[0].sum(dim=-1) for label in order]
+        how = {"n_steps": _STEPS, "internal_batch_size": max(1, _PIECES_AT_ONCE // len(encoding))}
+        rows = [gradients.attribute(whole, masked, target=label, **how)[0].sum(dim=-1) for label in order]
     names = ("score",) if model.problem_type == "regression" else model.labels
     columns = (probabilities[order], torch.stack(rows), ends[0][order], ends[1][order])
     return Attribution(
         encoding, tuple(names[label] for label in order), *(column.detach().float().cpu().numpy() for column in columns)
     )
+
+
+def _logits_of(model: ClassificationModel, encoding: Encoding) -> Callable[[Tensor], Tensor]:
+    """A function of the token embeddings of copies of a text: (B, T, E) -> (B, C)."""
+    device, length = device_of(model), len(encoding)
+    ids, segments, boundaries = (
+        torch.tensor(column, device=device)
+        for column in (encoding.input_ids, encoding.token_type_ids, encoding.boundaries)
+    )
+
+    def logits(vectors: Tensor) -> Tensor:
+        count = len(vectors)
+        flat_ids, kinds, levels = (column.repeat(count) for column in (ids, segments, boundaries))
+        rows = Rows([length] * count, device)
+        hidden = model.encoder.flat(flat_ids, rows, kinds, levels, vectors=vectors.flatten(0, 1))
+        return model.scores(hidden.view(count, length, -1), None)
+
+    return logits
 
 
 def _log_odds(logits: Tensor, problem_type: str) -> Tensor:

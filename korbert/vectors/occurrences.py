@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.tokenization import Analysis, Tokenizer
+from korbert.modeling import Model as Network
+from korbert.tokenization import Analysis, AnyTokenizer, Tokenizer
 from korbert.tokenization.encoding import Span, assemble, span_of
 from korbert.vectors.encoder import unit
 from korbert.vectors.parts import vectors_of_pieces
@@ -55,34 +56,41 @@ def morphemes_of(word: str, analyze: Any) -> _Morphemes:
     return found
 
 
-def occurrences_of(model: Any, word: str, texts: Sequence[str], settings: VectorSettings) -> list[Occurrence]:
-    """All occurrences, in order. model: a TextEncoder; of its settings, layer and mix are used."""
-    tokenizer = model.tokenizer
+def occurrences_of(
+    network: Network,
+    tokenizer: AnyTokenizer,
+    word: str,
+    texts: Sequence[str],
+    settings: VectorSettings,
+    max_length: int,
+) -> list[Occurrence]:
+    """All occurrences, in order; of the settings, layer and mix are used."""
     wanted = morphemes_of(word, tokenizer.analyzer.analyze)
-    found: list[tuple[int, str, Analysis, int]] = []
+    matches: list[tuple[int, str, Analysis, int]] = []  # the last: the first of the word's morphemes
     for number, (text, analysis) in enumerate(zip(texts, tokenizer.analyzer.analyze_many(texts), strict=True)):
         pairs = list(zip(analysis.forms, analysis.tags, strict=True))
         for first in range(len(pairs) - len(wanted) + 1):
             here = zip(wanted, pairs[first : first + len(wanted)], strict=True)
             if all(form == own and kind.startswith(tag) for (form, tag), (own, kind) in here):
-                found.append((number, text, analysis, first))
+                matches.append((number, text, analysis, first))
 
     encodings = {
-        number: assemble(tokenizer.pieces(analysis, text), None, tokenizer.frame, model.max_length)
-        for number, text, analysis, _ in found
+        number: assemble(tokenizer.pieces(analysis, text), None, tokenizer.frame, max_length)
+        for number, text, analysis, _ in matches
     }
-    vectors = dict(zip(encodings, vectors_of_pieces(model, list(encodings.values()), settings), strict=True))
+    rows = vectors_of_pieces(network, tokenizer, list(encodings.values()), settings)
+    vectors = dict(zip(encodings, rows, strict=True))
     occurrences = []
-    for number, text, analysis, first in found:
+    for number, text, analysis, first in matches:
         last = first + len(wanted) - 1
         span = span_of(list(zip(analysis.starts, analysis.ends, strict=True)), first, last)
-        shown = " ".join(f"{analysis.forms[place]}/{analysis.tags[place]}" for place in range(first, last + 1))
+        shown = " ".join(f"{analysis.forms[index]}/{analysis.tags[index]}" for index in range(first, last + 1))
         encoding = encodings[number]
         if isinstance(tokenizer, Tokenizer):
-            places = [place for place, own in enumerate(encoding.morphemes) if first <= own <= last]
+            pieces = [index for index, owner in enumerate(encoding.morphemes) if first <= owner <= last]
         else:  # pieces belong to no morpheme here: take those that overlap the word
-            places = [place for place, (start, end) in enumerate(encoding.spans) if start < span[1] and end > span[0]]
-        vector = vectors[number][places].mean(axis=0) if places else None
+            pieces = [index for index, (start, end) in enumerate(encoding.spans) if start < span[1] and end > span[0]]
+        vector = vectors[number][pieces].mean(axis=0) if pieces else None
         occurrences.append(Occurrence(number, text, span, shown, vector))
     return occurrences
 
@@ -92,6 +100,6 @@ def distances(occurrences: Sequence[Occurrence]) -> NDArray[np.float64]:
     if not occurrences:
         return np.zeros((0, 0))
     vectors = unit(np.array([one.vector for one in occurrences], dtype=np.float32))
-    found = 1.0 - vectors.astype(np.float64) @ vectors.T.astype(np.float64)
-    np.fill_diagonal(found, 0.0)
-    return np.asarray(np.maximum(found, 0.0))
+    result = 1.0 - vectors.astype(np.float64) @ vectors.T.astype(np.float64)
+    np.fill_diagonal(result, 0.0)
+    return np.asarray(np.maximum(result, 0.0))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, TypedDict
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from korbert.errors import SettingsError
 from korbert.vectors.names import Mix, PoolingName
@@ -22,12 +22,6 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
     special_tokens: bool = Field(True, description="include [CLS] and [SEP] in the pooling")
     normalize: bool = Field(False, description="scale vectors to unit length")
     size: int | None = Field(None, ge=1, description="keep only this many leading dimensions; none: all")
-
-    @model_validator(mode="after")
-    def _each_layer_once(self) -> "VectorSettings":
-        if len(set(self.layer)) < len(self.layer):
-            raise ValueError(f"layer {list(self.layer)}: name each layer once")
-        return self
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> "VectorSettings":

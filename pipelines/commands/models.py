@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import korbert
-from korbert import huggingface, tasks, tokenization
+from korbert import huggingface, tokenization
 from korbert.durable import check_output, write_json
 from korbert.errors import CorpusError, ModelError
 from korbert.progress import track
@@ -114,10 +114,10 @@ def predict(
 
     INPUT is standard input by default; results keep its order. A classifier reads one text per line, JSON of {"text":
     ..}, or a table (.csv, .tsv, .parquet), compressed or not, and returns label and probabilities. A KorQuAD model
-    reads {"context": .., "question": ..}, or a table of both, and returns answer, span and score. Columns or keys are
-    those of the training file, unless options name others (--label names none that is read). Each result has its
-    line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..}; the
-    other lines are still processed, and the exit code is 1.
+    reads {"context": .., "question": ..}, or a table of both, and returns answer, start, end and score. Columns or
+    keys are those of the training file, unless options name others (--label names none that is read). Each result has
+    its line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..};
+    the other lines are still processed, and the exit code is 1.
     """
     options.show_progress()
     lines = failed = 0
@@ -154,8 +154,7 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
     """
     source = options.texts_of(texts, input)
     loaded = korbert.load(model, device=device)
-    if not isinstance(loaded, tasks.Filler):
-        raise ModelError(f"{model}: has no MLM head, which fills gaps: give model/ of a pretrain artifact")
+    loaded.require("fill")
     for place, text in source:
         try:
             gaps = loaded.fill(text, top=top)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import korbert
 from korbert.durable import check_output, write_whole
 from korbert.errors import SettingsError
 from korbert.folders import bundled, model_folder
@@ -207,14 +208,13 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     MODEL is a folder written by `korbert finetune`, or the artifact of a [tasks.NAME] section. Each score comes with a
     95 % bootstrap interval over rows.
     """
-    from korbert.tasks.predicting import Predictor
 
     logged(debug)
     if output:
         read = [path for path in (model, file) if isinstance(path, Path)]
         check_output(output, *read, is_ours=inference.outputs.is_evaluation)
     columns = options.by_role(text, pair, label, others)
-    found = experiments.evaluating.evaluated(Predictor.load(model, device), file, columns, form, noise=noise)
+    found = experiments.evaluating.evaluated(korbert.load(model, device), file, columns, form, noise=noise)
     for line in found.said:
         say(line, err=True)
     if output:

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from korbert.errors import SettingsError
+from korbert.model import Model
 from korbert.records.form import Form
 from korbert.tasks.files import Row, read_rows, refuse_unseen_labels
+from korbert.tasks.kinds.base import Kind
 from korbert.tasks.metrics.statistics import bootstrap_interval
 from korbert.tasks.noise import NOISE
-from korbert.tasks.predicting import Predictor
 from korbert.tasks.splits import usable
 from pipelines.experiments.scores import few_rows
 from pipelines.stages.finetuning import roles_of
@@ -20,7 +21,7 @@ from pipelines.stages.finetuning import roles_of
 __all__ = ["Evaluated", "evaluated"]
 
 _RESAMPLES = 1_000
-_DISTURBED = ("classification", "regression")  # kinds whose targets have no places in the text
+_NOISY_KINDS = ("classification", "regression")  # kinds whose targets have no places in the text
 
 
 class Evaluated(NamedTuple):
@@ -36,7 +37,7 @@ class Evaluated(NamedTuple):
 
 
 def evaluated(
-    predictor: Predictor, file: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto", *, noise: bool = False
+    model: Model, file: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto", *, noise: bool = False
 ) -> Evaluated:
     """Scores on a file, each with its 95 % bootstrap interval over rows (None if undefined).
 
@@ -45,10 +46,10 @@ def evaluated(
     Raises CorpusError for a file that cannot be read, and for labels that were not in the training data; SettingsError
     for noise with a kind whose targets are places in a text.
     """
-    kind = predictor.kind
-    if noise and kind.name not in _DISTURBED:
+    kind = model.task
+    if noise and kind.name not in _NOISY_KINDS:
         raise SettingsError(
-            f"--noise: targets of kind {kind.name} have places in the text: it is for {' and '.join(_DISTURBED)}"
+            f"--noise: targets of kind {kind.name} have places in the text: it is for {' and '.join(_NOISY_KINDS)}"
         )
     if kind.name == "regression":  # --label names the number, too
         columns = {"score" if role == "label" else role: names for role, names in columns.items()}
@@ -56,7 +57,7 @@ def evaluated(
     if hasattr(kind, "labels"):
         refuse_unseen_labels(rows, kind.labels)
     rows = usable(rows, kind.target)
-    predictions = predictor.predict_rows(rows.rows)
+    predictions = model.predict_rows(rows.rows)
     run = kind.run(rows.rows, predictions)
     scores: dict[str, dict[str, float | None]] = {}
     for metric, score in kind.scores(rows.rows, predictions).items():
@@ -67,16 +68,15 @@ def evaluated(
         low, high = (None, None) if interval is None else (interval.low, interval.high)
         scores[metric] = {"score": score, "low": low, "high": high}
     lines = [{**row, "prediction": one} for row, one in zip(rows.rows, predictions, strict=True)]
-    disturbed = {name: _under(change, predictor, rows.rows) for name, change in NOISE.items()} if noise else {}
+    disturbed = {name: _disturbed(change, model, kind, rows.rows) for name, change in NOISE.items()} if noise else {}
     said = [f"{kind.name}: {kind.about()}", *rows.said(), *few_rows(len(rows))]
     return Evaluated(said, scores, lines, disturbed)
 
 
-def _under(
-    change: Callable[[str, random.Random], str], predictor: Predictor, rows: Sequence[Row]
+def _disturbed(
+    change: Callable[[str, random.Random], str], model: Model, kind: Kind, rows: Sequence[Row]
 ) -> dict[str, float | None]:
     """Scores of the rows with changed texts, drawn by the same generator in every run."""
     rng = random.Random(0)
-    texts = predictor.kind.needs
-    changed = [{**row, **{role: change(row[role], rng) for role in texts}} for row in rows]
-    return predictor.kind.scores(rows, predictor.predict_rows(changed))
+    changed = [{**row, **{role: change(row[role], rng) for role in kind.needs}} for row in rows]
+    return kind.scores(rows, model.predict_rows(changed))

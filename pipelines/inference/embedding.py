@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from korbert.durable import aside_of, content_digest, intact, write_aside, write_whole
 from korbert.errors import SettingsError
+from korbert.model import Model
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
-from korbert.vectors import Correction, PieceCounts, TextEncoder
+from korbert.vectors import Correction, PieceCounts
 from korbert.vectors.names import CorrectionName
 from korbert.vectors.settings import Asked
 from pipelines.inference.predicting import Result, result_of
@@ -41,9 +42,9 @@ Advance = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Embedding:
-    """A model and the settings of its vectors, as in TextEncoder.embed."""
+    """A model and the settings of its vectors, as in Model.embed."""
 
-    model: TextEncoder[Any]
+    model: Model
     asked: Asked
     counts: PieceCounts | None = None
     correction: Correction | None = None

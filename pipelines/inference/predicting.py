@@ -6,19 +6,16 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
-from korbert.errors import ModelError, SettingsError
-from korbert.loading import Loaded
+from korbert.errors import SettingsError
+from korbert.model import Model
 from korbert.records.inputs import Source
-from korbert.tasks.embedding import Embedder
 from korbert.tasks.files import ROLES
-from korbert.tasks.predicting import Predictor
-from korbert.tasks.question_answering.reading import Reader
-from korbert.tasks.token_classification import Tagger
 from pipelines.inference.records import TEXT_NAMES, Format, Keys, Record, column_for, option_of, records
 
-__all__ = ["MAX_CHARS", "Result", "predict_lines", "result_of"]
+__all__ = ["MAX_CHARS", "Result", "json_of", "predict_lines", "result_of"]
 
 MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
 _KINDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}
@@ -27,7 +24,7 @@ Result = dict[str, Any]
 
 
 def predict_lines(
-    model: Loaded,
+    model: Model,
     file: Source,
     name: str = "input",
     *,
@@ -58,30 +55,40 @@ def predict_lines(
         yield results
 
 
-def _fields_of(model: Loaded) -> tuple[Keys, Mapping[str, Callable[[Any], Any]]]:
+def _fields_of(model: Model) -> tuple[Keys, Mapping[str, Callable[[Any], Any]]]:
     """The fields that a model reads, with their usual names, and the functions that convert them."""
-    if isinstance(model, Reader):
+    if model.kind is None:
+        model.require("predict")
+    elif "answer" in model.can:
         return {"question": ("question",), "context": ("context",)}, {}
-    if isinstance(model, Predictor):
+    elif "predict" in model.can:
         roles = [ROLES[name] for name in model.kind.needs]
         return {role.name: role.names for role in roles}, {role.name: role.value for role in roles}
-    if isinstance(model, Tagger | Embedder):
-        return {"text": TEXT_NAMES}, {}
-    raise ModelError("this model is not fine-tuned on a task: use a fine-tuned model, or `korbert fill` to fill gaps")
+    return {"text": TEXT_NAMES}, {}
 
 
-def _predicted(model: Loaded, good: Sequence[Result], keys: Iterable[str]) -> Sequence[Mapping[str, Any]]:
-    """Predictions for results; readers take their contexts out, which may be long."""
-    if isinstance(model, Reader):
+def _predicted(model: Model, good: Sequence[Result], keys: Iterable[str]) -> Sequence[Mapping[str, Any]]:
+    """Predictions for results; answers take their contexts out, which may be long."""
+    if "answer" in model.can:
         contexts = [result.pop("context") for result in good]
-        return list(model.answer(contexts, [result["question"] for result in good]))
-    if isinstance(model, Predictor):
-        predictions = model.predict_rows([{name: result[name] for name in keys} for result in good])
-        return [one if isinstance(one, dict) else {"prediction": one} for one in predictions]
+        return list(map(json_of, model.answer([result["question"] for result in good], contexts)))
+    if "predict" in model.can:
+        return list(map(json_of, model.predict([{name: result[name] for name in keys} for result in good])))
     texts = [result["text"] for result in good]
-    if isinstance(model, Tagger):
-        return [{"spans": spans} for spans in model.tag(texts)]
+    if "tag" in model.can:
+        return list(map(json_of, model.tag(texts)))
     return [{"vector": vector.tolist()} for vector in model.embed(texts)]
+
+
+def json_of(result: Any) -> dict[str, Any]:
+    """A result of `Model.predict`, `tag` or `answer` as a JSON object."""
+    if is_dataclass(result):  # a Label, an Answer, ..; the score of no answer only where the model may decline
+        return {name: value for name, value in vars(result).items() if value is not None}
+    if isinstance(result, list):
+        return {"spans": list(map(vars, result))}
+    if isinstance(result, dict):  # values of slots
+        return {name: vars(value) for name, value in result.items()}
+    return {"prediction": result}
 
 
 def result_of(

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import korbert
 from korbert.search import Index
-from korbert.tasks.question_answering.reading import Reader
 from korbert.tokenization import Tokenizer
 from korbert.training.settings import PrecisionName
 from pipelines.reports.look.data import look_data
@@ -34,12 +32,10 @@ def load_all(
     models: dict[str, Served] = {}
     for name, folder in folders.items():
         model = korbert.load(folder, device, precision)
-        network: Any = model.model
+        network = model.network
         # The weights are mapped from the file: writing to it in place would change the model, or crash the process.
         for tensor in (*network.parameters(), *network.buffers()):
             tensor.data = tensor.data.clone()
-        if isinstance(model, Reader):
-            model.batch_size = max(model.batch_size, limits.batch_pieces // 64)
         if isinstance(tokenizer := model.tokenizer, Tokenizer):
             tokenizer.analyzer = RemoteAnalyzer(tokenizer.analyzer_options, process)
         operations = operations_of(model, limits, look_data)

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from korbert.errors import SettingsError
-from korbert.loading import Loaded
+from korbert.model import Model
 from korbert.modeling.onnx_encoder import OnnxEncoder
-from korbert.tasks.filling import Filler
+from korbert.tasks.files import Row as RowByRole
+from korbert.tasks.kinds.base import Kind
+from korbert.tasks.kinds.question_answering import Reading
 from korbert.tasks.passages import Passage, encode_passages
-from korbert.tasks.predicting import Predictor
-from korbert.tasks.question_answering.reading import Reader
-from korbert.tasks.token_classification import Tagger
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.tokenization.truncation import encode_beginnings, first_pieces
 from korbert.vectors.settings import VectorSettings
+from pipelines.inference.predicting import json_of
 from pipelines.inference.tokenizing import token_rows
 from pipelines.service.batching import Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
@@ -31,18 +31,16 @@ LookData = Callable[[Any, str, str | None], dict[str, Any]]
 """(model, text, pair) -> data of the page as JSON values: pipelines.reports.look.data."""
 
 
-def operations_of(model: Loaded, limits: Limits, look_data: LookData | None = None) -> dict[str, Operation]:
+def operations_of(model: Model, limits: Limits, look_data: LookData | None = None) -> dict[str, Operation]:
     """The operations of a model by name: tokenize, embed, and as supported fill, predict, answer, attention."""
     operations = {"tokenize": _tokenize(model.tokenizer, limits), "embed": _embed(model)}
-    if isinstance(model, Filler):
+    if "fill" in model.can:
         operations["fill"] = _fill(model)
-    if isinstance(model, Predictor):
-        operations["predict"] = _predict(model, limits)
-    if isinstance(model, Tagger):
-        operations["predict"] = _tag(model, limits)
-    if isinstance(model, Reader):
-        operations["answer"] = _answer(model, limits)
-    if look_data is not None and not isinstance(model.model.encoder, OnnxEncoder):  # an ONNX file exposes no attention
+    elif isinstance(model.kind, Reading):
+        operations["answer"] = _answer(model, model.kind, limits)
+    elif model.kind is not None and {"predict", "tag"} & set(model.can):
+        operations["predict"] = _predict(model, model.kind, limits)
+    if look_data is not None and not isinstance(model.network.encoder, OnnxEncoder):  # which exposes no attention
         operations["attention"] = _attention(model, look_data)
     return operations
 
@@ -59,7 +57,7 @@ def _tokenize(tokenizer: AnyTokenizer, limits: Limits) -> Operation:
     return Operation(_each(row), None)
 
 
-def _embed(model: Loaded) -> Operation:
+def _embed(model: Model) -> Operation:
     """(text, its VectorSettings) -> its vector, (D,) float32. Texts of equal settings go through the model together."""
 
     def tokenize(items: Sequence[tuple[str, VectorSettings]]) -> list[Row]:
@@ -69,18 +67,18 @@ def _embed(model: Loaded) -> Operation:
         ]
 
     def forward(rows: Sequence[tuple[Encoding, VectorSettings]]) -> list[Any]:
-        found: list[Any] = [None] * len(rows)
+        answers: list[Any] = [None] * len(rows)
         for settings in dict.fromkeys(own for _, own in rows):
-            places = [place for place, (_, own) in enumerate(rows) if own == settings]
-            vectors = model.pooled([rows[place][0] for place in places], settings, batch_size=len(places))
-            for place, vector in zip(places, vectors, strict=True):
-                found[place] = vector
-        return found
+            alike = [index for index, (_, own) in enumerate(rows) if own == settings]
+            vectors = model.pooled([rows[index][0] for index in alike], settings, batch_size=len(alike))
+            for index, vector in zip(alike, vectors, strict=True):
+                answers[index] = vector
+        return answers
 
     return Operation(tokenize, forward)
 
 
-def _fill(model: Filler) -> Operation:
+def _fill(model: Model) -> Operation:
     """(text, number of candidates) -> {"gaps": [[candidate, ..], ..]}"""
 
     def row(item: tuple[str, int]) -> Row:
@@ -104,76 +102,63 @@ def _fill(model: Filler) -> Operation:
     return Operation(_each(row), forward)
 
 
-def _predict(model: Predictor, limits: Limits) -> Operation:
-    """Text, or row by role -> its prediction: an object, or {"prediction": value}."""
-    kind = model.kind
+def _predict(model: Model, kind: Kind, limits: Limits) -> Operation:
+    """Text, or row by role -> its prediction: an object, {"prediction": value}, or {"spans": [span, ..]}."""
 
     def row(item: Any) -> Row:
+        if kind.operation == "tag" and not isinstance(item, str):
+            raise Refusal(422, "is not a string: this model takes texts")
         if isinstance(item, Mapping):  # targets would be read, too, and other fields count for nothing
             item = {name: item[name] for name in kind.needs if name in item}
         try:
-            given = model.row(item)
+            by_role = model.row(item)
         except SettingsError:
             raise Refusal(422, f"cannot be read: this model takes {', '.join(kind.needs)}: {kind.about()}") from None
-        texts = list(dict.fromkeys(kind.texts(given)))
         passages = {}
-        for text in texts:
+        for text in dict.fromkeys(kind.texts(by_role)):
             if kind.reads_all:
                 passages[text] = _whole(model.tokenizer, text, limits)
             else:
                 passages[text] = Passage.of_pieces(text, first_pieces(model.tokenizer, text, kind.max_length))
-        pieces = int(kind.prepare([given], passages, model.tokenizer).examples.lengths.sum())
+        pieces = int(kind.prepare([by_role], passages, model.tokenizer).examples.lengths.sum())
         if not kind.reads_all and pieces > limits.pieces:
             raise Refusal(
                 413, f"has {pieces:,} pieces with its choices, at most {limits.pieces:,} are read: send fewer"
             )
-        return Row(pieces, (given, passages))
+        return Row(pieces, (by_role, passages))
 
-    def forward(rows: Sequence[tuple[Any, Mapping[str, Passage]]]) -> list[dict[str, Any]]:
-        passages = {text: passage for _, own in rows for text, passage in own.items()}
-        predictions = model.predict_encoded([given for given, _ in rows], passages)
-        return [one if isinstance(one, dict) else {"prediction": one} for one in predictions]
-
-    return Operation(_each(row), forward)
+    return Operation(_each(row), _results(model, kind))
 
 
-def _tag(model: Tagger, limits: Limits) -> Operation:
-    """Text -> {"spans": [{"start", "end", "label", "text", "score"}, ..]}"""
-
-    def row(text: Any) -> Row:
-        if not isinstance(text, str):
-            raise Refusal(422, "is not a string: this model takes texts")
-        passage = _whole(model.tokenizer, text, limits)
-        return Row(len(passage.ids) + 2, passage)
-
-    def forward(passages: Sequence[Passage]) -> list[dict[str, Any]]:
-        scores = model.log_probabilities(passages)
-        return [{"spans": model.decode(passage, own)} for passage, own in zip(passages, scores, strict=True)]
-
-    return Operation(_each(row), forward)
-
-
-def _answer(model: Reader, limits: Limits) -> Operation:
+def _answer(model: Model, kind: Reading, limits: Limits) -> Operation:
     """(question, context) -> {"answer", "start", "end", "score"}, and "no_answer_score" if the model may decline."""
 
     def row(item: tuple[str, str]) -> Row:
         question, context = item
-        asked = Passage.of_pieces(question, first_pieces(model.tokenizer, question, model.settings.max_query_pieces))
+        beginning = Passage.of_pieces(question, first_pieces(model.tokenizer, question, kind.max_query_pieces))
         passage = _whole(model.tokenizer, context, limits)
-        return Row(len(asked.ids) + len(passage.ids), (asked, passage))
+        pieces = len(beginning.ids) + len(passage.ids)
+        return Row(pieces, ({"question": question, "context": context}, {question: beginning, context: passage}))
 
-    def forward(pairs: Sequence[tuple[Passage, Passage]]) -> list[dict[str, Any]]:
-        found = []
-        for one in model.search(pairs):
-            reading: dict[str, Any] = dict(model.reading(one))
-            start, end = reading.pop("span")
-            found.append({"answer": reading.pop("answer"), "start": start, "end": end, **reading})
-        return found
-
-    return Operation(_each(row), forward)
+    return Operation(_each(row), _results(model, kind))
 
 
-def _attention(model: Loaded, look_data: LookData) -> Operation:
+def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[RowByRole, Mapping[str, Passage]]]], list[Any]]:
+    """(row by role, the pieces of its texts) -> its result as a JSON object."""
+
+    def forward(rows: Sequence[tuple[RowByRole, Mapping[str, Passage]]]) -> list[Any]:
+        passages: dict[str, Passage] = {}
+        for _, own in rows:
+            for text, passage in own.items():  # a question of one row, cut, may be the whole context of another
+                if text not in passages or len(passage.ids) > len(passages[text].ids):
+                    passages[text] = passage
+        prepared = kind.prepare([row for row, _ in rows], passages, model.tokenizer)
+        return list(map(json_of, model.results(prepared)))
+
+    return forward
+
+
+def _attention(model: Model, look_data: LookData) -> Operation:
     """(text, pair or None) -> the result of look_data; runs on the model's thread, as it adds hooks to the model."""
 
     def row(item: tuple[str, str | None]) -> Row:
@@ -200,9 +185,9 @@ def _each(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], list[Row | Ref
     return tokenize
 
 
-def _encoded(model: Loaded, text: str, pair: str | None) -> Encoding:
+def _encoded(model: Model, text: str, pair: str | None) -> Encoding:
     """Encodes a text or pair, with special tokens, for a single pass of the model. Refusal 413 if it is too long."""
-    longest: int = model.model.config.max_position_embeddings
+    longest: int = model.network.config.max_position_embeddings
     for one in filter(None, (text, pair)):
         _check_chars(one, longest)
     encoding = model.tokenizer.encode(text, pair, special_tokens=True)

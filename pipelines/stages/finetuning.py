@@ -33,7 +33,6 @@ from korbert.scratch import remove
 from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning.best_epoch import Best, load_best
 from korbert.tasks.finetuning.encoded import EncodedTexts
-from korbert.tasks.finetuning.examples import Batches
 from korbert.tasks.finetuning.learning import Measure, finetune
 from korbert.tasks.finetuning.lora import require_peft
 from korbert.tasks.finetuning.settings import Way
@@ -45,6 +44,7 @@ from korbert.tasks.sets.loading import load
 from korbert.tasks.splits import Parts, at_most, cut, split_by_article, usable
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
+from korbert.training.examples import Batches
 from korbert.world import connected, require_rows
 from pipelines.artifacts.runtime import Runtime
 from pipelines.experiments.features import Build, feature_builds

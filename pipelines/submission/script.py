@@ -17,16 +17,16 @@ def main() -> int:
     if len(sys.argv) != 3:
         print(__doc__, file=sys.stderr)
         return 2
+    import korbert
     from korbert.durable import write_json
     from korbert.errors import KorbertError
     from korbert.tasks import korquad
-    from korbert.tasks.question_answering.reading import Reader
 
     try:
         rows = korquad.read(Path(sys.argv[1]))
-        reader = Reader.load(Path(__file__).resolve().parent / "model", "auto")
-        found = reader.answer([row["context"] for row in rows], [row["question"] for row in rows])
-        write_json(Path(sys.argv[2]), {row["id"]: one["answer"] for row, one in zip(rows, found, strict=True)})
+        model = korbert.load(Path(__file__).resolve().parent / "model")
+        answers = model.answer([row["question"] for row in rows], [row["context"] for row in rows])
+        write_json(Path(sys.argv[2]), {row["id"]: one.answer for row, one in zip(rows, answers, strict=True)})
     except KorbertError as error:
         print(f"predict.py: {error}", file=sys.stderr)
         return error.exit_code

@@ -34,11 +34,9 @@ def submit(model: str | Path, input: str | Path, output: str | Path, *, device: 
     """
     check_output(Path(output), Path(input), Path(model), is_ours=is_nothing_else)
     rows = korquad.read(input)
-    from korbert.tasks.question_answering.reading import Reader
-
-    contexts, questions = ([row[role] for row in rows] for role in ("context", "question"))
-    found = Reader.load(model, device).answer(contexts, questions)
-    predictions = {row["id"]: one["answer"] for row, one in zip(rows, found, strict=True)}
+    questions, contexts = ([row[role] for row in rows] for role in ("question", "context"))
+    answers = korbert.load(model, device).answer(questions, contexts)
+    predictions = {row["id"]: answer.answer for row, answer in zip(rows, answers, strict=True)}
     write_json(Path(output), predictions)
     return len(predictions)
 

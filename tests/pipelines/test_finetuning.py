@@ -12,8 +12,6 @@ import pytest
 import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import load_model
-from korbert.tasks.predicting import Predictor
-from korbert.tasks.token_classification import Tagger
 from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, fine_tune, json_lines, scores_of, write_table
 
 BASE = {"learning_rates": 3e-3, "batch_size": 5, "epochs": 30, "max_length": 32, "threads": 1, "checkpoint_every": 9999}
@@ -43,15 +41,14 @@ def test_labels_of_texts(learn: Callable[..., Path]) -> None:
     folder = learn("classification", ["문장", "감정"], list(map(list, zip(TEXTS, MOODS, strict=True))))
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
     model = korbert.load(folder, "cpu")
-    assert isinstance(model, Predictor)
-    assert [found["label"] for found in model.predict(TEXTS)] == MOODS
+    assert [one.label for one in model.predict(TEXTS)] == MOODS
     table = pd.DataFrame({"text": TEXTS, "number": range(len(TEXTS))})
-    assert [found["label"] for found in model.predict(table)] == MOODS
+    assert [one.label for one in model.predict(table)] == MOODS
     with pytest.raises(SettingsError, match=r"\[0\]: has no text: this model takes"):
         model.predict(pd.DataFrame({"문장": TEXTS}))
     found = model.predict(TEXTS[0])
-    assert sum(found["probabilities"].values()) == pytest.approx(1)
-    assert list(found["probabilities"]) == ["긍정", "부정"]
+    assert sum(found.probabilities.values()) == pytest.approx(1)
+    assert list(found.probabilities) == ["긍정", "부정"]
     with pytest.raises(SettingsError, match=r"is a pair of texts: this model takes one of 2 labels .* for a text"):
         model.predict((TEXTS[0], TEXTS[1]))
     lines = json_lines(folder / "predictions.jsonl")
@@ -64,8 +61,8 @@ def test_labels_of_pairs_depend_on_their_order(learn: Callable[..., Path]) -> No
     folder = learn("classification", ["sentence1", "sentence2", "label"], rows, epochs=60)
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
     model = korbert.load(folder, "cpu")
-    assert model.predict(tuple(rows[0][:2]))["label"] == "앞"
-    assert model.predict({"text": rows[0][1], "pair": rows[0][0]})["label"] == "뒤"
+    assert model.predict(tuple(rows[0][:2])).label == "앞"
+    assert model.predict({"text": rows[0][1], "pair": rows[0][0]}).label == "뒤"
     with pytest.raises(SettingsError, match="has no second text"):
         model.predict("하나")
 
@@ -96,7 +93,7 @@ def test_several_labels_a_text(learn: Callable[..., Path]) -> None:
     folder = learn("classification", ["text", "labels"], rows, several=True, epochs=60)
     assert scores_of(folder)["pretrained"]["exact_match"] == 1.0
     found = korbert.load(folder, "cpu").predict(TEXTS)
-    assert ["|".join(one["labels"]) for one in found] == wanted
+    assert ["|".join(one.labels) for one in found] == wanted
 
 
 def test_numbers_for_pairs(learn: Callable[..., Path]) -> None:
@@ -113,8 +110,8 @@ def test_choices(learn: Callable[..., Path]) -> None:
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
     model = korbert.load(folder, "cpu")
     found = model.predict({"text": rows[4][0], "choices": rows[4][1:4]})
-    assert found["choice"] == 1
-    assert sum(found["probabilities"]) == pytest.approx(1)
+    assert found.choice == 1
+    assert sum(found.probabilities) == pytest.approx(1)
 
 
 def test_spans(learn: Callable[..., Path]) -> None:
@@ -126,8 +123,7 @@ def test_spans(learn: Callable[..., Path]) -> None:
     folder = learn("tagging", ["text", "spans"], rows, epochs=60)
     assert scores_of(folder)["pretrained"]["entity_f1"] == 1.0
     tagger = korbert.load(folder, "cpu")
-    assert isinstance(tagger, Tagger)
-    assert [[one["text"] for one in found] for found in tagger.tag(TEXTS)] == [[word] for word in words]
+    assert [[one.text for one in found] for found in tagger.tag(TEXTS)] == [[word] for word in words]
 
 
 def test_labels_of_words(learn: Callable[..., Path]) -> None:

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 import korbert
-from korbert.errors import CorpusError, ModelError, SettingsError
+from korbert.errors import CorpusError, ModelError
 from korbert.huggingface.exporting import export
 from korbert.modeling import read_config
 from korbert.tasks.kinds.detecting import detect
-from korbert.tasks.predicting import Predictor
-from korbert.tasks.question_answering.reading import Reader
 from pipelines.experiments.compare_tasks import compare_tasks
 from pipelines.submission.writing import submit
 from tests.pipelines.small_tasks import fine_tune, json_lines, scores_of, write_table
@@ -92,14 +90,13 @@ def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) ->
     assert scores_of(folder)["sentence"]["f1"] >= 0.4
 
     reader = korbert.load(folder, "cpu")
-    assert isinstance(reader, Reader)
-    found = reader.answer([context for context, *_ in QUESTIONS], [question for _, question, _ in QUESTIONS])
-    assert [one["answer"] for one in found] == ANSWERS
+    found = reader.answer([question for _, question, _ in QUESTIONS], [context for context, *_ in QUESTIONS])
+    assert [one.answer for one in found] == ANSWERS
     lines = json_lines(folder / "predictions.jsonl")
     for line, one in zip(lines, found, strict=True):
         (kept,) = line["predictions"]["pretrained"]
-        assert (kept["answer"], (kept["start"], kept["end"])) == (one["answer"], one["span"])
-        assert [kept["score"], kept["no_answer_score"]] == pytest.approx([one["score"], one["no_answer_score"]], 1e-4)
+        assert (kept["answer"], kept["start"], kept["end"]) == (one.answer, one.start, one.end)
+        assert [kept["score"], kept["no_answer_score"]] == pytest.approx([one.score, one.no_answer_score], 1e-4)
 
     compared = compare_tasks([folder, folder], ["pretrained", "no_answer"])  # on the rows of predictions.jsonl
     assert [one["difference"] for one in compared.scores["comparisons"]] == [pytest.approx(1.0 - 0.4)]
@@ -108,17 +105,16 @@ def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) ->
     assert {name: task[name] for name in ("kind", "max_length", "stride", "unanswerable")} == {
         "kind": "reading", "max_length": 36, "stride": 8, "unanswerable": True,
     }  # fmt: skip
-    assert reader.settings.threshold == task["threshold"]
+    assert reader.kind.threshold == task["threshold"]
     ends = (
-        max(one["no_answer_score"] for one in found if one["answer"]),
-        min(one["no_answer_score"] for one in found if not one["answer"]),
+        max(one.no_answer_score for one in found if one.answer),
+        min(one.no_answer_score for one in found if not one.answer),
     )
     assert ends[0] < task["threshold"] < ends[1]
     assert task["threshold"] == pytest.approx(sum(ends) / 2, abs=1e-4)
-    predictor = Predictor.load(folder, "cpu")
-    assert predictor.predict({"context": KING, "question": "한글은 언제 만들었나?"})["answer"] == "1443년"
-    with pytest.raises(SettingsError, match="has no question"):
-        predictor.predict("하나")
+    assert reader.answer("한글은 언제 만들었나?", KING).answer == "1443년"
+    with pytest.raises(ModelError, match=rf"{folder}: is a reading model: it can answer and embed; predictions need"):
+        reader.predict("하나")
 
 
 def test_ten_questions_in_the_form_of_squad(learn: Callable[..., Path], tmp_path: Path) -> None:
@@ -214,12 +210,11 @@ def test_slots_of_ten_texts(learn: Callable[..., Path], tmp_path: Path) -> None:
     assert 0 < scores_of(folder)["dictionary"]["slot_f1"] < 1
 
     model = korbert.load(folder, "cpu")
-    assert isinstance(model, Predictor)
     found = model.predict([text for text, _ in TRIPS])
-    assert [{name: one["value"] for name, one in slots.items()} for slots in found] == STATES
+    assert [{name: one.value for name, one in slots.items()} for slots in found] == STATES
     for (text, _), slots in zip(TRIPS, found, strict=True):
         for one in slots.values():
-            assert one["value"] in ("dontcare", text[one["start"] : one["end"]])
+            assert one.value in ("dontcare", text[one.start : one.end])
 
     text, unseen = TRIPS[0][0], FROM.replace(" ", "  ")  # another description of the same words
     more = model.predict({"text": text, "slots": [unseen, FROM]})

@@ -11,13 +11,12 @@ import torch
 
 import korbert
 from korbert.errors import CorpusError, SettingsError
+from korbert.model import Model
 from korbert.modeling import EncoderConfig, read_config
-from korbert.tasks.embedding import Embedder
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.predicting import Predictor
 from korbert.tokenization import Tokenizer
 from tests.pipelines.small_tasks import TEXTS, fine_tune, json_lines, scores_of, write_table
 
@@ -62,13 +61,13 @@ def test_scores(learn: Callable[..., Path]) -> None:
     assert found["pretrained"]["pearson"] > 0.8
     assert found["pretrained-untuned"]["spearman"] < 0.9
     embedder = korbert.load(folder, "cpu")
-    assert isinstance(embedder, Embedder)
     lines = json_lines(folder / "predictions.jsonl")
     cosines = [line["predictions"]["pretrained"][0] for line in lines]
     assert [embedder.similarity(a, b) for a, b, _ in rows] == pytest.approx(cosines, abs=1e-5)
-    assert Predictor.load(folder, "cpu").predict((rows[3][0], rows[3][1])) == pytest.approx(cosines[3], abs=1e-5)
+    pairs = [{"text": a, "pair": b} for a, b, _ in rows]
+    assert embedder.predict_rows(pairs) == pytest.approx(cosines, abs=1e-5)
     with pytest.raises(SettingsError, match="a row has one text: give pairs"):
-        Predictor.load(folder, "cpu").predict("하나")
+        embedder.predict_rows([{"text": "하나"}])
 
 
 def test_labels_with_far_texts(learn: Callable[..., Path]) -> None:
@@ -181,7 +180,7 @@ def test_the_loss_of_a_batch(tmp_path: Path, tiny_tokenizer: Tokenizer, learns: 
     model = task.model(config, torch.Generator().manual_seed(1)).eval()
     texts = [*TEXTS, *OTHERS]
     encoded = dict(zip(texts, encode_passages(tiny_tokenizer, texts), strict=True))
-    embedder = Embedder(model, tiny_tokenizer, 32)
+    embedder = Model(model, tiny_tokenizer, task)
     units = {text: (vector := torch.from_numpy(embedder.embed(text))) / vector.norm() for text in texts}
     examples = task.prepare(rows, encoded, tiny_tokenizer).examples
     with torch.no_grad():

@@ -20,9 +20,11 @@ from hypothesis import strategies as st
 from corpus.readers import chunks
 from corpus.readers import rows as corpus_rows
 from corpus.settings import SourceSettings
+from korbert.model import Model
 from korbert.tasks.files import ROLES, read_rows
-from korbert.tasks.question_answering.reading import Reader
-from korbert.tasks.token_classification import Tagger
+from korbert.tasks.kinds.question_answering import Reading
+from korbert.tasks.kinds.token_classification import Tagging
+from korbert.tasks.question_answering.reading import Answer
 from pipelines.commands.vector_options import Failed
 from pipelines.commands.vectors import _pairs
 from pipelines.inference.embedding import text_records
@@ -34,11 +36,13 @@ ENCODINGS = ["utf-8", "utf-8-sig", "cp949", "utf-16"]
 GENERATED = st.text("가나한글 a1,;\"'#[]{}:\\\t\n", min_size=1, max_size=12).filter(str.strip)
 
 
-class _Echo(Tagger):
-    """A model that says nothing."""
+class _Echo(Model):
+    """A model that finds nothing."""
 
     def __init__(self) -> None:
-        pass
+        self.kind = Tagging(
+            metrics=("accuracy",), max_length=8, stride=2, tags=("O", "B-PS", "I-PS"), units="characters"
+        )
 
     def tag(self, texts: Any) -> Any:
         return [[] for _ in texts]
@@ -170,14 +174,14 @@ def test_tokens_are_the_words_of_a_text(tmp_path: Path) -> None:
         assert [row["tokens"] for row in read_rows(path, [ROLES["tokens"]])] == [TEXT.split()]
 
 
-class _EchoReader(Reader):
+class _EchoReader(Model):
     """A model that answers with its text."""
 
     def __init__(self) -> None:
-        pass
+        self.kind = Reading(metrics=("f1",))
 
-    def answer(self, contexts: Any, questions: Any) -> Any:
-        return [{"answer": context} for context in contexts]
+    def answer(self, questions: Any, contexts: Any) -> Any:
+        return [Answer(context, 0, 0, 0.0) for context in contexts]
 
 
 @pytest.mark.parametrize("article", ARTICLES)

@@ -13,10 +13,9 @@ import torch
 
 import korbert
 from korbert.errors import ModelError, SettingsError
-from korbert.loading import Loaded
+from korbert.model import Model
 from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, ReadingModel, save_model
 from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.predicting import Predictor
 from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
 from pipelines.inference.predicting import MAX_CHARS, predict_lines
@@ -41,16 +40,16 @@ def folders(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture(scope="module")
-def classifier(folders: Path) -> Loaded:
+def classifier(folders: Path) -> Model:
     return korbert.load(folders / "nsmc", "cpu")
 
 
 @pytest.fixture(scope="module")
-def reader(folders: Path) -> Loaded:
+def reader(folders: Path) -> Model:
     return korbert.load(folders / "korquad", "cpu")
 
 
-def results(model: Loaded, data: str | bytes, name: str = "input", **options: Any) -> list[dict[str, Any]]:
+def results(model: Model, data: str | bytes, name: str = "input", **options: Any) -> list[dict[str, Any]]:
     file = io.BytesIO(data.encode() if isinstance(data, str) else data)
     return [result for part in predict_lines(model, file, name, **options) for result in part]
 
@@ -59,16 +58,16 @@ def errors(found: list[dict[str, Any]]) -> dict[int, str]:
     return {result["line"]: result["error"] for result in found if "error" in result}
 
 
-def test_results_have_line_and_text_in_order(classifier: Predictor) -> None:
+def test_results_have_line_and_text_in_order(classifier: Model) -> None:
     texts = ["정말 좋다", "", "별로다 ㅋㅋ", '"따옴표"', "null"]
     found = results(classifier, "\r\n".join(texts))
     assert [(one["line"], one["text"]) for one in found] == list(enumerate(texts, 1))
     for one, expected in zip(found, classifier.predict(texts), strict=True):
-        assert one["label"] == expected["label"]
-        assert one["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-6)
+        assert one["label"] == expected.label
+        assert one["probabilities"] == pytest.approx(expected.probabilities, abs=1e-6)
 
 
-def test_a_line_that_is_not_utf8_costs_nothing_but_itself(classifier: Predictor) -> None:
+def test_a_line_that_is_not_utf8_costs_nothing_but_itself(classifier: Model) -> None:
     found = results(classifier, "좋다\n".encode() + "나쁘다\n".encode("cp949") + "좋다\n".encode())
     assert [one["line"] for one in found] == [1, 2, 3]
     assert list(errors(found)) == [2]
@@ -76,7 +75,7 @@ def test_a_line_that_is_not_utf8_costs_nothing_but_itself(classifier: Predictor)
     assert found[0]["probabilities"] == found[2]["probabilities"]
 
 
-def test_json_lines(classifier: Predictor) -> None:
+def test_json_lines(classifier: Model) -> None:
     lines = [
         '{"id": "a", "text": "좋다"}',
         '{"id": 7, "document": "좋다", "label": 1e999}',
@@ -103,7 +102,7 @@ def test_json_lines(classifier: Predictor) -> None:
     assert results(classifier, '{"text": 3}', form="lines")[0]["text"] == '{"text": 3}'
 
 
-def test_tables(classifier: Predictor) -> None:
+def test_tables(classifier: Model) -> None:
     data = 'id,문장,label\n1,"좋다, 정말\n""최고""",1\n\n2,별로다\n3,"아\n4,좋다,1\n5,좋다,0\n'
     found = results(classifier, data, "리뷰.CSV")
     assert [(one["line"], one.get("id"), one.get("text")) for one in found] == [
@@ -147,13 +146,13 @@ def test_tables(classifier: Predictor) -> None:
     ],
 )
 def test_columns_that_are_not_there(
-    classifier: Predictor, data: str, name: str, options: dict[str, Any], said: str
+    classifier: Model, data: str, name: str, options: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(SettingsError, match=said):
         results(classifier, data, name, **options)
 
 
-def test_of_a_long_text_the_beginning_is_read(classifier: Predictor) -> None:
+def test_of_a_long_text_the_beginning_is_read(classifier: Model) -> None:
     long, just = "ㅋ" * 2_000_000, "ㅋ" * MAX_CHARS
     found = results(classifier, f"{long}\n{just}\n{just}가\n")
     assert [one.get("cut") for one in found] == [True, None, True]
@@ -162,12 +161,13 @@ def test_of_a_long_text_the_beginning_is_read(classifier: Predictor) -> None:
         assert one["probabilities"] == pytest.approx(found[0]["probabilities"], abs=1e-6)
 
 
-def test_questions(reader: Loaded) -> None:
+def test_questions(reader: Model) -> None:
     good = {"id": "q1", "context": CONTEXT, "question": "수도는?"}
     lines = [good, good | {"context": None}, {"question": "수도는?"}, good | {"id": "q2"}]
     found = results(reader, "\n".join(json.dumps(line, ensure_ascii=False) for line in lines))
-    assert [set(one) - {"line"} for one in (found[0], found[3])] == [{"id", "question", "answer", "span", "score"}] * 2
-    assert found[0]["answer"] == CONTEXT[slice(*found[0]["span"])] == found[3]["answer"]
+    keys = {"line", "id", "question", "answer", "start", "end", "score"}
+    assert [set(found[0]), set(found[3])] == [keys, keys]
+    assert found[0]["answer"] == CONTEXT[found[0]["start"] : found[0]["end"]] == found[3]["answer"]
     assert errors(found) == {
         2: "'context' is null, not a string",
         3: "has no 'context', but 'question': name it with --column context=NAME",
@@ -185,21 +185,20 @@ def test_questions(reader: Loaded) -> None:
 
 def test_scores_that_are_no_numbers_give_no_result(folders: Path) -> None:
     broken = korbert.load(folders / "nsmc", "cpu")
-    assert isinstance(broken, Predictor)
     with torch.no_grad():
-        broken.model.classifier.bias.fill_(float("nan"))
+        broken.network.classifier.bias.fill_(float("nan"))
     with pytest.raises(ModelError, match=r"nsmc: its scores are not finite"):
         results(broken, "좋다")
 
 
-def test_many_lines_are_those_one_by_one(classifier: Predictor, sample: Path) -> None:
+def test_many_lines_are_those_one_by_one(classifier: Model, sample: Path) -> None:
     rows = (sample / "nsmc" / "ratings_train.txt").read_text(encoding="utf-8").split("\n")[1:3001]
     texts = [row.split("\t")[1] for row in rows]
     found = results(classifier, "\n".join(texts))
     assert [one["text"] for one in found] == texts
     for place in (0, 1, 1_500, 2_999):
         alone = classifier.predict(texts[place])
-        assert found[place]["probabilities"] == pytest.approx(alone["probabilities"], abs=1e-5)
+        assert found[place]["probabilities"] == pytest.approx(alone.probabilities, abs=1e-5)
 
 
 def test_the_command_says_what_failed_and_goes_on(

@@ -97,7 +97,7 @@ def test_submit_replaces_nothing_but_a_file_of_answers(model, asked, tmp_path):
 def test_submit_refuses_a_model_of_another_kind(tiny_config, tiny_tokenizer, asked, tmp_path):
     other = ClassificationModel(tiny_config(), num_labels=2)
     save_model(tmp_path / "model", other, tiny_tokenizer)
-    with pytest.raises(ModelError, match="a classification model, but a reading model is needed"):
+    with pytest.raises(ModelError, match="is a classification model: it can embed; questions need"):
         submit(tmp_path / "model", asked, tmp_path / "predictions.json")
 
 

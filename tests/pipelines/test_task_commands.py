@@ -149,7 +149,7 @@ def test_finetune_and_evaluate_print_the_same_scores(
         asked.append(precision)
         return contextlib.nullcontext()
 
-    monkeypatch.setattr("korbert.tasks.finetuning.learning.autocast", autocast)
+    monkeypatch.setattr("korbert.training.scoring.autocast", autocast)
     monkeypatch.setenv("COLUMNS", "200")
     _moods(here / "my.csv")
     files = ["--train", "my.csv", "--test", "my.csv", "--text", "후기", "--label", "느낌", "--output", "mood"]

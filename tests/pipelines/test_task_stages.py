@@ -17,10 +17,10 @@ from pydantic import ValidationError
 
 import korbert
 from korbert.errors import CorpusError, SettingsError
+from korbert.model import Model
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.tasks import korquad
 from korbert.tasks.kinds.sections import KorquadSection, NsmcSection, ReadingSection, TaskSection
-from korbert.tasks.question_answering.reading import Reader
 from korbert.tokenization import Tokenizer
 from pipelines.artifacts import store
 from pipelines.artifacts.runtime import Runtime
@@ -191,10 +191,10 @@ def test_questions_are_answered_scored_and_explained(answered: tuple[Path, Count
     assert details["questions_cut"] > 0  # at 12 pieces some are
     assert sum(details["by_cause"].values()) == len(details["misses"]) == round(5 - official["exact_match"] / 20)
     assert official["f1"] > 50  # they are among those learned
-    reader = Reader.load(output / "submission" / "model", "cpu")
+    reader = Model.load(output / "submission" / "model", "cpu")
     context = ARTICLES[0][1]
-    found = reader.answer(context, "한강은 어디에서 시작하는가?")
-    assert context[slice(*found["span"])] == found["answer"]
+    answer = reader.answer("한강은 어디에서 시작하는가?", context)
+    assert context[answer.start : answer.end] == answer.answer
 
 
 KILLED = """

@@ -11,9 +11,6 @@ import pytest
 
 import korbert
 from corpus.counts import form_counts
-from korbert.tasks.filling import Filler
-from korbert.tasks.predicting import Predictor
-from korbert.tasks.question_answering.reading import Reader
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn
 from tests.running import Outcome, run_here
 from tests.whole.conftest import Whole
@@ -28,21 +25,17 @@ def _korbert(*arguments: str | Path, code: int = 0, stdin: str = "") -> Outcome:
 
 def test_load_gives_what_the_folder_holds(whole: Whole) -> None:
     filler = korbert.load(whole.folder / "pretrain" / "model")
-    assert isinstance(filler, Filler)
     (candidates,) = filler.fill("오늘 [MASK] 정말 좋다", top=5)
     assert len(candidates) == 5
     assert [c.probability for c in candidates] == sorted((c.probability for c in candidates), reverse=True)
     classifier = korbert.load(whole.folder / "nsmc" / "model")
-    assert isinstance(classifier, Predictor)
     (prediction,) = classifier.predict(["정말 좋은 영화"])
-    assert prediction["label"] in ("부정", "긍정")
-    assert sum(prediction["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+    assert prediction.label in ("부정", "긍정")
+    assert sum(prediction.probabilities.values()) == pytest.approx(1, abs=1e-5)
     reader = korbert.load(whole.folder / "korquad" / "model")
-    assert isinstance(reader, Reader)
     context = "세종은 1443년에 한글을 만들었다."
-    answer = reader.answer(context, "한글은 언제 만들어졌나?")
-    start, end = answer["span"]
-    assert answer["answer"] == context[start:end]
+    answer = reader.answer("한글은 언제 만들어졌나?", context)
+    assert answer.answer == context[answer.start : answer.end]
 
 
 def test_fill(whole: Whole) -> None:
@@ -54,7 +47,10 @@ def test_fill(whole: Whole) -> None:
     ("command", "said"),
     [
         (("fill", "pretrain/model", "오늘"), "has no [MASK]"),
-        (("fill", "nsmc/model", "[MASK]"), "has no MLM head"),
+        (
+            ("fill", "nsmc/model", "[MASK]"),
+            "is a classification model: it can predict and embed; gaps",
+        ),
         (("fill", "nowhere", "[MASK]"), "no such file"),
         (("predict", "korquad/model", "empty.json"), "line 1"),
         (("submit", "korquad/model", "other.json", "out.json"), "no column 'id' for id among title"),
@@ -74,7 +70,7 @@ def test_predict_reads_lines(whole: Whole) -> None:
     assert [set(json.loads(line)) for line in done.out.splitlines()] == [keys] * 3
     line = json.dumps({"context": "서울은 한국의 수도이다.", "question": "수도는?"}, ensure_ascii=False)
     done = _korbert("predict", whole.folder / "korquad" / "model", stdin=line + "\n")
-    assert set(json.loads(done.out)) == {"line", "question", "answer", "span", "score"}
+    assert set(json.loads(done.out)) == {"line", "question", "answer", "start", "end", "score"}
 
 
 def test_submit_and_score_agree_with_the_stage(whole: Whole, data: Path, tmp_path: Path) -> None:

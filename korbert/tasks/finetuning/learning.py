@@ -2,42 +2,32 @@
 
 1. A Way is one combination of learning rate, batch size and epochs; `LearningSettings.ways` lists those to try.
 2. `finetune` trains a model with one Way and one seed.
-3. `outputs` runs a model over examples, shortest first.
 """
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Required, TypedDict, Unpack
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.modeling.encoder import Encoder
 from korbert.tasks.finetuning.best_epoch import Best, BestKeeper, load_best, read_best
-from korbert.tasks.finetuning.examples import Batches, Learnable
 from korbert.tasks.finetuning.layerwise import decayed, freeze
 from korbert.tasks.finetuning.lora import add_adapters, merge, merged
 from korbert.tasks.finetuning.seen import learning_seen
 from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.training.checkpoints import newest_step, remove_all
-from korbert.training.devices import Batch, autocast, memory_kept, moved
-from korbert.training.distributed import add_over_world
+from korbert.training.examples import Batches, Learnable
 from korbert.training.loop import Loss, fit
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
-from korbert.training.settings import OptimizerSettings, PrecisionName
-from korbert.world import connected, from_first, greatest
+from korbert.training.settings import OptimizerSettings
+from korbert.world import from_first
 
-__all__ = ["ROWS_AT_ONCE", "Measure", "Scoring", "finetune", "model_inputs", "outputs", "scored"]
+__all__ = ["Measure", "finetune"]
 
 _logger = logging.getLogger(__name__)
-
-ROWS_AT_ONCE = 8_192  # whose pieces a predictor holds in memory; more rows give batches of more similar lengths
-_RELEASE_EVERY = 16  # batches; see memory_kept
 
 Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]
 """Model -> its validation score, higher is better, and figures for the log."""
@@ -108,70 +98,3 @@ def _prepared(model: nn.Module, settings: LearningSettings, way: Way, seed: int)
     if settings.layer_decay < 1:
         optimizer = optimizer.model_copy(update={"groups": decayed(model, settings.layer_decay)})
     return optimizer
-
-
-def model_inputs(batch: Batch) -> dict[str, Any]:
-    """The model's keyword arguments in a batch of examples."""
-    names = ("input_ids", "attention_mask", "token_type_ids", "boundaries", "lengths")
-    return {name: batch[name] for name in names if name in batch}
-
-
-class Scoring(TypedDict, total=False):
-    """Device and precision of inference. advance: called with the number of rows after each batch."""
-
-    device: Required[torch.device]
-    precision: PrecisionName
-    advance: Callable[[int], None]
-
-
-def scored(
-    model: nn.Module,
-    examples: Learnable,
-    of: Callable[[nn.Module, Batch], Tensor],
-    batch_size: int,
-    *,
-    device: torch.device,
-    precision: PrecisionName = "fp32",
-    advance: Callable[[int], None] = lambda count: None,
-) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Applies `of` to all examples in batches, shortest rows first; returns row numbers and results of each batch.
-
-    of: (model, batch) -> a tensor. The model's train or eval mode is restored. With several connected processes, each
-    scores every size-th batch.
-    """
-    results = []
-    here = connected()
-    batches = list(examples.by_length(batch_size))[here.share]
-    if was_training := model.training:  # setting it in every module takes a tenth of the time of a short text
-        model.eval()
-    # For a single batch, releasing memory costs more than keeping it saves.
-    memory = memory_kept(device) if len(batches) > 1 else nullcontext(lambda: None)
-    with torch.inference_mode(), autocast(device, precision), memory as release:
-        for number, numbers in enumerate(batches, 1):
-            results.append((numbers, of(model, moved(examples.batch(numbers), device)).float().cpu().numpy()))
-            if number % _RELEASE_EVERY == 0:
-                release()
-            advance(here.size * len(numbers))
-    if was_training:
-        model.train()
-    return results
-
-
-def outputs(
-    model: nn.Module,
-    examples: Learnable,
-    of: Callable[[nn.Module, Batch], Tensor],
-    batch_size: int = 256,
-    **how: Unpack[Scoring],
-) -> NDArray[np.float32]:
-    """Applies `of` to all examples: (N, C), in their order; C is the maximum over batches, smaller ones end in zeros.
-
-    of: (model, batch) -> (B, C). With several connected processes, all get all rows.
-    """
-    batches = scored(model, examples, of, batch_size, **how)
-    width = greatest(max((found.shape[1] for _, found in batches), default=0))
-    result = np.zeros((len(examples), width), dtype=np.float32)
-    for numbers, found in batches:
-        result[numbers, : found.shape[1]] = found
-    add_over_world(torch.from_numpy(result), connected())  # one number plus zeros: bit-exact
-    return result

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from korbert.modeling.encoder import Encoder
-from korbert.tasks.finetuning.examples import Learnable
+from korbert.training.examples import Learnable, by_length
 
 __all__ = ["SeenEmbedding", "learning_seen", "seen_pieces"]
 
@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 256
 def seen_pieces(examples: Learnable) -> Tensor:
     """Distinct ids in the batches of these examples, ascending, (U,) int64."""
     seen = torch.zeros(0, dtype=torch.int64)
-    for rows in examples.by_length(_ROWS_AT_ONCE):
+    for rows in by_length(examples.lengths, _ROWS_AT_ONCE):
         seen = torch.unique(torch.cat([seen, examples.batch(rows)["input_ids"].flatten()]))
     return seen
 

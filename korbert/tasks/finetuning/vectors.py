@@ -24,9 +24,9 @@ from korbert.errors import ModelError
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.heads import mean_of_pieces
 from korbert.progress import track
-from korbert.tasks.finetuning.examples import Examples
-from korbert.tasks.finetuning.learning import model_inputs
 from korbert.training.devices import autocast, moved, numerics
+from korbert.training.examples import Examples
+from korbert.training.scoring import model_inputs
 from korbert.training.settings import PrecisionName
 from korbert.world import from_first
 

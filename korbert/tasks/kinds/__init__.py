@@ -81,10 +81,8 @@ def kind_of_task(task: Mapping[str, Any], place: str) -> "Kind":
 
     SettingsError, which names `place`, if there is none, ModelError for an invalid field.
     """
-    from korbert.tasks.saved import of_config  # not at the top: `korbert --help` builds no settings
-
     fields = dict(task)
     entry = KINDS.get(str(fields.pop("kind", None)))
     if entry is None:
         raise SettingsError(f"{place}: was not fine-tuned by `korbert finetune`: name another folder")
-    return of_config(entry.kind_class, fields, place)
+    return entry.kind_class.of_task(fields, place)

@@ -3,24 +3,26 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 from torch import Tensor, nn
 
-from korbert.errors import SettingsError
+from korbert.errors import ModelError, SettingsError
+from korbert.folders import model_folder
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.models import Model, Pooling
 from korbert.tasks.files import Role, Row, Rows
-from korbert.tasks.finetuning.examples import Learnable
-from korbert.tasks.finetuning.learning import Scoring
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
+from korbert.training.examples import Learnable
+from korbert.training.scoring import Scoring
 
 __all__ = ["Baseline", "Encoded", "Head", "Kind", "Prediction", "Prepared", "among"]
 
@@ -70,6 +72,8 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
 
     name: ClassVar[str]
 
+    operation: ClassVar[str] = "predict"  # the method of korbert.Model for this kind
+    cuts_vectors: ClassVar[bool] = False  # text vectors, too, are of the first max_length pieces
     predicts_untrained: ClassVar[bool] = False  # if True, the encoder without fine-tuning is a baseline
     reads_all: ClassVar[bool] = False  # reads texts window by window, not only the first max_length pieces
 
@@ -142,6 +146,14 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         """A prediction for each row, in order. With several connected processes, all get all."""
 
+    def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Any]:
+        """The predictions as users of korbert.Model get them: values with named fields, or numbers."""
+        return list(map(self.result, self.predict(model, prepared, **how)))
+
+    def result(self, prediction: Prediction) -> Any:
+        """A prediction as in `results`."""
+        return prediction
+
     @property
     def is_settled(self) -> bool:
         """False while a setting, such as a threshold, is still to be chosen from validation predictions."""
@@ -177,6 +189,22 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:
         """Explains predictions of scored rows, as JSON: causes of wrong answers, for example; empty by default."""
         return {}
+
+    @classmethod
+    def of_task(cls, fields: Mapping[str, Any], place: str | Path) -> Self:
+        """The inverse of `task`, without `kind`. ModelError, with file and field, if one is invalid.
+
+        place: the model's folder, or the scores.json of an artifact that holds the task, too.
+        """
+        try:
+            return cls.model_validate(fields)
+        except (ValidationError, ArithmeticError) as error:
+            first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
+            field = ".".join(map(str, ("task", *first["loc"])))
+            file, remedy = model_folder(place) / "config.json", "put the file back as it was written"
+            if Path(place).suffix == ".json":
+                file, remedy = Path(place), "rebuild this artifact with --rebuild"
+            raise ModelError(f"{file}: {field}: {first['msg']}: {remedy}".replace("\n", " ")) from None
 
     def task(self) -> dict[str, Any]:
         """The fields saved with the model, as JSON values."""

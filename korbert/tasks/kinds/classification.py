@@ -3,7 +3,7 @@
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
@@ -16,7 +16,6 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, progress, texts_of
@@ -25,10 +24,27 @@ from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micr
 from korbert.tasks.metrics.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, model_inputs, outputs
 
 __all__ = ["Classification"]
 
 _MOST_LABELS = 1_000
+
+
+@dataclass(frozen=True)
+class Label:
+    """The most probable label. probabilities: of all labels."""
+
+    label: str
+    probabilities: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels that are more probable than not. probabilities: of all labels."""
+
+    labels: list[str]
+    probabilities: Mapping[str, float]
 
 
 class Classification(Kind, frozen=True):
@@ -160,6 +176,9 @@ class Classification(Kind, frozen=True):
 
         found = outputs(model, prepared.examples, shares, **how)
         return [self.prediction(row) for row in found.astype(np.float64)]
+
+    def result(self, prediction: Prediction) -> Label | Labels:
+        return Labels(**prediction) if self.several else Label(**prediction)
 
     def prediction(self, shares: NDArray[np.float64]) -> Prediction:
         """The prediction for label probabilities (C,): the most probable label, or all above 0.5."""

@@ -29,7 +29,6 @@ from korbert.modeling import EmbeddingModel, Pooling
 from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.tasks.embedding import contrastive_loss, cosines, ranking_loss
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups, examples_of
@@ -37,6 +36,7 @@ from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, model_inputs, outputs
 
 __all__ = ["Embedding"]
 
@@ -59,6 +59,8 @@ class Embedding(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "embedding"
+    operation: ClassVar[str] = "embed"
+    cuts_vectors: ClassVar[bool] = True
     predicts_untrained: ClassVar[bool] = True
 
     learns: _Form
@@ -79,9 +81,9 @@ class Embedding(Kind, frozen=True):
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: EmbeddingSection) -> Self:
-        there = {role for role in ("pair", "label", "score") if any(row.get(role) is not None for row in rows)}
-        learns: _Form = "scores" if "score" in there else "labels" if "label" in there else "pairs"
-        learns = learns if "pair" in there else "texts"
+        present = {role for role in ("pair", "label", "score") if any(row.get(role) is not None for row in rows)}
+        learns: _Form = "scores" if "score" in present else "labels" if "label" in present else "pairs"
+        learns = learns if "pair" in present else "texts"
         _refuse(learns, rows, settings)
         return cls(
             metrics=settings.metrics or ("spearman", "pearson"),
@@ -127,8 +129,8 @@ class Embedding(Kind, frozen=True):
             numbers = {text: number for number, text in enumerate(dict.fromkeys(group[0] for group in groups))}
             labels = np.array([numbers[group[0]] for group in groups], dtype=np.int64)
         members = [(text,) for group in groups for text in group]
-        found = examples_of(members, np.zeros(len(members)), encoded, tokenizer, self.max_length)
-        return Prepared(rows, Groups.of(found, list(map(len, groups)), labels))
+        examples = examples_of(members, np.zeros(len(members)), encoded, tokenizer, self.max_length)
+        return Prepared(rows, Groups.of(examples, list(map(len, groups)), labels))
 
     def _by_anchor(self, rows: Sequence[Row]) -> list[list[str]]:
         """(text, near text, far text if any) for each near pair; far texts are assigned in turn."""
@@ -136,13 +138,13 @@ class Embedding(Kind, frozen=True):
         for row in rows:
             pairs.setdefault(row["text"], ([], []))[row["label"] not in self.near].append(row["pair"])
         groups = [
-            [text, one, far[place % len(far)]] if far else [text, one]
+            [text, positive, far[index % len(far)]] if far else [text, positive]
             for text, (near, far) in pairs.items()
-            for place, one in enumerate(near)
+            for index, positive in enumerate(near)
         ]
-        idle = sum(len(far) for near, far in pairs.values() if not near)
-        if idle:
-            _logger.info("%d far pairs have a text without a near pair: they are left out", idle)
+        unused = sum(len(far) for near, far in pairs.values() if not near)
+        if unused:
+            _logger.info("%d far pairs have a text without a near pair: they are left out", unused)
         return groups
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> EmbeddingModel:
@@ -164,7 +166,7 @@ class Embedding(Kind, frozen=True):
         return {"loss": contrastive_loss(first, second, third, labels[:, None] == labels, self.temperature)}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        def nearness(model: nn.Module, batch: Batch) -> Tensor:
+        def cosines_of(model: nn.Module, batch: Batch) -> Tensor:
             vectors = _vectors(model, model_inputs(batch))
             return cosines(vectors[::2], vectors[1::2])[:, None]
 
@@ -172,8 +174,8 @@ class Embedding(Kind, frozen=True):
             raise SettingsError(
                 "a row has one text: give pairs, whose cosine is predicted; korbert.load(..).embed gives vectors"
             )
-        found = outputs(model, prepared.examples, nearness, **how)
-        return [float(number) for number in found[:, 0]]
+        scores = outputs(model, prepared.examples, cosines_of, **how)
+        return [float(number) for number in scores[:, 0]]
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
@@ -191,8 +193,8 @@ class Embedding(Kind, frozen=True):
         return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
 
     def score(self, metric: str) -> Score:
-        of = among(_METRICS, metric)
-        return repeated(lambda run: of(run[:, 0], run[:, 1]))
+        correlation = among(_METRICS, metric)
+        return repeated(lambda run: correlation(run[:, 0], run[:, 1]))
 
 
 _METRICS: dict[str, Callable[[Any, Any], float | None]] = {
@@ -245,8 +247,8 @@ def _with_dropout(config: AnyConfig, least: float) -> AnyConfig:
     if isinstance(config, EncoderConfig):
         names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
         return config.model_copy(update={name: max(least, getattr(config, name)) for name in names})
-    theirs = dict(config.transformers)
-    for name, value in theirs.items():
+    settings = dict(config.transformers)
+    for name, value in settings.items():
         if "dropout" in name and "classifier" not in name and isinstance(value, float):
-            theirs[name] = max(least, value)
-    return config.model_copy(update={"transformers": theirs})
+            settings[name] = max(least, value)
+    return config.model_copy(update={"transformers": settings})

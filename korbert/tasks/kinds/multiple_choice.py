@@ -1,6 +1,7 @@
 """Multiple choice: the correct continuation or answer of several (SWAG, COPA, HellaSwag)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -13,7 +14,6 @@ from korbert.errors import CorpusError
 from korbert.modeling import ChoiceModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ChoiceSection
 from korbert.tasks.kinds.texts import VALUES, Groups, examples_of, progress
@@ -21,8 +21,17 @@ from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, model_inputs, outputs
 
 __all__ = ["Choice"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The index of the most probable choice. probabilities: of each."""
+
+    choice: int
+    probabilities: list[float]
 
 
 class Choice(Kind, frozen=True):
@@ -103,6 +112,9 @@ class Choice(Kind, frozen=True):
 
         found = outputs(model, prepared.examples, shares, batch_size=64, **how)
         return self._predictions(found, prepared.rows)
+
+    def result(self, prediction: Prediction) -> Chosen:
+        return Chosen(**prediction)
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]

@@ -1,6 +1,7 @@
 """Extractive question answering on texts of any length; a question may have no answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -8,26 +9,28 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from korbert.errors import CorpusError, ModelError
+from korbert.errors import CorpusError
 from korbert.modeling import ReadingModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.finetuning.learning import Scoring, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ReadingSection
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
 from korbert.tasks.metrics.statistics import Score
-from korbert.tasks.question_answering.reading import found_in
+from korbert.tasks.question_answering.reading import Answer, Found, found_in
 from korbert.tasks.question_answering.rows import right_answers
 from korbert.tasks.question_answering.settings import ReadingSettings
-from korbert.tasks.question_answering.windows import WindowExamples, choice_logits, cut_windows, reading_loss
+from korbert.tasks.question_answering.windows import Scored, WindowExamples, choice_logits, cut_windows, reading_loss
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, outputs
 
 __all__ = ["Reading"]
 
 _NOT_CHOSEN = 1e30  # a threshold by which every question is answered
+_NOTHING = Answer("", 0, 0, 0.0)  # in a context of white space
+_WINDOWS_AT_ONCE = 65_536  # whose scores are in memory
 
 
 class Reading(ReadingSettings, Kind, frozen=True):
@@ -39,6 +42,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
     """
 
     name: ClassVar[str] = "reading"
+    operation: ClassVar[str] = "answer"
     reads_all: ClassVar[bool] = True
 
     @staticmethod
@@ -47,13 +51,13 @@ class Reading(ReadingSettings, Kind, frozen=True):
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: ReadingSection) -> Self:
-        given = [row["answers"] or () for row in rows if not row.get("impossible")]
-        if not any(given):
+        answers = [row["answers"] or () for row in rows if not row.get("impossible")]
+        if not any(answers):
             raise CorpusError(f"{rows.sources[0].file if rows.sources else 'training rows'}: no question has an answer")
         repeated = sum(
-            one.start is None and row["context"].count(one.text.strip()) > 1
+            answer.start is None and row["context"].count(answer.text.strip()) > 1
             for row in rows
-            for one in (() if row.get("impossible") else row["answers"] or ())
+            for answer in (() if row.get("impossible") else row["answers"] or ())
         )
         if repeated:
             rows.notes.append(
@@ -61,7 +65,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
             )
         unanswerable = settings.unanswerable
         if unanswerable is None:
-            unanswerable = len(given) < len(rows) or not all(given)
+            unanswerable = len(answers) < len(rows) or not all(answers)
         metrics = ("f1", "exact_match", *(("has_answer_f1", "no_answer_accuracy") if unanswerable else ()))
         windows = {name: getattr(settings, name) for name in ReadingSettings.model_fields if hasattr(settings, name)}
         return cls(
@@ -106,29 +110,44 @@ class Reading(ReadingSettings, Kind, frozen=True):
         return reading_loss(model, batch)
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        """ModelError if the model's scores are NaN."""
-        examples: Any = prepared.examples
-        scores = outputs(model, examples, _ends, batch_size=64, **how)
-        if np.isnan(scores).any():
-            raise ModelError("the model's scores are not finite: train it again with a lower learning_rate")
         predictions: list[Prediction] = []  # the best answers, whatever the threshold
-        for found in found_in(examples.scored(scores), len(prepared.rows), self):
-            best = next(iter(found.candidates), found.none)
+        for found in self.search(model, prepared, **how):
+            best = next(iter(found.candidates), found.none if self.unanswerable else _NOTHING)
             more = {"no_answer_score": found.no_answer} if self.unanswerable else {}
             predictions.append(
-                {"answer": best["text"], **{name: best[name] for name in ("start", "end", "score")}, **more}
+                {"answer": best.answer, "start": best.start, "end": best.end, "score": best.score, **more}
             )
         return self._decided(predictions)
 
+    def search(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Found]:
+        """The answers of each row, from which a threshold can be chosen."""
+        examples: Any = prepared.examples
+
+        def scored() -> Iterator[Scored]:
+            for start in range(0, len(examples), _WINDOWS_AT_ONCE):
+                part = replace(examples, windows=examples.windows[start : start + _WINDOWS_AT_ONCE])
+                yield from part.scored(outputs(model, part, _ends, batch_size=64, **how))
+
+        return found_in(scored(), len(prepared.rows), self)
+
+    def best_answers(self, found: Found) -> list[Answer]:
+        """The n_best answers of a row; the empty one comes first if its score is above the threshold."""
+        if self.unanswerable and found.no_answer > self.threshold:
+            return [found.none, *found.candidates][: self.n_best]
+        return found.candidates
+
+    def result(self, prediction: Prediction) -> Answer:
+        return Answer(**prediction)
+
     def _decided(self, predictions: Sequence[Prediction]) -> list[Prediction]:
         """Applies the threshold: answers below it become empty, with the probability of none as score."""
-        found = []
-        for one in predictions:
-            if one["answer"] and self.unanswerable and one["no_answer_score"] > self.threshold:
-                score = min(one["score"] * float(np.exp(min(one["no_answer_score"], 700.0))), 1.0)
-                one = {**one, "answer": "", "start": 0, "end": 0, "score": score}
-            found.append(one)
-        return found
+        decided = []
+        for prediction in predictions:
+            if prediction["answer"] and self.unanswerable and prediction["no_answer_score"] > self.threshold:
+                score = min(prediction["score"] * float(np.exp(min(prediction["no_answer_score"], 700.0))), 1.0)
+                prediction = {**prediction, "answer": "", "start": 0, "end": 0, "score": score}
+            decided.append(prediction)
+        return decided
 
     @property
     def is_settled(self) -> bool:
@@ -142,14 +161,14 @@ class Reading(ReadingSettings, Kind, frozen=True):
         if self.is_settled:
             return self, list(predictions)
         run = self.run(rows, predictions)
-        no_answer = np.array([one["no_answer_score"] for one in predictions])
+        no_answer = np.array([prediction["no_answer_score"] for prediction in predictions])
         column, half = _METRICS[self.metrics[0]]
         scores = run[:, _METRICS["f1"][0] if half is not None else column]
         value = best_threshold(scores, run[:, -1] > 0, no_answer).value
         above = no_answer[no_answer > value]
         middle = (value + above.min()) / 2 if len(above) else value
-        own = self.model_copy(update={"threshold": float(middle)})
-        return own, own._decided(predictions)
+        kind = self.model_copy(update={"threshold": float(middle)})
+        return kind, kind._decided(predictions)
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
@@ -167,16 +186,16 @@ class Reading(ReadingSettings, Kind, frozen=True):
             | ({"no_answer_score": -cosine} if self.unanswerable else {})
             for (_, context), (start, end, cosine) in zip(asked, nearest, strict=True)
         ]
-        anew = self.model_copy(update={"threshold": _NOT_CHOSEN})
-        own, _ = anew.settled(valid, predictions[: len(valid)])
-        facts = {"threshold": own.threshold} if self.unanswerable else {}
-        yield Baseline("sentence", facts, own._decided(predictions[len(valid) :]))
+        undecided = self.model_copy(update={"threshold": _NOT_CHOSEN})
+        kind, _ = undecided.settled(valid, predictions[: len(valid)])
+        facts = {"threshold": kind.threshold} if self.unanswerable else {}
+        yield Baseline("sentence", facts, kind._decided(predictions[len(valid) :]))
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 5): KorQuAD exact match and F1, KLUE-MRC exact match and ROUGE-W, whether there is an answer."""
         right = [[answer["text"] for answer in self.target(row)] for row in rows]
-        given = [one["answer"] for one in predictions]
-        columns = [*answer_scores(given, right, KORQUAD), *answer_scores(given, right, KLUE_MRC)]
+        predicted = [prediction["answer"] for prediction in predictions]
+        columns = [*answer_scores(predicted, right, KORQUAD), *answer_scores(predicted, right, KLUE_MRC)]
         return np.stack([*columns, np.array([bool(answers) for answers in right], dtype=np.float64)], axis=1)
 
     def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:

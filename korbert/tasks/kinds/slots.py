@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from korbert.errors import CorpusError, ModelError
+from korbert.errors import CorpusError
 from korbert.modeling import SlotsModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.finetuning.learning import Scoring, model_inputs, outputs
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import SlotsSection
 from korbert.tasks.metrics.statistics import Score
@@ -23,6 +22,7 @@ from korbert.tasks.question_answering.settings import ReadingSettings, WindowSet
 from korbert.tasks.question_answering.windows import Window, WindowExamples, among_choices, cut_windows
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, model_inputs, outputs
 
 __all__ = ["ANY", "Slots"]
 
@@ -30,6 +30,15 @@ ANY = "dontcare"
 """The value of a slot that may have any value, as spelled in MultiWOZ."""
 
 _NONE, _ANY, _SPAN = range(3)  # of the gate
+
+
+@dataclass(frozen=True)
+class SlotValue:
+    """The value of a slot, `text[start:end]`; ANY has the span (0, 0)."""
+
+    value: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -135,11 +144,8 @@ class Slots(ReadingSettings, Kind, frozen=True):
         return {"loss": gate_loss + span_loss, "gate_loss": gate_loss, "span_loss": span_loss}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        """ModelError if the model's scores are NaN."""
         examples: Any = prepared.examples
         scores = outputs(model, examples, _log_probabilities, batch_size=64, **how)
-        if np.isnan(scores).any():
-            raise ModelError("the model's scores are not finite: train it again with a lower learning_rate")
         count = sum(map(len, prepared.more))
         gates = np.full((count, 3), -np.inf)  # of the window most confident of a value
         for window, own in zip(examples.windows, scores[:, :3], strict=True):
@@ -154,9 +160,12 @@ class Slots(ReadingSettings, Kind, frozen=True):
                     values[name] = {"value": ANY, "start": 0, "end": 0}
                 elif gate == _SPAN and spans.candidates:
                     best = spans.candidates[0]
-                    values[name] = {"value": best["text"], "start": best["start"], "end": best["end"]}
+                    values[name] = {"value": best.answer, "start": best.start, "end": best.end}
             predictions.append(values)
         return predictions
+
+    def result(self, prediction: Prediction) -> dict[str, SlotValue]:
+        return {name: SlotValue(**value) for name, value in prediction.items()}
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from korbert.progress import Advance, track
 from korbert.tasks.baselines.features import Pairs, Texts
 from korbert.tasks.files import Row
-from korbert.tasks.finetuning.examples import Examples
 from korbert.tasks.kinds.base import Encoded
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import fitted
+from korbert.training.examples import Examples
 
 __all__ = ["VALUES", "Groups", "examples_of", "morphemes_of", "progress", "texts_of"]
 

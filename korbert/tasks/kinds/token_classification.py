@@ -14,34 +14,27 @@ from korbert.errors import CorpusError
 from korbert.modeling import TaggingModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.finetuning.learning import Scoring
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import TaggingSection
 from korbert.tasks.metrics import token_classification as metrics
 from korbert.tasks.metrics.statistics import Score
-from korbert.tasks.token_classification import (
-    Transitions,
+from korbert.tasks.passages import Passage
+from korbert.tasks.token_classification.bio import bio_labels, is_bio, write_bio
+from korbert.tasks.token_classification.dictionary import learn_dictionary, look_up
+from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
+from korbert.tasks.token_classification.labels import eojeols, join_words, piece_tags, spans_of_words, word_tags
+from korbert.tasks.token_classification.tagger import (
+    TaggedSpan,
     best_labels,
     best_spans,
-    bio_labels,
-    encode_tags,
-    is_bio,
-    join_words,
-    learn_dictionary,
     log_probabilities,
-    look_up,
-    make_examples,
-    piece_tags,
-    spans_of_words,
     tagging_loss,
-    word_tags,
-    write_bio,
 )
-from korbert.tasks.token_classification.examples import IGNORED, by_text
-from korbert.tasks.token_classification.labels import eojeols
+from korbert.tasks.token_classification.viterbi import Transitions
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring
 
 __all__ = ["Tagging"]
 
@@ -61,7 +54,9 @@ class Tagging(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "tagging"
+    operation: ClassVar[str] = "tag"
     reads_all: ClassVar[bool] = True
+    cuts_vectors: ClassVar[bool] = True
 
     tags: tuple[str, ...]
     units: Literal["characters", "words"]
@@ -166,14 +161,14 @@ class Tagging(Kind, frozen=True):
 
     def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
         units = [self._units(row) for row in rows]
-        passages = [encoded[one.text] for one in units]
+        passages = [encoded[unit.text] for unit in units]
         targets: list[NDArray[np.int64]] = []
-        for row, one, passage in zip(rows, units, passages, strict=True):
+        for row, unit, passage in zip(rows, units, passages, strict=True):
             if row.get("spans") is None and row.get("tags") is None:
                 targets.append(np.full(len(passage.ids), IGNORED))
                 continue
             target = self.target(row)
-            tags = piece_tags(target, passage) if one.words is None else word_tags(target, one.words, passage)
+            tags = piece_tags(target, passage) if unit.words is None else word_tags(target, unit.words, passage)
             targets.append(encode_tags(tags, self.tags))
         examples, windows = make_examples(passages, targets, tokenizer, max_length=self.max_length, stride=self.stride)
         return Prepared(rows, examples, (units, passages, windows))
@@ -187,21 +182,47 @@ class Tagging(Kind, frozen=True):
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return tagging_loss(model, batch)
 
-    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+    def _scored(
+        self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]
+    ) -> Iterator[tuple[_Units, Passage, NDArray[np.float32]]]:
+        """Units, pieces, and log probabilities of the pieces (P, C), of each row."""
         examples: Any = prepared.examples
         units, passages, windows = prepared.more
-        scores = log_probabilities(model, examples, **how)
+        scores = by_text(log_probabilities(model, examples, **how), examples, windows)
+        yield from zip(units, passages, scores, strict=True)
+
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         transitions = Transitions(self.tags)
-        found: list[Prediction] = []
-        for one, passage, own in zip(units, passages, by_text(scores, examples, windows), strict=True):
-            if one.words is None:
-                spans = best_spans(passage, own, self.tags, transitions)
-                found.append([[start, end, label] for start, end, label, _ in spans])
+        predictions: list[Prediction] = []
+        for units, passage, scores in self._scored(model, prepared, **how):
+            if units.words is None:
+                spans = best_spans(passage, scores, self.tags, transitions)
+                predictions.append([[start, end, label] for start, end, label, _ in spans])
                 continue
-            labels = best_labels(one.words, passage, own, transitions)
+            labels = best_labels(units.words, passage, scores, transitions)
             common = "O" if "O" in self.tags else self.tags[0]  # of a word without pieces
-            found.append([self.tags[label] if label >= 0 else common for label, _ in labels])
-        return found
+            predictions.append([self.tags[label] if label >= 0 else common for label, _ in labels])
+        return predictions
+
+    def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[list[TaggedSpan]]:
+        """The labelled spans of each text, in order; of words, unless the tags are BIO."""
+        transitions = Transitions(self.tags)
+        results = []
+        for units, passage, scores in self._scored(model, prepared, **how):
+            if is_bio(self.tags):
+                spans = best_spans(passage, scores, self.tags, transitions)
+            else:
+                words = units.words or []
+                labels = best_labels(words, passage, scores, transitions)
+                spans = [
+                    (*word, self.tags[label], score)
+                    for word, (label, score) in zip(words, labels, strict=True)
+                    if label >= 0
+                ]
+            results.append(
+                [TaggedSpan(start, end, label, units.text[start:end], score) for start, end, label, score in spans]
+            )
+        return results
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]

@@ -1,12 +1,8 @@
 """Settings of reading comprehension: windows, answer selection and training."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from pydantic import BaseModel, Field, model_validator
-
-from korbert.tasks.saved import of_config
 
 __all__ = ["ReadingSettings", "WindowSettings"]
 
@@ -43,15 +39,6 @@ class ReadingSettings(WindowSettings, frozen=True, extra="forbid"):
         description="no answer is given if the no-answer score exceeds the best answer's by more than this; only "
         "with unanswerable",
     )
-
-    @classmethod
-    def of_task(cls, task: Mapping[str, Any], folder: str | Path) -> Self:
-        """Parses `task` of a model's config.json; `korbert finetune` adds fields of a kind (kinds/base.py).
-
-        ModelError, which names `folder`, for an invalid field.
-        """
-        of_kind = ("kind", "metrics", "columns")
-        return of_config(cls, {name: value for name, value in task.items() if name not in of_kind}, folder)
 
     @model_validator(mode="after")
     def _threshold_is_used(self) -> Self:

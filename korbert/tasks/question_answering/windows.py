@@ -115,7 +115,7 @@ def collate(windows: Sequence[Window], tokenizer: AnyTokenizer, settings: Window
 
 @dataclass(frozen=True)
 class WindowExamples:
-    """Windows as training examples (korbert.tasks.finetuning.examples.Learnable)."""
+    """Windows as training examples (korbert.training.examples.Learnable)."""
 
     windows: Sequence[Window]
     tokenizer: AnyTokenizer
@@ -141,12 +141,6 @@ class WindowExamples:
             start, end = row.reshape(-1, 2).T.astype(np.float64)  # (T,) both
             inside = context_slice(window, self.tokenizer, self.settings)
             yield window, start[inside], end[inside], float(start[0] + end[0])
-
-    def by_length(self, batch_size: int) -> Iterator[NDArray[np.int64]]:
-        """Batches of all rows, shortest first, to minimize padding in inference."""
-        order = np.argsort(self.lengths, kind="stable")
-        for start in range(0, len(order), batch_size):
-            yield order[start : start + batch_size]
 
 
 def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:

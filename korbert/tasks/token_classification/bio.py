@@ -7,7 +7,7 @@ CoNLL 2003's later form, IOB2).
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["OUTSIDE", "LabelledSpan", "bio_labels", "is_bio", "read_bio", "repaired", "split_tag", "write_bio"]
+__all__ = ["OUTSIDE", "LabelledSpan", "bio_labels", "is_bio", "read_bio", "split_tag", "write_bio"]
 
 OUTSIDE = "O"
 
@@ -70,8 +70,3 @@ def read_bio(tags: Sequence[str]) -> list[LabelledSpan]:
         if label and not open_label:
             open_label, start = label, place
     return spans
-
-
-def repaired(tags: Sequence[str]) -> list[str]:
-    """Legal tags for the same spans: O I-X becomes O B-X, B-X I-Y becomes B-X B-Y."""
-    return write_bio(read_bio(tags), len(tags))

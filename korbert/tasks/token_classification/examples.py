@@ -16,10 +16,9 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.tasks.finetuning.examples import Examples
 from korbert.tasks.passages import Passage
 from korbert.tokenization import AnyTokenizer
-from korbert.training.padding import padded
+from korbert.training.examples import Examples
 
 __all__ = ["IGNORED", "TaggedExamples", "Window", "by_text", "cut_windows", "encode_tags", "make_examples"]
 
@@ -72,22 +71,12 @@ class TaggedExamples(Examples):
         """Mean number of pieces with a target."""
         return float((self.labels != IGNORED).sum()) / max(len(self), 1)
 
-    def select(self, rows: NDArray[np.int64]) -> "TaggedExamples":
-        """The given rows, in that order."""
-        places = [slice(*self.offsets[row : row + 2]) for row in rows]
-        parts = [(self.input_ids[place], self.boundaries[place], self.labels[place]) for place in places]
-        return _flat(parts, self.pad_id)
-
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """The given rows, padded: input_ids, attention_mask, boundaries, labels (B, T) int64; IGNORED at padding.
 
         lengths: as in Examples.batch. targets_per_row: (), over all examples, for tagging_loss.
         """
-        places = [slice(*self.offsets[row : row + 2]) for row in rows]
-        columns: list[dict[str, NDArray[Any]]] = [
-            {name: getattr(self, name)[place] for name in ("input_ids", "boundaries", "labels")} for place in places
-        ]
-        batch = padded(columns, {"input_ids": self.pad_id, "boundaries": 0, "labels": IGNORED})
+        batch = self.padded(rows, {"input_ids": self.pad_id, "boundaries": 0, "labels": IGNORED})
         return {**batch, "targets_per_row": torch.tensor(self.targets_per_row)}
 
 
@@ -117,15 +106,16 @@ def make_examples(
         for number, passage in enumerate(passages)
         for window in cut_windows(len(passage.ids), max_length=max_length, stride=stride, text=number)
     ]
-    parts = []
+    rows, labels = [], [np.empty(0, dtype=np.int64)]
     for text, first, last, low, high in windows:
         passage = passages[text]
-        labels = np.full(last - first + _SPECIAL_TOKENS, IGNORED)
+        own = np.full(last - first + _SPECIAL_TOKENS, IGNORED)
         if targets is not None:
-            labels[low - first + 1 : high - first + 1] = targets[text][low:high]
+            own[low - first + 1 : high - first + 1] = targets[text][low:high]
+        labels.append(own)
         ids = np.concatenate([[tokenizer.cls_id], passage.ids[first:last], [tokenizer.sep_id]])
-        parts.append((ids, np.concatenate([[0], passage.boundaries[first:last], [0]]), labels))
-    return _flat(parts, tokenizer.pad_id), windows
+        rows.append((ids, np.concatenate([[0], passage.boundaries[first:last], [0]])))
+    return TaggedExamples.of_rows(rows, np.concatenate(labels), tokenizer.pad_id), windows
 
 
 def by_text(
@@ -136,14 +126,3 @@ def by_text(
         yield np.concatenate(
             [scores[offset + 1 + low - first : offset + 1 + high - first] for offset, (_, first, _, low, high) in group]
         )
-
-
-def _flat(parts: Sequence[tuple[NDArray[Any], ...]], pad_id: int) -> TaggedExamples:
-    ids, levels, labels = zip(*parts, strict=True) if parts else ((), (), ())
-    return TaggedExamples(
-        np.concatenate([np.empty(0), *ids]).astype(np.int32),
-        np.concatenate([np.empty(0), *levels]).astype(np.uint8),
-        np.cumsum([0, *map(len, ids)], dtype=np.int64),
-        np.concatenate([np.empty(0), *labels]).astype(np.int64),
-        pad_id,
-    )

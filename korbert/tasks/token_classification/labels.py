@@ -13,7 +13,7 @@ Words: the label of a word is trained and read at its first piece only (Devlin e
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -30,10 +30,7 @@ __all__ = [
     "join_words",
     "owners",
     "piece_tags",
-    "spans_of_pieces",
     "spans_of_words",
-    "unreachable_spans",
-    "unreachable_words",
     "word_tags",
 ]
 
@@ -90,40 +87,15 @@ def piece_tags(labelled: Iterable[tuple[int, int, str]], passage: Passage) -> li
     return tags
 
 
-def spans_of_pieces(tags: Sequence[str], passage: Passage) -> list[LabelledSpan]:
-    """The spans, in characters of the text, encoded by the tags of its P pieces, in order; any tags are accepted.
-
-    Tags of pieces that own nothing are ignored.
-    """
-    own = owners(passage.spans)
-    found = read_bio([tags[place] for place in own.places])
-    return [LabelledSpan(int(own.runs[first, 0]), int(own.runs[last - 1, 1]), label) for first, last, label in found]
-
-
-def unreachable_spans(labelled: Iterable[tuple[int, int, str]], passage: Passage) -> list[LabelledSpan]:
-    """The spans that no tags of these pieces can express, in order: an upper bound on any model."""
-    gold = [LabelledSpan(*span) for span in sorted(labelled)]
-    kept = set(spans_of_pieces(piece_tags(gold, passage), passage))
-    return [span for span in gold if span not in kept]
-
-
 def eojeols(text: str) -> list[Span]:
     """Spans of eojeol, separated by white space."""
     return [word.span() for word in re.finditer(r"\S+", text)]
 
 
-def join_words(words: Sequence[str], spaces: bool | Sequence[bool] = True) -> tuple[str, list[Span]]:
-    """Joins words into a text, with the span of each. spaces: whether a space follows each word (CoNLL-U SpaceAfter).
-
-    ValueError if the numbers of words and spaces differ.
-    """
-    follows = [spaces] * len(words) if isinstance(spaces, bool) else list(spaces)
-    text, spans = "", []
-    for word, follow in zip(words, follows, strict=True):
-        spans.append((len(text), len(text) + len(word)))
-        text += word + " " * follow
-    end = spans[-1][1] if spans else 0
-    return text[:end], spans  # no space after the last word
+def join_words(words: Sequence[str]) -> tuple[str, list[Span]]:
+    """Joins words by spaces, with the span of each."""
+    starts = accumulate((len(word) + 1 for word in words), initial=0)
+    return " ".join(words), [(start, start + len(word)) for start, word in zip(starts, words, strict=False)]
 
 
 def spans_of_words(tags: Sequence[str], words: Sequence[Span]) -> list[LabelledSpan]:
@@ -152,14 +124,3 @@ def word_tags(labels: Sequence[str], words: Sequence[Span], passage: Passage) ->
         if piece >= 0 and tags[piece] is None:
             tags[piece] = label
     return tags
-
-
-def unreachable_words(labels: Sequence[str], words: Sequence[Span], passage: Passage) -> list[int]:
-    """Indices of words that do not get their own label back: without a piece, or sharing one with another label."""
-    tags = word_tags(labels, words, passage)
-    pieces = first_pieces(words, passage)
-    return [
-        number
-        for number, (label, piece) in enumerate(zip(labels, pieces, strict=True))
-        if piece < 0 or tags[piece] != label
-    ]

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from korbert.tasks.token_classification import is_bio, spans_of_words
+from korbert.tasks.token_classification.bio import is_bio
+from korbert.tasks.token_classification.labels import spans_of_words
 from pipelines.reports import formatting
 from pipelines.reports.distributions import number_and_share, ranked_bars
 from pipelines.reports.elements import Element, Entry, Folded, Section, Table

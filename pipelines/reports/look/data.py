@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.errors import ModelError
+from korbert.model import Model
 from korbert.modeling import ClassificationModel
 from korbert.modeling.transformers_encoder import TransformersEncoder
-from korbert.tasks import Filler, Reader
-from korbert.tasks.passages import encode_passages
+from korbert.tasks.kinds.question_answering import Reading
 from korbert.tokenization import AnyTokenizer
 from korbert.vectors.attention import UNITS, Attention, attention
 from korbert.vectors.attribution import attribute, has_captum
@@ -28,21 +28,21 @@ _MOST_DISTANCES = 100  # occurrences of a word up to which all distances are sho
 _SHORT = 128  # pieces of a text up to which a service computes integrated gradients
 
 
-def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = False) -> dict[str, Any]:
+def look_data(loaded: Model, text: str, pair: str | None = None, *, whole: bool = False) -> dict[str, Any]:
     """Data of the page for a text or a pair, as JSON values (docs/formats.md).
 
     loaded: from korbert.load. whole: include what takes many forward passes: the guesses at every position
     (one pass each; on a service, the page asks for them one by one), the label attribution of a long text (50 passes),
     and that of the next likely labels. Raises ModelError for a text that is too long, unless a reader reads it.
     """
-    model, tokenizer = loaded.model, loaded.tokenizer
+    model, tokenizer = loaded.network, loaded.tokenizer
     data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
-    reads = isinstance(loaded, Reader) and pair is not None
+    reading = loaded.kind if isinstance(loaded.kind, Reading) and pair is not None else None
     seen = None
     try:
         seen = attention(model, tokenizer, text, pair)
     except ModelError as error:
-        if not (reads or isinstance(model.encoder, TransformersEncoder)):  # a reader reads texts of any length
+        if reading is None and not isinstance(model.encoder, TransformersEncoder):  # questions: any length
             raise
         data["missing"]["attention"] = str(error)
     encoded = [tokenizer.encode_pieces(one, special_tokens=True) for one in data["texts"]]
@@ -55,18 +55,15 @@ def look_data(loaded: Any, text: str, pair: str | None = None, *, whole: bool = 
         data["weights"] = packed(np.rint(255 * np.sqrt(seen.weights)).astype(np.uint8))
         data["neurons"] = _neurons(seen, data["missing"])
     data["vectors"] = _layers(model, tokenizer, data["texts"])
-    if isinstance(loaded, Filler) and whole:
+    if "fill" in loaded.can and whole:
         data["guesses"] = [
             None if one is None else {"own": _short(one.own), "best": [[name, _short(p)] for name, p in one.guesses]}
             for one in loaded.expect(text, pair)
         ]
     if isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
-    if isinstance(loaded, Reader) and pair is not None:
-        question, context = encode_passages(tokenizer, [text, pair])
-        (candidates,) = loaded.search([(question, context)])
-        answers = [{**one, "score": _short(one["score"])} for one in loaded.decided(candidates)]
-        data["reading"] = {"question": text, "context": pair, "answers": answers}
+    if reading is not None:
+        data["reading"] = _reading(loaded, reading, text, pair)
     return data
 
 
@@ -104,13 +101,13 @@ def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]]
     }
 
 
-def about(loaded: Any) -> dict[str, Any]:
+def about(loaded: Model) -> dict[str, Any]:
     """Name, kind and sizes of the model. The name is the folder name, as a server does not show paths."""
-    config = loaded.model.config
+    config = loaded.network.config
     path = Path(loaded.name)
     return {
         "name": path.parent.name if path.name == "model" else path.name,
-        "kind": loaded.model.kind,
+        "kind": loaded.network.kind,
         "architecture": getattr(config, "model_type", config.architecture),
         "layers": config.num_hidden_layers,
         "width": config.hidden_size,
@@ -193,6 +190,16 @@ def _label(
         "masked": [_short(x) for x in found.masked],
         "shares": [[_short(x) for x in row] for row in found.shares],
     }
+
+
+def _reading(loaded: Model, kind: Reading, question: str, context: str | None) -> dict[str, Any]:
+    prepared = loaded.prepared([{"question": question, "context": context}])
+    (found,) = kind.search(loaded.network, prepared, **loaded.scoring)
+    answers = [
+        {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
+        for one in kind.best_answers(found)
+    ]
+    return {"question": question, "context": context, "answers": answers}
 
 
 def _short(number: Any) -> float | None:

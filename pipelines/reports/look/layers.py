@@ -41,7 +41,7 @@ def layer_points(
     labels = list(most_frequent(Counter(of_texts)))
     members = np.array([labels.index(label) for label in of_texts])
     layers = []
-    with track("draw", loaded.model.config.num_hidden_layers + 1, "layers") as advance:
+    with track("draw", loaded.network.config.num_hidden_layers + 1, "layers") as advance:
         for vectors in vectors_by_layer(loaded, texts):
             points = _projected(vectors, way).tolist()
             layers.append({"points": points, "neighbours": _same_neighbours(vectors, members)})
@@ -58,7 +58,7 @@ def layer_points(
 
 def vectors_by_layer(loaded: Any, texts: list[str]) -> NDArray[np.float32]:
     """Mean vector of each text over its pieces, special tokens included, in every layer: (L + 1, N, D)."""
-    model, tokenizer = loaded.model, loaded.tokenizer
+    model, tokenizer = loaded.network, loaded.tokenizer
     longest, device = model.config.max_position_embeddings, next(model.parameters()).device
     encodings = tokenizer.encode_batch(texts, max_length=longest)
     order = sorted(range(len(texts)), key=lambda index: len(encodings[index]))

@@ -10,8 +10,9 @@ import torch
 import transformers
 from exported import exported, small, tokenizer_of
 
+from korbert.model import Model
 from korbert.modeling.models import PretrainingModel, ReadingModel, TaggingModel
-from korbert.tasks import Tagger, korquad
+from korbert.tasks import korquad
 from korbert.tokenization import Tokenizer
 
 
@@ -60,10 +61,10 @@ def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path: Path, t
     found = pipe(text, offset_mapping=offsets)
     assert [(one["start"], one["end"]) for one in found] == offsets[1:-1]
     labels = {one["start"]: (one["entity"], one["score"]) for one in reversed(found)}  # the first piece of each place
-    for word in Tagger.load(folder.parent / "ours", "cpu").tag(text):
-        label, score = labels[word["start"]]
-        assert word["label"] == label
-        assert word["score"] == pytest.approx(float(score), abs=1e-5)
+    for word in Model.load(folder.parent / "ours", "cpu").tag(text):
+        label, score = labels[word.start]
+        assert word.label == label
+        assert word.score == pytest.approx(float(score), abs=1e-5)
     assert {(one["start"], one["end"]) for one in pipe(text)} == {(None, None)}
     assert pipe(text, aggregation_strategy="simple")[0].keys() == {"entity_group", "score", "word", "start", "end"}
 

@@ -11,14 +11,14 @@ from exported import FAMILIES, small
 
 from korbert.huggingface.check import TEXTS, TOLERANCE
 from korbert.huggingface.exporting import export
+from korbert.model import Model
 from korbert.modeling.heads import initialize
 from korbert.modeling.models import EmbeddingModel, PretrainingModel
 from korbert.modeling.storage import save_model
-from korbert.tasks.embedding import Embedder
 from korbert.tokenization import Tokenizer
 
 
-def checked(folder: Path, tokenizer: Tokenizer, family: str, pooling: Any, normalize: bool) -> tuple[Path, Embedder]:
+def checked(folder: Path, tokenizer: Tokenizer, family: str, pooling: Any, normalize: bool) -> tuple[Path, Model]:
     """The export of a new model, compared through AutoModel, and ours in use."""
     config = small(tokenizer, family, initializer_range=0.4)
     model = EmbeddingModel(config, pooling, normalize)
@@ -28,7 +28,7 @@ def checked(folder: Path, tokenizer: Tokenizer, family: str, pooling: Any, norma
     assert differences.keys() == {"last_hidden_state"}
     assert differences["last_hidden_state"] <= TOLERANCE
     assert json.loads((folder / "theirs" / "config.json").read_text())["model_type"] == family
-    return folder / "theirs", Embedder.load(folder / "ours", "cpu")
+    return folder / "theirs", Model.load(folder / "ours", "cpu")
 
 
 def test_files_name_modules_pooling_and_length(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_files_go_with_the_next_export_of_another_kind(tiny_tokenizer: Tokenizer
     folder, ours = checked(tmp_path, tiny_tokenizer, "bert", "first", True)
     export(tmp_path / "ours", folder)  # again
     assert (folder / "1_Pooling" / "config.json").is_file()
-    save_model(tmp_path / "pretraining", PretrainingModel(ours.model.config), tiny_tokenizer)  # type: ignore[arg-type]
+    save_model(tmp_path / "pretraining", PretrainingModel(ours.network.config), tiny_tokenizer)  # type: ignore[arg-type]
     export(tmp_path / "pretraining", folder)
     names = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
     assert not any("1_Pooling" in name or "modules" in name or "sentence" in name for name in names)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
 
+from korbert.model import Model
 from korbert.search import Hit, Index
 from korbert.search.evaluation import METRICS, evaluate
 from korbert.tasks.metrics.ranking import recall_at, reciprocal_rank
-from korbert.vectors import TextEncoder
 
 
 class _Searcher:
@@ -43,7 +43,7 @@ def test_figures_are_those_of_the_ranking_metrics() -> None:
     assert reciprocal_rank(scores, relevant).mean() == pytest.approx(figures["MRR"].value, abs=0.01)
 
 
-def test_each_way_of_an_index_is_measured(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+def test_each_way_of_an_index_is_measured(encoder: Model, tmp_path: Path) -> None:
     made = Index.create(tmp_path / "index", encoder)
     made.add([("a", "대출을 신청하고 싶어요"), ("b", "카드를 잃어버렸어요"), ("c", "내일 비가 온다")])
     figures = evaluate(made, ["대출", "카드", "없는말"], [["a"], ["b", "nowhere"], {"c"}])

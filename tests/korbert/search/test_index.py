@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
+from korbert.model import Model
 from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, save_model
 from korbert.search import Hit, Index, database, index, nearest, postings
 from korbert.search.terms import terms_of_tags
-from korbert.tasks import Embedder
-from korbert.vectors import Correction, PieceCounts, TextEncoder
+from korbert.vectors import Correction, PieceCounts
 from korbert.vectors.names import Way
 
 TEXTS = [
@@ -42,7 +42,7 @@ QUERIES = ["대출 신청", "비 오는 영화", "카드", ""]
 
 
 @pytest.fixture
-def filled(encoder: TextEncoder[Any], tmp_path: Path) -> Index:
+def filled(encoder: Model, tmp_path: Path) -> Index:
     made = Index.create(tmp_path / "index", encoder)
     made.add(PAIRS)
     return made
@@ -52,7 +52,7 @@ def shown(found: list[list[Hit]]) -> list[list[tuple[str, float]]]:
     return [[(hit.id, round(hit.score, 4)) for hit in hits] for hits in found]
 
 
-def test_by_vectors_as_scikit_learn_finds_them(filled: Index, encoder: TextEncoder[Any]) -> None:
+def test_by_vectors_as_scikit_learn_finds_them(filled: Index, encoder: Model) -> None:
     vectors = encoder.embed(TEXTS)
     far, rows = NearestNeighbors(n_neighbors=3, metric="cosine").fit(vectors).kneighbors(encoder.embed(QUERIES))
     for hits, distances, numbers in zip(filled.search(QUERIES, 3, "vectors"), far, rows, strict=True):
@@ -64,7 +64,7 @@ def test_by_vectors_as_scikit_learn_finds_them(filled: Index, encoder: TextEncod
         ]
 
 
-def test_by_words_as_the_formula_ranks_them(filled: Index, encoder: TextEncoder[Any]) -> None:
+def test_by_words_as_the_formula_ranks_them(filled: Index, encoder: Model) -> None:
     """BM25 by hand: Robertson and Zaragoza 2009, equation 3.15, with the idf of Lucene."""
     analyses = encoder.tokenizer.analyzer.analyze_many([*TEXTS, *QUERIES])
     terms = [terms_of_tags(one.forms, one.tags) for one in analyses]
@@ -85,7 +85,7 @@ def test_by_words_as_the_formula_ranks_them(filled: Index, encoder: TextEncoder[
     assert filled.search("없는말이다", way="words") == [[]]
 
 
-def test_both_ways_are_fused_by_their_scores(filled: Index, encoder: TextEncoder[Any]) -> None:
+def test_both_ways_are_fused_by_their_scores(filled: Index, encoder: Model) -> None:
     by_vectors, by_words = (filled.search(QUERIES, 100, way) for way in ("vectors", "words"))
     for query, hits, *rankings in zip(QUERIES, filled.search(QUERIES, way="both"), by_vectors, by_words, strict=True):
         ranks = [{hit.id: rank for rank, hit in enumerate(ranking, 1)} for ranking in rankings]
@@ -107,7 +107,7 @@ def test_both_ways_are_fused_by_their_scores(filled: Index, encoder: TextEncoder
 )
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_changed_index_finds_what_a_new_one_of_the_same_texts_finds(
-    encoder: TextEncoder[Any],
+    encoder: Model,
     tmp_path_factory: pytest.TempPathFactory,
     steps: list[tuple[bool, set[int]]],
     bucket: int,
@@ -160,7 +160,7 @@ def test_a_text_with_a_known_id_replaces(filled: Index) -> None:
         filled.add([("y", "가\ud800")])
 
 
-def test_settings_of_the_vectors(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+def test_settings_of_the_vectors(encoder: Model, tmp_path: Path) -> None:
     """They travel with the index, and so do what corrects and what weighs."""
     counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
     asked: dict[str, Any] = {"layer": [1, -1], "mix": "concat", "pooling": "idf", "size": 4}
@@ -183,14 +183,12 @@ def test_settings_of_the_vectors(encoder: TextEncoder[Any], tmp_path: Path) -> N
         Index.load(tmp_path / "index", encoder)
 
 
-def test_other_models_are_refused(
-    filled: Index, config: EncoderConfig, encoder: TextEncoder[Any], tmp_path: Path
-) -> None:
-    other = TextEncoder(PretrainingModel(config), encoder.tokenizer)
+def test_other_models_are_refused(filled: Index, config: EncoderConfig, encoder: Model, tmp_path: Path) -> None:
+    other = Model(PretrainingModel(config), encoder.tokenizer)
     for refused in (lambda: Index.load(filled.folder, other), lambda: Index.create(filled.folder, other)):
         with pytest.raises(ArtifactError, match=r"index: is an index of another model: .* give the model that it was"):
             refused()
-    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     assert len(Index.load(filled.folder, tmp_path / "model").search("대출", way="vectors")[0]) == len(TEXTS)
     assert len(encoder.similar(["대출", "비"], filled.folder, top=3)) == 2
     with pytest.raises(ArtifactError, match=r"nowhere: is not an index: make one with `korbert index`"):
@@ -203,13 +201,11 @@ def test_other_models_are_refused(
         filled.search("가", way="all")  # type: ignore[arg-type]
 
 
-def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(
-    encoder: TextEncoder[Any], tmp_path: Path
-) -> None:
+def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(encoder: Model, tmp_path: Path) -> None:
     """Those of its folder; vectors of `embed` stay what they are."""
-    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     PieceCounts.of_texts(TEXTS, encoder.tokenizer).save(tmp_path / "model")
-    model = TextEncoder.load(tmp_path / "model", "cpu")
+    model = Model.load(tmp_path / "model", "cpu")
     made = Index.create(tmp_path / "index", model)
     made.add(PAIRS)
     assert made.settings.pooling == "bm25"
@@ -217,17 +213,17 @@ def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(
     assert cosine == pytest.approx(1, abs=1e-5)
     assert model.vector_settings().pooling == "mean"
     assert Index.create(tmp_path / "mean", model, pooling="mean").settings.pooling == "mean"
-    trained = Embedder(EmbeddingModel(encoder.model.config, "first"), encoder.tokenizer)
+    trained = Model(EmbeddingModel(encoder.network.config, "first"), encoder.tokenizer)
     assert Index.create(tmp_path / "trained", trained).settings.pooling == "first"
 
 
-def test_an_index_knows_its_model(encoder: TextEncoder[Any], tmp_path: Path) -> None:
-    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
-    Index.create(tmp_path / "index", TextEncoder.load(tmp_path / "model", "cpu")).add(PAIRS)
+def test_an_index_knows_its_model(encoder: Model, tmp_path: Path) -> None:
+    save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
+    Index.create(tmp_path / "index", Model.load(tmp_path / "model", "cpu")).add(PAIRS)
     assert Index.load(tmp_path / "index").search("카드를 잃어버렸어요", 1)[0][0].id == "t2"
 
 
-def test_a_damaged_file_is_named(filled: Index, encoder: TextEncoder[Any]) -> None:
+def test_a_damaged_file_is_named(filled: Index, encoder: Model) -> None:
     path = filled.folder / database.FILE
     data = path.read_bytes()
     for damaged in (data[: len(data) // 2], b"x" * len(data), data[:100] + bytes(len(data) - 100)):
@@ -239,14 +235,14 @@ def test_a_damaged_file_is_named(filled: Index, encoder: TextEncoder[Any]) -> No
         Index.load(filled.folder, encoder)
 
 
-def test_an_index_of_an_earlier_version_is_refused(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+def test_an_index_of_an_earlier_version_is_refused(encoder: Model, tmp_path: Path) -> None:
     (tmp_path / "index.json").write_text("{}")
     for opening in (Index.create, Index.load):
         with pytest.raises(ArtifactError, match=r"earlier version of korbert: .* `korbert index MODEL CORPUS --output"):
             opening(tmp_path, encoder)
 
 
-def test_an_index_that_was_only_begun_is_completed(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+def test_an_index_that_was_only_begun_is_completed(encoder: Model, tmp_path: Path) -> None:
     (tmp_path / database.FILE).touch()  # as a process leaves it that is killed in `create`
     with pytest.raises(ArtifactError, match="is not an index"):
         Index.load(tmp_path, encoder)
@@ -254,7 +250,7 @@ def test_an_index_that_was_only_begun_is_completed(encoder: TextEncoder[Any], tm
 
 
 def test_an_index_in_a_folder_that_is_read_only_is_searched(
-    filled: Index, encoder: TextEncoder[Any], monkeypatch: pytest.MonkeyPatch
+    filled: Index, encoder: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = shown(filled.search(QUERIES))
     monkeypatch.setattr(os, "access", lambda path, mode: False)
@@ -265,7 +261,7 @@ def test_an_index_in_a_folder_that_is_read_only_is_searched(
 
 
 @pytest.fixture
-def with_fields(encoder: TextEncoder[Any], tmp_path: Path) -> Index:
+def with_fields(encoder: Model, tmp_path: Path) -> Index:
     made = Index.create(tmp_path / "fields", encoder)
     kinds = ["대출", "대출", "카드", "영화", "영화", "날씨"]
     made.add(
@@ -326,7 +322,7 @@ def test_anything_but_a_condition_on_fields_is_refused(with_fields: Index, where
 def test_fields_come_back_and_may_change_alone(with_fields: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     (hit,) = with_fields.search("카드", 1, "words")[0]
     assert hit.fields == {"kind": "카드", "rank": 2, "a b": [2], "empty": None}
-    monkeypatch.setattr(TextEncoder, "pooled", lambda *_, **__: np.zeros((0, 16), np.float32))  # nothing is computed
+    monkeypatch.setattr(Model, "pooled", lambda *_, **__: np.zeros((0, 16), np.float32))  # nothing is computed
     added = with_fields.add([(*PAIRS[2], {"kind": "분실"}), (*PAIRS[5], {**hit.fields, "kind": "날씨", "rank": 5})])
     assert (added.new, added.replaced) == (0, 2)
     assert with_fields.search("카드", 1, "words", "kind = '분실'")[0][0].fields == {"kind": "분실"}
@@ -340,14 +336,14 @@ def test_fields_come_back_and_may_change_alone(with_fields: Index, monkeypatch: 
     [({}, "words"), ({"learns": "scores"}, "words"), ({"learns": "pairs"}, "both"), (None, "words")],
 )
 def test_vectors_rank_by_default_only_if_the_model_was_trained_for_search(
-    encoder: TextEncoder[Any], tmp_path: Path, task: dict[str, Any] | None, way: str
+    encoder: Model, tmp_path: Path, task: dict[str, Any] | None, way: str
 ) -> None:
     if task is None:
-        save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+        save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     else:
-        trained = EmbeddingModel(encoder.model.config)
+        trained = EmbeddingModel(encoder.network.config)
         save_model(tmp_path / "model", trained, encoder.tokenizer, task={"kind": "embedding", **task})
-    model = TextEncoder.load(tmp_path / "model", "cpu")
+    model = Model.load(tmp_path / "model", "cpu")
     made = Index.create(tmp_path / "index", model)
     made.add(PAIRS)
     assert made.way == way
@@ -355,7 +351,7 @@ def test_vectors_rank_by_default_only_if_the_model_was_trained_for_search(
     assert Index.create(tmp_path / "other", encoder).way == "words"  # of a model without a folder
 
 
-def test_an_index_without_vectors(encoder: TextEncoder[Any], filled: Index, tmp_path: Path) -> None:
+def test_an_index_without_vectors(encoder: Model, filled: Index, tmp_path: Path) -> None:
     made = Index.create(tmp_path / "words", encoder, words_only=True)
     made.add(PAIRS)
     assert shown(made.search(QUERIES)) == shown(filled.search(QUERIES, way="words"))
@@ -380,9 +376,9 @@ made.add(texts())
 """
 
 
-def test_a_killed_writer(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+def test_a_killed_writer(encoder: Model, tmp_path: Path) -> None:
     """While it writes others read and write; when it is killed, what it had added is there."""
-    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     folder = tmp_path / "index"
     command = [sys.executable, "-c", _ADDING, str(tmp_path / "model"), str(folder)]
     with subprocess.Popen(
@@ -419,7 +415,7 @@ def test_a_writer_waits_for_another_and_then_says_so(filled: Index, monkeypatch:
 
 
 def test_a_text_that_another_writer_changes_meanwhile(
-    filled: Index, encoder: TextEncoder[Any], monkeypatch: pytest.MonkeyPatch
+    filled: Index, encoder: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The text is known when `add` looks, and so not analysed, but no longer when it writes."""
     other, read_texts = Index.load(filled.folder, encoder), index.read_texts
@@ -455,7 +451,7 @@ def test_a_full_disk_loses_only_what_was_being_added(filled: Index, monkeypatch:
 
 
 def test_searching_while_adding_in_threads_of_one_process(
-    filled: Index, encoder: TextEncoder[Any], monkeypatch: pytest.MonkeyPatch
+    filled: Index, encoder: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index, "TEXTS_AT_ONCE", 2)
     reader, failed = Index.load(filled.folder, encoder), list[Exception]()

@@ -1,32 +1,18 @@
-"""Vectors of texts: losses against computations written apart, and an Embedder in use."""
+"""Losses of text embeddings, against computations written apart."""
 
 import math
-from collections.abc import Callable
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from foreign_folders import CONFIGS
 from torch import Tensor
 
-import korbert
-from korbert.errors import ModelError, SettingsError
-from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, save_model
+from korbert.modeling import EncoderConfig
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.transformers_config import CLASSES, adapted_config, class_of
-from korbert.tasks.embedding import Embedder, contrastive_loss, ranking_loss
+from korbert.tasks.embedding import contrastive_loss, ranking_loss
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tokenization import Tokenizer
-from korbert.vectors import encoder
-
-TEXTS = [
-    "아버지가 방에 들어가신다.",
-    "",
-    "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!",
-    "서울",
-    "ㅋㅋㅋ " * 40,
-]
 
 
 def drawn(seed: int, *shape: int) -> Tensor:
@@ -96,84 +82,3 @@ def test_two_draws_of_dropout_differ(model_type: str, tiny_tokenizer: Tokenizer)
         assert float((one - two).abs().max()) > 1e-3
         one, two = model.eval()(ids)
         assert float((one - two).abs().max()) < 1e-5
-
-
-@pytest.fixture
-def made(tiny_tokenizer: Tokenizer) -> Callable[..., Embedder]:
-    """A new model, in use."""
-
-    def embedder(architecture: str = "modern", **settings: object) -> Embedder:
-        config = EncoderConfig.model_validate(
-            {
-                "architecture": architecture, "vocab_size": tiny_tokenizer.vocab_size, "hidden_size": 16,
-                "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16,
-                "max_position_embeddings": 32, "initializer_range": 0.5,
-            }
-        )  # fmt: skip
-        model = EmbeddingModel(config, generator=torch.Generator().manual_seed(1), **settings)  # type: ignore[arg-type]
-        return Embedder(model, tiny_tokenizer)
-
-    return embedder
-
-
-@pytest.mark.parametrize("architecture", ["bert", "modern"])
-@pytest.mark.parametrize("pooling", ["mean", "first"])
-def test_vectors_are_in_order_whatever_the_batches(
-    made: Callable[..., Embedder], architecture: str, pooling: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    embedder = made(architecture, pooling=pooling)
-    alone = np.stack([embedder.embed(text) for text in TEXTS])
-    assert (alone.shape, alone.dtype) == ((5, 16), np.float32)
-    assert min(abs(alone[one] - alone[two]).max() for one in range(5) for two in range(one)) > 1e-3
-    for size in (1, 2, 64):
-        np.testing.assert_allclose(embedder.embed(TEXTS, batch_size=size), alone, atol=1e-5)
-    monkeypatch.setattr(encoder, "TEXTS_AT_ONCE", 2)
-    parts = list(embedder.stream(iter(TEXTS)))
-    assert [len(part) for part in parts] == [2, 2, 1]
-    np.testing.assert_allclose(np.concatenate(parts), alone, atol=1e-5)
-    np.testing.assert_allclose(embedder.embed(TEXTS), alone, atol=1e-5)
-    assert embedder.embed([]).shape == (0, 16)
-
-
-def test_the_mean_is_over_the_pieces_of_a_text(made: Callable[..., Embedder], tiny_tokenizer: Tokenizer) -> None:
-    embedder = made()
-    for text in TEXTS:
-        row = tiny_tokenizer.encode(text, max_length=32)
-        with torch.inference_mode():
-            hidden = embedder.model.encoder(torch.tensor([row.input_ids]))[0]
-        np.testing.assert_allclose(embedder.embed(text), hidden.mean(dim=0), atol=1e-5)
-
-
-def test_similarity(made: Callable[..., Embedder]) -> None:
-    embedder = made(normalize=True)
-    vectors = embedder.embed(TEXTS)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-    assert embedder.similarity(TEXTS[0], TEXTS[2]) == pytest.approx(float(vectors[0] @ vectors[2]), abs=1e-5)
-    np.testing.assert_allclose(embedder.similarity(TEXTS[:2], TEXTS), vectors[:2] @ vectors.T, atol=1e-5)
-    np.testing.assert_allclose(embedder.similarity(TEXTS[0], TEXTS), vectors[0] @ vectors.T, atol=1e-5)
-    plain = made()
-    assert abs(plain.similarity(TEXTS, TEXTS)).max() < 1 + 1e-5
-    assert plain.similarity(TEXTS[0], TEXTS[0]) == pytest.approx(1)
-
-
-def test_what_is_refused(made: Callable[..., Embedder], tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    embedder = made()
-    with pytest.raises(SettingsError, match=r"texts\[1\] is int 3: give only strings"):
-        embedder.embed(["가", 3])  # type: ignore[list-item]
-    embedder.model.encoder.embeddings.norm.weight.data.fill_(float("nan"))
-    with pytest.raises(
-        ModelError, match=r"model: its vectors are not finite: train it again with a lower learning_rate"
-    ):
-        embedder.embed("가")
-    save_model(tmp_path / "other", PretrainingModel(embedder.model.config), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a pretraining model, but a embedding model is needed"):
-        Embedder.load(tmp_path / "other")
-
-
-def test_a_saved_model_is_loaded_for_use(made: Callable[..., Embedder], tmp_path: Path) -> None:
-    embedder = made("bert", pooling="first", normalize=True)
-    save_model(tmp_path / "model", embedder.model, embedder.tokenizer, {"max_length": 5})
-    again = korbert.load(tmp_path / "model", "cpu")
-    assert isinstance(again, Embedder)
-    assert again.max_length == 5
-    np.testing.assert_allclose(again.embed(TEXTS), Embedder(embedder.model, embedder.tokenizer, 5).embed(TEXTS))

@@ -11,8 +11,8 @@ import torch
 
 import korbert
 from korbert.errors import ModelError, SettingsError
+from korbert.model import Model
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
-from korbert.tasks import Filler
 from korbert.tokenization import Tokenizer
 
 TEXT = "오늘 [MASK] 정말 [MASK]다"
@@ -28,18 +28,18 @@ def artifact(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture(scope="module")
-def filler(artifact: Path) -> Filler:
-    return Filler.load(artifact, "cpu")
+def filler(artifact: Path) -> Model:
+    return Model.load(artifact, "cpu")
 
 
-def test_one_text_or_many(filler: Filler) -> None:
+def test_one_text_or_many(filler: Model) -> None:
     alone = filler.fill(TEXT, top=3)
     assert [len(candidates) for candidates in alone] == [3, 3]
     assert filler.fill([TEXT, "[MASK]"], top=3) == [alone, filler.fill("[MASK]", top=3)]
     assert filler.fill([]) == []
 
 
-def test_each_gap_is_filled_in_turn_and_the_others_by_their_best(filler: Filler) -> None:
+def test_each_gap_is_filled_in_turn_and_the_others_by_their_best(filler: Model) -> None:
     first, second = filler.fill(TEXT, top=3)
     for candidate in first:
         expected = f"오늘 {candidate.piece} 정말 {second[0].piece}다"
@@ -52,23 +52,22 @@ def test_each_gap_is_filled_in_turn_and_the_others_by_their_best(filler: Filler)
     ("given", "said"),
     [(None, "texts is None: give a string"), (["[MASK]", 1], r"texts\[1\] is int 1"), (b"[MASK]", "texts is bytes")],
 )
-def test_what_is_no_text_is_named(filler: Filler, given: Any, said: str) -> None:
+def test_what_is_no_text_is_named(filler: Model, given: Any, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         filler.fill(given)
 
 
-def test_texts_that_cannot_be_filled(filler: Filler) -> None:
+def test_texts_that_cannot_be_filled(filler: Model) -> None:
     with pytest.raises(ModelError, match=r"'오늘': has no \[MASK\]: write \[MASK\] where"):
         filler.fill("오늘")
-    with pytest.raises(ModelError, match=r"has \d+ pieces, the model reads 512: shorten it"):
+    with pytest.raises(ModelError, match=r"has 1,\d+ pieces, the model reads 512: shorten it"):
         filler.fill("좋다 " * 600 + "[MASK]")
 
 
 def test_scores_that_are_no_numbers_name_the_model(artifact: Path) -> None:
     filler = korbert.load(str(artifact), "cpu")
-    assert isinstance(filler, Filler)
     with torch.no_grad():
-        filler.model.encoder.embeddings.token.weight.fill_(float("inf"))
+        filler.network.encoder.embeddings.token.weight.fill_(float("inf"))
     with pytest.raises(ModelError, match=rf"{artifact}: its scores are not finite"):
         filler.fill("[MASK]")
 

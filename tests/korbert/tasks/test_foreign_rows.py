@@ -12,11 +12,11 @@ import torch
 from korbert.modeling.transformers_config import CLASSES
 from korbert.tasks.kinds.texts import examples_of
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.question_answering.reading import Reader, found_in
 from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tasks.question_answering.windows import WindowExamples, collate, cut_windows
-from korbert.tasks.token_classification import make_examples
+from korbert.tasks.token_classification.examples import make_examples
 from korbert.tokenization import TransformersTokenizer
+from tests.korbert.tasks.answering import reading, search
 
 QUESTION, CONTEXT = "친구를 만난다", "대한민국의 수도는 서울이다. 인구는 약 940만 명이다."
 
@@ -77,20 +77,8 @@ def test_the_answer_is_where_the_scores_point(foreign: Callable[[str], Path], mo
     first = max(place for place in range(len(once) - 1) if once[place] and once[place + 1])
     last = first + 1
     expected = context.spans[first][0], context.spans[last][1]
-    settings = ReadingSettings(max_length=12, stride=3, max_query_pieces=4)
-
+    kind = reading(max_length=12, stride=3, max_query_pieces=4)
     model = Pointing(int(context.ids[first]), int(context.ids[last]))
-    (found,) = Reader(model, tokenizer, settings).search([(question, context)])  # type: ignore[arg-type]
-    assert (found.candidates[0]["start"], found.candidates[0]["end"]) == expected
-
-    examples = WindowExamples(
-        cut_windows(question, context, settings, special=tokenizer.frame.special), tokenizer, settings
-    )
-    assert len(examples) > 1
-    scores = []
-    for row in range(len(examples)):
-        batch = examples.batch(np.array([row]))
-        start, end = model(batch["input_ids"], lengths=batch["lengths"])
-        scores.append(torch.stack((start, end), dim=-1).log_softmax(dim=1).flatten().numpy())
-    ((candidates, *_),) = found_in(examples.scored(scores), 1, settings)  # type: ignore[arg-type]
-    assert (candidates[0]["start"], candidates[0]["end"]) == expected
+    assert len(cut_windows(question, context, kind, special=tokenizer.frame.special)) > 1
+    (found,) = search(model, kind, [(question, context)], tokenizer)
+    assert (found.candidates[0].start, found.candidates[0].end) == expected

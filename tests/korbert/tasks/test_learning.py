@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from korbert.modeling import ClassificationModel, EncoderConfig
-from korbert.tasks.finetuning import learning
-from korbert.tasks.finetuning.examples import Examples
-from korbert.tasks.finetuning.learning import finetune, outputs
+from korbert.tasks.finetuning.learning import finetune
 from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.tasks.kinds.base import Prepared
 from korbert.tasks.kinds.classification import Classification
+from korbert.training import scoring
+from korbert.training.examples import Examples
 from korbert.training.optimizers import OPTIMIZERS
+from korbert.training.scoring import outputs
 from tests.korbert.tasks import second_device
 
 CPU = torch.device("cpu")
@@ -38,7 +39,7 @@ def test_memory_is_kept_over_several_batches(monkeypatch, rows, events):
         finally:
             seen.append("over")
 
-    monkeypatch.setattr(learning, "memory_kept", noted)
+    monkeypatch.setattr(scoring, "memory_kept", noted)
     given = [(np.arange(1 + row % 5), np.zeros(1 + row % 5)) for row in range(rows)]
     examples = Examples.of_rows(given, [0] * rows, pad_id=0)
     found = outputs(torch.nn.Identity(), examples, lengths, batch_size=1, device=CPU)

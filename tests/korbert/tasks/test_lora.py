@@ -16,11 +16,12 @@ from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.modeling import ClassificationModel, EncoderConfig
 from korbert.modeling.models import EncoderModel
 from korbert.modeling.transformers_config import CLASSES
-from korbert.tasks.finetuning.examples import Examples
-from korbert.tasks.finetuning.learning import finetune, outputs
+from korbert.tasks.finetuning.learning import finetune
 from korbert.tasks.finetuning.lora import add_adapters, merge, merged
 from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.tasks.kinds.classification import Classification
+from korbert.training.examples import Examples
+from korbert.training.scoring import outputs
 
 CPU = torch.device("cpu")
 KIND = Classification(metrics=("accuracy",), max_length=32, labels=("0", "1"))

@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from korbert.modeling import EncoderConfig, ReadingModel, read_config, save_model
-from korbert.tasks.files import Answer
-from korbert.tasks.finetuning.examples import Batches
+from korbert.model import Model
+from korbert.modeling import EncoderConfig, ReadingModel, read_config
+from korbert.tasks.kinds.question_answering import Reading
 from korbert.tasks.metrics.question_answering import KORQUAD, AnswerMetrics, answer_scores, best_threshold
 from korbert.tasks.passages import Passage, encode_passages
-from korbert.tasks.question_answering.reading import Found, Reader
-from korbert.tasks.question_answering.settings import ReadingSettings
-from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
-from korbert.tokenization.encoding import Frame
+from korbert.tasks.question_answering.reading import Answer, Found
+from korbert.tasks.question_answering.windows import cut_windows, reading_loss
+from korbert.training.examples import Batches
+from tests.korbert.tasks.answering import TOKENIZER, letters, reading, search
 
 # --- SQuAD 2.0's evaluate-v2.0.py, from its definition (Rajpurkar et al. 2018, 3 and the script's own description) ---
 
@@ -65,16 +65,7 @@ def test_scores_are_those_of_squad_2(prediction: str, answers: list[str]) -> Non
 
 # --- a reader's weighing ---
 
-IDS: Any = type("Ids", (), {"pad_id": 0, "cls_id": 2, "sep_id": 3, "frame": Frame(2, 3)})()
-SMALL = ReadingSettings(max_length=16, stride=3, max_query_pieces=4, unanswerable=True)
-
-
-def letters(text: str, first_id: int = 100) -> Passage:
-    """A text whose pieces are its characters that are not space; ids count up from first_id."""
-    places = [i for i, char in enumerate(text) if not char.isspace()]
-    spans = np.array([(i, i + 1) for i in places], dtype=np.int32).reshape(-1, 2)
-    ids = np.arange(first_id, first_id + len(places), dtype=np.int32)
-    return Passage(text, ids, np.full(len(places), 1, dtype=np.uint8), spans)
+SMALL = reading(max_length=16, stride=3, max_query_pieces=4, unanswerable=True)
 
 
 class Scripted(nn.Module):
@@ -96,9 +87,9 @@ class Scripted(nn.Module):
         return self.table[0][list(ids)].tolist(), self.table[1][list(ids)].tolist()
 
 
-def search(model: nn.Module, context: Passage, settings: ReadingSettings = SMALL) -> Found:
-    (one,) = Reader(model, IDS, settings).search([(letters("누가", 50), context)])  # type: ignore[arg-type]
-    return one
+def searched(network: nn.Module, context: Passage, kind: Reading = SMALL) -> Found:
+    (found,) = search(network, kind, [(letters("누가", 50), context)])
+    return found
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -107,10 +98,10 @@ def test_in_one_window_it_is_the_difference_of_logits_of_the_paper(seed: int) ->
     model, context = Scripted(seed), letters("가나다라마바사아")
     start, end = model.logits(context.ids)
     best, i, j = max((start[i] + end[j], i, j) for i in range(8) for j in range(i, 8))
-    (none_start,), (none_end,) = model.logits([IDS.cls_id])
-    one = search(model, context)
+    (none_start,), (none_end,) = model.logits([TOKENIZER.cls_id])
+    one = searched(model, context)
     assert one.no_answer == pytest.approx(none_start + none_end - best, abs=1e-4)
-    assert one.candidates[0]["text"] == context.text[i : j + 1]
+    assert one.candidates[0].answer == context.text[i : j + 1]
 
 
 def test_in_several_windows_it_is_the_best_span_of_all_against_the_least_none_of_all() -> None:
@@ -119,42 +110,40 @@ def test_in_several_windows_it_is_the_best_span_of_all_against_the_least_none_of
     assert len(windows) == 3
     spans, nones = [], []
     for window in windows:
-        ids = [IDS.cls_id, *context.ids[window.first : window.last]]
+        ids = [TOKENIZER.cls_id, *context.ids[window.first : window.last]]
         start, end = model.logits(ids)
         totals = [math.log(sum(map(math.exp, scores))) for scores in (start, end)]
         places = range(1, len(ids))
         spans += [start[i] + end[j] - sum(totals) for i in places for j in places if i <= j]
         nones.append(start[0] + end[0] - sum(totals))
-    one = search(model, context)
+    one = searched(model, context)
     assert one.no_answer == pytest.approx(min(nones) - max(spans), abs=1e-4)
-    assert one.none == {"text": "", "score": pytest.approx(math.exp(min(nones))), "start": 0, "end": 0}
-    shifted = search(Scripted(3, first_100=5.0, **{f"first_{100 + windows[1].first}": -4.0}), context)
+    assert one.none == Answer("", 0, 0, pytest.approx(math.exp(min(nones)), rel=1e-5))
+    shifted = searched(Scripted(3, first_100=5.0, **{f"first_{100 + windows[1].first}": -4.0}), context)
     assert shifted.no_answer == pytest.approx(one.no_answer, abs=1e-4)  # what the loss does not see does not decide
 
 
 def test_the_threshold_decides() -> None:
     context = letters("가나다라마바사아")
-    margin = search(Scripted(), context).no_answer
-    pairs = [(letters("누가", 50), context)]
+    margin = searched(Scripted(), context).no_answer
 
-    def read(threshold: float, **changes: Any) -> list[Any]:
-        settings = SMALL.model_copy(update={"threshold": threshold, "n_best": 3, **changes})
-        reader = Reader(Scripted(), IDS, settings)  # type: ignore[arg-type]
-        return reader.decided(*reader.search(pairs))
+    def read(threshold: float, **changes: Any) -> list[Answer]:
+        kind = SMALL.model_copy(update={"threshold": threshold, "n_best": 3, **changes})
+        return kind.best_answers(searched(Scripted(), context, kind))
 
     below, at, off = read(margin - 0.01), read(margin), read(-100.0, unanswerable=False)
-    assert [one["text"] for one in below] == ["", *(one["text"] for one in at[:2])]  # still n_best of them
+    assert [one.answer for one in below] == ["", *(one.answer for one in at[:2])]  # still n_best of them
     assert at == off
-    assert all(one["text"] for one in at)
+    assert all(one.answer for one in at)
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_a_blank_context_is_surely_without_answer(text: str) -> None:
-    one = search(Scripted(), letters(text))
+    one = searched(Scripted(), letters(text))
     assert one.candidates == []
     assert one.no_answer > 1e8
     assert json.loads(json.dumps(one.no_answer, allow_nan=False)) == one.no_answer
-    assert Reader(Scripted(), IDS, SMALL).decided(one) == [one.none]  # type: ignore[arg-type]
+    assert SMALL.best_answers(one) == [one.none]
 
 
 # --- learned by heart ---
@@ -194,20 +183,17 @@ def one_thread() -> Iterator[None]:
 
 @pytest.mark.usefixtures("one_thread")
 def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tokenizer: Any, tmp_path: Any) -> None:
-    rows = [(context, *one) for context, asked in PASSAGES for one in asked]
-    contexts, questions, answers = map(list, zip(*rows, strict=True))
-    settings = ReadingSettings(max_length=36, stride=8, max_query_pieces=12, unanswerable=True)
-    passages = [encode_passages(tiny_tokenizer, texts) for texts in (questions, contexts)]
-    pairs = list(zip(*passages, strict=True))
-    windows = [
-        window
-        for index, (context, answer, pair) in enumerate(zip(contexts, answers, pairs, strict=True))
-        for window in cut_windows(
-            *pair, settings, index=index, special=tiny_tokenizer.frame.special,
-            answer=Answer(answer, context.index(answer)).span if answer else None,
-        )
-    ]  # fmt: skip
-    examples = WindowExamples(windows, tiny_tokenizer, settings)
+    asked = [(context, *one) for context, questions in PASSAGES for one in questions]
+    contexts, questions, answers = map(list, zip(*asked, strict=True))
+    kind = reading(max_length=36, stride=8, max_query_pieces=12, unanswerable=True, threshold=1e30)
+    rows = [
+        {"context": context, "question": question, "answers": [(answer, None)] if answer else None}
+        for context, question, answer in asked
+    ]
+    texts = list(dict.fromkeys((*contexts, *questions)))
+    encoded = dict(zip(texts, encode_passages(tiny_tokenizer, texts), strict=True))
+    prepared = kind.prepare(rows, encoded, tiny_tokenizer)
+    examples = prepared.examples
     assert len(examples) > len(rows)  # the long context is cut
     sizes: Any = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     config = EncoderConfig(vocab_size=tiny_tokenizer.vocab_size, **sizes)
@@ -220,22 +206,22 @@ def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tok
         reading_loss(model, batch)["loss"].backward()
         optimizer.step()
 
-    found = Reader(model, tiny_tokenizer, settings).search(pairs)
-    best = [next(iter(one.candidates), one.none)["text"] for one in found]
+    predictions = kind.predict(model, prepared, device=torch.device("cpu"))
     right = [[answer] if answer else [] for answer in answers]
-    _, f1 = answer_scores(best, right, KORQUAD)
-    threshold = best_threshold(f1, np.array(list(map(bool, right))), np.array([one.no_answer for one in found]))
+    _, f1 = answer_scores([one["answer"] for one in predictions], right, KORQUAD)
+    no_answer = np.array([one["no_answer_score"] for one in predictions])
+    threshold = best_threshold(f1, np.array(list(map(bool, right))), no_answer)
     assert threshold.score == 1.0
-    settings = settings.model_copy(update={"threshold": threshold.value})
-    save_model(tmp_path / "model", model, tiny_tokenizer, task=settings.model_dump())
+    kind = kind.model_copy(update={"threshold": threshold.value})
+    Model(model, tiny_tokenizer, kind).save(tmp_path / "model")
     assert read_config(tmp_path / "model")["task"]["threshold"] == threshold.value
 
-    reader = Reader.load(tmp_path / "model", "cpu")
-    assert reader.settings == settings
-    assert [one["answer"] for one in reader.answer(contexts, questions)] == answers
+    reader = Model.load(tmp_path / "model", "cpu")
+    assert reader.kind == kind
+    assert [one.answer for one in reader.answer(questions, contexts)] == answers
     lake = PASSAGES[1][0]
-    answered, unanswered = reader.answer([lake, lake], ["한강의 예전 이름은?", "한강의 깊이는?"])
-    assert (answered["answer"], lake[slice(*answered["span"])]) == ("아리수", "아리수")
-    assert answered["no_answer_score"] <= threshold.value < unanswered["no_answer_score"]
-    assert (unanswered["answer"], unanswered["span"]) == ("", (0, 0))
-    assert 0 < unanswered["score"] <= 1
+    answered, unanswered = reader.answer(["한강의 예전 이름은?", "한강의 깊이는?"], [lake, lake])
+    assert (answered.answer, lake[answered.start : answered.end]) == ("아리수", "아리수")
+    assert answered.no_answer_score <= threshold.value < unanswered.no_answer_score
+    assert (unanswered.answer, unanswered.start, unanswered.end) == ("", 0, 0)
+    assert 0 < unanswered.score <= 1

@@ -18,7 +18,7 @@ EMPTY = passage("그는 의사 다", [(0, 1), (1, 2), (3, 5), (5, 5), (6, 7)])  
 
 
 @pytest.mark.parametrize(
-    ("given", "start", "end", "expected"),
+    ("text", "start", "end", "pieces"),
     [
         (FUSED, 0, 2, (0, 0)),  # 이거 alone covers 이걸
         (FUSED, 1, 2, (0, 0)),
@@ -29,25 +29,18 @@ EMPTY = passage("그는 의사 다", [(0, 1), (1, 2), (3, 5), (5, 5), (6, 7)])  
         (EMPTY, 0, 7, (0, 4)),
     ],
 )
-def test_pieces_of_span(given, start, end, expected):
-    assert pieces_of_span(given, start, end) == expected
+def test_pieces_of_a_span(text, start, end, pieces):
+    assert pieces_of_span(text, start, end) == pieces
 
 
-@pytest.mark.parametrize(
-    ("given", "first", "last", "expected"),
-    [
-        (FUSED, 0, 1, "이걸"),
-        (FUSED, 1, 1, "걸"),
-        (FUSED, 2, 4, "봤다"),
-        (EMPTY, 2, 3, "의사"),
-        (EMPTY, 3, 4, "다"),  # not the space before it
-        (EMPTY, 3, 3, ""),
-        (EMPTY, 2, 4, "의사 다"),
-    ],
-)
-def test_span_of_pieces(given, first, last, expected):
-    start, end = span_of_pieces(given.spans, first, last)
-    assert given.text[start:end] == expected
+def test_the_span_of_pieces():
+    def shown(text, first, last):
+        return text.text[slice(*span_of_pieces(text.spans, first, last))]
+
+    assert [shown(FUSED, 0, 1), shown(FUSED, 1, 1), shown(FUSED, 2, 4)] == ["이걸", "걸", "봤다"]
+    assert [shown(EMPTY, 2, 3), shown(EMPTY, 3, 4), shown(EMPTY, 3, 3), shown(EMPTY, 2, 4)] == [
+        "의사", "다", "", "의사 다",  # without the space before 다
+    ]  # fmt: skip
 
 
 TEXTS = ("한글은 1443년에 만들어졌다.", "", "🙂 각하고 걸어갔다\r\n둘째 줄", "lone \ud800 surrogate")

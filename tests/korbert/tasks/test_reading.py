@@ -1,33 +1,23 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
 
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling import EncoderConfig, ReadingModel, save_model
+from korbert.model import Model
+from korbert.modeling import EncoderConfig, ReadingModel
 from korbert.tasks import korquad
 from korbert.tasks.korquad.metrics import exact_match
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.passages import Passage, encode_passages, span_of_pieces
-from korbert.tasks.question_answering.reading import Reader
+from korbert.tasks.question_answering.reading import Answer
 from korbert.tasks.question_answering.rows import right_answers
 from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tasks.question_answering.windows import cut_windows
 from korbert.tasks.splits import split_by_article
-from korbert.tokenization.encoding import Frame
+from tests.korbert.tasks.answering import letters, reading, search
 
-TOKENIZER = SimpleNamespace(pad_id=0, frame=Frame(2, 3))
-SMALL = ReadingSettings(max_length=16, stride=3, max_query_pieces=4)
+SMALL = reading(max_length=16, stride=3, max_query_pieces=4)
 CONTEXT = "세종은 1443년에 한글을 만들었다."
-
-
-def letters(text, first_id=100):
-    """A text whose pieces are its characters that are not space; ids count up from first_id."""
-    places = [i for i, char in enumerate(text) if not char.isspace()]
-    spans = np.array([(i, i + 1) for i in places], dtype=np.int32).reshape(-1, 2)
-    ids = np.arange(first_id, first_id + len(places), dtype=np.int32)
-    return Passage(text, ids, np.full(len(places), 1, dtype=np.uint8), spans)
 
 
 def encoder(**changes):
@@ -56,8 +46,8 @@ class Scripted(torch.nn.Module):
 
 
 def read(context, starts, ends, **settings):
-    reader = Reader(Scripted(starts, ends), TOKENIZER, ReadingSettings(**settings))
-    return reader.decided(*reader.search([(letters("언제였나", 50), context)]))
+    kind = reading(**settings)
+    return kind.best_answers(*search(Scripted(starts, ends), kind, [(letters("언제였나", 50), context)]))
 
 
 def test_the_answer_is_cut_from_the_text_as_given():
@@ -65,36 +55,36 @@ def test_the_answer_is_cut_from_the_text_as_given():
     start = context.text.index("1443")
     place = context.ids[context.spans[:, 0].tolist().index(start)]
     found = read(context, {place: 9.0}, {place + 4: 9.0})
-    assert found[0]["text"] == "1443년"
-    assert context.text[found[0]["start"] : found[0]["end"]] == "1443년"
+    assert found[0].answer == "1443년"
+    assert context.text[found[0].start : found[0].end] == "1443년"
 
 
 def test_scores_are_probabilities_and_fall():
     found = read(letters("가나다라"), {101: 2.0}, {102: 1.0}, n_best=5)
-    assert [found[0]["text"], len(found)] == ["나다", 5]
+    assert [found[0].answer, len(found)] == ["나다", 5]
     total_start, total_end = np.exp(2.0) + 4, np.exp(1.0) + 4  # three other pieces and [CLS]
-    assert found[0]["score"] == pytest.approx(np.exp(3.0) / total_start / total_end)
-    scores = [candidate["score"] for candidate in found]
+    assert found[0].score == pytest.approx(np.exp(3.0) / total_start / total_end)
+    scores = [candidate.score for candidate in found]
     assert scores == sorted(scores, reverse=True)
 
 
 def test_ties_go_to_the_earlier_then_to_the_shorter_span():
     found = read(letters("가나다"), {}, {}, n_best=20)
-    assert [candidate["text"] for candidate in found] == ["가", "가나", "가나다", "나", "나다", "다"]
+    assert [candidate.answer for candidate in found] == ["가", "가나", "가나다", "나", "나다", "다"]
 
 
 def test_ties_across_windows_go_to_the_earlier_span():
     context = letters("가나다라마바사아자차카타파하거")  # two full windows, so that all scores are the same
     assert len(cut_windows(letters("언제였나"), context, SMALL, special=3)) == 2
-    found = read(context, {}, {}, **SMALL.model_dump() | {"n_best": 3, "max_answer_chars": 1})
-    assert [candidate["start"] for candidate in found] == [0, 1, 2]
+    found = read(context, {}, {}, **SMALL.model_dump(exclude={"metrics"}) | {"n_best": 3, "max_answer_chars": 1})
+    assert [candidate.start for candidate in found] == [0, 1, 2]
 
 
 def test_one_entry_a_text_at_its_best_place():
     found = read(letters("가나가나"), {102: 3.0}, {103: 3.0}, n_best=20)
-    texts = [candidate["text"] for candidate in found]
+    texts = [candidate.answer for candidate in found]
     assert len(texts) == len(set(texts))
-    assert found[0] == {"text": "가나", "score": found[0]["score"], "start": 2, "end": 4}
+    assert (found[0].answer, found[0].start, found[0].end) == ("가나", 2, 4)
 
 
 def test_n_best_is_a_limit():
@@ -103,19 +93,19 @@ def test_n_best_is_a_limit():
 
 def test_no_answer_is_longer_than_max_answer_chars():
     found = read(letters("가나 다라"), {100: 9.0}, {103: 9.0}, max_answer_chars=3, n_best=20)
-    assert max(candidate["end"] - candidate["start"] for candidate in found) == 3
+    assert max(candidate.end - candidate.start for candidate in found) == 3
 
 
 def test_a_piece_longer_than_that_is_better_than_no_answer():
     spans = np.array([(0, 40)], dtype=np.int32)
     context = Passage("ㅋ" * 40, np.array([100]), np.array([1], dtype=np.uint8), spans)
-    assert read(context, {}, {}, max_answer_chars=5)[0]["text"] == "ㅋ" * 40
+    assert read(context, {}, {}, max_answer_chars=5)[0].answer == "ㅋ" * 40
 
 
 def test_an_answer_may_stand_in_a_later_window():
     context = letters("가" * 200 + "정답" + "나" * 200)
     found = read(context, {300: 20.0}, {301: 20.0}, max_length=32, stride=8, max_query_pieces=8)
-    assert (found[0]["text"], found[0]["start"]) == ("정답", 200)
+    assert (found[0].answer, found[0].start) == ("정답", 200)
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
@@ -127,8 +117,8 @@ def test_pieces_without_characters_are_no_answer():
     spans = np.array([(0, 2), (2, 2), (2, 3)], dtype=np.int32)  # 의사 이 다
     context = Passage("의사다", np.array([100, 101, 102]), np.ones(3, dtype=np.uint8), spans)
     found = read(context, {101: 9.0}, {101: 9.0}, n_best=20)
-    assert all(candidate["text"] for candidate in found)
-    assert found[0]["text"] in ("의사", "다")
+    assert all(candidate.answer for candidate in found)
+    assert found[0].answer in ("의사", "다")
 
 
 def test_scores_that_are_no_numbers():
@@ -136,62 +126,59 @@ def test_scores_that_are_no_numbers():
         read(letters("가나"), {100: float("nan")}, {})
 
 
-def test_answers_do_not_depend_on_the_batch():
-    reader = Reader(model_of(encoder()), TOKENIZER, SMALL)
+def test_answers_do_not_depend_on_the_batch(monkeypatch):
+    network = model_of(encoder())
     pairs = [(letters("언제", 150), letters("가나다라마바사아자차"[:n] * 3, 300)) for n in (1, 5, 10, 3)]
-    together = list(map(reader.decided, reader.search(pairs)))
-    reader.batch_size = 1
-    for one, many in zip(list(map(reader.decided, reader.search(pairs))), together, strict=True):
-        assert one[0]["text"] == many[0]["text"]
-        assert [c["score"] for c in one] == pytest.approx([c["score"] for c in many], rel=1e-3)
+    together = list(map(SMALL.best_answers, search(network, SMALL, pairs)))
+    monkeypatch.setattr("korbert.tasks.kinds.question_answering._WINDOWS_AT_ONCE", 1)
+    for one, many in zip(map(SMALL.best_answers, search(network, SMALL, pairs)), together, strict=True):
+        assert one[0].answer == many[0].answer
+        assert [answer.score for answer in one] == pytest.approx([answer.score for answer in many], rel=1e-3)
 
 
 @pytest.fixture(scope="module")
 def folder(tiny_tokenizer, tmp_path_factory):
     path = tmp_path_factory.mktemp("reading") / "model"
     model = model_of(encoder(vocab_size=tiny_tokenizer.vocab_size))
-    save_model(
-        path, model, tiny_tokenizer, task=ReadingSettings(max_length=48, stride=8, max_query_pieces=16).model_dump()
-    )
+    Model(model, tiny_tokenizer, reading(max_length=48, stride=8, max_query_pieces=16)).save(path)
     return path
 
 
 @pytest.fixture(scope="module")
 def reader(folder):
-    return Reader.load(folder, "cpu")
+    return Model.load(folder, "cpu")
 
 
-def test_a_reader_gives_the_span_of_its_answer(reader):
-    found = reader.answer(CONTEXT, "한글은 언제 만들어졌나?")
-    start, end = found["span"]
-    assert CONTEXT[start:end] == found["answer"] != ""
-    assert 0 < found["score"] < 1
-    assert reader.answer(" ", "언제?") == {"answer": "", "span": (0, 0), "score": 0.0}
+def test_an_answer_is_a_span_of_the_context(reader):
+    answer = reader.answer("한글은 언제 만들어졌나?", CONTEXT)
+    assert CONTEXT[answer.start : answer.end] == answer.answer != ""
+    assert 0 < answer.score < 1
+    assert reader.answer("언제?", " ") == Answer("", 0, 0, 0.0)
 
 
-def test_one_pair_or_many(reader):
+def test_one_question_or_many(reader):
     questions = ["한글은 언제 만들어졌나?", "누가?"]
-    found = reader.answer([CONTEXT, CONTEXT], questions)
-    for reading, question in zip(found, questions, strict=True):
-        alone = reader.answer(CONTEXT, question)
-        assert reading["span"] == alone["span"]
-        assert reading["score"] == pytest.approx(alone["score"])
+    answers = reader.answer(questions, [CONTEXT, CONTEXT])
+    for answer, question in zip(answers, questions, strict=True):
+        alone = reader.answer(question, CONTEXT)
+        assert (answer.start, answer.end) == (alone.start, alone.end)
+        assert answer.score == pytest.approx(alone.score)
     assert reader.answer([], []) == []
 
 
 @pytest.mark.parametrize(
-    ("context", "question", "said"),
+    ("question", "context", "said"),
     [
-        (None, "언제?", "context is None: give a string, or a list of strings"),
-        (CONTEXT, 3, "question is int 3"),
-        (CONTEXT, ["언제?"], "context is one string and question 1: give two strings, or lists of one length"),
-        ([CONTEXT], ["언제?", "누가?"], "context is 1 and question 2: give two strings"),
-        ([CONTEXT, None], ["언제?", "누가?"], r"context\[1\] is None: give only strings"),
+        ("언제?", None, "context is None: give a string, or a list of strings"),
+        (3, CONTEXT, "question is int 3"),
+        (["언제?"], CONTEXT, "question is 1 and context one string: give two strings, or lists of one length"),
+        (["언제?", "누가?"], [CONTEXT], "question is 2 and context 1: give two strings"),
+        (["언제?", "누가?"], [CONTEXT, None], r"context\[1\] is None: give only strings"),
     ],
 )
-def test_what_is_no_pair_is_named(reader, context, question, said):
+def test_other_arguments_are_refused(reader, question, context, said):
     with pytest.raises(SettingsError, match=said):
-        reader.answer(context, question)
+        reader.answer(question, context)
 
 
 def pairs_of(rows, tokenizer):

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from korbert.modeling import ClassificationModel, EncoderConfig
-from korbert.tasks.finetuning.examples import Examples
-from korbert.tasks.finetuning.learning import model_inputs
 from korbert.tasks.finetuning.seen import SeenEmbedding, learning_seen, seen_pieces
+from korbert.training.examples import Examples
+from korbert.training.scoring import model_inputs
 
 CONFIG = EncoderConfig(
     vocab_size=900, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48, embedding_size=16

@@ -14,9 +14,9 @@ from korbert.errors import ModelError
 from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.modeling import Encoder, EncoderConfig
 from korbert.modeling.heads import mean_of_pieces
-from korbert.tasks.finetuning.examples import Examples
-from korbert.tasks.finetuning.learning import model_inputs
 from korbert.tasks.finetuning.vectors import Keeping, keep_vectors
+from korbert.training.examples import Examples
+from korbert.training.scoring import model_inputs
 
 CPU = torch.device("cpu")
 

@@ -1,5 +1,4 @@
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,22 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.modeling import EncoderConfig, ReadingModel
-from korbert.tasks.finetuning.examples import Batches
-from korbert.tasks.passages import Passage
 from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tasks.question_answering.windows import WindowExamples, collate, cut_windows, reading_loss
-from korbert.tokenization.encoding import Frame
+from korbert.training.examples import Batches, by_length
+from tests.korbert.tasks.answering import TOKENIZER, letters
 
-TOKENIZER = SimpleNamespace(pad_id=0, frame=Frame(2, 3))
 SMALL = ReadingSettings(max_length=16, stride=3, max_query_pieces=4)
-
-
-def letters(text, first_id=100):
-    """A text whose pieces are its characters that are not space; ids count up from first_id."""
-    places = [i for i, char in enumerate(text) if not char.isspace()]
-    spans = np.array([(i, i + 1) for i in places], dtype=np.int32).reshape(-1, 2)
-    ids = np.arange(first_id, first_id + len(places), dtype=np.int32)
-    return Passage(text, ids, np.full(len(places), 1, dtype=np.uint8), spans)
 
 
 @given(context=st.integers(0, 80), question=st.integers(0, 9), stride=st.integers(0, 8), length=st.integers(17, 40))
@@ -97,7 +86,7 @@ def test_windows_are_examples():
     assert examples.lengths.dtype == np.int64
     assert examples.lengths.tolist() == list(whole["lengths"])
     assert whole.keys() == collate(examples.windows, TOKENIZER, SMALL).keys()
-    order = list(examples.by_length(4))
+    order = list(by_length(examples.lengths, 4))
     assert sorted(np.concatenate(order)) == list(range(len(examples)))
     assert [len(rows) for rows in order[:-1]] == [4] * (len(order) - 1)
     assert sorted(examples.lengths) == examples.lengths[np.concatenate(order)].tolist()

@@ -8,12 +8,12 @@ import torch
 
 from korbert.modeling import ClassificationModel, PretrainingModel, ReadingModel
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, pretraining_loss
-from korbert.tasks.finetuning.examples import Batches, Examples
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.question_answering.settings import ReadingSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
 from korbert.training import OptimizerSettings
+from korbert.training.examples import Batches, Examples
 from korbert.training.optimizers import OPTIMIZERS
 from korbert.training.plan import TrainingPlan
 from korbert.training.updates import Updates

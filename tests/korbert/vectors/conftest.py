@@ -1,14 +1,13 @@
 """What the tests here share."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
 
+from korbert.model import Model
 from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.tokenization import Tokenizer
-from korbert.vectors import TextEncoder
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -23,6 +22,6 @@ def config(tiny_config: Callable[..., EncoderConfig]) -> EncoderConfig:
 
 
 @pytest.fixture
-def encoder(config: EncoderConfig, tiny_tokenizer: Tokenizer) -> TextEncoder[Any]:
+def encoder(config: EncoderConfig, tiny_tokenizer: Tokenizer) -> Model:
     """A new model in use; the same one in every test."""
-    return TextEncoder(PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
+    return Model(PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)

@@ -17,7 +17,7 @@ from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.modeling.models import EncoderModel
 from korbert.modeling.transformers_config import CLASSES
-from korbert.tokenization import Tokenizer
+from korbert.tokenization import Encoding, Tokenizer
 from korbert.tokenization.transformers_tokenizer import TransformersTokenizer
 from korbert.vectors.attention import UNITS, Attention, attention
 
@@ -36,8 +36,8 @@ def model_of(tokenizer: Tokenizer, architecture: str = "modern", **others: Any) 
 
 
 @pytest.fixture(scope="module")
-def found(tiny_tokenizer: Tokenizer) -> Attention:
-    return attention(model_of(tiny_tokenizer), tiny_tokenizer, TEXT, PAIR)
+def model(tiny_tokenizer: Tokenizer) -> PretrainingModel:
+    return model_of(tiny_tokenizer)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,9 @@ def test_encoders_without_weights_of_pieces_on_pieces_are_refused(
         attention(EncoderModel(encoder.config, encoder=encoder), tokenizer, "학교에 간다")
 
 
-def test_queries_and_keys_make_the_weights(found: Attention) -> None:
+def test_queries_and_keys_make_the_weights(model: PretrainingModel, tiny_tokenizer: Tokenizer) -> None:
+    found = attention(model, tiny_tokenizer, TEXT, PAIR)
+    assert not any(module._forward_pre_hooks for module in model.modules())  # the encoder is as it was
     assert found.queries is not None
     assert found.keys is not None
     scores = found.queries @ found.keys.swapaxes(-1, -2) / np.sqrt(found.keys.shape[-1])
@@ -107,14 +109,8 @@ def test_queries_and_keys_make_the_weights(found: Attention) -> None:
     np.testing.assert_allclose(found.weights, exponents / exponents.sum(axis=-1, keepdims=True), atol=1e-5)
 
 
-def test_looking_leaves_the_encoder_as_it_was(tiny_tokenizer: Tokenizer) -> None:
-    model = model_of(tiny_tokenizer)
-    attention(model, tiny_tokenizer, TEXT)
-    assert not any(module._forward_pre_hooks for module in model.modules())
-
-
-def test_units_have_the_text_of_their_pieces(tiny_tokenizer: Tokenizer) -> None:
-    found = attention(model_of(tiny_tokenizer), tiny_tokenizer, "이걸  봤다", "왜 👍🏻")
+def test_units_have_the_text_of_their_pieces(model: PretrainingModel, tiny_tokenizer: Tokenizer) -> None:
+    found = attention(model, tiny_tokenizer, "이걸  봤다", "왜 👍🏻")
     assert found.labels("eojeol") == ["[CLS]", "이걸", "봤다", "[SEP]", "왜", "👍🏻", "[SEP]"]
     assert found.labels("morpheme")[1:4] == ["이거", "ᆯ", "보"]
     assert found.labels("morpheme")[-2] == "👍🏻"
@@ -124,8 +120,10 @@ def test_units_have_the_text_of_their_pieces(tiny_tokenizer: Tokenizer) -> None:
 
 @settings(max_examples=60)
 @given(text=st.text("가나했걸 \n👍a.", max_size=24), pair=st.none() | st.text("나 봤다", max_size=12))
-def test_rows_sum_to_one_however_pieces_are_joined(tiny_tokenizer: Tokenizer, text: str, pair: str | None) -> None:
-    found = attention(_shared_model(tiny_tokenizer), tiny_tokenizer, text, pair)
+def test_rows_sum_to_one_however_pieces_are_joined(
+    model: PretrainingModel, tiny_tokenizer: Tokenizer, text: str, pair: str | None
+) -> None:
+    found = attention(model, tiny_tokenizer, text, pair)
     for unit in UNITS:
         groups = found.groups(unit)
         assert np.unique(groups).tolist() == [*range(groups.max() + 1)] == [*range(len(found.labels(unit)))]
@@ -136,31 +134,20 @@ def test_rows_sum_to_one_however_pieces_are_joined(tiny_tokenizer: Tokenizer, te
     np.testing.assert_allclose(found.rollout().sum(axis=-1), 1, atol=1e-5)
 
 
-_models: dict[int, PretrainingModel] = {}
-
-
-def _shared_model(tokenizer: Tokenizer) -> PretrainingModel:
-    return _models.setdefault(id(tokenizer), model_of(tokenizer))
-
-
-def test_eojeols_are_those_of_the_tokenizer(tiny_tokenizer: Tokenizer) -> None:
-    found = attention(_shared_model(tiny_tokenizer), tiny_tokenizer, LONG)
+def test_eojeols_are_those_of_the_tokenizer(model: PretrainingModel, tiny_tokenizer: Tokenizer) -> None:
+    found = attention(model, tiny_tokenizer, LONG)
     pieces = tiny_tokenizer.encode_pieces(LONG)
     begins = np.array(pieces.boundaries) >= 2
     assert found.groups("eojeol")[1:-1].tolist() == begins.cumsum().tolist()
 
 
-def test_joined_weights_worked_by_hand(found: Attention) -> None:
+def test_joined_weights_worked_by_hand() -> None:
     """Two pieces are one morpheme: its column is their sum, its row their mean."""
     weights = np.array([[[[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.3, 0.0, 0.7]]]], dtype=np.float32)
-    encoding = found.encoding
-    pair = Attention(
-        ("학교",),
-        type(encoding)([1, 2, 3], [0] * 3, [1] * 3, [0] * 3, [(0, 1), (1, 2), (2, 3)], [3, 0, 1], ["학", "교", "에"],
-                       ["NNG", "NNG", "JKB"], [0, 0, 1]),
-        weights,
-    )  # fmt: skip
-    np.testing.assert_allclose(pair.joined("morpheme")[0, 0], [[0.7, 0.3], [0.3, 0.7]], atol=1e-6)
+    encoding = Encoding([1, 2, 3], [0] * 3, [1] * 3, [0] * 3, [(0, 1), (1, 2), (2, 3)], [3, 0, 1], ["학", "교", "에"],
+                        ["NNG", "NNG", "JKB"], [0, 0, 1])  # fmt: skip
+    joined = Attention(("학교",), encoding, weights).joined("morpheme")
+    np.testing.assert_allclose(joined[0, 0], [[0.7, 0.3], [0.3, 0.7]], atol=1e-6)
 
 
 def test_rollout_worked_by_hand() -> None:
@@ -172,14 +159,10 @@ def test_rollout_worked_by_hand() -> None:
     np.testing.assert_allclose(Attention((), none, one_way).rollout()[1], [[1, 0], [0.75, 0.25]])
 
 
-def test_a_text_that_is_too_long_is_refused(tiny_tokenizer: Tokenizer) -> None:
+def test_long_texts_and_weights_that_are_not_finite_are_refused(tiny_tokenizer: Tokenizer) -> None:
     model = model_of(tiny_tokenizer, max_position_embeddings=16)
     with pytest.raises(ModelError, match=r"the text has .* pieces, the model reads 16: shorten it"):
         attention(model, tiny_tokenizer, TEXT)
-
-
-def test_weights_that_are_no_numbers_are_refused(tiny_tokenizer: Tokenizer) -> None:
-    model = model_of(tiny_tokenizer)
     model.encoder.layers[1].attention.qkv.weight.data.fill_(float("nan"))
     with pytest.raises(ModelError, match="attention weights are not finite"):
-        attention(model, tiny_tokenizer, TEXT)
+        attention(model, tiny_tokenizer, "학교")

@@ -8,7 +8,8 @@ import pytest
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from korbert.errors import SettingsError
-from korbert.vectors import Correction, TextEncoder
+from korbert.model import Model
+from korbert.vectors import Correction
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def test_fewer_texts_than_numbers(vectors: Any) -> None:
     assert np.abs(correction(vectors[:4])).max() < 3
 
 
-def test_it_is_kept_in_a_file(vectors: Any, tmp_path: Path, encoder: TextEncoder[Any]) -> None:
+def test_it_is_kept_in_a_file(vectors: Any, tmp_path: Path, encoder: Model) -> None:
     texts = ["좋다", "영화를 본다", "배우가 좋다", "학교에 간다"]
     correction = Correction.fit("whiten", encoder.embed(texts))
     correction.save(tmp_path / "white.npz")

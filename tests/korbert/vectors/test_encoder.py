@@ -16,8 +16,8 @@ import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder
+from korbert.model import Model
 from korbert.modeling import (
-    ClassificationModel,
     DetectionModel,
     EmbeddingModel,
     EncoderConfig,
@@ -28,13 +28,10 @@ from korbert.modeling import (
 )
 from korbert.modeling.packing import pack
 from korbert.modeling.storage import load_model
-from korbert.tasks import Embedder, Filler, Reader
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.predicting import Predictor
-from korbert.tasks.token_classification import Tagger
+from korbert.tasks.kinds.embedding import Embedding
 from korbert.tokenization import Tokenizer
-from korbert.vectors import POOLINGS, PieceCounts, TextEncoder
-from korbert.vectors import encoder as module
+from korbert.vectors import POOLINGS, PieceCounts
 
 TEXTS = [
     "아버지가 방에 들어가신다.",
@@ -45,14 +42,14 @@ TEXTS = [
 ]
 
 
-def layers_of(encoder: TextEncoder[Any], text: str) -> Any:
+def layers_of(encoder: Model, text: str) -> Any:
     """(L + 1, T, D) of one text alone, and whether each piece is special."""
     row = encoder.tokenizer.encode(text, max_length=encoder.max_length)
     with torch.inference_mode():
-        return encoder.model.encoder.all_layers(torch.tensor([row.input_ids]))[:, 0].numpy(), row
+        return encoder.network.encoder.all_layers(torch.tensor([row.input_ids]))[:, 0].numpy(), row
 
 
-def test_each_layer_and_pooling(encoder: TextEncoder[Any]) -> None:
+def test_each_layer_and_pooling(encoder: Model) -> None:
     for text in TEXTS:
         layers, row = layers_of(encoder, text)
         inner = layers[:, 1:-1] if len(row) > 2 else layers
@@ -78,15 +75,13 @@ def test_each_layer_and_pooling(encoder: TextEncoder[Any]) -> None:
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_batches_do_not_matter_and_order_is_kept(
-    encoder: TextEncoder[Any], pooling: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_do_not_matter_and_order_is_kept(encoder: Model, pooling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
     asked = {"pooling": pooling, "layer": [-1, 1], "mix": "concat", "counts": counts}
     alone = np.stack([encoder.embed(text, **asked) for text in TEXTS])
     assert alone.dtype == np.float32
     assert alone.shape[1] == encoder.width(encoder.vector_settings(pooling=pooling, layer=[-1, 1], mix="concat"))
-    monkeypatch.setattr(module, "TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr("korbert.model.TEXTS_AT_ONCE", 2)
     for size in (1, 2, 64):
         parts = list(encoder.stream(iter(TEXTS), size, **asked))
         assert [len(part) for part in parts] == [2, 2, 1]
@@ -96,12 +91,12 @@ def test_batches_do_not_matter_and_order_is_kept(
 
 @given(order=st.permutations(range(len(TEXTS))), size=st.integers(1, 6))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_vector_does_not_depend_on_its_neighbours(encoder: TextEncoder[Any], order: list[int], size: int) -> None:
+def test_a_vector_does_not_depend_on_its_neighbours(encoder: Model, order: list[int], size: int) -> None:
     found = encoder.embed([TEXTS[place] for place in order], size)
     np.testing.assert_allclose(found, encoder.embed(TEXTS)[order], atol=1e-5)
 
 
-def test_the_vector_of_a_single_piece_is_that_piece(encoder: TextEncoder[Any]) -> None:
+def test_the_vector_of_a_single_piece_is_that_piece(encoder: Model) -> None:
     (piece,) = encoder.parts("영화", "piece").vectors
     counts = PieceCounts.of_texts(["영화", "배우"], encoder.tokenizer)
     for pooling in ("mean", "first", "max", "idf", "bm25"):
@@ -109,7 +104,7 @@ def test_the_vector_of_a_single_piece_is_that_piece(encoder: TextEncoder[Any]) -
         np.testing.assert_allclose(found, piece, atol=1e-5)
 
 
-def test_normalized_and_cut(encoder: TextEncoder[Any]) -> None:
+def test_normalized_and_cut(encoder: Model) -> None:
     whole = encoder.embed(TEXTS)
     np.testing.assert_allclose(encoder.embed(TEXTS, size=5), whole[:, :5], atol=1e-6)
     unit = encoder.embed(TEXTS, size=5, normalize=True)
@@ -134,7 +129,7 @@ def test_normalized_and_cut(encoder: TextEncoder[Any]) -> None:
         ({"pooling": "idf"}, r"idf and bm25 need counts of pieces, .* \(--counts\), or take another pooling"),
     ],
 )
-def test_settings_that_are_refused(encoder: TextEncoder[Any], asked: dict[str, Any], said: str) -> None:
+def test_settings_that_are_refused(encoder: Model, asked: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         encoder.embed("가", **asked)
 
@@ -142,7 +137,7 @@ def test_settings_that_are_refused(encoder: TextEncoder[Any], asked: dict[str, A
 # --- weights ---
 
 
-def test_idf_weighs_as_scikit_learn_does(encoder: TextEncoder[Any], tiny_tokenizer: Tokenizer) -> None:
+def test_idf_weighs_as_scikit_learn_does(encoder: Model, tiny_tokenizer: Tokenizer) -> None:
     texts = [text for text in TEXTS if text]
     ids = [tiny_tokenizer.encode_pieces(text).ids for text in texts]
     table = np.zeros((len(texts), tiny_tokenizer.vocab_size))
@@ -156,7 +151,7 @@ def test_idf_weighs_as_scikit_learn_does(encoder: TextEncoder[Any], tiny_tokeniz
     np.testing.assert_allclose(encoder.embed(texts[1], pooling="idf", counts=counts), expected, atol=1e-5)
 
 
-def test_bm25_weighs_as_bm25s_scores_words(encoder: TextEncoder[Any], tiny_tokenizer: Tokenizer) -> None:
+def test_bm25_weighs_as_bm25s_scores_words(encoder: Model, tiny_tokenizer: Tokenizer) -> None:
     """What a piece weighs in all its places together is the score of the text for that piece, but for a factor."""
     bm25s = pytest.importorskip("bm25s")
     texts = [text[:20] for text in TEXTS if text]
@@ -172,9 +167,9 @@ def test_bm25_weighs_as_bm25s_scores_words(encoder: TextEncoder[Any], tiny_token
             assert together == pytest.approx(float(ranker.get_scores([str(id)])[number]), rel=1e-4)
 
 
-def test_counts_travel_with_the_model(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+def test_counts_travel_with_the_model(encoder: Model, tmp_path: Path) -> None:
     counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
-    save_model(tmp_path / "model", encoder.model, encoder.tokenizer)
+    save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     path = counts.save(tmp_path / "model")
     loaded = korbert.load(tmp_path / "model", "cpu")
     np.testing.assert_allclose(
@@ -193,7 +188,7 @@ def test_counts_travel_with_the_model(encoder: TextEncoder[Any], tmp_path: Path)
         PieceCounts.load(path, encoder.tokenizer)
 
 
-def test_counts_of_a_vocab_artifact(encoder: TextEncoder[Any], tmp_path: Path) -> None:
+def test_counts_of_a_vocab_artifact(encoder: Model, tmp_path: Path) -> None:
     """Those of morphemes become those of pieces; the artifact beside the model's is found without being named."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -204,7 +199,7 @@ def test_counts_of_a_vocab_artifact(encoder: TextEncoder[Any], tmp_path: Path) -
     encoder.tokenizer.save(vocab / "tokenizer")
     pq.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), vocab / "counts.parquet")
     (vocab / "stage.json").write_text('{"counts": {"documents": 8}}')
-    save_model(tmp_path / "pretrain" / "model", encoder.model, encoder.tokenizer)
+    save_model(tmp_path / "pretrain" / "model", encoder.network, encoder.tokenizer)
     counts = PieceCounts.find(None, str(tmp_path / "pretrain"), encoder.tokenizer)
 
     assert isinstance(encoder.tokenizer, Tokenizer)
@@ -224,47 +219,58 @@ def test_counts_of_a_vocab_artifact(encoder: TextEncoder[Any], tmp_path: Path) -
 
 
 def test_every_kind_of_model_gives_the_same_vectors(
-    config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path, encoder: TextEncoder[Any]
+    config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path, encoder: Model
 ) -> None:
     """Their encoders have the same weights."""
     expected = encoder.embed(TEXTS, layer=-2, pooling="max")
-    kinds: dict[str, tuple[type[Any], Any, dict[str, Any]]] = {
-        "pretraining": (Filler, PretrainingModel(config), {}),
-        "detection": (TextEncoder, DetectionModel(config), {}),
-        "reading": (Reader, ReadingModel(config), {}),
-        "tagging": (Tagger, TaggingModel(config, ["O", "B-PS", "I-PS"]), {}),
-        "embedding": (Embedder, EmbeddingModel(config), {}),
-        "regression": (Predictor, ClassificationModel(config, 1, problem_type="regression"), {"kind": "regression"}),
+    number = KINDS["regression"].kind_class(metrics=("pearson",), max_length=32, mean=0.0, deviation=1.0)
+    models: dict[tuple[str, ...], Any] = {
+        ("fill", "embed"): Model(PretrainingModel(config), tiny_tokenizer),
+        ("answer", "embed"): Model(ReadingModel(config), tiny_tokenizer),
+        ("tag", "embed"): Model(TaggingModel(config, ["O", "B-PS", "I-PS"]), tiny_tokenizer),
+        ("predict", "embed"): Model(number.model(config), tiny_tokenizer, number),
+        ("embed",): Model(EmbeddingModel(config), tiny_tokenizer),
+        ("embed", "too"): Model(DetectionModel(config), tiny_tokenizer),
     }
-    for kind, (loaded, model, task) in kinds.items():
-        model.encoder.load_state_dict(encoder.model.encoder.state_dict())
-        if task:
-            learned = KINDS[kind].kind_class(metrics=("pearson",), max_length=32, mean=0.0, deviation=1.0)
-            task |= learned.model_dump(mode="json")
-        save_model(tmp_path / kind, model, tiny_tokenizer, task)
-        found = korbert.load(tmp_path / kind, "cpu")
-        assert type(found) is loaded
-        np.testing.assert_allclose(found.embed(TEXTS, layer=-2, pooling="max"), expected, atol=1e-6)
-        assert found.digest == encoder.digest
+    for place, (can, model) in enumerate(models.items()):
+        model.network.encoder.load_state_dict(encoder.network.encoder.state_dict())
+        model.save(tmp_path / str(place))
+        loaded = korbert.load(tmp_path / str(place), "cpu")
+        assert loaded.can == tuple(name for name in can if name != "too")
+        assert loaded.kind == model.kind
+        np.testing.assert_allclose(loaded.embed(TEXTS, layer=-2, pooling="max"), expected, atol=1e-6)
+        assert loaded.digest == encoder.digest
 
 
-def test_an_embedder_has_defaults_of_its_own(config: EncoderConfig, tiny_tokenizer: Tokenizer) -> None:
-    model = EmbeddingModel(config, "first", normalize=True, generator=torch.Generator().manual_seed(1))
-    embedder = Embedder(model, tiny_tokenizer)
+def test_a_model_of_embeddings_has_defaults_of_its_own(
+    config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    kind = Embedding(metrics=("spearman",), max_length=5, learns="texts", pooling="first", normalize=True)
+    network = kind.model(config, torch.Generator().manual_seed(1)).eval()
+    Model(network, tiny_tokenizer, kind).save(tmp_path / "model")
+    model = korbert.load(tmp_path / "model", "cpu")
+    assert (model.kind, model.max_length) == (kind, 5)
+    rows = [torch.tensor([tiny_tokenizer.encode(text, max_length=5).input_ids]) for text in TEXTS]
     with torch.inference_mode():
-        expected = torch.cat(
-            [model(torch.tensor([tiny_tokenizer.encode(text, max_length=32).input_ids])) for text in TEXTS]
-        )
-    np.testing.assert_allclose(embedder.embed(TEXTS), expected, atol=1e-5)
-    plain = TextEncoder(model, tiny_tokenizer).embed(TEXTS)
-    np.testing.assert_allclose(embedder.embed(TEXTS, pooling="mean", normalize=False), plain, atol=1e-6)
+        expected = torch.cat([network(row) for row in rows])
+        plain = torch.cat([network.encoder(row).mean(dim=1) for row in rows])
+    vectors = model.embed(TEXTS)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(model.embed(TEXTS, pooling="mean", normalize=False), plain, atol=1e-5)
+
+    assert model.similarity(TEXTS[0], TEXTS[2]) == pytest.approx(float(vectors[0] @ vectors[2]), abs=1e-5)
+    np.testing.assert_allclose(model.similarity(TEXTS[:2], TEXTS), vectors[:2] @ vectors.T, atol=1e-5)
+    np.testing.assert_allclose(model.similarity(TEXTS[0], TEXTS, pooling="mean").shape, (len(TEXTS),))
+    with pytest.raises(SettingsError, match=r"texts\[1\] is int 3: give only strings"):
+        model.embed(["가", 3])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("model_type", ["roberta", "modernbert", "funnel"])
 def test_foreign_encoders(foreign: Callable[[str], Path], tmp_path: Path, model_type: str) -> None:
     import_folder(foreign(model_type), tmp_path / "model")
     found = korbert.load(tmp_path / "model", "cpu")
-    assert type(found) is TextEncoder
+    assert found.can == ("embed",)
     model, tokenizer = load_model(tmp_path / "model")
     for text in (TEXTS[0], TEXTS[2]):
         row = tokenizer.encode(text)
@@ -278,8 +284,8 @@ def test_foreign_encoders(foreign: Callable[[str], Path], tmp_path: Path, model_
         assert found.embed(TEXTS, layer=[0, -1], mix="concat").shape[1] == 2 * model.config.hidden_size
 
 
-def test_vectors_that_are_no_numbers_are_named(encoder: TextEncoder[Any]) -> None:
-    encoder.model.encoder.embeddings.norm.weight.data.fill_(math.nan)
+def test_vectors_that_are_no_numbers_are_named(encoder: Model) -> None:
+    encoder.network.encoder.embeddings.norm.weight.data.fill_(math.nan)
     with pytest.raises(ModelError, match="the model: its vectors are not finite"):
         encoder.embed("가", layer=1)
     with pytest.raises(ModelError, match="the model: its vectors are not finite"):

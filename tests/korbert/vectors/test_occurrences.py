@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 import korbert
 from korbert.errors import SettingsError
 from korbert.huggingface.importing import import_folder
-from korbert.vectors import TextEncoder
+from korbert.model import Model
 from korbert.vectors.occurrences import distances
 
 SENTENCES = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나", "학교에 간다"]
@@ -21,7 +21,7 @@ def places(found: list[Any]) -> list[tuple[int, str]]:
     return [(one.number, one.text[slice(*one.span)]) for one in found]
 
 
-def test_a_word_is_found_by_its_morphemes(encoder: TextEncoder[Any]) -> None:
+def test_a_word_is_found_by_its_morphemes(encoder: Model) -> None:
     found = encoder.occurrences("사랑", SENTENCES)
     assert places(found) == [(0, "사랑"), (1, "사랑"), (2, "사랑")]
     assert {one.morphemes for one in found} == {"사랑/NNG"}
@@ -45,11 +45,11 @@ def test_a_word_is_found_by_its_morphemes(encoder: TextEncoder[Any]) -> None:
         ("없는말", []),
     ],
 )
-def test_verbs_and_tags(encoder: TextEncoder[Any], word: str, expected: list[tuple[int, str]]) -> None:
+def test_verbs_and_tags(encoder: Model, word: str, expected: list[tuple[int, str]]) -> None:
     assert places(encoder.occurrences(word, SENTENCES)) == expected
 
 
-def test_all_of_a_text_and_those_behind_its_end(encoder: TextEncoder[Any]) -> None:
+def test_all_of_a_text_and_those_behind_its_end(encoder: Model) -> None:
     found = encoder.occurrences("사랑", ["사랑 " * 3, "학교 " * 40 + "사랑"], layer=[1, 2], mix="concat")
     assert [one.number for one in found] == [0, 0, 0, 1]
     assert [one.vector is None for one in found] == [False, False, False, True]
@@ -58,7 +58,7 @@ def test_all_of_a_text_and_those_behind_its_end(encoder: TextEncoder[Any]) -> No
 
 
 @pytest.mark.parametrize("word", ["", "  ", "\n"])
-def test_no_word(encoder: TextEncoder[Any], word: str) -> None:
+def test_no_word(encoder: Model, word: str) -> None:
     with pytest.raises(SettingsError, match="has no morphemes: give a word"):
         encoder.occurrences(word, SENTENCES)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,15 +12,15 @@ from hypothesis import strategies as st
 import korbert
 from korbert.errors import SettingsError
 from korbert.huggingface.importing import import_folder
-from korbert.vectors import TextEncoder
+from korbert.model import Model
 
 TEXT = "나는 어제 학교에 갔다 👍"
 
 
-def test_the_parts_of_a_text(encoder: TextEncoder[Any]) -> None:
+def test_the_parts_of_a_text(encoder: Model) -> None:
     row = encoder.tokenizer.encode(TEXT)
     with torch.inference_mode():
-        hidden = encoder.model.encoder(torch.tensor([row.input_ids]))[0].numpy()
+        hidden = encoder.network.encoder(torch.tensor([row.input_ids]))[0].numpy()
     pieces = encoder.parts(TEXT, "piece")
     assert pieces.names == row.pieces[1:-1]
     assert pieces.spans == row.spans[1:-1]
@@ -43,7 +42,7 @@ def test_the_parts_of_a_text(encoder: TextEncoder[Any]) -> None:
 
 @given(texts=st.lists(st.text(alphabet="가나다 .\n한글a👍", max_size=40), max_size=5))
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_eojeols_are_those_of_the_text(encoder: TextEncoder[Any], texts: list[str]) -> None:
+def test_eojeols_are_those_of_the_text(encoder: Model, texts: list[str]) -> None:
     for text, found in zip(texts, encoder.parts(texts, "eojeol"), strict=True):
         assert len(found) == len(found.spans) == len(found.vectors)
         assert found.vectors.shape[1:] == (16,)
@@ -54,7 +53,7 @@ def test_eojeols_are_those_of_the_text(encoder: TextEncoder[Any], texts: list[st
         np.testing.assert_allclose(found.vectors, encoder.parts(text, "eojeol").vectors, atol=1e-4)
 
 
-def test_what_is_cut_off_has_no_part(encoder: TextEncoder[Any]) -> None:
+def test_what_is_cut_off_has_no_part(encoder: Model) -> None:
     assert len(encoder.parts("학교 " * 100, "piece")) == 30
     assert len(encoder.parts("", "eojeol")) == 0
     assert encoder.parts("").vectors.shape == (0, 16)

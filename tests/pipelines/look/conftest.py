@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
+from korbert.model import Model
 from korbert.modeling import EncoderConfig, PretrainingModel
-from korbert.tasks import Filler
 from korbert.tokenization import Tokenizer
 
 QUIET = (
@@ -101,5 +101,5 @@ def config(tiny_config: Callable[..., EncoderConfig]) -> EncoderConfig:
 
 
 @pytest.fixture(scope="module")
-def filler(tiny_tokenizer: Tokenizer, config: EncoderConfig) -> Filler:
-    return Filler(_stirred(PretrainingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
+def filler(tiny_tokenizer: Tokenizer, config: EncoderConfig) -> Model:
+    return Model(_stirred(PretrainingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)

@@ -15,6 +15,7 @@ import torch
 
 import korbert
 from korbert.errors import ModelError
+from korbert.model import Model
 from korbert.modeling import (
     ClassificationModel,
     EmbeddingModel,
@@ -24,16 +25,12 @@ from korbert.modeling import (
     ReadingModel,
     save_model,
 )
-from korbert.tasks import Filler, Reader
-from korbert.tasks.embedding import Embedder
 from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.predicting import Predictor
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors import attribution
 from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
-from korbert.vectors.encoder import TextEncoder
 from pipelines import cli
 from pipelines.reports.look.data import look_data, words_data
 from pipelines.reports.look.layers import layer_points, vectors_by_layer
@@ -45,19 +42,19 @@ HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window
 
 
 @pytest.fixture(scope="module")
-def classifier(tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred) -> Predictor:
+def classifier(tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred) -> Model:
     labels = ["부정", "긍정", "중립"]
     model = ClassificationModel(config, 3, labels=labels, generator=torch.Generator().manual_seed(3))
     kind = Classification(metrics=("accuracy",), max_length=64, labels=labels)
-    return Predictor(kind, stirred(model), tiny_tokenizer)
+    return Model(stirred(model), tiny_tokenizer, kind)
 
 
 def opened(packed: dict[str, Any], kind: Any = np.uint8) -> np.ndarray:
     return np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), kind).reshape(packed["shape"])
 
 
-def test_weights_are_kept_to_half_a_percent(filler: Filler) -> None:
-    seen = attention(filler.model, filler.tokenizer, TEXT, PAIR)
+def test_weights_are_kept_to_half_a_percent(filler: Model) -> None:
+    seen = attention(filler.network, filler.tokenizer, TEXT, PAIR)
     data = look_data(filler, TEXT, PAIR)
     weights = (opened(data["weights"]) / 255.0) ** 2
     np.testing.assert_allclose(weights, seen.weights, atol=0.004)
@@ -66,8 +63,8 @@ def test_weights_are_kept_to_half_a_percent(filler: Filler) -> None:
     assert "guesses" not in data
 
 
-def test_queries_and_keys_are_kept_so_that_their_products_hold(filler: Filler) -> None:
-    seen = attention(filler.model, filler.tokenizer, TEXT)
+def test_queries_and_keys_are_kept_so_that_their_products_hold(filler: Model) -> None:
+    seen = attention(filler.network, filler.tokenizer, TEXT)
     neurons = look_data(filler, TEXT)["neurons"]
     assert seen.queries is not None
     for name, expected in (("queries", seen.queries), ("keys", seen.keys)):
@@ -83,13 +80,13 @@ def test_512_pieces_are_less_than_five_megabytes(tiny_tokenizer: Tokenizer, conf
         EncoderConfig.model_validate(config.model_dump() | sizes), torch.Generator().manual_seed(3)
     ).eval()
     text = "학교에 간다 " * 127
-    data = look_data(Filler(model, tiny_tokenizer), text)
+    data = look_data(Model(model, tiny_tokenizer), text)
     assert 500 <= len(data["special"]) <= 512
     data["guesses"] = [{"own": 0.1234, "best": [["만났는데", 0.1234]] * 5}] * 512
     assert len(page(data).encode()) < 5_000_000
 
 
-def test_guesses_are_those_of_fill_where_cutting_does_not_change(filler: Filler) -> None:
+def test_guesses_are_those_of_fill_where_cutting_does_not_change(filler: Model) -> None:
     """A mask in the text and one put on its piece are one row of ids here."""
     data = look_data(filler, "오늘 [MASK] 정말 좋다", whole=True)
     (expected,) = filler.fill("오늘 [MASK] 정말 좋다", top=5)
@@ -101,7 +98,7 @@ def test_guesses_are_those_of_fill_where_cutting_does_not_change(filler: Filler)
     assert data["guesses"][0] is None
 
 
-def test_guesses_are_those_of_a_text_with_that_piece_alone_masked(filler: Filler) -> None:
+def test_guesses_are_those_of_a_text_with_that_piece_alone_masked(filler: Model) -> None:
     """One row at a time, against 32 at once; the probability of what stands there, too."""
     encoding = filler.tokenizer.encode(TEXT, PAIR)
     found = filler.expect(TEXT, PAIR, top=3)
@@ -115,8 +112,8 @@ def test_guesses_are_those_of_a_text_with_that_piece_alone_masked(filler: Filler
         ids = torch.tensor([encoding.input_ids])
         ids[0, place] = filler.tokenizer.mask_id
         with torch.inference_mode():
-            hidden = filler.model.encoder(ids, token_type_ids=segments, boundaries=boundaries)
-            shares = filler.model.mlm_head(hidden[0, [place]]).softmax(dim=-1)[0]
+            hidden = filler.network.encoder(ids, token_type_ids=segments, boundaries=boundaries)
+            shares = filler.network.mlm_head(hidden[0, [place]]).softmax(dim=-1)[0]
         assert one.own == pytest.approx(float(shares[encoding.input_ids[place]]), rel=1e-3)
         best = shares[FIRST_PIECE:].topk(3)
         assert [share for _, share in one.guesses] == pytest.approx(best.values.tolist(), rel=1e-3)
@@ -126,7 +123,7 @@ def test_vectors_by_layer_are_those_of_an_embedder(
     tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred
 ) -> None:
     model = stirred(EmbeddingModel(config, generator=torch.Generator().manual_seed(3)))
-    embedder = Embedder(model, tiny_tokenizer)
+    embedder = Model(model, tiny_tokenizer)
     data = look_data(embedder, TEXT, PAIR)["vectors"]
     scale = np.array(data["vectors"]["scale"])[:, :, None]
     got = opened(data["vectors"], np.int8) / 127 * scale
@@ -137,14 +134,14 @@ def test_vectors_by_layer_are_those_of_an_embedder(
     np.testing.assert_allclose(vectors_by_layer(embedder, texts)[-1], embedder.embed(texts), atol=1e-5)
 
 
-def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Predictor) -> None:
+def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Model) -> None:
     """Completeness (Sundararajan et al. 2017, proposition 1); special tokens, which stay, add nothing."""
     with torch.inference_mode():  # as a service may call it
-        found = attribute(classifier.model, classifier.tokenizer, TEXT, most=3)
+        found = attribute(classifier.network, classifier.tokenizer, TEXT, most=3)
     expected = classifier.predict(TEXT)
-    assert found.labels[0] == expected["label"]
+    assert found.labels[0] == expected.label
     shares = dict(zip(found.labels, found.probabilities.tolist(), strict=True))
-    assert shares == pytest.approx(expected["probabilities"], abs=1e-5)
+    assert shares == pytest.approx(expected.probabilities, abs=1e-5)
     odds = [math.log(share / (1 - share)) for share in found.probabilities.tolist()]
     np.testing.assert_allclose(found.scores, odds, atol=1e-3)
     np.testing.assert_allclose(found.shares.sum(axis=1), found.scores - found.masked, rtol=0.02, atol=0.01)
@@ -155,25 +152,25 @@ def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Pre
     np.testing.assert_allclose(data["label"]["shares"], found.shares, rtol=1e-2, atol=1e-6)
 
 
-def test_without_captum_the_page_says_what_to_install(classifier: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_captum_the_page_says_what_to_install(classifier: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attribution.importlib.util, "find_spec", lambda name: None)
     data = look_data(classifier, TEXT)
     assert data["label"] is None
     assert "pip install 'korbert[look]'" in data["missing"]["label"]
 
 
-def test_somebody_who_waits_is_not_kept_waiting_for_the_label_of_a_long_text(classifier: Predictor) -> None:
+def test_somebody_who_waits_is_not_kept_waiting_for_the_label_of_a_long_text(classifier: Model) -> None:
     data = look_data(classifier, TEXT * 10)
     assert "takes long: use korbert look" in data["missing"]["label"]
-    assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT)["label"],)
+    assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT).label,)
 
 
 def test_a_reader_shows_its_answers(tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred) -> None:
-    reader = Reader(stirred(ReadingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
+    reader = Model(stirred(ReadingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
     context, question = "세종은 1443년에 한글을 만들었다.", "한글은 언제 만들어졌나?"
     reading = look_data(reader, question, context)["reading"]
     best = reading["answers"][0]
-    assert best["text"] == reader.answer(context, question)["answer"] == context[best["start"] : best["end"]]
+    assert best["text"] == reader.answer(question, context).answer == context[best["start"] : best["end"]]
     assert "reading" not in look_data(reader, question)
     long = look_data(reader, question, f"{context} " * 100)
     assert "shorten it" in long["missing"]["attention"]
@@ -188,7 +185,7 @@ def test_an_encoder_without_weights_of_pieces_on_pieces_has_the_other_rooms(fore
 
     folder = foreign("longformer")
     encoder = load_encoder(folder, read_folder(folder))
-    model = TextEncoder(EncoderModel(encoder.config, encoder=encoder), TransformersTokenizer.of_folder(folder))
+    model = Model(EncoderModel(encoder.config, encoder=encoder), TransformersTokenizer.of_folder(folder))
     model.name = "there/model"
     data = look_data(model, "학교에 간다", "친구를 만난다")
     assert "longformer" in data["missing"]["attention"]
@@ -197,7 +194,7 @@ def test_an_encoder_without_weights_of_pieces_on_pieces_has_the_other_rooms(fore
     assert data["model"]["name"] == "there"
 
 
-def test_no_text_is_markup_in_the_page(filler: Filler) -> None:
+def test_no_text_is_markup_in_the_page(filler: Model) -> None:
     data = look_data(filler, HOSTILE, HOSTILE)
     made = page(data)
     made.encode()  # no lone surrogate
@@ -231,9 +228,9 @@ def test_words_in_two_dimensions() -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(filler: Filler, tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(filler: Model, tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pretrain")
-    save_model(folder / "model", filler.model, tiny_tokenizer)
+    save_model(folder / "model", filler.network, tiny_tokenizer)
     return folder
 
 
@@ -263,9 +260,9 @@ def test_what_the_command_refuses(
 
 
 def test_encoders_and_detectors_are_looked_at_too(
-    folder: Path, tiny_tokenizer: Tokenizer, tmp_path: Path, filler: Filler
+    folder: Path, tiny_tokenizer: Tokenizer, tmp_path: Path, filler: Model
 ) -> None:
-    model = EncoderModel(filler.model.config, encoder=filler.model.encoder)
+    model = EncoderModel(filler.network.config, encoder=filler.network.encoder)
     save_model(tmp_path / "bare" / "model", model, tiny_tokenizer)
     data = look_data(korbert.load(tmp_path / "bare"), TEXT, whole=True)
     assert data["model"]["kind"] == "encoder"
@@ -287,7 +284,7 @@ def test_texts_of_a_labelled_set_by_layer(folder: Path, tmp_path: Path, way: str
     assert path.read_text(encoding="utf-8") == made  # a fixed seed
 
 
-def test_neighbours_are_counted_in_all_dimensions(filler: Filler, tmp_path: Path) -> None:
+def test_neighbours_are_counted_in_all_dimensions(filler: Model, tmp_path: Path) -> None:
     """Each text but one is there several times: its nearest neighbour is itself, with its label."""
     lines = [{"text": text, "label": label} for text, label in [(TEXT, "좋음"), (PAIR, "나쁨")] * 4 + [("끝", "다른")]]
     (tmp_path / "set.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")

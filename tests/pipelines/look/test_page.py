@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from korbert.model import Model
 from korbert.modeling import ClassificationModel, EncoderConfig, ReadingModel, save_model
-from korbert.tasks import Filler, Reader
 from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.predicting import Predictor
 from korbert.tokenization import Tokenizer
 from korbert.vectors.attention import Attention, attention
 from pipelines.cli import run_command
@@ -27,12 +26,12 @@ ROOMS = ("attention", "neurons", "guesses", "pieces", "vectors", "words")
 
 
 @pytest.fixture(scope="module")
-def seen(filler: Filler) -> Attention:
-    return attention(filler.model, filler.tokenizer, TEXT, PAIR)
+def seen(filler: Model) -> Attention:
+    return attention(filler.network, filler.tokenizer, TEXT, PAIR)
 
 
 @pytest.fixture(scope="module")
-def data(filler: Filler) -> dict[str, Any]:
+def data(filler: Model) -> dict[str, Any]:
     vectors = np.random.default_rng(1).normal(size=(3, 8))
     sentences = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나"]
     spans = [(6, 8), (6, 8), (0, 2)]
@@ -187,7 +186,7 @@ def test_a_click_puts_a_mask_and_the_guesses_show(window: NewWindow, on_disk: st
     assert f"mask={place + 1}" in tab.url
 
 
-def test_text_never_runs(window: NewWindow, filler: Filler, tmp_path: Path) -> None:
+def test_text_never_runs(window: NewWindow, filler: Model, tmp_path: Path) -> None:
     found = look_data(filler, HOSTILE, HOSTILE, whole=True)
     found["words"] = words_data(HOSTILE, [HOSTILE] * 3, [(0, 5)] * 3, np.eye(3))
     found["similar"] = [{"id": HOSTILE, "text": HOSTILE, "score": 0.5, "rank_vectors": 1}]
@@ -217,7 +216,7 @@ def test_what_is_missing_is_said(window: NewWindow, data: dict[str, Any], tmp_pa
     assert tab.get_by_text("<i>left out</i>").is_visible()
 
 
-def test_words_alone_are_a_page(window: NewWindow, filler: Filler, tmp_path: Path) -> None:
+def test_words_alone_are_a_page(window: NewWindow, filler: Model, tmp_path: Path) -> None:
     found = words_data("사랑", ["나는 사랑해", "사랑이 뭐야", "내 사랑"], [(3, 5), (0, 2), (2, 4)], np.eye(3))
     path = tmp_path / "words.html"
     path.write_text(page({"model": about(filler), "texts": ["사랑"], "missing": {}, "words": found}), encoding="utf-8")
@@ -231,9 +230,9 @@ def test_words_alone_are_a_page(window: NewWindow, filler: Filler, tmp_path: Pat
 
 
 def test_the_command_of_words_writes_a_page_that_opens_at_their_room(
-    window: NewWindow, filler: Filler, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    window: NewWindow, filler: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    save_model(tmp_path / "pretrain" / "model", filler.model, filler.tokenizer)
+    save_model(tmp_path / "pretrain" / "model", filler.network, filler.tokenizer)
     sentences = ["나는 너를 <b>사랑</b>해", "학교에 간다", "나는 너를 사랑했다", "사랑 누가 말했나"]
     (tmp_path / "sentences.txt").write_text("\n".join(sentences), encoding="utf-8")
     path = tmp_path / "words.html"
@@ -255,7 +254,7 @@ def test_the_command_of_words_writes_a_page_that_opens_at_their_room(
     assert one.faults == []
 
 
-def test_many_occurrences_have_no_table_of_distances(window: NewWindow, filler: Filler, tmp_path: Path) -> None:
+def test_many_occurrences_have_no_table_of_distances(window: NewWindow, filler: Model, tmp_path: Path) -> None:
     vectors = np.random.default_rng(1).normal(size=(101, 8))
     found = words_data("사랑", ["나는 사랑해"] * 101, [(3, 5)] * 101, vectors)
     path = tmp_path / "words.html"
@@ -273,7 +272,7 @@ def test_what_speaks_for_a_label_and_what_a_reader_answers(
 ) -> None:
     model = ClassificationModel(config, 2, labels=["부정", "긍정"], generator=torch.Generator().manual_seed(3))
     kind = Classification(metrics=("accuracy",), max_length=64, labels=["부정", "긍정"])
-    classifier = Predictor(kind, stirred(model), tiny_tokenizer)
+    classifier = Model(stirred(model), tiny_tokenizer, kind)
     path = tmp_path / "label.html"
     path.write_text(page(look_data(classifier, TEXT)), encoding="utf-8")
     one = window()
@@ -284,7 +283,7 @@ def test_what_speaks_for_a_label_and_what_a_reader_answers(
     )
     assert tab.locator(".strip", has_text="label").locator("canvas").is_visible()
 
-    reader = Reader(stirred(ReadingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
+    reader = Model(stirred(ReadingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
     context, question = "세종은 1443년에 👍🏻 한글을 만들었다.", "한글은 언제 만들어졌나?"
     path.write_text(page(look_data(reader, question, context)), encoding="utf-8")
     tab = one.open(path.as_uri() + "#room=reading")

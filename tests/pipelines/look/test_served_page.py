@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from korbert.tasks import Filler
+from korbert.model import Model
 from pipelines.reports.look.data import look_data
 from pipelines.reports.look.page import page
 
@@ -19,7 +19,7 @@ NewWindow = Callable[..., Any]  # a Window of conftest.py
 class Service:
     """What the page needs of a service. operations, index: what it has. token: that it wants. asked: what it was."""
 
-    def __init__(self, filler: Filler) -> None:
+    def __init__(self, filler: Model) -> None:
         self.operations, self.index, self.token = ["attention", "fill"], True, ""
         self.asked: list[tuple[str, Any]] = []
         lock = threading.Lock()
@@ -77,7 +77,7 @@ class Service:
 
 
 @pytest.fixture
-def service(filler: Filler) -> Iterator[Service]:
+def service(filler: Model) -> Iterator[Service]:
     service = Service(filler)
     yield service
     service.server.shutdown()

@@ -99,7 +99,7 @@ def test_models_of_other_kinds_embed_with_the_mean_of_their_last_layer(
     reply = service.ask("/v1/embeddings", {"input": TEXTS[0], "model": "gaps"})
     encoding = loaded["gaps"].tokenizer.encode(TEXTS[0])
     with torch.inference_mode():
-        hidden = loaded["gaps"].model.encoder(
+        hidden = loaded["gaps"].network.encoder(
             torch.tensor([encoding.input_ids]), boundaries=torch.tensor([encoding.boundaries])
         )
     np.testing.assert_allclose(reply.json["data"][0]["embedding"], hidden[0].mean(dim=0), atol=1e-5)
@@ -152,12 +152,12 @@ def test_fill_gives_the_candidates_of_the_model(service: Started, loaded: dict[s
 
 def test_predict_gives_the_predictions_of_the_model(service: Started, loaded: dict[str, Any]) -> None:
     data = service.ask("/predict", {"input": TEXTS, "model": "mood"}).json["data"]
-    _assert_close(data, loaded["mood"].predict(TEXTS))
+    _assert_close(data, list(map(vars, loaded["mood"].predict(TEXTS))))
     rows = [{"text": "한 남자가", "pair": text} for text in TEXTS]
     data = service.ask("/predict", {"input": rows, "model": "pairs"}).json["data"]
-    _assert_close(data, loaded["pairs"].predict(rows))
+    _assert_close(data, list(map(vars, loaded["pairs"].predict(rows))))
     data = service.ask("/predict", {"input": TEXTS[:4], "model": "names"}).json["data"]
-    _assert_close([one["spans"] for one in data], loaded["names"].tag(TEXTS[:4]))
+    _assert_close([one["spans"] for one in data], [list(map(vars, spans)) for spans in loaded["names"].tag(TEXTS[:4])])
 
 
 def test_predict_ignores_other_fields_of_a_row(service: Started) -> None:
@@ -172,8 +172,8 @@ def test_answer_gives_the_answers_of_the_model(service: Started, loaded: dict[st
     questions = ["한글은 언제 만들어졌나?", "누가 갔나? " * 30, "?"]
     contexts = ["세종은 1443년에 한글을 만들었다.", "철수가 학교에 갔다. " * 40, " "]
     expected = [
-        {"answer": one["answer"], "start": one["span"][0], "end": one["span"][1], "score": one["score"]}
-        for one in loaded["answers"].answer(contexts, questions)
+        {"answer": one.answer, "start": one.start, "end": one.end, "score": one.score}
+        for one in loaded["answers"].answer(questions, contexts)
     ]
     reply = service.ask("/answer", {"question": questions, "context": contexts, "model": "answers"})
     _assert_close(reply.json["data"], expected)

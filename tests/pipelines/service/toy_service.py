@@ -34,7 +34,7 @@ def with_attention(models, limits):
     from pipelines.service.operations import operations_of
 
     def look_data(model, text, pair):
-        return {"texts": [text] if pair is None else [text, pair], "model": model.model.kind}
+        return {"texts": [text] if pair is None else [text, pair], "model": model.network.kind}
 
     return {
         name: Served(name, one.kind, one.model, operations_of(one.model, limits, look_data))

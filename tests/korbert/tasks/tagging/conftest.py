@@ -1,13 +1,15 @@
 """What the tests here share."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
 from korbert.tasks.passages import Passage
-from korbert.tasks.token_classification import LabelledSpan
+from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels
+from korbert.tasks.token_classification.tagger import best_spans
+from korbert.tasks.token_classification.viterbi import Transitions
 
 
 def _passage(text: str, spans: list[tuple[int, int]]) -> Passage:
@@ -26,6 +28,19 @@ def _marked(marked: str) -> tuple[str, list[LabelledSpan]]:
             spans.append(LabelledSpan(len(text), len(text) + len(inner), label))
         text += inner
     return text, spans
+
+
+def _decoded(tags: Sequence[str], passage: Passage) -> list[LabelledSpan]:
+    """The spans of a text whose pieces surely have these tags."""
+    labels = bio_labels(["AF", "DT", "EV", "JB", "LC", "OG", "PD", "PS", "QT", "TI"])
+    scores = np.full((len(tags), len(labels)), -50.0, dtype=np.float32)
+    scores[np.arange(len(tags)), [labels.index(tag) for tag in tags]] = 0.0
+    return [LabelledSpan(*span) for *span, _ in best_spans(passage, scores, labels, Transitions(labels))]
+
+
+@pytest.fixture(scope="session")
+def decoded() -> Callable[..., list[LabelledSpan]]:
+    return _decoded
 
 
 @pytest.fixture(scope="session")

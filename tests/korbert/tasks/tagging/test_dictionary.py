@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from korbert.tasks.token_classification import learn_dictionary, look_up
+from korbert.tasks.token_classification.dictionary import learn_dictionary, look_up
 
 ROWS = [
     "<세종:PS>은 <서울:LC>에 산다",

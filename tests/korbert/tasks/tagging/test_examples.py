@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
-from korbert.tasks.finetuning.examples import Batches
-from korbert.tasks.token_classification import TaggedExamples, encode_tags, make_examples
-from korbert.tasks.token_classification.examples import IGNORED, by_text, cut_windows
+from korbert.tasks.token_classification.examples import IGNORED, by_text, cut_windows, encode_tags, make_examples
+from korbert.training.examples import Batches
 
 TOKENIZER = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)
 
@@ -77,10 +76,6 @@ def test_rows_by_hand(passage: Callable) -> None:
     assert batch["attention_mask"].sum(dim=1).tolist() == list(batch["lengths"]) == [6, 5, 2, 4]
     assert batch["boundaries"][0].tolist() == [0, 1, 1, 1, 1, 0]
     assert batch["targets_per_row"].item() == pytest.approx(6 / 4)
-    chosen = examples.select(np.array([3, 1]))
-    assert isinstance(chosen, TaggedExamples)
-    assert chosen.input_ids.tolist() == [2, 100, 101, 3, 2, 102, 103, 104, 3]
-    assert chosen.labels.tolist() == [no, 1, 0, no, no, no, no, 8, no]
 
 
 @given(counts=st.lists(st.integers(0, 30), max_size=5), room=st.integers(1, 9), data=st.data())

@@ -6,18 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.tasks.passages import Passage, encode_passages
-from korbert.tasks.token_classification import (
+from korbert.tasks.token_classification.bio import LabelledSpan, write_bio
+from korbert.tasks.token_classification.labels import (
+    eojeols,
+    first_pieces,
     join_words,
+    owners,
     piece_tags,
-    spans_of_pieces,
     spans_of_words,
-    unreachable_spans,
-    unreachable_words,
     word_tags,
-    write_bio,
 )
-from korbert.tasks.token_classification.bio import LabelledSpan
-from korbert.tasks.token_classification.labels import eojeols, first_pieces, owners
 from korbert.tokenization import Tokenizer
 
 FUSED = ("이걸 봤다", [(0, 2), (1, 2), (3, 4), (3, 4), (4, 5)])  # 이거 ᆯ 보 았 다
@@ -66,17 +64,18 @@ def test_owners(passage: Callable, given: tuple, places: list, runs: list) -> No
         (EMPTY, [(1, 3, "PS")], "O B-PS O O O", [(1, 2, "PS")]),
     ],
 )
-def test_spans_to_pieces_and_back(passage: Callable, given: tuple, spans: list, tags: str, back: list) -> None:
+def test_spans_to_pieces_and_back(
+    passage: Callable, decoded: Callable, given: tuple, spans: list, tags: str, back: list
+) -> None:
     text = passage(*given)
     assert piece_tags(spans, text) == tags.split()
-    assert spans_of_pieces(tags.split(), text) == back
-    assert unreachable_spans(spans, text) == [span for span in spans if span not in back]
+    assert decoded(tags.split(), text) == back
 
 
-def test_tags_of_pieces_that_own_nothing_do_not_count(passage: Callable) -> None:
+def test_tags_of_pieces_that_own_nothing_do_not_count(passage: Callable, decoded: Callable) -> None:
     text = passage(*FUSED)
     for tag in ("O", "B-LC", "I-LC", "I-PS"):
-        assert spans_of_pieces(["B-PS", tag, "I-PS", tag, "O"], text) == [(0, 4, "PS")]
+        assert decoded(["B-PS", tag, "I-PS", tag, "O"], text) == [(0, 4, "PS")]
 
 
 @st.composite
@@ -104,7 +103,7 @@ def by_hand(pieces: list[tuple[int, int]], length: int) -> list[int]:
 
 
 @given(cases())
-def test_laws_of_spans(passage: Callable, case: tuple) -> None:
+def test_laws_of_spans(passage: Callable, decoded: Callable, case: tuple) -> None:
     text, pieces, spans = case
     encoded = passage(text, pieces)
     owner = by_hand(pieces, len(text))
@@ -115,11 +114,11 @@ def test_laws_of_spans(passage: Callable, case: tuple) -> None:
         assert list(range(*runs.get(place, (0, 0)))) == held
 
     tags = piece_tags(spans, encoded)
-    back = spans_of_pieces(tags, encoded)
+    back = decoded(tags, encoded)
     assert piece_tags(back, encoded) == tags
     starts, ends = ({run[side] for run in runs.values()} for side in (0, 1))
     lost = [span for span in spans if span.start not in starts or span.end not in ends]
-    assert unreachable_spans(spans, encoded) == lost  # these cannot be, all others are
+    assert [span for span in spans if span not in back] == lost  # these cannot be, all others are
     labels = ["O"] * len(text)
     for start, end, label in back:
         labels[start:end] = [label] * (end - start)
@@ -134,16 +133,12 @@ def test_words_to_first_pieces_and_back(passage: Callable) -> None:
     text = passage(*EMPTY)
     assert first_pieces(WORDS, text) == [0, 1, 2, 4]
     assert word_tags(["NP", "JX", "NNG", "EF"], WORDS, text) == ["NP", "JX", "NNG", None, "EF"]
-    assert unreachable_words(["NP", "JX", "NNG", "EF"], WORDS, text) == []
     # The first word has the piece that two share; a word that is white space has none.
     joined = passage(*NAMES)
     words = [(0, 1), (1, 2), (2, 4)]
     assert first_pieces(words, joined) == [0, 0, 1]
     assert word_tags(["A", "B", "C"], words, joined) == ["A", "C"]
-    assert unreachable_words(["A", "B", "C"], words, joined) == [1]
-    assert unreachable_words(["A", "A", "C"], words, joined) == []
     assert first_pieces([(2, 3), (3, 3)], text) == [-1, -1]
-    assert unreachable_words(["A"], [(2, 3)], text) == [0]
 
 
 @given(cases(), st.data())
@@ -153,32 +148,21 @@ def test_laws_of_words(passage: Callable, case: tuple, data: st.DataObject) -> N
     expected = [next((owner[at] for at in range(*word) if owner[at] >= 0), -1) for word in words]
     assert first_pieces(words, encoded) == expected
     labels = data.draw(st.lists(st.sampled_from("AB"), min_size=len(words), max_size=len(words)))
-    tags, lost = word_tags(labels, words, encoded), unreachable_words(labels, words, encoded)
-    for number, (label, piece) in enumerate(zip(labels, expected, strict=True)):
-        assert (number not in lost) == (piece >= 0 and tags[piece] == label)
+    tags: list[str | None] = [None] * len(pieces)
+    for label, piece in reversed(list(zip(labels, expected, strict=True))):  # the first word of a piece labels it
+        if piece >= 0:
+            tags[piece] = label
+    assert word_tags(labels, words, encoded) == tags
 
 
-@pytest.mark.parametrize(
-    ("spaces", "text", "spans"),
-    [
-        (True, "서울 이 . 다", [(0, 2), (3, 4), (5, 6), (7, 8)]),
-        (False, "서울이.다", [(0, 2), (2, 3), (3, 4), (4, 5)]),
-        ([False, True, False, True], "서울이 .다", [(0, 2), (2, 3), (4, 5), (5, 6)]),
-    ],
-)
-def test_join_words(spaces: bool | list[bool], text: str, spans: list) -> None:
-    assert join_words(["서울", "이", ".", "다"], spaces) == (text, spans)
-    tags = ["B-LC", "I-LC", "O", "I-PS"]
-    assert spans_of_words(tags, spans) == [(0, spans[1][1], "LC"), (*spans[3], "PS")]
-
-
-def test_no_words() -> None:
+def test_join_words() -> None:
+    text, spans = join_words(["서울", "이", ".", "다"])
+    assert (text, spans) == ("서울 이 . 다", [(0, 2), (3, 4), (5, 6), (7, 8)])
+    assert spans_of_words(["B-LC", "I-LC", "O", "I-PS"], spans) == [(0, 4, "LC"), (7, 8, "PS")]
     assert join_words([]) == ("", [])
-    with pytest.raises(ValueError, match="zip"):
-        join_words(["서울"], [True, False])
 
 
-def test_of_real_pieces(tiny_tokenizer: Tokenizer, marked: Callable) -> None:
+def test_of_real_pieces(tiny_tokenizer: Tokenizer, marked: Callable, decoded: Callable) -> None:
     """Whatever Kiwi makes of it: boundaries of morphemes are boundaries of pieces."""
     for sentence in (
         "<서울:LC>에서 <이걸:PD> 봤다 👍🏻",
@@ -187,8 +171,7 @@ def test_of_real_pieces(tiny_tokenizer: Tokenizer, marked: Callable) -> None:
     ):
         text, spans = marked(sentence)
         (encoded,) = encode_passages(tiny_tokenizer, [text])
-        assert spans_of_pieces(piece_tags(spans, encoded), encoded) == spans
-        assert unreachable_spans(spans, encoded) == []
+        assert decoded(piece_tags(spans, encoded), encoded) == spans
 
 
 def test_spans_that_overlap_are_refused(passage: Callable) -> None:

@@ -1,7 +1,8 @@
 """Learning labels of pieces, and giving them to texts of any length."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,25 +10,21 @@ import torch
 
 import korbert
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling import EncoderConfig, ReadingModel, TaggingModel, save_model
-from korbert.tasks import Tagger
-from korbert.tasks.finetuning.examples import Batches
+from korbert.model import Model
+from korbert.modeling import EncoderConfig, TaggingModel
+from korbert.tasks.files import Row
+from korbert.tasks.kinds.token_classification import Tagging
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.token_classification import (
-    LabelledSpan,
-    bio_labels,
-    encode_tags,
-    join_words,
-    log_probabilities,
-    make_examples,
-    piece_tags,
-    tagging_loss,
-    word_tags,
-)
-from korbert.tasks.token_classification.examples import IGNORED, by_text
+from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels
+from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
+from korbert.tasks.token_classification.labels import piece_tags
+from korbert.tasks.token_classification.tagger import best_spans, log_probabilities, tagging_loss
+from korbert.tasks.token_classification.viterbi import Transitions
 from korbert.tokenization import Tokenizer
+from korbert.training.examples import Batches
 from korbert.training.loop import fit
 from korbert.training.plan import TrainingPlan
+from korbert.training.scoring import model_inputs
 from korbert.training.settings import OptimizerSettings
 from korbert.world import World
 
@@ -64,66 +61,69 @@ def _model(vocab_size: int, labels: list[str] = LABELS) -> TaggingModel:
     return TaggingModel(_config(vocab_size), labels, torch.Generator().manual_seed(0))
 
 
-def _learn(model: TaggingModel, tokenizer: Tokenizer, passages: list, tags: list, max_length: int = 12) -> float:
-    """Trains on the texts until they are known; the last loss."""
-    targets = [encode_tags(own, model.labels) for own in tags]
-    examples, _ = make_examples(passages, targets, tokenizer, max_length=max_length, stride=3)
+def _kind(labels: list[str] = LABELS, **changes: Any) -> Tagging:
+    given = {"metrics": ("accuracy",), "max_length": 12, "stride": 3, "tags": labels, "units": "characters"}
+    return Tagging(**given | changes)
+
+
+def _learned(kind: Tagging, tokenizer: Tokenizer, rows: Sequence[Row]) -> Model:
+    """A model trained on the rows until it knows them."""
+    texts = [text for row in rows for text in kind.texts(row)]
+    examples = kind.prepare(rows, dict(zip(texts, encode_passages(tokenizer, texts), strict=True)), tokenizer).examples
+    network = TaggingModel(_config(tokenizer.vocab_size), kind.tags, torch.Generator().manual_seed(0))
     batches = Batches(examples, 8, seed=1)
     steps = 60 * batches.steps_per_epoch
     optimizer = OptimizerSettings(learning_rate=1e-2, weight_decay=0.0)
     plan = TrainingPlan(steps=steps, optimizer=optimizer, seed=1, precision="fp32")
-    fit(model, batches, tagging_loss, plan, device=CPU)
+    fit(network, batches, tagging_loss, plan, device=CPU)
     with torch.no_grad():
-        return float(tagging_loss(model.eval(), examples.batch(np.arange(len(examples))))["loss"])
+        assert float(tagging_loss(network.eval(), examples.batch(np.arange(len(examples))))["loss"]) < 0.05
+    return Model(network, tokenizer, kind)
 
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, marked: Callable) -> Path:
     """A model that knows the sentences by heart."""
-    texts = [marked(sentence) for sentence in SENTENCES]
-    passages = encode_passages(tiny_tokenizer, [text for text, _ in texts])
-    model = _model(tiny_tokenizer.vocab_size)
-    tags = [piece_tags(spans, passage) for passage, (_, spans) in zip(passages, texts, strict=True)]
-    assert _learn(model, tiny_tokenizer, passages, tags) < 0.02
+    rows = [dict(zip(("text", "spans"), marked(sentence), strict=True)) for sentence in SENTENCES]
     folder = tmp_path_factory.mktemp("tagging")
-    save_model(folder, model, tiny_tokenizer, task={"max_length": 12, "stride": 3})
+    _learned(_kind(), tiny_tokenizer, rows).save(folder)
     return folder
 
 
 def test_ten_sentences_are_learned_by_heart(learned: Path, marked: Callable) -> None:
     tagger = korbert.load(learned, "cpu")
-    assert isinstance(tagger, Tagger)
-    assert (tagger.max_length, tagger.stride, tagger.labels) == (12, 3, tuple(LABELS))
+    assert tagger.kind == _kind()
+    assert tagger.max_length == 12
     texts = [marked(sentence) for sentence in SENTENCES]
     found = tagger.tag(text for text, _ in texts)
     for (text, spans), tagged in zip(texts, found, strict=True):
-        assert [LabelledSpan(one["start"], one["end"], one["label"]) for one in tagged] == spans
+        assert [LabelledSpan(one.start, one.end, one.label) for one in tagged] == spans
         for one in tagged:
-            assert one["text"] == text[one["start"] : one["end"]]
-            assert 0.8 < one["score"] <= 1
+            assert one.text == text[one.start : one.end]
+            assert 0.8 < one.score <= 1
     (alone,) = tagger.tag([texts[0][0]])
     assert tagger.tag(texts[0][0]) == alone
-    assert [one["label"] for one in alone] == ["PS", "AF"]
+    assert [one.label for one in alone] == ["PS", "AF"]
     assert tagger.tag([]) == []
     assert tagger.tag("") == tagger.tag(" \n") == []
 
 
 def test_a_long_text_is_labelled_to_its_end(learned: Path, marked: Callable) -> None:
     """As long as forty windows; nothing is cut off, and each piece has the scores of the window that labels it."""
-    tagger = Tagger.load(learned, "cpu")
+    tagger = Model.load(learned, "cpu")
     text, spans = marked(" ".join(SENTENCES * 6))
-    found = [LabelledSpan(one["start"], one["end"], one["label"]) for one in tagger.tag(text)]
+    found = [LabelledSpan(one.start, one.end, one.label) for one in tagger.tag(text)]
     assert len(set(found) & set(spans)) > 0.8 * len(spans)
     assert set(found[-2:]) & set(spans[-3:])
     (passage,) = encode_passages(tagger.tokenizer, [text])
-    (scores,) = tagger.log_probabilities([passage])
-    assert scores.shape == (len(passage.ids), len(LABELS))
     examples, windows = make_examples([passage], None, tagger.tokenizer, max_length=12, stride=3)
+    (scores,) = by_text(log_probabilities(tagger.network, examples, device=CPU), examples, windows)
+    assert scores.shape == (len(passage.ids), len(LABELS))
     assert len(windows) > 20
     for row, window in enumerate(windows):
         ids = examples.batch(np.array([row]))["input_ids"]
         with torch.inference_mode():
-            alone = tagger.model(ids).log_softmax(dim=-1)[0, 1:-1].numpy()
+            alone = tagger.network(ids).log_softmax(dim=-1)[0, 1:-1].numpy()
         own = slice(window.low - window.first, window.high - window.first)
         np.testing.assert_allclose(scores[window.low : window.high], alone[own], atol=1e-5)
 
@@ -131,45 +131,34 @@ def test_a_long_text_is_labelled_to_its_end(learned: Path, marked: Callable) -> 
 def test_parts_of_speech_of_words(tiny_tokenizer: Tokenizer) -> None:
     """Words with or without a space; each has the label of its first piece."""
     rows = [
-        (["학교에", "간다", "."], [True, False, False], ["NOUN", "VERB", "PUNCT"]),
-        (["나는", "밥을", "먹었다", "."], [True, True, False, False], ["PRON", "NOUN", "VERB", "PUNCT"]),
-        (["정말", "좋다", "!"], [True, False, False], ["ADV", "ADJ", "PUNCT"]),
+        {"text": "학교에 간다.", "tokens": ["학교에", "간다", "."], "tags": ["NOUN", "VERB", "PUNCT"]},
+        {"tokens": ["나는", "밥을", "먹었다", "."], "tags": ["PRON", "NOUN", "VERB", "PUNCT"]},
+        {"text": "정말 좋다!", "tokens": ["정말", "좋다", "!"], "tags": ["ADV", "ADJ", "PUNCT"]},
     ]
-    joined = [join_words(words, spaces) for words, spaces, _ in rows]
-    passages = encode_passages(tiny_tokenizer, [text for text, _ in joined])
-    tags = [
-        word_tags(labels, words, passage)
-        for passage, (_, words), (_, _, labels) in zip(passages, joined, rows, strict=True)
-    ]
-    model = _model(tiny_tokenizer.vocab_size, ["ADJ", "ADV", "NOUN", "PRON", "PUNCT", "VERB"])
-    assert _learn(model, tiny_tokenizer, passages, tags) < 0.05
-    tagger = Tagger(model, tiny_tokenizer, 12, 3)
-    for words, spaces, labels in rows:
-        assert tagger.tag_words(words, spaces) == labels
-    assert tagger.tag_words([]) == []
-    assert tagger.tag_words([" ", "정말"])[0] == ""
-    eojeols = tagger.tag(joined[0][0])  # a text alone is cut at white space
-    assert [(one["text"], one["label"]) for one in eojeols] == [("학교에", "NOUN"), ("간다.", "VERB")]
-    assert all(0.5 < one["score"] <= 1 for one in eojeols)
-    with pytest.raises(SettingsError, match="3 words, but another number of spaces: give one per word"):
-        tagger.tag_words(["가", "나", "다"], [True])
+    tagger = _learned(_kind(["ADJ", "ADV", "NOUN", "PRON", "PUNCT", "VERB"], units="words"), tiny_tokenizer, rows)
+    assert tagger.predict_rows([{**row, "tags": None} for row in rows]) == [row["tags"] for row in rows]
+    assert tagger.predict_rows([{"tokens": []}]) == [[]]
+    assert tagger.predict_rows([{"tokens": [" ", "정말"]}])[0][0] == "ADJ"  # without pieces: the first label
+    eojeols = tagger.tag("학교에 간다.")  # a text alone is cut at white space
+    assert [(one.text, one.label) for one in eojeols] == [("학교에", "NOUN"), ("간다.", "VERB")]
+    assert all(0.5 < one.score <= 1 for one in eojeols)
 
 
 def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer: Tokenizer) -> None:
     """The score of a span is the mean probability of the tags of its pieces."""
     model = _model(tiny_tokenizer.vocab_size)
     torch.nn.init.normal_(model.classifier.weight, std=3, generator=torch.Generator().manual_seed(2))
-    tagger = Tagger(model, tiny_tokenizer)
-    assert (tagger.max_length, tagger.stride) == (64, 16)
+    tagger = Model(model, tiny_tokenizer)  # windows by the number of positions
+    assert (tagger.max_length, tagger.kind.stride) == (64, 16)
     (passage,) = encode_passages(tiny_tokenizer, ["배우의 연기가 좋았지만 이야기는 지루했다. 그래도 볼 만하다."])
     scores = np.full((len(passage.ids), len(LABELS)), -9.0, dtype=np.float32)
     scores[:, LABELS.index("I-PS")] = np.log(0.9)
     scores[0, LABELS.index("B-PS")] = np.log(0.5)
-    (whole,) = tagger.decode(passage, scores)
-    assert (whole["start"], whole["end"], whole["label"], whole["text"]) == (0, len(passage.text), "PS", passage.text)
-    assert 0.5 < whole["score"] < 0.9
+    ((start, end, label, score),) = best_spans(passage, scores, LABELS, Transitions(LABELS))
+    assert (start, end, label) == (0, len(passage.text), "PS")
+    assert 0.5 < score < 0.9
     for one in tagger.tag(passage.text):
-        assert one["text"] == passage.text[one["start"] : one["end"]] != ""
+        assert one.text == passage.text[one.start : one.end] != ""
 
 
 def _examples(tokenizer: Tokenizer, marked: Callable) -> tuple:
@@ -190,7 +179,9 @@ def test_scores_depend_on_no_other_row(tiny_tokenizer: Tokenizer, marked: Callab
     assert sum(told) == len(examples)
     assert found.shape == (len(examples.input_ids), len(LABELS))
     np.testing.assert_allclose(np.exp(found).sum(axis=1), 1, atol=1e-5)
-    alone = [log_probabilities(model, examples.select(np.array([row])), device=CPU) for row in range(len(examples))]
+    with torch.inference_mode():
+        rows = (model_inputs(examples.batch(np.array([row]))) for row in range(len(examples)))
+        alone = [model.eval()(**inputs).log_softmax(dim=-1)[0].numpy() for inputs in rows]
     np.testing.assert_allclose(found, np.concatenate(alone), atol=1e-5)
     assert len(list(by_text(found, examples, windows))) == len(SENTENCES)
 
@@ -204,7 +195,7 @@ def test_processes_share_the_rows(tiny_tokenizer: Tokenizer, marked: Callable, m
     monkeypatch.setattr("korbert.tasks.token_classification.tagger.add_over_world", lambda tensor, here: None)
     parts = []
     for rank in range(3):
-        for module in ("korbert.tasks.finetuning.learning", "korbert.tasks.token_classification.tagger"):
+        for module in ("korbert.training.scoring", "korbert.tasks.token_classification.tagger"):
             monkeypatch.setattr(f"{module}.connected", lambda rank=rank: World(rank, 3))
         parts.append(log_probabilities(model, examples, device=CPU))
     assert not any((part == whole).all() for part in parts)
@@ -234,18 +225,12 @@ def test_rows_without_targets_have_no_loss(tiny_tokenizer: Tokenizer) -> None:
 
 def test_what_is_no_text_is_named(learned: Path) -> None:
     with pytest.raises(SettingsError, match=r"texts\[1\] is None: give only strings"):
-        Tagger.load(learned, "cpu").tag(["가", None])  # type: ignore[list-item]
+        Model.load(learned, "cpu").tag(["가", None])  # type: ignore[list-item]
 
 
 def test_scores_that_are_no_numbers_name_the_model(learned: Path) -> None:
-    tagger = Tagger.load(learned, "cpu")
+    tagger = Model.load(learned, "cpu")
     with torch.no_grad():
-        tagger.model.classifier.bias.fill_(float("nan"))
+        tagger.network.classifier.bias.fill_(float("nan"))
     with pytest.raises(ModelError, match=rf"{learned}: its scores are not finite: train it again"):
         tagger.tag("좋다")
-
-
-def test_a_tagger_needs_a_model_that_tags(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    save_model(tmp_path, ReadingModel(_config(tiny_tokenizer.vocab_size)), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a reading model, but a tagging model is needed"):
-        Tagger.load(tmp_path)

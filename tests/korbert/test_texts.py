@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from korbert.errors import SettingsError
-from korbert.tasks.texts import as_texts
+from korbert.texts import as_texts
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tasks.finetuning.examples import Batches, Examples, bucketed
+from korbert.training.examples import Batches, Examples, bucketed, by_length
 from korbert.world import World
 
 
@@ -23,13 +23,6 @@ def test_a_batch_is_padded_to_its_longest_row() -> None:
         "boundaries": [[1, 0], [1, 1]],
         "labels": [0, 0],
     }
-
-
-def test_select_keeps_rows_in_the_order_asked_for() -> None:
-    chosen = _examples([2, 0, 3]).select(np.array([2, 1]))
-    assert chosen.input_ids.tolist() == [20, 21, 22]
-    assert chosen.offsets.tolist() == [0, 3, 3]
-    assert chosen.labels.tolist() == [0, 1]
 
 
 @given(
@@ -70,7 +63,7 @@ def test_processes_share_the_rows_of_a_batch(size: int, monkeypatch: pytest.Monk
     for step, whole in enumerate(wholes):
         rows, weights = [], []
         for rank in range(size):
-            monkeypatch.setattr("korbert.tasks.finetuning.examples.connected", lambda rank=rank: World(rank, size))
+            monkeypatch.setattr("korbert.training.examples.connected", lambda rank=rank: World(rank, size))
             (batch,) = Batches(five, batch_size=4, seed=1)(step)
             weights.append(float(batch["weight"]))
             rows += batch["labels"].tolist() if weights[-1] else []
@@ -80,7 +73,7 @@ def test_processes_share_the_rows_of_a_batch(size: int, monkeypatch: pytest.Monk
 
 
 def test_rows_for_scoring_go_from_short_to_long() -> None:
-    assert [rows.tolist() for rows in _examples([5, 2, 9, 2]).by_length(3)] == [[1, 3, 0], [2]]
+    assert [rows.tolist() for rows in by_length(_examples([5, 2, 9, 2]).lengths, 3)] == [[1, 3, 0], [2]]
 
 
 @pytest.mark.parametrize("rows", [[], [([], [])]])

@@ -1,9 +1,9 @@
 """Labelled rows of pieces, flat in memory, and their order in training."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from korbert.training.padding import padded
 from korbert.world import connected
 
-__all__ = ["Batches", "Examples", "Learnable", "bucketed"]
+__all__ = ["Batches", "Examples", "Learnable", "bucketed", "by_length"]
 
 _POOL_BATCHES = 64  # batches sorted by length together: enough for little padding, few enough to stay shuffled
 _POOL_STREAM = 0x706F6F6C  # separates these draws from others keyed by (seed, epoch)
@@ -25,7 +25,6 @@ class Learnable(Protocol):
     @property
     def lengths(self) -> NDArray[np.int64]: ...
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]: ...
-    def by_length(self, batch_size: int) -> Iterator[NDArray[np.int64]]: ...
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Examples:
         labels: ArrayLike,
         pad_id: int,
         seconds: NDArray[np.int64] | None = None,
-    ) -> "Examples":
+    ) -> Self:
         """Builds examples from (input_ids, boundaries) and the label of each row."""
         ids, levels, lengths = [], [], [0]
         for row_ids, row_levels in rows:
@@ -71,33 +70,28 @@ class Examples:
         """(N,) pieces per row, special tokens included."""
         return np.diff(self.offsets)
 
-    def select(self, rows: NDArray[np.int64]) -> "Examples":
-        """The given rows, in that order."""
-        pairs = [slice(*self.offsets[row : row + 2]) for row in rows]
-        inner = ((self.input_ids[pair], self.boundaries[pair]) for pair in pairs)
-        seconds = None if self.seconds is None else self.seconds[rows]
-        return Examples.of_rows(inner, self.labels[rows], self.pad_id, seconds)
-
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """A batch padded to the longest row: input_ids, attention_mask, boundaries (B, T) int64; labels (B, ...).
 
         Pairs also have token_type_ids (B, T). lengths: pieces of each row, on CPU.
         """
-        places = [slice(*self.offsets[row : row + 2]) for row in rows]
-        columns: list[dict[str, NDArray[Any]]] = [
-            {"input_ids": self.input_ids[place], "boundaries": self.boundaries[place]} for place in places
-        ]
-        batch = padded(columns, {"input_ids": self.pad_id, "boundaries": 0})
+        batch = self.padded(rows, {"input_ids": self.pad_id, "boundaries": 0})
         if self.seconds is not None:
             behind = torch.arange(batch["input_ids"].shape[1]) >= torch.from_numpy(self.seconds[rows])[:, None]
             batch["token_type_ids"] = behind.long() * batch["attention_mask"]
         return {**batch, "labels": torch.from_numpy(self.labels[rows])}
 
-    def by_length(self, batch_size: int) -> Iterator[NDArray[np.int64]]:
-        """Batches of all rows, shortest first, to minimize padding in inference."""
-        order = np.argsort(self.lengths, kind="stable")
-        for start in range(0, len(order), batch_size):
-            yield order[start : start + batch_size]
+    def padded(self, rows: NDArray[np.int64], fillers: Mapping[str, Any]) -> dict[str, Any]:
+        """Arrays of the pieces of some rows, padded. fillers: name of an array -> the value of its padding."""
+        places = [slice(*self.offsets[row : row + 2]) for row in rows]
+        return padded([{name: getattr(self, name)[place] for name in fillers} for place in places], fillers)
+
+
+def by_length(lengths: NDArray[np.int64], batch_size: int) -> Iterator[NDArray[np.int64]]:
+    """Batches of all row numbers, shortest rows first, to minimize padding in inference."""
+    order = np.argsort(lengths, kind="stable")
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
 
 
 def bucketed(lengths: NDArray[np.int64], batch_size: int, generator: np.random.Generator) -> list[NDArray[np.int64]]:

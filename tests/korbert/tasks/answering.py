@@ -1,0 +1,42 @@
+"""What tests of reading share: texts of made-up pieces, and the search of a network that is scripted."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+
+from korbert.tasks.kinds.base import Prepared
+from korbert.tasks.kinds.question_answering import Reading
+from korbert.tasks.passages import Passage
+from korbert.tasks.question_answering.reading import Found
+from korbert.tasks.question_answering.windows import WindowExamples, cut_windows
+from korbert.tokenization.encoding import Frame
+
+TOKENIZER: Any = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3, frame=Frame(2, 3))
+
+
+def letters(text: str, first_id: int = 100) -> Passage:
+    """A text whose pieces are its characters that are not space; ids count up from first_id."""
+    places = [i for i, char in enumerate(text) if not char.isspace()]
+    spans = np.array([(i, i + 1) for i in places], dtype=np.int32).reshape(-1, 2)
+    ids = np.arange(first_id, first_id + len(places), dtype=np.int32)
+    return Passage(text, ids, np.full(len(places), 1, dtype=np.uint8), spans)
+
+
+def reading(**settings: Any) -> Reading:
+    return Reading(**{"metrics": ("f1",), **settings})
+
+
+def search(
+    network: torch.nn.Module, kind: Reading, pairs: Sequence[tuple[Passage, Passage]], tokenizer: Any = TOKENIZER
+) -> list[Found]:
+    """The answers of each question and context."""
+    windows = [
+        window
+        for index, pair in enumerate(pairs)
+        for window in cut_windows(*pair, kind, index=index, special=tokenizer.frame.special)
+    ]
+    prepared = Prepared([{}] * len(pairs), WindowExamples(windows, tokenizer, kind))
+    return kind.search(network, prepared, device=torch.device("cpu"))

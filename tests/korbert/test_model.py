@@ -1,0 +1,90 @@
+"""A model in use: what it can do, what it refuses, and the folder that it writes and reads."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import korbert
+from korbert.errors import ModelError
+from korbert.model import Model
+from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, ReadingModel, save_model
+from korbert.tasks.kinds import kind_of_task
+from korbert.tasks.kinds.classification import Classification, Label
+from korbert.tokenization import Tokenizer
+
+MOOD = Classification(metrics=("accuracy",), max_length=32, labels=("부정", "긍정"))
+
+
+@pytest.fixture(scope="module")
+def models(tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]) -> dict[str, Model]:
+    config = tiny_config()
+    return {
+        "mood": Model(MOOD.model(config), tiny_tokenizer, MOOD, name="models/mood"),
+        "gaps": Model(PretrainingModel(config), tiny_tokenizer, name="models/gaps"),
+        "answers": Model(ReadingModel(config), tiny_tokenizer, name="models/answers"),
+        "no task": Model(ClassificationModel(config, 2), tiny_tokenizer, name="models/other"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "said"),
+    [
+        ("mood", lambda model: model.fill("[MASK]"), "mood: is a classification model: it can predict and embed; gaps"),
+        ("mood", lambda model: model.expect("가"), "mood: is a classification model: it can predict and embed; gaps"),
+        (
+            "mood",
+            lambda model: model.answer("누가?", "가"),
+            "mood: is a classification model: .* questions need a model",
+        ),
+        ("gaps", lambda model: model.predict("가"), "gaps: is a pretraining model: it can fill and embed; predictions"),
+        ("gaps", lambda model: model.predict_rows([]), "gaps: is a pretraining model: it can fill and embed; predic"),
+        ("answers", lambda model: model.tag("가"), "answers: is a reading model: it can answer and embed; spans need"),
+        ("no task", lambda model: model.predict("가"), "other: is a classification model: it can embed; predictions"),
+    ],
+)
+def test_what_a_model_cannot_do_is_refused_with_what_it_can(
+    models: dict[str, Model], name: str, asked: Callable[[Model], Any], said: str
+) -> None:
+    with pytest.raises(ModelError, match=f"^models/{said}"):
+        asked(models[name])
+
+
+def test_a_saved_model_is_the_same_when_loaded(models: dict[str, Model], tmp_path: Path) -> None:
+    models["mood"].save(tmp_path / "mood")
+    loaded = korbert.load(str(tmp_path / "mood"), "cpu")
+    assert (loaded.kind, loaded.name, loaded.precision) == (MOOD, str(tmp_path / "mood"), "fp32")
+    result = loaded.predict("정말 좋다")
+    assert isinstance(result, Label)
+    assert result.probabilities == pytest.approx(models["mood"].predict("정말 좋다").probabilities)
+
+
+def test_a_folder_without_a_task_is_used_as_its_head_tells(models: dict[str, Model], tmp_path: Path) -> None:
+    answers = models["answers"]
+    save_model(
+        tmp_path / "model", answers.network, answers.tokenizer, {"max_length": 48, "stride": 8, "max_query_pieces": 12}
+    )
+    loaded = Model.load(tmp_path / "model", "cpu")
+    assert loaded.can == ("answer", "embed")
+    assert loaded.kind is not None
+    assert loaded.kind.max_length == 48
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"max_length": None}, "task.max_length: Input should be a valid integer"),
+        ({"max_length": 0}, "task.max_length: Input should be greater than or equal to 3"),
+        ({"metrics": []}, "task.metrics: Tuple should have at least 1 item"),
+        ({"labels": 3}, "task.labels: Input should be a valid tuple"),
+        ({"more": 1}, "task.more: Extra inputs are not permitted"),
+        ({"kind": "reading", "labels": ["가"]}, "task.labels: Extra inputs are not permitted"),
+    ],
+)
+def test_a_damaged_entry_of_a_task_is_named(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        kind_of_task(MOOD.task() | changes, "models/mood")
+    assert str(caught.value).startswith(f"models/mood/config.json: {said}")
+    assert str(caught.value).endswith(": put the file back as it was written")
+    assert "\n" not in str(caught.value)
