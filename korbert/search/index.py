@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.durable import sha256_of
-from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
+from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.folders import bundled
 from korbert.model import TEXTS_AT_ONCE, Model
-from korbert.modeling import read_config
 from korbert.processor import cores
 from korbert.search import database as store
 from korbert.search.filters import numbers_where
@@ -24,6 +23,7 @@ from korbert.search.nearest import VectorCache, best
 from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts
 from korbert.search.texts import Fields, delete, insert, is_utf8, json_of, stored
+from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.texts import as_texts
 from korbert.tokenization import Encoding
@@ -278,11 +278,7 @@ def default_way(model: Model) -> tuple[Way, str]:
     The vectors of other models find less than half as many as words do, and both together less than words alone:
     see "Search" in benchmarks/RESULTS.md.
     """
-    try:
-        task = read_config(model.name)["task"]
-    except ModelError:
-        task = {}
-    if task.get("kind") == "embedding" and task.get("learns") == "pairs":
+    if isinstance(model.kind, Embedding) and model.kind.learns == "pairs":
         return "both", "the model was trained on pairs for search"
     return "words", "the model was not trained for search"
 

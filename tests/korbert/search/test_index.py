@@ -190,7 +190,7 @@ def test_other_models_are_refused(filled: Index, config: EncoderConfig, encoder:
             refused()
     save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     assert len(Index.load(filled.folder, tmp_path / "model").search("대출", way="vectors")[0]) == len(TEXTS)
-    assert len(encoder.similar(["대출", "비"], filled.folder, top=3)) == 2
+    assert len(encoder.similar(["대출", "비"], filled, top=3)) == 2
     with pytest.raises(ArtifactError, match=r"nowhere: is not an index: make one with `korbert index`"):
         Index.load(tmp_path / "nowhere", encoder)
     (tmp_path / "mine").mkdir()
@@ -333,7 +333,7 @@ def test_fields_come_back_and_may_change_alone(with_fields: Index, monkeypatch: 
 
 @pytest.mark.parametrize(
     ("task", "way"),
-    [({}, "words"), ({"learns": "scores"}, "words"), ({"learns": "pairs"}, "both"), (None, "words")],
+    [({"learns": "texts"}, "words"), ({"learns": "scores"}, "words"), ({"learns": "pairs"}, "both"), (None, "words")],
 )
 def test_vectors_rank_by_default_only_if_the_model_was_trained_for_search(
     encoder: Model, tmp_path: Path, task: dict[str, Any] | None, way: str
@@ -342,7 +342,12 @@ def test_vectors_rank_by_default_only_if_the_model_was_trained_for_search(
         save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     else:
         trained = EmbeddingModel(encoder.network.config)
-        save_model(tmp_path / "model", trained, encoder.tokenizer, task={"kind": "embedding", **task})
+        save_model(
+            tmp_path / "model",
+            trained,
+            encoder.tokenizer,
+            task={"kind": "embedding", "metrics": ["spearman"], "max_length": 32, **task},
+        )
     model = Model.load(tmp_path / "model", "cpu")
     made = Index.create(tmp_path / "index", model)
     made.add(PAIRS)
