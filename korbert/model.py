@@ -12,7 +12,14 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling import EmbeddingModel, PretrainingModel, ReadingModel, TaggingModel, load_model, save_model
+from korbert.modeling import (
+    EmbeddingModel,
+    PretrainingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
+    load_model,
+    save_model,
+)
 from korbert.modeling import Model as Network
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.modeling.storage import read_config
@@ -23,7 +30,7 @@ from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction, Prepared
 from korbert.tasks.passages import MANY_TEXTS, encode_passages
-from korbert.tasks.question_answering.reading import Answer
+from korbert.tasks.question_answering.answers import Answer
 from korbert.tasks.token_classification.bio import is_bio
 from korbert.tasks.token_classification.tagger import TaggedSpan
 from korbert.texts import as_texts
@@ -51,10 +58,10 @@ _LONG_ROWS_AT_ONCE = 1_024  # the same, of a kind that reads texts to their end
 _MANY_WINDOWS = 32  # of texts to answer questions on: from here on, progress is shown
 
 _REMEDIES = {  # operation -> which models can do it
-    "answer": "questions need a model fine-tuned on answers (kind reading), such as a korquad artifact",
+    "answer": "questions need a model fine-tuned on answers (kind question-answering), such as a korquad artifact",
     "fill": "gaps need a pretrained model, such as model/ of a pretrain artifact",
     "predict": "predictions need a model fine-tuned by `korbert finetune`",
-    "tag": "spans need a model fine-tuned on labels of spans or words (kind tagging)",
+    "tag": "spans need a model fine-tuned on labels of spans or words (kind token-classification)",
 }
 
 _Vectors = NDArray[np.float32]
@@ -443,12 +450,17 @@ def _kind_of(network: Network, task: Mapping[str, Any], folder: str) -> Kind | N
     """The task in config.json; if it names no kind, what the head of the network tells."""
     longest = int(network.config.max_position_embeddings)
     usual: dict[str, Any] = {}
-    if "kind" not in task and isinstance(network, ReadingModel):
-        usual = {"kind": "reading", "metrics": ("f1",)}
+    if "kind" not in task and isinstance(network, QuestionAnsweringModel):
+        usual = {"kind": "question-answering", "metrics": ("f1",)}
     elif "kind" not in task and isinstance(network, EmbeddingModel):
         usual = {"kind": "embedding", "metrics": ("spearman",), "max_length": longest, "learns": "scores"}
-    elif "kind" not in task and isinstance(network, TaggingModel):
-        usual = {"kind": "tagging", "metrics": ("accuracy",), "max_length": longest, "tags": network.labels}
+    elif "kind" not in task and isinstance(network, TokenClassificationModel):
+        usual = {
+            "kind": "token-classification",
+            "metrics": ("accuracy",),
+            "max_length": longest,
+            "tags": network.labels,
+        }
         usual |= {"units": "characters" if is_bio(network.labels) else "words"}
         usual |= {"stride": task.get("max_length", longest) // 4}
     fields = {**usual, **task}

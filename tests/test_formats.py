@@ -19,7 +19,10 @@ from pipelines.stages.table import STAGES
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = ROOT / "artifacts" / "demo"
 
-_TASKS = {"nsmc": "classification", "korquad": "reading"}  # stages whose keys are those of a task of that kind
+_TASKS = {
+    "nsmc": "classification",
+    "korquad": "question-answering",
+}  # stages whose keys are those of a task of that kind
 _PART = re.compile(r"part-\d+")
 _METRICS = re.compile(r"metrics/\w+-rate-[\d.e-]+-seed-\d+\.jsonl")
 _FOLDERS = ("model", "tokenizer")  # have sections of their own

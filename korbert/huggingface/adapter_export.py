@@ -28,7 +28,7 @@ def adapter_config(config: TransformersConfig, kind: str) -> dict[str, Any]:
     _names(config, kind)  # refuses others
     of_pretraining = "ForPreTraining" if config.model_type in ("albert", "bert") else "ForMaskedLM"
     ending = ENDINGS.get(kind, of_pretraining)
-    if kind == "reading" and config.model_type in ("xlm", "flaubert"):
+    if kind == "question-answering" and config.model_type in ("xlm", "flaubert"):
         ending += "Simple"  # the others of these two search for spans by beam
     kept = {name: value for name, value in config.transformers.items() if name not in _NOT_WRITTEN}
     named = CLASSES[config.model_type].removesuffix("Model") + ending

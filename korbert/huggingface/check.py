@@ -23,8 +23,8 @@ from korbert.modeling.models import (
     EmbeddingModel,
     Model,
     PretrainingModel,
-    ReadingModel,
-    TaggingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
 )
 from korbert.tokenization import Tokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE
@@ -121,7 +121,7 @@ def _output_differences(
         outputs = model.encoder(**batch) if isinstance(model, EmbeddingModel) else model(**batch)
     if isinstance(model, PretrainingModel):  # some classes lack the second head
         ours = dict(zip(["mlm_logits"] + ["nsp_logits"] * ("nsp_logits" in others), outputs, strict=False))
-    elif isinstance(model, ReadingModel):
+    elif isinstance(model, QuestionAnsweringModel):
         ours = dict(zip(("start_logits", "end_logits"), outputs, strict=True))
     else:
         ours = {"last_hidden_state" if isinstance(model, EmbeddingModel) else "logits": outputs}
@@ -187,7 +187,7 @@ def _check_classifier(model: ClassificationModel, tokenizer: Tokenizer, pipeline
         _difference("the text-classification pipeline", expected, got)
 
 
-def _check_tagger(model: TaggingModel, tokenizer: Tokenizer, pipeline: Any) -> None:
+def _check_tagger(model: TokenClassificationModel, tokenizer: Tokenizer, pipeline: Any) -> None:
     """Each piece has the label of the token-classification pipeline, and its probability."""
     text = TEXTS[2]
     with torch.inference_mode():
@@ -203,7 +203,7 @@ def _check_tagger(model: TaggingModel, tokenizer: Tokenizer, pipeline: Any) -> N
 _PIPELINES: Mapping[str, tuple[str, Callable[..., None]]] = {
     "pretraining": ("fill-mask", _check_filler),
     "classification": ("text-classification", _check_classifier),
-    "tagging": ("token-classification", _check_tagger),
+    "token-classification": ("token-classification", _check_tagger),
 }
 """Kind of model -> the task of its pipeline, and what compares it. `transformers` has none for choices and reading."""
 

@@ -92,12 +92,12 @@ def _mlm_head(decoder: str, dense: str, norm: str, *nsp: str) -> Names:
 def _on_first_piece(dense: str) -> dict[str, Names]:
     """The heads on the vector of the first piece, by kind of model."""
     names: Names = {"head.dense": (dense,), "classifier": ("classifier",)}
-    return {"classification": names, "choice": names}
+    return {"classification": names, "multiple-choice": names}
 
 
 ON_PIECES: dict[str, Names] = {
-    "reading": {"classifier": ("qa_outputs",)},
-    "tagging": {"classifier": ("classifier",)},
+    "question-answering": {"classifier": ("qa_outputs",)},
+    "token-classification": {"classifier": ("classifier",)},
     "embedding": {},
 }
 """Heads that are a linear layer over pieces, or nothing, by kind of model."""
@@ -131,7 +131,9 @@ HEADS: Mapping[str, Mapping[str, Names]] = {
     },
     "modern": {
         "pretraining": _mlm_head("decoder", "head.dense", "head.norm"),
-        **dict.fromkeys(("classification", "choice", "reading", "tagging"), _MODERN_HEAD),
+        **dict.fromkeys(
+            ("classification", "multiple-choice", "question-answering", "token-classification"), _MODERN_HEAD
+        ),
         "embedding": {},
     },
     "modernbert": {"embedding": {}},  # these: of encoders in their own code
@@ -145,9 +147,9 @@ HEADS: Mapping[str, Mapping[str, Names]] = {
 
 ENDINGS: Mapping[str, str] = {
     "classification": "ForSequenceClassification",
-    "choice": "ForMultipleChoice",
-    "reading": "ForQuestionAnswering",
-    "tagging": "ForTokenClassification",
+    "multiple-choice": "ForMultipleChoice",
+    "question-answering": "ForQuestionAnswering",
+    "token-classification": "ForTokenClassification",
     "embedding": "Model",
 }
 """Kind of model -> how the names of their classes end; those of pretraining differ."""
@@ -170,8 +172,8 @@ LOADED: Mapping[str, tuple[Family, str]] = {
     "BertForNextSentencePrediction": ("bert", "pretraining"),
     "AlbertForMaskedLM": ("albert", "pretraining"),
     "ElectraForMaskedLM": ("electra", "pretraining"),
-    "ElectraForQuestionAnswering": ("electra", "reading"),
-    "ElectraForTokenClassification": ("electra", "tagging"),
+    "ElectraForQuestionAnswering": ("electra", "question-answering"),
+    "ElectraForTokenClassification": ("electra", "token-classification"),
 }
 """Class of `transformers` -> (family, our kind of model)."""
 

@@ -19,15 +19,15 @@ from korbert.huggingface.sentence_transformers import FILES, sentence_files
 from korbert.modeling.config import EncoderConfig, TransformersConfig
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.models import (
-    ChoiceModel,
     ClassificationModel,
     DetectionModel,
     EmbeddingModel,
     EncoderModel,
     Model,
+    MultipleChoiceModel,
     PretrainingModel,
     SlotsModel,
-    TaggingModel,
+    TokenClassificationModel,
 )
 from korbert.modeling.storage import load_model, read_config, serialize
 from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, special, vocabulary
@@ -195,11 +195,11 @@ def _config(model: Model) -> Json:
                 ' train it with pooling = "first", or use the model with korbert'
             )
         config["classifier_pooling"] = {"first": "cls", "mean": "mean"}[model.pooling]
-    if isinstance(model, ChoiceModel):  # one score per row, without a name
+    if isinstance(model, MultipleChoiceModel):  # one score per row, without a name
         return config
     if isinstance(model, ClassificationModel):
         config["problem_type"] = model.problem_type
-    if isinstance(model, ClassificationModel | TaggingModel):
+    if isinstance(model, ClassificationModel | TokenClassificationModel):
         config["id2label"] = dict(enumerate(model.labels))
         config["label2id"] = {label: id for id, label in enumerate(model.labels)}
     return config

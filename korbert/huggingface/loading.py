@@ -15,15 +15,15 @@ from korbert.huggingface.configs import config_from_transformers
 from korbert.huggingface.conversion import Family, from_transformers
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import (
-    ChoiceModel,
     ClassificationModel,
     DetectionModel,
     Model,
+    MultipleChoiceModel,
     Pooling,
     PretrainingModel,
     ProblemType,
-    ReadingModel,
-    TaggingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
 )
 
 __all__ = ["load_transformers"]
@@ -70,16 +70,16 @@ def _build(theirs: dict[str, Any], config: EncoderConfig, kind: str, generator: 
         return PretrainingModel(config, generator)
     if kind == "detection":
         return DetectionModel(config, generator)
-    if kind == "reading":
-        return ReadingModel(config, generator)
+    if kind == "question-answering":
+        return QuestionAnsweringModel(config, generator)
     mean = theirs.get("classifier_pooling") == "mean"  # only ModernBERT has that key
     pooling: Pooling = "mean" if mean else "first"
-    if kind == "choice":
-        return ChoiceModel(config, pooling, generator)
+    if kind == "multiple-choice":
+        return MultipleChoiceModel(config, pooling, generator)
     names = theirs.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     labels = [label for _, label in sorted((int(key), label) for key, label in names.items())]
-    if kind == "tagging":
-        return TaggingModel(config, labels, generator)
+    if kind == "token-classification":
+        return TokenClassificationModel(config, labels, generator)
     usual = "regression" if len(labels) == 1 else "single_label_classification"  # as their losses assume
     problem: Any = theirs.get("problem_type") or usual
     if problem not in get_args(ProblemType):

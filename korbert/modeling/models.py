@@ -25,18 +25,18 @@ from korbert.modeling.heads import (
 from korbert.modeling.transformers_encoder import TransformersEncoder, encoder_of
 
 __all__ = [
-    "ChoiceModel",
     "ClassificationModel",
     "DetectionModel",
     "EmbeddingModel",
     "EncoderModel",
     "Model",
+    "MultipleChoiceModel",
     "Pooling",
     "PretrainingModel",
     "ProblemType",
-    "ReadingModel",
+    "QuestionAnsweringModel",
     "SlotsModel",
-    "TaggingModel",
+    "TokenClassificationModel",
     "init_encoder_from",
 ]
 
@@ -109,7 +109,7 @@ class PretrainingModel(_EncoderWithHead):
     """An encoder with heads that predict pieces (MLM) and classify pairs (NSP).
 
     Training calls `encoder`, and the heads only at labels: a large vocabulary makes `mlm_head` expensive.
-    objectives: "spans" adds the head of a ReadingModel (`reader`).
+    objectives: "spans" adds the head of a QuestionAnsweringModel (`reader`).
     """
 
     kind: ClassVar[str] = "pretraining"
@@ -226,23 +226,23 @@ class ClassificationModel(_EncoderWithHead):
         return self.classifier(self.dropout(self.head(pooled)))
 
 
-class ChoiceModel(ClassificationModel):
+class MultipleChoiceModel(ClassificationModel):
     """An encoder that scores each row, a text with one of its choices. The highest-scoring choice is predicted.
 
     forward: one score per row, (B, 1), as in multiple choice of `transformers` before scores are grouped by text.
     """
 
-    kind: ClassVar[str] = "choice"
+    kind: ClassVar[str] = "multiple-choice"
     saved = ("pooling",)
 
     def __init__(self, config: AnyConfig, pooling: Pooling = "mean", generator: torch.Generator | None = None) -> None:
         super().__init__(config, 1, pooling, generator=generator, problem_type="regression")
 
 
-class ReadingModel(_EncoderWithHead):
+class QuestionAnsweringModel(_EncoderWithHead):
     """An encoder that finds the first and the last piece of an answer."""
 
-    kind: ClassVar[str] = "reading"
+    kind: ClassVar[str] = "question-answering"
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
@@ -263,8 +263,8 @@ class ReadingModel(_EncoderWithHead):
         return ends[..., 0], ends[..., 1]
 
 
-class SlotsModel(ReadingModel):
-    """A reading model with a gate that tells whether the slot described before the text has a value, and where.
+class SlotsModel(QuestionAnsweringModel):
+    """A question answering model with a gate that tells whether the slot described before the text has a value, and where.
 
     forward: scores of each piece as the start and as the end, (B, T) both, and scores of no value, any value and a
     span of the text, (B, 3), from the first piece's vector.
@@ -281,14 +281,14 @@ class SlotsModel(ReadingModel):
         return *super().of_vectors(vectors), self.gate(vectors[:, 0])
 
 
-class TaggingModel(_EncoderWithHead):
+class TokenClassificationModel(_EncoderWithHead):
     """An encoder that labels every piece.
 
     labels: label names, such as O, B-PS, I-PS, or parts of speech, in the order of the scores.
     The head is that of token classification in `transformers`: none for `bert`, dense layer and norm for `modern`.
     """
 
-    kind: ClassVar[str] = "tagging"
+    kind: ClassVar[str] = "token-classification"
     saved = ("labels",)
 
     def __init__(self, config: AnyConfig, labels: Sequence[str], generator: torch.Generator | None = None) -> None:
@@ -341,10 +341,10 @@ Model = (
     PretrainingModel
     | DetectionModel
     | ClassificationModel
-    | ChoiceModel
-    | ReadingModel
+    | MultipleChoiceModel
+    | QuestionAnsweringModel
     | SlotsModel
-    | TaggingModel
+    | TokenClassificationModel
     | EmbeddingModel
     | FeatureModel
     | EncoderModel
@@ -355,7 +355,7 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     """Copies the encoder weights of `pretrained` into `model`, and those of a matching head, if there is one.
 
     As in `transformers`, that is the NSP pooler for `bert` and the MLM transform for `modern`, unless embeddings are
-    narrower than the encoder. A reading model takes the whole head of another one, or the one pretrained on spans.
+    narrower than the encoder. A question answering model takes the whole head of another one, or the one pretrained on spans.
     An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders differ
     in more than that and dropout.
     """
@@ -370,12 +370,12 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
                 " build the model with the config of the pretrained encoder"
             )
     model.encoder.load_state_dict(source)
-    reader = pretrained if isinstance(pretrained, ReadingModel) else getattr(pretrained, "reader", None)
-    if isinstance(model, ReadingModel) and reader is not None:
+    reader = pretrained if isinstance(pretrained, QuestionAnsweringModel) else getattr(pretrained, "reader", None)
+    if isinstance(model, QuestionAnsweringModel) and reader is not None:
         model.head.load_state_dict(reader.head.state_dict())
         model.classifier.load_state_dict(reader.classifier.state_dict())
     elif isinstance(pretrained, PretrainingModel) and isinstance(
-        model, ClassificationModel | ReadingModel | TaggingModel
+        model, ClassificationModel | QuestionAnsweringModel | TokenClassificationModel
     ):
         head = pretrained.nsp.pooler if isinstance(model.head, Pooler) else pretrained.mlm.transform
         if not isinstance(model.head, nn.Identity) and head.dense.weight.shape == model.head.dense.weight.shape:

@@ -19,18 +19,18 @@ from korbert.errors import ModelError, SettingsError
 from korbert.folders import base_folder, model_folder
 from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
 from korbert.modeling.models import (
-    ChoiceModel,
     ClassificationModel,
     DetectionModel,
     EmbeddingModel,
     EncoderModel,
     Model,
+    MultipleChoiceModel,
     Pooling,
     PretrainingModel,
     ProblemType,
-    ReadingModel,
+    QuestionAnsweringModel,
     SlotsModel,
-    TaggingModel,
+    TokenClassificationModel,
 )
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.tokenization import AnyTokenizer, load_tokenizer
@@ -105,8 +105,8 @@ class _FeatureHead(_Strict):
 _HEADS: Mapping[str, type[_Strict]] = {  # others: _NoHead
     "pretraining": _PretrainingHead,
     "classification": _LabelHead,
-    "choice": _ChoiceHead,
-    "tagging": _PieceLabelHead,
+    "multiple-choice": _ChoiceHead,
+    "token-classification": _PieceLabelHead,
     "embedding": _VectorHead,
     "features": _FeatureHead,
 }
@@ -245,17 +245,23 @@ def load_model(
     folder: _Folder, kind: Literal["classification"], device: _Device = "cpu"
 ) -> _Loaded[ClassificationModel]: ...
 @overload
-def load_model(folder: _Folder, kind: Literal["choice"], device: _Device = "cpu") -> _Loaded[ChoiceModel]: ...
+def load_model(
+    folder: _Folder, kind: Literal["multiple-choice"], device: _Device = "cpu"
+) -> _Loaded[MultipleChoiceModel]: ...
 @overload
 def load_model(folder: _Folder, kind: Literal["embedding"], device: _Device = "cpu") -> _Loaded[EmbeddingModel]: ...
 @overload
 def load_model(folder: _Folder, kind: Literal["encoder"], device: _Device = "cpu") -> _Loaded[EncoderModel]: ...
 @overload
-def load_model(folder: _Folder, kind: Literal["reading"], device: _Device = "cpu") -> _Loaded[ReadingModel]: ...
+def load_model(
+    folder: _Folder, kind: Literal["question-answering"], device: _Device = "cpu"
+) -> _Loaded[QuestionAnsweringModel]: ...
 @overload
 def load_model(folder: _Folder, kind: Literal["slots"], device: _Device = "cpu") -> _Loaded[SlotsModel]: ...
 @overload
-def load_model(folder: _Folder, kind: Literal["tagging"], device: _Device = "cpu") -> _Loaded[TaggingModel]: ...
+def load_model(
+    folder: _Folder, kind: Literal["token-classification"], device: _Device = "cpu"
+) -> _Loaded[TokenClassificationModel]: ...
 @overload
 def load_model(folder: _Folder, kind: None = None, device: _Device = "cpu") -> _Loaded[Model]: ...
 def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu") -> _Loaded[Any]:

@@ -19,7 +19,7 @@ from korbert.folders import bundled, model_folder
 from korbert.processor import cores
 from korbert.records.form import FORMS
 from korbert.scratch import claim, remove
-from korbert.tasks.kinds import KINDS
+from korbert.tasks.kinds import ALIASES, KINDS
 from korbert.terminal import say
 from korbert.world import is_silent
 from pipelines import artifacts, experiments, inference, recipes, reports
@@ -49,7 +49,7 @@ _learning = options.together(  # model, data and settings of the commands that t
     click.option("--data", type=_FILE, envvar="KORBERT_DATA", show_envvar=True,
                  help="Folder with the files of --task."),
     click.option("--output", type=options.Output(), required=True, help="Folder to write."),
-    click.option("--kind", type=click.Choice(list(KINDS)),
+    click.option("--kind", type=click.Choice([*KINDS, *ALIASES]), metavar="|".join(KINDS),
                  help="Kind of task.  [default: inferred from the columns]"),
     options.columns,
     _form,

@@ -273,7 +273,7 @@ def _nearness(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]
 
 _MERITS: dict[str, Callable[..., NDArray[Any]]] = {
     "classification": _equal,
-    "choice": _equal,
-    "tagging": _whole,
+    "multiple-choice": _equal,
+    "token-classification": _whole,
     "regression": _nearness,
 }

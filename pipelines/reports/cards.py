@@ -25,12 +25,10 @@ __all__ = ["CARD", "model_card", "write_card"]
 CARD = "README.md"
 
 _PIPELINES = {  # kind of model -> Hugging Face pipeline tag
-    "choice": "multiple-choice",
     "classification": "text-classification",
     "detection": "feature-extraction",
     "pretraining": "fill-mask",
-    "reading": "question-answering",
-    "tagging": "token-classification",
+    **{kind: kind for kind in ("multiple-choice", "question-answering", "token-classification")},
 }
 _LEARNED = ("learning_rate", "batch_size", "epochs", "epoch", "seed")
 

@@ -223,7 +223,7 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
 def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
     row, task = comparison.rows[number], comparison.task
     target = task.target(row)
-    facts = [("right", in_words(row, {"choice": target} if task.name == "choice" else target))]
+    facts = [("right", in_words(row, {"choice": target} if task.name == "multiple-choice" else target))]
     for side in sides:
         facts.append((side.name, " · ".join(in_words(row, of_seed[number]) for of_seed in side.predictions)))
     return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or "(empty)", facts)

@@ -27,9 +27,13 @@ _OPTIMISTIC = (
 _COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3}  # 4: all others
 _LEARNED = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch")
 _USES = {  # kind -> method, its input in a file and in Python
-    "choice": ("predict", "rows.jsonl", "{{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}}"),
-    "reading": ("answer", "questions.jsonl", "'한글은 언제 만들었나?', '세종은 1443년에 한글을 만들었다.'"),
-    "tagging": ("tag", "texts.txt", "'정말 재미있는 영화였다'"),
+    "multiple-choice": (
+        "predict",
+        "rows.jsonl",
+        "{{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}}",
+    ),
+    "question-answering": ("answer", "questions.jsonl", "'한글은 언제 만들었나?', '세종은 1443년에 한글을 만들었다.'"),
+    "token-classification": ("tag", "texts.txt", "'정말 재미있는 영화였다'"),
     "embedding": ("embed", "texts.txt", "'정말 재미있는 영화였다'"),
 }
 

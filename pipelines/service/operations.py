@@ -11,7 +11,7 @@ from korbert.model import Model
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.tasks.files import Row as RowByRole
 from korbert.tasks.kinds.base import Kind
-from korbert.tasks.kinds.question_answering import Reading
+from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.tokenization.truncation import encode_beginnings, first_pieces
@@ -36,7 +36,7 @@ def operations_of(model: Model, limits: Limits, look_data: LookData | None = Non
     operations = {"tokenize": _tokenize(model.tokenizer, limits), "embed": _embed(model)}
     if "fill" in model.can:
         operations["fill"] = _fill(model)
-    elif isinstance(model.kind, Reading):
+    elif isinstance(model.kind, QuestionAnswering):
         operations["answer"] = _answer(model, model.kind, limits)
     elif model.kind is not None and {"predict", "tag"} & set(model.can):
         operations["predict"] = _predict(model, model.kind, limits)
@@ -130,7 +130,7 @@ def _predict(model: Model, kind: Kind, limits: Limits) -> Operation:
     return Operation(_each(row), _results(model, kind))
 
 
-def _answer(model: Model, kind: Reading, limits: Limits) -> Operation:
+def _answer(model: Model, kind: QuestionAnswering, limits: Limits) -> Operation:
     """(question, context) -> {"answer", "start", "end", "score"}, and "no_answer_score" if the model may decline."""
 
     def row(item: tuple[str, str]) -> Row:

@@ -28,7 +28,7 @@ _LEFT_OUT = ("__pycache__", ".*", "box")  # box: the models that come with korbe
 def submit(model: str | Path, input: str | Path, output: str | Path, *, device: str = "auto") -> int:
     """Answers every question of `input`, an official file with or without answers, and writes {id: answer} to `output`.
 
-    model: a model folder of kind "reading", or an artifact that has one. Returns the number of answers. `output`
+    model: a folder of kind "question-answering", or an artifact that has one. Returns the number of answers. `output`
     is written completely or not at all. Raises SettingsError, before any work, if it cannot be written or is one of
     the inputs, and CorpusError if `input` is not a KorQuAD file.
     """

@@ -9,7 +9,7 @@ import pytest
 import korbert
 from korbert.errors import ModelError
 from korbert.model import Model
-from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, ReadingModel, save_model
+from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.classification import Classification, Label
 from korbert.tokenization import Tokenizer
@@ -23,7 +23,7 @@ def models(tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig])
     return {
         "mood": Model(MOOD.model(config), tiny_tokenizer, MOOD, name="models/mood"),
         "gaps": Model(PretrainingModel(config), tiny_tokenizer, name="models/gaps"),
-        "answers": Model(ReadingModel(config), tiny_tokenizer, name="models/answers"),
+        "answers": Model(QuestionAnsweringModel(config), tiny_tokenizer, name="models/answers"),
         "no task": Model(ClassificationModel(config, 2), tiny_tokenizer, name="models/other"),
     }
 
@@ -40,7 +40,7 @@ def models(tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig])
         ),
         ("gaps", lambda model: model.predict("가"), "gaps: is a pretraining model: it can fill and embed; predictions"),
         ("gaps", lambda model: model.predict_rows([]), "gaps: is a pretraining model: it can fill and embed; predic"),
-        ("answers", lambda model: model.tag("가"), "answers: is a reading model: it can answer and embed; spans need"),
+        ("answers", lambda model: model.tag("가"), "answers: is a question-answering model: it can answer and embed; spans need"),
         ("no task", lambda model: model.predict("가"), "other: is a classification model: it can embed; predictions"),
     ],
 )
@@ -79,7 +79,7 @@ def test_a_folder_without_a_task_is_used_as_its_head_tells(models: dict[str, Mod
         ({"metrics": []}, "task.metrics: Tuple should have at least 1 item"),
         ({"labels": 3}, "task.labels: Input should be a valid tuple"),
         ({"more": 1}, "task.more: Extra inputs are not permitted"),
-        ({"kind": "reading", "labels": ["가"]}, "task.labels: Extra inputs are not permitted"),
+        ({"kind": "question-answering", "labels": ["가"]}, "task.labels: Extra inputs are not permitted"),
     ],
 )
 def test_a_damaged_entry_of_a_task_is_named(changes: dict[str, Any], said: str) -> None:

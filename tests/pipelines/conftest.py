@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from korbert.modeling import EncoderConfig, PretrainingModel, ReadingModel, save_model
-from korbert.tasks.question_answering.settings import ReadingSettings
+from korbert.modeling import EncoderConfig, PretrainingModel, QuestionAnsweringModel, save_model
+from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tokenization import Tokenizer
 
 
@@ -49,9 +49,9 @@ def untrained(
 def untrained_reader(
     tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]
 ) -> Path:
-    """The folder of a reading model that knows nothing: not to be changed."""
+    """The folder of a question answering model that knows nothing: not to be changed."""
     path = tmp_path_factory.mktemp("reader") / "model"
-    reader = ReadingModel(tiny_config(num_hidden_layers=1), torch.Generator().manual_seed(0))
-    task = ReadingSettings(max_length=40, stride=8, max_query_pieces=8).model_dump()
+    reader = QuestionAnsweringModel(tiny_config(num_hidden_layers=1), torch.Generator().manual_seed(0))
+    task = QuestionAnsweringSettings(max_length=40, stride=8, max_query_pieces=8).model_dump()
     save_model(path, reader, tiny_tokenizer, task=task)
     return path

@@ -53,7 +53,7 @@ def _spans() -> tuple[str, list[str], list[list[str]]]:
         first = text.index(word)
         span = {"start": first, "end": first + len(word), "label": "것"}
         rows.append([text, json.dumps([span], ensure_ascii=False)])
-    return "tagging", ["text", "spans"], rows
+    return "token-classification", ["text", "spans"], rows
 
 
 def _numbers() -> tuple[str, list[str], list[list[str]]]:
@@ -63,7 +63,7 @@ def _numbers() -> tuple[str, list[str], list[list[str]]]:
 
 def _choices() -> tuple[str, list[str], list[list[str]]]:
     rows = [[text, *(TEXTS[place - at] for at in (1, 2, 3)), str(place % 3)] for place, text in enumerate(TEXTS)]
-    return "choice", ["text", "choice1", "choice2", "choice3", "label"], rows
+    return "multiple-choice", ["text", "choice1", "choice2", "choice3", "label"], rows
 
 
 def _score(folder: Path) -> float:

@@ -106,7 +106,7 @@ def test_numbers_for_pairs(learn: Callable[..., Path]) -> None:
 
 def test_choices(learn: Callable[..., Path]) -> None:
     rows = [[text, *(TEXTS[place - at] for at in (1, 2, 3)), str(place % 3)] for place, text in enumerate(TEXTS)]
-    folder = learn("choice", ["text", "choice1", "choice2", "choice3", "label"], rows, epochs=80)
+    folder = learn("multiple-choice", ["text", "choice1", "choice2", "choice3", "label"], rows, epochs=80)
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
     model = korbert.load(folder, "cpu")
     found = model.predict({"text": rows[4][0], "choices": rows[4][1:4]})
@@ -120,7 +120,7 @@ def test_spans(learn: Callable[..., Path]) -> None:
     for text, word in zip(TEXTS, words, strict=True):
         start = text.index(word)
         rows.append([text, json.dumps([{"start": start, "end": start + len(word), "label": "것"}], ensure_ascii=False)])
-    folder = learn("tagging", ["text", "spans"], rows, epochs=60)
+    folder = learn("token-classification", ["text", "spans"], rows, epochs=60)
     assert scores_of(folder)["pretrained"]["entity_f1"] == 1.0
     tagger = korbert.load(folder, "cpu")
     assert [[one.text for one in found] for found in tagger.tag(TEXTS)] == [[word] for word in words]
@@ -128,7 +128,7 @@ def test_spans(learn: Callable[..., Path]) -> None:
 
 def test_labels_of_words(learn: Callable[..., Path]) -> None:
     rows = [[json.dumps(text.split()), json.dumps([str(len(word)) for word in text.split()])] for text in TEXTS]
-    folder = learn("tagging", ["tokens", "tags"], rows, epochs=60)
+    folder = learn("token-classification", ["tokens", "tags"], rows, epochs=60)
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
 
 

@@ -50,7 +50,7 @@ def start(untrained: Callable[..., Path]) -> Path:
 def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
     """Runs the task on files by part; the artifact's folder."""
 
-    def learned(files: dict[str, Path], kind: str = "reading", **settings: Any) -> Path:
+    def learned(files: dict[str, Path], kind: str = "question-answering", **settings: Any) -> Path:
         fine_tune(kind, start, tmp_path / "out", files, **{**BASE, **settings})
         return tmp_path / "out"
 
@@ -79,7 +79,10 @@ def squad(path: Path, *, version: int = 2) -> Path:
 
 def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) -> None:
     path = table(tmp_path / "mine.csv")
-    assert detect(path, {})[::2] == ("reading", "question from '질문', context from '지문', answers from '정답'")
+    assert detect(path, {})[::2] == (
+        "question-answering",
+        "question from '질문', context from '지문', answers from '정답'",
+    )
     folder = learn(dict.fromkeys(("train", "valid", "test"), path), precision="fp32")
     assert scores_of(folder)["pretrained"] == {
         "f1": 1.0, "exact_match": 1.0, "has_answer_f1": 1.0, "no_answer_accuracy": 1.0,
@@ -103,7 +106,7 @@ def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) ->
 
     task = read_config(folder)["task"]
     assert {name: task[name] for name in ("kind", "max_length", "stride", "unanswerable")} == {
-        "kind": "reading", "max_length": 36, "stride": 8, "unanswerable": True,
+        "kind": "question-answering", "max_length": 36, "stride": 8, "unanswerable": True,
     }  # fmt: skip
     assert reader.kind.threshold == task["threshold"]
     ends = (
@@ -113,13 +116,13 @@ def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) ->
     assert ends[0] < task["threshold"] < ends[1]
     assert task["threshold"] == pytest.approx(sum(ends) / 2, abs=1e-4)
     assert reader.answer("한글은 언제 만들었나?", KING).answer == "1443년"
-    with pytest.raises(ModelError, match=rf"{folder}: is a reading model: it can answer and embed; predictions need"):
+    with pytest.raises(ModelError, match=rf"{folder}: is a question-answering model: it can answer and embed; predictions need"):
         reader.predict("하나")
 
 
 def test_ten_questions_in_the_form_of_squad(learn: Callable[..., Path], tmp_path: Path) -> None:
     path = squad(tmp_path / "mine.json")
-    assert detect(path, {}).kind == "reading"
+    assert detect(path, {}).kind == "question-answering"
     metrics = ("klue_exact_match", "rouge_w")
     folder = learn(dict.fromkeys(("train", "valid", "test"), path), metrics=metrics)
     assert scores_of(folder)["pretrained"] == dict.fromkeys(metrics, 1.0)

@@ -63,7 +63,7 @@ def test_spans(learn: Learn, model_type: str) -> None:
         [(found.start(), found.end(), "것") for found in re.finditer("학교에|친구를|서울에", text)] for text in TEXTS
     ]
     rows = [[text, json.dumps(own, ensure_ascii=False)] for text, own in zip(TEXTS, spans, strict=True)]
-    folder = learn(model_type, "tagging", ["text", "spans"], rows)
+    folder = learn(model_type, "token-classification", ["text", "spans"], rows)
     assert scores_of(folder)["pretrained"]["entity_f1"] == 1.0
     found = korbert.load(folder, "cpu").tag(TEXTS)
     kept = [line["predictions"]["pretrained"][0] for line in json_lines(folder / "predictions.jsonl")]
@@ -74,7 +74,7 @@ def test_spans(learn: Learn, model_type: str) -> None:
 @pytest.mark.parametrize("model_type", TYPES)
 def test_choices(learn: Learn, model_type: str) -> None:
     rows = [[text, *((SEOUL, FRIEND, "0") if place % 3 else (FRIEND, SEOUL, "1"))] for place, text in enumerate(TEXTS)]
-    folder = learn(model_type, "choice", ["text", "choice1", "choice2", "label"], rows)
+    folder = learn(model_type, "multiple-choice", ["text", "choice1", "choice2", "label"], rows)
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
     model = korbert.load(folder, "cpu")
     for row, line in zip(rows, json_lines(folder / "predictions.jsonl"), strict=True):

@@ -22,9 +22,9 @@ from corpus.readers import rows as corpus_rows
 from corpus.settings import SourceSettings
 from korbert.model import Model
 from korbert.tasks.files import ROLES, read_rows
-from korbert.tasks.kinds.question_answering import Reading
-from korbert.tasks.kinds.token_classification import Tagging
-from korbert.tasks.question_answering.reading import Answer
+from korbert.tasks.kinds.question_answering import QuestionAnswering
+from korbert.tasks.kinds.token_classification import TokenClassification
+from korbert.tasks.question_answering.answers import Answer
 from pipelines.commands.vector_options import Failed
 from pipelines.commands.vectors import _pairs
 from pipelines.inference.embedding import text_records
@@ -40,7 +40,7 @@ class _Echo(Model):
     """A model that finds nothing."""
 
     def __init__(self) -> None:
-        self.kind = Tagging(
+        self.kind = TokenClassification(
             metrics=("accuracy",), max_length=8, stride=2, tags=("O", "B-PS", "I-PS"), units="characters"
         )
 
@@ -178,7 +178,7 @@ class _EchoReader(Model):
     """A model that answers with its text."""
 
     def __init__(self) -> None:
-        self.kind = Reading(metrics=("f1",))
+        self.kind = QuestionAnswering(metrics=("f1",))
 
     def answer(self, questions: Any, contexts: Any) -> Any:
         return [Answer(context, 0, 0, 0.0) for context in contexts]

@@ -14,7 +14,7 @@ import torch
 import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.model import Model
-from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, ReadingModel, save_model
+from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.tasks.kinds.classification import Classification
 from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
@@ -35,7 +35,7 @@ def folders(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory)
     task = Classification(metrics=("accuracy",), max_length=128, labels=labels).task()
     classifier = ClassificationModel(config, 2, labels=labels, generator=generator)
     save_model(root / "nsmc" / "model", classifier, tiny_tokenizer, task)
-    save_model(root / "korquad" / "model", ReadingModel(config, generator), tiny_tokenizer)
+    save_model(root / "korquad" / "model", QuestionAnsweringModel(config, generator), tiny_tokenizer)
     return root
 
 

@@ -160,7 +160,11 @@ def test_from_a_recipe_to_its_tasks(
 
     # Each task has begun with it, and stands beside the same encoder untrained.
     config = load_model(folder / "pretrain", "pretraining")[0].config
-    for stage, kind in (("nsmc", "classification"), ("korquad", "reading"), ("tasks.mood", "classification")):
+    for stage, kind in (
+        ("nsmc", "classification"),
+        ("korquad", "question-answering"),
+        ("tasks.mood", "classification"),
+    ):
         assert load_model(folder / stage, kind)[0].config == config
     names = [row["name"] for row in json.loads((folder / "tasks.mood" / "scores.json").read_text())["rows"]]
     assert {"pretrained", "scratch"} <= set(names)

@@ -8,7 +8,7 @@ import pytest
 from corpus.questions.generate import generate
 from korbert.tasks import korquad
 from korbert.tasks.files.rows import read_rows
-from korbert.tasks.kinds.question_answering import Reading
+from korbert.tasks.kinds.question_answering import QuestionAnswering
 from pipelines.cli import run_command
 
 LINES = [
@@ -44,7 +44,7 @@ def test_both_forms_hold_the_same_questions_and_can_be_read(here, capsys):
     rows = [json.loads(line) for line in (here / "made.jsonl").read_text("utf-8").splitlines()]
     assert [(row["id"], row["question"]) for row in rows] == [(row["id"], row["question"]) for row in made]
     for name in ("made.json", "made.jsonl"):
-        table = read_rows(here / name, Reading.roles())
+        table = read_rows(here / name, QuestionAnswering.roles())
         assert len(table) == len(rows)
 
 

@@ -145,7 +145,7 @@ def test_predict_runs_elsewhere_without_network_on_the_code_beside_it(model, ask
     assert done.stdout.strip() == str(folder / "korbert" / "__init__.py")
     assert load(tmp_path / "predictions.json") == load(answered)
     names = {path.relative_to(folder / "korbert").as_posix() for path in (folder / "korbert").rglob("*")}
-    assert "tasks/question_answering/reading.py" in names
+    assert "tasks/question_answering/answers.py" in names
     assert not [name for name in names if name.startswith("box") or "__pycache__" in name]
 
 

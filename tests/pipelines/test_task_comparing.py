@@ -163,7 +163,10 @@ def test_other_models_than_the_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"kind": "choice", "metrics": ["accuracy"], "labels": None, "most": 2}, "kind is classification and choice"),
+        (
+            {"kind": "multiple-choice", "metrics": ["accuracy"], "labels": None, "most": 2},
+            "kind is classification and multiple-choice",
+        ),
         ({"metrics": ["macro_f1"]}, "first metric is accuracy and macro_f1"),
         ({"several": True, "metrics": ["accuracy"]}, "several is False and True"),
     ],
@@ -195,7 +198,7 @@ def test_labels_of_all_sides_count(tmp_path: Path) -> None:
         ("scores.json", '{"rows": []}', "has 0 runs of pretrained, predictions.jsonl has 1"),
         (
             "scores.json",
-            '{"task": {"kind": "choice"}, "rows": [{"name": "pretrained"}]}',
+            '{"task": {"kind": "multiple-choice"}, "rows": [{"name": "pretrained"}]}',
             "task.metrics: Field required: rebuild this artifact with --rebuild",
         ),
     ],
@@ -220,10 +223,10 @@ def test_what_is_right_in_each_kind(tmp_path: Path) -> None:
         return KINDS[kind].kind_class(metrics=("accuracy",), max_length=32, **fields)
 
     rows = [{"text": "한강 물", "spans": [(0, 2, "곳"), (3, 4, "것")]}] * 2
-    tagging = task("tagging", tags=("O", "B-것", "I-것", "B-곳", "I-곳"), units="characters", stride=8)
+    tagging = task("token-classification", tags=("O", "B-것", "I-것", "B-곳", "I-곳"), units="characters", stride=8)
     predictions: list[Any] = [[[3, 4, "것"], [0, 2, "곳"]], [[0, 2, "곳"]]]
     assert merits(tagging, rows, predictions).tolist() == [1, 0]
-    choice = task("choice", most=2)
+    choice = task("multiple-choice", most=2)
     rows = [{"text": "가", "choices": ["나", "다"], "label": "1"}] * 2
     assert merits(choice, rows, [{"choice": 1}, {"choice": 0}]).tolist() == [1, 0]
     several = task("classification", labels=("a", "b"), several=True)

@@ -20,7 +20,7 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.model import Model
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.tasks import korquad
-from korbert.tasks.kinds.sections import KorquadSection, NsmcSection, ReadingSection, TaskSection
+from korbert.tasks.kinds.sections import KorquadSection, NsmcSection, QuestionAnsweringSection, TaskSection
 from korbert.tokenization import Tokenizer
 from pipelines.artifacts import store
 from pipelines.artifacts.runtime import Runtime
@@ -325,7 +325,9 @@ def test_answers_to_questions_without_ids_are_numbered(root: Path, tmp_path: Pat
         for question, answer in asked
     ]
     (root / "plain.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    section = ReadingSection.model_validate({**QUESTIONS, "epochs": 1, "train": "plain.jsonl", "submission": True})
+    section = QuestionAnsweringSection.model_validate(
+        {**QUESTIONS, "epochs": 1, "train": "plain.jsonl", "submission": True}
+    )
     make(root, section, tmp_path, train="plain.jsonl", test="plain.jsonl")
     assert list(load(tmp_path / "predictions.json")) == [str(number) for number in range(len(rows))]
 
@@ -335,7 +337,7 @@ def test_settings_that_do_not_fit_are_refused(root: Path, tmp_path: Path) -> Non
     with pytest.raises(SettingsError, match=r"max_length 128 is more than the 64 positions of .*pretrain"):
         make(root, long, tmp_path)
     with pytest.raises(ValidationError, match=r"set 'korquad' has its own files: .* split_by_article out"):
-        ReadingSection.model_validate({"set": "korquad", "split_by_article": True})
+        QuestionAnsweringSection.model_validate({"set": "korquad", "split_by_article": True})
     (root / "reviews.json").write_text('{"rows": []}', encoding="utf-8")
     with pytest.raises(CorpusError, match=r"reviews\.json"):
         make(root, KorquadSection.model_validate(QUESTIONS), tmp_path, train="reviews.json", test="test.json")

@@ -20,41 +20,50 @@ if TYPE_CHECKING:
     from korbert.tasks.kinds.base import Kind
     from korbert.tasks.kinds.sections import TaskSection
 
-__all__ = ["KINDS", "Entry", "kind_of_task", "section_class"]
+__all__ = ["ALIASES", "KINDS", "Entry", "kind_of_task", "section_class"]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A kind: its name in recipes, a description, and the module of its class."""
+    """A kind: its name in recipes, and a description.
+
+    `question-answering` is the class QuestionAnswering of question_answering.py, with QuestionAnsweringSection.
+    """
 
     name: str
     about: str
-    module: str
 
     @property
     def kind_class(self) -> "type[Kind]":
-        kind: type[Kind] = pkgutil.resolve_name(f"korbert.tasks.kinds.{self.module}:{self.name.capitalize()}")
+        module = f"korbert.tasks.kinds.{self.name.replace('-', '_')}"
+        kind: type[Kind] = pkgutil.resolve_name(f"{module}:{self._class_name}")
         return kind
 
     @property
     def section_class(self) -> "type[TaskSection]":
-        section = f"korbert.tasks.kinds.sections:{self.name.capitalize()}Section"
-        resolved: type[TaskSection] = pkgutil.resolve_name(section)
-        return resolved
+        section: type[TaskSection] = pkgutil.resolve_name(f"korbert.tasks.kinds.sections:{self._class_name}Section")
+        return section
+
+    @property
+    def _class_name(self) -> str:
+        return self.name.title().replace("-", "")
 
 
 KINDS: Mapping[str, Entry] = {
     entry.name: entry
     for entry in (
-        Entry("classification", "labels of a text or a pair of texts", "classification"),
-        Entry("regression", "a number for a text or a pair of texts", "regression"),
-        Entry("choice", "the right one of several continuations or answers", "multiple_choice"),
-        Entry("tagging", "labels of spans or words", "token_classification"),
-        Entry("reading", "answers to questions, cut out of texts", "question_answering"),
-        Entry("slots", "values of described slots, cut out of texts", "slots"),
-        Entry("embedding", "vectors of texts, near where the texts are alike", "embedding"),
+        Entry("classification", "labels of a text or a pair of texts"),
+        Entry("regression", "a number for a text or a pair of texts"),
+        Entry("multiple-choice", "the right one of several continuations or answers"),
+        Entry("token-classification", "labels of spans or words"),
+        Entry("question-answering", "answers to questions, cut out of texts"),
+        Entry("slots", "values of described slots, cut out of texts"),
+        Entry("embedding", "vectors of texts, near where the texts are alike"),
     )
 }
+
+ALIASES = {"choice": "multiple-choice", "reading": "question-answering", "tagging": "token-classification"}
+"""Short names of kinds, which recipes and `--kind` take, too."""
 
 
 def section_class(raw: Mapping[str, Any]) -> "type[TaskSection]":
@@ -68,7 +77,7 @@ def section_class(raw: Mapping[str, Any]) -> "type[TaskSection]":
             kind = sets.known_set(raw["set"]).kind
         except SettingsError as error:
             raise ValueError(f"set: {error}") from None
-    name = "classification" if kind is None else str(kind)
+    name = "classification" if kind is None else ALIASES.get(str(kind), str(kind))
     if name not in KINDS:
         near = difflib.get_close_matches(name, KINDS, 1)
         hint = f": did you mean {near[0]}?" if near else ""

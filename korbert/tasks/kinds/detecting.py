@@ -72,16 +72,16 @@ def _spans_or_answers(table: Table, has: Callable[[str], str], labels: Sequence[
     for beside, role in (("tokens", "tags"), ("tokens", "spans"), ("text", "spans")):
         column = has(role)
         if column and column not in labels and (holder := has(beside)):
-            return Detected("tagging", {}, f"{beside} from {holder!r}, {role} from {column!r}")
+            return Detected("token-classification", {}, f"{beside} from {holder!r}, {role} from {column!r}")
     firsts = {f"{name}{number}" for name in ROLES["choices"].series if name for number in ("1", "_1")}
     if column := has("choices") or next((one for one in table.columns if one.casefold() in firsts), ""):
-        return Detected("choice", {}, f"choices from {column!r}")
+        return Detected("multiple-choice", {}, f"choices from {column!r}")
     if (slots := has("slots")) and (text := has("text")):
         return Detected("slots", {}, f"text from {text!r}, slots from {slots!r}")
     question, context, answers = map(has, ("question", "context", "answers"))
     if question and context and answers and answers not in labels:
         what = f"question from {question!r}, context from {context!r}, answers from {answers!r}"
-        return Detected("reading", {}, what)
+        return Detected("question-answering", {}, what)
     return None
 
 

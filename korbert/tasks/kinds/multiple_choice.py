@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.errors import CorpusError
-from korbert.modeling import ChoiceModel, Pooling
+from korbert.modeling import MultipleChoiceModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
-from korbert.tasks.kinds.sections import ChoiceSection
+from korbert.tasks.kinds.sections import MultipleChoiceSection
 from korbert.tasks.kinds.texts import VALUES, Groups, examples_of, progress
 from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
@@ -23,7 +23,7 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
 
-__all__ = ["Choice"]
+__all__ = ["MultipleChoice"]
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Chosen:
     probabilities: list[float]
 
 
-class Choice(Kind, frozen=True):
+class MultipleChoice(Kind, frozen=True):
     """One of several choices. most: the largest number of them in training.
 
     A target is the index of the correct choice; a prediction is {"choice": index, "probabilities": of each}.
     """
 
-    name: ClassVar[str] = "choice"
+    name: ClassVar[str] = "multiple-choice"
 
     most: int
     pooling: Pooling = "mean"
@@ -50,7 +50,7 @@ class Choice(Kind, frozen=True):
         return ROLES["text"], ROLES["choices"], ROLES["label"]
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: ChoiceSection) -> Self:
+    def learned_from(cls, rows: Rows, settings: MultipleChoiceSection) -> Self:
         most = max(len(row["choices"]) for row in rows)
         from_one = all(row["label"] != "0" for row in rows)
         for number, row in enumerate(rows):
@@ -96,8 +96,8 @@ class Choice(Kind, frozen=True):
         found = examples_of(texts, np.zeros(len(texts)), encoded, tokenizer, self.max_length)
         return Prepared(rows, Groups.of(found, [len(row["choices"]) for row in rows], labels))
 
-    def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ChoiceModel:
-        return ChoiceModel(config, self.pooling, generator)
+    def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> MultipleChoiceModel:
+        return MultipleChoiceModel(config, self.pooling, generator)
 
     def head(self) -> Head:
         return Head(1, self.pooling)

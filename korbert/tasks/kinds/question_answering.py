@@ -10,30 +10,30 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import CorpusError
-from korbert.modeling import ReadingModel
+from korbert.modeling import QuestionAnsweringModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
-from korbert.tasks.kinds.sections import ReadingSection
+from korbert.tasks.kinds.sections import QuestionAnsweringSection
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
 from korbert.tasks.metrics.statistics import Score
-from korbert.tasks.question_answering.reading import Answer, Found, found_in
+from korbert.tasks.question_answering.answers import Answer, Found, found_in
 from korbert.tasks.question_answering.rows import right_answers
-from korbert.tasks.question_answering.settings import ReadingSettings
+from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import Scored, WindowExamples, choice_logits, cut_windows, reading_loss
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, outputs
 
-__all__ = ["Reading"]
+__all__ = ["QuestionAnswering"]
 
 _NOT_CHOSEN = 1e30  # a threshold by which every question is answered
 _NOTHING = Answer("", 0, 0, 0.0)  # in a context of white space
 _WINDOWS_AT_ONCE = 65_536  # whose scores are in memory
 
 
-class Reading(ReadingSettings, Kind, frozen=True):
+class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
     """Questions on contexts.
 
     A target is the list of gold answers, {"text", "start"}, empty for none. A prediction is {"answer", "start", "end",
@@ -41,7 +41,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
     those of the Reader's settings. Until a threshold is chosen from validation predictions, every question is answered.
     """
 
-    name: ClassVar[str] = "reading"
+    name: ClassVar[str] = "question-answering"
     operation: ClassVar[str] = "answer"
     reads_all: ClassVar[bool] = True
 
@@ -50,7 +50,7 @@ class Reading(ReadingSettings, Kind, frozen=True):
         return ROLES["context"], ROLES["question"], ROLES["answers"], ROLES["starts"], ROLES["impossible"]
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: ReadingSection) -> Self:
+    def learned_from(cls, rows: Rows, settings: QuestionAnsweringSection) -> Self:
         answers = [row["answers"] or () for row in rows if not row.get("impossible")]
         if not any(answers):
             raise CorpusError(f"{rows.sources[0].file if rows.sources else 'training rows'}: no question has an answer")
@@ -67,7 +67,9 @@ class Reading(ReadingSettings, Kind, frozen=True):
         if unanswerable is None:
             unanswerable = len(answers) < len(rows) or not all(answers)
         metrics = ("f1", "exact_match", *(("has_answer_f1", "no_answer_accuracy") if unanswerable else ()))
-        windows = {name: getattr(settings, name) for name in ReadingSettings.model_fields if hasattr(settings, name)}
+        windows = {
+            name: getattr(settings, name) for name in QuestionAnsweringSettings.model_fields if hasattr(settings, name)
+        }
         return cls(
             **{**windows, "unanswerable": unanswerable},
             metrics=settings.metrics or metrics,
@@ -103,8 +105,8 @@ class Reading(ReadingSettings, Kind, frozen=True):
             windows += cut_windows(question, context, self, index=index, answer=answer, special=tokenizer.frame.special)
         return Prepared(rows, WindowExamples(windows, tokenizer, self))
 
-    def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ReadingModel:
-        return ReadingModel(config, generator)
+    def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> QuestionAnsweringModel:
+        return QuestionAnsweringModel(config, generator)
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return reading_loss(model, batch)

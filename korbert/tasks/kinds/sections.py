@@ -3,24 +3,25 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from korbert.modeling.feature_settings import FeatureSettings
 from korbert.records.form import Form
 from korbert.tasks.finetuning.settings import LearningSettings, Numbers, Rates
+from korbert.tasks.kinds import ALIASES
 from korbert.tasks.question_answering.settings import WindowSettings
 
 __all__ = [
-    "ChoiceSection",
     "ClassificationSection",
     "EmbeddingSection",
     "KorquadSection",
+    "MultipleChoiceSection",
     "NsmcSection",
-    "ReadingSection",
+    "QuestionAnsweringSection",
     "RegressionSection",
     "SlotsSection",
-    "TaggingSection",
     "TaskSection",
+    "TokenClassificationSection",
 ]
 
 _Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
@@ -78,6 +79,11 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     )
     baselines: bool = Field(True, description="also score baselines without an encoder: majority, TF-IDF, dictionary")
     note: str = Field("", description="remark saved with the scores")
+
+    @field_validator("kind", mode="before", check_fields=False)
+    @classmethod
+    def _long_name(cls, kind: Any) -> Any:
+        return ALIASES.get(kind, kind) if isinstance(kind, str) else kind
 
     @model_validator(mode="before")
     @classmethod
@@ -141,26 +147,26 @@ class RegressionSection(TaskSection, frozen=True, extra="forbid"):
     pooling: _Pooling = "mean"
 
 
-class ChoiceSection(TaskSection, frozen=True, extra="forbid"):
+class MultipleChoiceSection(TaskSection, frozen=True, extra="forbid"):
     """The correct one of several continuations or answers."""
 
-    kind: Literal["choice"] = "choice"
+    kind: Literal["multiple-choice"] = "multiple-choice"
     pooling: _Pooling = "mean"
 
 
-class TaggingSection(TaskSection, frozen=True, extra="forbid"):
+class TokenClassificationSection(TaskSection, frozen=True, extra="forbid"):
     """Labels of spans or words."""
 
-    kind: Literal["tagging"] = "tagging"
+    kind: Literal["token-classification"] = "token-classification"
     stride: int | None = Field(
         None, ge=0, description="pieces shared by adjacent windows; none: a quarter of max_length"
     )
 
 
-class ReadingSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
+class QuestionAnsweringSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
     """Answers to questions, extracted from texts."""
 
-    kind: Literal["reading"] = "reading"
+    kind: Literal["question-answering"] = "question-answering"
     unanswerable: bool | None = Field(
         None, description="whether questions may have no answer; none: true if a training question has none"
     )
@@ -223,7 +229,7 @@ class NsmcSection(ClassificationSection, frozen=True, extra="forbid"):
     )
 
 
-class KorquadSection(ReadingSection, frozen=True, extra="forbid"):
+class KorquadSection(QuestionAnsweringSection, frozen=True, extra="forbid"):
     """The stage korquad: KorQuAD 1.0 (korquad.github.io)."""
 
     train: str = Field("korquad1/KorQuAD_v1.0_train.json", description="official training file")

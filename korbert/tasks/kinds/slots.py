@@ -17,8 +17,8 @@ from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import SlotsSection
 from korbert.tasks.metrics.statistics import Score
-from korbert.tasks.question_answering.reading import found_in
-from korbert.tasks.question_answering.settings import ReadingSettings, WindowSettings
+from korbert.tasks.question_answering.answers import found_in
+from korbert.tasks.question_answering.settings import QuestionAnsweringSettings, WindowSettings
 from korbert.tasks.question_answering.windows import Window, WindowExamples, among_choices, cut_windows
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
@@ -51,7 +51,7 @@ class _Examples(WindowExamples):
         return {**super().batch(rows), "gates": torch.from_numpy(self.gates[rows])}
 
 
-class Slots(ReadingSettings, Kind, frozen=True):
+class Slots(QuestionAnsweringSettings, Kind, frozen=True):
     """Slots that are described in words.
 
     slots: the descriptions seen in training, which are queried for every text. A row's own `slots`, an object or a

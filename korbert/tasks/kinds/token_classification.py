@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from korbert.errors import CorpusError
-from korbert.modeling import TaggingModel
+from korbert.modeling import TokenClassificationModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
-from korbert.tasks.kinds.sections import TaggingSection
+from korbert.tasks.kinds.sections import TokenClassificationSection
 from korbert.tasks.metrics import token_classification as metrics
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
@@ -36,7 +36,7 @@ from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring
 
-__all__ = ["Tagging"]
+__all__ = ["TokenClassification"]
 
 
 class _Units(NamedTuple):
@@ -46,14 +46,14 @@ class _Units(NamedTuple):
     words: list[Span] | None
 
 
-class Tagging(Kind, frozen=True):
+class TokenClassification(Kind, frozen=True):
     """Labels of spans of characters, or of words.
 
     tags: of pieces; BIO tags for spans. units: what is labelled. For characters, targets and predictions are lists of
     [start, end, label], half-open, in characters. For words, they are lists with one label per word.
     """
 
-    name: ClassVar[str] = "tagging"
+    name: ClassVar[str] = "token-classification"
     operation: ClassVar[str] = "tag"
     reads_all: ClassVar[bool] = True
     cuts_vectors: ClassVar[bool] = True
@@ -68,7 +68,7 @@ class Tagging(Kind, frozen=True):
         return tuple(replace(ROLES[name], required=False) for name in names)
 
     @classmethod
-    def learned_from(cls, rows: Rows, settings: TaggingSection) -> Self:
+    def learned_from(cls, rows: Rows, settings: TokenClassificationSection) -> Self:
         if not any(row.get("spans") is not None or row.get("tags") is not None for row in rows):
             raise CorpusError(
                 f"{rows.sources[0].file if rows.sources else 'training rows'}: has neither spans with a text nor tags "
@@ -173,8 +173,8 @@ class Tagging(Kind, frozen=True):
         examples, windows = make_examples(passages, targets, tokenizer, max_length=self.max_length, stride=self.stride)
         return Prepared(rows, examples, (units, passages, windows))
 
-    def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> TaggingModel:
-        return TaggingModel(config, self.tags, generator)
+    def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> TokenClassificationModel:
+        return TokenClassificationModel(config, self.tags, generator)
 
     def head(self) -> Head:
         return Head(len(self.tags), None)

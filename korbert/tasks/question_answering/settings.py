@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import BaseModel, Field, model_validator
 
-__all__ = ["ReadingSettings", "WindowSettings"]
+__all__ = ["QuestionAnsweringSettings", "WindowSettings"]
 
 _SPECIAL_TOKENS = 4  # the most that a pair has: <s> question </s></s> context </s> (RoBERTa)
 
@@ -29,8 +29,8 @@ class WindowSettings(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-class ReadingSettings(WindowSettings, frozen=True, extra="forbid"):
-    """Inference settings of a reading model, stored with it."""
+class QuestionAnsweringSettings(WindowSettings, frozen=True, extra="forbid"):
+    """Inference settings of a question answering model, stored with it."""
 
     unanswerable: bool = Field(False, description="whether questions may have no answer")
     threshold: float = Field(

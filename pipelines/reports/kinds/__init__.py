@@ -18,10 +18,10 @@ from pipelines.reports.kinds.common import Predicted
 __all__ = ["sections_of"]
 
 _SECTIONS = {
-    "choice": multiple_choice.sections,
+    "multiple-choice": multiple_choice.sections,
     "classification": classification.sections,
     "regression": regression.sections,
-    "tagging": token_classification.sections,
+    "token-classification": token_classification.sections,
 }
 
 
@@ -29,7 +29,7 @@ def sections_of(kind: Any, predicted: Predicted, details: Json) -> Iterator[Sect
     """The sections for a kind of task (korbert/tasks/kinds); empty for other kinds. details: as in scores.json."""
     if getattr(kind, "several", False):
         yield from multi_label.sections(kind, predicted)
-    elif kind.name == "reading":
+    elif kind.name == "question-answering":
         yield from question_answering.sections(details)
     elif kind.name in _SECTIONS:
         yield from _SECTIONS[kind.name](kind, predicted)

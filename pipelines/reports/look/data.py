@@ -14,7 +14,7 @@ from korbert.errors import ModelError
 from korbert.model import Model
 from korbert.modeling import ClassificationModel
 from korbert.modeling.transformers_encoder import TransformersEncoder
-from korbert.tasks.kinds.question_answering import Reading
+from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import AnyTokenizer
 from korbert.vectors.attention import UNITS, Attention, attention
 from korbert.vectors.attribution import attribute, has_captum
@@ -37,7 +37,7 @@ def look_data(loaded: Model, text: str, pair: str | None = None, *, whole: bool 
     """
     model, tokenizer = loaded.network, loaded.tokenizer
     data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
-    reading = loaded.kind if isinstance(loaded.kind, Reading) and pair is not None else None
+    reading = loaded.kind if isinstance(loaded.kind, QuestionAnswering) and pair is not None else None
     seen = None
     try:
         seen = attention(model, tokenizer, text, pair)
@@ -192,7 +192,7 @@ def _label(
     }
 
 
-def _reading(loaded: Model, kind: Reading, question: str, context: str | None) -> dict[str, Any]:
+def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str | None) -> dict[str, Any]:
     prepared = loaded.prepared([{"question": question, "context": context}])
     (found,) = kind.search(loaded.network, prepared, **loaded.scoring)
     answers = [

@@ -11,12 +11,12 @@ from korbert.errors import ModelError
 from korbert.huggingface import export
 from korbert.huggingface.check import TOLERANCE
 from korbert.modeling import (
-    ChoiceModel,
     ClassificationModel,
     EmbeddingModel,
+    MultipleChoiceModel,
     PretrainingModel,
-    ReadingModel,
-    TaggingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
     save_model,
 )
 from korbert.modeling.models import Model
@@ -26,9 +26,9 @@ from korbert.tokenization import Tokenizer
 BUILT: dict[str, Any] = {
     "pretraining": PretrainingModel,
     "classification": lambda config: ClassificationModel(config, 3, "first"),
-    "choice": lambda config: ChoiceModel(config, "first"),
-    "reading": ReadingModel,
-    "tagging": lambda config: TaggingModel(config, ["O", "B-PS", "I-PS"]),
+    "multiple-choice": lambda config: MultipleChoiceModel(config, "first"),
+    "question-answering": QuestionAnsweringModel,
+    "token-classification": lambda config: TokenClassificationModel(config, ["O", "B-PS", "I-PS"]),
     "embedding": EmbeddingModel,
 }
 MLM = {"albert", "bert", "convbert", "deberta-v2", "distilbert", "electra", "roberta", "xlm-roberta"}
@@ -36,9 +36,9 @@ NONE = {"funnel", "longformer"}
 WRITTEN = {  # kind -> whose heads are ours
     "pretraining": MLM,
     "classification": {"albert", "bert", "roberta", "xlm-roberta"},
-    "choice": {"albert", "bert"},
-    "reading": set(CLASSES) - NONE - {"modernbert"},
-    "tagging": set(CLASSES) - NONE - {"modernbert"},
+    "multiple-choice": {"albert", "bert"},
+    "question-answering": set(CLASSES) - NONE - {"modernbert"},
+    "token-classification": set(CLASSES) - NONE - {"modernbert"},
     "embedding": set(CLASSES) - NONE,
 }
 CHANGES = {"albert": {"hidden_act": "gelu"}}
@@ -65,7 +65,12 @@ def test_their_classes_compute_what_ours_do(
         ("pretraining", "funnel", {}, r"export: an encoder of funnel: its \[CLS\] has a token type of its own"),
         ("embedding", "longformer", {}, "export: an encoder of longformer: its first piece has global attention here"),
         ("pretraining", "xlm", {}, "export: no class of transformers for xlm has the head of our pretraining models"),
-        ("tagging", "modernbert", {}, "no class of transformers for modernbert has the head of our tagging models"),
+        (
+            "token-classification",
+            "modernbert",
+            {},
+            "no class of transformers for modernbert has the head of our token-classification models",
+        ),
         ("classification", "electra", {}, "no class of transformers for electra has the head of our classification"),
         (
             "pretraining",

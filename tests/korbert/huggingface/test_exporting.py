@@ -17,12 +17,12 @@ from korbert.huggingface.check import TEXTS, TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.modeling.growing import take_weights
 from korbert.modeling.models import (
-    ChoiceModel,
     ClassificationModel,
     DetectionModel,
+    MultipleChoiceModel,
     PretrainingModel,
-    ReadingModel,
-    TaggingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
 )
 from korbert.modeling.storage import save_model
 from korbert.tokenization import AnalyzerOptions, Tokenizer
@@ -245,7 +245,7 @@ def test_an_export_that_fails_leaves_what_was_there(
 def test_the_check_finds_a_difference(
     tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = saved(tmp_path / "ours", ReadingModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
+    source = saved(tmp_path / "ours", QuestionAnsweringModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
 
     def altered(path: Path, content: dict[str, Any]) -> None:
         path.write_text(json.dumps(content | ({"layer_norm_eps": 0.1} if path.name == "config.json" else {})))
@@ -266,8 +266,12 @@ def test_the_check_finds_a_difference(
             "problem_type",
             r"the text-classification pipeline differs by \d",
         ),
-        (partial(ChoiceModel, pooling="mean"), "classifier_pooling", r"logits differs by \d"),
-        (partial(TaggingModel, labels=["O", "B-PS"]), "id2label", "the token-classification pipeline differs by n"),
+        (partial(MultipleChoiceModel, pooling="mean"), "classifier_pooling", r"logits differs by \d"),
+        (
+            partial(TokenClassificationModel, labels=["O", "B-PS"]),
+            "id2label",
+            "the token-classification pipeline differs by n",
+        ),
     ],
 )
 def test_the_check_uses_what_users_use(
@@ -286,7 +290,7 @@ def test_the_check_uses_what_users_use(
 def test_the_check_finds_weights_that_are_not_taken(
     tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = saved(tmp_path / "ours", ReadingModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
+    source = saved(tmp_path / "ours", QuestionAnsweringModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
 
     def renamed(tensors: Any, config: Any, kind: str) -> dict[str, torch.Tensor]:
         return {f"x.{name}": tensor for name, tensor in tensors.items()}

@@ -18,12 +18,12 @@ from korbert.huggingface.importing import import_folder
 from korbert.huggingface.loading import load_transformers
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.models import (
-    ChoiceModel,
     ClassificationModel,
     Model,
+    MultipleChoiceModel,
     PretrainingModel,
-    ReadingModel,
-    TaggingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
     init_encoder_from,
 )
 from korbert.modeling.storage import load_model, save_model
@@ -45,9 +45,9 @@ HEADS: dict[str, tuple[Callable[[AnyConfig], Model], set[str]]] = {
         lambda config: ClassificationModel(config, 1, "first", ["비슷함"], problem_type="regression"),
         {"logits"},
     ),
-    "choice": (lambda config: ChoiceModel(config, "first"), {"logits"}),
-    "reading": (ReadingModel, {"start_logits", "end_logits"}),
-    "tagging": (lambda config: TaggingModel(config, ["O", "B-인물", "I-인물"]), {"logits"}),
+    "multiple-choice": (lambda config: MultipleChoiceModel(config, "first"), {"logits"}),
+    "question-answering": (QuestionAnsweringModel, {"start_logits", "end_logits"}),
+    "token-classification": (lambda config: TokenClassificationModel(config, ["O", "B-인물", "I-인물"]), {"logits"}),
 }
 
 
@@ -71,7 +71,7 @@ def test_a_model_is_the_same_after_export_and_loading(
     assert max(differences.values()) <= TOLERANCE
     theirs = transformers.AutoConfig.from_pretrained(tmp_path / "theirs", trust_remote_code=True)
     assert theirs.model_type == family
-    if isinstance(model, ClassificationModel | TaggingModel) and not isinstance(model, ChoiceModel):
+    if isinstance(model, ClassificationModel | TokenClassificationModel) and not isinstance(model, MultipleChoiceModel):
         assert theirs.id2label == dict(enumerate(model.labels))
         assert theirs.label2id == {label: place for place, label in enumerate(model.labels)}
     again = load_transformers(tmp_path / "theirs")
@@ -115,7 +115,7 @@ def test_token_types_and_boundaries_of_the_exported_tokenizer_matter(
 @torch.inference_mode()
 def test_choices_are_scored_as_rows_of_choices(tiny_tokenizer: Tokenizer, tmp_path: Path, family: str) -> None:
     """Each text with each continuation, as scripts for SWAG give them: (texts, choices, pieces)."""
-    model = ChoiceModel(small(tiny_tokenizer, family), "first")
+    model = MultipleChoiceModel(small(tiny_tokenizer, family), "first")
     folder = exported(tmp_path, model, tiny_tokenizer)
     tokenizer = tokenizer_of(folder)
     theirs = transformers.AutoModelForMultipleChoice.from_pretrained(folder, trust_remote_code=True).eval()
@@ -128,7 +128,7 @@ def test_choices_are_scored_as_rows_of_choices(tiny_tokenizer: Tokenizer, tmp_pa
     assert logits.std(dim=1).min() > 1e-3
 
 
-@pytest.mark.parametrize("kind", [ClassificationModel, ChoiceModel])
+@pytest.mark.parametrize("kind", [ClassificationModel, MultipleChoiceModel])
 def test_mean_pooling_is_exported_with_modernbert_only(tiny_tokenizer: Tokenizer, tmp_path: Path, kind: Any) -> None:
     """ModernBERT has it, the others are refused."""
     model = kind(small(tiny_tokenizer, "modernbert"), pooling="mean")
@@ -137,7 +137,7 @@ def test_mean_pooling_is_exported_with_modernbert_only(tiny_tokenizer: Tokenizer
     again = load_transformers(tmp_path / "theirs")
     assert isinstance(again, kind)
     assert again.pooling == "mean"
-    name = "ForMultipleChoice" if kind is ChoiceModel else "ForSequenceClassification"
+    name = "ForMultipleChoice" if kind is MultipleChoiceModel else "ForSequenceClassification"
     for family, theirs in (("bert", "Bert"), ("albert", "Albert")):
         save_model(tmp_path / family, kind(small(tiny_tokenizer, family), pooling="mean"), tiny_tokenizer)
         said = rf'takes the mean over pieces, {theirs}{name} the first: train it with pooling = "first"'

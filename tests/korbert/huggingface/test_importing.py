@@ -16,7 +16,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder, load_encoder, read_folder
 from korbert.modeling.config import TransformersConfig
-from korbert.modeling.models import ClassificationModel, ReadingModel, init_encoder_from
+from korbert.modeling.models import ClassificationModel, QuestionAnsweringModel, init_encoder_from
 from korbert.modeling.storage import load_model, read_config, save_model
 from korbert.modeling.transformers_config import CLASSES
 from korbert.tasks.kinds.classification import Classification
@@ -74,7 +74,7 @@ def test_tasks_run_on_an_imported_encoder(foreign: Folder, model_type: str, tmp_
         expected = classifier(**inputs_of(tokenizer)).softmax(dim=1)
     for prediction, row in zip(loaded.predict(TEXTS), expected.tolist(), strict=True):
         assert prediction.probabilities == pytest.approx({"나쁨": row[0], "좋음": row[1]}, abs=1e-5)
-    reader = ReadingModel(pretrained.config)
+    reader = QuestionAnsweringModel(pretrained.config)
     init_encoder_from(reader, pretrained)
     save_model(tmp_path / "reader", reader.eval(), tokenizer, {"max_length": 48, "stride": 8, "max_query_pieces": 16})
     read = korbert.load(tmp_path / "reader", device="cpu")

@@ -11,7 +11,7 @@ import transformers
 from exported import exported, small, tokenizer_of
 
 from korbert.model import Model
-from korbert.modeling.models import PretrainingModel, ReadingModel, TaggingModel
+from korbert.modeling.models import PretrainingModel, QuestionAnsweringModel, TokenClassificationModel
 from korbert.tasks import korquad
 from korbert.tokenization import Tokenizer
 
@@ -25,7 +25,7 @@ def filler(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "boundaries"])
 def reader(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, request: pytest.FixtureRequest) -> Path:
     config = small(tiny_tokenizer, "modernbert", boundary_embedding=request.param, num_hidden_layers=1, hidden_size=32)
-    model = ReadingModel(config, torch.Generator().manual_seed(0))
+    model = QuestionAnsweringModel(config, torch.Generator().manual_seed(0))
     return exported(tmp_path_factory.mktemp("reader"), model, tiny_tokenizer)
 
 
@@ -54,7 +54,7 @@ def test_a_reader_takes_special_tokens_for_text(reader: Path) -> None:
 def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     """It asks a tokenizer that is not "fast" for no offsets: the caller gives them, or has pieces without places."""
     labels = ["ADJ", "NOUN", "VERB"]  # no BIO: ours takes the best label of each piece
-    folder = exported(tmp_path, TaggingModel(small(tiny_tokenizer, "modernbert"), labels), tiny_tokenizer)
+    folder = exported(tmp_path, TokenClassificationModel(small(tiny_tokenizer, "modernbert"), labels), tiny_tokenizer)
     pipe = transformers.pipeline("token-classification", model=str(folder), trust_remote_code=True, device="cpu")
     text = "어제 이걸 학교에서 봤다!"
     offsets = pipe.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]

@@ -13,7 +13,7 @@ from exported import exported, small, tokenizer_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from korbert.modeling.models import ReadingModel
+from korbert.modeling.models import QuestionAnsweringModel
 from korbert.tokenization import Analyzer, AnalyzerOptions, Encoding, Tokenizer, VocabularySettings, learn, marked
 from korbert.tokenization.encoding import CONTINUATION
 from korbert.tokenization.extending import extended
@@ -75,7 +75,7 @@ def theirs(ours: dict[str, Tokenizer], tmp_path_factory: pytest.TempPathFactory)
     """The same as `transformers` loads them from exported folders."""
     tokenizers = {}
     for mark, tokenizer in ours.items():
-        model = ReadingModel(small(tokenizer, hidden_size=8, num_hidden_layers=1))
+        model = QuestionAnsweringModel(small(tokenizer, hidden_size=8, num_hidden_layers=1))
         tokenizers[mark] = tokenizer_of(exported(tmp_path_factory.mktemp(mark), model, tokenizer))
         assert len(tokenizers[mark].get_vocab()) == tokenizer.vocab_size
     return tokenizers

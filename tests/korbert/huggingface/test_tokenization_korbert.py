@@ -13,7 +13,7 @@ import torch
 import transformers
 from exported import exported, small, tokenizer_of
 
-from korbert.modeling.models import ReadingModel
+from korbert.modeling.models import QuestionAnsweringModel
 from korbert.tokenization import Tokenizer
 
 TEXTS = [
@@ -24,7 +24,7 @@ TEXTS = [
 
 
 def folder_of(folder: Path, tokenizer: Tokenizer, family: str = "bert") -> Path:
-    return exported(folder, ReadingModel(small(tokenizer, family, max_position_embeddings=64)), tokenizer)
+    return exported(folder, QuestionAnsweringModel(small(tokenizer, family, max_position_embeddings=64)), tokenizer)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.modeling import EncoderConfig, PretrainingModel, ReadingModel, init_encoder_from
+from korbert.modeling import EncoderConfig, PretrainingModel, QuestionAnsweringModel, init_encoder_from
 from korbert.modeling.embeddings import Embeddings, in_both
 from korbert.modeling.rows import Rows
 from korbert.tokenization.vocabulary import FIRST_PIECE
@@ -56,7 +56,7 @@ def _config(**changes: Any) -> EncoderConfig:
 
 def test_a_pretrained_encoder_is_given_an_overlap_embedding() -> None:
     pretrained = PretrainingModel(_config(), torch.Generator().manual_seed(1)).eval()
-    model = ReadingModel(_config(overlap_embedding=True), torch.Generator().manual_seed(2)).eval()
+    model = QuestionAnsweringModel(_config(overlap_embedding=True), torch.Generator().manual_seed(2)).eval()
     init_encoder_from(model, pretrained)
     ids = torch.randint(FIRST_PIECE, FIRST_PIECE + 50, (2, 20), generator=torch.Generator().manual_seed(3))
     segments = (torch.arange(20) >= 8).long().expand(2, 20)

@@ -9,7 +9,7 @@ import torch
 from korbert.errors import ModelError
 from korbert.modeling.config import AnyConfig, EncoderConfig, TransformersConfig
 from korbert.modeling.growing import grown, take_vectors, take_weights
-from korbert.modeling.models import PretrainingModel, ReadingModel
+from korbert.modeling.models import PretrainingModel, QuestionAnsweringModel
 from korbert.modeling.storage import save_model
 from korbert.modeling.transformers_config import new_config
 from korbert.tokenization import AnalyzerOptions, Tokenizer
@@ -201,8 +201,8 @@ def test_another_tokenizer_is_refused(source: Source, tiny_tokenizer: Tokenizer)
 
 def test_another_kind_of_model_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
     sizes = config(tiny_tokenizer)
-    save_model(tmp_path, ReadingModel(sizes), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a reading model, without pretraining heads: name a pretrained model"):
+    save_model(tmp_path, QuestionAnsweringModel(sizes), tiny_tokenizer)
+    with pytest.raises(ModelError, match="a question-answering model, without pretraining heads: name a pretrained model"):
         take_weights(drawn(sizes), tiny_tokenizer, tmp_path)
 
 

@@ -3,11 +3,11 @@ import torch
 
 from korbert.errors import ModelError
 from korbert.modeling.models import (
-    ChoiceModel,
     ClassificationModel,
+    MultipleChoiceModel,
     PretrainingModel,
-    ReadingModel,
-    TaggingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
     init_encoder_from,
 )
 from tests.korbert.tiny import same_weights, tiny_config
@@ -61,7 +61,7 @@ def test_weights_come_from_torch_without_a_generator():
     drawn = []
     for _ in range(2):
         torch.manual_seed(7)
-        drawn.append(ReadingModel(tiny_config()))
+        drawn.append(QuestionAnsweringModel(tiny_config()))
     assert same_weights(*drawn)
 
 
@@ -106,18 +106,18 @@ def test_labels_that_do_not_fit_the_problem_are_refused(num_labels, problem_type
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @torch.inference_mode()
 def test_a_choice_is_scored_as_regression_would(architecture):
-    model = ChoiceModel(tiny_config(architecture), "first", seeded(1)).eval()
+    model = MultipleChoiceModel(tiny_config(architecture), "first", seeded(1)).eval()
     other = ClassificationModel(tiny_config(architecture), 1, "first", None, seeded(1), "regression").eval()
     assert model(IDS).shape == (3, 1)
     torch.testing.assert_close(model(IDS), other(IDS), atol=0, rtol=0)
     assert model.head_settings() == {"pooling": "first"}
-    assert (model.kind, other.kind) == ("choice", "classification")
+    assert (model.kind, other.kind) == ("multiple-choice", "classification")
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @torch.inference_mode()
 def test_tagging_scores_each_piece_for_each_label(architecture):
-    model = TaggingModel(tiny_config(architecture), ["O", "B-PS", "I-PS"], seeded(1)).eval()
+    model = TokenClassificationModel(tiny_config(architecture), ["O", "B-PS", "I-PS"], seeded(1)).eval()
     hidden = model.encoder(IDS)
     expected = model.classifier(model.head(hidden) if architecture == "modern" else hidden)
     torch.testing.assert_close(model(IDS), expected)
@@ -128,13 +128,13 @@ def test_tagging_scores_each_piece_for_each_label(architecture):
 @pytest.mark.parametrize("labels", [[], ["O", "B-PS", "O"]])
 def test_missing_or_repeated_labels_are_refused(labels):
     with pytest.raises(ModelError, match=r"labels \[.*\]: give at least one, without duplicates"):
-        TaggingModel(tiny_config(), labels)
+        TokenClassificationModel(tiny_config(), labels)
     assert ClassificationModel(tiny_config(), 2).labels == ("0", "1")
     with pytest.raises(ModelError, match="1 names for 2 labels: give one name per label"):
         ClassificationModel(tiny_config(), 2, labels=["좋음"])
 
 
-@pytest.mark.parametrize("kind", [ClassificationModel, ChoiceModel])
+@pytest.mark.parametrize("kind", [ClassificationModel, MultipleChoiceModel])
 @pytest.mark.parametrize(("architecture", "source"), [("bert", "nsp.pooler."), ("modern", "mlm.transform.")])
 def test_a_classifier_takes_encoder_and_matching_head(architecture, source, kind):
     pretrained = PretrainingModel(tiny_config(architecture), seeded(1))
@@ -153,14 +153,14 @@ def test_a_classifier_takes_encoder_and_matching_head(architecture, source, kind
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_the_encoder_of_any_model_is_taken(architecture):
     source = ClassificationModel(tiny_config(architecture), 2, generator=seeded(1))
-    model = ReadingModel(tiny_config(architecture), seeded(2))
+    model = QuestionAnsweringModel(tiny_config(architecture), seeded(2))
     init_encoder_from(model, source)
     assert torch.equal(model.encoder.embeddings.token.weight, source.encoder.embeddings.token.weight)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_reader_takes_the_head_of_another(architecture):
-    source, model = (ReadingModel(tiny_config(architecture), seeded(seed)) for seed in (1, 2))
+    source, model = (QuestionAnsweringModel(tiny_config(architecture), seeded(seed)) for seed in (1, 2))
     init_encoder_from(model, source)
     assert same_weights(model, source)
 
@@ -176,4 +176,4 @@ def test_a_reader_takes_the_head_of_another(architecture):
 )
 def test_another_encoder_is_refused(change, message):
     with pytest.raises(ModelError, match=message):
-        init_encoder_from(ReadingModel(tiny_config(**change)), PretrainingModel(tiny_config()))
+        init_encoder_from(QuestionAnsweringModel(tiny_config(**change)), PretrainingModel(tiny_config()))

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from korbert.errors import ModelError
 from korbert.huggingface.loading import load_transformers
 from korbert.modeling.models import (
-    ChoiceModel,
     ClassificationModel,
     Model,
+    MultipleChoiceModel,
     PretrainingModel,
-    ReadingModel,
-    TaggingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
 )
 
 VOCABULARY = 300
@@ -161,9 +161,9 @@ HEADS: list[tuple[str, dict[str, Any], type[Model], dict[str, Any]]] = [
     ("ForSequenceClassification", {"num_labels": 1, **REGRESSION}, ClassificationModel, {**ONE, **REGRESSION}),
     ("ForSequenceClassification", {}, ClassificationModel, {**TWO, **SINGLE}),
     ("ForSequenceClassification", {"num_labels": 1}, ClassificationModel, REGRESSION),
-    ("ForMultipleChoice", {}, ChoiceModel, {"pooling": "first"}),
-    ("ForQuestionAnswering", {}, ReadingModel, {}),
-    ("ForTokenClassification", {"id2label": LABELS}, TaggingModel, NAMED),
+    ("ForMultipleChoice", {}, MultipleChoiceModel, {"pooling": "first"}),
+    ("ForQuestionAnswering", {}, QuestionAnsweringModel, {}),
+    ("ForTokenClassification", {"id2label": LABELS}, TokenClassificationModel, NAMED),
 ]
 
 
@@ -191,15 +191,15 @@ def compare(ours: Model, theirs: Any, batch: dict[str, Tensor]) -> None:
     given, expected = dict(batch), ours(**batch)
     if theirs.config.model_type == "modernbert":
         del given["token_type_ids"]
-    if isinstance(ours, ChoiceModel):
+    if isinstance(ours, MultipleChoiceModel):
         given.setdefault("attention_mask", torch.ones_like(batch["input_ids"]))  # ModernBERT's mean asks for it
         assert_equal(expected[:, 0], theirs(**{key: rows[None] for key, rows in given.items()}).logits[0], None)
-    elif isinstance(ours, ReadingModel):
+    elif isinstance(ours, QuestionAnsweringModel):
         got = theirs(**given)
         assert_equal(expected[0], got.start_logits, batch.get("attention_mask"))
         assert_equal(expected[1], got.end_logits, batch.get("attention_mask"))
     else:
-        mask = batch.get("attention_mask") if isinstance(ours, TaggingModel) else None
+        mask = batch.get("attention_mask") if isinstance(ours, TokenClassificationModel) else None
         assert_equal(expected, theirs(**given).logits, mask)
 
 

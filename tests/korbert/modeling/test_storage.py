@@ -14,13 +14,13 @@ import torch
 from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import (
-    ChoiceModel,
     ClassificationModel,
     EmbeddingModel,
     Model,
+    MultipleChoiceModel,
     PretrainingModel,
-    ReadingModel,
-    TaggingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
 )
 from korbert.modeling.storage import load_model, read_config, save_model
 from korbert.tokenization import Tokenizer
@@ -37,11 +37,11 @@ def models(config: EncoderConfig) -> list[Model]:
     return [
         PretrainingModel(config, generator),
         ClassificationModel(config, 2, "first", ["나쁨", "좋음"], generator),
-        ReadingModel(config, generator),
-        TaggingModel(config, ["O", "B-인물", "I-인물"], generator),
+        QuestionAnsweringModel(config, generator),
+        TokenClassificationModel(config, ["O", "B-인물", "I-인물"], generator),
         ClassificationModel(config, 1, "mean", ["점수"], generator, "regression"),
         ClassificationModel(config, 3, generator=generator, problem_type="multi_label_classification"),
-        ChoiceModel(config, "first", generator),
+        MultipleChoiceModel(config, "first", generator),
         EmbeddingModel(config, "first", True, generator),
     ]
 
@@ -107,8 +107,8 @@ def test_the_same_model_is_saved_as_the_same_bytes(tiny_tokenizer: Tokenizer, tm
 
 def test_a_model_may_be_saved_over_another(tiny_tokenizer: Tokenizer, copy: Path) -> None:
     save_model(copy, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[2], tiny_tokenizer)
-    model, _ = load_model(copy, "reading")
-    assert model.kind == "reading"
+    model, _ = load_model(copy, "question-answering")
+    assert model.kind == "question-answering"
 
 
 def test_a_loaded_model_can_be_trained(written: Path) -> None:
@@ -124,8 +124,8 @@ def test_a_vocabulary_that_is_larger_than_the_model_is_refused(tiny_tokenizer: T
 
 
 def test_a_model_of_another_kind_is_refused(written: Path) -> None:
-    with pytest.raises(ModelError, match="a classification model, but a reading model is needed: name another folder"):
-        load_model(written, "reading")
+    with pytest.raises(ModelError, match="a classification model, but a question-answering model is needed: name another folder"):
+        load_model(written, "question-answering")
 
 
 def test_another_tokenizer_is_refused(copy: Path) -> None:
@@ -144,7 +144,7 @@ def test_another_tokenizer_is_refused(copy: Path) -> None:
         ("config.json", '{"korbert_format": true}', r"korbert_format True, this version reads 1"),
         ("config.json", '{"korbert_format": 1, "kind": "x"}', "kind 'x' is none of pretraining, detection, "),
         ("config.json", '{"korbert_format": 1, "kind": ["x"]}', r"config\.json: kind \['x'\] is none of pretraining"),
-        ("config.json", '{"korbert_format": 1, "kind": "reading"}', "encoder: Field required"),
+        ("config.json", '{"korbert_format": 1, "kind": "question-answering"}', "encoder: Field required"),
         ("config.json", "[1, 2]", r"config\.json: `korbert_format` is missing"),
         ("config.json", "9" * 5000, r"config\.json: cannot be read \(.*digits"),
         ("config.json", "[" * 100_000, r"config\.json: cannot be read \(is nested too deeply\): write the model again"),

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.modeling import PretrainingModel, ReadingModel, init_encoder_from
+from korbert.modeling import PretrainingModel, QuestionAnsweringModel, init_encoder_from
 from korbert.pretraining import PretrainingLoss, evaluate
 from korbert.pretraining.objectives.spans import RecurringSpans
 from korbert.pretraining.settings import SpanSettings
@@ -174,7 +174,7 @@ def test_the_span_head_learns_and_is_taken_by_a_reader(recurring, ids, train):
     assert after["spans_accuracy"] == 1 > before["spans_accuracy"]
     assert after["spans_loss"] < 0.1 < before["spans_loss"]
 
-    reader = ReadingModel(model.config, torch.Generator().manual_seed(1))
+    reader = QuestionAnsweringModel(model.config, torch.Generator().manual_seed(1))
     init_encoder_from(reader, model)
     inputs = torch.randint(400, 900, (2, 12))
     with torch.no_grad():

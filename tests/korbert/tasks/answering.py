@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from korbert.tasks.kinds.base import Prepared
-from korbert.tasks.kinds.question_answering import Reading
+from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage
-from korbert.tasks.question_answering.reading import Found
+from korbert.tasks.question_answering.answers import Found
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows
 from korbert.tokenization.encoding import Frame
 
@@ -25,12 +25,15 @@ def letters(text: str, first_id: int = 100) -> Passage:
     return Passage(text, ids, np.full(len(places), 1, dtype=np.uint8), spans)
 
 
-def reading(**settings: Any) -> Reading:
-    return Reading(**{"metrics": ("f1",), **settings})
+def reading(**settings: Any) -> QuestionAnswering:
+    return QuestionAnswering(**{"metrics": ("f1",), **settings})
 
 
 def search(
-    network: torch.nn.Module, kind: Reading, pairs: Sequence[tuple[Passage, Passage]], tokenizer: Any = TOKENIZER
+    network: torch.nn.Module,
+    kind: QuestionAnswering,
+    pairs: Sequence[tuple[Passage, Passage]],
+    tokenizer: Any = TOKENIZER,
 ) -> list[Found]:
     """The answers of each question and context."""
     windows = [

@@ -12,7 +12,7 @@ import torch
 from korbert.modeling.transformers_config import CLASSES
 from korbert.tasks.kinds.texts import examples_of
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.question_answering.settings import ReadingSettings
+from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import WindowExamples, collate, cut_windows
 from korbert.tasks.token_classification.examples import make_examples
 from korbert.tokenization import TransformersTokenizer
@@ -33,7 +33,7 @@ def test_rows_are_those_of_their_own_tokenizer(foreign: Callable[[str], Path], m
     tagged, _ = make_examples([context], None, tokenizer, max_length=64, stride=8)
     assert tagged.input_ids.tolist() == alone
 
-    settings = ReadingSettings(max_length=64, stride=8, max_query_pieces=32)
+    settings = QuestionAnsweringSettings(max_length=64, stride=8, max_query_pieces=32)
     span = CONTEXT.index("서울"), CONTEXT.index("서울") + 2
     (window,) = cut_windows(question, context, settings, answer=span, special=tokenizer.frame.special)
     batch = collate([window], tokenizer, settings)
@@ -50,7 +50,7 @@ def test_rows_are_those_of_their_own_tokenizer(foreign: Callable[[str], Path], m
 def test_no_window_is_longer_than_max_length(foreign: Callable[[str], Path], model_type: str) -> None:
     tokenizer = TransformersTokenizer.of_folder(foreign(model_type))
     question, context = encode_passages(tokenizer, [QUESTION, CONTEXT])
-    settings = ReadingSettings(max_length=12, stride=2, max_query_pieces=4)
+    settings = QuestionAnsweringSettings(max_length=12, stride=2, max_query_pieces=4)
     windows = cut_windows(question, context, settings, special=tokenizer.frame.special)
     assert len(windows) > 1
     assert max(collate(windows, tokenizer, settings)["lengths"]) == 12

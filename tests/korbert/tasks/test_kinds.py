@@ -17,13 +17,13 @@ from pipelines.stages.finetuning import read_parts, roles_of
     ("kind", "lines", "settings", "message"),
     [
         (
-            "tagging",
+            "token-classification",
             ["tokens,tags", "나는 간다,O O", "철수 간다,B-PS O", "영희 간다,B_PS O"],
             {},
             r"a.csv, line 4: tag 'B_PS' is none of O, B-LABEL and I-LABEL, which other tags are: correct it",
         ),
         (
-            "tagging",
+            "token-classification",
             ["tokens,tags", "나 는,O O", "철 수,B-PS E-PS"],
             {},
             r"a.csv, line 3: tag 'E-PS' is none of .* which tags of characters have to be",
@@ -75,7 +75,7 @@ def test_numbers_are_scores_though_one_is_missing(tmp_path: Path) -> None:
 
 def test_a_set_is_of_its_own_kind(tmp_path: Path) -> None:
     section = KINDS["choice"].section_class(set="klue-sts")
-    with pytest.raises(SettingsError, match="kind choice: klue-sts is a set of kind regression: leave kind out"):
+    with pytest.raises(SettingsError, match="kind multiple-choice: klue-sts is a set of kind regression: leave kind out"):
         read_parts(section, Inputs({}, {}), tmp_path)
     with pytest.raises(ValueError, match="leave valid, test, columns, form, several and split_by_article out"):
         KINDS["regression"].section_class(set="klue-sts", form="csv")
@@ -87,12 +87,17 @@ def test_a_set_is_of_its_own_kind(tmp_path: Path) -> None:
         (["comments,hate", "가,none", "나,hate"], False, "classification", "text from 'comments', label from 'hate'"),
         (["comments,label", "가,none", "나,hate"], False, "classification", "'comments', label from 'label': 2 labels"),
         (["문장,욕설,지역", "가,1,0", "나,0,0"], True, "classification", "text from '문장', label from '욕설', '지역'"),
-        (["text,entities", '가나,"[[0, 1, ""PS""]]"'], False, "tagging", "text from 'text', spans from 'entities'"),
-        (["tokens,tags", "가 나,O B-PS"], False, "tagging", "tokens from 'tokens', tags from 'tags'"),
+        (
+            ["text,entities", '가나,"[[0, 1, ""PS""]]"'],
+            False,
+            "token-classification",
+            "text from 'text', spans from 'entities'",
+        ),
+        (["tokens,tags", "가 나,O B-PS"], False, "token-classification", "tokens from 'tokens', tags from 'tags'"),
         (
             ["질문,지문,정답", "어디?,배는 서울,서울"],
             False,
-            "reading",
+            "question-answering",
             "question from '질문', context from '지문', answers from",
         ),
         (["text,choice1,choice2,label", "가,나,다,0"], False, "choice", "choices from 'choice1'"),
@@ -140,8 +145,8 @@ def test_rows_without_a_label_are_learned_from(tmp_path: Path) -> None:
 def test_tags_that_are_numbers_are_said(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"tokens": ["가", "나다"], "ner_tags": [0, 3]}\n', encoding="utf-8")
-    rows = read_rows(path, roles_of(KINDS["tagging"].kind_class, part="train"))
-    KINDS["tagging"].kind_class.learned_from(rows, KINDS["tagging"].section_class(train="a"))
+    rows = read_rows(path, roles_of(KINDS["token-classification"].kind_class, part="train"))
+    KINDS["token-classification"].kind_class.learned_from(rows, KINDS["token-classification"].section_class(train="a"))
     assert rows.notes[0].startswith("the tags are numbers (0, 3, ..), which no file names")
 
 

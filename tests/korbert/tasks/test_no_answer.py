@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from torch import nn
 
 from korbert.model import Model
-from korbert.modeling import EncoderConfig, ReadingModel, read_config
-from korbert.tasks.kinds.question_answering import Reading
+from korbert.modeling import EncoderConfig, QuestionAnsweringModel, read_config
+from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.metrics.question_answering import KORQUAD, AnswerMetrics, answer_scores, best_threshold
 from korbert.tasks.passages import Passage, encode_passages
-from korbert.tasks.question_answering.reading import Answer, Found
+from korbert.tasks.question_answering.answers import Answer, Found
 from korbert.tasks.question_answering.windows import cut_windows, reading_loss
 from korbert.training.examples import Batches
 from tests.korbert.tasks.answering import TOKENIZER, letters, reading, search
@@ -87,7 +87,7 @@ class Scripted(nn.Module):
         return self.table[0][list(ids)].tolist(), self.table[1][list(ids)].tolist()
 
 
-def searched(network: nn.Module, context: Passage, kind: Reading = SMALL) -> Found:
+def searched(network: nn.Module, context: Passage, kind: QuestionAnswering = SMALL) -> Found:
     (found,) = search(network, kind, [(letters("누가", 50), context)])
     return found
 
@@ -197,7 +197,7 @@ def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tok
     assert len(examples) > len(rows)  # the long context is cut
     sizes: Any = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     config = EncoderConfig(vocab_size=tiny_tokenizer.vocab_size, **sizes)
-    model = ReadingModel(config, torch.Generator().manual_seed(0)).train()
+    model = QuestionAnsweringModel(config, torch.Generator().manual_seed(0)).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=6e-3)
     batches = Batches(examples, batch_size=8, seed=0)
     for step in range(40 * batches.steps_per_epoch):

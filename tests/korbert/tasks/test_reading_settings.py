@@ -1,27 +1,27 @@
 import pytest
 from pydantic import ValidationError
 
-from korbert.tasks.question_answering.settings import ReadingSettings
+from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 
 
 def test_the_stride_must_leave_windows_room_to_advance():
     with pytest.raises(
         ValidationError, match=r"leaves 60 pieces of context .* needs more than stride 64: raise max_length"
     ):
-        ReadingSettings(max_length=128, stride=64)
+        QuestionAnsweringSettings(max_length=128, stride=64)
 
 
 WINDOWS = {"max_length": 384, "stride": 128, "max_query_pieces": 64, "max_answer_chars": 50, "n_best": 20}
 
 
 def test_a_threshold_travels_with_the_reader():
-    settings = ReadingSettings(unanswerable=True, threshold=-1.5)
+    settings = QuestionAnsweringSettings(unanswerable=True, threshold=-1.5)
     assert settings.model_dump() == {**WINDOWS, "unanswerable": True, "threshold": -1.5}
-    assert ReadingSettings.model_validate(settings.model_dump()) == settings
+    assert QuestionAnsweringSettings.model_validate(settings.model_dump()) == settings
 
 
 def test_a_threshold_without_effect_is_refused():
     with pytest.raises(ValidationError, match=r"threshold 0\.5 is for unanswerable = true"):
-        ReadingSettings(threshold=0.5)
+        QuestionAnsweringSettings(threshold=0.5)
     with pytest.raises(ValidationError, match="finite number"):
-        ReadingSettings(unanswerable=True, threshold=float("nan"))
+        QuestionAnsweringSettings(unanswerable=True, threshold=float("nan"))

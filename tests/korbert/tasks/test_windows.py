@@ -6,18 +6,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.modeling import EncoderConfig, ReadingModel
-from korbert.tasks.question_answering.settings import ReadingSettings
+from korbert.modeling import EncoderConfig, QuestionAnsweringModel
+from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import WindowExamples, collate, cut_windows, reading_loss
 from korbert.training.examples import Batches, by_length
 from tests.korbert.tasks.answering import TOKENIZER, letters
 
-SMALL = ReadingSettings(max_length=16, stride=3, max_query_pieces=4)
+SMALL = QuestionAnsweringSettings(max_length=16, stride=3, max_query_pieces=4)
 
 
 @given(context=st.integers(0, 80), question=st.integers(0, 9), stride=st.integers(0, 8), length=st.integers(17, 40))
 def test_windows_cover_the_context_and_share_the_stride(context, question, stride, length):
-    settings = ReadingSettings(max_length=length, stride=stride, max_query_pieces=4)
+    settings = QuestionAnsweringSettings(max_length=length, stride=stride, max_query_pieces=4)
     windows = cut_windows(letters("가" * question), letters("나" * context), settings, special=3)
     room = length - 3 - min(question, 4)
     assert windows[0].first == 0
@@ -48,7 +48,7 @@ def test_gold_stands_in_every_window_that_holds_the_answer_and_in_no_other(data,
 
 
 def test_collate_by_hand():
-    settings = ReadingSettings(max_length=12, stride=2, max_query_pieces=3)
+    settings = QuestionAnsweringSettings(max_length=12, stride=2, max_query_pieces=3)
     windows = cut_windows(
         letters("언제였나", 50), letters("가나 다라 마바 사", 100), settings, answer=(6, 8), special=3
     )
@@ -106,7 +106,7 @@ def encoder(**changes):
 
 
 def model_of(config):
-    return ReadingModel(config, torch.Generator().manual_seed(0)).eval()
+    return QuestionAnsweringModel(config, torch.Generator().manual_seed(0)).eval()
 
 
 @torch.no_grad()

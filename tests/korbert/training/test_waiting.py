@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from korbert.modeling import ClassificationModel, PretrainingModel, ReadingModel
+from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, pretraining_loss
 from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.question_answering.settings import ReadingSettings
+from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
 from korbert.training import OptimizerSettings
@@ -46,11 +46,11 @@ def classification(architecture, folder):
 
 
 def reading(architecture, folder):
-    settings = ReadingSettings(max_length=64, stride=9, max_query_pieces=9)
+    settings = QuestionAnsweringSettings(max_length=64, stride=9, max_query_pieces=9)
     windows = cut_windows(letters("누가"), letters("나" * 100), settings, answer=(2, 4), special=3)
     special = SimpleNamespace(pad_id=0, frame=Frame(2, 3))
     return (
-        ReadingModel(config(architecture)),
+        QuestionAnsweringModel(config(architecture)),
         reading_loss,
         Batches(WindowExamples(windows, special, settings), 4, 0)(0),
     )

@@ -22,8 +22,8 @@ from korbert.modeling import (
     EmbeddingModel,
     EncoderConfig,
     PretrainingModel,
-    ReadingModel,
-    TaggingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
     save_model,
 )
 from korbert.modeling.packing import pack
@@ -226,8 +226,8 @@ def test_every_kind_of_model_gives_the_same_vectors(
     number = KINDS["regression"].kind_class(metrics=("pearson",), max_length=32, mean=0.0, deviation=1.0)
     models: dict[tuple[str, ...], Any] = {
         ("fill", "embed"): Model(PretrainingModel(config), tiny_tokenizer),
-        ("answer", "embed"): Model(ReadingModel(config), tiny_tokenizer),
-        ("tag", "embed"): Model(TaggingModel(config, ["O", "B-PS", "I-PS"]), tiny_tokenizer),
+        ("answer", "embed"): Model(QuestionAnsweringModel(config), tiny_tokenizer),
+        ("tag", "embed"): Model(TokenClassificationModel(config, ["O", "B-PS", "I-PS"]), tiny_tokenizer),
         ("predict", "embed"): Model(number.model(config), tiny_tokenizer, number),
         ("embed",): Model(EmbeddingModel(config), tiny_tokenizer),
         ("embed", "too"): Model(DetectionModel(config), tiny_tokenizer),

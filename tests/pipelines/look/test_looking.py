@@ -22,7 +22,7 @@ from korbert.modeling import (
     EncoderConfig,
     EncoderModel,
     PretrainingModel,
-    ReadingModel,
+    QuestionAnsweringModel,
     save_model,
 )
 from korbert.tasks.kinds.classification import Classification
@@ -166,7 +166,7 @@ def test_somebody_who_waits_is_not_kept_waiting_for_the_label_of_a_long_text(cla
 
 
 def test_a_reader_shows_its_answers(tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred) -> None:
-    reader = Model(stirred(ReadingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
+    reader = Model(stirred(QuestionAnsweringModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
     context, question = "세종은 1443년에 한글을 만들었다.", "한글은 언제 만들어졌나?"
     reading = look_data(reader, question, context)["reading"]
     best = reading["answers"][0]

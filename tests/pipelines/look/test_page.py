@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from korbert.model import Model
-from korbert.modeling import ClassificationModel, EncoderConfig, ReadingModel, save_model
+from korbert.modeling import ClassificationModel, EncoderConfig, QuestionAnsweringModel, save_model
 from korbert.tasks.kinds.classification import Classification
 from korbert.tokenization import Tokenizer
 from korbert.vectors.attention import Attention, attention
@@ -283,7 +283,7 @@ def test_what_speaks_for_a_label_and_what_a_reader_answers(
     )
     assert tab.locator(".strip", has_text="label").locator("canvas").is_visible()
 
-    reader = Model(stirred(ReadingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
+    reader = Model(stirred(QuestionAnsweringModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
     context, question = "세종은 1443년에 👍🏻 한글을 만들었다.", "한글은 언제 만들어졌나?"
     path.write_text(page(look_data(reader, question, context)), encoding="utf-8")
     tab = one.open(path.as_uri() + "#room=reading")

@@ -286,7 +286,7 @@ def korquad(folder: Path, rng: random.Random) -> dict[str, Any]:
         "answer_chars": [0, 1, 4, 9, 7, 4, 2, 1, 0, 2], "prediction_chars": [1, 2, 3, 9, 7, 3] + [0] * 40 + [5],
     }  # fmt: skip
     counts = {"train": 90, "valid": 3, "test": 30, "test_in_train": 0}
-    task = {"kind": "reading", "metrics": ["f1", "exact_match"]}
+    task = {"kind": "question-answering", "metrics": ["f1", "exact_match"]}
     models = {"pretrained": 0.413, "sentence": 0.11}
     write_json(folder / "scores.json", scored(("f1", "exact_match"), models, task=task, counts=counts, details=details))
     prediction = {"answer": "1936년에 놓", "start": 0, "end": 7, "score": 0.5}

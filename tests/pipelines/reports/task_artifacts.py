@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.kinds.multiple_choice import Choice
+from korbert.tasks.kinds.multiple_choice import MultipleChoice
 from korbert.tasks.kinds.regression import Regression
-from korbert.tasks.kinds.token_classification import Tagging
+from korbert.tasks.kinds.token_classification import TokenClassification
 from pipelines.experiments import scores
 from pipelines.experiments.search import ModelResult
 from tests.pipelines.reports.conftest import RUN, write_json, write_lines
@@ -67,7 +67,7 @@ def numbered() -> Kit:
 
 def chosen() -> Kit:
     rng = np.random.default_rng(2)
-    kind = Choice(metrics=("accuracy",), max_length=32, most=3)
+    kind = MultipleChoice(metrics=("accuracy",), max_length=32, most=3)
     choices = ["우산을 폈다.", "모자를 <b> 썼다.", "집에 갔다."]
     rows = [{"text": "비가 왔다.", "choices": choices[: 2 + n % 2], "label": str(n % 2)} for n in range(30)]
     models = {}
@@ -78,7 +78,7 @@ def chosen() -> Kit:
 
 
 def tagged() -> Kit:
-    kind = Tagging(
+    kind = TokenClassification(
         metrics=("entity_f1", "character_f1"), max_length=32, units="characters", stride=8,
         tags=("O", "B-사람", "I-사람", "B-곳", "I-곳"),
     )  # fmt: skip
@@ -93,15 +93,19 @@ def tagged() -> Kit:
 
 
 def spoken() -> Kit:
-    kind = Tagging(metrics=("accuracy",), max_length=32, units="words", stride=8, tags=("NOUN", "VERB"))
+    kind = TokenClassification(metrics=("accuracy",), max_length=32, units="words", stride=8, tags=("NOUN", "VERB"))
     rows = [{"tokens": ["봄이", "왔다", "<b>"], "tags": ["NOUN", "VERB", "NOUN"]} for _ in range(4)]
     return kind, rows, {"pretrained": [[["NOUN", "NOUN", "NOUN"]] * 4], "dictionary": [[row["tags"] for row in rows]]}
 
 
 KINDS: Mapping[str, Callable[[], Kit]] = {
-    "choice": chosen, "classification": labelled, "regression": numbered, "several": several, "tagging": tagged,
+    "multiple-choice": chosen,
+    "classification": labelled,
+    "regression": numbered,
+    "several": several,
+    "token-classification": tagged,
     "words": spoken,
-}  # fmt: skip
+}
 
 
 def write_task(recipe: Path, name: str, kit: Kit, **changes: Any) -> Path:

@@ -185,7 +185,7 @@ def test_regression_shows_largest_errors_first_and_leaves_out_nan(tmp_path):
 
 
 def test_multiple_choice_has_accuracy_by_position(tmp_path):
-    kind, rows, models = KINDS["choice"]()
+    kind, rows, models = KINDS["multiple-choice"]()
     bars = _elements(write_task(tmp_path, "copa", (kind, rows, models)))[
         "Accuracy by position of the right choice"
     ].bars

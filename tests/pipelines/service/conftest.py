@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, ReadingModel, TaggingModel, save_model
+from korbert.modeling import (
+    EmbeddingModel,
+    EncoderConfig,
+    PretrainingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
+    save_model,
+)
 from korbert.tasks.kinds.classification import Classification
 from korbert.tokenization import Tokenizer
 from korbert.vectors import PieceCounts
@@ -27,8 +34,11 @@ def models(
         "gaps": (PretrainingModel(config, random), {}),
         "mood": (mood.model(config, random), mood.task()),
         "pairs": (task.model(config, random), task.task()),
-        "names": (TaggingModel(config, ["O", "B-PS", "I-PS"], generator=random), {"max_length": 32, "stride": 8}),
-        "answers": (ReadingModel(config, random), {"max_length": 48, "stride": 8, "max_query_pieces": 12}),
+        "names": (
+            TokenClassificationModel(config, ["O", "B-PS", "I-PS"], generator=random),
+            {"max_length": 32, "stride": 8},
+        ),
+        "answers": (QuestionAnsweringModel(config, random), {"max_length": 48, "stride": 8, "max_query_pieces": 12}),
     }
     folder = tmp_path_factory.mktemp("models")
     for name, (model, facts) in made.items():

@@ -44,7 +44,7 @@ async function learn() {
   $("model").replaceChildren(...models.map(({ name }) =>
     el("option", { value: name, text: name, selected: name === model.name })));
   $("model").parentElement.hidden = models.length < 2;
-  const reads = model?.kind === "reading";
+  const reads = model?.kind === "question-answering";
   $("first").textContent = reads ? "Question" : "Text";
   $("second").textContent = reads ? "Text with the answer" : "Second text, if any";
   const take = (text, pair) => () => {

@@ -129,7 +129,7 @@ ENTITIES: list[tuple[str, Any]] = [
 def test_entities(tmp_path: Path, name: str, content: Any) -> None:
     """A text with two entities and one without come back as such."""
     kind, rows = read(written(tmp_path, name, content))
-    assert kind == "tagging"
+    assert kind == "token-classification"
     assert [(row["text"], row["spans"]) for row in rows] == [(TEXT, SPANS), (TEXT, [])]
     assert not rows.dropped
 
@@ -219,12 +219,12 @@ def test_standoff_of_brat(tmp_path: Path) -> None:
         (folder / f"{name}.txt").write_text(text, encoding="utf-8")
         (folder / f"{name}.ann").write_text(ann, encoding="utf-8")
     kind, rows = read(folder)
-    assert kind == "tagging"
+    assert kind == "token-classification"
     assert [(row["text"], row["spans"], row["id"]) for row in rows] == [(TEXT, SPANS, "a"), (f"{TEXT}\n", [], "b")]
     assert rows.dropped["bad_spans"].first == [f"{folder}, record 3: c.ann, line 1: no label, start, end and text"]
     assert read(folder / "a.ann")[1].rows == rows.rows[:1]
     (folder / "annotation.conf").write_text("[entities]\nPS\nLC\n", encoding="utf-8")
-    roles = roles_of(KINDS["tagging"].kind_class, part="train")
+    roles = roles_of(KINDS["token-classification"].kind_class, part="train")
     some = read_rows([path for path in sorted(folder.iterdir()) if path.stem != "b"], roles)
     assert [row["id"] for row in some] == ["a"]
     (folder / "b.ann").write_text("\n", encoding="utf-8")
@@ -275,8 +275,10 @@ ARTICLES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("article", ARTICLES)
 def test_questions(tmp_path: Path, article: dict[str, Any]) -> None:
     kind, rows = read(written(tmp_path, "a.json", {"version": "1", "data": [article]}))
-    task = KINDS["reading"].kind_class.learned_from(rows, KINDS["reading"].section_class(train="a"))
-    assert kind == "reading"
+    task = KINDS["question-answering"].kind_class.learned_from(
+        rows, KINDS["question-answering"].section_class(train="a")
+    )
+    assert kind == "question-answering"
     assert [task.target(row) for row in rows] == [[{"text": "배", "start": 20}], []]
     assert not rows.dropped
 
@@ -323,7 +325,11 @@ def test_names_of_classes_of_datasets(tmp_path: Path) -> None:
 def test_conll_of_label_studio(tmp_path: Path) -> None:
     path = written(tmp_path, "a.conll", "-DOCSTART- -X- O\n하늘은 -X- _ B-PS\n갔다 -X- _ O\n\n네 -X- _ O\n\n")
     kind, rows = read(path)
-    assert (kind, rows.rows[0]["tokens"], rows.rows[0]["tags"]) == ("tagging", ["하늘은", "갔다"], ["B-PS", "O"])
+    assert (kind, rows.rows[0]["tokens"], rows.rows[0]["tags"]) == (
+        "token-classification",
+        ["하늘은", "갔다"],
+        ["B-PS", "O"],
+    )
 
 
 @pytest.mark.parametrize(

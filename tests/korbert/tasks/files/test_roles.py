@@ -14,9 +14,9 @@ from korbert.tasks.kinds import KINDS
 from pipelines.stages.finetuning import roles_of
 
 TEXT = ROLES["text"]
-TAGGING = roles_of(KINDS["tagging"].kind_class, part="train")
+TAGGING = roles_of(KINDS["token-classification"].kind_class, part="train")
 SEVERAL = roles_of(KINDS["classification"].kind_class, SimpleNamespace(several=True), part="train")
-READING = roles_of(KINDS["reading"].kind_class, part="train")
+READING = roles_of(KINDS["question-answering"].kind_class, part="train")
 
 
 def _jsonl(folder: Path, *records: object) -> Path:
@@ -163,7 +163,9 @@ def test_an_empty_answer_is_none(tmp_path: Path, answers: object) -> None:
         ),
         READING,
     )
-    task = KINDS["reading"].kind_class.learned_from(rows, KINDS["reading"].section_class(train="a"))
+    task = KINDS["question-answering"].kind_class.learned_from(
+        rows, KINDS["question-answering"].section_class(train="a")
+    )
     assert task.unanswerable
     assert not rows.notes
 

@@ -12,10 +12,10 @@ from korbert.tasks.sets.loading import load
 
 PREDICTION = {
     "classification": lambda target: {"label": target},
-    "choice": lambda target: {"choice": target},
+    "multiple-choice": lambda target: {"choice": target},
     "regression": lambda target: target,
-    "tagging": lambda target: target,
-    "reading": lambda target: {"answer": target[0]["text"] if target else ""},
+    "token-classification": lambda target: target,
+    "question-answering": lambda target: {"answer": target[0]["text"] if target else ""},
 }
 
 

@@ -31,7 +31,7 @@ def test_listing() -> None:
     assert list(lines) == list(SETS)
     assert lines["kobest-copa"] == {
         "name": "kobest-copa",
-        "kind": "choice",
+        "kind": "multiple-choice",
         "about": "KoBEST COPA: more plausible cause or effect, of two",
         "rows": "3,076 / 500 / 1,000",
         "metric": "macro_f1",

@@ -11,9 +11,9 @@ import torch
 import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.model import Model
-from korbert.modeling import EncoderConfig, TaggingModel
+from korbert.modeling import EncoderConfig, TokenClassificationModel
 from korbert.tasks.files import Row
-from korbert.tasks.kinds.token_classification import Tagging
+from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels
 from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
@@ -57,20 +57,20 @@ def _config(vocab_size: int, positions: int = 64) -> EncoderConfig:
     )
 
 
-def _model(vocab_size: int, labels: list[str] = LABELS) -> TaggingModel:
-    return TaggingModel(_config(vocab_size), labels, torch.Generator().manual_seed(0))
+def _model(vocab_size: int, labels: list[str] = LABELS) -> TokenClassificationModel:
+    return TokenClassificationModel(_config(vocab_size), labels, torch.Generator().manual_seed(0))
 
 
-def _kind(labels: list[str] = LABELS, **changes: Any) -> Tagging:
+def _kind(labels: list[str] = LABELS, **changes: Any) -> TokenClassification:
     given = {"metrics": ("accuracy",), "max_length": 12, "stride": 3, "tags": labels, "units": "characters"}
-    return Tagging(**given | changes)
+    return TokenClassification(**given | changes)
 
 
-def _learned(kind: Tagging, tokenizer: Tokenizer, rows: Sequence[Row]) -> Model:
+def _learned(kind: TokenClassification, tokenizer: Tokenizer, rows: Sequence[Row]) -> Model:
     """A model trained on the rows until it knows them."""
     texts = [text for row in rows for text in kind.texts(row)]
     examples = kind.prepare(rows, dict(zip(texts, encode_passages(tokenizer, texts), strict=True)), tokenizer).examples
-    network = TaggingModel(_config(tokenizer.vocab_size), kind.tags, torch.Generator().manual_seed(0))
+    network = TokenClassificationModel(_config(tokenizer.vocab_size), kind.tags, torch.Generator().manual_seed(0))
     batches = Batches(examples, 8, seed=1)
     steps = 60 * batches.steps_per_epoch
     optimizer = OptimizerSettings(learning_rate=1e-2, weight_decay=0.0)

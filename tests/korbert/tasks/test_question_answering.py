@@ -4,14 +4,14 @@ import torch
 
 from korbert.errors import ModelError, SettingsError
 from korbert.model import Model
-from korbert.modeling import EncoderConfig, ReadingModel
+from korbert.modeling import EncoderConfig, QuestionAnsweringModel
 from korbert.tasks import korquad
 from korbert.tasks.korquad.metrics import exact_match
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.passages import Passage, encode_passages, span_of_pieces
-from korbert.tasks.question_answering.reading import Answer
+from korbert.tasks.question_answering.answers import Answer
 from korbert.tasks.question_answering.rows import right_answers
-from korbert.tasks.question_answering.settings import ReadingSettings
+from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import cut_windows
 from korbert.tasks.splits import split_by_article
 from tests.korbert.tasks.answering import letters, reading, search
@@ -26,7 +26,7 @@ def encoder(**changes):
 
 
 def model_of(config):
-    return ReadingModel(config, torch.Generator().manual_seed(0)).eval()
+    return QuestionAnsweringModel(config, torch.Generator().manual_seed(0)).eval()
 
 
 class Scripted(torch.nn.Module):
@@ -192,7 +192,7 @@ def test_gold_spans_recover_the_answers(tiny_tokenizer, sample):
     right = 0
     for row, (asked, context) in zip(rows, pairs_of(rows, tiny_tokenizer), strict=True):
         (answer, *_) = right_answers(row)
-        windows = cut_windows(asked, context, ReadingSettings(), answer=answer.span, special=3)
+        windows = cut_windows(asked, context, QuestionAnsweringSettings(), answer=answer.span, special=3)
         first, last = next(window.gold for window in windows if window.gold)
         start, end = span_of_pieces(context.spans, first, last)
         assert answer.text in context.text[start:end]
@@ -205,7 +205,7 @@ def test_gold_spans_recover_real_answers(tiny_tokenizer, korbert_data):
     _, rows = split_by_article(korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json"))
     pairs, gold = pairs_of(rows, tiny_tokenizer), []
     for row, (asked, context) in zip(rows, pairs, strict=True):
-        windows = cut_windows(asked, context, ReadingSettings(), answer=right_answers(row)[0].span, special=3)
+        windows = cut_windows(asked, context, QuestionAnsweringSettings(), answer=right_answers(row)[0].span, special=3)
         first, last = next(window.gold for window in windows if window.gold)
         start, end = span_of_pieces(context.spans, first, last)
         gold.append({"answer": context.text[start:end], "start": start, "end": end})
