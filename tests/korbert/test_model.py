@@ -40,7 +40,11 @@ def models(tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig])
         ),
         ("gaps", lambda model: model.predict("가"), "gaps: is a pretraining model: it can fill and embed; predictions"),
         ("gaps", lambda model: model.predict_rows([]), "gaps: is a pretraining model: it can fill and embed; predic"),
-        ("answers", lambda model: model.tag("가"), "answers: is a question-answering model: it can answer and embed; spans need"),
+        (
+            "answers",
+            lambda model: model.tag("가"),
+            "answers: is a question-answering model: it can answer and embed; spans need",
+        ),
         ("no task", lambda model: model.predict("가"), "other: is a classification model: it can embed; predictions"),
     ],
 )

@@ -116,7 +116,9 @@ def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) ->
     assert ends[0] < task["threshold"] < ends[1]
     assert task["threshold"] == pytest.approx(sum(ends) / 2, abs=1e-4)
     assert reader.answer("한글은 언제 만들었나?", KING).answer == "1443년"
-    with pytest.raises(ModelError, match=rf"{folder}: is a question-answering model: it can answer and embed; predictions need"):
+    with pytest.raises(
+        ModelError, match=rf"{folder}: is a question-answering model: it can answer and embed; predictions need"
+    ):
         reader.predict("하나")
 
 

@@ -202,7 +202,9 @@ def test_another_tokenizer_is_refused(source: Source, tiny_tokenizer: Tokenizer)
 def test_another_kind_of_model_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
     sizes = config(tiny_tokenizer)
     save_model(tmp_path, QuestionAnsweringModel(sizes), tiny_tokenizer)
-    with pytest.raises(ModelError, match="a question-answering model, without pretraining heads: name a pretrained model"):
+    with pytest.raises(
+        ModelError, match="a question-answering model, without pretraining heads: name a pretrained model"
+    ):
         take_weights(drawn(sizes), tiny_tokenizer, tmp_path)
 
 

@@ -124,7 +124,9 @@ def test_a_vocabulary_that_is_larger_than_the_model_is_refused(tiny_tokenizer: T
 
 
 def test_a_model_of_another_kind_is_refused(written: Path) -> None:
-    with pytest.raises(ModelError, match="a classification model, but a question-answering model is needed: name another folder"):
+    with pytest.raises(
+        ModelError, match="a classification model, but a question-answering model is needed: name another folder"
+    ):
         load_model(written, "question-answering")
 
 

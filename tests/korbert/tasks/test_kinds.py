@@ -7,7 +7,7 @@ import pytest
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.tasks.files import read_rows
-from korbert.tasks.kinds import KINDS
+from korbert.tasks.kinds import ALIASES, KINDS, section_class
 from korbert.tasks.kinds.detecting import detect
 from pipelines.stages import Inputs
 from pipelines.stages.finetuning import read_parts, roles_of
@@ -29,7 +29,7 @@ from pipelines.stages.finetuning import read_parts, roles_of
             r"a.csv, line 3: tag 'E-PS' is none of .* which tags of characters have to be",
         ),
         (
-            "choice",
+            "multiple-choice",
             ["text,choices,label", *(f'하늘은,"[""가"", ""나{n}""]",{1 + n % 2}' for n in range(4))],
             {},
             r"a.csv, line 3: label '2' of 2 choices: labels count from 0",
@@ -73,9 +73,17 @@ def test_numbers_are_scores_though_one_is_missing(tmp_path: Path) -> None:
     assert detect(path, {}).kind == "regression"
 
 
+@pytest.mark.parametrize(("short", "kind"), ALIASES.items())
+def test_a_short_name_of_a_kind_is_as_good_as_its_name(short: str, kind: str) -> None:
+    section = section_class({"kind": short}).model_validate({"kind": short, "train": "a.csv"})
+    assert section == KINDS[kind].section_class(train="a.csv")
+
+
 def test_a_set_is_of_its_own_kind(tmp_path: Path) -> None:
-    section = KINDS["choice"].section_class(set="klue-sts")
-    with pytest.raises(SettingsError, match="kind multiple-choice: klue-sts is a set of kind regression: leave kind out"):
+    section = KINDS["multiple-choice"].section_class(set="klue-sts")
+    with pytest.raises(
+        SettingsError, match="kind multiple-choice: klue-sts is a set of kind regression: leave kind out"
+    ):
         read_parts(section, Inputs({}, {}), tmp_path)
     with pytest.raises(ValueError, match="leave valid, test, columns, form, several and split_by_article out"):
         KINDS["regression"].section_class(set="klue-sts", form="csv")
@@ -100,7 +108,7 @@ def test_a_set_is_of_its_own_kind(tmp_path: Path) -> None:
             "question-answering",
             "question from '질문', context from '지문', answers from",
         ),
-        (["text,choice1,choice2,label", "가,나,다,0"], False, "choice", "choices from 'choice1'"),
+        (["text,choice1,choice2,label", "가,나,다,0"], False, "multiple-choice", "choices from 'choice1'"),
         (["text,score", "가,0.5"], False, "regression", "score from 'score'"),
     ],
 )
@@ -151,7 +159,7 @@ def test_tags_that_are_numbers_are_said(tmp_path: Path) -> None:
 
 
 def test_majority_of_choices_is_the_place_most_often_right_among_those_of_the_row() -> None:
-    kind = KINDS["choice"].kind_class(metrics=("accuracy",), max_length=32, most=4)
+    kind = KINDS["multiple-choice"].kind_class(metrics=("accuracy",), max_length=32, most=4)
 
     def row(count: int, label: int = 0) -> dict[str, object]:
         return {"text": "가", "choices": [f"{number}번" for number in range(count)], "label": str(label)}
