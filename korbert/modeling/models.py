@@ -264,7 +264,7 @@ class QuestionAnsweringModel(_EncoderWithHead):
 
 
 class SlotsModel(QuestionAnsweringModel):
-    """A question answering model with a gate that tells whether the slot described before the text has a value, and where.
+    """Question answering with a gate that tells whether the slot described before the text has a value, and where.
 
     forward: scores of each piece as the start and as the end, (B, T) both, and scores of no value, any value and a
     span of the text, (B, 3), from the first piece's vector.
@@ -355,7 +355,8 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     """Copies the encoder weights of `pretrained` into `model`, and those of a matching head, if there is one.
 
     As in `transformers`, that is the NSP pooler for `bert` and the MLM transform for `modern`, unless embeddings are
-    narrower than the encoder. A question answering model takes the whole head of another one, or the one pretrained on spans.
+    narrower than the encoder. A question answering model takes the whole head of another one, or the one pretrained on
+    spans.
     An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders differ
     in more than that and dropout.
     """

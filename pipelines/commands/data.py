@@ -64,8 +64,8 @@ def questions(
 
     CORPUS is a file, a folder or a glob: text, JSON lines, CSV, Parquet, compressed or not, or documents/ of a clean
     artifact. Each question asks for a name, a date, a number, a place or a thing in one sentence; its answer occurs
-    once in the paragraph. The korquad stage and `korbert finetune --kind question-answering` read the output. The same seed and
-    text give the same file, whatever the number of workers. After Ctrl-C, the same command resumes.
+    once in the paragraph. The korquad stage and `korbert finetune --kind question-answering` read the output. The same
+    seed and text give the same file, whatever the number of workers. After Ctrl-C, the same command resumes.
 
     \b
     Example:
