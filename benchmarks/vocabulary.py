@@ -153,7 +153,7 @@ class Sentiment(NamedTuple):
         )
         few = train[:100], self.labels[0][:100]  # nothing is chosen by them: one C
         found = fit_labels((train, self.labels[0]), few, test, [2.0])
-        return 100 * float(((found.test[:, 1] >= 0.5) == self.labels[1]).mean())
+        return 100 * float(((found.predictions[:, 1] >= 0.5) == self.labels[1]).mean())
 
 
 COLUMNS = {

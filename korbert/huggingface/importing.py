@@ -1,9 +1,11 @@
 """Imports folders of `transformers`, of any architecture in foreign.CLASSES, as our model folders.
 
+import json
 The encoder runs the code of `transformers`. Nothing is downloaded, no code in a folder is run, and weights are read
 from safetensors only.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert._transformers import quietly, reason_of
-from korbert.durable import read_json, read_object
+from korbert.durable import read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling.config import TransformersConfig
 from korbert.modeling.models import EncoderModel
@@ -85,8 +87,8 @@ def read_folder(folder: str | Path) -> TransformersConfig:
     """
     path = Path(folder) / "config.json"
     try:
-        theirs = read_json(path)
-    except (OSError, ValueError) as error:
+        theirs = json.loads(path.read_text(encoding="utf-8"))  # not ours: it may hold Infinity
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
     if not isinstance(theirs, dict):
         raise ModelError(f"{path}: is not a JSON object: name a folder that transformers has written")

@@ -1,5 +1,6 @@
 """Loads models of `transformers` as our models."""
 
+import json
 import logging
 from pathlib import Path
 from typing import Any, get_args
@@ -9,7 +10,6 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from korbert.durable import read_object
 from korbert.errors import ModelError
 from korbert.huggingface.configs import config_from_transformers
 from korbert.huggingface.conversion import Family, from_transformers
@@ -44,10 +44,10 @@ def load_transformers(folder: str | Path, generator: torch.Generator | None = No
     folder = Path(folder)
     path, weights = folder / "config.json", folder / "model.safetensors"
     try:
-        theirs = read_object(path)
-    except (OSError, ValueError) as error:
+        theirs = json.loads(path.read_text(encoding="utf-8"))  # not ours: it may hold Infinity
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
-    if theirs.get("model_type") not in _TYPES:
+    if not isinstance(theirs, dict) or theirs.get("model_type") not in _TYPES:
         raise ModelError(f"{path}: model_type is not supported: use one of {', '.join(_TYPES)}")
     try:
         tensors = safetensors.torch.load_file(weights)

@@ -188,7 +188,7 @@ EXPORTS: tuple[Export, ...] = (
     ),
     Export(
         "KorQuAD 2", ("context", "qas"),
-        lambda record: [{"context": record["context"], **question} for question in record["qas"]],
+        lambda record: ({"context": record["context"], **question} for question in record["qas"]),
         _holds("qas", list),
     ),
     Export("모두의 말뭉치", ("sentence",), _modu, _holds("sentence", list, "form")),

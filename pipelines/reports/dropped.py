@@ -92,12 +92,13 @@ class Dropped:
 def _draw(batch: pa.RecordBatch, column: str, samples: _Samples) -> None:
     """Keeps the 20 rows with the lowest hashes of their ids for each value of the column."""
     values = batch.column(column).to_pylist()
-    hashes = [hashlib.blake2b(id.encode(), digest_size=8).digest() for id in batch.column("id").to_pylist()]
+    hashes = [hashlib.blake2b(str(id).encode(), digest_size=8).digest() for id in batch.column("id").to_pylist()]
     drawn: dict[str, list[int]] = {}
     for index in sorted(range(batch.num_rows), key=hashes.__getitem__):
         drawn.setdefault(values[index], []).append(index)
     for value, indices in drawn.items():
         rows = batch.take(pa.array(indices[:_SAMPLES])).to_pylist()
+        rows = [{name: value or "" for name, value in row.items()} for row in rows]  # a bad record has no id
         both = [*samples.get(value, ()), *((hashes[index], row) for index, row in zip(indices, rows, strict=False))]
         samples[value] = sorted(both, key=lambda sample: sample[0])[:_SAMPLES]
 

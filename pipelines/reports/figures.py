@@ -36,7 +36,6 @@ OBJECTIVES: Mapping[str, str] = {
 """Display names of the pretraining objectives; those that predict pieces come first."""
 
 _LABELS = {
-    "auprc": "AUPRC",
     "bad_json": "bad JSON",
     "bad_xml": "bad XML",
     "byte_share": "byte pieces",

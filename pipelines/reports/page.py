@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,11 @@ def filled(template: str, **values: Any) -> str:
 
     Control and invisible characters, bidi marks included, and lone surrogates are shown as escapes.
     """
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("pipelines.reports"),
         autoescape=lambda name: name is not None and name.endswith(".html"),
@@ -42,7 +48,7 @@ def filled(template: str, **values: Any) -> str:
         finalize=lambda value: printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
     )
     environment.filters |= {"json": lambda value: json.dumps(value, ensure_ascii=False), "markdown": _markdown}
-    return environment.get_template(template).render(**values)
+    return environment
 
 
 def _markdown(text: str) -> str:

@@ -9,11 +9,13 @@ an operation: a long list does not hold up a single text. All bookkeeping happen
 import asyncio
 import logging
 import math
+import queue
+import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -74,6 +76,50 @@ class _Item(NamedTuple):
     row: Row = Row(0, None)
 
 
+class _Thread:
+    """Runs functions in turn, in a daemon thread: an executor's thread would delay the end of the process."""
+
+    def __init__(self, name: str) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._work, name=name, daemon=True).start()
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+
+    def run(self, function: Callable[[list[Any]], Sequence[Any]], items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
+        """Awaits the results of the function, one for each item. ValueError if it returns another number."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Sequence[Any]] = loop.create_future()
+
+        def settle(results: Sequence[Any], error: Exception | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(results)
+            else:
+                future.set_exception(error)
+
+        def call() -> None:
+            results: Sequence[Any] = ()
+            error: Exception | None = None
+            try:
+                results = function(items)
+                if len(results) != len(items):
+                    raise ValueError(f"{len(results)} results for {len(items)} items")
+            except Exception as raised:
+                error = raised
+            with suppress(RuntimeError):  # the loop is closed: nobody is waiting
+                loop.call_soon_threadsafe(settle, results, error)
+
+        self._calls.put(call)
+        return future
+
+    def stop(self) -> None:
+        """Ends the thread after what it is doing."""
+        self._calls.put(None)
+
+
 class Batcher:
     """`submit` and `give_up` are called in the event loop, after `start` and before `stop`.
 
@@ -92,12 +138,15 @@ class Batcher:
         self._last = 0.0  # when the last batch was done
 
     def start(self) -> None:
+        self._threads = _Thread("tokenizer"), _Thread("model")
         self._tasks = [asyncio.create_task(self._tokenize()), asyncio.create_task(self._compute())]
 
     def stop(self) -> None:
         """Items that still wait are dropped."""
         for task in self._tasks:
             task.cancel()
+        for thread in self._threads:
+            thread.stop()
 
     def submit(self, operation: Operation, items: Sequence[Any]) -> Job:
         """A job for these items. Refusal 429 if the queue has no room for all."""
@@ -118,12 +167,11 @@ class Batcher:
             job.future.cancel()
 
     async def _tokenize(self) -> None:
-        with ThreadPoolExecutor(1, "tokenizer") as thread:
-            while True:
-                while self._jobs and self._ready_pieces < _AHEAD * self._limits.batch_pieces:
-                    await self._run(self._tokenize_batch, self._next_items(), thread)
-                self._submitted.clear()
-                await self._submitted.wait()
+        while True:
+            while self._jobs and self._ready_pieces < _AHEAD * self._limits.batch_pieces:
+                await self._run(self._tokenize_batch, self._next_items())
+            self._submitted.clear()
+            await self._submitted.wait()
 
     def _next_items(self) -> list[_Item]:
         """The next items of one operation, some of each job in turn; may be empty."""
@@ -148,10 +196,10 @@ class Batcher:
             self._jobs[operation] = jobs
         return items
 
-    async def _tokenize_batch(self, items: Sequence[_Item], thread: ThreadPoolExecutor) -> None:
+    async def _tokenize_batch(self, items: Sequence[_Item]) -> None:
         operation, began = items[0].job.operation, time.monotonic()
         texts = [item.job.items[item.number] for item in items]
-        rows = await asyncio.get_running_loop().run_in_executor(thread, operation.tokenize, texts)
+        rows = await self._threads[0].run(operation.tokenize, texts)
         self.metrics.tokenizing_seconds.observe(time.monotonic() - began)
         ready = []
         for item, row in zip(items, rows, strict=True):
@@ -167,14 +215,13 @@ class Batcher:
             self._tokenized.set()
 
     async def _compute(self) -> None:
-        with ThreadPoolExecutor(1, "model") as thread:
-            while True:
-                while self._ready:
-                    batch = self._next_batch()
-                    self._submitted.set()  # there is room for more rows
-                    await self._run(self._compute_batch, batch, thread)
-                self._tokenized.clear()
-                await self._tokenized.wait()
+        while True:
+            while self._ready:
+                batch = self._next_batch()
+                self._submitted.set()  # there is room for more rows
+                await self._run(self._compute_batch, batch)
+            self._tokenized.clear()
+            await self._tokenized.wait()
 
     def _next_batch(self) -> list[_Item]:
         """Rows of one operation, as many as fit into a batch, except those of ended jobs; may be empty."""
@@ -192,11 +239,11 @@ class Batcher:
             self._ready[operation] = items
         return batch
 
-    async def _compute_batch(self, batch: Sequence[_Item], thread: ThreadPoolExecutor) -> None:
+    async def _compute_batch(self, batch: Sequence[_Item]) -> None:
         forward, began = batch[0].job.operation.forward, time.monotonic()
         assert forward is not None
         rows = [item.row.value for item in batch]
-        answers = await asyncio.get_running_loop().run_in_executor(thread, forward, rows)
+        answers = await self._threads[1].run(forward, rows)
         now = time.monotonic()
         self.metrics.model_seconds.observe(now - began)
         self.metrics.batch_pieces.observe(sum(item.row.pieces for item in batch))
@@ -221,7 +268,7 @@ class Batcher:
             self.waiting -= job.left
             job.future.set_exception(refusal)
 
-    async def _run(self, work: Callable[..., Any], items: Sequence[_Item], thread: ThreadPoolExecutor) -> None:
+    async def _run(self, work: Callable[[Sequence[_Item]], Awaitable[None]], items: Sequence[_Item]) -> None:
         """Runs a batch. If it fails, its jobs run separately, so that none fails because of another's text.
 
         Only the traceback is logged, as the text of an error may quote a request.
@@ -229,7 +276,7 @@ class Batcher:
         if not items:
             return
         try:
-            await work(items, thread)
+            await work(items)
         except Exception as error:
             _logger.error("a batch of %d texts failed: %s", len(items), trace(error))
             jobs = dict.fromkeys(item.job for item in items)
@@ -237,7 +284,7 @@ class Batcher:
                 self._fail(items[0].job, Refusal(500, "the model failed on this request"))
                 return
             for job in jobs:
-                await self._run(work, [item for item in items if item.job is job], thread)
+                await self._run(work, [item for item in items if item.job is job])
 
 
 def _chars(item: Any) -> int:

@@ -4,10 +4,10 @@ import asyncio
 import base64
 import json
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 
@@ -202,17 +202,18 @@ async def openapi(request: Request) -> dict[str, Any]:
     return document
 
 
+@lru_cache(16)  # addresses by which the service is known
+def _described(app: FastAPI, address: str) -> str:
+    written = partial(json.dumps, ensure_ascii=False)
+    return filled("service.html", document=app.openapi(), codes=CODES, address=address, written=written)
+
+
 @_facts.get("/docs", response_class=Response, responses=_text("text/html"))
 async def docs(request: Request) -> Response:
     """This document as a page."""
-    text = filled(
-        "service.html",
-        document=request.app.openapi(),
-        codes=CODES,
-        address=request.base_url,
-        written=partial(json.dumps, ensure_ascii=False),
+    return HTMLResponse(
+        _described(request.app, str(request.base_url)), headers={"content-security-policy": _PAGE_POLICY}
     )
-    return HTMLResponse(text, headers={"content-security-policy": _PAGE_POLICY})
 
 
 @_facts.get("/", response_class=Response, responses=_text("text/html") | _errors(404))

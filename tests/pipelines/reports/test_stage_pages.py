@@ -66,6 +66,14 @@ def test_clean_draws_the_same_samples_however_parts_are_cut(maker):
     assert elements(clean.story(maker.open("clean")))[title] == before
 
 
+def test_clean_shows_a_record_without_id(maker):
+    folder = maker("clean")
+    row = {"id": None, "source": "wiki", "reason": "bad_json", "detail": "line 2", "text": "{broken"}
+    pq.write_table(pa.Table.from_pylist([row], pq.read_schema(folder / "dropped" / "part-00000.parquet")),
+                   folder / "dropped" / "part-00001.parquet")  # fmt: skip
+    assert "{broken" in _text(render(folder).read_text(encoding="utf-8"))
+
+
 def test_clean_shows_each_dropped_text_next_to_a_kept_one(maker):
     folder = maker("clean")
     path = folder / "dropped" / "part-00000.parquet"

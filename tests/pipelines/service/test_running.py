@@ -62,6 +62,18 @@ def test_shutdown_answers_pending_requests_and_refuses_new_ones() -> None:
         assert _refused(service.port)
 
 
+def test_a_second_signal_ends_it_although_the_model_is_at_work() -> None:
+    with toy(seconds_a_batch=100) as service, ThreadPoolExecutor() as clients:
+        clients.submit(service.ask, "/v1/embeddings", {"input": "글"})  # its error is nobody's
+        while "korbert_queue_texts 1.0" not in service.ask("/metrics").body.decode():
+            time.sleep(0.01)
+        service.process.send_signal(signal.SIGINT)
+        while service.ask("/health").json["status"] != "ending":
+            time.sleep(0.01)
+        service.process.send_signal(signal.SIGINT)
+        assert service.process.wait(timeout=60) != 0
+
+
 def test_requests_during_loading_get_503(free_port: int) -> None:
     with ExitStack() as stack, ThreadPoolExecutor() as pool:
         starting = pool.submit(stack.enter_context, toy(loading=2.0, port=free_port))

@@ -283,6 +283,13 @@ def test_questions(tmp_path: Path, article: dict[str, Any]) -> None:
     assert not rows.dropped
 
 
+def test_a_question_beside_a_malformed_one_is_read(tmp_path: Path) -> None:
+    article = {**ARTICLES[1], "qas": [ARTICLES[1]["qas"][0], 5]}
+    _, rows = read(written(tmp_path, "a.json", {"version": "1", "data": [article]}))
+    assert [row["question"] for row in rows] == ["무엇?"]
+    assert rows.dropped["bad_record"].count == 1
+
+
 def test_relations_and_similarities_of_klue(tmp_path: Path) -> None:
     ends = {"subject_entity": {"word": "하늘", "start_idx": 0, "end_idx": 1, "type": "PER"},
             "object_entity": {"word": "서울", "start_idx": 4, "end_idx": 5, "type": "LOC"}}  # fmt: skip
