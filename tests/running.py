@@ -140,7 +140,7 @@ def start(arguments: Sequence[str], folder: Path, **streams: Any) -> "subprocess
 class _Here:
     """A pool of workers that is this process: what they do is the same, what starting them costs is saved."""
 
-    def schedule(self, function: Callable[[Any], Any], unit: Any, *_: object, **__: object) -> "Future[Any]":
+    def run(self, function: Callable[[Any], Any], unit: Any, seconds: float | None) -> "Future[Any]":
         done: Future[Any] = Future()
         try:
             done.set_result(function(unit))
@@ -158,9 +158,7 @@ def quick() -> Iterator[None]:
     kept: dict[tuple[str, int], Any] = {}
 
     @contextmanager
-    def processes(
-        workers: int, initializer: Callable[..., None] | None = None, initargs: tuple[Any, ...] = (), **_: object
-    ) -> Iterator[_Here]:
+    def processes(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[_Here]:
         if initializer is not None and ready != [initializer, initargs]:
             initializer(*initargs)
             ready[:] = [initializer, initargs]

@@ -53,8 +53,8 @@ def test_labels_of_pairs(learn: Learn, model_type: str) -> None:
     found = korbert.load(folder, "cpu").predict([tuple(row[:2]) for row in rows])
     for row, one, line in zip(rows, found, json_lines(folder / "predictions.jsonl"), strict=True):
         (kept,) = line["predictions"]["pretrained"]
-        assert one["label"] == kept["label"] == row[2]
-        assert one["probabilities"] == pytest.approx(kept["probabilities"], abs=1e-5)
+        assert one.label == kept["label"] == row[2]
+        assert one.probabilities == pytest.approx(kept["probabilities"], abs=1e-5)
 
 
 @pytest.mark.parametrize("model_type", TYPES)
@@ -67,7 +67,7 @@ def test_spans(learn: Learn, model_type: str) -> None:
     assert scores_of(folder)["pretrained"]["entity_f1"] == 1.0
     found = korbert.load(folder, "cpu").tag(TEXTS)
     kept = [line["predictions"]["pretrained"][0] for line in json_lines(folder / "predictions.jsonl")]
-    assert [[[one["start"], one["end"], one["label"]] for one in own] for own in found] == kept
+    assert [[[one.start, one.end, one.label] for one in own] for own in found] == kept
     assert [[tuple(one) for one in own] for own in kept] == spans
 
 
@@ -80,8 +80,8 @@ def test_choices(learn: Learn, model_type: str) -> None:
     for row, line in zip(rows, json_lines(folder / "predictions.jsonl"), strict=True):
         (kept,) = line["predictions"]["pretrained"]
         one = model.predict({"text": row[0], "choices": row[1:3]})
-        assert one["choice"] == kept["choice"] == int(row[3])
-        assert one["probabilities"] == pytest.approx(kept["probabilities"], abs=1e-5)
+        assert one.choice == kept["choice"] == int(row[3])
+        assert one.probabilities == pytest.approx(kept["probabilities"], abs=1e-5)
 
 
 LABELS = ["text", "label"], [[text, "서울" if "서울" in text else "다른 곳"] for text in TEXTS]
@@ -148,5 +148,5 @@ def test_adapters_leave_a_plain_model(learn: Learn, monkeypatch: pytest.MonkeyPa
     found = korbert.load(folder, "cpu").predict(TEXTS)
     kept = [line["predictions"]["pretrained"][0]["probabilities"] for line in json_lines(folder / "predictions.jsonl")]
     for one, probabilities in zip(found, kept, strict=True):
-        assert one["probabilities"] == pytest.approx(probabilities, abs=1e-5)
+        assert one.probabilities == pytest.approx(probabilities, abs=1e-5)
     assert not [name for name in load_model(folder)[0].state_dict() if "lora" in name or "base_layer" in name]

@@ -104,7 +104,7 @@ def test_every_command_reads_the_same_texts(tmp_path: Path, file: tuple[str, byt
     assert not rows.dropped
     predicted = [one for part in predict_lines(_Echo(), path, str(path)) for one in part]
     embedded = [one for part in text_records(path, str(path)) for one in part]
-    indexed = [text for _, text in _pairs(path, "auto", None, Failed(name))]
+    indexed = [text for _, text, *_ in _pairs(path, "auto", None, Failed(name))]
     source = SourceSettings(name="s", path="x", id="", text="문장")
     cleaned = [row.text for chunk in chunks(source, [path], 64) for row in corpus_rows(chunk)]
     assert cleaned == learned
@@ -136,7 +136,7 @@ def _texts(path: Path) -> list[list[str]]:
             assert [one for part in predict_lines(_Echo(), pipe, name) for one in part] == predicted
     assert not [one["error"] for one in [*predicted, *embedded] if "error" in one]
     return [[one["text"] for one in predicted], [one["text"] for one in embedded],
-            [text for _, text in _pairs(path, "auto", None, Failed(name))]]  # fmt: skip
+            [text for _, text, *_ in _pairs(path, "auto", None, Failed(name))]]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "content"), [*ENTITIES, *(one[:2] for one in LABELS)])

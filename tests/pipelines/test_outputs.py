@@ -57,7 +57,7 @@ ROOTS = {
 }
 READ = {  # paths that are only read
     "data", "model", "train", "valid", "test", "file", "input", "layers", "tokenizer", "dataset", "bundle", "folders",
-    "predictions", "corpus", "remove", "counts", "fit_on", "index", "base", "folder of import",
+    "predictions", "corpus", "queries", "remove", "counts", "fit_on", "index", "base", "folder of import",
 }  # fmt: skip
 CASES = FILES | FOLDERS | ROOTS
 

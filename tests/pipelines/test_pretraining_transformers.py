@@ -168,7 +168,7 @@ def test_from_a_recipe_to_its_tasks(
         assert load_model(folder / stage, kind)[0].config == config
     names = [row["name"] for row in json.loads((folder / "tasks.mood" / "scores.json").read_text())["rows"]]
     assert {"pretrained", "scratch"} <= set(names)
-    assert korbert.load(folder / "tasks.mood", "cpu").predict(["정말 좋다"])[0]["label"] in ("좋음", "나쁨")
+    assert korbert.load(folder / "tasks.mood", "cpu").predict(["정말 좋다"])[0].label in ("좋음", "나쁨")
     assert len(korbert.load(folder / "pretrain", "cpu").fill("오늘 [MASK] 좋다")) == 1
     requirements = (folder / "korquad" / "submission" / "requirements.txt").read_text()
     assert f"transformers=={installed_version('transformers')}" in requirements

@@ -278,7 +278,7 @@ def test_what_speaks_for_a_label_and_what_a_reader_answers(
     one = window()
     tab = one.open(path.as_uri())
     best = classifier.predict(TEXT)
-    assert f"log odds of {best['label']} ({round(100 * max(best['probabilities'].values()))}" in (
+    assert f"log odds of {best.label} ({round(100 * max(best.probabilities.values()))}" in (
         tab.locator("#room").inner_text()
     )
     assert tab.locator(".strip", has_text="label").locator("canvas").is_visible()
@@ -288,6 +288,6 @@ def test_what_speaks_for_a_label_and_what_a_reader_answers(
     path.write_text(page(look_data(reader, question, context)), encoding="utf-8")
     tab = one.open(path.as_uri() + "#room=reading")
     assert tab.locator("mark.answer").all_inner_texts() != []
-    assert "".join(tab.locator("mark.answer").all_inner_texts()) == reader.answer(context, question)["answer"]
+    assert "".join(tab.locator("mark.answer").all_inner_texts()) == reader.answer(question, context).answer
     assert tab.locator(".passage").inner_text() == context
     assert one.faults == []
