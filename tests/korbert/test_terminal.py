@@ -40,7 +40,9 @@ def test_a_message_is_one_line_but_for_the_items_that_it_lists() -> None:
 
 def test_commands_print_through_this_module_alone() -> None:
     """Except bytes and JSON, for programs."""
-    other = re.compile(r"click\.echo\((?!b\"|json\.dumps|lines\.as_json|line_of|tokenizing\.as_json)|\bConsole\(")
+    other = re.compile(
+        r"click\.echo\((?!b\"|json\.dumps|(inference\.)?lines\.as_json|line_of|tokenizing\.as_json)|\bConsole\("
+    )
     found = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "pipelines").rglob("*.py")

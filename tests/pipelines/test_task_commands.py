@@ -74,7 +74,7 @@ def test_from_a_csv_file_to_a_model_in_one_command(here: Path, model: str, capsy
     assert json.loads(Path("models/mood/scores.json").read_text())["counts"]["test"] == 10
     assert (here / "models/mood/report.html").is_file()
 
-    assert korbert.load("models/mood", "cpu").predict(GOOD[0])["label"] == "좋음"
+    assert korbert.load("models/mood", "cpu").predict(GOOD[0]).label == "좋음"
     Path("new.txt").write_text("\n".join(BAD), encoding="utf-8")
     assert _run("predict", "models/mood", "new.txt", "--device", "cpu") == 0
     lines = _printed(capsys)
@@ -119,8 +119,8 @@ def _entities(path: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "name", "kind"),
     [
-        (_entities, "ner.jsonl", "tagging: text from 'text', spans from 'entities'"),
-        (_choices, "choices.jsonl", "choice: choices from 'choices'"),
+        (_entities, "ner.jsonl", "token-classification: text from 'text', spans from 'entities'"),
+        (_choices, "choices.jsonl", "multiple-choice: choices from 'choices'"),
         (_numbers, "numbers.tsv", "regression: score from 'label': 5 numbers"),
     ],
 )

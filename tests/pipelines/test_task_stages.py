@@ -168,8 +168,8 @@ def test_reviews_are_scored_beside_an_untrained_encoder_and_those_unseen_apart(
 
 def test_labels_have_the_names_of_the_settings(rated: tuple[Path, Counts], root: Path) -> None:
     model = korbert.load(rated[0], "cpu")
-    assert model.model.labels == ("부정", "긍정")
-    assert model.predict("최고의 영화")["label"] == "긍정"
+    assert model.network.labels == ("부정", "긍정")
+    assert model.predict("최고의 영화").label == "긍정"
     command = [sys.executable, "-c", "from pipelines.cli import main; main()", "evaluate", str(rated[0]), "test.txt"]
     said = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True, timeout=120).stdout
     accuracy = load(rated[0] / "scores.json")["rows"][0]["scores"]["accuracy"]

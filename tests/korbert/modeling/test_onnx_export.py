@@ -84,8 +84,8 @@ def test_pairs_have_their_segments(more: dict[str, Any], tiny_tokenizer: Tokeniz
 def test_labels_are_those_of_the_model_in_order(folders: tuple[Path, Path]) -> None:
     ours, theirs = (korbert.load(folder, "cpu").predict(TEXTS * 3) for folder in folders)  # type: ignore[union-attr, call-arg]
     for mine, other in zip(ours, theirs, strict=True):
-        assert mine["label"] == other["label"]
-        assert other["probabilities"] == pytest.approx(mine["probabilities"], abs=1e-4)
+        assert mine.label == other.label
+        assert other.probabilities == pytest.approx(mine.probabilities, abs=1e-4)
 
 
 def test_many_long_rows_are_computed_in_parts(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
