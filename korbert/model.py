@@ -262,7 +262,7 @@ class Model:
 
     def results(self, prepared: Prepared, advance: Advance = untracked) -> list[Any]:
         """As `predict`, `tag` or `answer`, for rows already encoded. advance: called after each batch."""
-        how: Scoring = {"device": self.device, "precision": self.precision, "advance": advance}
+        how: Scoring = {**self.scoring, "advance": advance}
         with self._named():
             return self.task.results(self.network, prepared, **how)
 
@@ -448,13 +448,15 @@ def load(folder: str | Path, device: str = "auto", precision: PrecisionName = "f
 
 def _kind_of(network: Network, task: Mapping[str, Any], folder: str) -> Kind | None:
     """The task in config.json; if it names no kind, what the head of the network tells."""
+    if "kind" in task:
+        return kind_of_task(task, folder)
     longest = int(network.config.max_position_embeddings)
-    usual: dict[str, Any] = {}
-    if "kind" not in task and isinstance(network, QuestionAnsweringModel):
+    usual: dict[str, Any]
+    if isinstance(network, QuestionAnsweringModel):
         usual = {"kind": "question-answering", "metrics": ("f1",)}
-    elif "kind" not in task and isinstance(network, EmbeddingModel):
+    elif isinstance(network, EmbeddingModel):
         usual = {"kind": "embedding", "metrics": ("spearman",), "max_length": longest, "learns": "scores"}
-    elif "kind" not in task and isinstance(network, TokenClassificationModel):
+    elif isinstance(network, TokenClassificationModel):
         usual = {
             "kind": "token-classification",
             "metrics": ("accuracy",),
@@ -463,8 +465,9 @@ def _kind_of(network: Network, task: Mapping[str, Any], folder: str) -> Kind | N
         }
         usual |= {"units": "characters" if is_bio(network.labels) else "words"}
         usual |= {"stride": task.get("max_length", longest) // 4}
-    fields = {**usual, **task}
-    return kind_of_task(fields, folder) if "kind" in fields else None
+    else:
+        return None
+    return kind_of_task({**usual, **task}, folder)
 
 
 def _is_pair(value: Any) -> bool:

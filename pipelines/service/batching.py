@@ -138,15 +138,15 @@ class Batcher:
         self._last = 0.0  # when the last batch was done
 
     def start(self) -> None:
-        self._threads = _Thread("tokenizer"), _Thread("model")
+        self._tokenizer, self._model = _Thread("tokenizer"), _Thread("model")
         self._tasks = [asyncio.create_task(self._tokenize()), asyncio.create_task(self._compute())]
 
     def stop(self) -> None:
         """Items that still wait are dropped."""
         for task in self._tasks:
             task.cancel()
-        for thread in self._threads:
-            thread.stop()
+        self._tokenizer.stop()
+        self._model.stop()
 
     def submit(self, operation: Operation, items: Sequence[Any]) -> Job:
         """A job for these items. Refusal 429 if the queue has no room for all."""
@@ -199,7 +199,7 @@ class Batcher:
     async def _tokenize_batch(self, items: Sequence[_Item]) -> None:
         operation, began = items[0].job.operation, time.monotonic()
         texts = [item.job.items[item.number] for item in items]
-        rows = await self._threads[0].run(operation.tokenize, texts)
+        rows = await self._tokenizer.run(operation.tokenize, texts)
         self.metrics.tokenizing_seconds.observe(time.monotonic() - began)
         ready = []
         for item, row in zip(items, rows, strict=True):
@@ -243,7 +243,7 @@ class Batcher:
         forward, began = batch[0].job.operation.forward, time.monotonic()
         assert forward is not None
         rows = [item.row.value for item in batch]
-        answers = await self._threads[1].run(forward, rows)
+        answers = await self._model.run(forward, rows)
         now = time.monotonic()
         self.metrics.model_seconds.observe(now - began)
         self.metrics.batch_pieces.observe(sum(item.row.pieces for item in batch))

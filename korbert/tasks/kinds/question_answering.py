@@ -119,7 +119,7 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
             predictions.append(
                 {"answer": best.answer, "start": best.start, "end": best.end, "score": best.score, **more}
             )
-        return self._decided(predictions)
+        return self._with_threshold(predictions)
 
     def search(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Found]:
         """The answers of each row, from which a threshold can be chosen."""
@@ -134,18 +134,24 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
 
     def best_answers(self, found: Found) -> list[Answer]:
         """The n_best answers of a row; the empty one comes first if its score is above the threshold."""
-        if self.unanswerable and found.no_answer > self.threshold:
+        if self.unanswerable and self._declines(found.no_answer):
             return [found.none, *found.candidates][: self.n_best]
         return found.candidates
 
     def result(self, prediction: Prediction) -> Answer:
         return Answer(**prediction)
 
-    def _decided(self, predictions: Sequence[Prediction]) -> list[Prediction]:
-        """Applies the threshold: answers below it become empty, with the probability of none as score."""
+    def _declines(self, no_answer_score: float) -> bool:
+        """Whether a question gets no answer: the score of none is above the threshold."""
+        return no_answer_score > self.threshold
+
+    def _with_threshold(self, predictions: Sequence[Prediction]) -> list[Prediction]:
+        """Empties the answers of declined questions; their score becomes the probability of no answer."""
+        if not self.unanswerable:
+            return list(predictions)
         decided = []
         for prediction in predictions:
-            if prediction["answer"] and self.unanswerable and prediction["no_answer_score"] > self.threshold:
+            if prediction["answer"] and self._declines(prediction["no_answer_score"]):
                 score = min(prediction["score"] * float(np.exp(min(prediction["no_answer_score"], 700.0))), 1.0)
                 prediction = {**prediction, "answer": "", "start": 0, "end": 0, "score": score}
             decided.append(prediction)
@@ -170,7 +176,7 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
         above = no_answer[no_answer > value]
         middle = (value + above.min()) / 2 if len(above) else value
         kind = self.model_copy(update={"threshold": float(middle)})
-        return kind, kind._decided(predictions)
+        return kind, kind._with_threshold(predictions)
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
@@ -191,7 +197,7 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
         undecided = self.model_copy(update={"threshold": _NOT_CHOSEN})
         kind, _ = undecided.settled(valid, predictions[: len(valid)])
         facts = {"threshold": kind.threshold} if self.unanswerable else {}
-        yield Baseline("sentence", facts, kind._decided(predictions[len(valid) :]))
+        yield Baseline("sentence", facts, kind._with_threshold(predictions[len(valid) :]))
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 5): KorQuAD exact match and F1, KLUE-MRC exact match and ROUGE-W, whether there is an answer."""
