@@ -6,6 +6,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.model import Model
 from korbert.search.index import Index
 from korbert.tasks.metrics.statistics import bootstrap_interval
 from korbert.vectors.names import Way
@@ -25,21 +26,34 @@ class Figure(NamedTuple):
 
 
 def evaluate(
-    index: Index, queries: Sequence[str], relevant: Sequence[Collection[str]], ways: Sequence[Way] = get_args(Way)
-) -> dict[Way, dict[str, Figure]]:
+    index: Index,
+    queries: Sequence[str],
+    relevant: Sequence[Collection[str]],
+    ways: Sequence[Way] = get_args(Way),
+    reranker: Model | None = None,
+) -> dict[str, dict[str, Figure]]:
     """The METRICS of each way of searching. relevant: for each query the ids, one at least, of the texts that answer.
+
+    reranker: a model of kind "rerank"; adds "reranked", its order of the hits of the first way.
 
     Texts behind the first 100 count as not found. All relevant texts of a query are alike (nDCG with gains 0 and 1).
     """
-    return {way: dict(_figures(index, queries, relevant, way)) for way in ways}
+    figures: dict[str, dict[str, Figure]] = {way: dict(_figures(index, queries, relevant, way)) for way in ways}
+    if reranker:
+        figures["reranked"] = dict(_figures(index, queries, relevant, ways[0], reranker))
+    return figures
 
 
 def _figures(
-    index: Index, queries: Sequence[str], relevant: Sequence[Collection[str]], way: Way
+    index: Index,
+    queries: Sequence[str],
+    relevant: Sequence[Collection[str]],
+    way: Way,
+    reranker: Model | None = None,
 ) -> Iterator[tuple[str, Figure]]:
     rows = []
     for start in range(0, len(queries), _AT_ONCE):
-        results = index.search(queries[start : start + _AT_ONCE], _DEPTH, way)
+        results = index.search(queries[start : start + _AT_ONCE], _DEPTH, way, reranker=reranker)
         for hits, ids in zip(results, relevant[start : start + _AT_ONCE], strict=True):
             rows.append(_metrics(np.array([hit.id in ids for hit in hits], bool), len(set(ids))))
     for metric, values in zip(METRICS, np.array(rows).T, strict=True):

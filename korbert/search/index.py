@@ -1,8 +1,8 @@
 """A search index of texts: by words, by vectors, or by both."""
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from sqlite3 import Connection
@@ -37,6 +37,7 @@ __all__ = ["Added", "Index", "default_way", "search_settings"]
 
 _CORRECTION, _COUNTS = "correction.npz", "piece_counts.parquet"
 _DEPTH = 100  # at least this many ranks of each ranking are fused
+_RERANKED = 50  # hits that a reranker reads
 
 
 @dataclass
@@ -216,13 +217,19 @@ class Index:
         return again
 
     def search(
-        self, texts: str | Iterable[str], top: int = 10, way: Way | None = None, where: str | None = None
+        self,
+        texts: str | Iterable[str],
+        top: int = 10,
+        way: Way | None = None,
+        where: str | None = None,
+        reranker: Model | None = None,
     ) -> list[list[Hit]]:
         """For each text, the `top` most similar texts of the index, best first.
 
         way: by BM25 of words, by cosine of vectors, or by both; None: that of default_way. where: only among texts
-        whose fields meet this condition, as in "kind = '민사'"; see filters.py. SettingsError for anything but strings,
-        an unknown way, and another condition.
+        whose fields meet this condition, as in "kind = '민사'"; see filters.py. reranker: a model of kind "rerank",
+        which reads each of the first 50 hits together with the text; they are sorted by its scores, the others follow.
+        SettingsError for anything but strings, an unknown way, and another condition.
         """
         queries, _ = as_texts(texts, "texts")
         way = way or self.way
@@ -236,7 +243,11 @@ class Index:
         with store.reading(self.folder) as database:
             among = None if where is None else numbers_where(database, where)
             both = zip(read, vectors, strict=True)
-            return [self._search(database, way, terms, vector, top, among) for (_, terms), vector in both]
+            depth = max(top, _RERANKED) if reranker else top
+            results = [self._search(database, way, terms, vector, depth, among) for (_, terms), vector in both]
+        if reranker:
+            results = [hits[:top] for hits in reranked(reranker, queries, results)]
+        return results
 
     def _search(
         self,
@@ -300,6 +311,17 @@ def search_settings(model: Model, asked: Asked, counts: PieceCounts | None = Non
     if not POOLINGS[completed["pooling"]].counts:
         return completed, None
     return completed, counts or PieceCounts.find(None, model.name, model.tokenizer)
+
+
+def reranked(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit]]) -> list[list[Hit]]:
+    """The hits of each query with the first 50 sorted by the reranker's scores, which become theirs."""
+    pairs = [(query, hit.text) for query, hits in zip(queries, results, strict=True) for hit in hits[:_RERANKED]]
+    scores = iter(reranker.predict(pairs))
+    sorted_results = []
+    for hits in results:
+        read = [replace(hit, score=score) for hit, score in zip(hits[:_RERANKED], scores, strict=False)]
+        sorted_results.append(sorted(read, key=lambda hit: -hit.score) + hits[_RERANKED:])
+    return sorted_results
 
 
 def _hits(database: Connection, ranking: Ranking, by_vectors: Ranking, by_words: Ranking) -> list[Hit]:

@@ -1,24 +1,51 @@
-"""Losses of text embeddings: contrastive and ranking."""
+"""Losses of text embeddings: contrastive and ranking; and large batches in little memory."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
-__all__ = ["contrastive_loss", "cosines", "ranking_loss"]
+__all__ = ["contrastive_loss", "cosines", "in_chunks", "ranking_loss"]
 
 
-def contrastive_loss(anchors: Tensor, positives: Tensor, negatives: Tensor, same: Tensor, temperature: float) -> Tensor:
-    """Cross-entropy of picking each anchor's positive among all positives and negatives, by cosine / temperature.
+def contrastive_loss(anchors: Tensor, candidates: Tensor, fits: Tensor, temperature: float) -> Tensor:
+    """Cross-entropy of picking each anchor's own candidate among all candidates, by cosine / temperature.
 
-    anchors, positives: (N, D); negatives: (M, D), M may be 0. same: (N, N) bool, True where two anchors are the same
-    text, whose positives are not used as each other's negatives. Gao et al. 2021, equations 4 (no negatives) and 5.
+    anchors: (N, D); candidates: (C, D), of which candidate i < N is that of anchor i, and those from N on are negatives
+    of all. fits: (N, C) bool, True where a candidate fits an anchor; those besides its own are left out of its
+    denominator. Gao et al. 2021, equations 4 (no negatives) and 5.
     """
     with torch.autocast(anchors.device.type, enabled=False):  # divided by 0.05, bf16 errors would matter
-        scores = F.normalize(anchors, dim=-1) @ F.normalize(torch.cat([positives, negatives]), dim=-1).T / temperature
+        scores = F.normalize(anchors, dim=-1) @ F.normalize(candidates, dim=-1).T / temperature
     own = torch.arange(len(anchors), device=anchors.device)
-    others = same & (own[:, None] != own)
-    masked = F.pad(others, (0, len(negatives)))
-    return F.cross_entropy(scores.masked_fill(masked, float("-inf")), own)
+    others = fits.clone()
+    others[own, own] = False
+    return F.cross_entropy(scores.masked_fill(others, float("-inf")), own)
+
+
+def in_chunks(model: nn.Module, inputs: Mapping[str, Any], size: int) -> Tensor:
+    """The model's vectors of all rows, (N, D) float32, at most `size` rows at a time.
+
+    Of several chunks, only the vectors are kept: the backward pass computes each chunk once more, under the same
+    dropout. Loss and gradients are those of one large batch, in the memory of one chunk (GradCache, Gao et al. 2021,
+    arXiv 2101.06983).
+    """
+    rows = len(inputs["input_ids"])
+    if rows <= size or not torch.is_grad_enabled():
+        return model(**inputs).float()  # type: ignore[no-any-return]
+
+    def vectors_of(start: int) -> Tensor:
+        longest = max(inputs["lengths"][start : start + size])
+        chunk = {
+            name: value[start : start + size, :longest] if isinstance(value, Tensor) else value[start : start + size]
+            for name, value in inputs.items()
+        }
+        return model(**chunk).float()  # type: ignore[no-any-return]
+
+    return torch.cat([checkpoint(vectors_of, start, use_reentrant=False) for start in range(0, rows, size)])
 
 
 def ranking_loss(first: Tensor, second: Tensor, targets: Tensor, temperature: float) -> Tensor:

@@ -12,6 +12,7 @@ import click
 
 from korbert.errors import SettingsError
 from korbert.names import on_disk
+from korbert.records.form import FORMS
 from korbert.terminal import Messages, printable
 from pipelines import inference
 
@@ -30,6 +31,7 @@ __all__ = [
     "corpus",
     "debug",
     "device",
+    "form",
     "place",
     "precision",
     "row_workers",
@@ -206,6 +208,10 @@ columns = together(
     click.option("--column", "others", multiple=True, metavar="ROLE=NAME",
                  help="Column for another role (choices, tokens, tags, spans, id, ..); repeatable."),
 )  # fmt: skip
+
+
+form = click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
+                    help="File format; auto: by extension, else by content.")  # fmt: skip
 
 
 def by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:

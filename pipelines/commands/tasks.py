@@ -17,7 +17,6 @@ from korbert.durable import check_output, write_whole
 from korbert.errors import SettingsError
 from korbert.folders import bundled, model_folder
 from korbert.processor import cores
-from korbert.records.form import FORMS
 from korbert.scratch import claim, remove
 from korbert.tasks.kinds import ALIASES, KINDS
 from korbert.terminal import say
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 _FILE, _PLACE = options.PathType(), options.PlaceType()
-_form = click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
-                     help="File format; auto: by extension, else by content.")  # fmt: skip
-
-
 _learning = options.together(  # model, data and settings of the commands that train
     click.argument("model", type=_FILE),
     click.option("--train", type=_PLACE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
@@ -52,7 +47,7 @@ _learning = options.together(  # model, data and settings of the commands that t
     click.option("--kind", type=click.Choice([*KINDS, *ALIASES]), metavar="|".join(KINDS),
                  help="Kind of task.  [default: inferred from the columns]"),
     options.columns,
-    _form,
+    options.form,
     click.option("--several", is_flag=True, help="Multi-label: a text has any number of labels."),
     click.option("--epochs", type=click.IntRange(min=1),
                  help="Epochs; the best is kept.  [default: 3, or up to 20 to reach 200 steps; "
@@ -193,7 +188,7 @@ def _pattern(path: Path) -> str:
 @click.argument("model", type=_FILE)
 @click.argument("file", type=_PLACE)
 @options.columns
-@_form
+@options.form
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
 @click.option("--noise", is_flag=True, help="Also score the rows with wrong spaces, typing errors, emoji and the like.")
 @click.option("--output", type=options.Output(), help="Write one JSON line per row, with its prediction.")

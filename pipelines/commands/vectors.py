@@ -1,7 +1,7 @@
-"""Commands on text vectors and search: embed, index, similar, search-eval."""
+"""Commands on text vectors and search: embed, index, similar, search-eval, negatives."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from itertools import chain
@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from korbert.errors import CorpusError, SettingsError
+from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.terminal import say
 from korbert.vectors.names import Unit, Way
 from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
 
 if TYPE_CHECKING:
-    from korbert.records.form import Format
+    from korbert.model import Model
+    from korbert.records.form import Form, Format
     from korbert.search import Index
     from korbert.search.evaluation import Figure
     from pipelines.inference.embedding import Embedding
@@ -29,6 +30,9 @@ _PATH = options.PathType()
 _PLACE = options.PlaceType()
 _MODEL = click.argument("model", type=_PATH)
 _everywhere = options.together(options.device, options.accept_kiwi, options.debug)
+_rerank = click.option(
+    "--rerank", type=_PATH, metavar="MODEL", help="Sort the first 50 texts again by this model of kind rerank."
+)
 
 
 @click.command()
@@ -245,13 +249,14 @@ def _index_of(
     help="Rank by BM25 of words, by vectors, or by both.  [default: words; both if MODEL was trained for search]",
 )
 @click.option("--where", metavar="CONDITION", help="Only texts whose columns meet it, as in \"kind = '민사'\".")
+@_rerank
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
 @vector_options.vectors
 @vector_options.records
 @_everywhere
 def similar(
     model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way | None, where: str | None,
-    as_json: bool, text: str | None, form: "Format", device: str, debug: bool, **given: Any,
+    rerank: Path | None, as_json: bool, text: str | None, form: "Format", device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Find the texts of CORPUS or INDEX most similar to TEXT.
 
@@ -262,12 +267,12 @@ def similar(
     from pipelines.inference.lines import as_json as line_of
 
     given_texts = options.texts_of(texts, input)
-    failed = Failed(str(corpus))
+    failed, reranker = Failed(str(corpus)), _reranker(rerank, device)
     with _index_of(model, corpus, device, given, form, text, failed, way) as made:
         if way is None:
             say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
         for _, query in given_texts:
-            hits = made.search(query, top, way, where)[0]
+            hits = made.search(query, top, way, where, reranker)[0]
             if as_json:
                 click.echo(line_of({"text": query, "hits": list(map(asdict, hits))}))
                 continue
@@ -295,15 +300,16 @@ def similar(
     help="Column or key of the id, or list of ids, of the texts that answer it.",
 )
 @click.option("--way", type=click.Choice(get_args(Way)), help="Only this way of searching.  [default: each]")
+@_rerank
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line.")
 @vector_options.vectors
 @vector_options.records
 @_everywhere
 def search_eval(
-    model: Path, queries: Path, corpus: Path, query: str, relevant: str, way: Way | None, as_json: bool,
-    text: str | None, form: "Format", device: str, debug: bool, **given: Any,
+    model: Path, queries: Path, corpus: Path, query: str, relevant: str, way: Way | None, rerank: Path | None,
+    as_json: bool, text: str | None, form: "Format", device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
-    """Measure how well words, vectors and both find the texts that answer QUERIES.
+    """Measure how well words, vectors, both, and --rerank find the texts that answer QUERIES.
 
     QUERIES is a file of {"query": .., "relevant": ID or [ID, ..]} or a table with these columns; CORPUS and INDEX are
     as in `korbert similar`. Prints the share of the relevant texts among the first 1, 10 and 100, MRR and nDCG@10,
@@ -321,7 +327,8 @@ def search_eval(
         raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
     texts, ids = zip(*pairs, strict=True)
     with _index_of(model, corpus, device, given, form, text, failed, way or "both") as made:
-        figures = evaluate(made, texts, ids, [way] if way else get_args(Way)[::-1])
+        ways = [way] if way else sorted(get_args(Way), key=lambda name: name != made.way)
+        figures = evaluate(made, texts, ids, ways, _reranker(rerank, device))
         facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
     if as_json:
         own = {name: {key: figure._asdict() for key, figure in row.items()} for name, row in figures.items()}
@@ -333,6 +340,88 @@ def search_eval(
         console().print(table)
     failed_queries.end()
     failed.end()
+
+
+def _reranker(folder: Path | None, device: str) -> "Model | None":
+    """The model of kind rerank in a folder, if one is given. ModelError for another kind."""
+    import korbert
+    from korbert.tasks.kinds.rerank import Rerank
+
+    if folder is None:
+        return None
+    model = korbert.load(folder, device)
+    if not isinstance(model.kind, Rerank):
+        raise ModelError(
+            f"{folder}: was not trained to rerank: train a model on queries, passages and negatives with"
+            " `korbert finetune --kind rerank`"
+        )
+    return model
+
+
+@click.command()
+@_MODEL
+@click.argument("pairs", type=_PATH)
+@click.option("--output", type=options.Output(), required=True, help="File of JSON lines to write.")
+@click.option("--count", type=click.IntRange(min=1), default=4, show_default=True, help="Negatives of a pair.")
+@click.option(
+    "--way",
+    type=click.Choice(get_args(Way)),
+    default="words",
+    show_default=True,
+    help="Search by BM25 of words, by vectors, or by both.",
+)
+@click.option(
+    "--most",
+    type=click.FloatRange(0, 1),
+    default=0.95,
+    show_default=True,
+    help="Leave out passages that score more than this share of the right one's score: they may answer, too.",
+)
+@options.form
+@_everywhere
+def negatives(
+    model: Path, pairs: Path, output: Path, count: int, way: Way, most: float, form: "Form", device: str, debug: bool
+) -> None:  # fmt: skip
+    """Find hard negatives for the queries of PAIRS among its passages.
+
+    PAIRS has columns of queries and passages. Each line of --output has the query, its passage, and as negatives the
+    passages that a search finds for the query, except for those that answer it in any row. Train on the file with
+    `korbert finetune --kind embedding` or `--kind rerank`.
+    """
+    import korbert
+    from korbert.durable import check_output, write_whole
+    from korbert.progress import track
+    from korbert.search import Index
+    from korbert.search.negatives import hard_negatives
+    from korbert.tasks.files import read_rows
+    from korbert.tasks.kinds.embedding import PASSAGE, QUERY
+    from pipelines.inference.lines import as_json
+    from pipelines.inference.outputs import is_nothing_else
+
+    options.show_progress()
+    check_output(output, model, pairs, is_ours=is_nothing_else)
+    rows = read_rows([pairs], [QUERY, PASSAGE], form=form)
+    for line in rows.said():
+        say(line, err=True)
+    loaded = korbert.load(model, device)
+    with TemporaryDirectory(prefix="korbert-index-") as folder:
+        index = Index.create(folder, loaded, words_only=way == "words")
+        with track("index", None, "texts") as advance:
+            index.add(_numbered(dict.fromkeys(row["pair"] for row in rows), advance))
+        results, none = [], 0
+        with track("search", len(rows), "queries") as advance:
+            for row, found in zip(rows, hard_negatives(index, rows.rows, count, way, most=most), strict=True):
+                results.append({"query": row["text"], "passage": row["pair"], "negatives": found})
+                none += not found
+                advance(1)
+    write_whole(output, b"".join(as_json(result) + b"\n" for result in results))
+    say(f"{output}: {len(results):,} pairs, {none:,} of them without negatives", err=True)
+
+
+def _numbered(texts: Iterable[str], advance: Callable[[int], None]) -> Iterator[tuple[str, str]]:
+    for number, text in enumerate(texts):
+        yield str(number), text
+        advance(1)
 
 
 def _judged(queries: Path, query: str, relevant: str, failed: Failed) -> Iterator[tuple[str, list[str]]]:
@@ -353,4 +442,4 @@ def _shown(figure: "Figure") -> str:
     return f"{value} ({low} to {high})" if low else str(value)
 
 
-COMMANDS = [embed, index, similar, search_eval]
+COMMANDS = [embed, index, similar, search_eval, negatives]

@@ -62,11 +62,15 @@ _LABELS = {
     "mae": "mean absolute error",
     "matthews": "Matthews correlation",
     "micro_f1": "micro F1",
+    "mrr": "mean reciprocal rank",
     "pearson": "Pearson correlation",
     "pretrained_accuracy": "accuracy, pretrained",
     "questions_cut": "questions truncated",
     "rows": "training rows",
     "epochs": "epochs",
+    "recall@1": "recall at 1",
+    "recall@10": "recall at 10",
+    "recall@100": "recall at 100",
     "rouge_w": "ROUGE-W",
     "scratch_accuracy": "accuracy, not pretrained",
     "size": "vocabulary entries",
@@ -91,6 +95,7 @@ _LABELS |= {
 }
 _MODELS: Mapping[str, str] = {
     "scratch": "not pretrained",
+    "bm25": "BM25 baseline",
     "tfidf": "TF-IDF baseline",
     "majority": "majority baseline",
     "mean": "mean baseline",

@@ -290,6 +290,8 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
     names = {role.name for role in roles_of(kind, part="train")} - {"id"}
     columns = {role: own for role, own in given["train"].columns.items() if role in names}
     task = kind.learned_from(given["train"], settings).model_copy(update={"columns": columns})
+    if not settings.metrics:
+        task = task.validated_on(given.get("valid", given["train"]))
     for metric in task.metrics:
         task.score(metric)  # raises for metrics that the kind does not have
     if hasattr(task, "labels"):

@@ -18,6 +18,7 @@ from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.passages import encode_passages
 from korbert.tokenization import Tokenizer
+from pipelines.cli import run_command
 from tests.pipelines.small_tasks import TEXTS, fine_tune, json_lines, scores_of, write_table
 
 OTHERS = [
@@ -50,6 +51,12 @@ def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
         return tmp_path / "out"
 
     return learned
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> tuple[str, str]:
+    """Standard output and error of a command that ends with this code."""
+    assert run_command([*arguments]) == code, capsys.readouterr().err
+    return capsys.readouterr()
 
 
 def test_scores(learn: Callable[..., Path]) -> None:
@@ -90,6 +97,71 @@ def test_pairs_that_are_near(learn: Callable[..., Path]) -> None:
     assert scores_of(folder)["pretrained"]["spearman"] > 0.99 * HIGHEST
     found = korbert.load(folder, "cpu").similarity(TEXTS, OTHERS)
     assert found.argmax(axis=1).tolist() == list(range(10))
+
+
+def test_queries_find_their_passages(learn: Callable[..., Path]) -> None:
+    """Pairs without scores are validated by retrieval, here on rows held out of the training file."""
+    columns = ["query", "passage", "negative_1", "negative_2"]
+    passages = [f"{text} {other}" for text in TEXTS for other in OTHERS]
+    rows = [[text.split()[0] + " " + other, f"{text} {other}"] for text in TEXTS for other in OTHERS]
+    rows = [[*row, passages[at - 1], passages[at - 10]] for at, row in enumerate(rows)]
+    folder = learn((columns, rows), None, batch_size=16, chunk_size=8, sizes=[16], epochs=10)
+    found = scores_of(folder)
+    assert list(found) == ["pretrained", "pretrained-untuned", "bm25"]
+    assert found["pretrained"]["mrr"] > max(0.5, found["pretrained-untuned"]["mrr"])
+    assert found["bm25"]["mrr"] > 0.5
+    model = korbert.load(folder, "cpu")
+    lines = json_lines(folder / "predictions.jsonl")
+    texts = list(dict.fromkeys(text for line in lines for text in (line["pair"], *line["negatives"])))
+    for size in (16, 32):
+        cosines = model.similarity([line["text"] for line in lines], texts, size=size)
+        ranks = [int((row >= row[texts.index(line["pair"])]).sum()) for row, line in zip(cosines, lines, strict=True)]
+        assert np.mean([1 / rank for rank in ranks]) > 0.4
+    assert [line["predictions"]["pretrained"][0]["rank"] for line in lines] == ranks
+    assert read_config(folder)["task"]["metrics"] == ["mrr", "recall@1", "recall@10", "recall@100"]
+
+
+def test_negatives_are_found_and_a_model_reranks(
+    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`negatives` finds passages, `finetune --kind rerank` learns from them, `similar --rerank` sorts by it."""
+    pairs, mined, folder = tmp_path / "pairs.jsonl", tmp_path / "mined.jsonl", tmp_path / "reranker"
+    rows = [{"query": one.split()[-1], "passage": f"{one} {other}"} for one in TEXTS for other in OTHERS[:4]]
+    pairs.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    _, err = said(capsys, "negatives", str(start), str(pairs), "--output", str(mined), "--count", "3", "--way", "both")
+    assert "mined.jsonl: 40 pairs, 0 of them without negatives" in err
+    made = json_lines(mined)
+    answers = {(row["query"], row["passage"]) for row in rows}
+    assert [(row["query"], row["passage"]) for row in made] == [(row["query"], row["passage"]) for row in rows]
+    assert all(row["negatives"] and len(row["negatives"]) <= 3 for row in made)
+    assert not any((row["query"], negative) in answers for row in made for negative in row["negatives"])
+    settings = ["learning_rates=3e-3", "batch_size=10", "max_length=32", "threads=1"]
+    options = [part for setting in settings for part in ("--set", setting)]
+    train = ["--train", str(mined), "--output", str(folder), "--epochs", "4"]
+    said(capsys, "finetune", str(start), "--kind", "rerank", *train, *options)
+    found = scores_of(folder)
+    assert list(found) == ["pretrained", "bm25"]
+    assert list(found["pretrained"]) == ["mrr", "recall@1"]
+    model = korbert.load(folder, "cpu")
+    passages = [row["passage"] for row in rows]
+    scores = model.predict([(TEXTS[0], passage) for passage in passages])
+    line = json_lines(folder / "predictions.jsonl")[0]
+    texts = [line["pair"], *line["negatives"]]
+    own = model.predict([(line["text"], text) for text in texts])
+    assert line["predictions"]["pretrained"][0]["rank"] == sum(score >= own[0] for score in own)
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps({"id": text, "text": text}) + "\n" for text in passages), encoding="utf-8")
+    ask = ["similar", str(start), str(corpus), TEXTS[0], "--top", "40", "--way", "vectors", "--json"]
+    out, _ = said(capsys, *ask, "--rerank", str(folder))
+    hits = json.loads(out)["hits"]
+    assert [hit["score"] for hit in hits] == pytest.approx(sorted(scores, reverse=True), abs=1e-5)
+    assert {hit["rank_vectors"] for hit in hits} == set(range(1, 41))
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text(json.dumps({"query": TEXTS[0], "relevant": hits[0]["id"]}), encoding="utf-8")
+    out, _ = said(capsys, "search-eval", str(start), str(queries), str(corpus), "--json", "--rerank", str(folder))
+    assert json.loads(out)["ways"]["reranked"]["MRR"]["value"] <= 1
+    _, err = said(capsys, *ask, "--rerank", str(start), code=1)
+    assert "was not trained to rerank" in err
 
 
 @pytest.mark.parametrize("start", ["bert", "modern"], indirect=True)
@@ -135,10 +207,10 @@ def test_texts_alone(learn: Callable[..., Path]) -> None:
             "frozen_layers -1: nothing would learn",
         ),
         (
-            (["text"], [["가"], ["나"]]),
+            (SCORED, [["가", "나", "1"], ["다", "라", "2"]]),
             {"scored": (["text", "pair"], [["가", "나"]])},
             CorpusError,
-            r"valid\.csv: no column for score",
+            r"no row can be used: .*has no score, which rows to score need",
         ),
     ],
 )

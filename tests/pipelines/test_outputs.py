@@ -32,6 +32,7 @@ FILES = {  # command and parameter -> the name of a file that it writes, and the
 FOLDERS = {
     ("finetune", "output"): ("out", ["finetune", "m", "--train", "t.csv", "--output", OUT]),
     ("layers", "output"): ("out", ["layers", "m", "--train", "t.csv", "--output", OUT]),
+    ("negatives", "output"): ("out.jsonl", ["negatives", "m", "t.jsonl", "--output", OUT]),
     ("index", "output"): ("out", ["index", "m", "t.txt", "--output", OUT]),
     ("export", "folder"): ("out", ["export", "m", OUT]),
     ("import", "target"): ("out", ["import", "m", OUT]),
@@ -58,6 +59,7 @@ ROOTS = {
 READ = {  # paths that are only read
     "data", "model", "train", "valid", "test", "file", "input", "layers", "tokenizer", "dataset", "bundle", "folders",
     "predictions", "corpus", "queries", "remove", "counts", "fit_on", "index", "base", "folder of import",
+    "pairs", "rerank",
 }  # fmt: skip
 CASES = FILES | FOLDERS | ROOTS
 

@@ -260,6 +260,13 @@ def choices(cell: Any) -> list[str]:
     return [_part(text, part, place) for place, part in enumerate(given)]
 
 
+def texts(cell: Any) -> list[str]:
+    """A text, or several, from a list or a string of one. Empty cells are left out."""
+    given = _value_in(cell)
+    given = given if isinstance(given, list) else [cell]
+    return [_part(text, part, place) for place, part in enumerate(given) if not is_empty(part)]
+
+
 def answers(cell: Any) -> list[Answer]:
     """Answers to a question: a text, a list of texts, or SQuAD's text and answer_start. Empty ones are left out."""
     given = _objects(_value_in(cell))

@@ -98,6 +98,13 @@ ROLES: Mapping[str, Role] = {
     for role in (
         Role("text", tuple(f"{_TEXT} {_TEXT_KOREAN}".split())),
         Role("pair", ("sentence2", "hypothesis", "question2", "text2", "text_b", "pair", "문장2", "가설")),
+        Role(
+            "negatives",
+            ("negatives", "negative", "hard_negatives", "hard_negative"),
+            cells.texts,
+            required=False,
+            series=("negative",),
+        ),
         Role("label", tuple(f"{_LABEL} {_LABEL_KOREAN}".split()), cells.label),
         Role(
             "labels",

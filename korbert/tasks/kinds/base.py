@@ -96,6 +96,10 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     def learned_from(cls, rows: Rows, settings: Any) -> Self:
         """The task that the training rows define. CorpusError if they cannot be trained on."""
 
+    def validated_on(self, rows: Rows) -> Self:
+        """The task with the metrics that suit the rows to validate on. Not called if the user chose metrics."""
+        return self
+
     @abstractmethod
     def about(self) -> str:
         """What is predicted, in a few words."""

@@ -63,6 +63,9 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
         )
     if lists := has("labels"):
         raise CorpusError(f"{path}: column {lists!r} holds lists of labels: use --several, for any number of them")
+    if (query := has("question")) and (passage := has("context")):
+        roles = {"text": (query,), "pair": (passage,)}
+        return Detected("embedding", roles, f"pairs without labels, query from {query!r}, passage from {passage!r}")
     shown = ", ".join(table.columns)
     raise CorpusError(f"{path}: no column of labels or scores among {shown}: name it with --label, or --column")
 

@@ -1,44 +1,50 @@
-"""Text embeddings: similar texts get nearby vectors.
+"""Text embeddings: similar texts get nearby vectors, and so do queries and the passages that answer them.
 
 The training objective depends on the columns of the training rows:
 
 | columns | positives and negatives |
 |---|---|
 | text | positive: the same text under another dropout mask; negatives: other texts of the batch |
-| text, pair | positive: the two texts; negatives: texts of other rows of the batch |
-| text, pair, label | the same for pairs with a label in `near`; pairs of the same text in `far` are hard negatives |
+| text, pair (query, passage) | positive: the two texts; negatives: second texts of other rows of the batch |
+| text, pair, negatives | the same, and the negatives of all rows of the batch |
+| text, pair, label | the same for pairs with a label in `near`; pairs of the same text in `far` are negatives |
 | text, pair, score | ranking: the higher the score, the nearer |
 
-All but the last are SimCSE (Gao et al. 2021, 3 and 4). Validation and test rows have text, pair and score; the metric
-is rank correlation of cosines and scores. With several processes, each has a part of the batch and so fewer
-in-batch negatives.
+All but the last are SimCSE (Gao et al. 2021, 3 and 4); on pairs, also known as multiple negatives ranking (Henderson et
+al. 2017, 4.4). Rows with scores are validated and tested by the rank correlation of cosines and scores, pairs without
+scores by retrieval: each first text has to find its second one among those of all rows. With several processes, each
+has a part of the batch and so fewer in-batch negatives.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import EmbeddingModel, Pooling
 from korbert.modeling.config import AnyConfig, EncoderConfig
-from korbert.tasks.embedding import contrastive_loss, cosines, ranking_loss
+from korbert.tasks import retrieval
+from korbert.tasks.embedding import contrastive_loss, in_chunks, ranking_loss
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups, examples_of
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import Score, repeated
+from korbert.tasks.retrieval import Retrieval
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
 
-__all__ = ["Embedding"]
+__all__ = ["NEGATIVES", "PASSAGE", "QUERY", "Embedding"]
 
 _logger = logging.getLogger(__name__)
 
@@ -53,9 +59,10 @@ _ABOUT: Mapping[_Form, str] = {
 
 
 class Embedding(Kind, frozen=True):
-    """Text embeddings. learns: form of the training rows.
+    """Text embeddings. learns: form of the training rows. sizes: leading dimensions that are trained as vectors, too.
 
-    A target is a score, a prediction the cosine of the two vectors.
+    A target is a score, a prediction the cosine of the two vectors. Validated by retrieval, a target is the right
+    passage, and a prediction {"cosine": .., "rank": of the right passage among those of all rows, from 1}.
     """
 
     name: ClassVar[str] = "embedding"
@@ -70,14 +77,16 @@ class Embedding(Kind, frozen=True):
     dropout: float = 0.1
     pooling: Pooling = "mean"
     normalize: bool = False
+    sizes: tuple[int, ...] = ()
+    chunk_size: int = 256
 
     @staticmethod
     def roles() -> tuple[Role, ...]:
-        return ROLES["text"], *(replace(ROLES[name], required=False) for name in ("pair", "label", "score"))
+        return QUERY, *(replace(role, required=False) for role in (PASSAGE, ROLES["label"], ROLES["score"])), NEGATIVES
 
     @classmethod
     def roles_to_score(cls) -> tuple[Role, ...]:
-        return ROLES["text"], ROLES["pair"], ROLES["score"]
+        return QUERY, PASSAGE, replace(ROLES["score"], required=False), NEGATIVES
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: EmbeddingSection) -> Self:
@@ -95,7 +104,19 @@ class Embedding(Kind, frozen=True):
             dropout=settings.dropout,
             pooling=settings.pooling,
             normalize=settings.normalize,
+            sizes=settings.sizes,
+            chunk_size=settings.chunk_size,
         )
+
+    def validated_on(self, rows: Rows) -> Self:
+        """By retrieval, if no row has a score, unless the metrics were chosen."""
+        if self.learns == "scores" or self._retrieves or any(row.get("score") is not None for row in rows):
+            return self
+        return self.model_copy(update={"metrics": tuple(retrieval.METRICS)})
+
+    @property
+    def _retrieves(self) -> bool:
+        return self.metrics[0] in retrieval.METRICS
 
     def about(self) -> str:
         return f"vectors of texts, from {_ABOUT[self.learns]}"
@@ -105,11 +126,18 @@ class Embedding(Kind, frozen=True):
         return "text", "pair"
 
     def texts(self, row: Row) -> list[str]:
-        return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"]]
+        return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"], *(row.get("negatives") or ())]
 
-    def target(self, row: Row) -> float:
-        if row.get("pair") is None or row.get("score") is None:
-            raise ValueError("has no second text or no score, which rows to score need")
+    def together(self, row: Row) -> list[str]:
+        return self.texts(row)[:2]
+
+    def target(self, row: Row) -> float | str:
+        if row.get("pair") is None:
+            raise ValueError("has no second text, which rows to score need")
+        if self._retrieves:
+            return str(row["pair"])
+        if row.get("score") is None:
+            raise ValueError("has no score, which rows to score need")
         return float(row["score"])
 
     def check_training_row(self, row: Row) -> None:
@@ -124,10 +152,13 @@ class Embedding(Kind, frozen=True):
         labelled = self.learns == "labels" and any(row.get("label") is not None for row in rows)
         groups = self._by_anchor(rows) if labelled else list(map(self.texts, rows))
         if self.learns == "scores":
+            groups = [group[:2] for group in groups]
             labels = np.array([row.get("score") or 0.0 for row in rows], dtype=np.float32)
-        else:  # the number of the first text, to recognise equal ones
-            numbers = {text: number for number, text in enumerate(dict.fromkeys(group[0] for group in groups))}
-            labels = np.array([numbers[group[0]] for group in groups], dtype=np.int64)
+        else:  # a number of each text, to recognise equal ones; -1: no text
+            numbers = {text: number for number, text in enumerate(dict.fromkeys(chain.from_iterable(groups)))}
+            labels = np.full((len(groups), max(map(len, groups))), -1, np.int64)
+            for number, group in enumerate(groups):
+                labels[number, : len(group)] = [numbers[text] for text in group]
         members = [(text,) for group in groups for text in group]
         examples = examples_of(members, np.zeros(len(members)), encoded, tokenizer, self.max_length)
         return Prepared(rows, Groups.of(examples, list(map(len, groups)), labels))
@@ -148,40 +179,76 @@ class Embedding(Kind, frozen=True):
         return groups
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> EmbeddingModel:
+        if self.sizes and max(self.sizes) >= (width := int(config.hidden_size)):
+            raise SettingsError(f"sizes {list(self.sizes)}: vectors have {width} numbers: take smaller ones")
         return EmbeddingModel(_with_dropout(config, self.dropout), self.pooling, self.normalize, generator)
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Contrastive loss, in nats per text, or ranking loss of scores, in nats per batch."""
+        """Contrastive loss, in nats per text, or ranking loss of scores, in nats per batch.
+
+        With `sizes`, the mean over the whole vectors and their leading dimensions (Kusupati et al. 2022, 3).
+        """
         inputs, sizes, labels = model_inputs(batch), np.array(batch["sizes"]), batch["labels"]
         if self.learns == "texts":
-            first, second = _vectors(model, _twice(inputs)).chunk(2)
-            third = first[:0]
+            inputs, sizes, labels = _twice(inputs), np.full(len(labels), 2), labels.expand(-1, 2)
+            order = np.arange(2 * len(labels)).reshape(2, -1).T.ravel()  # each text beside its second draw
+            vectors = in_chunks(model, inputs, self.chunk_size)[order]
         else:
-            vectors = _vectors(model, inputs)
-            firsts = np.cumsum(sizes) - sizes
-            first, second = vectors[firsts], vectors[firsts + 1]
-            third = vectors[firsts[sizes == 3] + 2]
+            vectors = in_chunks(model, inputs, self.chunk_size)
+        firsts = np.cumsum(sizes) - sizes
+        anchors = vectors[firsts]
+        cuts = (vectors.shape[1], *self.sizes)
         if self.learns == "scores":
-            return {"loss": ranking_loss(first, second, labels, self.temperature)}
-        return {"loss": contrastive_loss(first, second, third, labels[:, None] == labels, self.temperature)}
+            losses = [
+                ranking_loss(anchors[:, :cut], vectors[firsts + 1][:, :cut], labels, self.temperature) for cut in cuts
+            ]
+            return {"loss": torch.stack(losses).mean()}
+        negatives = np.setdiff1d(np.arange(len(vectors)), [firsts, firsts + 1])
+        candidates = vectors[np.concatenate([firsts + 1, negatives])]
+        # What fits a text are its own positive and those of its other rows, also where they are another's negatives.
+        texts, own, others = labels[:, 0], labels[:, 1], labels[:, 2:]
+        numbers = torch.cat([own, others[others >= 0]])
+        same_text, same_candidate = texts[:, None] == texts, own[:, None] == numbers
+        fits = same_text.float() @ same_candidate.float() > 0
+        losses = [contrastive_loss(anchors[:, :cut], candidates[:, :cut], fits, self.temperature) for cut in cuts]
+        return {"loss": torch.stack(losses).mean()}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        def cosines_of(model: nn.Module, batch: Batch) -> Tensor:
-            vectors = _vectors(model, model_inputs(batch))
-            return cosines(vectors[::2], vectors[1::2])[:, None]
+        def vectors_of(model: nn.Module, batch: Batch) -> Tensor:
+            return functional.normalize(_vectors(model, model_inputs(batch)), dim=-1)
 
-        if any(row.get("pair") is None for row in prepared.rows):
+        rows, groups = prepared.rows, prepared.examples
+        if any(row.get("pair") is None for row in rows):
             raise SettingsError(
                 "a row has one text: give pairs, whose cosine is predicted; korbert.load(..).embed gives vectors"
             )
-        scores = outputs(model, prepared.examples, cosines_of, **how)
-        return [float(number) for number in scores[:, 0]]
+        assert isinstance(groups, Groups)
+        vectors = outputs(model, groups.members, vectors_of, **how)
+        queries, own = vectors[groups.firsts[:-1]], vectors[groups.firsts[:-1] + 1]
+        cosines = np.einsum("nd,nd->n", queries, own).tolist()
+        if not self._retrieves:
+            return list(cosines)
+        searched = Retrieval.of(rows)
+        texts = chain.from_iterable(self.texts(row)[1:] for row in rows)
+        behind_first = np.setdiff1d(np.arange(len(vectors)), groups.firsts)
+        at = dict(zip(texts, behind_first, strict=True))
+        passages = vectors[[at[text] for text in searched.passages]]
+        ranks = searched.ranks(lambda part: queries[part] @ passages.T)
+        return [{"cosine": cosine, "rank": rank} for cosine, rank in zip(cosines, ranks.tolist(), strict=True)]
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
     ) -> Iterator[Baseline]:
-        """Cosine of TF-IDF over morphemes, fitted on the training texts."""
+        """Cosine of TF-IDF over morphemes, fitted on the training texts; of retrieval, BM25."""
+        from korbert.tasks.baselines.bm25 import bm25
         from korbert.tasks.baselines.features import tfidf_features
+
+        if self._retrieves:
+            searched = Retrieval.of(test)
+            passages, queries = ([morphemes[text] for text in own] for own in (searched.passages, searched.queries))
+            ranks = searched.ranks(bm25(passages, queries))
+            yield Baseline("bm25", {}, [{"cosine": None, "rank": rank} for rank in ranks.tolist()])
+            return
 
         texts = [morphemes[text] for text in dict.fromkeys(text for row in train for text in self.texts(row))]
         sides = ([morphemes[row[role]] for row in test] for role in ("text", "pair"))
@@ -189,13 +256,22 @@ class Embedding(Kind, frozen=True):
         yield Baseline("tfidf", {}, np.asarray(first.multiply(second).sum(axis=1)).ravel().tolist())
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, 2) score and cosine."""
+        """(N, 2) score and cosine; of retrieval, (N, 1) rank."""
+        if self._retrieves:
+            return np.array([[prediction["rank"]] for prediction in predictions], np.int64)
         return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
 
     def score(self, metric: str) -> Score:
+        if self._retrieves:
+            of = among(retrieval.METRICS, metric)
+            return repeated(lambda run: of(run[:, 0]))
         correlation = among(_METRICS, metric)
         return repeated(lambda run: correlation(run[:, 0], run[:, 1]))
 
+
+QUERY = replace(ROLES["text"], names=(*ROLES["text"].names, "query", "anchor", "question", "질의", "질문"))
+PASSAGE = replace(ROLES["pair"], names=(*ROLES["pair"].names, "passage", "positive", "context", "지문", "문맥"))
+NEGATIVES = ROLES["negatives"]
 
 _METRICS: dict[str, Callable[[Any, Any], float | None]] = {
     "spearman": regression.spearman,
@@ -209,10 +285,10 @@ def _refuse(learns: _Form, rows: Rows, settings: EmbeddingSection) -> None:
         scores = {row["score"] for row in rows if row.get("score") is not None}
         if len(scores) == 1:
             raise CorpusError(f"all rows have the score {min(scores):g}: give rows with others, too")
-    elif not settings.valid:
+    elif not settings.valid and learns != "pairs":
         raise SettingsError(
             f"valid: the training rows are {_ABOUT[learns]}, which vectors cannot be validated on: take them from files"
-            " (train), and name one of pairs with scores (valid)"
+            " (train), and name one of pairs, with scores or without (valid)"
         )
     if learns == "labels":
         labels = {row["label"] for row in rows if row.get("pair") is not None and row.get("label") is not None}

@@ -23,7 +23,7 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
 
-__all__ = ["MultipleChoice"]
+__all__ = ["MultipleChoice", "scores_of_choices"]
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,11 @@ class MultipleChoice(Kind, frozen=True):
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Cross-entropy over the choices, in nats per row."""
-        return {"loss": F.cross_entropy(_scores(model, batch), batch["labels"])}
+        return {"loss": F.cross_entropy(scores_of_choices(model, batch), batch["labels"])}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         def shares(model: nn.Module, batch: Batch) -> Tensor:
-            return _scores(model, batch).softmax(dim=-1)
+            return scores_of_choices(model, batch).softmax(dim=-1)
 
         found = outputs(model, prepared.examples, shares, batch_size=64, **how)
         return self._predictions(found, prepared.rows)
@@ -160,7 +160,7 @@ def _share_of_each(frequencies: NDArray[np.float64], row: Row) -> NDArray[np.flo
     return own / own.sum() if own.any() else np.full(len(own), 1 / len(own))
 
 
-def _scores(model: nn.Module, batch: Batch) -> Tensor:
+def scores_of_choices(model: nn.Module, batch: Batch) -> Tensor:
     """(B, K) float32, K the maximum number of choices in the batch; rows with fewer are padded with -inf."""
     flat = model(**model_inputs(batch)).float()[:, 0]
     return torch.nn.utils.rnn.pad_sequence(flat.split(batch["sizes"]), batch_first=True, padding_value=float("-inf"))

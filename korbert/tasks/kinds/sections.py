@@ -19,12 +19,14 @@ __all__ = [
     "NsmcSection",
     "QuestionAnsweringSection",
     "RegressionSection",
+    "RerankSection",
     "SlotsSection",
     "TaskSection",
     "TokenClassificationSection",
 ]
 
 _Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+_Size = Annotated[int, Field(ge=1)]
 _Pooling = Annotated[
     Literal["mean", "first"], Field(description="text vector: mean over pieces, or that of the first piece")
 ]
@@ -208,6 +210,19 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
         lt=1,
         description="minimum dropout of the encoder; training on single texts compares two dropout masks",
     )
+    sizes: tuple[_Size, ...] = Field(
+        (), description="also train these leading dimensions as vectors, so that they can be cut, as in [128, 64]"
+    )
+    chunk_size: int = Field(
+        256, ge=1, description="texts per forward pass; those of a larger batch are computed twice, to save memory"
+    )
+
+
+class RerankSection(TaskSection, frozen=True, extra="forbid"):
+    """Relevance of passages to queries, read together."""
+
+    kind: Literal["rerank"] = "rerank"
+    pooling: _Pooling = "mean"
 
 
 class NsmcSection(ClassificationSection, frozen=True, extra="forbid"):

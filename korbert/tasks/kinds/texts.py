@@ -89,11 +89,14 @@ class Groups(Examples):
         """(N,) pieces per example, over all its rows."""
         return np.diff(self.offsets[self.firsts])
 
+    @property
+    def members(self) -> Examples:
+        """The rows of all examples, each an example of its own, without a label."""
+        labels = np.zeros(len(self.offsets) - 1)
+        return Examples(self.input_ids, self.boundaries, self.offsets, labels, self.pad_id, self.seconds)
+
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         """The rows of the given examples as in Examples.batch, with labels (B, ...) and `sizes`, rows per example."""
         members = np.concatenate([np.arange(*self.firsts[row : row + 2]) for row in rows])
-        rest = Examples(
-            self.input_ids, self.boundaries, self.offsets, np.zeros(len(self.offsets) - 1), self.pad_id, self.seconds
-        )
         sizes = tuple(np.diff(self.firsts)[rows].tolist())
-        return {**rest.batch(members), "labels": torch.from_numpy(self.labels[rows]), "sizes": sizes}
+        return {**self.members.batch(members), "labels": torch.from_numpy(self.labels[rows]), "sizes": sizes}

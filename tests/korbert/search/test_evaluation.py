@@ -19,7 +19,7 @@ class _Searcher:
     def __init__(self, scores: Any) -> None:
         self.scores = scores
 
-    def search(self, queries: list[str], top: int, way: str) -> list[list[Hit]]:
+    def search(self, queries: list[str], top: int, way: str, reranker: None) -> list[list[Hit]]:
         rows = self.scores[list(map(int, queries))]
         return [[Hit(str(text), "", 0, 1, 1, 0, 0) for text in np.argsort(-row)[:top]] for row in rows]
 

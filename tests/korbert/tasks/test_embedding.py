@@ -1,17 +1,20 @@
 """Losses of text embeddings, against computations written apart."""
 
+import importlib
 import math
 
+import numpy as np
 import pytest
 import torch
 from foreign_folders import CONFIGS
-from torch import Tensor
+from torch import Tensor, nn
 
 from korbert.modeling import EncoderConfig
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.transformers_config import CLASSES, adapted_config, class_of
-from korbert.tasks.embedding import contrastive_loss, ranking_loss
+from korbert.tasks.embedding import contrastive_loss, in_chunks, ranking_loss
 from korbert.tasks.kinds.embedding import Embedding
+from korbert.tasks.passages import encode_passages
 from korbert.tokenization import Tokenizer
 
 
@@ -26,29 +29,73 @@ def cosine(a: Tensor, b: Tensor) -> float:
 @pytest.mark.parametrize("far", [0, 3])
 def test_contrastive_loss(far: int) -> None:
     """The mean over the anchors of -log of the positive's share of all exp(cosine / temperature)."""
-    anchors, positives, negatives = drawn(1, 4, 6), drawn(2, 4, 6), drawn(3, far, 6)
+    anchors, candidates = drawn(1, 4, 6), drawn(2, 4 + far, 6)
     losses = []
     for place in range(4):
-        shares = [math.exp(cosine(anchors[place], other) / 0.05) for other in (*positives, *negatives)]
+        shares = [math.exp(cosine(anchors[place], other) / 0.05) for other in candidates]
         losses.append(-math.log(shares[place] / sum(shares)))
-    same = torch.eye(4, dtype=torch.bool)
-    assert float(contrastive_loss(anchors, positives, negatives, same, 0.05)) == pytest.approx(
-        sum(losses) / 4, rel=1e-9
-    )
+    fits = torch.eye(4, 4 + far, dtype=torch.bool)
+    assert float(contrastive_loss(anchors, candidates, fits, 0.05)) == pytest.approx(sum(losses) / 4, rel=1e-9)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = contrastive_loss(anchors.float(), positives.float(), negatives.float(), same, 0.05)
+        found = contrastive_loss(anchors.float(), candidates.float(), fits, 0.05)
     assert float(found) == pytest.approx(sum(losses) / 4, rel=1e-5)
 
 
-def test_positives_of_the_same_text_are_no_negatives() -> None:
-    anchors, positives, none = drawn(1, 3, 6), drawn(2, 3, 6), drawn(3, 0, 6)
-    anchors[2] = anchors[0]
-    same = torch.tensor([[1, 0, 1], [0, 1, 0], [1, 0, 1]]).bool()
+def test_what_fits_a_text_is_no_negative_of_it() -> None:
+    anchors, candidates = drawn(1, 3, 6), drawn(2, 4, 6)
+    fits = torch.tensor([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 1, 1]]).bool()
     losses = []
-    for place, others in ((0, (0, 1)), (1, (0, 1, 2)), (2, (1, 2))):
-        shares = {other: math.exp(cosine(anchors[place], positives[other])) for other in others}
+    for place, others in ((0, (0, 1, 3)), (1, (0, 1, 2, 3)), (2, (0, 1, 2))):
+        shares = {other: math.exp(cosine(anchors[place], candidates[other])) for other in others}
         losses.append(-math.log(shares[place] / sum(shares.values())))
-    assert float(contrastive_loss(anchors, positives, none, same, 1.0)) == pytest.approx(sum(losses) / 3, rel=1e-9)
+    assert float(contrastive_loss(anchors, candidates, fits, 1.0)) == pytest.approx(sum(losses) / 3, rel=1e-9)
+
+
+def test_chunks_change_neither_loss_nor_gradients(tiny_tokenizer: Tokenizer) -> None:
+    """Of pairs with negatives, and of single texts under dropout, which is drawn once for both passes of a chunk."""
+    config = EncoderConfig(
+        vocab_size=tiny_tokenizer.vocab_size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    rows = [{"text": "영화가 좋다", "pair": "정말 좋은 영화였다", "negatives": ["비가 온다", "집에 간다"]},
+            {"text": "비가 왔다", "pair": "어제는 비", "negatives": []},
+            {"text": "비가 왔다", "pair": "비가 온다", "negatives": ["영화"]}]  # fmt: skip
+    texts = [text for row in rows for text in (row["text"], row["pair"], *row["negatives"])]
+    encoded = dict(zip(texts, encode_passages(tiny_tokenizer, texts), strict=True))
+    gradients = {}
+    for size in (1, 4, 256):
+        task = Embedding(metrics=("mrr",), max_length=32, learns="pairs", dropout=0.0, chunk_size=size, sizes=(4,))
+        model = task.model(config, torch.Generator().manual_seed(1)).train()
+        examples = task.prepare(rows, encoded, tiny_tokenizer).examples
+        loss = task.loss(model, examples.batch(np.arange(3)))["loss"]
+        loss.backward()
+        gradients[size] = [loss.detach(), *(weight.grad for weight in model.parameters())]
+    for size in (1, 4):
+        for one, whole in zip(gradients[size], gradients[256], strict=True):
+            assert torch.allclose(one, whole, atol=1e-6)
+    # Where both passes drew another dropout, the gradient would not be that of the loss.
+    model = Embedding(metrics=("mrr",), max_length=32, learns="texts", dropout=0.3).model(config).train()
+    batch = {"input_ids": torch.arange(100, 108).reshape(4, 2), "lengths": (2, 2, 2, 2)}
+    torch.manual_seed(0)
+    vectors = in_chunks(model, batch, 1)
+    torch.autograd.backward(vectors.sum())
+    found = model.encoder.token_weight.grad.clone()
+    model.zero_grad()
+    torch.manual_seed(0)
+    apart = torch.cat([model(batch["input_ids"][row : row + 1], lengths=(2,)) for row in range(4)])
+    torch.autograd.backward(apart.sum())
+    assert torch.equal(vectors, apart)
+    assert torch.allclose(found, model.encoder.token_weight.grad, atol=1e-6)
+
+
+def test_the_loss_of_sentence_transformers() -> None:
+    """CachedMultipleNegativesRankingLoss, of vectors that it is given, with a negative in each row."""
+    losses = importlib.import_module("sentence_transformers.sentence_transformer.losses")
+    sides = [drawn(seed, 5, 6).float() for seed in (1, 2, 3)]
+    theirs = losses.CachedMultipleNegativesRankingLoss(model=nn.Sequential(nn.Identity()), scale=20.0)
+    expected = theirs.calculate_loss([[side] for side in sides])
+    found = contrastive_loss(sides[0], torch.cat(sides[1:]), torch.eye(5, 10, dtype=torch.bool), 0.05)
+    assert float(found) == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_ranking_loss() -> None:

@@ -1,0 +1,120 @@
+"""Reranking: how well a passage answers a query, read together (a cross-encoder, Nogueira and Cho 2019)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self, Unpack
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from korbert.modeling import ClassificationModel, Pooling
+from korbert.modeling.config import AnyConfig
+from korbert.tasks import retrieval
+from korbert.tasks.files import Role, Row, Rows
+from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
+from korbert.tasks.kinds.embedding import NEGATIVES, PASSAGE, QUERY
+from korbert.tasks.kinds.multiple_choice import scores_of_choices
+from korbert.tasks.kinds.sections import RerankSection
+from korbert.tasks.kinds.texts import Groups, examples_of
+from korbert.tasks.metrics.statistics import Score, repeated
+from korbert.tokenization import AnyTokenizer
+from korbert.training.devices import Batch
+from korbert.training.scoring import Scoring, outputs
+
+__all__ = ["Rerank"]
+
+
+class Rerank(Kind, frozen=True):
+    """The relevance of a passage to a query.
+
+    Training rows have a query, its passage, and negatives, such as those of `korbert negatives`: the model learns to
+    give the passage the highest score of these. The target is the passage, a prediction {"score": of the passage,
+    "rank": among its own negatives, from 1}; without negatives the rank is 1.
+    """
+
+    name: ClassVar[str] = "rerank"
+
+    pooling: Pooling = "mean"
+
+    @staticmethod
+    def roles() -> tuple[Role, ...]:
+        return QUERY, PASSAGE, replace(NEGATIVES, required=True)
+
+    @classmethod
+    def learned_from(cls, rows: Rows, settings: RerankSection) -> Self:
+        metrics = settings.metrics or ("mrr", "recall@1")
+        return cls(metrics=metrics, max_length=settings.max_length, pooling=settings.pooling)
+
+    def about(self) -> str:
+        return "relevance of a passage to a query"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return "text", "pair"
+
+    @property
+    def reads_pairs(self) -> bool:
+        return True
+
+    def texts(self, row: Row) -> list[str]:
+        if row.get("pair") is None:
+            raise ValueError("has no passage")
+        return [row["text"], row["pair"], *(row.get("negatives") or ())]
+
+    def together(self, row: Row) -> list[str]:
+        return self.texts(row)[:2]
+
+    def target(self, row: Row) -> str:
+        if not row.get("negatives"):
+            raise ValueError("has no negatives, which `korbert negatives` finds")
+        return str(row["pair"])
+
+    def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
+        groups = [[(row["text"], passage) for passage in self.texts(row)[1:]] for row in rows]
+        pairs = [pair for group in groups for pair in group]
+        examples = examples_of(pairs, np.zeros(len(pairs)), encoded, tokenizer, self.max_length)
+        return Prepared(rows, Groups.of(examples, list(map(len, groups)), np.zeros(len(rows), np.int64)))
+
+    def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
+        return ClassificationModel(config, 1, self.pooling, generator=generator, problem_type="regression")
+
+    def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Cross-entropy over a row's passage and negatives, in nats per row."""
+        return {"loss": F.cross_entropy(scores_of_choices(model, batch), batch["labels"])}
+
+    def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+        def score_and_rank(model: nn.Module, batch: Batch) -> Tensor:
+            scores = scores_of_choices(model, batch)
+            return torch.stack([scores[:, 0], (scores >= scores[:, :1]).sum(dim=1)], dim=1)
+
+        found = outputs(model, prepared.examples, score_and_rank, batch_size=64, **how)
+        return [{"score": float(score), "rank": int(rank)} for score, rank in found]
+
+    def result(self, prediction: Prediction) -> float:
+        return float(prediction["score"])
+
+    def baselines(
+        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
+    ) -> Iterator[Baseline]:
+        """BM25 over morphemes."""
+        from korbert.tasks.baselines.bm25 import bm25
+
+        passages = list(dict.fromkeys(passage for row in test for passage in self.texts(row)[1:]))
+        numbers = {passage: number for number, passage in enumerate(passages)}
+        scores = bm25([morphemes[text] for text in passages], [morphemes[row["text"]] for row in test])
+        predictions = []
+        for number, row in enumerate(test):
+            own = scores(slice(number, number + 1))[0, [numbers[passage] for passage in self.texts(row)[1:]]]
+            predictions.append({"score": float(own[0]), "rank": int((own >= own[0]).sum())})
+        yield Baseline("bm25", {}, predictions)
+
+    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        """(N, 1) rank."""
+        return np.array([[prediction["rank"]] for prediction in predictions], np.int64)
+
+    def score(self, metric: str) -> Score:
+        of = among(retrieval.METRICS, metric)
+        return repeated(lambda run: of(run[:, 0]))

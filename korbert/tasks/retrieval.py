@@ -1,0 +1,66 @@
+"""Retrieval over labelled pairs: the rank of each query's passage among the passages of all rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from korbert.tasks.files import Row
+
+__all__ = ["METRICS", "Retrieval"]
+
+_QUERIES_AT_ONCE = 1_024
+
+METRICS: Mapping[str, Callable[[NDArray[np.int64]], float]] = {
+    "mrr": lambda ranks: float((1 / ranks).mean()),  # mean reciprocal rank, Voorhees 1999
+    "recall@1": lambda ranks: float((ranks <= 1).mean()),
+    "recall@10": lambda ranks: float((ranks <= 10).mean()),
+    "recall@100": lambda ranks: float((ranks <= 100).mean()),
+}
+"""Functions of the ranks of right passages, (N,), from 1."""
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """N queries and the passages to find them in.
+
+    passages: the distinct passages and negatives of all rows. own: (N,) the passage of each query. fits: query number
+    -> all passages that fit the same query, where it has several.
+    """
+
+    queries: Sequence[str]
+    passages: Sequence[str]
+    own: NDArray[np.int64]
+    fits: Mapping[int, NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Self:
+        """Rows with `text` and `pair`, and `negatives` if they have some."""
+        texts = (text for row in rows for text in (row["pair"], *(row.get("negatives") or ())))
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        fitting: dict[str, set[int]] = {}
+        for row in rows:
+            fitting.setdefault(row["text"], set()).add(numbers[row["pair"]])
+        queries = [row["text"] for row in rows]
+        several = {query: np.array(sorted(own)) for query, own in fitting.items() if len(own) > 1}
+        fits = {number: several[query] for number, query in enumerate(queries) if query in several}
+        return cls(queries, list(numbers), np.array([numbers[row["pair"]] for row in rows], np.int64), fits)
+
+    def ranks(self, scores: Callable[[slice], NDArray[Any]]) -> NDArray[np.int64]:
+        """(N,) ranks, from 1, of each query's own passage among those that do not fit it; the last one of a tie.
+
+        scores: a slice of the queries -> their scores of all passages, (n, M), higher is better.
+        """
+        ranks = []
+        for start in range(0, len(self.queries), _QUERIES_AT_ONCE):
+            part = slice(start, start + _QUERIES_AT_ONCE)
+            found = scores(part)
+            reached = found[np.arange(len(found)), self.own[part]][:, None]
+            as_good = (found >= reached).sum(axis=1)
+            for row in range(len(found)):
+                if (fits := self.fits.get(start + row)) is not None:
+                    as_good[row] -= (found[row, fits] >= reached[row]).sum() - 1
+            ranks.append(as_good)
+        return np.concatenate(ranks)

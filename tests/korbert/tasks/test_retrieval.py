@@ -1,0 +1,47 @@
+"""Ranks of right passages, and BM25 as a baseline, against libraries and dense computations."""
+
+import bm25s
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as some
+
+from korbert.tasks.baselines.bm25 import bm25
+from korbert.tasks.metrics.ranking import recall_at, reciprocal_rank
+from korbert.tasks.retrieval import METRICS, Retrieval
+
+
+def test_which_passages_are_searched() -> None:
+    rows = [
+        {"text": "q1", "pair": "a", "negatives": ["b", "x"]},
+        {"text": "q2", "pair": "b", "negatives": None},
+        {"text": "q1", "pair": "c"},
+    ]
+    found = Retrieval.of(rows)
+    assert found.passages == ["a", "b", "x", "c"]
+    assert found.own.tolist() == [0, 1, 3]
+    assert {number: fits.tolist() for number, fits in found.fits.items()} == {0: [0, 3], 2: [0, 3]}
+    scores = np.array([[2.0, 3.0, 0.0, 9.0], [1.0, 1.0, 0.0, 1.0], [5.0, 0.0, 1.0, 4.0]])
+    assert found.ranks(lambda part: scores[part]).tolist() == [2, 3, 1]  # ties last, other right ones left out
+
+
+@given(some.lists(some.lists(some.sampled_from("가나다라마바"), min_size=1, max_size=6), min_size=2, max_size=8))
+def test_bm25_is_that_of_the_library(texts: list[list[str]]) -> None:
+    theirs = bm25s.BM25(method="lucene", k1=1.2, b=0.75, dtype="float64")
+    theirs.index(texts, show_progress=False)
+    found = bm25(texts, texts)(slice(0, len(texts)))
+    for query, row in zip(texts, found, strict=True):
+        assert np.allclose(row, theirs.get_scores(query), atol=1e-6)
+
+
+def test_metrics_are_those_of_dense_rankings() -> None:
+    generator = np.random.default_rng(0)
+    scores, own = generator.integers(0, 50, (40, 200)).astype(float), generator.integers(0, 200, 40)
+    rows = [{"text": f"q{row}", "pair": f"p{column}"} for row, column in enumerate(own)]
+    found = Retrieval.of([*rows, *({"text": "q", "pair": f"p{column}"} for column in range(200))])
+    columns = [int(passage[1:]) for passage in found.passages]
+    ranks = found.ranks(lambda part: np.resize(scores, (240, 200))[part][:, columns])[:40]
+    relevant = np.arange(200) == own[:, None]
+    assert METRICS["mrr"](ranks) == reciprocal_rank(scores, relevant).mean()
+    assert [METRICS[f"recall@{k}"](ranks) for k in (1, 10, 100)] == [
+        recall_at(k, scores, relevant).mean() for k in (1, 10, 100)
+    ]
