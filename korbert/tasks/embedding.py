@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-__all__ = ["contrastive_loss", "cosines", "in_chunks", "ranking_loss"]
+__all__ = ["contrastive_loss", "cosines", "distillation_loss", "in_chunks", "ranking_loss"]
 
 
 def contrastive_loss(anchors: Tensor, candidates: Tensor, fits: Tensor, temperature: float) -> Tensor:
@@ -24,6 +24,20 @@ def contrastive_loss(anchors: Tensor, candidates: Tensor, fits: Tensor, temperat
     others = fits.clone()
     others[own, own] = False
     return F.cross_entropy(scores.masked_fill(others, float("-inf")), own)
+
+
+def distillation_loss(vectors: Tensor, teacher: Tensor) -> Tensor:
+    """1 - cosine to the teacher's vectors, plus 10 times the squared difference of both matrices of cosines.
+
+    vectors: (N, D); teacher: (N, K). With K > D there is only the second term; with K < D, the first one is of the
+    leading dimensions. Reimers and Gurevych 2020 learn vectors by their distance, Passalis and Tefas 2018 by the
+    similarities within a batch.
+    """
+    width = min(vectors.shape[1], teacher.shape[1])
+    with torch.autocast(vectors.device.type, enabled=False):
+        own, theirs = F.normalize(vectors, dim=-1), F.normalize(teacher, dim=-1)
+        loss = 10 * (own @ own.T - theirs @ theirs.T).square().mean()
+        return loss + (1 - cosines(vectors[:, :width], teacher)).mean() if width == teacher.shape[1] else loss
 
 
 def in_chunks(model: nn.Module, inputs: Mapping[str, Any], size: int) -> Tensor:

@@ -24,6 +24,7 @@ from korbert.world import is_silent
 from pipelines import artifacts, experiments, inference, recipes, reports
 from pipelines.commands import options
 from pipelines.commands.stages import logged, run_stages
+from pipelines.commands.vector_options import Failed
 
 if TYPE_CHECKING:
     from pipelines.artifacts.pipeline import Pipeline
@@ -186,6 +187,55 @@ def _pattern(path: Path) -> str:
 
 @click.command()
 @click.argument("model", type=_FILE)
+@click.argument("texts", type=_FILE)
+@click.option(
+    "--teacher",
+    required=True,
+    metavar="PLACE",
+    help="Model of ours, folder of sentence-transformers or transformers, or http://HOST:PORT/v1#MODEL.",
+)
+@click.option("--valid", type=_FILE, help="Pairs of texts, with scores or without, to validate on.  [default: texts]")
+@click.option("--output", type=options.Output(), required=True, help="Folder to write.")
+@click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]")
+@click.option("--epochs", type=click.IntRange(min=1), help="Epochs; the best is kept.  [default: 3, or up to 20]")
+@click.option("--learning-rate", "rates", type=float, multiple=True, help="Learning rate to try.  [default: 2e-4]")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Any other setting of kind embedding.")
+@options.workers
+@options.device
+@options.accept_kiwi
+@options.debug
+def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
+    """Learn the vectors that a teacher gives TEXTS.
+
+    The vectors are computed once, cut to the size of MODEL's, and kept in OUTPUT.teacher.parquet; an interrupted run
+    resumes. The --output folder is one of `korbert finetune`.
+
+    \b
+    Example:
+      korbert distill korbert-mini sentences.txt --teacher models/e5 --valid sts.csv --output models/vectors
+    """  # fmt: skip
+    import korbert
+
+    logged(given["debug"])
+    output: Path = given["output"]
+    vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), Failed(texts.name)
+    artifacts.store.check_place(output, output.with_name(f"{output.name}.partial"), "--output")
+    size = korbert.load(given["model"], given["device"]).network.config.hidden_size
+    inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])
+    failed.end()
+    nothing: dict[str, Any] = dict.fromkeys(("test", "set_", "data", "pair", "label", "seeds", "valid_share"))
+    pipeline = _pipeline(
+        **nothing, **given, train=vectors, kind="embedding", text=None, others=(), form="auto", anomaly=False,
+        several=False,
+    )  # fmt: skip
+    run_stages(pipeline, list(pipeline.recipe.stages.values()), rebuild=False, dry_run=False)
+    if not is_silent():
+        reports.summary.show(pipeline)
+        say(f"use it: korbert embed {shlex.quote(str(output))} FILE, or korbert.load({str(output)!r}) in Python")
+
+
+@click.command()
+@click.argument("model", type=_FILE)
 @click.argument("file", type=_PLACE)
 @options.columns
 @options.form
@@ -228,4 +278,4 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
         say(f"{metric:<24} {'undefined' if first is None else f'{first:.4f}'}   {name}")
 
 
-COMMANDS = [finetune, evaluate, layers]
+COMMANDS = [finetune, distill, evaluate, layers]

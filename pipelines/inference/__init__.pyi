@@ -4,4 +4,5 @@ from . import outputs as outputs
 from . import predicting as predicting
 from . import questions as questions
 from . import records as records
+from . import teachers as teachers
 from . import tokenizing as tokenizing

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -128,22 +128,38 @@ def check_ending(output: Path) -> None:
         raise SettingsError(f"{output}: the extension chooses the format: use {' or '.join(_FORMATS)}")
 
 
+class _Vectorizer(Protocol):
+    """Texts -> (N, D). digest: of everything that determines the vectors, except the texts."""
+
+    def __call__(self, texts: list[str]) -> NDArray[np.float32]: ...
+    def digest(self) -> "hashlib._Hash": ...
+
+
 def write_vectors(
-    embedding: Embedding, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance
+    embedding: _Vectorizer,
+    rows: Iterable[Result],
+    output: Path,
+    failed: Callable[[Result], bool],
+    advance: Advance,
+    *,
+    made_from: str = "",
 ) -> Written:
     """Writes the vectors of records to a file, in order: one row per record, errors included.
 
-    failed: called with each record; returns whether it has an error.
+    failed: called with each record; returns whether it has an error. made_from: a digest; a .parquet file has
+    it in its metadata, and the texts, too.
     """
     partial_folder = claim(output.with_name(f"{output.name}.partial"), _is_part)
     width = embedding([]).shape[1]
-    schema = pa.schema(
-        [("line", pa.int64()), ("id", pa.string()), ("error", pa.string()), ("vector", pa.list_(pa.float32(), width))]
-    )
+    fields = [("line", pa.int64()), ("id", pa.string()), ("error", pa.string())]
+    fields += [("text", pa.string())] if made_from else []
+    schema = pa.schema([*fields, ("vector", pa.list_(pa.float32(), width))])
+    schema = schema.with_metadata({"made_from": made_from}) if made_from else schema
     written, parts, left = Written(), list[Path](), iter(rows)
     while some := list(islice(left, PART_ROWS)):
         written.failed += sum(map(failed, some))
         digest = embedding.digest()
+        digest.update(made_from.encode())
         for row in some:
             digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
         name = f"part-{len(parts):06}-{digest.hexdigest()[:32]}"
@@ -166,7 +182,7 @@ def _is_part(name: str) -> bool:
     return re.fullmatch(r"(\.korbert-)?part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet(\.tmp)?", name) is not None
 
 
-def _table(embedding: Embedding, rows: list[Result], schema: pa.Schema) -> memoryview:
+def _table(embedding: _Vectorizer, rows: list[Result], schema: pa.Schema) -> memoryview:
     """The bytes of a part."""
     there = np.array(["text" in row for row in rows])
     vectors = np.zeros((len(rows), schema.field("vector").type.list_size), np.float32)
@@ -176,10 +192,11 @@ def _table(embedding: Embedding, rows: list[Result], schema: pa.Schema) -> memor
         "line": [row["line"] for row in rows],
         "id": [str(row["id"]) if "id" in row else None for row in rows],
         "error": [row.get("error") for row in rows],
+        "text": [row.get("text") for row in rows],
         "vector": pa.FixedSizeListArray.from_arrays(flat, type=schema.field("vector").type, mask=pa.array(~there)),
     }
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns, schema=schema), sink, compression="zstd")
+    pq.write_table(pa.table({name: columns[name] for name in schema.names}, schema=schema), sink, compression="zstd")
     return memoryview(sink.getvalue())
 
 

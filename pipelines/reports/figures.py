@@ -76,6 +76,7 @@ _LABELS = {
     "size": "vocabulary entries",
     "spearman": "Spearman correlation",
     "steps": "optimizer steps",
+    "teacher_cosine": "cosine to the teacher",
     "test": "test rows",
     "test_in_train": "scored rows whose texts are in a training row",
     "tfidf_accuracy": "accuracy, TF-IDF baseline",
@@ -103,7 +104,15 @@ _MODELS: Mapping[str, str] = {
     "sentence": "nearest sentence baseline",
     "no_answer": "no answer baseline",
 }
-_DECIMALS = {"pearson": 3, "spearman": 3, "matthews": 3, "mae": 3, "pieces_per_morpheme": 2, "pieces_per_eojeol": 2}
+_DECIMALS = {
+    "pearson": 3,
+    "spearman": 3,
+    "matthews": 3,
+    "mae": 3,
+    "teacher_cosine": 3,
+    "pieces_per_morpheme": 2,
+    "pieces_per_eojeol": 2,
+}
 _PERCENT_PLACES = {"byte_share": 2}  # 1 for all other shares
 _NAMING = ("contaminated", "evaluation", "kept")  # keys followed by a name from the recipe
 

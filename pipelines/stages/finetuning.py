@@ -415,5 +415,6 @@ def _write_predictions(path: Path, rows: Sequence[Row], results: Sequence[ModelR
         predictions: dict[str, list[Any]] = {}
         for result in results:
             predictions.setdefault(result.facts["name"], []).append(result.predictions[number])
-        lines.append(json.dumps({**row, "predictions": predictions}, ensure_ascii=False))
+        shown = {role: value for role, value in row.items() if not isinstance(value, np.ndarray)}
+        lines.append(json.dumps({**shown, "predictions": predictions}, ensure_ascii=False))
     write_whole(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass"))

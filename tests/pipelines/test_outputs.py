@@ -31,6 +31,7 @@ FILES = {  # command and parameter -> the name of a file that it writes, and the
 }
 FOLDERS = {
     ("finetune", "output"): ("out", ["finetune", "m", "--train", "t.csv", "--output", OUT]),
+    ("distill", "output"): ("out", ["distill", "m", "t.txt", "--teacher", "m", "--output", OUT]),
     ("layers", "output"): ("out", ["layers", "m", "--train", "t.csv", "--output", OUT]),
     ("negatives", "output"): ("out.jsonl", ["negatives", "m", "t.jsonl", "--output", OUT]),
     ("index", "output"): ("out", ["index", "m", "t.txt", "--output", OUT]),
@@ -59,7 +60,7 @@ ROOTS = {
 READ = {  # paths that are only read
     "data", "model", "train", "valid", "test", "file", "input", "layers", "tokenizer", "dataset", "bundle", "folders",
     "predictions", "corpus", "queries", "remove", "counts", "fit_on", "index", "base", "folder of import",
-    "pairs", "rerank",
+    "pairs", "rerank", "texts",
 }  # fmt: skip
 CASES = FILES | FOLDERS | ROOTS
 

@@ -16,6 +16,9 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from korbert.records.table import is_empty
 
 __all__ = [
@@ -39,7 +42,9 @@ __all__ = [
     "starts",
     "tags",
     "text",
+    "texts",
     "truth",
+    "vector",
     "words",
 ]
 
@@ -265,6 +270,17 @@ def texts(cell: Any) -> list[str]:
     given = _value_in(cell)
     given = given if isinstance(given, list) else [cell]
     return [_part(text, part, place) for place, part in enumerate(given) if not is_empty(part)]
+
+
+def vector(cell: Any) -> NDArray[np.float32]:
+    """A list of finite numbers."""
+    try:
+        numbers = np.asarray(_value_in(cell), np.float32)
+    except (TypeError, ValueError):
+        numbers = np.zeros(0, np.float32)
+    if numbers.ndim != 1 or not len(numbers) or not np.isfinite(numbers).all():
+        raise ValueError(f"is {_shown(cell)}, not a list of finite numbers")
+    return numbers
 
 
 def answers(cell: Any) -> list[Answer]:

@@ -80,7 +80,8 @@ def _fits(role: Role, cells: Iterable[Any]) -> bool:
     """Whether a cell is a value of the role, and holds something."""
     for cell in cells:
         try:
-            if role.value(cell) not in ([], {}):
+            value = role.value(cell)
+            if not isinstance(value, list | dict) or value:
                 return True
         except ValueError:
             continue

@@ -115,6 +115,7 @@ ROLES: Mapping[str, Role] = {
             settle=cells.distinct_labels,
         ),
         Role("score", ("score", "similarity", "rating", "점수", "유사도", "평점"), cells.score),
+        Role("vector", ("vector", "embedding"), cells.vector, required=False),
         Role("id", ("id", "guid", "sent_id", "idx", "uid", "번호"), cells.name, required=False, unique=True),
         Role("question", ("question", "query", "질문", "질의"), cells.text),
         Role("context", ("context", "passage", "paragraph", "지문", "문맥"), cells.text),

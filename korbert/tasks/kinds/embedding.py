@@ -9,11 +9,13 @@ The training objective depends on the columns of the training rows:
 | text, pair, negatives | the same, and the negatives of all rows of the batch |
 | text, pair, label | the same for pairs with a label in `near`; pairs of the same text in `far` are negatives |
 | text, pair, score | ranking: the higher the score, the nearer |
+| text, vector | the vectors of a teacher, such as those of `korbert distill` |
 
-All but the last are SimCSE (Gao et al. 2021, 3 and 4); on pairs, also known as multiple negatives ranking (Henderson et
-al. 2017, 4.4). Rows with scores are validated and tested by the rank correlation of cosines and scores, pairs without
-scores by retrieval: each first text has to find its second one among those of all rows. With several processes, each
-has a part of the batch and so fewer in-batch negatives.
+All but the last two are SimCSE (Gao et al. 2021, 3 and 4); on pairs, also known as multiple negatives ranking
+(Henderson et al. 2017, 4.4). Rows with scores are validated and tested by the rank correlation of cosines and scores,
+pairs without scores by retrieval: each first text has to find its second one among those of all rows. Rows with vectors
+alone are validated by the mean cosine to these. With several processes, each has a part of the batch and so fewer
+in-batch negatives.
 """
 
 import logging
@@ -32,7 +34,7 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import EmbeddingModel, Pooling
 from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.tasks import retrieval
-from korbert.tasks.embedding import contrastive_loss, in_chunks, ranking_loss
+from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import EmbeddingSection
@@ -43,18 +45,20 @@ from korbert.tasks.retrieval import Retrieval
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
+from korbert.vectors.encoder import unit
 
 __all__ = ["NEGATIVES", "PASSAGE", "QUERY", "Embedding"]
 
 _logger = logging.getLogger(__name__)
 
-_Form = Literal["texts", "pairs", "labels", "scores"]
+_Form = Literal["texts", "pairs", "labels", "scores", "vectors"]
 
 _ABOUT: Mapping[_Form, str] = {
     "texts": "texts alone, each under two draws of dropout",
     "pairs": "pairs that are near",
     "labels": "pairs that are near or far by their label",
     "scores": "scores of pairs",
+    "vectors": "the vectors of a teacher",
 }
 
 
@@ -82,7 +86,12 @@ class Embedding(Kind, frozen=True):
 
     @staticmethod
     def roles() -> tuple[Role, ...]:
-        return QUERY, *(replace(role, required=False) for role in (PASSAGE, ROLES["label"], ROLES["score"])), NEGATIVES
+        return (
+            QUERY,
+            *(replace(role, required=False) for role in (PASSAGE, ROLES["label"], ROLES["score"])),
+            NEGATIVES,
+            ROLES["vector"],
+        )
 
     @classmethod
     def roles_to_score(cls) -> tuple[Role, ...]:
@@ -93,6 +102,8 @@ class Embedding(Kind, frozen=True):
         present = {role for role in ("pair", "label", "score") if any(row.get(role) is not None for row in rows)}
         learns: _Form = "scores" if "score" in present else "labels" if "label" in present else "pairs"
         learns = learns if "pair" in present else "texts"
+        if any(row.get("vector") is not None for row in rows):
+            learns = "vectors"
         _refuse(learns, rows, settings)
         return cls(
             metrics=settings.metrics or ("spearman", "pearson"),
@@ -109,10 +120,10 @@ class Embedding(Kind, frozen=True):
         )
 
     def validated_on(self, rows: Rows) -> Self:
-        """By retrieval, if no row has a score, unless the metrics were chosen."""
-        if self.learns == "scores" or self._retrieves or any(row.get("score") is not None for row in rows):
+        if self.learns == "scores" or any(row.get("score") is not None for row in rows):
             return self
-        return self.model_copy(update={"metrics": tuple(retrieval.METRICS)})
+        has_pairs = any(row.get("pair") is not None for row in rows)
+        return self.model_copy(update={"metrics": tuple(retrieval.METRICS) if has_pairs else (_TO_TEACHER,)})
 
     @property
     def _retrieves(self) -> bool:
@@ -132,6 +143,10 @@ class Embedding(Kind, frozen=True):
         return self.texts(row)[:2]
 
     def target(self, row: Row) -> float | str:
+        if self.metrics[0] == _TO_TEACHER:
+            if row.get("vector") is None:
+                raise ValueError("has no vector, which rows to score need")
+            return 1.0
         if row.get("pair") is None:
             raise ValueError("has no second text, which rows to score need")
         if self._retrieves:
@@ -141,9 +156,11 @@ class Embedding(Kind, frozen=True):
         return float(row["score"])
 
     def check_training_row(self, row: Row) -> None:
+        if self.learns == "vectors" and row.get("vector") is None:
+            raise ValueError("has no vector")
         if self.learns == "scores":
             self.target(row)
-        elif self.learns != "texts" and row.get("pair") is None:
+        elif self.learns not in ("texts", "vectors") and row.get("pair") is None:
             raise ValueError("has no second text")
         elif self.learns == "labels" and row.get("label") not in (*self.near, *self.far):
             raise ValueError(f"label {row.get('label')!r} is neither near nor far")
@@ -154,6 +171,9 @@ class Embedding(Kind, frozen=True):
         if self.learns == "scores":
             groups = [group[:2] for group in groups]
             labels = np.array([row.get("score") or 0.0 for row in rows], dtype=np.float32)
+        elif self.learns == "vectors" and all(row.get("vector") is not None for row in rows):
+            groups = [group[:1] for group in groups]
+            labels = np.stack([row["vector"] for row in rows])
         else:  # a number of each text, to recognise equal ones; -1: no text
             numbers = {text: number for number, text in enumerate(dict.fromkeys(chain.from_iterable(groups)))}
             labels = np.full((len(groups), max(map(len, groups))), -1, np.int64)
@@ -198,6 +218,9 @@ class Embedding(Kind, frozen=True):
         firsts = np.cumsum(sizes) - sizes
         anchors = vectors[firsts]
         cuts = (vectors.shape[1], *self.sizes)
+        if self.learns == "vectors":
+            losses = [distillation_loss(anchors[:, :cut], labels) for cut in cuts]
+            return {"loss": torch.stack(losses).mean()}
         if self.learns == "scores":
             losses = [
                 ranking_loss(anchors[:, :cut], vectors[firsts + 1][:, :cut], labels, self.temperature) for cut in cuts
@@ -218,6 +241,15 @@ class Embedding(Kind, frozen=True):
             return functional.normalize(_vectors(model, model_inputs(batch)), dim=-1)
 
         rows, groups = prepared.rows, prepared.examples
+        if self.metrics[0] == _TO_TEACHER:
+            teacher = np.stack([row["vector"] for row in rows])
+            own = outputs(model, groups, vectors_of, **how)[:, : teacher.shape[1]]
+            if own.shape[1] < teacher.shape[1]:
+                raise SettingsError(
+                    f"the vectors have {teacher.shape[1]} numbers, those of the model {own.shape[1]}: cut them, as"
+                    " `korbert distill` does"
+                )
+            return list(np.einsum("nd,nd->n", unit(own), unit(teacher)).tolist())
         if any(row.get("pair") is None for row in rows):
             raise SettingsError(
                 "a row has one text: give pairs, whose cosine is predicted; korbert.load(..).embed gives vectors"
@@ -243,6 +275,8 @@ class Embedding(Kind, frozen=True):
         from korbert.tasks.baselines.bm25 import bm25
         from korbert.tasks.baselines.features import tfidf_features
 
+        if self.metrics[0] == _TO_TEACHER:
+            return
         if self._retrieves:
             searched = Retrieval.of(test)
             passages, queries = ([morphemes[text] for text in own] for own in (searched.passages, searched.queries))
@@ -256,12 +290,17 @@ class Embedding(Kind, frozen=True):
         yield Baseline("tfidf", {}, np.asarray(first.multiply(second).sum(axis=1)).ravel().tolist())
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, 2) score and cosine; of retrieval, (N, 1) rank."""
+        """(N, 2) score and cosine; of retrieval, (N, 1) rank; of vectors, (N, 1) cosine."""
+        if self.metrics[0] == _TO_TEACHER:
+            return np.array(predictions)[:, None]
         if self._retrieves:
             return np.array([[prediction["rank"]] for prediction in predictions], np.int64)
         return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
 
     def score(self, metric: str) -> Score:
+        if self.metrics[0] == _TO_TEACHER:
+            among({_TO_TEACHER: None}, metric)
+            return repeated(lambda run: float(run.mean()))
         if self._retrieves:
             of = among(retrieval.METRICS, metric)
             return repeated(lambda run: of(run[:, 0]))
@@ -272,6 +311,8 @@ class Embedding(Kind, frozen=True):
 QUERY = replace(ROLES["text"], names=(*ROLES["text"].names, "query", "anchor", "question", "질의", "질문"))
 PASSAGE = replace(ROLES["pair"], names=(*ROLES["pair"].names, "passage", "positive", "context", "지문", "문맥"))
 NEGATIVES = ROLES["negatives"]
+
+_TO_TEACHER = "teacher_cosine"
 
 _METRICS: dict[str, Callable[[Any, Any], float | None]] = {
     "spearman": regression.spearman,
@@ -285,7 +326,7 @@ def _refuse(learns: _Form, rows: Rows, settings: EmbeddingSection) -> None:
         scores = {row["score"] for row in rows if row.get("score") is not None}
         if len(scores) == 1:
             raise CorpusError(f"all rows have the score {min(scores):g}: give rows with others, too")
-    elif not settings.valid and learns != "pairs":
+    elif not settings.valid and learns not in ("pairs", "vectors"):
         raise SettingsError(
             f"valid: the training rows are {_ABOUT[learns]}, which vectors cannot be validated on: take them from files"
             " (train), and name one of pairs, with scores or without (valid)"

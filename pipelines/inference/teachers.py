@@ -1,0 +1,179 @@
+"""Teachers of vectors: models whose text vectors another encoder learns (`korbert distill`).
+
+`write_teacher_vectors` computes their vectors once, cut to the size of the encoder, as a file that
+`korbert finetune --kind embedding` reads.
+"""
+
+import hashlib
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from korbert.durable import sha256_of
+from korbert.errors import ModelError, SettingsError
+from korbert.folders import bundled
+from korbert.model import Model
+from korbert.progress import track
+from korbert.vectors.encoder import unit
+from pipelines.inference.embedding import Embedding, text_records, write_vectors
+from pipelines.inference.predicting import Result
+
+__all__ = ["Cut", "Teacher", "teacher_of", "write_teacher_vectors"]
+
+_Vectors = NDArray[np.float32]
+_SERVER_TEXTS, _SERVER_SECONDS = 64, 120  # of a request
+_FITTED_TEXTS = 8_192  # the axes of a cut are fitted on
+
+
+def write_teacher_vectors(
+    place: str, texts: Path, text: str | None, output: Path, size: int, failed: Callable[[Result], bool], device: str
+) -> None:
+    """Writes the distinct texts of a file, and their vectors by the teacher at a place, to a .parquet file.
+
+    text: column or key of the text; None: a usual one. size: of the vectors; longer ones are cut. failed: as in
+    write_vectors. A file that was made from the same texts and teacher stays; an interrupted run resumes. SettingsError
+    if there is another file.
+    """
+    teacher = teacher_of(place, device)
+    digest = teacher.digest()
+    digest.update(f"{sha256_of(texts)} {text} {size}".encode())
+    made_from = digest.hexdigest()
+    if output.exists():
+        if pq.read_schema(output).metadata.get(b"made_from") == made_from.encode():
+            return
+        raise SettingsError(f"{output}: holds the vectors of other texts or another teacher: remove it")
+    fitted_on = [row["text"] for row in islice(_distinct(texts, text), _FITTED_TEXTS) if "text" in row]
+    if teacher([]).shape[1] > size:
+        teacher = Cut.of(teacher, fitted_on, size)
+    with track("teacher", None, "texts") as advance:
+        write_vectors(teacher, _distinct(texts, text), output, failed, advance, made_from=made_from)
+
+
+def _distinct(path: Path, text: str | None) -> Iterator[Result]:
+    """The records of a file, each text once."""
+    seen = set[str]()
+    for row in chain.from_iterable(text_records(path, path.name, text=text, utf8=True)):
+        if "text" not in row or row["text"] not in seen:
+            seen.add(row.get("text", ""))
+            yield row
+
+
+class Teacher(Protocol):
+    """Texts -> their vectors, (N, K). digest: of everything that determines them, except the texts."""
+
+    def __call__(self, texts: list[str]) -> _Vectors: ...
+    def digest(self) -> "hashlib._Hash": ...
+
+
+def teacher_of(place: str, device: str) -> Teacher:
+    """The teacher at a place: a model of ours, a folder of sentence-transformers or `transformers`, or an address.
+
+    place: "http://HOST:PORT/v1#MODEL" is a server with OpenAI's form of embeddings.
+    """
+    if place.startswith(("http://", "https://")):
+        address, _, model = place.partition("#")
+        if not model:
+            raise SettingsError(f"{place}: names no model of the server: write {address}#MODEL")
+        return _Server(address.rstrip("/"), model)
+    folder = Path(place)
+    config = folder / "config.json"
+    ours = bundled(folder) or not config.is_file() or "korbert_format" in json.loads(config.read_text("utf-8"))
+    if ours and not (folder / "modules.json").is_file():
+        return Embedding(Model.load(place, device), {"normalize": True})
+    return _SentenceTransformer(folder, device)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A teacher whose vectors are cut to fewer dimensions: their principal axes, the strongest first.
+
+    Inner products of the vectors stay as near to the teacher's as that many dimensions allow. axes: (K, D).
+    """
+
+    teacher: Teacher
+    axes: _Vectors
+
+    @classmethod
+    def of(cls, teacher: Teacher, texts: list[str], size: int) -> "Cut":
+        """Fits the axes on some texts."""
+        vectors = teacher(texts).astype(np.float64)
+        _, axes = np.linalg.eigh(vectors.T @ vectors)
+        return cls(teacher, np.ascontiguousarray(axes[:, ::-1][:, :size], np.float32))
+
+    def __call__(self, texts: list[str]) -> _Vectors:
+        return unit(self.teacher(texts) @ self.axes)
+
+    def digest(self) -> "hashlib._Hash":
+        digest = self.teacher.digest()
+        digest.update(self.axes.tobytes())
+        return digest
+
+
+@dataclass(frozen=True)
+class _SentenceTransformer:
+    folder: Path
+    device: str
+
+    @cached_property
+    def _model(self) -> Any:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError:
+            raise ModelError(
+                f"{self.folder}: a teacher in this form needs sentence-transformers: pip install sentence-transformers"
+            ) from None
+        if not self.folder.is_dir():
+            raise ModelError(f"{self.folder}: no such folder: name one with a model")
+        return SentenceTransformer(str(self.folder), device=None if self.device == "auto" else self.device)
+
+    def __call__(self, texts: list[str]) -> _Vectors:
+        return np.asarray(self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False), np.float32)
+
+    def digest(self) -> "hashlib._Hash":
+        files = sorted(path for path in self.folder.rglob("*") if path.is_file())
+        facts = [(str(path.relative_to(self.folder)), path.stat().st_size) for path in files]
+        return hashlib.sha256(json.dumps(facts).encode())
+
+
+@dataclass(frozen=True)
+class _Server:
+    address: str
+    model: str
+
+    def __call__(self, texts: list[str]) -> _Vectors:
+        if not texts:  # the size of the vectors is asked for
+            return self(["."])[:0]
+        return unit(np.concatenate(list(self._parts(texts))))
+
+    def _parts(self, texts: Sequence[str]) -> Iterator[_Vectors]:
+        """POST /embeddings; the key is that of OPENAI_API_KEY, if there is one."""
+        for start in range(0, len(texts), _SERVER_TEXTS):
+            body = {"model": self.model, "input": texts[start : start + _SERVER_TEXTS]}
+            headers = {"Content-Type": "application/json"}
+            if key := os.environ.get("OPENAI_API_KEY"):
+                headers["Authorization"] = f"Bearer {key}"
+            request = urllib.request.Request(f"{self.address}/embeddings", json.dumps(body).encode(), headers)
+            try:
+                with urllib.request.urlopen(request, timeout=_SERVER_SECONDS) as answer:
+                    data = json.load(answer)["data"]
+                vectors = [row["embedding"] for row in sorted(data, key=lambda row: row["index"])]
+                yield np.array(vectors, np.float32)
+            except (urllib.error.URLError, TimeoutError, ValueError, KeyError, TypeError) as error:
+                raise ModelError(
+                    f"{self.address}: gave no vectors ({error!r:.200}): start it, or check address and model; the same"
+                    " command goes on with what is missing"
+                ) from None
+
+    def digest(self) -> "hashlib._Hash":
+        return hashlib.sha256(f"{self.address} {self.model}".encode())

@@ -1,0 +1,101 @@
+"""Vectors learned from a teacher: one of ours, one of sentence-transformers, and one behind a server."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from foreign_folders import CONFIGS, foreign_tokenizer
+
+import korbert
+from korbert.modeling.transformers_config import class_of
+from korbert.vectors.encoder import unit
+from pipelines.cli import run_command
+from pipelines.inference.teachers import Cut, teacher_of
+from tests.pipelines.small_tasks import TEXTS, json_lines, scores_of
+
+SETTINGS = ["learning_rates=5e-3", "batch_size=5", "max_length=32", "threads=1", "sizes=[8]", "precision=fp32"]
+
+
+@pytest.fixture(scope="module")
+def folders(untrained: Callable[..., Path]) -> tuple[Path, Path]:
+    """The folders of a small student, and of a wider teacher."""
+    small = untrained(architecture="modern", hidden_size=16, intermediate_size=16)
+    return small, untrained(architecture="modern", hidden_size=32, intermediate_size=32)
+
+
+@pytest.fixture
+def server(folders: tuple[Path, Path]) -> Iterator[str]:
+    """The address of a server with OpenAI's form of embeddings; it gives the teacher's vectors, in no order."""
+    teacher = korbert.load(folders[1], "cpu")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            vectors = teacher.embed(asked["input"]).tolist()
+            data = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)][::-1]
+            body = json.dumps({"data": data} if asked["model"] == "wide" else {"error": "unknown"}).encode()
+            self.send_response(200 if asked["model"] == "wide" else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as found:
+        threading.Thread(target=found.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{found.server_port}/v1"
+        found.shutdown()
+
+
+def test_an_encoder_learns_vectors(
+    folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small, wide = folders
+    texts, output = tmp_path / "texts.txt", tmp_path / "out"
+    lines = [f"{one} {other}" for one in TEXTS for other in TEXTS[:4]]
+    texts.write_text("\n".join([*lines, lines[0]]), encoding="utf-8")
+    options = [part for setting in SETTINGS for part in ("--set", setting)]
+    command = ["distill", str(small), str(texts), "--teacher", str(wide), "--output", str(output), "--epochs", "30"]
+    assert run_command([*command, *options]) == 0, capsys.readouterr().err
+    kept = pq.read_table(tmp_path / "out.teacher.parquet")
+    assert kept["text"].to_pylist() == lines  # each once
+    # Cut to the student's size, the inner products are the nearest that so few dimensions allow.
+    theirs, cut = korbert.load(wide, "cpu").embed(lines, normalize=True), np.array(kept["vector"].to_pylist())
+    best = np.linalg.svd(theirs, full_matrices=False)
+    nearest = best[0][:, :16] * best[1][:16]
+    assert np.allclose(cut @ cut.T, unit(nearest) @ unit(nearest).T, atol=1e-4)
+    scores = scores_of(output)
+    assert scores["pretrained"]["teacher_cosine"] > 0.9 > scores["pretrained-untuned"]["teacher_cosine"]
+    student, rows = korbert.load(output, "cpu"), json_lines(output / "predictions.jsonl")
+    own = student.embed([row["text"] for row in rows], normalize=True)
+    expected = [float(vector @ cut[lines.index(row["text"])]) for vector, row in zip(own, rows, strict=True)]
+    assert [row["predictions"]["pretrained"][0] for row in rows] == pytest.approx(expected, abs=1e-4)
+    # The vectors are kept for another run, and refused for another teacher.
+    assert run_command([*command, *options]) == 0
+    texts.write_text("다른 글", encoding="utf-8")
+    capsys.readouterr()
+    assert run_command([*command, *options]) == 2
+    assert "out.teacher.parquet: holds the vectors of other texts or another teacher" in capsys.readouterr().err
+
+
+def test_teachers_in_other_forms(folders: tuple[Path, Path], server: str, tmp_path: Path) -> None:
+    wide = folders[1]
+    expected = teacher_of(str(wide), "cpu")(TEXTS)
+    assert np.allclose(teacher_of(f"{server}#wide", "cpu")(TEXTS), expected, atol=1e-5)
+    assert teacher_of(f"{server}#wide", "cpu")([]).shape == (0, 32)
+    with pytest.raises(korbert.errors.ModelError, match=r"gave no vectors .*404.*: start it, or check"):
+        teacher_of(f"{server}#narrow", "cpu")(TEXTS)
+    with pytest.raises(korbert.errors.SettingsError, match="names no model of the server: write"):
+        teacher_of(server, "cpu")
+    model = class_of("bert")(class_of("bert").config_class(vocab_size=300, **CONFIGS["bert"]))
+    model.save_pretrained(tmp_path)
+    foreign_tokenizer("wordpiece").save_pretrained(tmp_path)
+    theirs = teacher_of(str(tmp_path), "cpu")
+    cut = Cut.of(theirs, TEXTS, theirs(TEXTS).shape[1])
+    assert np.allclose(cut(TEXTS) @ cut(TEXTS).T, theirs(TEXTS) @ theirs(TEXTS).T, atol=1e-4)  # nothing is lost
+    assert cut.digest().hexdigest() != theirs.digest().hexdigest()
