@@ -34,13 +34,13 @@ def evaluate(
 ) -> dict[str, dict[str, Figure]]:
     """The METRICS of each way of searching. relevant: for each query the ids, one at least, of the texts that answer.
 
-    reranker: a model of kind "rerank"; adds "reranked", its order of the hits of the first way.
+    reranker: a model of kind "rerank"; adds "reranked", its order of what the index finds by its default way.
 
     Texts behind the first 100 count as not found. All relevant texts of a query are alike (nDCG with gains 0 and 1).
     """
     figures: dict[str, dict[str, Figure]] = {way: dict(_figures(index, queries, relevant, way)) for way in ways}
     if reranker:
-        figures["reranked"] = dict(_figures(index, queries, relevant, ways[0], reranker))
+        figures["reranked"] = dict(_figures(index, queries, relevant, None, reranker))
     return figures
 
 
@@ -48,7 +48,7 @@ def _figures(
     index: Index,
     queries: Sequence[str],
     relevant: Sequence[Collection[str]],
-    way: Way,
+    way: Way | None,
     reranker: Model | None = None,
 ) -> Iterator[tuple[str, Figure]]:
     rows = []

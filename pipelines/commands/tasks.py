@@ -219,7 +219,7 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     logged(given["debug"])
     output: Path = given["output"]
     vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), Failed(texts.name)
-    artifacts.store.check_place(output, output.with_name(f"{output.name}.partial"), "--output")
+    artifacts.store.check_place(output, artifacts.store.partial_of(output), "--output")
     size = korbert.load(given["model"], given["device"]).network.config.hidden_size
     inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])
     failed.end()

@@ -327,8 +327,7 @@ def search_eval(
         raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
     texts, ids = zip(*pairs, strict=True)
     with _index_of(model, corpus, device, given, form, text, failed, way or "both") as made:
-        ways = [way] if way else sorted(get_args(Way), key=lambda name: name != made.way)
-        figures = evaluate(made, texts, ids, ways, _reranker(rerank, device))
+        figures = evaluate(made, texts, ids, [way] if way else get_args(Way)[::-1], _reranker(rerank, device))
         facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
     if as_json:
         own = {name: {key: figure._asdict() for key, figure in row.items()} for name, row in figures.items()}
