@@ -33,6 +33,7 @@ FOLDERS = {
     ("finetune", "output"): ("out", ["finetune", "m", "--train", "t.csv", "--output", OUT]),
     ("distill", "output"): ("out", ["distill", "m", "t.txt", "--teacher", "m", "--output", OUT]),
     ("layers", "output"): ("out", ["layers", "m", "--train", "t.csv", "--output", OUT]),
+    ("pairs", "output"): ("out.jsonl", ["pairs", "t.jsonl", "--output", OUT]),
     ("negatives", "output"): ("out.jsonl", ["negatives", "m", "t.jsonl", "--output", OUT]),
     ("index", "output"): ("out", ["index", "m", "t.txt", "--output", OUT]),
     ("export", "folder"): ("out", ["export", "m", OUT]),

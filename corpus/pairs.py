@@ -1,0 +1,49 @@
+"""Pairs of queries and passages that any corpus has, without labels: titles, headings, and sentences of a paragraph."""
+
+import re
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Literal, NamedTuple
+
+from corpus.questions.sentences import sentence_spans
+
+__all__ = ["Pair", "Source", "pairs_of"]
+
+Source = Literal["titles", "headings", "sentences"]
+
+_LEAST, _MOST = 60, 800  # characters of a passage
+_HEADING = re.compile(r"(?:[^\s.][^.]{0,28}[^\s.다요까])\.|【[^】]{1,30}】|#{1,6} .{1,60}")
+
+
+class Pair(NamedTuple):
+    """source: how the pair was found."""
+
+    query: str
+    passage: str
+    source: Source
+
+
+def pairs_of(title: str, text: str) -> Iterator[Pair]:
+    """The pairs of a document, the same ones for the same text.
+
+    titles: its title and the first paragraph. headings: title and heading, and the first paragraph below: a heading is
+    a line as Wikipedia's extracts have it ("생애."), in 【】, or in Markdown. sentences: a sentence of a paragraph of
+    three or more, and the others (the inverse cloze task, Lee et al. 2019, 3.2); one of each paragraph, chosen by its
+    hash.
+    """
+    above, is_first = title, True
+    for line in filter(None, map(str.strip, text.split("\n"))):
+        if _HEADING.fullmatch(line):
+            above, is_first = f"{title} {line.strip('.#【】 ')}".strip(), False
+            continue
+        passage = line[:_MOST]
+        if len(passage) < _LEAST:
+            continue
+        if above and above != passage:
+            yield Pair(above, passage, "titles" if is_first else "headings")
+        above = ""
+        sentences = [passage[start:end] for start, end in sentence_spans(passage)]
+        if len(sentences) > 2:
+            chosen = int.from_bytes(blake2b(passage.encode(), digest_size=8).digest()) % len(sentences)
+            rest = " ".join(sentences[:chosen] + sentences[chosen + 1 :])
+            yield Pair(sentences[chosen], rest, "sentences")
