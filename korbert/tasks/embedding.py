@@ -1,8 +1,10 @@
 """Losses of text embeddings: contrastive and ranking; and large batches in little memory."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -40,26 +42,28 @@ def distillation_loss(vectors: Tensor, teacher: Tensor) -> Tensor:
         return loss + (1 - cosines(vectors[:, :width], teacher)).mean() if width == teacher.shape[1] else loss
 
 
-def in_chunks(model: nn.Module, inputs: Mapping[str, Any], size: int) -> Tensor:
-    """The model's vectors of all rows, (N, D) float32, at most `size` rows at a time.
+def in_chunks(model: nn.Module, inputs: Mapping[str, Any], pieces: int) -> Tensor:
+    """The model's vectors of all rows, (N, D) float32, about `pieces` pieces at a time, and at least one row.
 
     Of several chunks, only the vectors are kept: the backward pass computes each chunk once more, under the same
     dropout. Loss and gradients are those of one large batch, in the memory of one chunk (GradCache, Gao et al. 2021,
     arXiv 2101.06983).
     """
-    rows = len(inputs["input_ids"])
-    if rows <= size or not torch.is_grad_enabled():
+    lengths = inputs["lengths"]
+    chunks = np.cumsum(lengths) // pieces
+    if chunks[-1] == chunks[0] or not torch.is_grad_enabled():
         return model(**inputs).float()  # type: ignore[no-any-return]
 
-    def vectors_of(start: int) -> Tensor:
-        longest = max(inputs["lengths"][start : start + size])
+    def vectors_of(rows: slice) -> Tensor:
+        longest = max(lengths[rows])
         chunk = {
-            name: value[start : start + size, :longest] if isinstance(value, Tensor) else value[start : start + size]
-            for name, value in inputs.items()
+            name: value[rows, :longest] if isinstance(value, Tensor) else value[rows] for name, value in inputs.items()
         }
         return model(**chunk).float()  # type: ignore[no-any-return]
 
-    return torch.cat([checkpoint(vectors_of, start, use_reentrant=False) for start in range(0, rows, size)])
+    starts = np.searchsorted(chunks, np.unique(chunks)).tolist()
+    parts = [slice(start, end) for start, end in pairwise([*starts, len(lengths)])]
+    return torch.cat([checkpoint(vectors_of, rows, use_reentrant=False) for rows in parts])
 
 
 def ranking_loss(first: Tensor, second: Tensor, targets: Tensor, temperature: float) -> Tensor:

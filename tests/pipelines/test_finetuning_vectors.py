@@ -105,7 +105,7 @@ def test_queries_find_their_passages(learn: Callable[..., Path]) -> None:
     passages = [f"{text} {other}" for text in TEXTS for other in OTHERS]
     rows = [[text.split()[0] + " " + other, f"{text} {other}"] for text in TEXTS for other in OTHERS]
     rows = [[*row, passages[at - 1], passages[at - 10]] for at, row in enumerate(rows)]
-    folder = learn((columns, rows), None, batch_size=16, chunk_size=8, sizes=[16], epochs=10)
+    folder = learn((columns, rows), None, batch_size=16, chunk_pieces=50, sizes=[16], epochs=10)
     found = scores_of(folder)
     assert list(found) == ["pretrained", "pretrained-untuned", "bm25"]
     assert found["pretrained"]["mrr"] > max(0.5, found["pretrained-untuned"]["mrr"])

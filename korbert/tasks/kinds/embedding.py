@@ -82,7 +82,7 @@ class Embedding(Kind, frozen=True):
     pooling: Pooling = "mean"
     normalize: bool = False
     sizes: tuple[int, ...] = ()
-    chunk_size: int = 256
+    chunk_pieces: int = 16_384
 
     @staticmethod
     def roles() -> tuple[Role, ...]:
@@ -116,7 +116,7 @@ class Embedding(Kind, frozen=True):
             pooling=settings.pooling,
             normalize=settings.normalize,
             sizes=settings.sizes,
-            chunk_size=settings.chunk_size,
+            chunk_pieces=settings.chunk_pieces,
         )
 
     def validated_on(self, rows: Rows) -> Self:
@@ -212,9 +212,9 @@ class Embedding(Kind, frozen=True):
         if self.learns == "texts":
             inputs, sizes, labels = _twice(inputs), np.full(len(labels), 2), labels.expand(-1, 2)
             order = np.arange(2 * len(labels)).reshape(2, -1).T.ravel()  # each text beside its second draw
-            vectors = in_chunks(model, inputs, self.chunk_size)[order]
+            vectors = in_chunks(model, inputs, self.chunk_pieces)[order]
         else:
-            vectors = in_chunks(model, inputs, self.chunk_size)
+            vectors = in_chunks(model, inputs, self.chunk_pieces)
         firsts = np.cumsum(sizes) - sizes
         anchors = vectors[firsts]
         cuts = (vectors.shape[1], *self.sizes)

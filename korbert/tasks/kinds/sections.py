@@ -213,8 +213,8 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
     sizes: tuple[_Size, ...] = Field(
         (), description="also train these leading dimensions as vectors, so that they can be cut, as in [128, 64]"
     )
-    chunk_size: int = Field(
-        256, ge=1, description="texts per forward pass; those of a larger batch are computed twice, to save memory"
+    chunk_pieces: int = Field(
+        16_384, ge=1, description="pieces per forward pass; those of a larger batch are computed twice, to save memory"
     )
 
 
