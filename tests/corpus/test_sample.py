@@ -6,8 +6,6 @@ from collections import Counter
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import groupby
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import kiwipiepy
 import pytest
@@ -18,18 +16,18 @@ NEWLINE = b"\n"
 KINDS = {"person", "place", "date", "number", "organisation", "work", "term", "reason", "phrase"}
 
 
-def read_jsonl(path: Path) -> list[dict[str, Any]]:
+def read_jsonl(path):
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def read_table(path: Path, *columns: str) -> list[list[str]]:
+def read_table(path, *columns):
     header, *rows = [line.split("\t") for line in path.read_text("utf-8").removesuffix("\n").split("\n")]
     assert header == [*columns]
     return rows
 
 
 @pytest.fixture(scope="module")
-def maker() -> ModuleType:
+def maker():
     spec = spec_from_file_location("make_sample", Path(__file__).with_name("make_sample.py"))
     assert spec is not None
     assert spec.loader is not None
@@ -38,7 +36,7 @@ def maker() -> ModuleType:
     return module
 
 
-def test_readme_names_every_file_count_and_licence(sample: Path) -> None:
+def test_readme_names_every_file_count_and_licence(sample):
     readme = (sample / "README.md").read_text("utf-8")
     files = {path.relative_to(sample).as_posix() for path in sample.rglob("*") if path.is_file()} - {"README.md"}
     rows = dict(re.findall(r"^\| `(\S+)` (\|.*\|)$", readme, re.M))
@@ -53,7 +51,7 @@ def test_readme_names_every_file_count_and_licence(sample: Path) -> None:
         assert text in readme
 
 
-def test_articles_are_prose_and_attributed(sample: Path, maker: ModuleType) -> None:
+def test_articles_are_prose_and_attributed(sample, maker):
     articles = read_jsonl(sample / "wiki.jsonl")
     assert all(row.keys() == {"id", "title", "text"} for row in articles)
     assert not [row["title"] for row in articles if not maker.is_prose(row["title"], row["text"])]
@@ -65,7 +63,7 @@ def test_articles_are_prose_and_attributed(sample: Path, maker: ModuleType) -> N
     )
 
 
-def test_no_review_is_in_two_places(sample: Path, korbert_data: Path, maker: ModuleType) -> None:
+def test_no_review_is_in_two_places(sample, korbert_data, maker):
     reviews = read_jsonl(sample / "reviews.jsonl")
     columns = ("id", "document", "label")
     train, test = (read_table(sample / "nsmc" / f"ratings_{part}.txt", *columns) for part in ("train", "test"))
@@ -84,11 +82,11 @@ def test_no_review_is_in_two_places(sample: Path, korbert_data: Path, maker: Mod
     assert not {maker.folded(row[1]) for row in official} & (held | spread)
 
 
-def test_questions_are_in_the_format_of_korquad_and_answered_in_their_article(sample: Path) -> None:
+def test_questions_are_in_the_format_of_korquad_and_answered_in_their_article(sample):
     texts = {row["title"]: (row["id"], row["text"]) for row in read_jsonl(sample / "wiki.jsonl")}
     kinds = read_table(sample / "korquad" / "kinds.tsv", "id", "kind", "particle")
-    titles: dict[str, list[str]] = {}
-    asked: list[tuple[str, str, str]] = []  # id, question, context from behind the answer
+    titles = {}
+    asked = []  # id, question, context from behind the answer
     for part in ("train", "valid"):
         dataset = json.loads((sample / "korquad" / f"{part}.json").read_text("utf-8"))
         assert dataset == {"version": f"KorQuAD_v1.0_sample_{part}", "data": dataset["data"]}
@@ -122,7 +120,7 @@ def test_questions_are_in_the_format_of_korquad_and_answered_in_their_article(sa
     assert patterns.most_common(1)[0][1] <= 3
 
 
-def pattern(kiwi: kiwipiepy.Kiwi, question: str) -> tuple[str, ...]:
+def pattern(kiwi, question):
     """The pattern of a question: nouns, numbers, foreign words in a row are one N, particles their tag (은 is 는)."""
     forms = []
     for token in kiwi.tokenize(question):
@@ -132,9 +130,7 @@ def pattern(kiwi: kiwipiepy.Kiwi, question: str) -> tuple[str, ...]:
 
 
 @pytest.mark.slow
-def test_sample_is_made_again_byte_for_byte(
-    sample: Path, korbert_data: Path, maker: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sample_is_made_again_byte_for_byte(sample, korbert_data, maker, tmp_path, monkeypatch):
     monkeypatch.setattr(maker, "SAMPLE", tmp_path)
     maker.make_wiki(korbert_data)
     maker.make_reviews(korbert_data)

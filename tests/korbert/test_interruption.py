@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -31,16 +30,16 @@ print("left")
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("steps", [1, 100])
-def test_a_signal_waits_for_the_end_of_an_import(tmp_path: Path, name: str, steps: int) -> None:
+def test_a_signal_waits_for_the_end_of_an_import(tmp_path, name, steps):
     assert _said(tmp_path, _MODULE.format(name=name, steps=steps)) == ["imported", f"{name} {name}", "left"]
 
 
-def test_the_second_signal_ends_an_import(tmp_path: Path) -> None:
+def test_the_second_signal_ends_an_import(tmp_path):
     twice = _MODULE.format(name="SIGINT", steps=1).replace("for", "os.kill(os.getpid(), signal.SIGTERM)\nfor")
     assert _said(tmp_path, twice) == ["SIGTERM SIGINT", "left"]
 
 
-def test_a_signal_of_an_import_is_noted_where_signals_are_noted_by_then(tmp_path: Path) -> None:
+def test_a_signal_of_an_import_is_noted_where_signals_are_noted_by_then(tmp_path):
     (tmp_path / "slow.py").write_text(_MODULE.format(name="SIGTERM", steps=1))
     noting = _COMMAND.replace("raised_signals\n", "noted_signals, raised_signals\n").replace(
         "time.sleep(60)",
@@ -49,7 +48,7 @@ def test_a_signal_of_an_import_is_noted_where_signals_are_noted_by_then(tmp_path
     assert _output(tmp_path, noting) == ["imported", "noted SIGTERM", "left"]
 
 
-def test_outside_of_imports_a_signal_raises_at_once(tmp_path: Path) -> None:
+def test_outside_of_imports_a_signal_raises_at_once(tmp_path):
     (tmp_path / "slow.py").write_text("")
     raising = _COMMAND.replace(
         "time.sleep(60)", "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('late')"
@@ -57,12 +56,12 @@ def test_outside_of_imports_a_signal_raises_at_once(tmp_path: Path) -> None:
     assert _output(tmp_path, raising) == ["SIGINT SIGINT", "left"]
 
 
-def _said(folder: Path, module: str) -> list[str]:
+def _said(folder, module):
     (folder / "slow.py").write_text(module)
     return _output(folder, _COMMAND)
 
 
-def _output(folder: Path, program: str) -> list[str]:
+def _output(folder, program):
     (folder / "program.py").write_text(program)
     done = subprocess.run(
         [sys.executable, str(folder / "program.py")], check=True, capture_output=True, text=True, timeout=50

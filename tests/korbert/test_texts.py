@@ -16,7 +16,7 @@ from korbert.texts import as_texts
         (pd.DataFrame({"id": [1], "text": ["하나"]}), (["하나"], False)),
     ],
 )
-def test_texts(given: object, texts: tuple[list[str], bool]) -> None:
+def test_texts(given, texts):
     assert as_texts(given, "texts") == texts
 
 
@@ -32,6 +32,6 @@ def test_texts(given: object, texts: tuple[list[str], bool]) -> None:
         (None, "texts is None: give a string, or a list of strings"),
     ],
 )
-def test_what_is_no_text_is_refused(given: object, said: str) -> None:
+def test_what_is_no_text_is_refused(given, said):
     with pytest.raises(SettingsError, match=said):
         as_texts(given, "texts")

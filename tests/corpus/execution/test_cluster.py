@@ -62,7 +62,7 @@ def test_native_and_ray_give_the_same_bytes(tmp_path, bytes_below):
     assert lost.detail == "its worker process ended"  # as a process here would say: it goes into artifacts
 
 
-def _listening(parent: int) -> list[str]:
+def _listening(parent):
     """The addresses at which the descendants of a process listen, as /proc gives them."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*"):
@@ -140,9 +140,9 @@ def test_a_lost_worker_and_a_lost_machine_cost_nothing(tmp_path, bytes_below, mo
         cluster.shutdown()
 
 
-def _kill_one_of(folder: Path, second, cluster) -> None:
+def _kill_one_of(folder, second, cluster):
     """Kills a worker of the second node once a unit runs there, and the node once another one does."""
-    killed: set[str] = set()
+    killed = set()
     while not killed:
         for path in folder.glob("*"):
             pid, node = path.read_text().split() if path.is_file() and path.read_text().count(" ") else ("", "")

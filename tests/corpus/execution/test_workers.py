@@ -200,7 +200,7 @@ def _wait_for_writers(path):
     return writers
 
 
-def _is_alive(pid: str) -> bool:
+def _is_alive(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ SOURCE = SourceSettings(name="corpus", path="x", id="")
 PEOPLE = ("윤동주", "서정주", "박경리", "최인호", "나태주", "김남주")
 
 
-def _document(number: int) -> str:
+def _document(number):
     name, year = PEOPLE[number % len(PEOPLE)], 1900 + number
     return (
         f"{name}는 대한민국의 시인이다. {year}년에 평양에서 태어났다. 많은 사람이 그 시를 읽었다고 한다. "
@@ -27,7 +26,7 @@ def _document(number: int) -> str:
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def corpus(tmp_path, monkeypatch):
     """Thirty documents in some parts."""
     monkeypatch.setattr(module, "_PART_BYTES", 4_000)
     path = tmp_path / "corpus.jsonl"
@@ -36,8 +35,8 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def _made(path: Path, workers: int, **settings: int) -> tuple[list[module.Asked], Counter[str]]:
-    counts: Counter[str] = Counter()
+def _made(path, workers, **settings):
+    counts = Counter()
     partial = path.with_name("partial")
     asked = generate(QuestionSettings(**settings), SOURCE, [path], workers=workers, counts=counts, partial=partial)
     found = list(asked)
@@ -78,7 +77,7 @@ def test_parts_are_yielded_in_order_whichever_is_finished_first(corpus, monkeypa
 
 def test_finished_parts_are_not_made_again(corpus, monkeypatch):
     expected, expected_counts = _made(corpus, 1)
-    made: list[int] = []
+    made = []
 
     def run_units(function, units, *, initializer, initargs, **_):
         initializer(*initargs)
@@ -89,14 +88,14 @@ def test_finished_parts_are_not_made_again(corpus, monkeypatch):
     monkeypatch.setattr(module, "run_units", run_units)
     partial = corpus.with_name("partial")
 
-    def run(text: str) -> tuple[list[module.Asked], Counter[str]]:
+    def run(text):
         corpus.write_text(text, encoding="utf-8")
-        counts: Counter[str] = Counter()
+        counts = Counter()
         asked = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=counts, partial=partial)
         return list(asked), counts
 
     text = corpus.read_text("utf-8")
-    counts: Counter[str] = Counter()
+    counts = Counter()
     begun = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=counts, partial=partial)
     next(begun)
     begun.close()

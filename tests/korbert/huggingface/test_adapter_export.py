@@ -1,8 +1,5 @@
 """Encoders of transformers that korbert trained with its own tokenizer, as folders of their own classes."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from exported import stirred
 from foreign_folders import CONFIGS
@@ -19,11 +16,9 @@ from korbert.modeling import (
     TokenClassificationModel,
     save_model,
 )
-from korbert.modeling.models import Model
 from korbert.modeling.transformers_config import CLASSES, new_config
-from korbert.tokenization import Tokenizer
 
-BUILT: dict[str, Any] = {
+BUILT = {
     "pretraining": PretrainingModel,
     "classification": lambda config: ClassificationModel(config, 3, "first"),
     "multiple-choice": lambda config: MultipleChoiceModel(config, "first"),
@@ -44,15 +39,13 @@ WRITTEN = {  # kind -> whose heads are ours
 CHANGES = {"albert": {"hidden_act": "gelu"}}
 
 
-def built(kind: str, model_type: str, tokenizer: Tokenizer, **others: Any) -> Model:
+def built(kind, model_type, tokenizer, **others):
     settings = {"model_type": model_type, **CONFIGS[model_type], **CHANGES.get(model_type, {}), **others}
     return stirred(BUILT[kind](new_config(settings, tokenizer.vocab_size)), 0.05)
 
 
 @pytest.mark.parametrize(("kind", "model_type"), [(kind, one) for kind in WRITTEN for one in sorted(WRITTEN[kind])])
-def test_their_classes_compute_what_ours_do(
-    kind: str, model_type: str, tiny_tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_their_classes_compute_what_ours_do(kind, model_type, tiny_tokenizer, tmp_path):
     save_model(tmp_path / "ours", built(kind, model_type, tiny_tokenizer), tiny_tokenizer)
     differences = export(tmp_path / "ours", tmp_path / "theirs", check=True)
     assert max(differences.values()) <= TOLERANCE
@@ -87,9 +80,7 @@ def test_their_classes_compute_what_ours_do(
         ("pretraining", "deberta-v2", {"legacy": False}, "the MLM head of DeBERTa is ours only with legacy = true"),
     ],
 )
-def test_heads_that_are_not_ours_are_refused(
-    kind: str, model_type: str, others: dict[str, Any], message: str, tiny_tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_heads_that_are_not_ours_are_refused(kind, model_type, others, message, tiny_tokenizer, tmp_path):
     save_model(tmp_path / "ours", built(kind, model_type, tiny_tokenizer, **others), tiny_tokenizer)
     with pytest.raises(ModelError, match=message):
         export(tmp_path / "ours", tmp_path / "theirs")

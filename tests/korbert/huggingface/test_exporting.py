@@ -5,7 +5,6 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -25,7 +24,7 @@ from korbert.modeling.models import (
     TokenClassificationModel,
 )
 from korbert.modeling.storage import save_model
-from korbert.tokenization import AnalyzerOptions, Tokenizer
+from korbert.tokenization import AnalyzerOptions
 from korbert.tokenization.extending import extended
 
 
@@ -39,9 +38,7 @@ from korbert.tokenization.extending import extended
     ids=str,
 )
 @torch.inference_mode()
-def test_other_shapes_of_encoders_are_exported(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, others: dict[str, Any]
-) -> None:
+def test_other_shapes_of_encoders_are_exported(tiny_tokenizer, tmp_path, family, others):
     model = PretrainingModel(small(tiny_tokenizer, family, **others))
     differences = export(saved(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
     assert max(differences.values()) <= TOLERANCE
@@ -51,7 +48,7 @@ def test_other_shapes_of_encoders_are_exported(
 
 
 @pytest.mark.parametrize("family", ["bert", "modernbert"])
-def test_a_model_with_added_words_is_exported(tiny_tokenizer: Tokenizer, tmp_path: Path, family: str) -> None:
+def test_a_model_with_added_words_is_exported(tiny_tokenizer, tmp_path, family):
     """It is grown, saved and exported; the check compares ids and scores of sentences that have the words, too."""
     source = saved(tmp_path / "source", PretrainingModel(small(tiny_tokenizer, family)), tiny_tokenizer)
     tokenizer = extended(tiny_tokenizer, ["반갑", "인구", "강추", "삐까뻔쩍체"], AnalyzerOptions())
@@ -64,7 +61,7 @@ def test_a_model_with_added_words_is_exported(tiny_tokenizer: Tokenizer, tmp_pat
     assert max(differences.values()) <= TOLERANCE
 
 
-def test_boundaries_are_not_lost_in_silence(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_boundaries_are_not_lost_in_silence(tiny_tokenizer, tmp_path):
     """Without the code in the folder nothing loads, and what Trainer saves is loaded like the export."""
     config = small(tiny_tokenizer, "modernbert", boundary_embedding=True)
     source = saved(tmp_path / "ours", PretrainingModel(config), tiny_tokenizer)
@@ -86,7 +83,7 @@ def test_boundaries_are_not_lost_in_silence(tiny_tokenizer: Tokenizer, tmp_path:
 
 
 @pytest.mark.parametrize("width", [None, 8], ids=["wide", "narrow"])
-def test_a_detector_becomes_electra(tiny_tokenizer: Tokenizer, tmp_path: Path, width: int | None) -> None:
+def test_a_detector_becomes_electra(tiny_tokenizer, tmp_path, width):
     model = DetectionModel(small(tiny_tokenizer, "bert", embedding_size=width))
     source = saved(tmp_path / "ours", model, tiny_tokenizer)
     assert export(source, tmp_path / "theirs", check=True)["logits"] < 1e-5
@@ -100,7 +97,7 @@ def test_a_detector_becomes_electra(tiny_tokenizer: Tokenizer, tmp_path: Path, w
         export(shared, tmp_path / "none")
 
 
-def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer, tmp_path):
     source = saved(tmp_path / "ours", PretrainingModel(small(tiny_tokenizer, "modernbert")), tiny_tokenizer)
     before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
     for name in ("one", "two"):
@@ -139,9 +136,7 @@ def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer
         ),
     ],
 )
-def test_what_transformers_cannot_compute_is_refused(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, others: dict[str, Any], message: str
-) -> None:
+def test_what_transformers_cannot_compute_is_refused(tiny_tokenizer, tmp_path, family, others, message):
     model = PretrainingModel(small(tiny_tokenizer, family, **others))
     source = saved(tmp_path / "ours", model, tiny_tokenizer)
     with pytest.raises(ModelError, match=message):
@@ -150,18 +145,18 @@ def test_what_transformers_cannot_compute_is_refused(
 
 
 @pytest.fixture(scope="module")
-def ours(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ours(tiny_tokenizer, tmp_path_factory):
     """An artifact with a model, such as artifacts/demo/pretrain."""
     folder = tmp_path_factory.mktemp("pretrain")
     saved(folder / "model", PretrainingModel(small(tiny_tokenizer, "modernbert")), tiny_tokenizer)
     return folder
 
 
-def _files(folder: Path) -> dict[Path, bytes]:
+def _files(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_only_an_empty_folder_or_an_earlier_export_is_written_to(ours: Path, tmp_path: Path) -> None:
+def test_only_an_empty_folder_or_an_earlier_export_is_written_to(ours, tmp_path):
     (tmp_path / "empty").mkdir()
     export(ours, tmp_path / "empty")
     (tmp_path / "empty" / "README.md").write_text("한국어 모형")
@@ -203,7 +198,7 @@ def test_only_an_empty_folder_or_an_earlier_export_is_written_to(ours: Path, tmp
     assert _files(tmp_path) == before
 
 
-def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(tmp_path: Path) -> None:
+def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(tmp_path):
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         was = os.geteuid()
@@ -217,21 +212,17 @@ def test_a_folder_that_may_not_be_written_to_is_refused_before_the_work(tmp_path
             os.seteuid(was)
 
 
-def test_a_check_without_transformers_is_refused_before_the_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_check_without_transformers_is_refused_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ModelError, match=r"the check needs transformers: pip install 'korbert\[hf\]'"):
         export("nowhere", tmp_path / "theirs", check=True)
 
 
-def test_an_export_that_fails_leaves_what_was_there(
-    ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_that_fails_leaves_what_was_there(ours, tmp_path, monkeypatch):
     export(ours, tmp_path / "earlier")
     before = _files(tmp_path)
 
-    def full(path: Path, content: Any) -> None:
+    def full(path, content):
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
     monkeypatch.setattr("korbert.huggingface.exporting._write_json", full)
@@ -242,12 +233,10 @@ def test_an_export_that_fails_leaves_what_was_there(
     assert not (tmp_path / "new").exists()
 
 
-def test_the_check_finds_a_difference(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_check_finds_a_difference(tiny_tokenizer, tmp_path, monkeypatch):
     source = saved(tmp_path / "ours", QuestionAnsweringModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
 
-    def altered(path: Path, content: dict[str, Any]) -> None:
+    def altered(path, content):
         path.write_text(json.dumps(content | ({"layer_norm_eps": 0.1} if path.name == "config.json" else {})))
 
     monkeypatch.setattr("korbert.huggingface.exporting._write_json", altered)
@@ -274,12 +263,10 @@ def test_the_check_finds_a_difference(
         ),
     ],
 )
-def test_the_check_uses_what_users_use(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, key: str, said: str
-) -> None:
+def test_the_check_uses_what_users_use(tiny_tokenizer, tmp_path, monkeypatch, kind, key, said):
     source = saved(tmp_path / "ours", kind(small(tiny_tokenizer, "modernbert")), tiny_tokenizer)
 
-    def without(path: Path, content: dict[str, Any]) -> None:
+    def without(path, content):
         path.write_text(json.dumps({name: value for name, value in content.items() if name != key}))
 
     monkeypatch.setattr("korbert.huggingface.exporting._write_json", without)
@@ -287,12 +274,10 @@ def test_the_check_uses_what_users_use(
         export(source, tmp_path / "theirs", check=True)
 
 
-def test_the_check_finds_weights_that_are_not_taken(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_check_finds_weights_that_are_not_taken(tiny_tokenizer, tmp_path, monkeypatch):
     source = saved(tmp_path / "ours", QuestionAnsweringModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
 
-    def renamed(tensors: Any, config: Any, kind: str) -> dict[str, torch.Tensor]:
+    def renamed(tensors, config, kind):
         return {f"x.{name}": tensor for name, tensor in tensors.items()}
 
     monkeypatch.setattr("korbert.huggingface.exporting.to_transformers", renamed)

@@ -5,7 +5,6 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -28,7 +27,7 @@ Folder = Callable[[str], Path]
 TEXTS = ["나는 어제 학교에 갔다가 친구를 만났는데", "서울", "학교에 간다. 👍🏻 뷁"]
 
 
-def inputs_of(tokenizer: Any) -> dict[str, torch.Tensor]:
+def inputs_of(tokenizer):
     arrays = pad_batch(tokenizer.encode_batch(TEXTS), tokenizer.pad_id)
     names = ("input_ids", "attention_mask", "token_type_ids", "boundaries")
     return {name: torch.from_numpy(arrays[name]) for name in names}
@@ -36,7 +35,7 @@ def inputs_of(tokenizer: Any) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("model_type", CLASSES)
 @torch.inference_mode()
-def test_an_imported_folder_gives_what_transformers_gives(foreign: Folder, model_type: str, tmp_path: Path) -> None:
+def test_an_imported_folder_gives_what_transformers_gives(foreign, model_type, tmp_path):
     target = tmp_path / "model"
     imported = import_folder(foreign(model_type), target)
     model, tokenizer = load_model(target, "encoder")
@@ -62,7 +61,7 @@ def test_an_imported_folder_gives_what_transformers_gives(foreign: Folder, model
 
 
 @pytest.mark.parametrize("model_type", ["bert", "albert", "roberta", "deberta-v2"])
-def test_tasks_run_on_an_imported_encoder(foreign: Folder, model_type: str, tmp_path: Path) -> None:
+def test_tasks_run_on_an_imported_encoder(foreign, model_type, tmp_path):
     import_folder(foreign(model_type), tmp_path / "encoder")
     pretrained, tokenizer = load_model(tmp_path / "encoder", "encoder")
     classifier = ClassificationModel(pretrained.config, 2, "first", ["나쁨", "좋음"])
@@ -83,7 +82,7 @@ def test_tasks_run_on_an_imported_encoder(foreign: Folder, model_type: str, tmp_
     assert answer.answer == context[answer.start : answer.end] != ""
 
 
-def test_weights_of_heads_are_ignored(foreign: Folder, tmp_path: Path) -> None:
+def test_weights_of_heads_are_ignored(foreign, tmp_path):
     folder = foreign("bert")
     config = transformers.AutoConfig.from_pretrained(folder)
     whole = transformers.BertForMaskedLM(config)
@@ -94,7 +93,7 @@ def test_weights_of_heads_are_ignored(foreign: Folder, tmp_path: Path) -> None:
     assert torch.equal(model.encoder.token_weight, whole.bert.embeddings.word_embeddings.weight)
 
 
-def test_weights_in_several_files_are_read(foreign: Folder, tmp_path: Path) -> None:
+def test_weights_in_several_files_are_read(foreign, tmp_path):
     folder = foreign("roberta")
     shutil.copytree(folder, tmp_path / "parts")
     (tmp_path / "parts" / "model.safetensors").unlink()
@@ -105,12 +104,12 @@ def test_weights_in_several_files_are_read(foreign: Folder, tmp_path: Path) -> N
 
 
 @pytest.fixture
-def copy(foreign: Folder, tmp_path: Path) -> Path:
+def copy(foreign, tmp_path):
     """A folder to be spoilt."""
     return Path(shutil.copytree(foreign("bert"), tmp_path / "copy"))
 
 
-def change_config(folder: Path, **changes: Any) -> None:
+def change_config(folder, **changes):
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
 
@@ -126,14 +125,14 @@ def change_config(folder: Path, **changes: Any) -> None:
         ({"vocab_size": 77}, "weights cannot be read|mismatched keys"),
     ],
 )
-def test_other_configs_are_refused(copy: Path, tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+def test_other_configs_are_refused(copy, tmp_path, changes, message):
     change_config(copy, **changes)
     with pytest.raises(ModelError, match=message):
         import_folder(copy, tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
 
-def test_pickles_are_refused_with_the_command_that_converts_them(copy: Path, tmp_path: Path) -> None:
+def test_pickles_are_refused_with_the_command_that_converts_them(copy, tmp_path):
     weights = transformers.AutoModel.from_pretrained(copy).state_dict()
     (copy / "model.safetensors").unlink()
     with pytest.raises(ModelError, match=r"has no model\.safetensors: name a folder"):
@@ -147,7 +146,7 @@ def test_pickles_are_refused_with_the_command_that_converts_them(copy: Path, tmp
     assert torch.equal(model.encoder.token_weight, weights["embeddings.word_embeddings.weight"])
 
 
-def test_broken_files_are_refused(copy: Path, tmp_path: Path) -> None:
+def test_broken_files_are_refused(copy, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "note").write_text("mine", encoding="utf-8")
     with pytest.raises(SettingsError, match="full: already exists and is not empty: name a new folder"):
@@ -166,7 +165,7 @@ def test_broken_files_are_refused(copy: Path, tmp_path: Path) -> None:
         import_folder(tmp_path / "absent", tmp_path / "model")
 
 
-def test_a_model_folder_that_was_changed_is_refused(foreign: Folder, tmp_path: Path) -> None:
+def test_a_model_folder_that_was_changed_is_refused(foreign, tmp_path):
     target = tmp_path / "model"
     import_folder(foreign("bert"), target)
     with pytest.raises(ModelError, match="is an encoder model: it can embed; questions need"):
@@ -186,9 +185,7 @@ def test_a_model_folder_that_was_changed_is_refused(foreign: Folder, tmp_path: P
             load_model(target)
 
 
-def test_without_transformers_the_error_says_what_to_install(
-    foreign: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_transformers_the_error_says_what_to_install(foreign, tmp_path, monkeypatch):
     import_folder(foreign("bert"), tmp_path / "model")
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(
@@ -197,7 +194,7 @@ def test_without_transformers_the_error_says_what_to_install(
         load_model(tmp_path / "model")
 
 
-def test_the_command_says_what_it_imported(foreign: Folder, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_it_imported(foreign, tmp_path, capsys):
     target = tmp_path / "model"
     assert cli.run_command(["import", str(foreign("electra")), str(target)]) == 0
     said = capsys.readouterr().out.splitlines()

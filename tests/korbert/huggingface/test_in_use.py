@@ -1,8 +1,6 @@
 """An exported folder in the hands of others: collators, pipelines, Trainer, datasets."""
 
 import csv
-from pathlib import Path
-from typing import Any
 
 import datasets
 import pytest
@@ -13,29 +11,28 @@ from exported import exported, small, tokenizer_of
 from korbert.model import Model
 from korbert.modeling.models import PretrainingModel, QuestionAnsweringModel, TokenClassificationModel
 from korbert.tasks import korquad
-from korbert.tokenization import Tokenizer
 
 
 @pytest.fixture(scope="module")
-def filler(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
+def filler(tmp_path_factory, tiny_tokenizer):
     model = PretrainingModel(small(tiny_tokenizer, "modernbert"))
     return exported(tmp_path_factory.mktemp("filler"), model, tiny_tokenizer)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "boundaries"])
-def reader(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, request: pytest.FixtureRequest) -> Path:
+def reader(tmp_path_factory, tiny_tokenizer, request):
     config = small(tiny_tokenizer, "modernbert", boundary_embedding=request.param, num_hidden_layers=1, hidden_size=32)
     model = QuestionAnsweringModel(config, torch.Generator().manual_seed(0))
     return exported(tmp_path_factory.mktemp("reader"), model, tiny_tokenizer)
 
 
-def _reviews(sample: Path, number: int) -> list[str]:
+def _reviews(sample, number):
     with (sample / "nsmc" / "ratings_train.txt").open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         return [row["document"] for row, _ in zip(rows, range(number), strict=False)]
 
 
-def test_a_collator_masks_what_is_no_special_token(filler: Path, sample: Path) -> None:
+def test_a_collator_masks_what_is_no_special_token(filler, sample):
     tokenizer = tokenizer_of(filler)
     rows = [tokenizer(text, return_special_tokens_mask=True) for text in _reviews(sample, 40)]
     special = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id}
@@ -46,12 +43,12 @@ def test_a_collator_masks_what_is_no_special_token(filler: Path, sample: Path) -
     assert (batch["input_ids"][chosen] == tokenizer.mask_token_id).float().mean() > 0.6
 
 
-def test_a_reader_takes_special_tokens_for_text(reader: Path) -> None:
+def test_a_reader_takes_special_tokens_for_text(reader):
     tokenizer = tokenizer_of(reader)
     assert tokenizer.mask_token_id not in tokenizer("오늘 [MASK] 정말 좋다")["input_ids"]
 
 
-def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path, tiny_tokenizer):
     """It asks a tokenizer that is not "fast" for no offsets: the caller gives them, or has pieces without places."""
     labels = ["ADJ", "NOUN", "VERB"]  # no BIO: ours takes the best label of each piece
     folder = exported(tmp_path, TokenClassificationModel(small(tiny_tokenizer, "modernbert"), labels), tiny_tokenizer)
@@ -69,7 +66,7 @@ def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path: Path, t
     assert pipe(text, aggregation_strategy="simple")[0].keys() == {"entity_group", "score", "word", "start", "end"}
 
 
-def _windows(tokenizer: Any, asked: list[dict[str, Any]]) -> datasets.Dataset:
+def _windows(tokenizer, asked):
     """Windows with the first and last token of the answer, as question answering scripts make them from offsets."""
     rows = tokenizer(
         [row["question"] for row in asked],
@@ -81,7 +78,7 @@ def _windows(tokenizer: Any, asked: list[dict[str, Any]]) -> datasets.Dataset:
         return_overflowing_tokens=True,
         return_offsets_mapping=True,
     )
-    places: list[tuple[int, int]] = []
+    places = []
     for row, owner in enumerate(rows["overflow_to_sample_mapping"]):
         start, end = asked[owner]["answers"][0].span
         first, last = rows.char_to_token(row, start, 1), rows.char_to_token(row, end - 1, 1)
@@ -93,7 +90,7 @@ def _windows(tokenizer: Any, asked: list[dict[str, Any]]) -> datasets.Dataset:
 
 
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
-def test_trainer_learns_to_read(reader: Path, sample: Path, tmp_path: Path) -> None:
+def test_trainer_learns_to_read(reader, sample, tmp_path):
     tokenizer = tokenizer_of(reader)
     model = transformers.AutoModelForQuestionAnswering.from_pretrained(reader, trust_remote_code=True)
     rows = _windows(tokenizer, korquad.read(sample / "korquad" / "valid.json").rows)
@@ -117,7 +114,7 @@ def test_trainer_learns_to_read(reader: Path, sample: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_two_processes_of_datasets_map(filler: Path, sample: Path, tmp_path: Path) -> None:
+def test_two_processes_of_datasets_map(filler, sample, tmp_path):
     tokenizer, texts = tokenizer_of(filler), _reviews(sample, 200)
     rows = datasets.Dataset.from_dict({"text": texts})
     mapped = rows.map(

@@ -1,7 +1,5 @@
 import json
 import logging
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -24,7 +22,7 @@ SIZES = {
 
 
 @pytest.fixture
-def modern_folder(tmp_path: Path) -> Path:
+def modern_folder(tmp_path):
     ids = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"))
     config = transformers.ModernBertConfig(**SIZES, **ids, pad_token_id=0)
     transformers.ModernBertForMaskedLM(config).save_pretrained(tmp_path)
@@ -40,7 +38,7 @@ def modern_folder(tmp_path: Path) -> Path:
         {"architecture": "modern", "global_attn_every_n_layers": 1, "global_rope_theta": 9000.0},
     ],
 )
-def test_a_config_is_the_same_after_conversion_and_back(config: dict[str, Any]) -> None:
+def test_a_config_is_the_same_after_conversion_and_back(config):
     ours = EncoderConfig.model_validate(SIZES | config)
     theirs = config_to_transformers(ours, "pretraining") | {
         "architectures": [{"bert": "BertModel"}.get(ours.architecture, "ModernBertModel")]
@@ -51,7 +49,7 @@ def test_a_config_is_the_same_after_conversion_and_back(config: dict[str, Any]) 
     assert config_from_transformers(through_them) == (ours, ours.architecture, "pretraining")
 
 
-def test_configs_of_the_fourth_major_version_are_read() -> None:
+def test_configs_of_the_fourth_major_version_are_read():
     old = SIZES | {"model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"], "pad_token_id": 0}
     old |= {"global_attn_every_n_layers": 2, "global_rope_theta": 8e4, "local_rope_theta": 5e3, "local_attention": 64}
     config, _, _ = config_from_transformers(old)
@@ -59,7 +57,7 @@ def test_configs_of_the_fourth_major_version_are_read() -> None:
     assert (config.global_rope_theta, config.local_rope_theta) == (8e4, 5e3)
 
 
-def test_missing_heads_are_initialized_and_named(modern_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_heads_are_initialized_and_named(modern_folder, caplog):
     with caplog.at_level(logging.WARNING):
         model = load_transformers(modern_folder, torch.Generator().manual_seed(1))
     assert "has no weights for nsp.classifier.bias, nsp.classifier.weight, nsp.pooler.dense.bias" in caplog.text
@@ -86,7 +84,7 @@ def test_missing_heads_are_initialized_and_named(modern_folder: Path, caplog: py
         ({"num_hidden_layers": 6, "layer_types": None}, "no weights for encoder.layers.5.*they are of another encoder"),
     ],
 )
-def test_other_modernbert_configs_are_refused(modern_folder: Path, change: dict[str, Any], message: str) -> None:
+def test_other_modernbert_configs_are_refused(modern_folder, change, message):
     path = modern_folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ModelError, match=message):
@@ -104,7 +102,7 @@ def test_other_modernbert_configs_are_refused(modern_folder: Path, change: dict[
         ({"problem_type": "regression"}, r"config\.json: regression with 3 labels: set num_labels to 1"),
     ],
 )
-def test_unknown_problem_types_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_unknown_problem_types_are_refused(tmp_path, change, message):
     transformers.BertForSequenceClassification(transformers.BertConfig(**SIZES, num_labels=3)).save_pretrained(tmp_path)
     path = tmp_path / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
@@ -113,7 +111,7 @@ def test_unknown_problem_types_are_refused(tmp_path: Path, change: dict[str, Any
 
 
 @pytest.mark.parametrize(("file", "message"), [("config.json", "name a folder that"), ("model.safetensors", "as one")])
-def test_missing_files_are_named(modern_folder: Path, file: str, message: str) -> None:
+def test_missing_files_are_named(modern_folder, file, message):
     (modern_folder / file).unlink()
     with pytest.raises(ModelError, match=rf"{file}: cannot be read \(.*\): .*{message}"):
         load_transformers(modern_folder)
@@ -130,7 +128,7 @@ def test_missing_files_are_named(modern_folder: Path, file: str, message: str) -
         ({"embedding_size": 16}, "embedding_size = hidden_size: this encoder has a projection only where they differ"),
     ],
 )
-def test_other_albert_configs_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_other_albert_configs_are_refused(tmp_path, change, message):
     sizes = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = {"embedding_size": 8, "num_hidden_groups": 2, "intermediate_size": 16, "hidden_act": "gelu"}
     albert = transformers.AlbertModel(transformers.AlbertConfig(**{**sizes, **config, **change}))

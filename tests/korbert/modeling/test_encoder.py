@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.errors import ModelError
-from korbert.modeling.config import EncoderConfig
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.rows import Rows
 from tests.korbert.tiny import tiny_config
@@ -15,7 +14,7 @@ from tests.korbert.tiny import tiny_config
 small = partial(tiny_config, num_hidden_layers=4, max_position_embeddings=128, local_attention=16)
 
 
-def encoder_of(config: EncoderConfig) -> Encoder:
+def encoder_of(config):
     torch.manual_seed(3)
     return Encoder(config).eval()
 
@@ -43,7 +42,7 @@ def test_padding_changes_nothing(architecture, others, length, padding, seed):
     }
     plain = encoder(ids, **extra)
 
-    def pad(row: torch.Tensor) -> torch.Tensor:
+    def pad(row):
         return torch.nn.functional.pad(row, (0, padding))
 
     mask = pad(torch.ones_like(ids))

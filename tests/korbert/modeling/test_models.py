@@ -13,7 +13,7 @@ from korbert.modeling.models import (
 from tests.korbert.tiny import same_weights, tiny_config
 
 
-def seeded(seed: int) -> torch.Generator:
+def seeded(seed):
     return torch.Generator().manual_seed(seed)
 
 

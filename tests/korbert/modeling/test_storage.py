@@ -2,10 +2,8 @@ import hashlib
 import json
 import random
 import shutil
-from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import pytest
 import safetensors.torch
@@ -16,14 +14,12 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import (
     ClassificationModel,
     EmbeddingModel,
-    Model,
     MultipleChoiceModel,
     PretrainingModel,
     QuestionAnsweringModel,
     TokenClassificationModel,
 )
 from korbert.modeling.storage import load_model, read_config, save_model
-from korbert.tokenization import Tokenizer
 from tests.korbert.tiny import tiny_config
 
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
@@ -32,7 +28,7 @@ HEAD = {
 }  # fmt: skip
 
 
-def models(config: EncoderConfig) -> list[Model]:
+def models(config):
     generator = torch.Generator().manual_seed(1)
     return [
         PretrainingModel(config, generator),
@@ -47,7 +43,7 @@ def models(config: EncoderConfig) -> list[Model]:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
+def written(tmp_path_factory, tiny_tokenizer):
     """A classification model's folder."""
     folder = tmp_path_factory.mktemp("written")
     save_model(folder, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[1], tiny_tokenizer, {"max_length": 64})
@@ -55,21 +51,19 @@ def written(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer)
 
 
 @pytest.fixture
-def copy(written: Path, tmp_path: Path) -> Path:
+def copy(written, tmp_path):
     """The same, to be spoilt."""
     return Path(shutil.copytree(written, tmp_path / "model"))
 
 
-def change_config(folder: Path, **changes: Any) -> None:
+def change_config(folder, **changes):
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
 @torch.inference_mode()
-def test_a_saved_model_loads_with_the_same_outputs(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str
-) -> None:
+def test_a_saved_model_loads_with_the_same_outputs(tiny_tokenizer, tmp_path, architecture):
     for model in models(tiny_config(architecture, vocab_size=tiny_tokenizer.vocab_size)):
         folder = tmp_path / model.kind
         save_model(folder, model.eval(), tiny_tokenizer)
@@ -83,7 +77,7 @@ def test_a_saved_model_loads_with_the_same_outputs(
         torch.testing.assert_close(again(IDS), model(IDS), atol=0, rtol=0)
 
 
-def test_config_json_holds_all_settings(written: Path, tiny_tokenizer: Tokenizer) -> None:
+def test_config_json_holds_all_settings(written, tiny_tokenizer):
     config = read_config(written)
     assert config["korbert_format"] == 1
     assert config["kind"] == "classification"
@@ -94,7 +88,7 @@ def test_config_json_holds_all_settings(written: Path, tiny_tokenizer: Tokenizer
     assert "나쁨" in (written / "config.json").read_text(encoding="utf-8")
 
 
-def test_the_same_model_is_saved_as_the_same_bytes(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_the_same_model_is_saved_as_the_same_bytes(tiny_tokenizer, tmp_path):
     for name in ("one", "two"):
         save_model(
             tmp_path / name, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[0], tiny_tokenizer, {"steps": 3}
@@ -105,32 +99,32 @@ def test_the_same_model_is_saved_as_the_same_bytes(tiny_tokenizer: Tokenizer, tm
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
 
 
-def test_a_model_may_be_saved_over_another(tiny_tokenizer: Tokenizer, copy: Path) -> None:
+def test_a_model_may_be_saved_over_another(tiny_tokenizer, copy):
     save_model(copy, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[2], tiny_tokenizer)
     model, _ = load_model(copy, "question-answering")
     assert model.kind == "question-answering"
 
 
-def test_a_loaded_model_can_be_trained(written: Path) -> None:
+def test_a_loaded_model_can_be_trained(written):
     model, _ = load_model(written, "classification")
     model.train()(IDS).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
-def test_a_vocabulary_that_is_larger_than_the_model_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_vocabulary_that_is_larger_than_the_model_is_refused(tiny_tokenizer, tmp_path):
     config = tiny_config(vocab_size=1000)
     with pytest.raises(ModelError, match=rf"the tokenizer has {tiny_tokenizer.vocab_size} entries, the model 1000"):
         save_model(tmp_path, PretrainingModel(config), tiny_tokenizer)
 
 
-def test_a_model_of_another_kind_is_refused(written: Path) -> None:
+def test_a_model_of_another_kind_is_refused(written):
     with pytest.raises(
         ModelError, match="a classification model, but a question-answering model is needed: name another folder"
     ):
         load_model(written, "question-answering")
 
 
-def test_another_tokenizer_is_refused(copy: Path) -> None:
+def test_another_tokenizer_is_refused(copy):
     change_config(copy, tokenizer_digest="0123456789abcdef" * 4)
     with pytest.raises(ModelError, match=r"tokenizer: digest \w{12}, the model was trained with 0123456789ab: restore"):
         load_model(copy)
@@ -157,7 +151,7 @@ def test_another_tokenizer_is_refused(copy: Path) -> None:
         ("model.safetensors", "spoilt", r"model\.safetensors: SHA-256 \w{12}, config\.json says \w{12}: the file was"),
     ],
 )
-def test_broken_files_are_refused(copy: Path, file: str, content: str | None, message: str) -> None:
+def test_broken_files_are_refused(copy, file, content, message):
     if content is None:
         (copy / file).unlink()
     else:
@@ -175,7 +169,7 @@ def test_broken_files_are_refused(copy: Path, file: str, content: str | None, me
         ({"classifier.bias": torch.zeros(2).double()}, r"classifier\.bias is 2 float64, config\.json asks for 2: the"),
     ],
 )
-def test_weights_that_do_not_fit_are_refused(copy: Path, change: dict[str, torch.Tensor | None], message: str) -> None:
+def test_weights_that_do_not_fit_are_refused(copy, change, message):
     path = copy / "model.safetensors"
     tensors = safetensors.torch.load_file(path) | change
     write_weights(copy, {name: tensor for name, tensor in tensors.items() if tensor is not None})
@@ -183,14 +177,14 @@ def test_weights_that_do_not_fit_are_refused(copy: Path, change: dict[str, torch
         load_model(copy)
 
 
-def write_weights(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
+def write_weights(folder, tensors):
     """Others in place of a model's, with their digest."""
     data = safetensors.torch.save(tensors)
     (folder / "model.safetensors").write_bytes(data)
     change_config(folder, weights_sha256=hashlib.sha256(data).hexdigest())
 
 
-def test_a_flipped_bit_in_the_weights_is_refused(copy: Path) -> None:
+def test_a_flipped_bit_in_the_weights_is_refused(copy):
     path = copy / "model.safetensors"
     whole, draw = path.read_bytes(), random.Random(3)
     for place in (0, len(whole) - 1, *(draw.randrange(len(whole)) for _ in range(20))):
@@ -203,7 +197,7 @@ def test_a_flipped_bit_in_the_weights_is_refused(copy: Path) -> None:
     load_model(copy)
 
 
-def test_weights_in_another_format_are_refused(copy: Path) -> None:
+def test_weights_in_another_format_are_refused(copy):
     (copy / "model.safetensors").write_bytes(b"spoilt")
     change_config(copy, weights_sha256=hashlib.sha256(b"spoilt").hexdigest())
     with pytest.raises(ModelError, match=r"model\.safetensors: cannot be read \(.*\): the file is broken, write"):
@@ -211,7 +205,7 @@ def test_weights_in_another_format_are_refused(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
-def test_non_finite_weights_are_refused(copy: Path, bad: float) -> None:
+def test_non_finite_weights_are_refused(copy, bad):
     tensors = safetensors.torch.load_file(copy / "model.safetensors")
     tensors["classifier.bias"][1] = bad
     write_weights(copy, tensors)
@@ -256,7 +250,7 @@ def test_non_finite_weights_are_refused(copy: Path, bad: float) -> None:
         ({"note": "mine"}, r"config\.json: note: Extra inputs are not permitted: put the file back as it was written"),
     ],
 )
-def test_invalid_entries_of_config_json_are_refused(copy: Path, changes: dict[str, Any], message: str) -> None:
+def test_invalid_entries_of_config_json_are_refused(copy, changes, message):
     if changes.get("encoder"):
         changes = {"encoder": read_config(copy)["encoder"] | changes["encoder"]}
     change_config(copy, **changes)
@@ -266,7 +260,7 @@ def test_invalid_entries_of_config_json_are_refused(copy: Path, changes: dict[st
     assert "\n" not in str(refused.value)
 
 
-def leaves(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def leaves(value, place=()):
     """The keys that lead to each value in JSON that is neither an object nor a list."""
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
@@ -275,7 +269,7 @@ def leaves(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield place
 
 
-def altered(record: Any, place: tuple[Any, ...], value: Any) -> Any:
+def altered(record, place, value):
     changed = deepcopy(record)
     inner = changed
     for key in place[:-1]:
@@ -284,7 +278,7 @@ def altered(record: Any, place: tuple[Any, ...], value: Any) -> Any:
     return changed
 
 
-def near(value: Any) -> Any:
+def near(value):
     """A value of the same type that no check of its form could tell from the right one."""
     if isinstance(value, bool):
         return not value
@@ -298,9 +292,7 @@ ODD = [None, [], {}, "x", "\ud800", -1, 0, 1.5, True, 10**30]
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer/korbert_tokenizer.json"])
 @pytest.mark.parametrize("older", [False, True])
-def test_every_altered_entry_is_refused_or_harmless(
-    copy: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, file: str, older: bool
-) -> None:
+def test_every_altered_entry_is_refused_or_harmless(copy, tiny_tokenizer, monkeypatch, file, older):
     """A folder of an older korbert has no digest of its records: there an entry may be read, but breaks nothing."""
     if older:
         config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
@@ -320,7 +312,7 @@ def test_every_altered_entry_is_refused_or_harmless(
             assert older if fault is None else "\n" not in fault, (place, changed)
 
 
-def fault_of(folder: Path) -> str | None:
+def fault_of(folder):
     """What is said of a model folder that cannot be loaded."""
     try:
         load_model(folder)

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 import transformers
-from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.huggingface.importing import load_encoder, read_folder
@@ -25,12 +23,12 @@ TEXTS = ["나는 어제 학교에 갔다가 친구를 만났는데", "서울", "
 PAIRS = ["정말 반가웠어!", "수도는 서울이다. 인구는", "친구"]
 
 
-def batch_of(folder: Path, pairs: bool = False) -> dict[str, Tensor]:
+def batch_of(folder, pairs=False):
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     return dict(tokenizer(TEXTS, PAIRS if pairs else None, padding=True, return_tensors="pt"))
 
 
-def theirs_of(folder: Path, batch: dict[str, Tensor], **more: Any) -> Any:
+def theirs_of(folder, batch, **more):
     """What transformers gives of the same batch."""
     model = transformers.AutoModel.from_pretrained(folder).eval()
     given = dict(batch)
@@ -45,7 +43,7 @@ def theirs_of(folder: Path, batch: dict[str, Tensor], **more: Any) -> Any:
 @pytest.mark.parametrize("model_type", CLASSES)
 @pytest.mark.parametrize("pairs", [False, True], ids=["texts", "pairs"])
 @torch.inference_mode()
-def test_vectors_are_those_of_transformers(foreign: Folder, model_type: str, pairs: bool) -> None:
+def test_vectors_are_those_of_transformers(foreign, model_type, pairs):
     folder = foreign(model_type)
     encoder = load_encoder(folder, read_folder(folder))
     batch = batch_of(folder, pairs)
@@ -64,7 +62,7 @@ def test_vectors_are_those_of_transformers(foreign: Folder, model_type: str, pai
 
 @pytest.mark.parametrize("model_type", CLASSES)
 @torch.inference_mode()
-def test_all_layers_are_those_of_transformers(foreign: Folder, model_type: str) -> None:
+def test_all_layers_are_those_of_transformers(foreign, model_type):
     folder = foreign(model_type)
     encoder, batch = load_encoder(folder, read_folder(folder)), batch_of(folder)
     ids, mask = batch["input_ids"], batch["attention_mask"]
@@ -81,7 +79,7 @@ def test_all_layers_are_those_of_transformers(foreign: Folder, model_type: str) 
 
 @pytest.mark.parametrize("model_type", CLASSES)
 @torch.inference_mode()
-def test_padding_changes_no_vector(foreign: Folder, model_type: str) -> None:
+def test_padding_changes_no_vector(foreign, model_type):
     """Nor does its id: RoBERTa counts positions over ids that are not padding."""
     folder = foreign(model_type)
     encoder, batch = load_encoder(folder, read_folder(folder)), batch_of(folder)
@@ -101,7 +99,7 @@ def test_padding_changes_no_vector(foreign: Folder, model_type: str) -> None:
     torch.testing.assert_close(encoder.flat(pieces, rows, vectors=looked_up), together[mask], atol=1e-5, rtol=0)
 
 
-def test_initial_weights_come_from_the_generator_alone(foreign: Folder) -> None:
+def test_initial_weights_come_from_the_generator_alone(foreign):
     config = read_folder(foreign("bert"))
     before = torch.get_rng_state()
     first = TransformersEncoder(config, torch.Generator().manual_seed(1))
@@ -112,7 +110,7 @@ def test_initial_weights_come_from_the_generator_alone(foreign: Folder) -> None:
     assert same_weights(model.encoder, first)
 
 
-def test_a_task_starts_from_its_weights(foreign: Folder) -> None:
+def test_a_task_starts_from_its_weights(foreign):
     folder = foreign("electra")
     config = read_folder(folder)
     pretrained = EncoderModel(config, encoder=load_encoder(folder, config))
@@ -124,7 +122,7 @@ def test_a_task_starts_from_its_weights(foreign: Folder) -> None:
     assert model(batch["input_ids"], batch["attention_mask"]).shape == (3, 2)
 
 
-def test_long_rows_and_unknown_configs_are_refused(foreign: Folder) -> None:
+def test_long_rows_and_unknown_configs_are_refused(foreign):
     config = read_folder(foreign("roberta"))
     assert config.max_position_embeddings == 64
     encoder = TransformersEncoder(config)
@@ -146,7 +144,7 @@ def test_long_rows_and_unknown_configs_are_refused(foreign: Folder) -> None:
 
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
 @torch.inference_mode()
-def test_our_own_encoder_gives_all_layers(architecture: str) -> None:
+def test_our_own_encoder_gives_all_layers(architecture):
     sizes = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
     config = EncoderConfig.model_validate(sizes | {"architecture": architecture, "intermediate_size": 24})
     encoder = Encoder(config).eval()

@@ -1,7 +1,5 @@
 """Recurring span selection: its rows hide what they ask for, and say where it stayed."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -113,7 +111,7 @@ def test_a_long_sentence_is_cut_around_its_gap(ids):
 
 
 @pytest.fixture(scope="module")
-def recurring(tmp_path_factory) -> Path:
+def recurring(tmp_path_factory):
     """A shard of documents in which a name of two morphemes stands in several sentences."""
     rng = np.random.default_rng(0)
     documents, boundaries = [], []

@@ -5,26 +5,23 @@ import math
 import pytest
 import torch
 from foreign_folders import CONFIGS
-from torch import Tensor
 
 from korbert.modeling import EncoderConfig
-from korbert.modeling.config import AnyConfig
 from korbert.modeling.transformers_config import CLASSES, adapted_config, class_of
 from korbert.tasks.embedding import contrastive_loss, ranking_loss
 from korbert.tasks.kinds.embedding import Embedding
-from korbert.tokenization import Tokenizer
 
 
-def drawn(seed: int, *shape: int) -> Tensor:
+def drawn(seed, *shape):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def cosine(a: Tensor, b: Tensor) -> float:
+def cosine(a, b):
     return float((a * b).sum()) / math.sqrt(float((a * a).sum()) * float((b * b).sum()))
 
 
 @pytest.mark.parametrize("far", [0, 3])
-def test_contrastive_loss(far: int) -> None:
+def test_contrastive_loss(far):
     """The mean over the anchors of -log of the positive's share of all exp(cosine / temperature)."""
     anchors, positives, negatives = drawn(1, 4, 6), drawn(2, 4, 6), drawn(3, far, 6)
     losses = []
@@ -40,7 +37,7 @@ def test_contrastive_loss(far: int) -> None:
     assert float(found) == pytest.approx(sum(losses) / 4, rel=1e-5)
 
 
-def test_positives_of_the_same_text_are_no_negatives() -> None:
+def test_positives_of_the_same_text_are_no_negatives():
     anchors, positives, none = drawn(1, 3, 6), drawn(2, 3, 6), drawn(3, 0, 6)
     anchors[2] = anchors[0]
     same = torch.tensor([[1, 0, 1], [0, 1, 0], [1, 0, 1]]).bool()
@@ -51,7 +48,7 @@ def test_positives_of_the_same_text_are_no_negatives() -> None:
     assert float(contrastive_loss(anchors, positives, none, same, 1.0)) == pytest.approx(sum(losses) / 3, rel=1e-9)
 
 
-def test_ranking_loss() -> None:
+def test_ranking_loss():
     """A pair of rows counts where the one with the higher score has the lower cosine; equal scores do not."""
     first, second, scores = drawn(1, 5, 6), drawn(2, 5, 6), torch.tensor([0.0, 2.0, 2.0, 5.0, 1.0])
     found = [cosine(a, b) for a, b in zip(first, second, strict=True)]
@@ -65,9 +62,9 @@ def test_ranking_loss() -> None:
 
 
 @pytest.mark.parametrize("model_type", ["ours", *CLASSES])
-def test_two_draws_of_dropout_differ(model_type: str, tiny_tokenizer: Tokenizer) -> None:
+def test_two_draws_of_dropout_differ(model_type, tiny_tokenizer):
     """Also where the encoder was made without dropout."""
-    config: AnyConfig = EncoderConfig(
+    config = EncoderConfig(
         vocab_size=500, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16
     )
     if model_type != "ours":

@@ -1,6 +1,5 @@
 """Rows that a kind of task refuses to learn from, and how it is recognised."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -55,9 +54,7 @@ from pipelines.stages.finetuning import read_parts, roles_of
         ("classification", ["text,label", "가,[]", "나,[]"], {"several": True}, "a.csv: no row has a label"),
     ],
 )
-def test_what_no_kind_learns_from(
-    tmp_path: Path, kind: str, lines: list[str], settings: dict[str, object], message: str
-) -> None:
+def test_what_no_kind_learns_from(tmp_path, kind, lines, settings, message):
     path = tmp_path / ("a.tsv" if "\t" in lines[0] else "a.csv")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     section = KINDS[kind].section_class(train=str(path), **settings)
@@ -67,19 +64,19 @@ def test_what_no_kind_learns_from(
         kind_class.learned_from(rows, section)
 
 
-def test_numbers_are_scores_though_one_is_missing(tmp_path: Path) -> None:
+def test_numbers_are_scores_though_one_is_missing(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text,label\n" + "\n".join(f"문장,{n / 7:.3f}" for n in range(50)) + "\n문장,\n", encoding="utf-8")
     assert detect(path, {}).kind == "regression"
 
 
 @pytest.mark.parametrize(("short", "kind"), ALIASES.items())
-def test_a_short_name_of_a_kind_is_as_good_as_its_name(short: str, kind: str) -> None:
+def test_a_short_name_of_a_kind_is_as_good_as_its_name(short, kind):
     section = section_class({"kind": short}).model_validate({"kind": short, "train": "a.csv"})
     assert section == KINDS[kind].section_class(train="a.csv")
 
 
-def test_a_set_is_of_its_own_kind(tmp_path: Path) -> None:
+def test_a_set_is_of_its_own_kind(tmp_path):
     section = KINDS["multiple-choice"].section_class(set="klue-sts")
     with pytest.raises(
         SettingsError, match="kind multiple-choice: klue-sts is a set of kind regression: leave kind out"
@@ -112,7 +109,7 @@ def test_a_set_is_of_its_own_kind(tmp_path: Path) -> None:
         (["text,score", "가,0.5"], False, "regression", "score from 'score'"),
     ],
 )
-def test_what_a_file_is_taken_for(tmp_path: Path, lines: list[str], several: bool, kind: str, why: str) -> None:
+def test_what_a_file_is_taken_for(tmp_path, lines, several, kind, why):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     columns = {"label": ["hate"]} if "hate" in lines[0] else {}
@@ -134,14 +131,14 @@ def test_what_a_file_is_taken_for(tmp_path: Path, lines: list[str], several: boo
         ),
     ],
 )
-def test_files_of_several_labels_ask_for_several(tmp_path: Path, lines: list[str], said: str) -> None:
+def test_files_of_several_labels_ask_for_several(tmp_path, lines, said):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     with pytest.raises(CorpusError, match=said):
         detect(path, {})
 
 
-def test_rows_without_a_label_are_learned_from(tmp_path: Path) -> None:
+def test_rows_without_a_label_are_learned_from(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text,label\n가,hate\n나,\n다,\n", encoding="utf-8")
     rows = read_rows(path, roles_of(KINDS["classification"].kind_class, SimpleNamespace(several=True), part="train"))
@@ -150,7 +147,7 @@ def test_rows_without_a_label_are_learned_from(tmp_path: Path) -> None:
     assert rows.notes == ["2 rows have no label: none of the labels is right for them"]
 
 
-def test_tags_that_are_numbers_are_said(tmp_path: Path) -> None:
+def test_tags_that_are_numbers_are_said(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"tokens": ["가", "나다"], "ner_tags": [0, 3]}\n', encoding="utf-8")
     rows = read_rows(path, roles_of(KINDS["token-classification"].kind_class, part="train"))
@@ -158,10 +155,10 @@ def test_tags_that_are_numbers_are_said(tmp_path: Path) -> None:
     assert rows.notes[0].startswith("the tags are numbers (0, 3, ..), which no file names")
 
 
-def test_majority_of_choices_is_the_place_most_often_right_among_those_of_the_row() -> None:
+def test_majority_of_choices_is_the_place_most_often_right_among_those_of_the_row():
     kind = KINDS["multiple-choice"].kind_class(metrics=("accuracy",), max_length=32, most=4)
 
-    def row(count: int, label: int = 0) -> dict[str, object]:
+    def row(count, label=0):
         return {"text": "가", "choices": [f"{number}번" for number in range(count)], "label": str(label)}
 
     train = [row(4, label) for label in (1, 2, 2, 3)]

@@ -10,7 +10,7 @@ from korbert.tasks.finetuning.lora import add_adapters
 SIZES = {"hidden_size": 8, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 8}
 
 
-def test_layers_that_share_their_weights_are_refused() -> None:
+def test_layers_that_share_their_weights_are_refused():
     model = ClassificationModel(EncoderConfig(vocab_size=50, layer_groups=2, **SIZES))
     message = "^the layers of this encoder share their weights: leave layer_decay and frozen_layers out, or freeze all"
     with pytest.raises(SettingsError, match=message):
@@ -21,7 +21,7 @@ def test_layers_that_share_their_weights_are_refused() -> None:
     assert not any(parameter.requires_grad for parameter in model.encoder.parameters())
 
 
-def test_an_overlap_embedding_learns_as_a_head_does() -> None:
+def test_an_overlap_embedding_learns_as_a_head_does():
     """It is new when a pretrained encoder is fine-tuned."""
     config = EncoderConfig(vocab_size=50, overlap_embedding=True, **SIZES)
     model = ClassificationModel(config)

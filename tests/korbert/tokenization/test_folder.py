@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import pytest
 
@@ -12,17 +11,17 @@ from korbert.tokenization.kiwi_versions import TEXTS, compared
 
 
 @pytest.fixture
-def saved(tiny_tokenizer: Tokenizer, tmp_path: Path) -> Path:
+def saved(tiny_tokenizer, tmp_path):
     tiny_tokenizer.save(tmp_path / "tokenizer")
     return tmp_path / "tokenizer"
 
 
-def change(path: Path, **fields: object) -> None:
+def change(path, **fields):
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | fields), encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["vocabulary.model", "pieces.txt"])
-def test_changed_and_missing_files_are_refused(saved: Path, name: str) -> None:
+def test_changed_and_missing_files_are_refused(saved, name):
     data = (saved / name).read_bytes()
     (saved / name).write_bytes(data[:-1] + b"?")
     with pytest.raises(ModelError, match=f"{name}: was changed since it was saved"):
@@ -54,7 +53,7 @@ def test_changed_and_missing_files_are_refused(saved: Path, name: str) -> None:
         ({"files": {}}, "files: pieces.txt is missing: restore the file as it was saved"),
     ],
 )
-def test_a_changed_record_is_refused(saved: Path, fields: dict[str, object], message: str) -> None:
+def test_a_changed_record_is_refused(saved, fields, message):
     change(saved / "korbert_tokenizer.json", **fields)
     with pytest.raises(ModelError, match=rf"korbert_tokenizer\.json: {message}"):
         Tokenizer.load(saved)
@@ -74,7 +73,7 @@ def test_a_changed_record_is_refused(saved: Path, fields: dict[str, object], mes
         ('{"format": 1}', "has no 'analyzer'"),
     ],
 )
-def test_a_folder_without_a_readable_record_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
+def test_a_folder_without_a_readable_record_is_refused(tmp_path, text, message):
     if text is not None:
         (tmp_path / "korbert_tokenizer.json").write_text(text, encoding="utf-8")
     with pytest.raises(ModelError, match=message):
@@ -82,7 +81,7 @@ def test_a_folder_without_a_readable_record_is_refused(tmp_path: Path, text: str
 
 
 @pytest.mark.parametrize("outside", ["../secret", "{folder}/secret"])
-def test_no_file_outside_the_folder_is_read(saved: Path, tmp_path: Path, outside: str) -> None:
+def test_no_file_outside_the_folder_is_read(saved, tmp_path, outside):
     (tmp_path / "secret").write_text("another's", encoding="utf-8")
     files = json.loads((saved / "korbert_tokenizer.json").read_text(encoding="utf-8"))["files"]
     files[outside.format(folder=tmp_path)] = hashlib.sha256(b"another's").hexdigest()
@@ -94,7 +93,7 @@ def test_no_file_outside_the_folder_is_read(saved: Path, tmp_path: Path, outside
 OTHERS = {"kiwipiepy": "9.9.9", "kiwipiepy_model": "9.9.9"}
 
 
-def test_another_kiwi_is_refused_with_the_ways_out(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_kiwi_is_refused_with_the_ways_out(saved, monkeypatch):
     monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
     with pytest.raises(ModelError) as refused:
         Tokenizer.load(saved)
@@ -107,9 +106,7 @@ def test_another_kiwi_is_refused_with_the_ways_out(saved: Path, monkeypatch: pyt
         assert way in said
 
 
-def test_another_kiwi_that_is_accepted_is_recorded(
-    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_kiwi_that_is_accepted_is_recorded(saved, tmp_path, monkeypatch):
     digest = Tokenizer.load(saved, accept_kiwi=True).digest
     assert "accepted" not in json.loads((saved / "korbert_tokenizer.json").read_text(encoding="utf-8"))
     monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
@@ -125,7 +122,7 @@ def test_another_kiwi_that_is_accepted_is_recorded(
     Tokenizer.load(tmp_path / "again")
 
 
-def test_recorded_sentences_tell_how_many_pieces_change(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_recorded_sentences_tell_how_many_pieces_change(tiny_tokenizer, tmp_path):
     tokenizer = Tokenizer(*tiny_tokenizer.parts)
     assert tokenizer.compare_probe() is None
     tokenizer.take_probe()
@@ -143,7 +140,7 @@ def test_recorded_sentences_tell_how_many_pieces_change(tiny_tokenizer: Tokenize
     assert (changed.changed, changed.texts) == (2, [TEXTS[3]])
 
 
-def test_a_foreign_model_is_refused(tiny_tokenizer: Tokenizer) -> None:
+def test_a_foreign_model_is_refused(tiny_tokenizer):
     with pytest.raises(ModelError, match="is no SentencePiece model"):
         Tokenizer(b"nonsense", tiny_tokenizer.settings, AnalyzerOptions(), {})
     with pytest.raises(ModelError, match="the vocabulary has no ▁, but mark is 'eojeol'"):

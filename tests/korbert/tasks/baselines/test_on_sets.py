@@ -1,13 +1,10 @@
 """Rows of the known sets: the linear baselines find what is there to find, and no more."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from korbert.tasks.baselines import Choices, Pairs, fit_choices, fit_labels, fit_multilabel, fit_scores
-from korbert.tasks.files import ROLES, Row, read_rows
+from korbert.tasks.files import ROLES, read_rows
 from korbert.tasks.metrics.multilabel import micro_f1
 from korbert.tasks.metrics.regression import pearson
 from korbert.tokenization import Analyzer
@@ -16,24 +13,24 @@ TEXT, PAIR, LABEL, SCORE, CHOICES = (ROLES[name] for name in ("text", "pair", "l
 
 
 @pytest.fixture(scope="module")
-def analyzer() -> Analyzer:
+def analyzer():
     return Analyzer()
 
 
 @pytest.fixture
-def tasks(korbert_data: Path) -> Path:
+def tasks(korbert_data):
     return korbert_data / "tasks"
 
 
-def _forms(analyzer: Analyzer, texts: Sequence[str]) -> list[list[str]]:
+def _forms(analyzer, texts):
     return [analysis.forms for analysis in analyzer.analyze_many(texts)]
 
 
-def _pairs(analyzer: Analyzer, rows: Sequence[Row]) -> Pairs:
+def _pairs(analyzer, rows):
     return Pairs(*(_forms(analyzer, [row[role] for row in rows]) for role in ("text", "pair")))
 
 
-def test_question_pairs_are_told_apart_well_above_the_majority(tasks: Path, analyzer: Analyzer) -> None:
+def test_question_pairs_are_told_apart_well_above_the_majority(tasks, analyzer):
     names = ("kor_pair_train.csv", "kor_Pair_test.csv")
     train, test = (list(read_rows(tasks / "question_pair" / name, [TEXT, PAIR, LABEL]))[:4000] for name in names)
     pairs, tested = _pairs(analyzer, train), _pairs(analyzer, test)
@@ -47,7 +44,7 @@ def test_question_pairs_are_told_apart_well_above_the_majority(tasks: Path, anal
     assert 0.5 < (expected == most_frequent).mean() < 0.55
 
 
-def test_similarity_of_sentences(tasks: Path, analyzer: Analyzer) -> None:
+def test_similarity_of_sentences(tasks, analyzer):
     parts = [
         list(read_rows(tasks / "korsts" / f"sts-{part}.tsv", [TEXT, PAIR, SCORE]))[::3]
         for part in ("train", "dev", "test")
@@ -59,7 +56,7 @@ def test_similarity_of_sentences(tasks: Path, analyzer: Analyzer) -> None:
     assert 0.6 < correlation < 0.75
 
 
-def test_the_likelier_alternative(tasks: Path, analyzer: Analyzer) -> None:
+def test_the_likelier_alternative(tasks, analyzer):
     parts = [
         list(read_rows(tasks / "kobest" / "COPA" / f"{part}.tsv", [TEXT, CHOICES, LABEL], columns={"label": "Answer"}))[
             :2000
@@ -76,7 +73,7 @@ def test_the_likelier_alternative(tasks: Path, analyzer: Analyzer) -> None:
     assert (places[2] == np.bincount(places[0]).argmax()).mean() == 0.517
 
 
-def test_several_labels_of_comments(tasks: Path, analyzer: Analyzer) -> None:
+def test_several_labels_of_comments(tasks, analyzer):
     """What a comment is hateful of, and how: none, one or two of four labels."""
     names = ("others", "gender", "offensive", "hate")
     parts = []

@@ -60,7 +60,7 @@ from korbert.tasks.files import ROLES, Answer, Span
         ("spans", "[]", []),
     ],
 )
-def test_values(role: str, cell: object, value: object) -> None:
+def test_values(role, cell, value):
     assert ROLES[role].value(cell) == value
 
 
@@ -100,11 +100,11 @@ def test_values(role: str, cell: object, value: object) -> None:
         ("labels", [None], "is missing, not a text"),
     ],
 )
-def test_what_is_no_value_says_why(role: str, cell: object, said: str) -> None:
+def test_what_is_no_value_says_why(role, cell, said):
     with pytest.raises(ValueError, match=said):
         ROLES[role].value(cell)
 
 
-def test_empty_cells() -> None:
+def test_empty_cells():
     assert all(map(is_empty, ["", " \t", "\u3000", None, math.nan]))
     assert not any(map(is_empty, ["NA", "null", 0, False, [], {}]))

@@ -30,7 +30,7 @@ TEXT, LABEL, PAIR, CHOICES = ROLES["text"], ROLES["label"], ROLES["pair"], ROLES
         ([LABEL, TEXT], ["label", "text"], {"label": "text", "text": "text"}, {"label": ("text",), "text": ("text",)}),
     ],
 )
-def test_columns_are_found(roles, present, given, chosen) -> None:
+def test_columns_are_found(roles, present, given, chosen):
     assert choose_columns(roles, present, given, "a.csv") == chosen
 
 
@@ -54,15 +54,15 @@ def test_columns_are_found(roles, present, given, chosen) -> None:
         ([CHOICES], ["choice1", "choice3"], {}, r"no column for choices"),
     ],
 )
-def test_what_is_not_clear_is_refused_with_the_columns(roles, present, given, said) -> None:
+def test_what_is_not_clear_is_refused_with_the_columns(roles, present, given, said):
     with pytest.raises(CorpusError, match=said):
         choose_columns(roles, present, given, "a.csv")
 
 
-def test_a_role_that_is_none() -> None:
+def test_a_role_that_is_none():
     with pytest.raises(SettingsError, match="no role 'lable' among text, label"):
         choose_columns([TEXT, LABEL], ["text", "label"], {"lable": "label"}, "a.csv")
 
 
-def test_columns_that_may_be_meant() -> None:
+def test_columns_that_may_be_meant():
     assert columns_of(LABEL, ["Label", "text", "감정"]) == ("Label", "감정")

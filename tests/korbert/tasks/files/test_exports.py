@@ -3,15 +3,13 @@
 import csv
 import io
 import json
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import datasets
 import pytest
 
 from korbert.errors import CorpusError
-from korbert.tasks.files import Rows, Span, read_rows
+from korbert.tasks.files import Span, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.detecting import detect
 from pipelines.stages.finetuning import roles_of
@@ -24,7 +22,7 @@ PS, LC = (
 SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
 
 
-def read(path: Path, *, several: bool = False, columns: dict[str, list[str]] | None = None) -> tuple[str, Rows]:
+def read(path, *, several=False, columns=None):
     """The kind that is detected, and the rows of its roles, as `korbert finetune` reads them."""
     found = detect(path, columns or {}, several=several)
     roles = roles_of(KINDS[found.kind].kind_class, SimpleNamespace(several=several), part="train")
@@ -33,7 +31,7 @@ def read(path: Path, *, several: bool = False, columns: dict[str, list[str]] | N
     return found.kind, rows
 
 
-def written(folder: Path, name: str, value: Any) -> Path:
+def written(folder, name, value):
     path = folder / name
     records = value if isinstance(value, list) and name.endswith(".jsonl") else None
     content = json.dumps(value, ensure_ascii=False, indent=1)
@@ -43,19 +41,19 @@ def written(folder: Path, name: str, value: Any) -> Path:
     return path
 
 
-def _csv(*rows: list[Any]) -> str:
+def _csv(*rows):
     file = io.StringIO()
     csv.writer(file).writerows(rows)
     return file.getvalue()
 
 
-def _task(*results: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+def _task(*results, **more):
     """A task of Label Studio with an annotation of each list of results."""
     annotations = [{"id": number, "was_cancelled": False, "result": one} for number, one in enumerate(results)]
     return {"id": 1, "data": {"text": TEXT}, "annotations": annotations, "predictions": []} | more
 
 
-def _region(value: dict[str, Any], kind: str = "labels", name: str = "label") -> dict[str, Any]:
+def _region(value, kind="labels", name="label"):
     return {"value": value, "id": "a1", "from_name": name, "to_name": "text", "type": kind, "origin": "manual"}
 
 
@@ -74,7 +72,7 @@ PRODIGY = {"text": TEXT, "_input_hash": 5, "_task_hash": 6, "answer": "accept"}
 TOKENS = [{"text": "하늘은", "start": 0, "end": 3, "id": 0}, {"text": "서울에", "start": 4, "end": 7, "id": 1}]
 
 
-ENTITIES: list[tuple[str, Any]] = [
+ENTITIES = [
     ("label-studio.json", [_task(NER), _task([])]),
     ("label-studio.json", [_task(NER, NER[::-1]), _task([])]),  # two annotators who agree
     (
@@ -126,7 +124,7 @@ ENTITIES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("name", "content"), ENTITIES)
-def test_entities(tmp_path: Path, name: str, content: Any) -> None:
+def test_entities(tmp_path, name, content):
     """A text with two entities and one without come back as such."""
     kind, rows = read(written(tmp_path, name, content))
     assert kind == "token-classification"
@@ -134,7 +132,7 @@ def test_entities(tmp_path: Path, name: str, content: Any) -> None:
     assert not rows.dropped
 
 
-LABELS: list[tuple[str, Any, bool, list[Any]]] = [
+LABELS = [
     ("label-studio.json", [_task(CHOICE)], False, ["긍정"]),
     ("label-studio.json", [_task(CHOICES), _task(CHOICE)], True, [["욕설", "지역"], ["긍정"]]),
     ("label-studio-min.json", [{"id": 1, "text": TEXT, "sentiment": "긍정"}], False, ["긍정"]),
@@ -166,14 +164,14 @@ LABELS: list[tuple[str, Any, bool, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "content", "several", "labels"), LABELS)
-def test_labels(tmp_path: Path, name: str, content: Any, several: bool, labels: list[Any]) -> None:
+def test_labels(tmp_path, name, content, several, labels):
     columns = {"label": ["sentiment"]} if isinstance(content, list) and "sentiment" in content[0] else {}
     kind, rows = read(written(tmp_path, name, content), several=several, columns=columns)
     assert (kind, [row["label"] for row in rows]) == ("classification", labels)
     assert {row["text"] for row in rows} == {TEXT}
 
 
-def test_label_studio_leaves_out_what_is_not_settled(tmp_path: Path) -> None:
+def test_label_studio_leaves_out_what_is_not_settled(tmp_path):
     other, cancelled = _task(CHOICE, [_region({"choices": ["부정"]}, "choices", "sentiment")]), _task(CHOICE)
     cancelled["annotations"][0]["was_cancelled"] = True
     settled = json.loads(json.dumps(other))
@@ -183,7 +181,7 @@ def test_label_studio_leaves_out_what_is_not_settled(tmp_path: Path) -> None:
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"disagreeing": 1, "unlabelled": 1}
 
 
-def test_two_questions_of_label_studio_ask_which(tmp_path: Path) -> None:
+def test_two_questions_of_label_studio_ask_which(tmp_path):
     both = [*CHOICE, _region({"choices": ["정치"]}, "choices", "주제")]
     path = written(tmp_path, "a.json", [_task(both)])
     with pytest.raises(CorpusError, match="column 'sentiment' or '주제' may hold label: say which one it is"):
@@ -192,7 +190,7 @@ def test_two_questions_of_label_studio_ask_which(tmp_path: Path) -> None:
     assert read(written(tmp_path, "b.json", [_task([_region({"rating": 4}, "rating", "stars")])]))[0] == "regression"
 
 
-def test_prodigy_counts_what_was_not_accepted(tmp_path: Path) -> None:
+def test_prodigy_counts_what_was_not_accepted(tmp_path):
     records = [
         PRODIGY | {"spans": [[0, 2, "PS"]], "answer": answer} for answer in ("accept", "reject", "reject", "ignore")
     ]
@@ -201,7 +199,7 @@ def test_prodigy_counts_what_was_not_accepted(tmp_path: Path) -> None:
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"rejected": 2, "ignored": 1}
 
 
-def test_a_line_that_is_no_object_is_dropped(tmp_path: Path) -> None:
+def test_a_line_that_is_no_object_is_dropped(tmp_path):
     path = written(tmp_path, "a.jsonl", [PRODIGY | {"spans": [[0, 2, "PS"]]}])
     path.write_text(path.read_text("utf-8") + "null\n[1, 2]\n", encoding="utf-8")
     _, rows = read(path)
@@ -212,7 +210,7 @@ def test_a_line_that_is_no_object_is_dropped(tmp_path: Path) -> None:
 ANN = "T1\tPS 0 2\t하늘\nT2\tLC 4 6\t서울\nR1\tvisit Arg1:T1 Arg2:T2\n#1\tAnnotatorNotes T1\t확인\n"
 
 
-def test_standoff_of_brat(tmp_path: Path) -> None:
+def test_standoff_of_brat(tmp_path):
     folder = tmp_path / "brat"
     folder.mkdir()
     for name, text, ann in (("a", TEXT, ANN), ("b", f"{TEXT}\n", ""), ("c", TEXT, "T1\tPS 0 1;2 3\t하 은\n")):
@@ -244,7 +242,7 @@ CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
 RIGHT = {"text": "배", "answer_start": 20}
 
 
-ARTICLES: list[dict[str, Any]] = [
+ARTICLES = [
     {  # AI Hub
         "doc_id": 1,
         "doc_title": "배",
@@ -273,7 +271,7 @@ ARTICLES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("article", ARTICLES)
-def test_questions(tmp_path: Path, article: dict[str, Any]) -> None:
+def test_questions(tmp_path, article):
     kind, rows = read(written(tmp_path, "a.json", {"version": "1", "data": [article]}))
     task = KINDS["question-answering"].kind_class.learned_from(
         rows, KINDS["question-answering"].section_class(train="a")
@@ -283,14 +281,14 @@ def test_questions(tmp_path: Path, article: dict[str, Any]) -> None:
     assert not rows.dropped
 
 
-def test_a_question_beside_a_malformed_one_is_read(tmp_path: Path) -> None:
+def test_a_question_beside_a_malformed_one_is_read(tmp_path):
     article = {**ARTICLES[1], "qas": [ARTICLES[1]["qas"][0], 5]}
     _, rows = read(written(tmp_path, "a.json", {"version": "1", "data": [article]}))
     assert [row["question"] for row in rows] == ["무엇?"]
     assert rows.dropped["bad_record"].count == 1
 
 
-def test_relations_and_similarities_of_klue(tmp_path: Path) -> None:
+def test_relations_and_similarities_of_klue(tmp_path):
     ends = {"subject_entity": {"word": "하늘", "start_idx": 0, "end_idx": 1, "type": "PER"},
             "object_entity": {"word": "서울", "start_idx": 4, "end_idx": 5, "type": "LOC"}}  # fmt: skip
     path = written(tmp_path, "re.json", [{"guid": "r-0", "sentence": TEXT, **ends, "label": "per:visit"}])
@@ -308,7 +306,7 @@ def test_relations_and_similarities_of_klue(tmp_path: Path) -> None:
 NAMES = ["O", "B-PS", "I-PS"]
 
 
-def test_names_of_classes_of_datasets(tmp_path: Path) -> None:
+def test_names_of_classes_of_datasets(tmp_path):
     records = [{"tokens": ["하늘", "은"], "ner_tags": [1, 0]}]
     features = datasets.Features(
         {
@@ -329,7 +327,7 @@ def test_names_of_classes_of_datasets(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
 
 
-def test_conll_of_label_studio(tmp_path: Path) -> None:
+def test_conll_of_label_studio(tmp_path):
     path = written(tmp_path, "a.conll", "-DOCSTART- -X- O\n하늘은 -X- _ B-PS\n갔다 -X- _ O\n\n네 -X- _ O\n\n")
     kind, rows = read(path)
     assert (kind, rows.rows[0]["tokens"], rows.rows[0]["tags"]) == (
@@ -350,7 +348,7 @@ def test_conll_of_label_studio(tmp_path: Path) -> None:
         ((0, 2), (2, 3), "<subj>서울</subj><obj>은</obj> 한국의 수도"),
     ],
 )
-def test_marks_of_a_relation(tmp_path: Path, subject: tuple[int, int], obj: tuple[int, int], text: str) -> None:
+def test_marks_of_a_relation(tmp_path, subject, obj, text):
     plain = "서울은 한국의 수도"
     ends = [{"word": plain[start:end], "start_idx": start, "end_idx": end - 1} for start, end in (subject, obj)]
     record = {"guid": "r", "sentence": plain, "label": "x", "subject_entity": ends[0], "object_entity": ends[1]}

@@ -3,14 +3,13 @@
 import csv
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from korbert.records import open_table
 from korbert.tasks import korquad
-from korbert.tasks.files import ROLES, Rows, read_rows
+from korbert.tasks.files import ROLES, read_rows
 
 TEXT, PAIR, LABEL, SCORE = ROLES["text"], ROLES["pair"], ROLES["label"], ROLES["score"]
 QUESTION, CHOICES, TOKENS, TAGS, ID = (ROLES[name] for name in ("question", "choices", "tokens", "tags", "id"))
@@ -32,12 +31,12 @@ TABLES = [  # file, roles, columns that have no usual name
 QUOTED = {"hate_speech/train.tsv", "hate_speech/dev.tsv", "kobest/HellaSwag/train.tsv", "kobest/HellaSwag/test.tsv"}
 
 
-def _said_drops(rows: Rows) -> dict[str, int]:
+def _said_drops(rows):
     return {reason: dropped.count for reason, dropped in rows.dropped.items()}
 
 
 @pytest.mark.parametrize(("name", "roles", "columns"), TABLES, ids=[name for name, _, _ in TABLES])
-def test_tables(korbert_data: Path, name, roles, columns) -> None:
+def test_tables(korbert_data, name, roles, columns):
     path = korbert_data / "tasks" / name
     rows = read_rows(path, roles, columns=columns)
     comma = path.suffix == ".csv"
@@ -56,7 +55,7 @@ def test_tables(korbert_data: Path, name, roles, columns) -> None:
     assert len(rows) == lines
 
 
-def test_nsmc_as_pandas_reads_it(korbert_data: Path) -> None:
+def test_nsmc_as_pandas_reads_it(korbert_data):
     path = korbert_data / "nsmc" / "ratings_test.txt"
     rows = read_rows(path, [replace(TEXT, required=False), LABEL, ID], form="tsv-plain")
     table = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
@@ -69,7 +68,7 @@ def test_nsmc_as_pandas_reads_it(korbert_data: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["klue-ner-mini_train.tsv", "klue-ner-v1.1_dev.tsv"])
-def test_entities_of_klue(korbert_data: Path, name: str) -> None:
+def test_entities_of_klue(korbert_data, name):
     path = korbert_data / "tasks" / "klue" / name
     rows = read_rows(path, [TEXT, TOKENS, TAGS, ID])
     lines = path.read_text(encoding="utf-8").split("\n")
@@ -82,7 +81,7 @@ def test_entities_of_klue(korbert_data: Path, name: str) -> None:
     assert sum(begun) == sum(text.count(":") for text in marked) - sum(row["text"].count(":") for row in rows)
 
 
-def test_every_file_there_is_opened(korbert_data: Path) -> None:
+def test_every_file_there_is_opened(korbert_data):
     files = [path for path in (korbert_data / "tasks").rglob("*") if path.is_file()]
     assert files
     for path in files:
@@ -90,7 +89,7 @@ def test_every_file_there_is_opened(korbert_data: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["train", "valid"])
-def test_questions_of_korquad(sample: Path, part: str) -> None:
+def test_questions_of_korquad(sample, part):
     path = sample / "korquad" / f"{part}.json"
     assert korquad.read(path).rows == [
         {
@@ -106,7 +105,7 @@ def test_questions_of_korquad(sample: Path, part: str) -> None:
     ]
 
 
-def test_an_article_without_paragraphs_is_dropped(tmp_path: Path) -> None:
+def test_an_article_without_paragraphs_is_dropped(tmp_path):
     question = {"context": "서울은 수도다.", "qas": [{"question": "수도는?", "answers": []}, "없다"]}
     articles = [{"paragraphs": [question]}, {"paragraphs": [{"qas": []}]}]
     (tmp_path / "a.json").write_text(json.dumps({"data": articles}), encoding="utf-8")

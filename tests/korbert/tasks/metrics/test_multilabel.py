@@ -11,7 +11,7 @@ from korbert.tasks.metrics.multilabel import exact_match, macro_f1, micro_f1
 
 
 @given(both=st.integers(1, 12).flatmap(lambda count: arrays(bool, (2, count, 3))))
-def test_any_labels_and_predictions(both: np.ndarray) -> None:
+def test_any_labels_and_predictions(both):
     targets, predictions = both
     for average, score in (("micro", micro_f1), ("macro", macro_f1)):
         expected = f1_score(targets, predictions, average=average, zero_division=0)
@@ -19,7 +19,7 @@ def test_any_labels_and_predictions(both: np.ndarray) -> None:
     assert exact_match(targets, predictions) == pytest.approx(accuracy_score(targets, predictions))
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     targets = np.array([[1, 1, 0], [0, 0, 0], [1, 0, 0]], bool)
     predictions = np.array([[1, 0, 0], [0, 0, 0], [1, 0, 0]], bool)
     assert micro_f1(targets, predictions) == pytest.approx(2 * 2 / (3 + 2))

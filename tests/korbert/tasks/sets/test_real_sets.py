@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from korbert.tasks.files import Rows
 from korbert.tasks.sets import SETS
-from korbert.tasks.sets.loading import KnownParts, load
+from korbert.tasks.sets.loading import load
 from korbert.tasks.token_classification.bio import read_bio
 
 LABELS = {  # of the test part, or of all rows where the dev set is cut without one
@@ -26,7 +25,7 @@ LABELS = {  # of the test part, or of all rows where the dev set is cut without 
 }
 
 
-def rows_in(path: Path) -> int:
+def rows_in(path):
     """Counted without any code of ours: sentences by their marks, items, records of csv, or lines below the header."""
     text = path.read_text(encoding="utf-8-sig")
     if path.suffix == ".json":
@@ -41,7 +40,7 @@ def rows_in(path: Path) -> int:
     return text.rstrip("\n").count("\n")
 
 
-def there(parts: KnownParts) -> list[Rows]:
+def there(parts):
     return [rows for rows in (parts.train, parts.valid, parts.test) if rows is not None]
 
 
@@ -49,14 +48,14 @@ AT_HAND = sorted({*LABELS, "klue-ner", "klue-sts", "korsts", "ud-kaist"})
 
 
 @pytest.fixture(scope="module")
-def loaded(korbert_data: Path) -> dict[str, KnownParts]:
+def loaded(korbert_data):
     if not (korbert_data / "tasks").is_dir() and not os.environ.get("KORBERT_DATA_IS_REQUIRED"):
         pytest.skip(f"{korbert_data / 'tasks'} is not there: docs/data.md says where to get the sets")
     return {name: load(name, korbert_data) for name in AT_HAND}
 
 
 @pytest.mark.parametrize("name", AT_HAND)
-def test_every_row_is_read(loaded: dict[str, KnownParts], name: str) -> None:
+def test_every_row_is_read(loaded, name):
     """Each file of a part has as many rows as are in it, and as the authors say; none is dropped."""
     read = Counter[Path]()
     for rows in there(loaded[name]):
@@ -71,20 +70,20 @@ def test_every_row_is_read(loaded: dict[str, KnownParts], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_labels(loaded: dict[str, KnownParts], name: str) -> None:
+def test_labels(loaded, name):
     parts = loaded[name]
     counted = there(parts) if name == "klue-nli" else [parts.test]
     assert Counter(row["label"] for rows in counted for row in rows) == LABELS[name]
 
 
-def test_words_of_wic_are_those_of_the_file(loaded: dict[str, KnownParts]) -> None:
+def test_words_of_wic_are_those_of_the_file(loaded):
     rows = [row for part in there(loaded["kobest-wic"]) for row in part]
     unmarked = [row["pair"] for row in rows if "[" not in row["text"] or "[" not in row["pair"]]
     assert unmarked == ["불을 때지 않아 방바닥이 냉랭하다."]  # nor in the file
     assert set(rows[0]) == {"id", "text", "pair", "label"}
 
 
-def test_entities_of_klue(loaded: dict[str, KnownParts]) -> None:
+def test_entities_of_klue(loaded):
     parts = loaded["klue-ner"]
     assert (len(parts.train), parts.valid, len(parts.test)) == (5_000, None, 5_000)
     labels = Counter(label for row in parts.test for _, _, label in read_bio(row["tags"]))
@@ -99,7 +98,7 @@ def test_entities_of_klue(loaded: dict[str, KnownParts]) -> None:
     )
 
 
-def test_words_of_kaist(loaded: dict[str, KnownParts], korbert_data: Path) -> None:
+def test_words_of_kaist(loaded, korbert_data):
     parts = loaded["ud-kaist"]
     lines = (korbert_data / "tasks" / "ud_kaist" / "ko_kaist-ud-test.conllu").read_text(encoding="utf-8").split("\n")
     texts = [line.removeprefix("# text = ") for line in lines if line.startswith("# text = ")]
@@ -128,7 +127,7 @@ def test_words_of_kaist(loaded: dict[str, KnownParts], korbert_data: Path) -> No
         ("ud-kaist", (1_667, 399, 2_287)),
     ],
 )
-def test_what_is_cut(loaded: dict[str, KnownParts], name: str, counts: tuple[int, ...]) -> None:
+def test_what_is_cut(loaded, name, counts):
     """Always the same rows, and none in two parts; a premise and all its hypotheses stand in one."""
     parts = loaded[name]
     assert tuple(map(len, there(parts))) == counts
@@ -141,5 +140,5 @@ def test_what_is_cut(loaded: dict[str, KnownParts], name: str, counts: tuple[int
     assert len(places) == len(set(places))
 
 
-def test_question_pairs_have_no_dev_set(loaded: dict[str, KnownParts]) -> None:
+def test_question_pairs_have_no_dev_set(loaded):
     assert (loaded["question-pair"].valid, loaded["question-pair"].notes) == (None, ())

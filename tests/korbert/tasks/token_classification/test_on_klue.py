@@ -1,18 +1,15 @@
 """Real texts: the characters of KLUE-NER, the words of UD Korean Kaist."""
 
-from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification.bio import read_bio
 from korbert.tasks.token_classification.labels import first_pieces, piece_tags, word_tags
-from korbert.tokenization import Tokenizer
 
 
-def blocks(path: Path) -> Iterator[list[str]]:
+def blocks(path):
     """The lines of each sentence."""
     if not path.exists():
         pytest.skip(f"{path} is not there: docs/data.md says where to get it")
@@ -22,7 +19,7 @@ def blocks(path: Path) -> Iterator[list[str]]:
             yield lines
 
 
-def test_spans_of_klue_ner(korbert_data: Path, tiny_tokenizer: Tokenizer, decoded: Callable) -> None:
+def test_spans_of_klue_ner(korbert_data, tiny_tokenizer, decoded):
     """Each span of 500 sentences comes back, or one of its ends lies within a piece or is white space."""
     sentences = []
     for lines in islice(blocks(korbert_data / "tasks" / "klue" / "klue-ner-v1.1_dev.tsv"), 500):
@@ -43,7 +40,7 @@ def test_spans_of_klue_ner(korbert_data: Path, tiny_tokenizer: Tokenizer, decode
     assert lost / total < 0.1, f"{lost} of {total}"
 
 
-def cut_by_a_piece(end: int, pieces: list[list[int]]) -> bool:
+def cut_by_a_piece(end, pieces):
     """Whether the characters on both sides of a boundary belong to one piece."""
     owner = [
         min(((low, place) for place, (low, high) in enumerate(pieces) if low <= at < high), default=None)
@@ -52,7 +49,7 @@ def cut_by_a_piece(end: int, pieces: list[list[int]]) -> bool:
     return owner[0] is not None and owner[0] == owner[1]
 
 
-def test_words_of_ud_kaist(korbert_data: Path, tiny_tokenizer: Tokenizer) -> None:
+def test_words_of_ud_kaist(korbert_data, tiny_tokenizer):
     """Each word of 300 sentences has its part of speech, or shares its first piece with an earlier one."""
     total = lost = 0
     for lines in islice(blocks(korbert_data / "tasks" / "ud_kaist" / "ko_kaist-ud-dev.conllu"), 300):

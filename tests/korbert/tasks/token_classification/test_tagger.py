@@ -1,9 +1,5 @@
 """Learning labels of pieces, and giving them to texts of any length."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +8,6 @@ import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.model import Model
 from korbert.modeling import EncoderConfig, TokenClassificationModel
-from korbert.tasks.files import Row
 from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels
@@ -20,7 +15,6 @@ from korbert.tasks.token_classification.examples import IGNORED, by_text, encode
 from korbert.tasks.token_classification.labels import piece_tags
 from korbert.tasks.token_classification.tagger import best_spans, log_probabilities, tagging_loss
 from korbert.tasks.token_classification.viterbi import Transitions
-from korbert.tokenization import Tokenizer
 from korbert.training.examples import Batches
 from korbert.training.loop import fit
 from korbert.training.plan import TrainingPlan
@@ -44,7 +38,7 @@ SENTENCES = [
 LABELS = bio_labels(["PS", "LC", "AF"])
 
 
-def _config(vocab_size: int, positions: int = 64) -> EncoderConfig:
+def _config(vocab_size, positions=64):
     return EncoderConfig(
         vocab_size=vocab_size,
         hidden_size=16,
@@ -57,16 +51,16 @@ def _config(vocab_size: int, positions: int = 64) -> EncoderConfig:
     )
 
 
-def _model(vocab_size: int, labels: list[str] = LABELS) -> TokenClassificationModel:
+def _model(vocab_size, labels=LABELS):
     return TokenClassificationModel(_config(vocab_size), labels, torch.Generator().manual_seed(0))
 
 
-def _kind(labels: list[str] = LABELS, **changes: Any) -> TokenClassification:
+def _kind(labels=LABELS, **changes):
     given = {"metrics": ("accuracy",), "max_length": 12, "stride": 3, "tags": labels, "units": "characters"}
     return TokenClassification(**given | changes)
 
 
-def _learned(kind: TokenClassification, tokenizer: Tokenizer, rows: Sequence[Row]) -> Model:
+def _learned(kind, tokenizer, rows):
     """A model trained on the rows until it knows them."""
     texts = [text for row in rows for text in kind.texts(row)]
     examples = kind.prepare(rows, dict(zip(texts, encode_passages(tokenizer, texts), strict=True)), tokenizer).examples
@@ -82,7 +76,7 @@ def _learned(kind: TokenClassification, tokenizer: Tokenizer, rows: Sequence[Row
 
 
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, marked: Callable) -> Path:
+def learned(tmp_path_factory, tiny_tokenizer, marked):
     """A model that knows the sentences by heart."""
     rows = [dict(zip(("text", "spans"), marked(sentence), strict=True)) for sentence in SENTENCES]
     folder = tmp_path_factory.mktemp("tagging")
@@ -90,7 +84,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer,
     return folder
 
 
-def test_ten_sentences_are_learned_by_heart(learned: Path, marked: Callable) -> None:
+def test_ten_sentences_are_learned_by_heart(learned, marked):
     tagger = korbert.load(learned, "cpu")
     assert tagger.kind == _kind()
     assert tagger.max_length == 12
@@ -108,7 +102,7 @@ def test_ten_sentences_are_learned_by_heart(learned: Path, marked: Callable) -> 
     assert tagger.tag("") == tagger.tag(" \n") == []
 
 
-def test_a_long_text_is_labelled_to_its_end(learned: Path, marked: Callable) -> None:
+def test_a_long_text_is_labelled_to_its_end(learned, marked):
     """As long as forty windows; nothing is cut off, and each piece has the scores of the window that labels it."""
     tagger = Model.load(learned, "cpu")
     text, spans = marked(" ".join(SENTENCES * 6))
@@ -128,7 +122,7 @@ def test_a_long_text_is_labelled_to_its_end(learned: Path, marked: Callable) -> 
         np.testing.assert_allclose(scores[window.low : window.high], alone[own], atol=1e-5)
 
 
-def test_parts_of_speech_of_words(tiny_tokenizer: Tokenizer) -> None:
+def test_parts_of_speech_of_words(tiny_tokenizer):
     """Words with or without a space; each has the label of its first piece."""
     rows = [
         {"text": "학교에 간다.", "tokens": ["학교에", "간다", "."], "tags": ["NOUN", "VERB", "PUNCT"]},
@@ -144,7 +138,7 @@ def test_parts_of_speech_of_words(tiny_tokenizer: Tokenizer) -> None:
     assert all(0.5 < one.score <= 1 for one in eojeols)
 
 
-def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer: Tokenizer) -> None:
+def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer):
     """The score of a span is the mean probability of the tags of its pieces."""
     model = _model(tiny_tokenizer.vocab_size)
     torch.nn.init.normal_(model.classifier.weight, std=3, generator=torch.Generator().manual_seed(2))
@@ -161,7 +155,7 @@ def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer: Tokenizer) -> No
         assert one.text == passage.text[one.start : one.end] != ""
 
 
-def _examples(tokenizer: Tokenizer, marked: Callable) -> tuple:
+def _examples(tokenizer, marked):
     texts = [marked(sentence) for sentence in SENTENCES]
     passages = encode_passages(tokenizer, [text for text, _ in texts])
     targets = [
@@ -170,10 +164,10 @@ def _examples(tokenizer: Tokenizer, marked: Callable) -> tuple:
     return make_examples(passages, targets, tokenizer, max_length=10, stride=2)
 
 
-def test_scores_depend_on_no_other_row(tiny_tokenizer: Tokenizer, marked: Callable) -> None:
+def test_scores_depend_on_no_other_row(tiny_tokenizer, marked):
     examples, windows = _examples(tiny_tokenizer, marked)
     model = _model(tiny_tokenizer.vocab_size).train()
-    told: list[int] = []
+    told = []
     found = log_probabilities(model, examples, device=CPU, advance=told.append)
     assert model.training  # as it was
     assert sum(told) == len(examples)
@@ -186,7 +180,7 @@ def test_scores_depend_on_no_other_row(tiny_tokenizer: Tokenizer, marked: Callab
     assert len(list(by_text(found, examples, windows))) == len(SENTENCES)
 
 
-def test_processes_share_the_rows(tiny_tokenizer: Tokenizer, marked: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_share_the_rows(tiny_tokenizer, marked, monkeypatch):
     """What each of three scores, added up, is what one scores."""
     examples, _ = _examples(tiny_tokenizer, marked)
     model = _model(tiny_tokenizer.vocab_size)
@@ -202,7 +196,7 @@ def test_processes_share_the_rows(tiny_tokenizer: Tokenizer, marked: Callable, m
     np.testing.assert_array_equal(sum(parts), whole)
 
 
-def test_the_loss_weighs_every_piece_alike(tiny_tokenizer: Tokenizer, marked: Callable) -> None:
+def test_the_loss_weighs_every_piece_alike(tiny_tokenizer, marked):
     examples, _ = _examples(tiny_tokenizer, marked)
     model = _model(tiny_tokenizer.vocab_size).eval()
     rows = np.arange(len(examples))
@@ -217,18 +211,18 @@ def test_the_loss_weighs_every_piece_alike(tiny_tokenizer: Tokenizer, marked: Ca
     assert whole == pytest.approx(float(mean), rel=1e-5)
 
 
-def test_rows_without_targets_have_no_loss(tiny_tokenizer: Tokenizer) -> None:
+def test_rows_without_targets_have_no_loss(tiny_tokenizer):
     passages = encode_passages(tiny_tokenizer, ["", "가"])
     examples, _ = make_examples(passages, None, tiny_tokenizer, max_length=8, stride=0)
     assert tagging_loss(_model(tiny_tokenizer.vocab_size), examples.batch(np.arange(2)))["loss"].item() == 0
 
 
-def test_what_is_no_text_is_named(learned: Path) -> None:
+def test_what_is_no_text_is_named(learned):
     with pytest.raises(SettingsError, match=r"texts\[1\] is None: give only strings"):
-        Model.load(learned, "cpu").tag(["가", None])  # type: ignore[list-item]
+        Model.load(learned, "cpu").tag(["가", None])
 
 
-def test_scores_that_are_no_numbers_name_the_model(learned: Path) -> None:
+def test_scores_that_are_no_numbers_name_the_model(learned):
     tagger = Model.load(learned, "cpu")
     with torch.no_grad():
         tagger.network.classifier.bias.fill_(float("nan"))
