@@ -35,11 +35,7 @@ def models(tiny_tokenizer, tiny_config):
         ),
         ("gaps", lambda model: model.predict("가"), "gaps: is a pretraining model: it can fill and embed; predictions"),
         ("gaps", lambda model: model.predict_rows([]), "gaps: is a pretraining model: it can fill and embed; predic"),
-        (
-            "answers",
-            lambda model: model.tag("가"),
-            "answers: is a question-answering model: it can answer and embed; spans need",
-        ),
+        ("answers", lambda model: model.tag("가"), "answers: is a question-answering model: it can answer and embed"),
         ("no task", lambda model: model.predict("가"), "other: is a classification model: it can embed; predictions"),
     ],
 )

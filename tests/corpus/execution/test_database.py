@@ -83,9 +83,7 @@ def test_a_damaged_file_is_named(tmp_path, reader, how):
     columns |= {name: [f"{name}{generator.random()}" for _ in range(500)] for name in ("id", "reason", "text")}
     columns["reason"] = pa.nulls(500, pa.string())
     path = damaged(tmp_path / "part-00000.parquet", pa.table(columns), how)
-    with pytest.raises(
-        ArtifactError, match=r"part-00000\.parquet: is damaged \(.+\): `korbert status RECIPE --verify`"
-    ):
+    with pytest.raises(ArtifactError, match=r"part-00000\.parquet: is damaged \(.+\): `korbert status RECIPE"):
         READ[reader](path)
 
 

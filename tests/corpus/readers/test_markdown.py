@@ -105,11 +105,7 @@ def test_lines_of_hyphens_elsewhere_are_no_front_matter(tmp_path, text, expected
     [
         ("---\na: 1\nb: [1\n---\n본문", "bad_front_matter", "a.md line 4: its front matter is not YAML (expected"),
         ("---\n- 하나\n---\n본문", "bad_front_matter", "a.md: its front matter has no fields (key: value)"),
-        (
-            "---\na: " + "[" * 9_000 + "\n---\n",
-            "bad_front_matter",
-            "a.md: its front matter is not YAML (RecursionError)",
-        ),
+        ("---\na: " + "[" * 9_000 + "\n---\n", "bad_front_matter", "a.md: its front matter is not YAML"),
         ("---\nid: [1]\n---\n본문", "bad_id", "a.md: 'id' is a list, not a text or a whole number"),
         (">" * 300 + "본문", "bad_text", "a.md: more than 98 quotes or lists inside one another"),
     ],

