@@ -3,9 +3,15 @@
 import pytest
 
 import korbert
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.model import Model
-from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel, save_model
+from korbert.modeling import (
+    ClassificationModel,
+    PretrainingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
+    save_model,
+)
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.classification import Classification, Label
 
@@ -19,6 +25,7 @@ def models(tiny_tokenizer, tiny_config):
         "mood": Model(MOOD.model(config), tiny_tokenizer, MOOD, name="models/mood"),
         "gaps": Model(PretrainingModel(config), tiny_tokenizer, name="models/gaps"),
         "answers": Model(QuestionAnsweringModel(config), tiny_tokenizer, name="models/answers"),
+        "spans": Model(TokenClassificationModel(config, ["O", "B-PS", "I-PS"]), tiny_tokenizer),
         "no task": Model(ClassificationModel(config, 2), tiny_tokenizer, name="models/other"),
     }
 
@@ -42,6 +49,14 @@ def models(tiny_tokenizer, tiny_config):
 def test_what_a_model_cannot_do_is_refused_with_what_it_can(models, name, asked, said):
     with pytest.raises(ModelError, match=f"^models/{said}"):
         asked(models[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "method"), [("mood", "predict"), ("mood", "embed"), ("gaps", "fill"), ("spans", "tag")]
+)
+def test_what_is_no_text_is_named_by_every_method(models, name, method):
+    with pytest.raises(SettingsError, match=r"texts\[1\] is None: give only strings"):
+        getattr(models[name], method)(["[MASK]", None])
 
 
 def test_a_saved_model_is_the_same_when_loaded(models, tmp_path):

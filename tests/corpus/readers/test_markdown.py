@@ -3,9 +3,7 @@
 import pytest
 from reading import read
 
-from corpus.cleaning.clean import clean
 from corpus.readers.markdown import prose
-from corpus.settings import CleanSettings
 
 NOTE = """\
 ---
@@ -131,15 +129,3 @@ def test_a_faulty_file_is_dropped_alone(tmp_path, text, reason, detail):
 )
 def test_marks_are_removed_from_prose(text, expected):
     assert prose(text) == expected
-
-
-def test_clean_reads_a_folder_of_markdown(tmp_path):
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    for number in range(3):
-        (folder / f"{number}.md").write_text(
-            f"# {number}번 강\n\n강가에는 *포구*가 {number}개 생겨 쌀과 소금이 모였다.\n", "utf-8"
-        )
-    settings = CleanSettings(sources=[{"name": "notes", "path": "notes"}])
-    counts = clean(settings, {"notes": sorted(folder.iterdir())}, tmp_path / "out", workers=1)
-    assert (counts["read"], counts["documents"]) == (3, 3)

@@ -1,6 +1,6 @@
 """An exported folder in the hands of others: collators, pipelines, Trainer, datasets."""
 
-import csv
+import json
 
 import datasets
 import pytest
@@ -13,12 +13,6 @@ from korbert.modeling.models import PretrainingModel, QuestionAnsweringModel, To
 from korbert.tasks import korquad
 
 
-@pytest.fixture(scope="module")
-def filler(tmp_path_factory, tiny_tokenizer):
-    model = PretrainingModel(small(tiny_tokenizer, "modernbert"))
-    return exported(tmp_path_factory.mktemp("filler"), model, tiny_tokenizer)
-
-
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "boundaries"])
 def reader(tmp_path_factory, tiny_tokenizer, request):
     config = small(tiny_tokenizer, "modernbert", boundary_embedding=request.param, num_hidden_layers=1, hidden_size=32)
@@ -26,15 +20,11 @@ def reader(tmp_path_factory, tiny_tokenizer, request):
     return exported(tmp_path_factory.mktemp("reader"), model, tiny_tokenizer)
 
 
-def _reviews(sample, number):
-    with (sample / "nsmc" / "ratings_train.txt").open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return [row["document"] for row, _ in zip(rows, range(number), strict=False)]
-
-
-def test_a_collator_masks_what_is_no_special_token(filler, sample):
-    tokenizer = tokenizer_of(filler)
-    rows = [tokenizer(text, return_special_tokens_mask=True) for text in _reviews(sample, 40)]
+def test_a_collator_masks_what_is_no_special_token(tmp_path, tiny_tokenizer, sample):
+    model = PretrainingModel(small(tiny_tokenizer, "modernbert"))
+    tokenizer = tokenizer_of(exported(tmp_path, model, tiny_tokenizer))
+    lines = (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:40]
+    rows = [tokenizer(json.loads(line)["text"], return_special_tokens_mask=True) for line in lines]
     special = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id}
     batch = transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.5, seed=1)(rows)
     chosen = batch["labels"] != -100
@@ -69,15 +59,9 @@ def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path, tiny_to
 def _windows(tokenizer, asked):
     """Windows with the first and last token of the answer, as question answering scripts make them from offsets."""
     rows = tokenizer(
-        [row["question"] for row in asked],
-        [row["context"] for row in asked],
-        truncation="only_second",
-        max_length=96,
-        stride=16,
-        padding="max_length",
-        return_overflowing_tokens=True,
-        return_offsets_mapping=True,
-    )
+        [row["question"] for row in asked], [row["context"] for row in asked], truncation="only_second",
+        max_length=96, stride=16, padding="max_length", return_overflowing_tokens=True, return_offsets_mapping=True,
+    )  # fmt: skip
     places = []
     for row, owner in enumerate(rows["overflow_to_sample_mapping"]):
         start, end = asked[owner]["answers"][0].span
@@ -95,33 +79,11 @@ def test_trainer_learns_to_read(reader, sample, tmp_path):
     model = transformers.AutoModelForQuestionAnswering.from_pretrained(reader, trust_remote_code=True)
     rows = _windows(tokenizer, korquad.read(sample / "korquad" / "valid.json").rows)
     settings = transformers.TrainingArguments(
-        output_dir=str(tmp_path),
-        max_steps=10,
-        per_device_train_batch_size=8,
-        learning_rate=5e-3,
-        logging_steps=1,
-        report_to=[],
-        save_strategy="no",
-        use_cpu=True,
-        seed=0,
-        disable_tqdm=True,
-    )
+        output_dir=str(tmp_path), max_steps=10, per_device_train_batch_size=8, learning_rate=5e-3, logging_steps=1,
+        report_to=[], save_strategy="no", use_cpu=True, seed=0, disable_tqdm=True,
+    )  # fmt: skip
     trainer = transformers.Trainer(model=model, args=settings, train_dataset=rows, processing_class=tokenizer)
     trainer.train()
     losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
     assert len(losses) == 10
     assert sum(losses[-3:]) < sum(losses[:3])
-
-
-@pytest.mark.slow
-def test_two_processes_of_datasets_map(filler, sample, tmp_path):
-    tokenizer, texts = tokenizer_of(filler), _reviews(sample, 200)
-    rows = datasets.Dataset.from_dict({"text": texts})
-    mapped = rows.map(
-        lambda part: tokenizer(part["text"], return_offsets_mapping=True),
-        batched=True,
-        batch_size=50,
-        num_proc=2,
-        cache_file_name=str(tmp_path / "mapped.arrow"),
-    )
-    assert mapped["input_ids"][:] == tokenizer(texts)["input_ids"]

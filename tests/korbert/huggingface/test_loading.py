@@ -11,14 +11,8 @@ from korbert.huggingface.loading import load_transformers
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import PretrainingModel
 
-SIZES = {
-    "vocab_size": 50,
-    "hidden_size": 32,
-    "num_hidden_layers": 5,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "max_position_embeddings": 64,
-}
+SIZES = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 48}
+SIZES |= {"max_position_embeddings": 64}
 
 
 @pytest.fixture

@@ -68,15 +68,8 @@ def test_offsets_are_padded_with_their_row(theirs):
 
 def test_windows_over_many_texts_name_their_text_and_are_padded(tiny_tokenizer, theirs):
     contexts, cut = [" ".join(TEXTS[:2] * 3), TEXTS[0]], {"max_length": 16, "stride": 4}
-    rows = theirs(
-        ["언제?"] * 2,
-        contexts,
-        truncation="only_second",
-        padding="max_length",
-        return_overflowing_tokens=True,
-        return_offsets_mapping=True,
-        **cut,
-    )
+    asked = {"truncation": "only_second", "padding": "max_length", "return_overflowing_tokens": True}
+    rows = theirs(["언제?"] * 2, contexts, return_offsets_mapping=True, **asked, **cut)
     ours = [tiny_tokenizer.encode("언제?", text, **cut) for text in contexts]
     assert rows["overflow_to_sample_mapping"] == [0] * len(ours[0]) + [1] * len(ours[1])
     for row, window in enumerate([*ours[0], *ours[1]]):

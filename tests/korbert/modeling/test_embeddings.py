@@ -5,10 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.modeling import EncoderConfig, PretrainingModel, QuestionAnsweringModel, init_encoder_from
+from korbert.modeling import PretrainingModel, QuestionAnsweringModel, init_encoder_from
 from korbert.modeling.embeddings import Embeddings, in_both
 from korbert.modeling.rows import Rows
 from korbert.tokenization.vocabulary import FIRST_PIECE
+from tests.korbert.tiny import tiny_config
 
 CPU = torch.device("cpu")
 _pieces = st.lists(st.integers(FIRST_PIECE - 3, FIRST_PIECE + 5), max_size=12)
@@ -46,10 +47,7 @@ def test_piece_dropout_takes_vectors_away_in_training_alone(architecture):
 
 
 def _config(**changes):
-    return EncoderConfig(
-        vocab_size=FIRST_PIECE + 50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
-        **changes,
-    )  # fmt: skip
+    return tiny_config(**{"vocab_size": FIRST_PIECE + 50, **changes})
 
 
 def test_a_pretrained_encoder_is_given_an_overlap_embedding():

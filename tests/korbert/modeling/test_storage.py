@@ -23,9 +23,8 @@ from korbert.modeling.storage import load_model, read_config, save_model
 from tests.korbert.tiny import tiny_config
 
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
-HEAD = {
-    "num_labels": 2, "pooling": "mean", "labels": ["가", "나"], "problem_type": "single_label_classification"
-}  # fmt: skip
+ONE_LABEL = "single_label_classification"
+HEAD = {"num_labels": 2, "pooling": "mean", "labels": ["가", "나"], "problem_type": ONE_LABEL}
 
 
 def models(config):
@@ -90,9 +89,8 @@ def test_config_json_holds_all_settings(written, tiny_tokenizer):
 
 def test_the_same_model_is_saved_as_the_same_bytes(tiny_tokenizer, tmp_path):
     for name in ("one", "two"):
-        save_model(
-            tmp_path / name, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[0], tiny_tokenizer, {"steps": 3}
-        )
+        model = PretrainingModel(tiny_config(vocab_size=tiny_tokenizer.vocab_size), torch.Generator().manual_seed(1))
+        save_model(tmp_path / name, model, tiny_tokenizer, {"steps": 3})
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
     assert Path("model.safetensors") in files
     for file in files:
@@ -118,9 +116,7 @@ def test_a_vocabulary_that_is_larger_than_the_model_is_refused(tiny_tokenizer, t
 
 
 def test_a_model_of_another_kind_is_refused(written):
-    with pytest.raises(
-        ModelError, match="a classification model, but a question-answering model is needed: name another folder"
-    ):
+    with pytest.raises(ModelError, match="a classification model, but a question-answering model is needed: name"):
         load_model(written, "question-answering")
 
 
@@ -138,17 +134,11 @@ def test_another_tokenizer_is_refused(copy):
         ("config.json", '{"model_type": "bert"}', r"`korbert_format` is missing, so this is not a korbert model"),
         ("config.json", '{"korbert_format": 9}', r"korbert_format 9, this version reads 1: use the version"),
         ("config.json", '{"korbert_format": true}', r"korbert_format True, this version reads 1"),
-        ("config.json", '{"korbert_format": 1, "kind": "x"}', "kind 'x' is none of pretraining, detection, "),
         ("config.json", '{"korbert_format": 1, "kind": ["x"]}', r"config\.json: kind \['x'\] is none of pretraining"),
         ("config.json", '{"korbert_format": 1, "kind": "question-answering"}', "encoder: Field required"),
         ("config.json", "[1, 2]", r"config\.json: `korbert_format` is missing"),
-        ("config.json", "9" * 5000, r"config\.json: cannot be read \(.*digits"),
-        ("config.json", "[" * 100_000, r"config\.json: cannot be read \(is nested too deeply\): write the model again"),
-        ("config.json", '{"korbert_format": NaN}', r"config\.json: cannot be read \(NaN is not a finite number\)"),
-        ("config.json", '{"korbert_format": 1e999}', r"config\.json: cannot be read \(1e999 is not a finite number\)"),
         ("config.json", '{"korbert_format": "\udcff"}', r"config\.json: cannot be read \(.*utf-8.*\): write the model"),
         ("model.safetensors", None, r"model\.safetensors: no such file: the model folder is incomplete"),
-        ("model.safetensors", "spoilt", r"model\.safetensors: SHA-256 \w{12}, config\.json says \w{12}: the file was"),
     ],
 )
 def test_broken_files_are_refused(copy, file, content, message):
@@ -220,32 +210,14 @@ def test_non_finite_weights_are_refused(copy, bad):
         ({"encoder": {}}, r"invalid encoder config: vocab_size: Field required"),
         ({"encoder": {"hidden_size": 10**40}}, r"config\.json: .*[Oo]verflow"),
         ({"encoder": {"hidden_size": 2**40, "num_attention_heads": 1}}, r"config\.json: "),
-        ({"encoder": {"num_hidden_layers": 10**9}}, r"num_hidden_layers: Input should be less than or equal to 1000"),
         ({"encoder": {"num_hidden_layers": 1000}}, r"config\.json: num_hidden_layers 1000: the weights file has few"),
-        (
-            {"encoder": {"num_hidden_layers": 1000, "layer_groups": 500}},
-            r"layer_groups 500: the weights file has fewer",
-        ),
-        ({"encoder": {"layer_norm_eps": None}}, r"invalid encoder config: layer_norm_eps"),
+        ({"encoder": {"num_hidden_layers": 1000, "layer_groups": 500}}, r"layer_groups 500: the weights file has"),
         ({"encoder": {"hiden_size": 3}}, r"invalid encoder config: hiden_size: Extra inputs"),
-        ({"head": "mean"}, r"config\.json: head"),
         ({"head": None}, r"config\.json: head"),
-        ({"head": {}}, r"config\.json: head \{\} does not fit a classification model: put the file back"),
         ({"head": {"labels": ["O"]}}, r"config\.json: head .*O.* does not fit a classification model: put"),
-        ({"head": {"pooling": "first"}}, r"config\.json: head .*first.* does not fit a classification model: put"),
-        ({"head": HEAD | {"problem_type": "ranking"}}, r"config\.json: head"),
-        (
-            {"head": HEAD | {"problem_type": "regression"}},
-            r"config\.json: regression with 2 labels: set num_labels to 1",
-        ),
+        ({"head": HEAD | {"problem_type": "regression"}}, r"regression with 2 labels: set num_labels to 1"),
         ({"head": HEAD | {"num_labels": "2"}}, r"config\.json: head"),
-        ({"head": HEAD | {"num_labels": -2}}, r"config\.json: head"),
-        ({"head": HEAD | {"pooling": "max"}}, r"config\.json: head"),
-        ({"head": HEAD | {"labels": ["가", 1]}}, r"config\.json: head"),
         ({"head": HEAD | {"labels": ["가"]}}, r"1 names for 2 labels: give one name per label"),
-        ({"task": []}, r"config\.json: task: Input should be a valid dictionary"),
-        ({"tokenizer_digest": 3}, r"config\.json: tokenizer_digest: Input should be a valid string"),
-        ({"weights_sha256": None}, r"config\.json: weights_sha256: Input should be a valid string"),
         ({"weights_sha256": "0" * 63}, r"config\.json: weights_sha256: String should match pattern"),
         ({"note": "mine"}, r"config\.json: note: Extra inputs are not permitted: put the file back as it was written"),
     ],

@@ -1,7 +1,5 @@
 """Configs of transformers as a recipe says them: what no encoder can be built of is refused by name."""
 
-import sys
-
 import pytest
 
 from korbert.errors import ModelError
@@ -50,10 +48,3 @@ def test_invalid_configs_are_refused(given, message):
     theirs = {"model_type": "bert", **SIZES, **given} if given else {}
     with pytest.raises(ModelError, match=message):
         new_config(theirs, 500)
-
-
-def test_a_missing_package_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    message = r"an encoder of architecture bert needs transformers: pip install 'korbert\[hf\]'"
-    with pytest.raises(ModelError, match=message):
-        new_config({"model_type": "bert"}, 500)

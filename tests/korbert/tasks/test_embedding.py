@@ -6,10 +6,10 @@ import pytest
 import torch
 from foreign_folders import CONFIGS
 
-from korbert.modeling import EncoderConfig
 from korbert.modeling.transformers_config import CLASSES, adapted_config, class_of
 from korbert.tasks.embedding import contrastive_loss, ranking_loss
 from korbert.tasks.kinds.embedding import Embedding
+from tests.korbert.tiny import tiny_config
 
 
 def drawn(seed, *shape):
@@ -29,12 +29,11 @@ def test_contrastive_loss(far):
         shares = [math.exp(cosine(anchors[place], other) / 0.05) for other in (*positives, *negatives)]
         losses.append(-math.log(shares[place] / sum(shares)))
     same = torch.eye(4, dtype=torch.bool)
-    assert float(contrastive_loss(anchors, positives, negatives, same, 0.05)) == pytest.approx(
-        sum(losses) / 4, rel=1e-9
-    )
+    given, mean = (anchors, positives, negatives), sum(losses) / 4
+    assert float(contrastive_loss(*given, same, 0.05)) == pytest.approx(mean, rel=1e-9)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = contrastive_loss(anchors.float(), positives.float(), negatives.float(), same, 0.05)
-    assert float(found) == pytest.approx(sum(losses) / 4, rel=1e-5)
+        found = contrastive_loss(*(vectors.float() for vectors in given), same, 0.05)
+    assert float(found) == pytest.approx(mean, rel=1e-5)
 
 
 def test_positives_of_the_same_text_are_no_negatives():
@@ -64,9 +63,7 @@ def test_ranking_loss():
 @pytest.mark.parametrize("model_type", ["ours", *CLASSES])
 def test_two_draws_of_dropout_differ(model_type, tiny_tokenizer):
     """Also where the encoder was made without dropout."""
-    config = EncoderConfig(
-        vocab_size=500, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16
-    )
+    config = tiny_config(vocab_size=500)
     if model_type != "ours":
         full = class_of(model_type).config_class(vocab_size=500, **CONFIGS[model_type]).to_dict()
         none = {name: 0.0 if "dropout" in name and value else value for name, value in full.items()}

@@ -1,12 +1,9 @@
 """Texts analysed once: a later run takes what is there, resumes part by part, and makes anew what was damaged."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from korbert.errors import ArtifactError
-from korbert.tasks import passages
 from korbert.tasks.finetuning import encoded
 from korbert.tasks.finetuning.encoded import EncodedTexts
 from korbert.tasks.passages import encode_passages
@@ -122,8 +119,3 @@ def test_a_part_that_went_while_it_was_needed_is_named(tiny_tokenizer, tmp_path)
     next(tmp_path.iterdir()).unlink()
     with pytest.raises(ArtifactError, match="the cached pieces of 40 texts are missing: run this again"):
         texts.passages()
-
-
-def test_passages_know_nothing_of_what_keeps_them():
-    """Otherwise the two import each other, and a submission, which has no pyarrow, depends on the order."""
-    assert "korbert.tasks.finetuning.encoded" not in Path(passages.__file__).read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ from pipelines.stages.finetuning import read_parts, roles_of
             "token-classification",
             ["tokens,tags", "나 는,O O", "철 수,B-PS E-PS"],
             {},
-            r"a.csv, line 3: tag 'E-PS' is none of .* which tags of characters have to be",
+            "line 3: tag 'E-PS' is none of .*",
         ),
         (
             "multiple-choice",
@@ -37,7 +37,7 @@ from pipelines.stages.finetuning import read_parts, roles_of
             "classification",
             ["text,label", "가,없음", "나,있음"],
             {"uncounted": "업음"},
-            r"uncounted '업음': is none of the labels 없음, 있음",
+            "'업음': is none of the labels 없음",
         ),
         (
             "classification",
@@ -45,12 +45,7 @@ from pipelines.stages.finetuning import read_parts, roles_of
             {},
             r"line 4: label '0,1' stands beside the label '0': if a text may have several labels, use --several; if it",
         ),
-        (
-            "classification",
-            ["text\tlabel", "가\t정상", "나\thate", "다\t기타편향|hate"],
-            {},
-            r"line 4: label '기타편향\|hate' stands beside the label 'hate': if a text",
-        ),
+        ("classification", ["text\tlabel", "가\t정상", "나\tHATE", "다\t편향|HATE"], {}, r"'편향\|HATE' stands beside"),
         ("classification", ["text,label", "가,[]", "나,[]"], {"several": True}, "a.csv: no row has a label"),
     ],
 )
@@ -78,9 +73,7 @@ def test_a_short_name_of_a_kind_is_as_good_as_its_name(short, kind):
 
 def test_a_set_is_of_its_own_kind(tmp_path):
     section = KINDS["multiple-choice"].section_class(set="klue-sts")
-    with pytest.raises(
-        SettingsError, match="kind multiple-choice: klue-sts is a set of kind regression: leave kind out"
-    ):
+    with pytest.raises(SettingsError, match="klue-sts is a set of kind regression: leave kind out"):
         read_parts(section, Inputs({}, {}), tmp_path)
     with pytest.raises(ValueError, match="leave valid, test, columns, form, several and split_by_article out"):
         KINDS["regression"].section_class(set="klue-sts", form="csv")
@@ -92,19 +85,9 @@ def test_a_set_is_of_its_own_kind(tmp_path):
         (["comments,hate", "가,none", "나,hate"], False, "classification", "text from 'comments', label from 'hate'"),
         (["comments,label", "가,none", "나,hate"], False, "classification", "'comments', label from 'label': 2 labels"),
         (["문장,욕설,지역", "가,1,0", "나,0,0"], True, "classification", "text from '문장', label from '욕설', '지역'"),
-        (
-            ["text,entities", '가나,"[[0, 1, ""PS""]]"'],
-            False,
-            "token-classification",
-            "text from 'text', spans from 'entities'",
-        ),
+        (["text,entities", '가나,"[[0, 1, ""PS""]]"'], False, "token-classification", "spans from 'entities'"),
         (["tokens,tags", "가 나,O B-PS"], False, "token-classification", "tokens from 'tokens', tags from 'tags'"),
-        (
-            ["질문,지문,정답", "어디?,배는 서울,서울"],
-            False,
-            "question-answering",
-            "question from '질문', context from '지문', answers from",
-        ),
+        (["질문,지문,정답", "어디?,배는 서울,서울"], False, "question-answering", "context from '지문', answers from"),
         (["text,choice1,choice2,label", "가,나,다,0"], False, "multiple-choice", "choices from 'choice1'"),
         (["text,score", "가,0.5"], False, "regression", "score from 'score'"),
     ],
@@ -121,14 +104,8 @@ def test_what_a_file_is_taken_for(tmp_path, lines, several, kind, why):
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (
-            ["문장,욕설,지역", "가,1,0", "나,0,0"],
-            "columns '욕설', '지역' hold 0 and 1: if each says .* use --several; else",
-        ),
-        (
-            ["text,labels", '가,"[1, 0]"', '나,"[0, 1]"'],
-            "column 'labels' holds lists of labels: use --several, for any",
-        ),
+        (["문장,욕설,지역", "가,1,0", "나,0,0"], "columns '욕설', '지역' hold 0 and 1: if each .* use --several; else"),
+        (["text,labels", '가,"[1, 0]"', '나,"[0, 1]"'], "column 'labels' holds lists of labels: use --several"),
     ],
 )
 def test_files_of_several_labels_ask_for_several(tmp_path, lines, said):

@@ -11,7 +11,7 @@ from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.huggingface.importing import load_encoder, read_folder
-from korbert.modeling import ClassificationModel, EncoderConfig
+from korbert.modeling import ClassificationModel
 from korbert.modeling.models import EncoderModel
 from korbert.modeling.transformers_config import CLASSES
 from korbert.tasks.finetuning.learning import finetune
@@ -20,6 +20,7 @@ from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.tasks.kinds.classification import Classification
 from korbert.training.examples import Examples
 from korbert.training.scoring import outputs
+from tests.korbert.tiny import tiny_config
 
 CPU = torch.device("cpu")
 KIND = Classification(metrics=("accuracy",), max_length=32, labels=("0", "1"))
@@ -27,12 +28,7 @@ WAY = Way(1e-2, 8, 2)
 
 
 def _model(architecture="bert"):
-    config = EncoderConfig.model_validate(
-        {
-            "architecture": architecture, "vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 2,
-            "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 32,
-        }
-    )  # fmt: skip
+    config = tiny_config(architecture, hidden_size=16, num_attention_heads=2, intermediate_size=32)
     return ClassificationModel(config, generator=torch.Generator().manual_seed(0))
 
 
@@ -45,9 +41,8 @@ def _examples():
 
 
 def _scores(model):
-    return outputs(
-        model, _examples(), lambda model, batch: model(batch["input_ids"], batch["attention_mask"]), device=CPU
-    )
+    scored = lambda model, batch: model(batch["input_ids"], batch["attention_mask"])  # noqa: E731
+    return outputs(model, _examples(), scored, device=CPU)
 
 
 def _learned(

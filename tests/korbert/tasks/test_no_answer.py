@@ -1,66 +1,25 @@
-"""Questions without an answer: weighed, scored as SQuAD 2.0 scores them, and learned by heart."""
+"""Questions without an answer: weighed against the best span, and learned by heart."""
 
 import json
 import math
-import re
-import string
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from korbert.model import Model
-from korbert.modeling import EncoderConfig, QuestionAnsweringModel, read_config
-from korbert.tasks.metrics.question_answering import KORQUAD, AnswerMetrics, answer_scores, best_threshold
+from korbert.modeling import QuestionAnsweringModel, read_config
+from korbert.tasks.metrics.question_answering import KORQUAD, answer_scores, best_threshold
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.question_answering.answers import Answer
 from korbert.tasks.question_answering.windows import cut_windows, reading_loss
 from korbert.training.examples import Batches
 from tests.korbert.tasks.answering import TOKENIZER, letters, reading, search
+from tests.korbert.tiny import tiny_config
 
 # --- SQuAD 2.0's evaluate-v2.0.py, from its definition (Rajpurkar et al. 2018, 3 and the script's own description) ---
 
-
-def words(text):
-    """Lower case, no ASCII punctuation, no articles."""
-    kept = "".join(char for char in text.lower() if char not in string.punctuation)
-    return [word for word in re.sub(r"\b(a|an|the)\b", " ", kept).split() if word]
-
-
-def exact_of(prediction, answer):
-    return float(words(prediction) == words(answer))
-
-
-def f1_of(prediction, answer):
-    """Over words; equal or not where one of them has none."""
-    predicted, right = words(prediction), words(answer)
-    if not predicted or not right:
-        return float(predicted == right)
-    shared = sum(min(predicted.count(word), right.count(word)) for word in set(predicted))
-    return 0.0 if not shared else 2 / (len(predicted) / shared + len(right) / shared)
-
-
-SQUAD = AnswerMetrics(
-    lambda prediction, answers: any(exact_of(prediction, answer) for answer in answers),
-    lambda prediction, answers: max(f1_of(prediction, answer) for answer in answers),
-)
-
-
-TEXTS = st.sampled_from(["", ".", "the", "a cat", "The cat!", "cat", "cat cat dog", "세종", "세종 대왕"])
-
-
-@given(prediction=TEXTS, answers=st.lists(TEXTS.filter(words), max_size=3))
-def test_scores_are_those_of_squad_2(prediction, answers):
-    """A question without answers has the one right answer "" in the script."""
-    exact, f1 = answer_scores([prediction], [answers], SQUAD)
-    assert exact[0] == max(exact_of(prediction, text) for text in answers or [""])
-    assert f1[0] == pytest.approx(max(f1_of(prediction, text) for text in answers or [""]))
-
-
-# --- a reader's weighing ---
 
 SMALL = reading(max_length=16, stride=3, max_query_pieces=4, unanswerable=True)
 
@@ -145,55 +104,39 @@ def test_a_blank_context_is_surely_without_answer(text):
 
 # --- learned by heart ---
 
-PASSAGES = (
-    (
-        "세종은 1443년에 한글을 만들었다. 그는 조선의 네 번째 임금이다.",
-        (
-            ("한글은 언제 만들었나?", "1443년"),
-            ("세종은 어느 나라의 임금인가?", "조선"),
-            ("세종의 아내는 누구인가?", ""),
-        ),
-    ),
-    (
-        "한강은 태백산맥에서 시작해 서울을 지나 황해로 흐른다. 길이는 494킬로미터이고, 예전에는 아리수라고도 불렸다."
-        " 강에는 서른 개가 넘는 다리가 있으며 가장 오래된 것은 한강철교이다.",
-        (
-            ("한강은 어디에서 시작하는가?", "태백산맥"),
-            ("가장 오래된 다리는?", "한강철교"),
-            ("한강의 예전 이름은?", "아리수"),
-            ("한강의 깊이는?", ""),
-            ("한강철교는 누가 설계했나?", ""),
-        ),
-    ),
-    ("제주도의 가장 높은 산은 한라산이다.", (("가장 높은 산은?", "한라산"), ("제주도의 인구는?", ""))),
+LAKE = (
+    "한강은 태백산맥에서 시작해 서울을 지나 황해로 흐른다. 길이는 494킬로미터이고, 예전에는 아리수라고도 불렸다."
+    " 강에는 서른 개가 넘는 다리가 있으며 가장 오래된 것은 한강철교이다."
 )
+KING = "세종은 1443년에 한글을 만들었다. 그는 조선의 네 번째 임금이다."
+ISLAND = "제주도의 가장 높은 산은 한라산이다."
+ASKED = [
+    (KING, "한글은 언제 만들었나?", "1443년"),
+    (KING, "세종은 어느 나라의 임금인가?", "조선"),
+    (KING, "세종의 아내는 누구인가?", ""),
+    (LAKE, "한강은 어디에서 시작하는가?", "태백산맥"),
+    (LAKE, "가장 오래된 다리는?", "한강철교"),
+    (LAKE, "한강의 예전 이름은?", "아리수"),
+    (LAKE, "한강의 깊이는?", ""),
+    (LAKE, "한강철교는 누가 설계했나?", ""),
+    (ISLAND, "가장 높은 산은?", "한라산"),
+    (ISLAND, "제주도의 인구는?", ""),
+]
 
 
-@pytest.fixture
-def one_thread():
-    """Steps this small are slower on several, and much slower where other processes have them."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.mark.usefixtures("one_thread")
 def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tokenizer, tmp_path):
-    asked = [(context, *one) for context, questions in PASSAGES for one in questions]
-    contexts, questions, answers = map(list, zip(*asked, strict=True))
+    contexts, questions, answers = map(list, zip(*ASKED, strict=True))
     kind = reading(max_length=36, stride=8, max_query_pieces=12, unanswerable=True, threshold=1e30)
     rows = [
         {"context": context, "question": question, "answers": [(answer, None)] if answer else None}
-        for context, question, answer in asked
+        for context, question, answer in ASKED
     ]
     texts = list(dict.fromkeys((*contexts, *questions)))
     encoded = dict(zip(texts, encode_passages(tiny_tokenizer, texts), strict=True))
     prepared = kind.prepare(rows, encoded, tiny_tokenizer)
     examples = prepared.examples
     assert len(examples) > len(rows)  # the long context is cut
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    config = EncoderConfig(vocab_size=tiny_tokenizer.vocab_size, **sizes)
+    config = tiny_config(vocab_size=tiny_tokenizer.vocab_size, num_attention_heads=2, intermediate_size=64)
     model = QuestionAnsweringModel(config, torch.Generator().manual_seed(0)).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=6e-3)
     batches = Batches(examples, batch_size=8, seed=0)
@@ -216,9 +159,8 @@ def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tok
     reader = Model.load(tmp_path / "model", "cpu")
     assert reader.kind == kind
     assert [one.answer for one in reader.answer(questions, contexts)] == answers
-    lake = PASSAGES[1][0]
-    answered, unanswered = reader.answer(["한강의 예전 이름은?", "한강의 깊이는?"], [lake, lake])
-    assert (answered.answer, lake[answered.start : answered.end]) == ("아리수", "아리수")
+    answered, unanswered = reader.answer(["한강의 예전 이름은?", "한강의 깊이는?"], [LAKE, LAKE])
+    assert (answered.answer, LAKE[answered.start : answered.end]) == ("아리수", "아리수")
     assert answered.no_answer_score <= threshold.value < unanswered.no_answer_score
     assert (unanswered.answer, unanswered.start, unanswered.end) == ("", 0, 0)
     assert 0 < unanswered.score <= 1

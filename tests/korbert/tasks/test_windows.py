@@ -6,11 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.modeling import EncoderConfig, QuestionAnsweringModel
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import WindowExamples, collate, cut_windows, reading_loss
 from korbert.training.examples import Batches, by_length
-from tests.korbert.tasks.answering import TOKENIZER, letters
+from tests.korbert.tasks.answering import TOKENIZER, letters, small_network
 
 SMALL = QuestionAnsweringSettings(max_length=16, stride=3, max_query_pieces=4)
 
@@ -97,22 +96,13 @@ def test_batches_of_windows_are_learned():
     batches = Batches(examples, batch_size=4, seed=0)
     seen = sum(len(batches(step)[0]["input_ids"]) for step in range(batches.steps_per_epoch))
     assert seen == len(examples)
-    assert torch.isfinite(reading_loss(model_of(encoder()), batches(0)[0])["loss"])
-
-
-def encoder(**changes):
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    return EncoderConfig(**{"vocab_size": 512, **sizes, **changes})
-
-
-def model_of(config):
-    return QuestionAnsweringModel(config, torch.Generator().manual_seed(0)).eval()
+    assert torch.isfinite(reading_loss(small_network(), batches(0)[0])["loss"])
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("architecture", ["modern", "bert"])
 def test_loss_is_unchanged_by_padding(architecture):
-    model = model_of(encoder(architecture=architecture))
+    model = small_network(architecture)
     long = cut_windows(letters("언제"), letters("가나다라마바사아"), SMALL, answer=(2, 4), special=3)
     short = cut_windows(letters("누가"), letters("바사아"), SMALL, answer=(0, 1), special=3)
     apart = [reading_loss(model, collate(part, TOKENIZER, SMALL))["loss"] for part in (long, short)]

@@ -16,6 +16,7 @@ from korbert.tasks.files import ROLES, Answer, Span
         ("label", " 긍정\r", "긍정"),
         ("label", 1.0, "1"),
         ("label", False, "False"),
+        ("label", 2.5, "2.5"),
         ("labels", "기쁨, 슬픔", ["기쁨", "슬픔"]),
         ("labels", "a, b|c", ["a, b", "c"]),
         ("labels", '["a", "b"]', ["a", "b"]),

@@ -15,10 +15,8 @@ from korbert.tasks.kinds.detecting import detect
 from pipelines.stages.finetuning import roles_of
 
 TEXT = "하늘은 서울에 갔다"
-PS, LC = (
-    {"start": 0, "end": 2, "text": "하늘", "labels": ["PS"]},
-    {"start": 4, "end": 6, "text": "서울", "labels": ["LC"]},
-)
+PS = {"start": 0, "end": 2, "text": "하늘", "labels": ["PS"]}
+LC = {"start": 4, "end": 6, "text": "서울", "labels": ["LC"]}
 SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
 
 
@@ -32,11 +30,11 @@ def read(path, *, several=False, columns=None):
 
 
 def written(folder, name, value):
+    """Text as it is; a list as the lines of a .jsonl file; other values as JSON."""
     path = folder / name
-    records = value if isinstance(value, list) and name.endswith(".jsonl") else None
     content = json.dumps(value, ensure_ascii=False, indent=1)
-    if records is not None:
-        content = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    if isinstance(value, list) and name.endswith(".jsonl"):
+        content = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in value)
     path.write_text(value if isinstance(value, str) else content, encoding="utf-8")
     return path
 
@@ -72,54 +70,27 @@ PRODIGY = {"text": TEXT, "_input_hash": 5, "_task_hash": 6, "answer": "accept"}
 TOKENS = [{"text": "하늘은", "start": 0, "end": 3, "id": 0}, {"text": "서울에", "start": 4, "end": 7, "id": 1}]
 
 
+MODU = [
+    {"id": "n1.1.1", "form": TEXT, "NE": [{"id": 1, "form": "하늘", "label": "PS", "begin": 0, "end": 2},
+                                          {"id": 2, "form": "서울", "label": "LC", "begin": 4, "end": 6}]},
+    {"id": "n1.1.2", "form": TEXT, "NE": []},
+]  # fmt: skip
+SPACY = [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]
+QUOTED = [{"start": 0, "end": 2, "token_start": 0, "label": "PS"}, [4, 6, "LC"]]
+
 ENTITIES = [
     ("label-studio.json", [_task(NER), _task([])]),
     ("label-studio.json", [_task(NER, NER[::-1]), _task([])]),  # two annotators who agree
-    (
-        "label-studio-old.json",
-        [{"id": 1, "data": {"text": TEXT}, "completions": [{"result": one}]} for one in (NER, [])],
-    ),
+    ("label-studio-old.json", [{"data": {"text": TEXT}, "completions": [{"result": one}]} for one in (NER, [])]),
     ("label-studio-min.json", [{"id": 1, "text": TEXT, "label": one, "annotator": 1} for one in ([PS, LC], [])]),
-    (
-        "label-studio.csv",
-        _csv(["id", "text", "label", "annotator"], [1, TEXT, json.dumps([PS, LC]), 1], [2, TEXT, "[]", 1]),
-    ),
+    ("label-studio.csv", _csv(["id", "text", "label"], [1, TEXT, json.dumps([PS, LC])], [2, TEXT, "[]"])),
     ("doccano.jsonl", [DOCCANO | {"label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
     ("doccano-old.jsonl", [{"id": 1, "data": TEXT, "label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
     ("doccano-relations.jsonl", [DOCCANO | RELATIONS, DOCCANO | {"entities": [], "relations": []}]),
-    (
-        "prodigy.jsonl",
-        [
-            PRODIGY
-            | {"tokens": TOKENS, "spans": [{"start": 0, "end": 2, "token_start": 0, "label": "PS"}, [4, 6, "LC"]]},
-            PRODIGY | {"tokens": TOKENS},
-        ],
-    ),
-    ("spacy.json", [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]),
-    ("spacy.jsonl", [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]),
-    (
-        "modu.json",
-        {
-            "id": "n1",
-            "metadata": {"title": "연습"},
-            "document": [
-                {
-                    "id": "n1.1",
-                    "sentence": [
-                        {
-                            "id": "n1.1.1",
-                            "form": TEXT,
-                            "NE": [
-                                {"id": 1, "form": "하늘", "label": "PS", "begin": 0, "end": 2},
-                                {"id": 2, "form": "서울", "label": "LC", "begin": 4, "end": 6},
-                            ],
-                        },
-                        {"id": "n1.1.2", "form": TEXT, "NE": []},
-                    ],
-                }
-            ],
-        },
-    ),
+    ("prodigy.jsonl", [PRODIGY | {"tokens": TOKENS, "spans": QUOTED}, PRODIGY | {"tokens": TOKENS}]),
+    ("spacy.json", SPACY),
+    ("spacy.jsonl", SPACY),
+    ("modu.json", {"id": "n1", "metadata": {"title": "연습"}, "document": [{"id": "n1.1", "sentence": MODU}]}),
 ]
 
 
@@ -154,12 +125,7 @@ LABELS = [
     ),
     ("spacy.json", [[TEXT, {"cats": {"긍정": 1.0, "부정": 0.0}}]], False, ["긍정"]),
     ("spacy.json", [[TEXT, {"cats": {"욕설": one, "지역": 1}}] for one in (0, 1)], True, [["지역"], ["욕설", "지역"]]),
-    (
-        "klue-tc.json",
-        [{"guid": "t-0", "title": TEXT, "label": "생활", "annotations": {"annotators": ["1"]}, "url": "-"}],
-        False,
-        ["생활"],
-    ),
+    ("klue-tc.json", [{"guid": "t-0", "title": TEXT, "label": "생활", "annotations": {}, "url": "-"}], False, ["생활"]),
 ]
 
 
@@ -225,9 +191,8 @@ def test_standoff_of_brat(tmp_path):
     roles = roles_of(KINDS["token-classification"].kind_class, part="train")
     some = read_rows([path for path in sorted(folder.iterdir()) if path.stem != "b"], roles)
     assert [row["id"] for row in some] == ["a"]
-    (folder / "b.ann").write_text("\n", encoding="utf-8")
-    (folder / "c.txt").write_text("", encoding="utf-8")
-    (folder / "c.ann").write_text("", encoding="utf-8")
+    for name, text in (("b.ann", "\n"), ("c.txt", ""), ("c.ann", "")):
+        (folder / name).write_text(text, encoding="utf-8")
     found = [row for row in read(folder)[1] if row["text"]]
     assert found == rows.rows  # of an empty text and of annotations that are a line end, nothing is lost
     with pytest.raises(CorpusError, match=r"no\.ann: no such file"):
@@ -242,32 +207,21 @@ CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
 RIGHT = {"text": "배", "answer_start": 20}
 
 
+QAS = [
+    {"question_id": 1, "question": "무엇?", "is_impossible": False, "answers": RIGHT},
+    {"question_id": 2, "question": "왜?", "is_impossible": True, "answers": RIGHT},
+]
+HTML = {"html_answer_start": 23, "html_answer_text": "배"}
 ARTICLES = [
-    {  # AI Hub
-        "doc_id": 1,
-        "doc_title": "배",
-        "paragraphs": [
-            {
-                "context_id": 1,
-                "context": CONTEXT,
-                "qas": [
-                    {"question_id": 1, "question": "무엇?", "is_impossible": False, "answers": RIGHT},
-                    {"question_id": 2, "question": "왜?", "is_impossible": True, "answers": RIGHT},
-                ],
-            }
-        ],
-    },
+    {"doc_id": 1, "doc_title": "배", "paragraphs": [{"context_id": 1, "context": CONTEXT, "qas": QAS}]},  # AI Hub
     {  # KorQuAD 2
-        "title": "배",
-        "url": "-",
-        "context": CONTEXT,
-        "raw_html": f"<p>{CONTEXT}</p>",
+        "title": "배", "url": "-", "context": CONTEXT, "raw_html": f"<p>{CONTEXT}</p>",
         "qas": [
-            {"id": "1", "question": "무엇?", "answer": RIGHT | {"html_answer_start": 23, "html_answer_text": "배"}},
+            {"id": "1", "question": "무엇?", "answer": RIGHT | HTML},
             {"id": "2", "question": "왜?", "answer": {"text": "", "answer_start": -1}},
         ],
     },
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("article", ARTICLES)
@@ -303,17 +257,10 @@ def test_relations_and_similarities_of_klue(tmp_path):
     assert (kind, rows.rows[0]["score"], rows.rows[0]["pair"]) == ("regression", 3.7, "네")
 
 
-NAMES = ["O", "B-PS", "I-PS"]
-
-
 def test_names_of_classes_of_datasets(tmp_path):
     records = [{"tokens": ["하늘", "은"], "ner_tags": [1, 0]}]
-    features = datasets.Features(
-        {
-            "tokens": datasets.Sequence(datasets.Value("string")),
-            "ner_tags": datasets.Sequence(datasets.ClassLabel(names=NAMES)),
-        }
-    )
+    words, tags = datasets.Value("string"), datasets.ClassLabel(names=["O", "B-PS", "I-PS"])
+    features = datasets.Features(tokens=datasets.Sequence(words), ner_tags=datasets.Sequence(tags))
     dataset = datasets.Dataset.from_list(records, features=features)
     dataset.to_parquet(str(tmp_path / "a.parquet"))
     dataset.save_to_disk(str(tmp_path / "saved"))
@@ -330,11 +277,8 @@ def test_names_of_classes_of_datasets(tmp_path):
 def test_conll_of_label_studio(tmp_path):
     path = written(tmp_path, "a.conll", "-DOCSTART- -X- O\n하늘은 -X- _ B-PS\n갔다 -X- _ O\n\n네 -X- _ O\n\n")
     kind, rows = read(path)
-    assert (kind, rows.rows[0]["tokens"], rows.rows[0]["tags"]) == (
-        "token-classification",
-        ["하늘은", "갔다"],
-        ["B-PS", "O"],
-    )
+    assert kind == "token-classification"
+    assert (rows.rows[0]["tokens"], rows.rows[0]["tags"]) == (["하늘은", "갔다"], ["B-PS", "O"])
 
 
 @pytest.mark.parametrize(

@@ -80,12 +80,6 @@ def test_what_is_no_fault(tmp_path, content, text):
     assert not rows.dropped
 
 
-def test_numbers_of_json_are_spelled_as_in_csv(tmp_path):
-    lines = '{"text": 12, "label": 1}\n{"text": "가", "label": 2.5}\n{"text": "나", "label": true}\n'
-    rows = read_rows(_write(tmp_path, "a.jsonl", lines), [TEXT, LABEL])
-    assert [(row["text"], row["label"]) for row in rows] == [("12", "1"), ("가", "2.5"), ("나", "True")]
-
-
 def test_nan_of_pandas_is_an_empty_cell(tmp_path):
     pd.DataFrame({"text": ["가", None, "나"], "label": [1, 0, None]}).to_parquet(tmp_path / "a.parquet")
     rows = read_rows(tmp_path / "a.parquet", [TEXT, LABEL])

@@ -7,8 +7,6 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from korbert.records import open_table
-from korbert.tasks import korquad
 from korbert.tasks.files import ROLES, read_rows
 
 TEXT, PAIR, LABEL, SCORE = ROLES["text"], ROLES["pair"], ROLES["label"], ROLES["score"]
@@ -31,19 +29,14 @@ TABLES = [  # file, roles, columns that have no usual name
 QUOTED = {"hate_speech/train.tsv", "hate_speech/dev.tsv", "kobest/HellaSwag/train.tsv", "kobest/HellaSwag/test.tsv"}
 
 
-def _said_drops(rows):
-    return {reason: dropped.count for reason, dropped in rows.dropped.items()}
-
-
 @pytest.mark.parametrize(("name", "roles", "columns"), TABLES, ids=[name for name, _, _ in TABLES])
 def test_tables(korbert_data, name, roles, columns):
     path = korbert_data / "tasks" / name
     rows = read_rows(path, roles, columns=columns)
     comma = path.suffix == ".csv"
     quoting = csv.QUOTE_MINIMAL if comma or name in QUOTED else csv.QUOTE_NONE
-    table = pd.read_csv(
-        path, sep="," if comma else "\t", quoting=quoting, dtype=str, na_filter=False, encoding="utf-8-sig"
-    )
+    plain = {"dtype": str, "na_filter": False, "encoding": "utf-8-sig"}
+    table = pd.read_csv(path, sep="," if comma else "\t", quoting=quoting, **plain)
     assert not rows.dropped
     assert not rows.notes
     assert rows.sources[0].form == ("CSV" if comma else "TSV with quoted fields" if name in QUOTED else "TSV")
@@ -63,46 +56,9 @@ def test_nsmc_as_pandas_reads_it(korbert_data):
     assert [row["text"] or "" for row in rows] == [text if text.strip() else "" for text in texts]
     assert [row["label"] for row in rows] == table["label"].astype(str).tolist()
     found = read_rows(path, [TEXT, LABEL])
-    assert len(found) + sum(_said_drops(found).values()) == len(table)
-    assert _said_drops(found) == ({"no_text": sum(not text.strip() for text in texts)})
-
-
-@pytest.mark.parametrize("name", ["klue-ner-mini_train.tsv", "klue-ner-v1.1_dev.tsv"])
-def test_entities_of_klue(korbert_data, name):
-    path = korbert_data / "tasks" / "klue" / name
-    rows = read_rows(path, [TEXT, TOKENS, TAGS, ID])
-    lines = path.read_text(encoding="utf-8").split("\n")
-    assert not rows.dropped
-    assert len(rows) == sum(line.startswith("## klue-ner") for line in lines) == 5_000
-    assert sum(len(row["tokens"]) for row in rows) == sum("\t" in line and not line.startswith("##") for line in lines)
-    assert all(lines[place.number - 1].startswith("##") for place in rows.places)
-    marked = [row["text"] for row in read_rows(path, [TEXT], columns={"text": "marked"})]
-    begun = [sum(tag.startswith("B-") for tag in row["tags"]) for row in rows]
-    assert sum(begun) == sum(text.count(":") for text in marked) - sum(row["text"].count(":") for row in rows)
-
-
-def test_every_file_there_is_opened(korbert_data):
-    files = [path for path in (korbert_data / "tasks").rglob("*") if path.is_file()]
-    assert files
-    for path in files:
-        assert len(open_table(path).columns) > 2, path
-
-
-@pytest.mark.parametrize("part", ["train", "valid"])
-def test_questions_of_korquad(sample, part):
-    path = sample / "korquad" / f"{part}.json"
-    assert korquad.read(path).rows == [
-        {
-            "title": article["title"],
-            "context": paragraph["context"],
-            "question": question["question"],
-            "answers": [(answer["text"], answer["answer_start"]) for answer in question["answers"]],
-            "id": question["id"],
-        }
-        for article in json.loads(path.read_text(encoding="utf-8"))["data"]
-        for paragraph in article["paragraphs"]
-        for question in paragraph["qas"]
-    ]
+    dropped = {reason: dropped.count for reason, dropped in found.dropped.items()}
+    assert dropped == {"no_text": sum(not text.strip() for text in texts)}
+    assert len(found) + sum(dropped.values()) == len(table)
 
 
 def test_an_article_without_paragraphs_is_dropped(tmp_path):

@@ -42,9 +42,3 @@ def test_matthews_of_many_examples():
     counts = np.array([[300_000, 1_000], [2_000, 200_000]])
     labels, predictions = (np.repeat(index, counts.ravel()) for index in np.indices((2, 2)).reshape(2, -1))
     assert matthews(counts) == pytest.approx(matthews_corrcoef(labels, predictions))
-
-
-def test_two_labels_by_hand():
-    counts = confusion(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), 2)
-    assert counts.tolist() == [[2, 1], [0, 1]]
-    assert METRICS["macro_f1"](counts) == pytest.approx((4 / 5 + 2 / 3) / 2)

@@ -29,13 +29,3 @@ def test_recall_and_reciprocal_rank(tables, k):
         ranks = [int((row >= score).sum()) for score in row[wanted]]
         assert recall == pytest.approx(sum(rank <= k for rank in ranks) / len(ranks) if ranks else 0)
         assert first == pytest.approx(1 / min(ranks) if ranks else 0)
-
-
-def test_by_hand():
-    scores = np.array([[0.9, 0.5, 0.7], [0.1, 0.2, 0.3], [0.5, 0.5, 0.5]])
-    relevant = np.array([[False, True, True], [False, False, False], [True, False, False]])
-    assert recall_at(2, scores, relevant).tolist() == [0.5, 0, 0]
-    assert reciprocal_rank(scores, relevant).tolist() == [0.5, 0, pytest.approx(1 / 3)]  # equal scores win nothing
-    discounts = 1 / np.log2([2, 3, 4])
-    expected = [(discounts[1] + discounts[2]) / (discounts[0] + discounts[1]), 0, discounts.mean()]
-    assert ndcg_at(3, scores, relevant).tolist() == pytest.approx(expected)

@@ -1,7 +1,5 @@
 """Entities and their scores agree with seqeval, legal tags or not; characters with scikit-learn, used as in KLUE."""
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -60,11 +58,6 @@ def test_counts_add_up(pairs):
     assert f1_from_counts(counts[1:].sum(axis=0)) == _f1(gold[1:], predicted[1:])
 
 
-def test_entities_by_hand():
-    tags = ["I-PS", "I-PS", "B-PS", "O", "I-LC", "E-LC", "S-LC"]
-    assert entities(tags) == [("PS", 0, 2), ("PS", 2, 3), ("LC", 4, 6), ("LC", 6, 7)]
-
-
 @pytest.mark.parametrize("tag", ["PS", "X-PS", ""])
 def test_unknown_prefixes_are_refused(tag):
     with pytest.raises(ValueError, match=f"tag 1 is '{tag}': tags are O or B, I"):
@@ -92,13 +85,3 @@ def test_tag_f1_is_that_of_scikit_learn(pairs):
             continue
         expected = f1_score(gold, predicted, labels=sorted(tags), average="macro", zero_division=0)
         assert tag_f1(counts, without) == pytest.approx(expected)
-
-
-def test_no_entity_at_all():
-    """seqeval gives 0 for micro, and the mean of nothing for macro."""
-    gold = [["O", "O"]]
-    assert _f1(gold, gold) == seqeval_f1(gold, gold, zero_division=0) == 0
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        assert not np.isfinite(seqeval_f1(gold, gold, average="macro", zero_division=0))
-    assert _f1(gold, gold, "macro") is None

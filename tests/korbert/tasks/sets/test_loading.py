@@ -12,16 +12,11 @@ from korbert.tasks.sets.loading import files_at_hand, load, part_of
 
 HEADLINES = [  # ynat-v1.1_train.json of KLUE
     {
-        "guid": "ynat-v1_train_00000",
-        "title": "유튜브 내달 2일까지 크리에이터 지원 공간 운영",
-        "predefined_news_category": "IT과학",
-        "label": "IT과학",
-        "annotations": {"annotators": ["08"], "annotations": {"first-scope": ["IT과학"], "second-scope": []}},
-        "url": "https://news.naver.com/",
-        "date": "2016.06.30. 오전 10:36",
+        "guid": "ynat-v1_train_00000", "title": "유튜브 내달 2일까지 크리에이터 지원 공간 운영", "label": "IT과학",
+        "predefined_news_category": "IT과학", "annotations": {"annotators": ["08"], "annotations": {}}, "url": "-",
     },
     {"guid": "ynat-v1_train_00001", "title": "어버이날 맑다가 흐려져", "label": "생활문화", "url": "", "date": ""},
-]
+]  # fmt: skip
 RELATION = {
     "guid": "klue-re-v1_train_00000",
     "sentence": "〈Something〉는 조지 해리슨이 쓰고 비틀즈가 발표한 곡이다.",
@@ -30,38 +25,23 @@ RELATION = {
     "label": "no_relation",
     "source": "wikipedia",
 }
-READING = {
-    "version": "v1.1",
-    "data": [
-        {
-            "title": "제주도 장마",
-            "paragraphs": [
-                {
-                    "context": "올여름 장마가 17일 제주도에서 시작됐다.",
-                    "qas": [
-                        {
-                            "question": "장마는 어디서 시작됐나?",
-                            "answers": [{"text": "제주도", "answer_start": 12}],
-                            "question_type": 1,
-                            "is_impossible": False,
-                            "guid": "klue-mrc-v1_train_12759",
-                        },
-                        {
-                            "question": "장마는 언제 끝났나?",
-                            "answers": [],
-                            "plausible_answers": [{"text": "17일", "answer_start": 8}],
-                            "question_type": 3,
-                            "is_impossible": True,
-                            "guid": "klue-mrc-v1_train_12760",
-                        },
-                    ],
-                }
-            ],
-            "news_category": "종합",
-            "source": "hankyung",
-        }
-    ],
-}
+QAS = [
+    {
+        "guid": "klue-mrc-v1_train_12759", "question": "장마는 어디서 시작됐나?", "question_type": 1,
+        "answers": [{"text": "제주도", "answer_start": 12}], "is_impossible": False,
+    },
+    {
+        "guid": "klue-mrc-v1_train_12760", "question": "장마는 언제 끝났나?", "question_type": 3,
+        "answers": [], "plausible_answers": [{"text": "17일", "answer_start": 8}], "is_impossible": True,
+    },
+]  # fmt: skip
+CONTEXT = "올여름 장마가 17일 제주도에서 시작됐다."
+
+
+def reading(qas):
+    paragraphs = [{"context": CONTEXT, "qas": qas}]
+    article = {"title": "제주도 장마", "paragraphs": paragraphs, "news_category": "종합", "source": "hankyung"}
+    return {"version": "v1.1", "data": [article]}
 
 
 def write(path, content):
@@ -76,9 +56,8 @@ def test_headlines(tmp_path):
     write(folder / "ynat-v1.1_dev.json", HEADLINES[1:])
     for data in (tmp_path, tmp_path / "KLUE", tmp_path / "KLUE" / "klue_benchmark", folder):
         parts = load("klue-tc", data)
-        assert parts.train.rows == [
-            {"id": item["guid"], "text": item["title"], "label": item["label"]} for item in HEADLINES
-        ]
+        own = [{"id": item["guid"], "text": item["title"], "label": item["label"]} for item in HEADLINES]
+        assert parts.train.rows == own
         assert len(parts.test) == 1
         assert parts.valid is None
         assert parts.notes == (
@@ -105,27 +84,14 @@ def test_relations(tmp_path):
 
 
 def test_questions_without_answers(tmp_path):
-    silent = json.loads(json.dumps(READING))
-    silent["data"][0]["paragraphs"][0]["qas"][0]["answers"] = []
-    write(tmp_path / "tasks" / "klue" / "klue-mrc-v1.1_train.json", READING)
-    write(tmp_path / "tasks" / "klue" / "klue-mrc-v1.1_dev.json", silent)
+    write(tmp_path / "tasks" / "klue" / "klue-mrc-v1.1_train.json", reading(QAS))
+    write(tmp_path / "tasks" / "klue" / "klue-mrc-v1.1_dev.json", reading([QAS[0] | {"answers": []}, QAS[1]]))
     parts = load("klue-mrc", tmp_path)
-    assert parts.train.rows == [
-        {
-            "id": "klue-mrc-v1_train_12759",
-            "context": "올여름 장마가 17일 제주도에서 시작됐다.",
-            "question": "장마는 어디서 시작됐나?",
-            "answers": [Answer("제주도", 12)],
-            "impossible": False,
-        },
-        {
-            "id": "klue-mrc-v1_train_12760",
-            "context": "올여름 장마가 17일 제주도에서 시작됐다.",
-            "question": "장마는 언제 끝났나?",
-            "answers": [],
-            "impossible": True,
-        },
-    ]
+    answered, silent = (
+        {"id": row["guid"], "context": CONTEXT, "question": row["question"], "impossible": row["is_impossible"]}
+        for row in QAS
+    )
+    assert parts.train.rows == [answered | {"answers": [Answer("제주도", 12)]}, silent | {"answers": []}]
     assert len(parts.test) == 2
 
 
@@ -137,13 +103,8 @@ def test_pairs_of_glue(tmp_path):
     write(tmp_path / "glue_data" / "MRPC" / "test.tsv", "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t1\t2\tA\tB\n")
     parts = load("mrpc", tmp_path)
     assert (len(parts.train), parts.valid, len(parts.test)) == (2, None, 1)
-    assert parts.test.rows == [
-        {
-            "text": 'Amrozi accused his brother , " the witness " .',
-            "pair": '" The witness " accused him .',
-            "label": "1",
-        }
-    ]
+    first, second = 'Amrozi accused his brother , " the witness " .', '" The witness " accused him .'
+    assert parts.test.rows == [{"text": first, "pair": second, "label": "1"}]
 
 
 def test_reviews_of_glue(tmp_path):

@@ -76,13 +76,6 @@ def test_labels(loaded, name):
     assert Counter(row["label"] for rows in counted for row in rows) == LABELS[name]
 
 
-def test_words_of_wic_are_those_of_the_file(loaded):
-    rows = [row for part in there(loaded["kobest-wic"]) for row in part]
-    unmarked = [row["pair"] for row in rows if "[" not in row["text"] or "[" not in row["pair"]]
-    assert unmarked == ["불을 때지 않아 방바닥이 냉랭하다."]  # nor in the file
-    assert set(rows[0]) == {"id", "text", "pair", "label"}
-
-
 def test_entities_of_klue(loaded):
     parts = loaded["klue-ner"]
     assert (len(parts.train), parts.valid, len(parts.test)) == (5_000, None, 5_000)
@@ -95,26 +88,6 @@ def test_entities_of_klue(loaded):
         "klue-ner-mini_train.tsv has 5,000 of the 21,008 training sentences: not comparable with published scores",
         "no labelled test set is published: klue-ner-v1.1_dev.tsv is the test set, choices are made on a share of"
         " train",
-    )
-
-
-def test_words_of_kaist(loaded, korbert_data):
-    parts = loaded["ud-kaist"]
-    lines = (korbert_data / "tasks" / "ud_kaist" / "ko_kaist-ud-test.conllu").read_text(encoding="utf-8").split("\n")
-    texts = [line.removeprefix("# text = ") for line in lines if line.startswith("# text = ")]
-    assert [row["text"] for row in parts.test] == texts
-    tags = Counter(tag for row in parts.test for tag in row["tags"])
-    assert (tags["NOUN"], tags["VERB"], tags["INTJ"]) == (8_319, 4_837, 3)
-    row = next(row for row in parts.train if row["id"] == "M2TA_069-s2")
-    assert row == {
-        "id": "M2TA_069-s2",
-        "tokens": ["옛날의", "서울의", "모습이", "몹시", "그립습니다", "."],
-        "tags": ["NOUN", "PROPN", "NOUN", "ADV", "ADJ", "PUNCT"],
-        "text": "옛날의 서울의 모습이 몹시 그립습니다.",
-    }
-    assert parts.notes == (
-        "without ko_kaist-ud-train.conllu, ko_kaist-ud-dev.conllu is cut by hash (1,667 train, 399 valid): not"
-        " comparable with published scores",
     )
 
 
@@ -138,7 +111,3 @@ def test_what_is_cut(loaded, name, counts):
     assert "not comparable" in parts.notes[0]
     places = [str(place) for rows in there(parts) for place in rows.places]
     assert len(places) == len(set(places))
-
-
-def test_question_pairs_have_no_dev_set(loaded):
-    assert (loaded["question-pair"].valid, loaded["question-pair"].notes) == (None, ())

@@ -35,12 +35,6 @@ def test_each_piece_is_labelled_where_it_has_most_context(count, room, data):
             assert number == contexts.index(max(contexts))  # the earliest of equals
 
 
-def test_windows_by_hand():
-    found = [window[1:] for window in cut_windows(14, max_length=8, stride=2, text=7)]
-    assert found == [(0, 6, 0, 5), (4, 10, 5, 9), (8, 14, 9, 14)]
-    assert cut_windows(6, max_length=8, stride=2, text=7) == [(7, 0, 6, 0, 6)]
-
-
 @pytest.mark.parametrize(("max_length", "stride"), [(8, 6), (2, 0), (8, -1)])
 def test_a_stride_that_leaves_nothing_new_is_refused(max_length, stride):
     said = rf"stride {stride} is not below the window of {max_length - 2} pieces .*: lower stride or raise max_length"

@@ -24,22 +24,6 @@ NAMES = ("김씨이씨", [(0, 2), (2, 4)])
 
 
 @pytest.mark.parametrize(
-    ("given", "places", "runs"),
-    [
-        (FUSED, [0, 2, 4], [[0, 2], [3, 4], [4, 5]]),
-        (CONTRACTED, [0, 1, 2], [[0, 2], [2, 3], [3, 4]]),
-        (EMPTY, [0, 1, 2, 4], [[0, 1], [1, 2], [3, 5], [6, 7]]),
-        (("가나", [(1, 2), (0, 2)]), [1], [[0, 2]]),  # the one that begins first, though it is the second
-        (("", []), [], []),
-    ],
-)
-def test_owners(passage, given, places, runs):
-    found = owners(passage(*given).spans)
-    assert found.places.tolist() == places
-    assert found.runs.tolist() == runs
-
-
-@pytest.mark.parametrize(
     ("given", "spans", "tags", "back"),
     [
         # A character of two pieces labels the one that begins first; the other continues it.

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 import korbert
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import ModelError
 from korbert.model import Model
-from korbert.modeling import EncoderConfig, TokenClassificationModel
+from korbert.modeling import TokenClassificationModel
 from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels
@@ -21,6 +21,7 @@ from korbert.training.plan import TrainingPlan
 from korbert.training.scoring import model_inputs
 from korbert.training.settings import OptimizerSettings
 from korbert.world import World
+from tests.korbert.tiny import tiny_config
 
 CPU = torch.device("cpu")
 SENTENCES = [
@@ -38,21 +39,11 @@ SENTENCES = [
 LABELS = bio_labels(["PS", "LC", "AF"])
 
 
-def _config(vocab_size, positions=64):
-    return EncoderConfig(
-        vocab_size=vocab_size,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=positions,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
+def _network(vocab_size, labels=LABELS):
+    sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
+    return TokenClassificationModel(
+        tiny_config(vocab_size=vocab_size, **sizes), labels, torch.Generator().manual_seed(0)
     )
-
-
-def _model(vocab_size, labels=LABELS):
-    return TokenClassificationModel(_config(vocab_size), labels, torch.Generator().manual_seed(0))
 
 
 def _kind(labels=LABELS, **changes):
@@ -64,7 +55,7 @@ def _learned(kind, tokenizer, rows):
     """A model trained on the rows until it knows them."""
     texts = [text for row in rows for text in kind.texts(row)]
     examples = kind.prepare(rows, dict(zip(texts, encode_passages(tokenizer, texts), strict=True)), tokenizer).examples
-    network = TokenClassificationModel(_config(tokenizer.vocab_size), kind.tags, torch.Generator().manual_seed(0))
+    network = _network(tokenizer.vocab_size, kind.tags)
     batches = Batches(examples, 8, seed=1)
     steps = 60 * batches.steps_per_epoch
     optimizer = OptimizerSettings(learning_rate=1e-2, weight_decay=0.0)
@@ -140,7 +131,7 @@ def test_parts_of_speech_of_words(tiny_tokenizer):
 
 def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer):
     """The score of a span is the mean probability of the tags of its pieces."""
-    model = _model(tiny_tokenizer.vocab_size)
+    model = _network(tiny_tokenizer.vocab_size)
     torch.nn.init.normal_(model.classifier.weight, std=3, generator=torch.Generator().manual_seed(2))
     tagger = Model(model, tiny_tokenizer)  # windows by the number of positions
     assert (tagger.max_length, tagger.kind.stride) == (64, 16)
@@ -166,7 +157,7 @@ def _examples(tokenizer, marked):
 
 def test_scores_depend_on_no_other_row(tiny_tokenizer, marked):
     examples, windows = _examples(tiny_tokenizer, marked)
-    model = _model(tiny_tokenizer.vocab_size).train()
+    model = _network(tiny_tokenizer.vocab_size).train()
     told = []
     found = log_probabilities(model, examples, device=CPU, advance=told.append)
     assert model.training  # as it was
@@ -183,7 +174,7 @@ def test_scores_depend_on_no_other_row(tiny_tokenizer, marked):
 def test_processes_share_the_rows(tiny_tokenizer, marked, monkeypatch):
     """What each of three scores, added up, is what one scores."""
     examples, _ = _examples(tiny_tokenizer, marked)
-    model = _model(tiny_tokenizer.vocab_size)
+    model = _network(tiny_tokenizer.vocab_size)
     monkeypatch.setattr("korbert.tasks.token_classification.tagger._SCORING_BATCH_SIZE", 3)
     whole = log_probabilities(model, examples, device=CPU)
     monkeypatch.setattr("korbert.tasks.token_classification.tagger.add_over_world", lambda tensor, here: None)
@@ -198,7 +189,7 @@ def test_processes_share_the_rows(tiny_tokenizer, marked, monkeypatch):
 
 def test_the_loss_weighs_every_piece_alike(tiny_tokenizer, marked):
     examples, _ = _examples(tiny_tokenizer, marked)
-    model = _model(tiny_tokenizer.vocab_size).eval()
+    model = _network(tiny_tokenizer.vocab_size).eval()
     rows = np.arange(len(examples))
     with torch.no_grad():
         whole = tagging_loss(model, examples.batch(rows))["loss"].item()
@@ -209,17 +200,6 @@ def test_the_loss_weighs_every_piece_alike(tiny_tokenizer, marked):
     learned = examples.labels != IGNORED
     mean = -scores[learned, examples.labels[learned]].mean()
     assert whole == pytest.approx(float(mean), rel=1e-5)
-
-
-def test_rows_without_targets_have_no_loss(tiny_tokenizer):
-    passages = encode_passages(tiny_tokenizer, ["", "가"])
-    examples, _ = make_examples(passages, None, tiny_tokenizer, max_length=8, stride=0)
-    assert tagging_loss(_model(tiny_tokenizer.vocab_size), examples.batch(np.arange(2)))["loss"].item() == 0
-
-
-def test_what_is_no_text_is_named(learned):
-    with pytest.raises(SettingsError, match=r"texts\[1\] is None: give only strings"):
-        Model.load(learned, "cpu").tag(["가", None])
 
 
 def test_scores_that_are_no_numbers_name_the_model(learned):

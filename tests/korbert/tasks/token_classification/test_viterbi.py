@@ -37,19 +37,6 @@ def test_the_best_legal_path_is_that_of_trying_all(labels, length, seed):
     assert sum(scores[np.arange(length), path]) == pytest.approx(max(legal))
 
 
-def test_a_path_changes_where_the_best_labels_are_not_legal():
-    labels = ["O", "B-PS", "I-PS"]
-    scores = np.log([[0.6, 0.3, 0.1], [0.1, 0.1, 0.8]])
-    assert scores.argmax(axis=1).tolist() == [0, 2]
-    assert best_path(scores, Transitions(labels)).tolist() == [1, 2]
-
-
-def test_labels_without_b_may_begin_with_i():
-    transitions = Transitions(["O", "I-PS"])
-    assert transitions.start.all()
-    assert transitions.allowed.all()
-
-
 def test_impossible_labels():
     """A probability of 0 is no obstacle, and gives no NaN."""
     scores = np.array([[-np.inf, -1.0, 0.0], [-np.inf, -np.inf, 0.0]])
