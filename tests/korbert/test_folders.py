@@ -26,6 +26,7 @@ def demo(tmp_path):
 @pytest.mark.parametrize("given", ["pretrain", "pretrain/model"])
 def test_the_model_of_an_artifact_is_found(demo, given):
     assert model_folder(demo / given) == model_folder(str(demo / given)) == demo / "pretrain" / "model"
+    assert tokenizer_folder(str(demo / given)) == demo / "pretrain" / "model" / "tokenizer"
 
 
 @pytest.mark.parametrize("given", ["korbert-mimi", "models/korbert-minni"])
@@ -35,17 +36,9 @@ def test_a_misspelt_bundled_model_is_suggested(given):
     assert model_folder("models/mood") == Path("models/mood")
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("vocab", "vocab/tokenizer"),
-        ("vocab/tokenizer", "vocab/tokenizer"),
-        ("pretrain", "pretrain/model/tokenizer"),
-        ("pretrain/model", "pretrain/model/tokenizer"),
-    ],
-)
-def test_the_tokenizer_of_an_artifact_is_found(demo, given, expected):
-    assert tokenizer_folder(str(demo / given)) == demo / expected
+@pytest.mark.parametrize("given", ["vocab", "vocab/tokenizer"])
+def test_the_tokenizer_of_an_artifact_is_found(demo, given):
+    assert tokenizer_folder(str(demo / given)) == demo / "vocab" / "tokenizer"
 
 
 def test_a_folder_of_artifacts_is_refused_with_those_that_hold_one(demo):

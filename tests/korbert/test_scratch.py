@@ -36,30 +36,21 @@ def test_a_flat_folder_holds_only_known_files(tmp_path):
     assert (folder / "thesis.hwp").read_text() == "of someone"
 
 
-def _file(path):
-    path.write_text("of someone")
-
-
-def _folder(path):
+def _folder_with(path, name):
     path.mkdir()
-    _file(path / "thesis.hwp")
+    (path / name).write_text("of someone")
 
 
-def _other_mark(path):
-    path.mkdir()
-    _file(path / MARK)
+FOREIGN = {
+    "file": lambda path: path.write_text("of someone"),
+    "folder": lambda path: _folder_with(path, "thesis.hwp"),
+    "other mark": lambda path: _folder_with(path, MARK),
+    "link": lambda path: path.symlink_to(claim(path.with_name("elsewhere"))),
+    "loop": lambda path: path.symlink_to(path.name),
+}
 
 
-def _link(path):
-    claim(path.with_name("elsewhere"))
-    path.symlink_to("elsewhere")
-
-
-def _loop(path):
-    path.symlink_to(path.name)
-
-
-@pytest.mark.parametrize("make", [_file, _folder, _other_mark, _link, _loop])
+@pytest.mark.parametrize("make", FOREIGN.values(), ids=FOREIGN)
 def test_folders_and_files_of_others_are_neither_claimed_nor_removed(tmp_path, make):
     make(tmp_path / "work")
     before = sorted(map(str, tmp_path.rglob("*")))

@@ -28,7 +28,8 @@ WAY = Way(1e-2, 8, 2)
 
 
 def _model(architecture="bert"):
-    config = tiny_config(architecture, hidden_size=16, num_attention_heads=2, intermediate_size=32)
+    sizes = {"vocab_size": 60, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
+    config = tiny_config(architecture, **sizes, max_position_embeddings=32)
     return ClassificationModel(config, generator=torch.Generator().manual_seed(0))
 
 

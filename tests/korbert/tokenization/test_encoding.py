@@ -16,15 +16,9 @@ FRAME = Frame(cls_id=2, sep_id=3)
 
 def made(count, first_id=400):
     """Pieces of one character each."""
-    places = range(count)
-    return Pieces(
-        ids=[first_id + place for place in places],
-        pieces=[chr(0xAC00 + place) for place in places],
-        boundaries=[2] * count,
-        spans=[(place, place + 1) for place in places],
-        morphemes=list(places),
-        tags=["NNG"] * count,
-    )
+    places = list(range(count))
+    ids, pieces = [first_id + place for place in places], [chr(0xAC00 + place) for place in places]
+    return Pieces(ids, pieces, [2] * count, [(place, place + 1) for place in places], places, ["NNG"] * count)
 
 
 def columns(encoding):
@@ -146,14 +140,9 @@ def test_a_span_is_covered_by_the_fewest_pieces(start, end, expected):
 
 def test_an_answer_ends_inside_a_piece_where_the_piece_is_a_slice():
     text = "대한민국에 간다"
-    pieces = Pieces(
-        [1, 2, 3, 4],
-        ["대한민국", "에", "가", "ᆫ다"],
-        [3, 1, 2, 1],
-        [(0, 4), (4, 5), (6, 7), (6, 8)],
-        [0, 1, 2, 3],
-        ["NNP", "JKB", "VV", "EF"],
-    )
+    spans = [(0, 4), (4, 5), (6, 7), (6, 8)]
+    tags = ["NNP", "JKB", "VV", "EF"]
+    pieces = Pieces([1, 2, 3, 4], ["대한민국", "에", "가", "ᆫ다"], [3, 1, 2, 1], spans, [0, 1, 2, 3], tags)
     encoding = assemble(pieces, None, FRAME)
     assert cut_within(text, encoding, 1, 2, 2, 5) == (2, 5)
     assert cut_within(text, encoding, 1, 1, 0, 2) == (0, 2)

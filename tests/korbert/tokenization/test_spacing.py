@@ -49,9 +49,10 @@ def test_a_space_between_all_letters_changes_no_morpheme(analyzer, text):
 def test_lines_beside_a_torn_one_are_analysed_as_alone(analyzer):
     text = f"앞의 줄이다.\n  {spaced(REVIEWS[0])} \n뒤의 줄이다."
     analysis = analyzer.analyze(text)
-    assert [analysis.forms[place] for place, start in enumerate(analysis.starts) if text[:start].count("\n") != 1] == [
-        form for line in ("앞의 줄이다.", "뒤의 줄이다.") for form in analyzer.analyze(line).forms
+    outside = [
+        form for form, start in zip(analysis.forms, analysis.starts, strict=True) if text.count("\n", 0, start) != 1
     ]
+    assert outside == analyzer.analyze("앞의 줄이다.").forms + analyzer.analyze("뒤의 줄이다.").forms
     assert max(analysis.eojeols) == 4  # two, the torn line, two
     assert max(analysis.sentences) == 2
 

@@ -2,8 +2,6 @@
 
 import json
 import pickle
-import subprocess
-import sys
 import unicodedata
 from collections import Counter
 
@@ -224,9 +222,3 @@ def test_the_digest_follows_all_that_shapes_ids(tiny_tokenizer):
     ]
     assert len({tiny_tokenizer.digest, *(other.digest for other in others)}) == 4
     assert Tokenizer(model, own.model_copy(update={"min_count": 7}), options, versions).digest == tiny_tokenizer.digest
-
-
-def test_settings_import_nothing_heavy():
-    heavy = ["torch", "kiwipiepy", "sentencepiece", "numpy", "duckdb"]
-    code = f"import sys, korbert.tokenization.settings; print([name for name in {heavy} if name in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -125,12 +125,6 @@ def test_a_dying_worker_is_reported_in_one_line():
     assert not multiprocessing.active_children()
 
 
-def test_other_errors_while_workers_run_stay_as_they_are():
-    with pytest.raises(RuntimeError, match=r"^mine$"), fed(makers.numbered, range(9), workers=1):
-        raise RuntimeError("mine")
-    assert not multiprocessing.active_children()
-
-
 def test_workers_die_with_a_parent_that_is_killed(tmp_path):
     program = subprocess.Popen([sys.executable, makers.__file__, tmp_path], stderr=subprocess.DEVNULL)
     pids = tmp_path / "pids"

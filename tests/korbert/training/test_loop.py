@@ -4,7 +4,6 @@ import re
 import signal
 import subprocess
 import threading
-import time
 
 import pytest
 import torch
@@ -64,22 +63,6 @@ def test_killed_and_resumed_bit_for_bit(tmp_path, straight, kill_at):
     same_outcome(tmp_path, straight)
     starts = [line["step"] for line in lines(tmp_path / "timing.jsonl") if line["kind"] == "start"]
     assert starts == ([0] if kill_at == 6 else [0, 14])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.03, 0.06])
-def test_killed_from_outside_at_any_moment(tmp_path, straight, seconds):
-    timing = tmp_path / "timing.jsonl"
-    for _ in range(4):
-        before = timing.stat().st_ino if timing.exists() else None
-        process = subprocess.Popen(toy.command(tmp_path))
-        while process.poll() is None and (not timing.exists() or timing.stat().st_ino == before):
-            time.sleep(0.001)  # until the run opens its files
-        time.sleep(seconds)
-        process.kill()
-        process.wait()
-    subprocess.run(toy.command(tmp_path), check=True)
-    same_outcome(tmp_path, straight)
 
 
 @pytest.mark.usefixtures("_ctrl_c_is_handled")
@@ -238,25 +221,6 @@ def test_a_signal_during_the_last_evaluation_ends_the_run(tmp_path):
     with pytest.raises(Interrupted, match="step 2 is saved"):
         fitted(toy.network(), evaluate=evaluate, **options)
     assert fitted(toy.network(), evaluate=toy.evaluate, **options).steps == 2
-
-
-def test_a_run_stopped_in_the_middle_of_a_step_resumes_to_the_same_bits(tmp_path):
-    calls = iter(range(100))
-
-    def loss(model, batch):
-        if next(calls) == 5:
-            raise KeyboardInterrupt
-        return toy.loss(model, batch)
-
-    folder = Checkpointing(tmp_path / "checkpoints", every_steps=3)
-    options = {"checkpoints": folder, "metrics": tmp_path / "metrics.jsonl", "steps": 8, "log_every": 2}
-    with pytest.raises(KeyboardInterrupt):
-        fitted(toy.network(), **options, loss=loss)
-    resumed, plain = toy.network(), toy.network()
-    assert fitted(resumed, **options).first_step == 3
-    fitted(plain, metrics=tmp_path / "plain.jsonl", steps=8, log_every=2)
-    assert same_weights(resumed, plain)
-    assert (tmp_path / "metrics.jsonl").read_bytes() == (tmp_path / "plain.jsonl").read_bytes()
 
 
 def uneven(step):
