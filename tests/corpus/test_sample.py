@@ -4,10 +4,8 @@ import json
 import re
 from collections import Counter
 from importlib.util import module_from_spec, spec_from_file_location
-from itertools import groupby
 from pathlib import Path
 
-import kiwipiepy
 import pytest
 
 MADE = ("wiki.jsonl", "ATTRIBUTION.tsv", "reviews.jsonl", "nsmc/ratings_train.txt", "nsmc/ratings_test.txt")
@@ -111,19 +109,6 @@ def test_questions_are_in_the_format_of_korquad_and_answered_in_their_article(sa
     assert sum(bool(row[2]) for row in kinds) == 77  # as the README says
     for (id, _, behind), (_, _, particle) in zip(asked, kinds, strict=True):
         assert not particle or (particle in PARTICLES and behind.startswith(particle)), id
-    kiwi = kiwipiepy.Kiwi(num_workers=1, model_type="cong", load_multi_dict=False)
-    patterns = Counter(pattern(kiwi, question) for _, question, _ in asked)
-    assert pattern(kiwi, "한국의 수도는 어디인가?") == pattern(kiwi, "신라 2대 임금의 고향 마을은 어디인가?")
-    assert patterns.most_common(1)[0][1] <= 3
-
-
-def pattern(kiwi, question):
-    """The pattern of a question: nouns, numbers, foreign words in a row are one N, particles their tag (은 is 는)."""
-    forms = []
-    for token in kiwi.tokenize(question):
-        noun = token.tag[0] == "N" or token.tag in ("SL", "SN")
-        forms.append("N" if noun else token.tag if token.tag[0] == "J" else token.form)
-    return tuple(form for form, _ in groupby(forms))
 
 
 @pytest.mark.slow

@@ -320,11 +320,3 @@ def test_absurd_numbers_are_refused(kind, values):
         kind(**values)
     with pytest.raises(ValidationError, match="two sources or evaluation sets are named 'wiki'"):
         settings(sources=[{"name": "wiki", "path": "a"}, {"name": "wiki", "path": "b"}])
-
-
-@pytest.mark.slow
-def test_a_slice_of_the_real_corpus(korbert_data, tmp_path):
-    files = {"wiki": [korbert_data / "corpus" / "wiki-0.jsonl.zst"]}
-    counts = clean(settings(part_bytes=8 << 20), files, tmp_path / "out", workers=2)
-    assert counts["read"] > 70_000
-    assert counts["documents"] > 0.95 * counts["read"]

@@ -52,15 +52,3 @@ def test_a_source_without_rows_is_an_error(tmp_path):
     (tmp_path / "a.jsonl").write_text("\n")
     with pytest.raises(CorpusError, match="source 'a': no rows in the beginnings of its files"):
         preview(settings("a"), {"a": [tmp_path / "a.jsonl"]}, 5)
-
-
-def test_ids_and_places_of_several_files(tmp_path):
-    texts = {}
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "x.txt").write_text(f"{folder}의 첫째 줄은 이만큼이나 길다\n", encoding="utf-8")
-        texts[f"w:{folder}/x.txt:1"] = f"{folder}의 첫째 줄은 이만큼이나 길다"
-    files = {"w": sorted(tmp_path.glob("*/x.txt"))}
-    found = preview(settings("w"), files, 10)
-    assert {row.id: row.after for row in found.rows} == texts
-    assert [row.place for row in found.rows] == ["a/x.txt line 1", "b/x.txt line 1"]

@@ -37,13 +37,6 @@ def test_paths_are_taken_literally(tmp_path, monkeypatch, name):
             assert database.sql("SELECT * FROM parts").columns == ["id", "number"]
 
 
-def test_folders_that_match_as_a_glob_are_not_read(tmp_path):
-    for name, text in (("g[1]", "산"), ("g1", "강")):
-        (tmp_path / name).mkdir()
-        pq.write_table(pa.table({"text": [text]}), tmp_path / name / "part-00000.parquet")
-    assert found_in(["산", "강"], [], tmp_path / "g[1]", tmp_path / "out", 1).tolist() == [True, False]
-
-
 def damaged(path, table, how):
     pq.write_table(table, path, compression="lz4")
     content, zeros = path.read_bytes(), path.stat().st_size * 3 // 4

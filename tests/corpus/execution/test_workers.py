@@ -19,12 +19,6 @@ def halves(unit):
     return (unit[:middle], unit[middle:]) if middle else None
 
 
-def test_each_unit_is_run_once():
-    outcomes = list(run_units(faults.double, [(number,) for number in range(20)], workers=2))
-    assert sorted(outcome.unit for outcome in outcomes) == [(number,) for number in range(20)]
-    assert all(outcome.results == [faults.double(outcome.unit)] and not outcome.halved for outcome in outcomes)
-
-
 def test_few_units_are_taken_ahead():
     taken = []
     units = ((taken.append(number), (number,))[1] for number in range(50))

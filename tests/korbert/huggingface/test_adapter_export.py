@@ -7,30 +7,15 @@ from foreign_folders import CONFIGS
 from korbert.errors import ModelError
 from korbert.huggingface import export
 from korbert.huggingface.check import TOLERANCE
-from korbert.modeling import (
-    ClassificationModel,
-    EmbeddingModel,
-    MultipleChoiceModel,
-    PretrainingModel,
-    QuestionAnsweringModel,
-    TokenClassificationModel,
-    save_model,
-)
+from korbert.modeling import save_model
 from korbert.modeling.transformers_config import CLASSES, new_config
+from tests.korbert.tiny import model_with
 
-BUILT = {
-    "pretraining": PretrainingModel,
-    "classification": lambda config: ClassificationModel(config, 3, "first"),
-    "multiple-choice": lambda config: MultipleChoiceModel(config, "first"),
-    "question-answering": QuestionAnsweringModel,
-    "token-classification": lambda config: TokenClassificationModel(config, ["O", "B-PS", "I-PS"]),
-    "embedding": EmbeddingModel,
-}
 MLM = {"albert", "bert", "convbert", "deberta-v2", "distilbert", "electra", "roberta", "xlm-roberta"}
 NONE = {"funnel", "longformer"}
 WRITTEN = {  # kind -> whose heads are ours
     "pretraining": MLM,
-    "classification": {"albert", "bert", "roberta", "xlm-roberta"},
+    "one label": {"albert", "bert", "roberta", "xlm-roberta"},
     "multiple-choice": {"albert", "bert"},
     "question-answering": set(CLASSES) - NONE - {"modernbert"},
     "token-classification": set(CLASSES) - NONE - {"modernbert"},
@@ -41,7 +26,7 @@ CHANGES = {"albert": {"hidden_act": "gelu"}}
 
 def built(kind, model_type, tokenizer, **others):
     settings = {"model_type": model_type, **CONFIGS[model_type], **CHANGES.get(model_type, {}), **others}
-    return stirred(BUILT[kind](new_config(settings, tokenizer.vocab_size)), 0.05)
+    return stirred(model_with(kind, new_config(settings, tokenizer.vocab_size)), 0.05)
 
 
 @pytest.mark.parametrize(("kind", "model_type"), [(kind, one) for kind in WRITTEN for one in sorted(WRITTEN[kind])])
@@ -59,7 +44,7 @@ def test_their_classes_compute_what_ours_do(kind, model_type, tiny_tokenizer, tm
         ("embedding", "longformer", {}, "export: an encoder of longformer: its first piece has global attention here"),
         ("pretraining", "xlm", {}, "export: no class of transformers for xlm has the head of our pretraining models"),
         ("token-classification", "modernbert", {}, "no class of transformers for modernbert has the head of our"),
-        ("classification", "electra", {}, "no class of transformers for electra has the head of our classification"),
+        ("one label", "electra", {}, "no class of transformers for electra has the head of our classification"),
         (
             "pretraining",
             "albert",

@@ -33,11 +33,6 @@ def test_a_collator_masks_what_is_no_special_token(tmp_path, tiny_tokenizer, sam
     assert (batch["input_ids"][chosen] == tokenizer.mask_token_id).float().mean() > 0.6
 
 
-def test_a_reader_takes_special_tokens_for_text(reader):
-    tokenizer = tokenizer_of(reader)
-    assert tokenizer.mask_token_id not in tokenizer("오늘 [MASK] 정말 좋다")["input_ids"]
-
-
 def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path, tiny_tokenizer):
     """It asks a tokenizer that is not "fast" for no offsets: the caller gives them, or has pieces without places."""
     labels = ["ADJ", "NOUN", "VERB"]  # no BIO: ours takes the best label of each piece

@@ -11,41 +11,20 @@ import torch
 
 from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig
-from korbert.modeling.models import (
-    ClassificationModel,
-    EmbeddingModel,
-    MultipleChoiceModel,
-    PretrainingModel,
-    QuestionAnsweringModel,
-    TokenClassificationModel,
-)
 from korbert.modeling.storage import load_model, read_config, save_model
-from tests.korbert.tiny import tiny_config
+from tests.korbert.tiny import HEADS, LABELS, model_with, tiny_config
 
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
 ONE_LABEL = "single_label_classification"
-HEAD = {"num_labels": 2, "pooling": "mean", "labels": ["가", "나"], "problem_type": ONE_LABEL}
-
-
-def models(config):
-    generator = torch.Generator().manual_seed(1)
-    return [
-        PretrainingModel(config, generator),
-        ClassificationModel(config, 2, "first", ["나쁨", "좋음"], generator),
-        QuestionAnsweringModel(config, generator),
-        TokenClassificationModel(config, ["O", "B-인물", "I-인물"], generator),
-        ClassificationModel(config, 1, "mean", ["점수"], generator, "regression"),
-        ClassificationModel(config, 3, generator=generator, problem_type="multi_label_classification"),
-        MultipleChoiceModel(config, "first", generator),
-        EmbeddingModel(config, "first", True, generator),
-    ]
+HEAD = {"num_labels": 3, "pooling": "first", "labels": [*LABELS], "problem_type": ONE_LABEL}
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory, tiny_tokenizer):
     """A classification model's folder."""
     folder = tmp_path_factory.mktemp("written")
-    save_model(folder, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[1], tiny_tokenizer, {"max_length": 64})
+    model = model_with("one label", tiny_config(vocab_size=tiny_tokenizer.vocab_size))
+    save_model(folder, model, tiny_tokenizer, {"max_length": 64})
     return folder
 
 
@@ -63,8 +42,11 @@ def change_config(folder, **changes):
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
 @torch.inference_mode()
 def test_a_saved_model_loads_with_the_same_outputs(tiny_tokenizer, tmp_path, architecture):
-    for model in models(tiny_config(architecture, vocab_size=tiny_tokenizer.vocab_size)):
-        folder = tmp_path / model.kind
+    for head in HEADS:
+        model, folder = (
+            model_with(head, tiny_config(architecture, vocab_size=tiny_tokenizer.vocab_size)),
+            tmp_path / head,
+        )
         save_model(folder, model.eval(), tiny_tokenizer)
         again, tokenizer = load_model(folder)
         assert type(again) is type(model)
@@ -80,16 +62,16 @@ def test_config_json_holds_all_settings(written, tiny_tokenizer):
     config = read_config(written)
     assert config["korbert_format"] == 1
     assert config["kind"] == "classification"
-    assert config["head"] == HEAD | {"pooling": "first", "labels": ["나쁨", "좋음"]}
+    assert config["head"] == HEAD
     assert config["task"] == {"max_length": 64}
     assert config["tokenizer_digest"] == tiny_tokenizer.digest
     assert EncoderConfig.model_validate(config["encoder"]) == tiny_config(vocab_size=tiny_tokenizer.vocab_size)
-    assert "나쁨" in (written / "config.json").read_text(encoding="utf-8")
+    assert "분노" in (written / "config.json").read_text(encoding="utf-8")
 
 
 def test_the_same_model_is_saved_as_the_same_bytes(tiny_tokenizer, tmp_path):
     for name in ("one", "two"):
-        model = PretrainingModel(tiny_config(vocab_size=tiny_tokenizer.vocab_size), torch.Generator().manual_seed(1))
+        model = model_with("pretraining", tiny_config(vocab_size=tiny_tokenizer.vocab_size))
         save_model(tmp_path / name, model, tiny_tokenizer, {"steps": 3})
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
     assert Path("model.safetensors") in files
@@ -98,7 +80,9 @@ def test_the_same_model_is_saved_as_the_same_bytes(tiny_tokenizer, tmp_path):
 
 
 def test_a_model_may_be_saved_over_another(tiny_tokenizer, copy):
-    save_model(copy, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[2], tiny_tokenizer)
+    save_model(
+        copy, model_with("question-answering", tiny_config(vocab_size=tiny_tokenizer.vocab_size)), tiny_tokenizer
+    )
     model, _ = load_model(copy, "question-answering")
     assert model.kind == "question-answering"
 
@@ -112,7 +96,7 @@ def test_a_loaded_model_can_be_trained(written):
 def test_a_vocabulary_that_is_larger_than_the_model_is_refused(tiny_tokenizer, tmp_path):
     config = tiny_config(vocab_size=1000)
     with pytest.raises(ModelError, match=rf"the tokenizer has {tiny_tokenizer.vocab_size} entries, the model 1000"):
-        save_model(tmp_path, PretrainingModel(config), tiny_tokenizer)
+        save_model(tmp_path, model_with("pretraining", config), tiny_tokenizer)
 
 
 def test_a_model_of_another_kind_is_refused(written):
@@ -153,10 +137,10 @@ def test_broken_files_are_refused(copy, file, content, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"classifier.bias": torch.zeros(3)}, r"classifier\.bias is 3, config\.json asks for 2: the two files do not"),
+        ({"classifier.bias": torch.zeros(4)}, r"classifier\.bias is 4, config\.json asks for 3: the two files do not"),
         ({"extra.weight": torch.zeros(3, 4)}, r"extra\.weight is 3x4, config\.json asks for absent"),
-        ({"classifier.bias": None}, r"classifier\.bias is absent, config\.json asks for 2"),
-        ({"classifier.bias": torch.zeros(2).double()}, r"classifier\.bias is 2 float64, config\.json asks for 2: the"),
+        ({"classifier.bias": None}, r"classifier\.bias is absent, config\.json asks for 3"),
+        ({"classifier.bias": torch.zeros(3).double()}, r"classifier\.bias is 3 float64, config\.json asks for 3: the"),
     ],
 )
 def test_weights_that_do_not_fit_are_refused(copy, change, message):
@@ -175,12 +159,10 @@ def write_weights(folder, tensors):
 
 
 def test_a_flipped_bit_in_the_weights_is_refused(copy):
-    path = copy / "model.safetensors"
-    whole, draw = path.read_bytes(), random.Random(3)
-    for place in (0, len(whole) - 1, *(draw.randrange(len(whole)) for _ in range(20))):
-        flipped = bytearray(whole)
-        flipped[place] ^= 1 << draw.randrange(8)
-        path.write_bytes(flipped)
+    path, draw = copy / "model.safetensors", random.Random(3)
+    whole = path.read_bytes()
+    for place in (0, len(whole) - 1, *(draw.randrange(len(whole)) for _ in range(9))):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :])
         with pytest.raises(ModelError, match=r"model\.safetensors: SHA-256 .*: restore it, or write the model again"):
             load_model(copy)
     path.write_bytes(whole)
@@ -215,9 +197,9 @@ def test_non_finite_weights_are_refused(copy, bad):
         ({"encoder": {"hiden_size": 3}}, r"invalid encoder config: hiden_size: Extra inputs"),
         ({"head": None}, r"config\.json: head"),
         ({"head": {"labels": ["O"]}}, r"config\.json: head .*O.* does not fit a classification model: put"),
-        ({"head": HEAD | {"problem_type": "regression"}}, r"regression with 2 labels: set num_labels to 1"),
+        ({"head": HEAD | {"problem_type": "regression"}}, r"regression with 3 labels: set num_labels to 1"),
         ({"head": HEAD | {"num_labels": "2"}}, r"config\.json: head"),
-        ({"head": HEAD | {"labels": ["가"]}}, r"1 names for 2 labels: give one name per label"),
+        ({"head": HEAD | {"labels": ["가"]}}, r"1 names for 3 labels: give one name per label"),
         ({"weights_sha256": "0" * 63}, r"config\.json: weights_sha256: String should match pattern"),
         ({"note": "mine"}, r"config\.json: note: Extra inputs are not permitted: put the file back as it was written"),
     ],

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from korbert.errors import ModelError
-from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.modeling import Encoder, EncoderConfig
 from korbert.modeling.heads import mean_of_pieces
 from korbert.tasks.finetuning.vectors import Keeping, keep_vectors
@@ -75,17 +74,6 @@ def test_pooled_ones_are_the_mean_or_the_first(tmp_path, pooling):
     wanted = direct[:, 0] if pooling == "first" else mean_of_pieces(direct, batch["attention_mask"])
     assert found.shape == (1, 2, 1, 16)
     assert torch.allclose(found[0, :, 0], wanted, atol=1e-5)
-
-
-def test_an_encoder_of_transformers(tmp_path, foreign):
-    encoder = load_encoder(foreign("electra"), read_folder(foreign("electra"))).eval()
-    examples = _examples(10)
-    object.__setattr__(examples, "input_ids", examples.input_ids % 20)
-    kept = keep_vectors(encoder, [examples], _keeping(tmp_path, layers=(0, 1), numbers="float32"))
-    batch = examples.batch(np.arange(10))
-    with torch.no_grad():
-        direct = encoder.all_layers(**model_inputs(batch))[:2]
-    assert torch.allclose(kept.all_layers(**model_inputs(batch), only=(0, 1)), direct, atol=1e-5)
 
 
 def test_they_are_found_again_and_a_changed_weight_is_noticed(tmp_path):

@@ -1,6 +1,5 @@
 """Morphemes, and where they stand in the text as given."""
 
-import pickle
 import subprocess
 import sys
 import unicodedata
@@ -147,12 +146,6 @@ def test_an_error_of_the_reader_is_raised(threaded, workers):
 
     with pytest.raises(OSError, match="the disk is gone"):
         list(threaded.analyze_many(texts(), workers=workers))
-
-
-def test_a_pickled_analyzer_has_the_same_options_and_versions(analyzer):
-    copy = pickle.loads(pickle.dumps(analyzer))
-    assert (copy.options, copy.versions) == (analyzer.options, analyzer.versions)
-    assert analyzer.versions.keys() == {"kiwipiepy", "kiwipiepy_model"}
 
 
 def test_options_reach_kiwi():

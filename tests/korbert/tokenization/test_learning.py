@@ -152,14 +152,10 @@ def test_counts_that_give_no_vocabulary_are_refused(counts, settings, message):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"size": 384}, "greater than or equal to 385"),
-        ({"mark": "syllable"}, "none"),
         ({"words": ("두 낱말",)}, "is no form"),
-        ({"words": ("",)}, "is no form"),
         ({"words": ("가▁",)}, "is no form"),
         ({"words": ("가", "가")}, "stands there twice"),
         ({"size": 385, "words": ("가",)}, "leave none to learn"),
-        ({"sizes": 1}, "Extra inputs"),
     ],
 )
 def test_invalid_settings_are_refused(fields, message):

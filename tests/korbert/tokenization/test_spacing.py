@@ -97,9 +97,3 @@ def test_torn_lines_are_cut_into_short_parts(length):
     assert all(line[begin : begin + len(part)] == part and len(part) <= MAX_RUN for begin, part in parts)
     assert all(begin + len(part) <= other for (begin, part), (other, _) in pairwise(parts))
     assert "".join(part for _, part in parts).replace(" ", "") == line.replace(" ", "")
-
-
-def test_pieces_are_those_of_the_text_without_spaces(tiny_tokenizer):
-    for text in REVIEWS:
-        torn, whole = (tiny_tokenizer.encode_pieces(one) for one in (spaced(text), text.replace(" ", "")))
-        assert (torn.ids, torn.boundaries) == (whole.ids, whole.boundaries)

@@ -158,29 +158,12 @@ def test_a_form_with_spaces_has_none_in_its_pieces(tiny_tokenizer):
     assert tiny_tokenizer._vocabulary.spans("영화 감독", "영화 감독", 0, 5, "영화 감독")[-1][1] == 5
 
 
-def test_pairs_are_truncated_and_cut_into_windows(tiny_tokenizer):
-    question, context = "누가 갔나?", "나는 학교에 갔다. " * 20
-    pair = tiny_tokenizer.encode(question, context)
-    assert pair.spans[-2] == (len(context) - 2, len(context) - 1)
-    assert len(tiny_tokenizer.encode(question, context, max_length=40)) == 40
-    parts = tiny_tokenizer.encode(question, context, max_length=40, stride=10)
-    assert len(parts) > 3
-    assert all(
-        part.input_ids[: part.token_type_ids.index(1)] == pair.input_ids[: pair.token_type_ids.index(1)]
-        for part in parts
-    )
+def test_lengths_without_a_meaning_are_refused(tiny_tokenizer):
     assert tiny_tokenizer.encode("", max_length=2).input_ids == [2, 3]
     assert [len(part) for part in tiny_tokenizer.encode("", max_length=8, stride=2)] == [2]
-    with pytest.raises(SettingsError, match="stride 3 without max_length"):
-        tiny_tokenizer.encode(context, stride=3)
-
-
-def test_a_batch_has_the_encodings_of_its_texts(tiny_tokenizer):
-    texts, pairs = ["나는 갔다", "", "학교에\n갔다"], [None, "그래서?", "둘"]
-    expected = [tiny_tokenizer.encode(text, pair, max_length=6) for text, pair in zip(texts, pairs, strict=True)]
-    assert tiny_tokenizer.encode_batch(texts, pairs, max_length=6) == expected
-    assert tiny_tokenizer.encode_batch(texts) == [tiny_tokenizer.encode(text) for text in texts]
     assert tiny_tokenizer.encode_batch([]) == []
+    with pytest.raises(SettingsError, match="stride 3 without max_length"):
+        tiny_tokenizer.encode("나는 학교에 갔다.", stride=3)
     with pytest.raises(SettingsError, match="4 texts and 1 pairs"):
         tiny_tokenizer.encode_batch(["가"] * 4, [None])
 

@@ -4,7 +4,6 @@ import json
 
 import pytest
 from kiwipiepy import Kiwi
-from pydantic import ValidationError
 
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn
 
@@ -60,9 +59,3 @@ def test_rare_options_are_left_out_of_the_record(tmp_path, tiny_tokenizer):
     tokenizer = Tokenizer(learn(counts, settings), settings, TOLERANT, tiny_tokenizer.versions)
     tokenizer.save(tmp_path)
     assert Tokenizer.load(tmp_path).analyzer_options == TOLERANT
-
-
-@pytest.mark.parametrize("wrong", [{"typos": "all"}, {"space_tolerance": -1}, {"dialects": ["seoul"]}])
-def test_unknown_options_are_refused(wrong):
-    with pytest.raises(ValidationError):
-        AnalyzerOptions.model_validate(wrong)

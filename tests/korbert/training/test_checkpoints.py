@@ -181,11 +181,3 @@ def test_remove_all_keeps_other_files(tmp_path):
     save(tmp_path / "others", checkpoint(1), keep=1)
     remove_all(tmp_path / "others")
     assert names(tmp_path) == ["checkpoints"]
-
-
-def test_a_damaged_checkpoint_is_replaced_by_the_same_step(tmp_path):
-    for step in (1, 2):
-        save(tmp_path, checkpoint(step), keep=2)
-    flip(tmp_path / "step-00000002")
-    save(tmp_path, checkpoint(2), keep=2)
-    assert load_newest(tmp_path).step == 2

@@ -18,11 +18,9 @@ import torch
 
 from korbert.errors import CorpusError, KorbertError
 from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, in_phases
-from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
 from korbert.training.feeding import fed
 from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
-from tests.korbert.tiny import same_weights
-from tests.korbert.training import makers, toy
+from tests.korbert.training import makers
 
 
 @pytest.fixture(autouse=True)
@@ -150,29 +148,6 @@ def _alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def test_a_run_resumed_with_other_workers_ends_in_the_same_bits(tmp_path):
-    def trained(folder, workers, evaluate_until=None):
-        def evaluate(model, step):
-            if step == evaluate_until:
-                raise KeyboardInterrupt
-            return {}
-
-        model = toy.network()
-        plan = TrainingPlan(6, OptimizerSettings(learning_rate=0.02), 5, "fp32", log_every=1, evaluate_every=5)
-        output = TrainingOutput(Checkpointing(folder / "kept", every_steps=2), folder / "metrics.jsonl")
-        device = torch.device("cpu")
-        fit(model, toy.batches, toy.loss, plan, device=device, output=output, evaluate=evaluate, row_workers=workers)
-        return model
-
-    whole = trained(tmp_path / "whole", 0)
-    with pytest.raises(KeyboardInterrupt):
-        trained(tmp_path / "resumed", 1, evaluate_until=5)
-    resumed = trained(tmp_path / "resumed", 0)
-    assert same_weights(whole, resumed)
-    one, other = (tmp_path / name / "metrics.jsonl" for name in ("whole", "resumed"))
-    assert one.read_bytes() == other.read_bytes()
 
 
 @pytest.mark.gpu

@@ -18,7 +18,6 @@ from korbert.tasks.token_classification.viterbi import Transitions
 from korbert.training.examples import Batches
 from korbert.training.loop import fit
 from korbert.training.plan import TrainingPlan
-from korbert.training.scoring import model_inputs
 from korbert.training.settings import OptimizerSettings
 from korbert.world import World
 from tests.korbert.tiny import tiny_config
@@ -155,28 +154,14 @@ def _examples(tokenizer, marked):
     return make_examples(passages, targets, tokenizer, max_length=10, stride=2)
 
 
-def test_scores_depend_on_no_other_row(tiny_tokenizer, marked):
-    examples, windows = _examples(tiny_tokenizer, marked)
-    model = _network(tiny_tokenizer.vocab_size).train()
-    told = []
-    found = log_probabilities(model, examples, device=CPU, advance=told.append)
-    assert model.training  # as it was
-    assert sum(told) == len(examples)
-    assert found.shape == (len(examples.input_ids), len(LABELS))
-    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1, atol=1e-5)
-    with torch.inference_mode():
-        rows = (model_inputs(examples.batch(np.array([row]))) for row in range(len(examples)))
-        alone = [model.eval()(**inputs).log_softmax(dim=-1)[0].numpy() for inputs in rows]
-    np.testing.assert_allclose(found, np.concatenate(alone), atol=1e-5)
-    assert len(list(by_text(found, examples, windows))) == len(SENTENCES)
-
-
 def test_processes_share_the_rows(tiny_tokenizer, marked, monkeypatch):
     """What each of three scores, added up, is what one scores."""
     examples, _ = _examples(tiny_tokenizer, marked)
-    model = _network(tiny_tokenizer.vocab_size)
+    model, told = _network(tiny_tokenizer.vocab_size).train(), []
     monkeypatch.setattr("korbert.tasks.token_classification.tagger._SCORING_BATCH_SIZE", 3)
-    whole = log_probabilities(model, examples, device=CPU)
+    whole = log_probabilities(model, examples, device=CPU, advance=told.append)
+    assert model.training  # as it was
+    assert sum(told) == len(examples)
     monkeypatch.setattr("korbert.tasks.token_classification.tagger.add_over_world", lambda tensor, here: None)
     parts = []
     for rank in range(3):
