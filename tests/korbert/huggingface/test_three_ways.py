@@ -170,18 +170,6 @@ def test_special_tokens_in_a_text_are_the_same_two_ways(ours, theirs, text, pair
     assert cut["input_ids"] == ours[mark].encode(*texts, special_tokens=True, max_length=7).input_ids
 
 
-@pytest.mark.parametrize("mark", KINDS)
-def test_a_special_token_replaces_its_morphemes_and_their_marks(ours, mark):
-    """What Kiwi makes of the rest of the text stays."""
-    text, (low, high) = "오늘은 [MASK] 좋다", (4, 10)
-    whole = ours[mark].encode_pieces(text)
-    rest = [place for place, (start, end) in enumerate(whole.spans) if end < low or start > high]
-    pieces = ours[mark].encode_pieces(text, special_tokens=True)
-    (gap,) = [place for place, id in enumerate(pieces.ids) if id == Tokenizer.mask_id]
-    assert pieces.spans[gap] == (low, high)
-    assert pieces[:gap].ids + pieces[gap + 1 :].ids == [whole.ids[place] for place in rest]
-
-
 @laws
 @given(text=TEXT, mark=st.sampled_from(KINDS))
 def test_ids_are_decoded_alike(ours, theirs, text, mark):

@@ -21,21 +21,6 @@ IDS = torch.randint(5, 100, (3, 12), generator=seeded(0))
 ARCHITECTURES = ["bert", "modern"]
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@torch.inference_mode()
-def test_pretraining_heads_agree(architecture):
-    model = PretrainingModel(tiny_config(architecture), seeded(1)).eval()
-    mlm, nsp = model(IDS)
-    hidden = model.encoder(IDS)
-    rows = hidden[IDS > 50]
-    assert mlm.shape == (3, 12, 100)
-    assert nsp.shape == (3, 2)
-    torch.testing.assert_close(model.mlm_head(rows), mlm[IDS > 50])
-    scores = model.mlm_hidden(rows) @ model.decoder_weight.T + model.decoder_bias
-    torch.testing.assert_close(scores, model.mlm_head(rows))
-    torch.testing.assert_close(model.nsp_head(hidden[:, 0]), nsp)
-
-
 def test_the_vocabulary_has_one_matrix():
     model = PretrainingModel(tiny_config())
     assert model.decoder_weight is model.encoder.embeddings.token.weight
@@ -93,28 +78,6 @@ def test_rows_are_pooled_by_mean_or_first_piece(architecture):
 def test_labels_that_do_not_fit_the_problem_are_refused(num_labels, problem_type, message):
     with pytest.raises(ModelError, match=message):
         ClassificationModel(tiny_config(), num_labels, problem_type=problem_type)
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@torch.inference_mode()
-def test_a_choice_is_scored_as_regression_would(architecture):
-    model = MultipleChoiceModel(tiny_config(architecture), "first", seeded(1)).eval()
-    other = ClassificationModel(tiny_config(architecture), 1, "first", None, seeded(1), "regression").eval()
-    assert model(IDS).shape == (3, 1)
-    torch.testing.assert_close(model(IDS), other(IDS), atol=0, rtol=0)
-    assert model.head_settings() == {"pooling": "first"}
-    assert (model.kind, other.kind) == ("multiple-choice", "classification")
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@torch.inference_mode()
-def test_tagging_scores_each_piece_for_each_label(architecture):
-    model = TokenClassificationModel(tiny_config(architecture), ["O", "B-PS", "I-PS"], seeded(1)).eval()
-    hidden = model.encoder(IDS)
-    expected = model.classifier(model.head(hidden) if architecture == "modern" else hidden)
-    torch.testing.assert_close(model(IDS), expected)
-    assert expected.shape == (*IDS.shape, 3)
-    assert model.head_settings() == {"labels": ["O", "B-PS", "I-PS"]}
 
 
 @pytest.mark.parametrize("labels", [[], ["O", "B-PS", "O"]])

@@ -34,7 +34,7 @@ ENCODERS = {
 
 def saved(kind, tokenizer, folder, **more):
     """The folder of a drawn model; weights as large as trained ones, so that a difference shows."""
-    config = tiny_config(vocab_size=tokenizer.vocab_size, num_hidden_layers=4, max_position_embeddings=512, **more)
+    config = tiny_config(vocab_size=tokenizer.vocab_size, num_hidden_layers=4, max_position_embeddings=128, **more)
     model = kind(config, generator=torch.Generator().manual_seed(3))
     with torch.no_grad():
         for parameter in model.parameters():

@@ -67,14 +67,6 @@ def test_a_missing_file_of_a_dataset_is_named(tmp_path):
         read_rows(tmp_path / "a", [TEXT])
 
 
-def test_a_damaged_file_of_a_dataset_is_named(tmp_path):
-    _dataset().save_to_disk(tmp_path / "a", num_shards=2)
-    part = tmp_path / "a" / "data-00001-of-00002.arrow"
-    part.write_bytes(part.read_bytes()[:-40])
-    with pytest.raises(CorpusError, match=r"data-00001-of-00002.arrow: not a whole Parquet or Arrow file"):
-        read_rows(tmp_path / "a", [TEXT])
-
-
 def test_parquet_of_datasets_keeps_the_names_and_minus_one_is_none(tmp_path):
     rows = {"text": ["가", "나"], "label": [1, -1], "tokens": [["가"], ["나"]], "ner_tags": [[0], [1]]}
     datasets.Dataset.from_dict(rows, features=FEATURES).to_parquet(tmp_path / "a.parquet")

@@ -1,38 +1,11 @@
 """Records of CSV lines, whatever their quotes."""
 
 import csv
-import io
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from korbert.records.csv_records import csv_records
 from korbert.records.table import Fault
-
-FIELDS = st.text(st.sampled_from('가a,"\n \r'), max_size=6)
-
-
-@given(rows=st.lists(st.lists(FIELDS, min_size=2, max_size=3), max_size=6))
-def test_what_csv_writes_is_read_again(rows):
-    file = io.StringIO()
-    csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
-    lines = file.getvalue().splitlines(keepends=True) if "\r" not in file.getvalue() else _lines(file.getvalue())
-    records = list(csv_records(iter(lines), 100))
-    assert [fields for _, _, fields in records] == rows
-    assert "".join(text for _, text, _ in records) == file.getvalue()
-    places = [before for before, _, _ in records]
-    assert [lines[before:] for before in places] == [lines[sum(map(_count, records[:i])) :] for i in range(len(places))]
-
-
-def _lines(text):
-    """At line feeds alone, as the readers cut lines."""
-    return [f"{line}\n" for line in text.split("\n")[:-1]]
-
-
-def _count(record):
-    return record[1].count("\n")
-
 
 GOOD, BAD, LONG = "a,1\n", '"b" x,2\n', Fault("too_long", "is too long")
 

@@ -78,16 +78,6 @@ def test_rows_are_read_as_quotes_are_detected(tmp_path):
     assert plain.dropped["bad_fields"].count == 1
 
 
-def test_line_ends_of_all_systems_are_read(tmp_path):
-    for end in ("\n", "\r\n", "\r"):
-        path = tmp_path / "a.csv"
-        path.write_bytes(f"text,label{end}하나,1{end}둘,0{end}".encode())
-        rows = read_rows(path, [TEXT, LABEL])
-        assert rows.rows == [{"text": "하나", "label": "1"}, {"text": "둘", "label": "0"}], repr(end)
-        path.write_bytes(f"text\tlabel{end}하나\t1{end}둘\t0{end}".encode())
-        assert read_rows(path, [TEXT, LABEL], form="tsv").rows == rows.rows, repr(end)
-
-
 def test_unicode_separators_do_not_end_a_line(tmp_path):
     for name, delimiter in (("a.csv", ","), ("a.tsv", "\t")):
         path = tmp_path / name

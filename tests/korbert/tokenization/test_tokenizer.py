@@ -142,16 +142,6 @@ def test_words_are_one_piece_wherever_they_stand(marking):
         assert tokenizer.vocab_size == 1_500
 
 
-@pytest.mark.parametrize("mark", MARKS)
-def test_forms_encode_as_texts_do(marking, mark):
-    tokenizer = marking[mark]
-    text = "▁가 영화는 대한민국에서 쀍 본 😀"
-    analysis = tokenizer.analyzer.analyze(text)
-    initial = [index == 0 or eojeol != analysis.eojeols[index - 1] for index, eojeol in enumerate(analysis.eojeols)]
-    found = tokenizer.encode_forms(analysis.forms, initial)
-    assert [id for ids in found for id in ids] == tokenizer.encode(text).input_ids[1:-1]
-
-
 def test_a_form_with_spaces_has_none_in_its_pieces(tiny_tokenizer):
     ids = tiny_tokenizer.ids_of("영화 감독")
     assert ids == tiny_tokenizer.ids_of("영화") + tiny_tokenizer.ids_of("감독")

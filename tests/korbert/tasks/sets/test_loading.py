@@ -107,14 +107,6 @@ def test_pairs_of_glue(tmp_path):
     assert parts.test.rows == [{"text": first, "pair": second, "label": "1"}]
 
 
-def test_reviews_of_glue(tmp_path):
-    write(tmp_path / "SST-2" / "train.tsv", 'sentence\tlabel\nhide new secretions \t0\n"so funny\t1\n')
-    write(tmp_path / "SST-2" / "dev.tsv", "sentence\tlabel\nit 's a charming journey . \t1\n")
-    parts = load("sst-2", tmp_path)
-    assert [(row["text"], row["label"]) for row in parts.train] == [("hide new secretions ", "0"), ('"so funny', "1")]
-    assert len(parts.test) == 1
-
-
 def nli(*texts):
     return "".join(f"{line}\n" for line in ("sentence1\tsentence2\tgold_label", *(f"{t}\t나\tneutral" for t in texts)))
 
@@ -274,13 +266,6 @@ def test_errors(tmp_path):
     write(tmp_path / "sts-dev.tsv", sts("가"))
     with pytest.raises(CorpusError, match=r"sts-dev\.tsv: 1 rows are too few to be cut \(.*\): get the files from"):
         load("korsts", tmp_path)
-
-
-def test_a_file_of_another_set_is_refused(tmp_path):
-    write(tmp_path / "train.tsv", "sentence\tlabel\n가\t1\n")
-    write(tmp_path / "dev.tsv", "sentence\tlabel\n가\t1\n")
-    with pytest.raises(CorpusError, match=r"train\.tsv: no column 'comments' for text among sentence, label"):
-        load("hate-speech", tmp_path)
 
 
 def test_files_at_hand(tmp_path):

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
 from korbert.tasks.token_classification.examples import IGNORED, by_text, cut_windows, encode_tags, make_examples
-from korbert.training.examples import Batches
 
 TOKENIZER = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)
 
@@ -80,17 +79,6 @@ def test_scores_come_back_to_their_pieces(passage, counts, room, data):
     scores = np.stack([examples.input_ids, -examples.input_ids], axis=1).astype(np.float32)
     found = list(by_text(scores, examples, windows))
     assert [own.tolist() for own in found] == [[[id, -id] for id in text.ids.tolist()] for text in texts]
-
-
-def test_epochs_learn_every_piece_once(passage):
-    texts = _texts(passage, 9, 1, 30, 0, 12)
-    targets = [np.arange(len(text.ids)) for text in texts]
-    examples, _ = make_examples(texts, targets, TOKENIZER, max_length=7, stride=2)
-    batches = Batches(examples, 4, seed=3)
-    for epoch in range(2):
-        steps = range(epoch * batches.steps_per_epoch, (epoch + 1) * batches.steps_per_epoch)
-        learned = np.concatenate([batch["labels"].flatten().numpy() for step in steps for batch in batches(step)])
-        assert sorted(learned[learned != IGNORED]) == sorted(np.concatenate(targets))
 
 
 def test_tags_become_numbers():
