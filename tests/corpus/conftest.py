@@ -1,7 +1,6 @@
 """Fixtures of the tests of corpus stages."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,6 +13,8 @@ import pytest
 from corpus.execution import parts
 
 sys.path.insert(0, str(Path(__file__).parent))  # `faults`, which spawned workers import too
+
+from programs import started
 
 
 @pytest.fixture(scope="session")
@@ -51,12 +52,8 @@ def kill_when(tmp_path: Path) -> Callable[[str, Callable[[], bool]], None]:
     """Runs the statements of a script in a new process, and kills that process alone once the condition holds."""
 
     def run(statements: str, condition: Callable[[], bool]) -> None:
-        program = tmp_path / "program.py"
-        program.write_text(
-            "if __name__ == '__main__':\n" + "".join(f"    {line}\n" for line in statements.splitlines())
-        )
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        with subprocess.Popen([sys.executable, str(program)], env=environment, stderr=subprocess.DEVNULL) as process:
+        program = "if __name__ == '__main__':\n" + "".join(f"    {line}\n" for line in statements.splitlines())
+        with started(tmp_path, program, stderr=subprocess.DEVNULL) as process:
             give_up = time.monotonic() + 120
             while not condition():
                 assert process.poll() is None, "it ended before it could be killed"

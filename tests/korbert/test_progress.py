@@ -12,7 +12,7 @@ from korbert.progress import track
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Goes on where a test says so."""
+    """A clock that tests move."""
     clock = SimpleNamespace(seconds=100.0)
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.seconds))
     return clock

@@ -23,10 +23,7 @@ def test_texts(given, texts):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (
-            pd.DataFrame({"문장": ["하나"], "감정": ["긍정"]}),
-            "texts is a table with the columns 문장, 감정: give one of them",
-        ),
+        (pd.DataFrame({"문장": ["하나"], "감정": ["긍정"]}), "texts is a table with the columns 문장, 감정: give one"),
         (pd.DataFrame({"text": ["하나", None]}), r"texts\[1\] is (None|float nan): give only strings"),
         (b"abc", "texts is bytes"),
         (None, "texts is None: give a string, or a list of strings"),

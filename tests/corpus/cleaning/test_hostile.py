@@ -5,7 +5,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 from functools import partial
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from programs import started
 
 from corpus.cleaning import features, frequent_lines
 from corpus.cleaning.clean import clean
@@ -100,8 +100,7 @@ def memory_of_clean(path, folder):
 
     ru_maxrss of a process counts what its parent held when it started it; VmHWM does not.
     """
-    program = folder / "program.py"
-    program.write_text(
+    program = (
         "import re, resource; from pathlib import Path; from corpus.cleaning.clean import clean\n"
         "from corpus.settings import CleanSettings\n"
         "if __name__ == '__main__':\n"
@@ -110,9 +109,9 @@ def memory_of_clean(path, folder):
         "    own = int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])\n"
         "    print(max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) >> 10)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    told = subprocess.run([sys.executable, str(program)], env=environment, check=True, capture_output=True, text=True)
-    return int(told.stdout), read(folder / "out", "dropped")
+    with started(folder, program, stdout=subprocess.PIPE) as process:
+        told, _ = process.communicate()
+    return int(told), read(folder / "out", "dropped")
 
 
 @pytest.mark.slow

@@ -1,10 +1,8 @@
 """DuckDB reads the given files and no others, names damaged ones, and stops at Ctrl-C."""
 
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from programs import started
 
 from corpus.cleaning.contamination import load_index
 from corpus.cleaning.duplicates import find_equal, rows_of_part
@@ -79,8 +78,7 @@ LONG = "SELECT count(*) AS n FROM range(100000000) a, range(1000) b WHERE hash(a
     "query", [f"database.execute('''{LONG}''')", f"database.sql('''{LONG}''').to_arrow_reader().read_all()"]
 )
 def test_ctrl_c_ends_a_query(tmp_path, query):
-    program = tmp_path / "program.py"
-    program.write_text(
+    program = (
         "import signal, sys; from pathlib import Path; from corpus.execution.database import connect\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"with connect(Path({str(tmp_path)!r}), 1) as database:\n"
@@ -90,9 +88,7 @@ def test_ctrl_c_ends_a_query(tmp_path, query):
         "    finally:\n"
         "        print('over', flush=True)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, str(program)], env=environment, **pipes) as process:
+    with started(tmp_path, program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.readline() == "ready\n"
         time.sleep(1)
         process.send_signal(signal.SIGINT)

@@ -37,29 +37,25 @@ def test_their_classes_compute_what_ours_do(kind, model_type, tiny_tokenizer, tm
     assert ("nsp_logits" in differences) == (kind == "pretraining" and model_type in ("albert", "bert"))
 
 
+NO_CLASS = "export: no class of transformers for {} has the head of our {} models"
+OTHER_ACTIVATION = 'the MLM head of {0} would have {2}, ours has gelu: pretrain with {1} = "gelu", or use'
+
+
 @pytest.mark.parametrize(
     ("kind", "model_type", "others", "message"),
     [
         ("pretraining", "funnel", {}, r"export: an encoder of funnel: its \[CLS\] has a token type of its own"),
         ("embedding", "longformer", {}, "export: an encoder of longformer: its first piece has global attention here"),
-        ("pretraining", "xlm", {}, "export: no class of transformers for xlm has the head of our pretraining models"),
-        ("token-classification", "modernbert", {}, "no class of transformers for modernbert has the head of our"),
-        ("one label", "electra", {}, "no class of transformers for electra has the head of our classification"),
-        (
-            "pretraining",
-            "albert",
-            {"hidden_act": "gelu_new"},
-            'the MLM head of albert would have gelu_new, ours has gelu: pretrain with hidden_act = "gelu", or use',
-        ),
-        (
-            "pretraining",
-            "distilbert",
-            {"activation": "relu"},
-            'the MLM head of distilbert would have relu, ours has gelu: pretrain with activation = "gelu", or use',
-        ),
+        ("pretraining", "xlm", {}, NO_CLASS.format("xlm", "pretraining")),
+        ("token-classification", "modernbert", {}, NO_CLASS.format("modernbert", "token-classification")),
+        ("one label", "electra", {}, NO_CLASS.format("electra", "classification")),
+        ("pretraining", "albert", {"hidden_act": "gelu_new"},
+         OTHER_ACTIVATION.format("albert", "hidden_act", "gelu_new")),
+        ("pretraining", "distilbert", {"activation": "relu"},
+         OTHER_ACTIVATION.format("distilbert", "activation", "relu")),
         ("pretraining", "deberta-v2", {"legacy": False}, "the MLM head of DeBERTa is ours only with legacy = true"),
     ],
-)
+)  # fmt: skip
 def test_heads_that_are_not_ours_are_refused(kind, model_type, others, message, tiny_tokenizer, tmp_path):
     save_model(tmp_path / "ours", built(kind, model_type, tiny_tokenizer, **others), tiny_tokenizer)
     with pytest.raises(ModelError, match=message):

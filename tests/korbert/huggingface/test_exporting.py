@@ -30,7 +30,6 @@ def files_below(folder):
         ("bert", {"layer_groups": 1}),
         ("modernbert", {"global_attn_every_n_layers": 1}),
     ],
-    ids=str,
 )
 @torch.inference_mode()
 def test_other_shapes_of_encoders_are_exported(tiny_tokenizer, tmp_path, family, others):
@@ -115,8 +114,7 @@ def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer
     ],
 )
 def test_what_transformers_cannot_compute_is_refused(tiny_tokenizer, tmp_path, family, others, message):
-    model = PretrainingModel(small(tiny_tokenizer, family, **others))
-    source = saved(tmp_path / "ours", model, tiny_tokenizer)
+    source = saved(tmp_path / "ours", PretrainingModel(small(tiny_tokenizer, family, **others)), tiny_tokenizer)
     with pytest.raises(ModelError, match=message):
         export(source, tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()

@@ -21,10 +21,7 @@ CONFIG = {"model_type": "bert", "hidden_size": 32, "num_attention_heads": 4, "nu
         ({"vocab_size": True}, "vocab_size: True is not a whole number from 1: correct it"),
         ({"pad_token_id": 100}, "pad_token_id: 100 is no entry of a vocabulary of 100: correct it"),
         ({"pad_token_id": -1}, "pad_token_id: -1 is no entry of a vocabulary of 100: correct it"),
-        (
-            {"quantization_config": {"quant_method": "bnb"}},
-            "quantization_config: 'bnb': import the model with its",
-        ),
+        ({"quantization_config": {"quant_method": "bnb"}}, "quantization_config: 'bnb': import the model with its"),
         ({"auto_map": {"AutoModel": "code.Model"}}, "auto_map: the model needs code of its folder, which is never run"),
     ],
 )

@@ -63,7 +63,7 @@ def test_new_words_start_as_the_mean_of_their_pieces(source, tiny_tokenizer):
     table, before = model.encoder.embeddings.token.weight, base.encoder.embeddings.token.weight
     assert torch.equal(table[:size], before)
     for row, ids in enumerate(pieces, start=size):
-        torch.testing.assert_close(table[row], torch.stack([before[id] for id in ids]).mean(0))
+        torch.testing.assert_close(table[row], before[ids].mean(0))
         torch.testing.assert_close(model.mlm.bias[row], sum(base.mlm.bias[id] for id in ids) / len(ids))
 
     # So that they score the mean of their pieces, and the others what they did.

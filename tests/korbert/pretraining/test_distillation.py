@@ -31,7 +31,7 @@ def batch_of(corpus, micro_batches=1, negatives=None):
 
 @pytest.fixture
 def teacher():
-    """Nothing in it is small: initial weights give all pieces nearly the same chance."""
+    """With large weights: initial ones give all pieces nearly the same probability."""
     model = model_of(4, 0)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -62,24 +62,19 @@ KMOU = (
 )
 PIECES = "## doc-0\t<하늘:PS>은\n하늘\tB-PS\n##은\tO\n\n## doc-1\t갔다\n갔\tO\n##다\tO\n"
 OUTSIDE = ["O", "O"]
+RIVALS = [["하늘", "은", "서울", "에", ";"], ["네", "나래"]]
+NAVER_TAGS = [["B-PER", "O", "B-DAT", "I-DAT"], ["O"]]
+FROM_0 = str.maketrans("1234", "0123")
 
 
 @pytest.mark.parametrize("name", ["a.conll", "a.txt", "a.tsv"])
 @pytest.mark.parametrize(
     ("content", "tokens", "tags"),
     [
-        (NAVER, [["하늘는", "지난", "봄에", "갔다"], ["네"]], [["B-PER", "O", "B-DAT", "I-DAT"], ["O"]]),
-        (
-            NAVER.replace("1\t", "0\t").replace("2\t", "1\t").replace("3\t", "2\t").replace("4\t", "3\t"),
-            [["하늘는", "지난", "봄에", "갔다"], ["네"]],
-            [["B-PER", "O", "B-DAT", "I-DAT"], ["O"]],
-        ),
-        (
-            COMPETITION,
-            [["하늘", "은", "서울", "에", ";"], ["네", "나래"]],
-            [["B-PS", "O", "B-LC", "O", "O"], ["O", "B-PS"]],
-        ),
-        (COMPETITION.replace("\t", " "), [["하늘", "은", "서울", "에", ";"], ["네", "나래"]], None),
+        (NAVER, [["하늘는", "지난", "봄에", "갔다"], ["네"]], NAVER_TAGS),
+        (NAVER.translate(FROM_0), [["하늘는", "지난", "봄에", "갔다"], ["네"]], NAVER_TAGS),
+        (COMPETITION, RIVALS, [["B-PS", "O", "B-LC", "O", "O"], ["O", "B-PS"]]),
+        (COMPETITION.replace("\t", " "), RIVALS, None),
         (KMOU, [["하늘", "은"], ["#", "은"]], [["B-PER", "O"], OUTSIDE]),
         (KMOU.replace("\t", " "), [["하늘", "은"], ["#", "은"]], None),
         (PIECES, [["하늘", "##은"], ["갔", "##다"]], [["B-PS", "O"], OUTSIDE]),

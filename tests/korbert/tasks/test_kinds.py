@@ -11,49 +11,30 @@ from korbert.tasks.kinds.detecting import detect
 from pipelines.stages import Inputs
 from pipelines.stages.finetuning import read_parts, roles_of
 
+HASTY = "text,choices,label\n" + "\n".join(f'하늘은,"[""가"", ""나{n}""]",{1 + n % 2}' for n in range(4))
+
 
 @pytest.mark.parametrize(
-    ("kind", "lines", "settings", "message"),
+    ("kind", "content", "settings", "message"),
     [
-        (
-            "token-classification",
-            ["tokens,tags", "나는 간다,O O", "철수 간다,B-PS O", "영희 간다,B_PS O"],
-            {},
-            r"a.csv, line 4: tag 'B_PS' is none of O, B-LABEL and I-LABEL, which other tags are: correct it",
-        ),
-        (
-            "token-classification",
-            ["tokens,tags", "나 는,O O", "철 수,B-PS E-PS"],
-            {},
-            "line 3: tag 'E-PS' is none of .*",
-        ),
-        (
-            "multiple-choice",
-            ["text,choices,label", *(f'하늘은,"[""가"", ""나{n}""]",{1 + n % 2}' for n in range(4))],
-            {},
-            r"a.csv, line 3: label '2' of 2 choices: labels count from 0",
-        ),
-        (
-            "classification",
-            ["text,label", "가,없음", "나,있음"],
-            {"uncounted": "업음"},
-            "'업음': is none of the labels 없음",
-        ),
-        (
-            "classification",
-            ["text\tlabel", "가\t0", "나\t1", "다\t0,1"],
-            {},
-            r"line 4: label '0,1' stands beside the label '0': if a text may have several labels, use --several; if it",
-        ),
-        ("classification", ["text\tlabel", "가\t정상", "나\tHATE", "다\t편향|HATE"], {}, r"'편향\|HATE' stands beside"),
-        ("classification", ["text,label", "가,[]", "나,[]"], {"several": True}, "a.csv: no row has a label"),
+        ("token-classification", "tokens,tags\n나는 간다,O O\n철수 간다,B-PS O\n영희 간다,B_PS O\n", {},
+         r"a.csv, line 4: tag 'B_PS' is none of O, B-LABEL and I-LABEL, which other tags are: correct it"),
+        ("token-classification", "tokens,tags\n나 는,O O\n철 수,B-PS E-PS\n", {},
+         r"a.csv, line 3: tag 'E-PS' is none of .* which tags of characters have to be"),
+        ("multiple-choice", HASTY, {}, r"a.csv, line 3: label '2' of 2 choices: labels count from 0"),
+        ("classification", "text,label\n가,없음\n나,있음\n", {"uncounted": "업음"},
+         r"uncounted '업음': is none of the labels 없음, 있음"),
+        ("classification", 'text,label\n가,0\n나,1\n다,"0,1"\n', {},
+         r"line 4: label '0,1' stands beside the label '0': if a text may have several labels, use --several; if it"),
+        ("classification", "text,label\n가,정상\n나,hate\n다,기타편향|hate\n", {},
+         r"line 4: label '기타편향\|hate' stands beside the label 'hate': if a text"),
+        ("classification", "text,label\n가,[]\n나,[]\n", {"several": True}, "a.csv: no row has a label"),
     ],
-)
-def test_what_no_kind_learns_from(tmp_path, kind, lines, settings, message):
-    path = tmp_path / ("a.tsv" if "\t" in lines[0] else "a.csv")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    section = KINDS[kind].section_class(train=str(path), **settings)
-    kind_class = KINDS[kind].kind_class
+)  # fmt: skip
+def test_rows_that_a_kind_refuses(tmp_path, kind, content, settings, message):
+    path = tmp_path / "a.csv"
+    path.write_text(content, encoding="utf-8")
+    section, kind_class = KINDS[kind].section_class(train=str(path), **settings), KINDS[kind].kind_class
     rows = read_rows(path, roles_of(kind_class, SimpleNamespace(several=settings.get("several")), part="train"))
     with pytest.raises((CorpusError, SettingsError), match=message):
         kind_class.learned_from(rows, section)

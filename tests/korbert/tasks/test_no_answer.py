@@ -49,7 +49,7 @@ def searched(network, context, kind=SMALL):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_in_one_window_it_is_the_difference_of_logits_of_the_paper(seed):
+def test_the_score_of_no_answer_in_one_window_is_that_of_the_paper(seed):
     """Devlin et al. 2018, 4.3: S.T_i + E.T_j of the best span i <= j against S.C + E.C."""
     model, context = Scripted(seed), letters("가나다라마바사아")
     start, end = model.logits(context.ids)
@@ -60,7 +60,7 @@ def test_in_one_window_it_is_the_difference_of_logits_of_the_paper(seed):
     assert one.candidates[0].answer == context.text[i : j + 1]
 
 
-def test_in_several_windows_it_is_the_best_span_of_all_against_the_least_none_of_all():
+def test_the_score_of_no_answer_over_several_windows():
     model, context = Scripted(3), letters("가나다라마바사아자차카타파하거너더러머버")
     windows = cut_windows(letters("누가", 50), context, SMALL, special=3)
     assert len(windows) == 3

@@ -89,7 +89,7 @@ def test_a_missing_rank_is_named(monkeypatch, free_port):
 
 
 def test_an_error_is_reported_by_one_process():
-    """By the one that asks first; a connection that closes is the error only where nobody has told of another."""
+    """By the first that asks; a closed connection is the error only if no process has reported another."""
     store, closed = HashStore(), RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by peer")
     own = ValueError("bad")
     assert _said_once(own, World(1, 2), store) is own

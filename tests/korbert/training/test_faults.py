@@ -49,7 +49,7 @@ def test_non_finite_steps_are_skipped_as_if_they_had_never_been(tmp_path, monkey
 
 @pytest.mark.slow
 def test_a_run_killed_around_skipped_steps_ends_in_the_same_bits(tmp_path):
-    """In update 9 a gradient is large, which the checkpoint before it must know the usual one for."""
+    """Update 9 has a large gradient, which counts as one only if the checkpoint before it holds the usual norm."""
     faults = {"skip": True, "factors": {6: math.inf, 8: 100.0, 16: math.nan}}
     straight, killed = tmp_path / "straight", tmp_path / "killed"
     subprocess.run(toy.command(straight, **faults), check=True)
@@ -67,7 +67,7 @@ def test_a_run_killed_around_skipped_steps_ends_in_the_same_bits(tmp_path):
 
 @pytest.mark.slow
 def test_two_processes_skip_the_same_steps_as_one(tmp_path, free_port):
-    """The last process alone has the row that is no number; all look at one step, though rank 0 alone has a clock."""
+    """Only the last process has the row that is not finite, and only rank 0 has a clock."""
     options = {"parts": 2, "dropout": False, "skip": True, "factors": {6: math.inf, 15: math.nan}}
     subprocess.run(toy.command(tmp_path / "one", **options), check=True)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
@@ -79,7 +79,7 @@ def test_two_processes_skip_the_same_steps_as_one(tmp_path, free_port):
 
 
 def test_too_many_skipped_steps_end_the_run(tmp_path):
-    """Not the rows of some steps are at fault where all that follow are none."""
+    """Where every later step diverges, the rows are not at fault."""
     with pytest.raises(ModelError, match=r"^step 9: .* step 6; .*; 5 of the last 100 steps are left out already$"):
         fitted(
             toy.network(),
@@ -112,7 +112,7 @@ def test_an_interval_without_an_update_has_no_line_of_metrics(tmp_path):
 
 
 def infinite_at_7():
-    """Of update 7 the loss is infinite whenever it is asked for: its first row is known."""
+    """The loss of update 7 is infinite, however often it is computed: it is recognised by its rows."""
     (bad,) = toy.batches(6)
 
     def loss(model, batch):

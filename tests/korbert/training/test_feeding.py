@@ -77,7 +77,7 @@ def test_without_steps_no_batch_is_made(workers):
 
 
 def open_files():
-    """What this process has open, where the system tells."""
+    """Files that this process has open, if the system tells."""
     files = Path("/proc/self/fd")
     return sorted(str(path.readlink()) for path in files.iterdir() if path.exists()) if files.exists() else []
 

@@ -64,7 +64,6 @@ def test_killed_and_resumed_bit_for_bit(tmp_path, straight, kill_at):
     assert starts == ([0] if kill_at == 6 else [0, 14])
 
 
-@pytest.mark.usefixtures("_ctrl_c_is_handled")
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_ends_the_run_after_the_current_update(tmp_path, straight, number):
     """Step 23 is no multiple of anything: of log_every 5, checkpoints 7, evaluate_every 9."""
@@ -82,15 +81,6 @@ def test_a_signal_ends_the_run_after_the_current_update(tmp_path, straight, numb
     assert [line["step"] for line in lines(tmp_path / "timing.jsonl") if line["kind"] == "start"] == [0, step]
 
 
-@pytest.fixture
-def _ctrl_c_is_handled():
-    """By what is started, too: a shell has what it runs in the background ignore the signal, and that is inherited."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("_ctrl_c_is_handled")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_the_run_and_handlers_are_restored(tmp_path, number):
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
@@ -111,7 +101,6 @@ def test_a_signal_saves_the_run_and_handlers_are_restored(tmp_path, number):
         fitted(toy.network(), loss=lambda model, batch: signal.raise_signal(number) or toy.loss(model, batch))
 
 
-@pytest.mark.usefixtures("_ctrl_c_is_handled")
 def test_a_second_ctrl_c_ends_the_run_at_once(tmp_path):
     calls = iter(range(100))
 

@@ -97,7 +97,7 @@ def test_values(role, cell, value):
         ("labels", [None], "is missing, not a text"),
     ],
 )
-def test_what_is_no_value_says_why(role, cell, said):
+def test_invalid_cells_are_explained(role, cell, said):
     with pytest.raises(ValueError, match=said):
         ROLES[role].value(cell)
 

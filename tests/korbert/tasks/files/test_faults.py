@@ -74,7 +74,7 @@ def test_three_places_of_a_reason_are_kept_and_all_are_counted(tmp_path):
     ("content", "text"),
     [("NA,1\n", "NA"), ("null,1\n", "null"), ("하나,1,,\n", "하나"), ("12,1\n", "12"), ("하나,1\n\n\n", "하나")],
 )
-def test_what_is_no_fault(tmp_path, content, text):
+def test_unusual_cells_are_accepted(tmp_path, content, text):
     rows = read_rows(_write(tmp_path, "a.csv", HEAD + content.encode()), [TEXT, LABEL])
     assert rows.rows == [{"text": text, "label": "1"}]
     assert not rows.dropped

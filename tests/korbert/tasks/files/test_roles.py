@@ -144,7 +144,7 @@ def test_a_column_of_starts(tmp_path, row, answers):
         (f'{CONTEXT},무엇?,배,"[1, 2]"\n', "bad_starts", "2 starts for 1 answers"),
     ],
 )
-def test_a_start_that_is_none_drops_its_row(tmp_path, row, reason, said):
+def test_an_invalid_start_drops_its_row(tmp_path, row, reason, said):
     rows = read_rows(_csv(tmp_path, f"{HEAD}{CONTEXT},무엇?,배,20\n{row}"), READING)
     assert said in rows.dropped[reason].first[0]
 

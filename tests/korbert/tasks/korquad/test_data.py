@@ -101,7 +101,7 @@ def test_predictions_are_written_whole_and_read_again(tmp_path):
 
 
 @pytest.mark.parametrize("value", [["가"], {"q1": ["가"]}, {"q1": None}])
-def test_predictions_that_are_none(tmp_path, value):
+def test_other_files_are_no_predictions(tmp_path, value):
     with pytest.raises(CorpusError, match="not a predictions file; it must be one JSON object"):
         korquad.read_predictions(write(tmp_path, value))
 
