@@ -17,14 +17,13 @@ SIZES |= {"max_position_embeddings": 64}
 
 def saved(kind, folder):
     """A folder of transformers of this kind of model."""
-    ids = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"))
+    ids = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")) | {"pad_token_id": 0}
     shared = {"embedding_size": 8, "num_hidden_groups": 5, "hidden_act": "gelu"}
     model = {
         "modernbert": lambda: transformers.ModernBertForMaskedLM(transformers.ModernBertConfig(**SIZES, **ids)),
         "bert": lambda: transformers.BertForSequenceClassification(transformers.BertConfig(**SIZES, num_labels=3)),
         "albert": lambda: transformers.AlbertModel(transformers.AlbertConfig(**SIZES, **shared)),
     }[kind]()
-    model.config.pad_token_id = 0
     model.save_pretrained(folder)
     return folder
 

@@ -28,7 +28,6 @@ TEXTS = ["영화가 정말 재미있다.", "", "나는 어제 학교에 갔다. 
 ENCODERS = {
     "modern": {"local_attention": 4, "boundary_embedding": True},
     "narrow": {"embedding_size": 8, "layer_groups": 2, "local_attention": 8},
-    "bert": {"architecture": "bert"},
 }
 
 
