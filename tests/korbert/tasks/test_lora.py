@@ -42,7 +42,9 @@ def _examples():
 
 
 def _scores(model):
-    scored = lambda model, batch: model(batch["input_ids"], batch["attention_mask"])  # noqa: E731
+    def scored(model, batch):
+        return model(batch["input_ids"], batch["attention_mask"])
+
     return outputs(model, _examples(), scored, device=CPU)
 
 

@@ -115,9 +115,11 @@ def test_scores_of_pairs():
 
 
 def test_scores_of_single_texts_chosen_by_another_score():
+    def closeness(targets, predictions):
+        return -float(np.abs(targets - predictions).mean())
+
     scores = np.array([float("말0" in text) for text in A])
     parts = [(A[part], scores[part]) for part in (TRAIN, VALIDATION)]
-    closeness = lambda targets, predictions: -float(np.abs(targets - predictions).mean())  # noqa: E731
     assert fit_scores(*parts, A[TEST], [100.0, 0.1], choose_by=closeness).chosen == 0.1
 
 
