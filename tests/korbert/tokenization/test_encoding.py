@@ -25,25 +25,18 @@ def columns(encoding):
     return [getattr(encoding, name) for name in Encoding.__slots__]
 
 
-def test_a_text_stands_between_special_tokens():
-    encoding = assemble(made(2), None, FRAME)
-    assert encoding.input_ids == [2, 400, 401, 3]
-    assert encoding.pieces == ["[CLS]", "가", "각", "[SEP]"]
-    assert encoding.token_type_ids == [0, 0, 0, 0]
-    assert encoding.attention_mask == [1, 1, 1, 1]
-    assert encoding.special_tokens_mask == [1, 0, 0, 1]
-    assert encoding.spans == [(0, 0), (0, 1), (1, 2), (0, 0)]
-    assert encoding.boundaries == [0, 2, 2, 0]
-    assert encoding.morphemes == [-1, 0, 1, -1]
-    assert encoding.tags == ["", "NNG", "NNG", ""]
-
-
-def test_a_pair_has_token_types():
+def test_texts_stand_between_special_tokens():
     encoding = assemble(made(1), made(2, 500), FRAME)
     assert encoding.input_ids == [2, 400, 3, 500, 501, 3]
+    assert encoding.pieces == ["[CLS]", "가", "[SEP]", "가", "각", "[SEP]"]
     assert encoding.token_type_ids == [0, 0, 0, 1, 1, 1]
+    assert encoding.attention_mask == [1] * 6
     assert encoding.special_tokens_mask == [1, 0, 1, 0, 0, 1]
     assert encoding.spans == [(0, 0), (0, 1), (0, 0), (0, 1), (1, 2), (0, 0)]
+    assert encoding.boundaries == [0, 2, 0, 2, 2, 0]
+    assert encoding.morphemes == [-1, 0, -1, 0, 1, -1]
+    assert encoding.tags == ["", "NNG", "", "NNG", "NNG", ""]
+    assert assemble(made(2), None, FRAME).input_ids == [2, 400, 401, 3]
 
 
 @pytest.mark.parametrize("second", [None, 0, 2])
