@@ -1,7 +1,6 @@
 """Fixtures of the tests of corpus stages."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,34 +14,35 @@ from corpus.execution import parts
 
 sys.path.insert(0, str(Path(__file__).parent))  # `faults`, which spawned workers import too
 
-
-def _bytes_below(folder: Path) -> dict[str, bytes]:
-    """Name -> content of all files except scratch files."""
-    paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    names = {path.relative_to(folder).as_posix(): path for path in paths}
-    return {name: path.read_bytes() for name, path in names.items() if not name.startswith("work/")}
+from programs import started
 
 
 @pytest.fixture(scope="session")
 def bytes_below() -> Callable[[Path], dict[str, bytes]]:
-    return _bytes_below
+    """Name -> content of all files of a folder except scratch files."""
 
+    def read(folder: Path) -> dict[str, bytes]:
+        paths = (path for path in sorted(folder.rglob("*")) if path.is_file())
+        names = {path.relative_to(folder).as_posix(): path for path in paths}
+        return {name: path.read_bytes() for name, path in names.items() if not name.startswith("work/")}
 
-def _keys(output: Path) -> set[str]:
-    """The keys of the finished parts in a folder."""
-    return {json.loads(path.read_text("utf-8"))["key"] for path in (output / "work").glob("*/part-*.json")}
+    return read
 
 
 @pytest.fixture
-def others_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, Callable[[], object], str], bool]:
-    """Whether every part in the folder is made anew once another version of the library is installed."""
+def others_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object], str], bool]:
+    """Whether a stage makes every part in tmp_path/out anew once another version of the library is installed."""
 
-    def run(output: Path, again: Callable[[], object], library: str) -> bool:
-        before, real = _keys(output), parts.installed_version
+    def keys() -> set[str]:
+        return {json.loads(path.read_text("utf-8"))["key"] for path in tmp_path.glob("out/work/*/part-*.json")}
+
+    def run(stage: Callable[[], object], library: str) -> bool:
+        stage()
+        before, real = keys(), parts.installed_version
         with monkeypatch.context() as patch:
             patch.setattr(parts, "installed_version", lambda name: "0.0.1" if name == library else real(name))
-            again()
-        return bool(before) and before.isdisjoint(_keys(output))
+            stage()
+        return bool(before) and before.isdisjoint(keys())
 
     return run
 
@@ -52,12 +52,8 @@ def kill_when(tmp_path: Path) -> Callable[[str, Callable[[], bool]], None]:
     """Runs the statements of a script in a new process, and kills that process alone once the condition holds."""
 
     def run(statements: str, condition: Callable[[], bool]) -> None:
-        program = tmp_path / "program.py"
-        program.write_text(
-            "if __name__ == '__main__':\n" + "".join(f"    {line}\n" for line in statements.splitlines())
-        )
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        with subprocess.Popen([sys.executable, str(program)], env=environment, stderr=subprocess.DEVNULL) as process:
+        program = "if __name__ == '__main__':\n" + "".join(f"    {line}\n" for line in statements.splitlines())
+        with started(tmp_path, program, stderr=subprocess.DEVNULL) as process:
             give_up = time.monotonic() + 120
             while not condition():
                 assert process.poll() is None, "it ended before it could be killed"

@@ -1,7 +1,6 @@
 """Texts that a corpus already contains."""
 
 import unicodedata
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +10,7 @@ from corpus.overlap import found_in
 
 
 @pytest.fixture
-def documents(tmp_path: Path) -> Path:
+def documents(tmp_path):
     folder = tmp_path / "documents"
     folder.mkdir()
     for number, texts in enumerate(
@@ -40,17 +39,15 @@ def documents(tmp_path: Path) -> Path:
         ("처음 보는 글", False),
     ],
 )
-def test_documents_and_lines_are_found_whatever_their_spaces(
-    tmp_path: Path, documents: Path, text: str, found: bool
-) -> None:
+def test_documents_and_lines_are_found_whatever_their_spaces(tmp_path, documents, text, found):
     assert found_in([text], ["훈련에서  본 글"], documents, tmp_path, threads=1).tolist() == [found]
 
 
-def test_results_are_in_the_order_of_the_texts(tmp_path: Path, documents: Path) -> None:
+def test_results_are_in_the_order_of_the_texts(tmp_path, documents):
     texts = ["지루함", "x", "지루함", "", "정말 좋아요"]
     assert found_in(texts, [], documents, tmp_path, threads=2).tolist() == [True, False, True, True, True]
     assert not (tmp_path / "work" / "spill").exists()
 
 
-def test_a_corpus_without_parts_holds_nothing(tmp_path: Path) -> None:
+def test_a_corpus_without_parts_holds_nothing(tmp_path):
     assert found_in(["가", "나"], ["나"], tmp_path / "none", tmp_path, threads=1).tolist() == [False, True]

@@ -6,7 +6,6 @@ import os
 import socket
 import stat
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ from korbert.durable import (
 from korbert.errors import SettingsError
 
 
-def kinds_of_things(folder: Path) -> Iterator[tuple[Path, str]]:
+def kinds_of_things(folder):
     """What may be there in place of a file, and what an error calls it."""
     os.mkfifo(folder / "pipe")
     yield folder / "pipe", "is a named pipe"
@@ -46,7 +45,7 @@ def kinds_of_things(folder: Path) -> Iterator[tuple[Path, str]]:
         yield folder / "device", "is a device"
 
 
-def test_only_a_regular_file_is_written_over(tmp_path: Path) -> None:
+def test_only_a_regular_file_is_written_over(tmp_path):
     for path, said in kinds_of_things(tmp_path):
         before = path.lstat() if os.path.lexists(path) else None
         with pytest.raises(SettingsError, match=said) as caught:
@@ -59,7 +58,7 @@ def test_only_a_regular_file_is_written_over(tmp_path: Path) -> None:
     assert (tmp_path / "target").read_text(encoding="utf-8") == "남의 글"
 
 
-def test_an_input_is_not_written_over(tmp_path: Path) -> None:
+def test_an_input_is_not_written_over(tmp_path):
     asked, other = tmp_path / "asked.json", tmp_path / "folder" / ".." / "asked.json"
     asked.write_text("{}")
     (tmp_path / "folder").mkdir()
@@ -73,14 +72,14 @@ def test_an_input_is_not_written_over(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def open_folder() -> Iterator[Path]:
+def open_folder():
     """One that another user may enter, as pytest's are not."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o777)
         yield Path(name)
 
 
-def test_write_protected_folders_and_files_are_refused(open_folder: Path) -> None:
+def test_write_protected_folders_and_files_are_refused(open_folder):
     closed, kept = open_folder / "closed", open_folder / "kept.json"
     closed.mkdir(mode=0o555)
     kept.write_text("{}")
@@ -97,7 +96,7 @@ def test_write_protected_folders_and_files_are_refused(open_folder: Path) -> Non
         os.seteuid(was)
 
 
-def test_lone_surrogates_are_escaped_and_nan_is_refused(tmp_path: Path) -> None:
+def test_lone_surrogates_are_escaped_and_nan_is_refused(tmp_path):
     write_json(tmp_path / "a.json", {"q\ud800": "가"})
     assert (tmp_path / "a.json").read_bytes() == '{\n "q\\ud800": "가"\n}\n'.encode()
     with pytest.raises(ValueError, match="JSON compliant"):
@@ -105,16 +104,16 @@ def test_lone_surrogates_are_escaped_and_nan_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_a_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
+def test_a_digest_is_that_of_the_bytes(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
     assert sha256_of(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, None])
-def test_an_error_while_writing_aside_leaves_the_old_file_and_names_it(tmp_path: Path, number: int | None) -> None:
+def test_an_error_while_writing_aside_leaves_the_old_file_and_names_it(tmp_path, number):
     (tmp_path / "a").write_text("old", encoding="utf-8")
 
-    def fail(aside: Path) -> None:
+    def fail(aside):
         aside.write_text("half", encoding="utf-8")
         raise OSError(number, "full") if number else ValueError("broken")
 
@@ -126,19 +125,19 @@ def test_an_error_while_writing_aside_leaves_the_old_file_and_names_it(tmp_path:
 
 
 @pytest.mark.parametrize("text", ["{", "[" * 100_000, '{"a": NaN}', '{"a": 1e999}', '{"a": -Infinity}'])
-def test_invalid_json_is_explained(tmp_path: Path, text: str) -> None:
+def test_invalid_json_is_explained(tmp_path, text):
     (tmp_path / "a.json").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=r"^Expecting|is nested too deeply|is not a finite number"):
         read_object(tmp_path / "a.json")
 
 
-def test_read_object_gives_an_empty_one_for_other_values(tmp_path: Path) -> None:
+def test_read_object_gives_an_empty_one_for_other_values(tmp_path):
     (tmp_path / "a.json").write_text("[1]", encoding="utf-8")
     assert read_json(tmp_path / "a.json") == [1]
     assert read_object(tmp_path / "a.json") == {}
 
 
-def test_a_changed_record_is_not_verified() -> None:
+def test_a_changed_record_is_not_verified():
     data = checksummed({"step": 3, "이름": "값"})
     assert verified(data) == {"step": 3, "이름": "값"}
     with pytest.raises(ValueError, match="is not as it was written"):

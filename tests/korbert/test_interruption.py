@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ print("imported", flush=True)
 
 _COMMAND = """
 import time
-from korbert.interruption import Interrupted, raised_signals
+from korbert.interruption import Interrupted, noted_signals, raised_signals
 
 with raised_signals() as arrived:
     try:
@@ -31,40 +30,29 @@ print("left")
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("steps", [1, 100])
-def test_a_signal_waits_for_the_end_of_an_import(tmp_path: Path, name: str, steps: int) -> None:
-    assert _said(tmp_path, _MODULE.format(name=name, steps=steps)) == ["imported", f"{name} {name}", "left"]
+def test_a_signal_waits_for_the_end_of_an_import(tmp_path, name, steps):
+    assert _output(tmp_path, _MODULE.format(name=name, steps=steps)) == ["imported", f"{name} {name}", "left"]
 
 
-def test_the_second_signal_ends_an_import(tmp_path: Path) -> None:
+def test_the_second_signal_ends_an_import(tmp_path):
     twice = _MODULE.format(name="SIGINT", steps=1).replace("for", "os.kill(os.getpid(), signal.SIGTERM)\nfor")
-    assert _said(tmp_path, twice) == ["SIGTERM SIGINT", "left"]
+    assert _output(tmp_path, twice) == ["SIGTERM SIGINT", "left"]
 
 
-def test_a_signal_of_an_import_is_noted_where_signals_are_noted_by_then(tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text(_MODULE.format(name="SIGTERM", steps=1))
-    noting = _COMMAND.replace("raised_signals\n", "noted_signals, raised_signals\n").replace(
-        "time.sleep(60)",
-        "with noted_signals() as noted:\n            time.sleep(0.5)\n        print('noted', noted().name)",
-    )
-    assert _output(tmp_path, noting) == ["imported", "noted SIGTERM", "left"]
+def test_a_signal_of_an_import_is_noted_where_signals_are_noted_by_then(tmp_path):
+    then = "with noted_signals() as noted:\n            time.sleep(0.5)\n        print('noted', noted().name)"
+    noted = _output(tmp_path, _MODULE.format(name="SIGTERM", steps=1), then)
+    assert noted == ["imported", "noted SIGTERM", "left"]
 
 
-def test_outside_of_imports_a_signal_raises_at_once(tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text("")
-    raising = _COMMAND.replace(
-        "time.sleep(60)", "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('late')"
-    )
-    assert _output(tmp_path, raising) == ["SIGINT SIGINT", "left"]
+def test_outside_of_imports_a_signal_raises_at_once(tmp_path):
+    then = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('late')"
+    assert _output(tmp_path, "", then) == ["SIGINT SIGINT", "left"]
 
 
-def _said(folder: Path, module: str) -> list[str]:
+def _output(folder, module, then="time.sleep(60)"):
+    """What the command prints that imports this module, and then does that."""
     (folder / "slow.py").write_text(module)
-    return _output(folder, _COMMAND)
-
-
-def _output(folder: Path, program: str) -> list[str]:
-    (folder / "program.py").write_text(program)
-    done = subprocess.run(
-        [sys.executable, str(folder / "program.py")], check=True, capture_output=True, text=True, timeout=50
-    )
-    return done.stdout.splitlines()
+    (folder / "program.py").write_text(_COMMAND.replace("time.sleep(60)", then))
+    run = [sys.executable, str(folder / "program.py")]
+    return subprocess.run(run, check=True, capture_output=True, text=True, timeout=50).stdout.splitlines()

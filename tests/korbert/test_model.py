@@ -1,29 +1,31 @@
 """A model in use: what it can do, what it refuses, and the folder that it writes and reads."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 import korbert
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.model import Model
-from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, QuestionAnsweringModel, save_model
+from korbert.modeling import (
+    ClassificationModel,
+    PretrainingModel,
+    QuestionAnsweringModel,
+    TokenClassificationModel,
+    save_model,
+)
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.classification import Classification, Label
-from korbert.tokenization import Tokenizer
 
 MOOD = Classification(metrics=("accuracy",), max_length=32, labels=("부정", "긍정"))
 
 
 @pytest.fixture(scope="module")
-def models(tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]) -> dict[str, Model]:
+def models(tiny_tokenizer, tiny_config):
     config = tiny_config()
     return {
         "mood": Model(MOOD.model(config), tiny_tokenizer, MOOD, name="models/mood"),
         "gaps": Model(PretrainingModel(config), tiny_tokenizer, name="models/gaps"),
         "answers": Model(QuestionAnsweringModel(config), tiny_tokenizer, name="models/answers"),
+        "spans": Model(TokenClassificationModel(config, ["O", "B-PS", "I-PS"]), tiny_tokenizer),
         "no task": Model(ClassificationModel(config, 2), tiny_tokenizer, name="models/other"),
     }
 
@@ -40,22 +42,22 @@ def models(tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig])
         ),
         ("gaps", lambda model: model.predict("가"), "gaps: is a pretraining model: it can fill and embed; predictions"),
         ("gaps", lambda model: model.predict_rows([]), "gaps: is a pretraining model: it can fill and embed; predic"),
-        (
-            "answers",
-            lambda model: model.tag("가"),
-            "answers: is a question-answering model: it can answer and embed; spans need",
-        ),
+        ("answers", lambda model: model.tag("가"), "answers: is a question-answering model: it can answer and embed"),
         ("no task", lambda model: model.predict("가"), "other: is a classification model: it can embed; predictions"),
     ],
 )
-def test_what_a_model_cannot_do_is_refused_with_what_it_can(
-    models: dict[str, Model], name: str, asked: Callable[[Model], Any], said: str
-) -> None:
+def test_what_a_model_cannot_do_is_refused_with_what_it_can(models, name, asked, said):
     with pytest.raises(ModelError, match=f"^models/{said}"):
         asked(models[name])
 
 
-def test_a_saved_model_is_the_same_when_loaded(models: dict[str, Model], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "method"), [("mood", "embed"), ("gaps", "fill"), ("spans", "tag")])
+def test_what_is_no_text_is_named_by_every_method(models, name, method):
+    with pytest.raises(SettingsError, match=r"texts\[1\] is None: give only strings"):
+        getattr(models[name], method)(["[MASK]", None])
+
+
+def test_a_saved_model_is_the_same_when_loaded(models, tmp_path):
     models["mood"].save(tmp_path / "mood")
     loaded = korbert.load(str(tmp_path / "mood"), "cpu")
     assert (loaded.kind, loaded.name, loaded.precision) == (MOOD, str(tmp_path / "mood"), "fp32")
@@ -64,7 +66,7 @@ def test_a_saved_model_is_the_same_when_loaded(models: dict[str, Model], tmp_pat
     assert result.probabilities == pytest.approx(models["mood"].predict("정말 좋다").probabilities)
 
 
-def test_a_folder_without_a_task_is_used_as_its_head_tells(models: dict[str, Model], tmp_path: Path) -> None:
+def test_a_folder_without_a_task_is_used_as_its_head_tells(models, tmp_path):
     answers = models["answers"]
     save_model(
         tmp_path / "model", answers.network, answers.tokenizer, {"max_length": 48, "stride": 8, "max_query_pieces": 12}
@@ -86,7 +88,7 @@ def test_a_folder_without_a_task_is_used_as_its_head_tells(models: dict[str, Mod
         ({"kind": "question-answering", "labels": ["가"]}, "task.labels: Extra inputs are not permitted"),
     ],
 )
-def test_a_damaged_entry_of_a_task_is_named(changes: dict[str, Any], said: str) -> None:
+def test_a_damaged_entry_of_a_task_is_named(changes, said):
     with pytest.raises(ModelError) as caught:
         kind_of_task(MOOD.task() | changes, "models/mood")
     assert str(caught.value).startswith(f"models/mood/config.json: {said}")

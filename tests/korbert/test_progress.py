@@ -11,16 +11,14 @@ from korbert.progress import track
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Goes on where a test says so."""
+def clock(monkeypatch):
+    """A clock that tests move."""
     clock = SimpleNamespace(seconds=100.0)
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: clock.seconds))
     return clock
 
 
-def test_a_line_every_fifteen_seconds_with_figures_and_time_left(
-    clock: SimpleNamespace, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_line_every_fifteen_seconds_with_figures_and_time_left(clock, caplog):
     with caplog.at_level(logging.INFO), track("pretrain", 1400, "steps", done=1000) as advance:
         for step in range(40):
             clock.seconds += 1.0
@@ -34,18 +32,16 @@ def test_a_line_every_fifteen_seconds_with_figures_and_time_left(
 @pytest.mark.parametrize(
     ("total", "said"), [(None, "2 rows"), (3, "2 of 3 rows, 10 s left"), (10_000, "2 of 10,000 rows, 27.8 h left")]
 )
-def test_a_line_without_figures(
-    clock: SimpleNamespace, caplog: pytest.LogCaptureFixture, total: int | None, said: str
-) -> None:
+def test_a_line_without_figures(clock, caplog, total, said):
     with caplog.at_level(logging.INFO), track("read", total, "rows") as advance:
         clock.seconds += 20.0
         advance(2)
     assert caplog.messages == [f"read: {said}"]
 
 
-def test_a_bar_shows_count_and_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_shows_count_and_figures(monkeypatch):
     class Terminal(io.StringIO):
-        def isatty(self) -> bool:
+        def isatty(self):
             return True
 
     terminal = Terminal()

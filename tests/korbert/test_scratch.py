@@ -11,7 +11,7 @@ from korbert.scratch import MARK, claim, is_marked, remove
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_claimed_folder_is_used_again_and_removed_with_its_files(tmp_path: Path) -> None:
+def test_a_claimed_folder_is_used_again_and_removed_with_its_files(tmp_path):
     folder = claim(tmp_path / "new" / "work")
     (folder / "below").mkdir()
     (folder / "below" / "part").write_text("x")
@@ -23,8 +23,8 @@ def test_a_claimed_folder_is_used_again_and_removed_with_its_files(tmp_path: Pat
     assert is_marked(claim(tmp_path / "empty"))
 
 
-def test_a_flat_folder_holds_only_known_files(tmp_path: Path) -> None:
-    def known(name: str) -> bool:
+def test_a_flat_folder_holds_only_known_files(tmp_path):
+    def known(name):
         return name.endswith(".part")
 
     folder = claim(tmp_path / "work", known)
@@ -36,32 +36,23 @@ def test_a_flat_folder_holds_only_known_files(tmp_path: Path) -> None:
     assert (folder / "thesis.hwp").read_text() == "of someone"
 
 
-def _file(path: Path) -> None:
-    path.write_text("of someone")
-
-
-def _folder(path: Path) -> None:
+def _folder_with(path, name):
     path.mkdir()
-    _file(path / "thesis.hwp")
+    (path / name).write_text("of someone")
 
 
-def _other_mark(path: Path) -> None:
-    path.mkdir()
-    _file(path / MARK)
+FOREIGN = {
+    "file": lambda path: path.write_text("of someone"),
+    "folder": lambda path: _folder_with(path, "thesis.hwp"),
+    "other mark": lambda path: _folder_with(path, MARK),
+    "link": lambda path: path.symlink_to(claim(path.with_name("elsewhere"))),
+    "loop": lambda path: path.symlink_to(path.name),
+}
 
 
-def _link(path: Path) -> None:
-    claim(path.with_name("elsewhere"))
-    path.symlink_to("elsewhere")
-
-
-def _loop(path: Path) -> None:
-    path.symlink_to(path.name)
-
-
-@pytest.mark.parametrize("make", [_file, _folder, _other_mark, _link, _loop])
-def test_folders_and_files_of_others_are_neither_claimed_nor_removed(tmp_path: Path, make: object) -> None:
-    make(tmp_path / "work")  # type: ignore[operator]
+@pytest.mark.parametrize("make", FOREIGN.values(), ids=FOREIGN)
+def test_folders_and_files_of_others_are_neither_claimed_nor_removed(tmp_path, make):
+    make(tmp_path / "work")
     before = sorted(map(str, tmp_path.rglob("*")))
     for use in (claim, remove):
         with pytest.raises(ArtifactError, match=r"work: .*move it away"):
@@ -69,7 +60,7 @@ def test_folders_and_files_of_others_are_neither_claimed_nor_removed(tmp_path: P
     assert sorted(map(str, tmp_path.rglob("*"))) == before
 
 
-def test_folders_are_removed_in_one_module_alone() -> None:
+def test_folders_are_removed_in_one_module_alone():
     """Elsewhere, `shutil.rmtree` would forget to look for the mark."""
     removing = re.compile(r"\brmtree\b|os\.removedirs")
     files = [path for package in ("korbert", "corpus", "pipelines") for path in (ROOT / package).rglob("*.py")]

@@ -16,22 +16,19 @@ from korbert.texts import as_texts
         (pd.DataFrame({"id": [1], "text": ["하나"]}), (["하나"], False)),
     ],
 )
-def test_texts(given: object, texts: tuple[list[str], bool]) -> None:
+def test_texts(given, texts):
     assert as_texts(given, "texts") == texts
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (
-            pd.DataFrame({"문장": ["하나"], "감정": ["긍정"]}),
-            "texts is a table with the columns 문장, 감정: give one of them",
-        ),
+        (pd.DataFrame({"문장": ["하나"], "감정": ["긍정"]}), "texts is a table with the columns 문장, 감정: give one"),
         (pd.DataFrame({"text": ["하나", None]}), r"texts\[1\] is (None|float nan): give only strings"),
         (b"abc", "texts is bytes"),
         (None, "texts is None: give a string, or a list of strings"),
     ],
 )
-def test_what_is_no_text_is_refused(given: object, said: str) -> None:
+def test_what_is_no_text_is_refused(given, said):
     with pytest.raises(SettingsError, match=said):
         as_texts(given, "texts")

@@ -61,12 +61,8 @@ def test_punctuation_case_and_line_ends_are_ignored(index):
 
 
 def test_a_short_text_must_match_completely(index):
-    found = index({"test": [SHORT]})
-    assert names(found, f"어제 본 {SHORT}. 추천!", "배우들의 연기가 정말로 훌륭했던", SHORT) == [
-        ("test",),
-        None,
-        ("test",),
-    ]
+    texts = (f"어제 본 {SHORT}. 추천!", "배우들의 연기가 정말로 훌륭했던", SHORT)
+    assert names(index({"test": [SHORT]}), *texts) == [("test",), None, ("test",)]
 
 
 def test_stock_phrases_are_not_looked_for(index):
@@ -89,14 +85,11 @@ def test_the_contaminated_lines_are_numbered(index):
 
 
 def test_found_texts_are_counted_by_set(index):
-    others = [f"{number}번째로 적어 둔 {SHORT} 그리고 더 이어지는 말들" for number in range(20)]
+    others = [f"{number}번째로 적어 둔 {SHORT} 그리고 더 이어지는 말들" for number in range(20)]  # they share an 8-gram
     found = index({"a": [LONG, *others], "b": others[:3]})
     leaks = [leak.hashes for leak in find(found, LONG, others[2], "아무 것도 아닌 글") if leak]
     counts = found.text_counts(np.unique(np.concatenate(leaks)))
-    assert {name: number.found for name, number in counts.items()} == {
-        "a": 1 + len(others),
-        "b": 3,
-    }  # the others share an 8-gram
+    assert {name: number.found for name, number in counts.items()} == {"a": 1 + len(others), "b": 3}
     assert [number.found for number in found.text_counts(NO_HASHES).values()] == [0, 0]
 
 
@@ -124,20 +117,20 @@ def test_contamination_equals_a_plain_search(index):
     assert [leak is not None for leak in find(found, *documents)] == expected
 
 
-def test_sets_without_usable_text_are_errors(index, tmp_path):
+def test_sets_without_usable_text_are_errors(index):
     with pytest.raises(CorpusError, match="evaluation set 'test': no text is long enough"):
         index({"test": ["재밌어요", "최고"]})
-    (tmp_path / "test.jsonl").write_text('{"document": "글"}\n', "utf-8")
-    with pytest.raises(CorpusError, match=r"evaluation set 'test': no text in its files \(.*'text' is missing"):
-        make_index(settings("test"), {"test": [tmp_path / "test.jsonl"]})
     with pytest.raises(ValueError, match="min_terms 9 is more than terms 8"):
         settings("test", min_terms=9)
 
 
-def test_a_set_with_faulty_records_is_an_error(index, tmp_path):
+def test_a_set_with_faulty_records_is_an_error(tmp_path):
     path = tmp_path / "test.jsonl"
     path.write_text(json.dumps({"text": LONG}) + '\n{"text": null}\n{"text":\n', "utf-8")
     with pytest.raises(CorpusError, match=r"'test': 1 of 3 records cannot be read, first test.jsonl line 3: .* repair"):
+        make_index(settings("test"), {"test": [path]})
+    path.write_text('{"document": "글"}\n', "utf-8")
+    with pytest.raises(CorpusError, match=r"evaluation set 'test': no text in its files \(.*'text' is missing"):
         make_index(settings("test"), {"test": [path]})
 
 

@@ -15,14 +15,6 @@ TEXTS = st.lists(
 )
 
 
-def words_of(text):
-    return text.split()
-
-
-def lines_of(text):
-    return [line for line in text.split("\n") if line.strip()]
-
-
 def visible(text):
     return sum(map(len, text.split()))
 
@@ -55,53 +47,34 @@ def repeated_lines(text):
 def test_features_equal_plain_loops(texts):
     found = Features(texts)
     assert found.visible.tolist() == list(map(visible, texts))
-    assert found.count(found.words).tolist() == [len(words_of(text)) for text in texts]
-    assert found.count(found.lines).tolist() == [len(lines_of(text)) for text in texts]
+    lines = [[line for line in text.split("\n") if line.strip()] for text in texts]
+    assert found.count(found.words).tolist() == [len(text.split()) for text in texts]
+    assert found.count(found.lines).tolist() == list(map(len, lines))
     for size in (1, 2, 3, 5):
         np.testing.assert_allclose(found.top_ngram_share(size), [top_share(text, size) for text in texts])
         np.testing.assert_allclose(found.repeated_ngram_share(size), [repeated_share(text, size) for text in texts])
     shares = np.array([repeated_lines(text) for text in texts]).reshape(-1, 2)
     np.testing.assert_allclose(found.line_share(found.repeated_lines), shares[:, 0])
     np.testing.assert_allclose(found.line_char_share(found.repeated_lines), shares[:, 1])
-    bullets = [
-        sum(line.strip().startswith("-") for line in lines_of(text)) / max(1, len(lines_of(text))) for text in texts
-    ]
+    bullets = [sum(line.strip().startswith("-") for line in own) / max(1, len(own)) for own in lines]
     np.testing.assert_allclose(found.line_share(found.bullet_lines), bullets)
-    closed = [
-        sum(line.rstrip()[-1] in ".ㅋ" for line in lines_of(text)) / max(1, len(lines_of(text))) for text in texts
-    ]
+    closed = [sum(line.rstrip()[-1] in ".ㅋ" for line in own) / max(1, len(own)) for own in lines]
     np.testing.assert_allclose(found.line_share(found.closed_lines), closed)
 
 
 @pytest.mark.parametrize(
     ("chars", "kind"),
-    [
-        ("가힣", HANGUL),
-        ("ㄱㅋㅏᄀ", JAMO),
-        ("aZéＡ", LATIN),
-        ("0９", DIGIT),
-        ("漢𠀀", HAN),
-        ("あア", KANA),
-        ("жλ", OTHER),
-        (".,~♡👍\u200d\uffff", SYMBOL),
-        (" \t\u3000\xa0", SPACE),
-    ],
-)
+    [("가힣", HANGUL), ("ㄱㅋㅏᄀ", JAMO), ("aZéＡ", LATIN), ("0９", DIGIT), ("漢𠀀", HAN), ("あア", KANA),
+     ("жλ", OTHER), (".,~♡👍\u200d\uffff", SYMBOL), (" \t\u3000\xa0", SPACE)],
+)  # fmt: skip
 def test_kinds_of_characters(chars, kind):
-    assert (
-        Features(list(chars)).kind_counts[:, kind].tolist() == [2 if kind == SPACE else 1] * len(chars) or kind == SPACE
-    )
-    assert Features([chars]).kind_counts[0, kind] == len(chars) + (kind == SPACE)  # the line feed after each text
+    line_feed = kind == SPACE  # stands after each text
+    assert Features(list(chars)).kind_counts[:, kind].tolist() == [1 + line_feed] * len(chars)
 
 
 def test_features_of_no_texts_and_empty_texts():
-    found = Features([])
-    assert len(found) == 0
-    assert (
-        found.visible.tolist()
-        == found.top_ngram_share(2).tolist()
-        == found.line_share(found.repeated_lines).tolist()
-        == []
-    )
-    empty = Features(["", " \n "])
-    assert empty.repeated_ngram_share(5).tolist() == empty.line_share(empty.bullet_lines).tolist() == [0.0, 0.0]
+    none, empty = Features([]), Features(["", " \n "])
+    assert len(none) == 0
+    for found, expected in ((none, []), (empty, [0.0, 0.0])):
+        shares = found.top_ngram_share(2), found.repeated_ngram_share(5), found.line_share(found.bullet_lines)
+        assert [share.tolist() for share in shares] == [expected] * 3

@@ -28,10 +28,7 @@ CASES = [
     (" ".join(WORDS + WORDS[20:35]), "repeated_passages", "of their limit"),
     ("이용약관 | 개인정보 처리방침\n회원가입 | 로그인\n기사 본문\n무단 전재 및 재배포 금지", "boilerplate", "0.89"),
     ("서울시\n부산시\n대구시\n인천시\n광주시\n대전시", "list_like", "0.00 of the lines"),
-    (
-        "".join(f"- {word} 가는 길이다.\n" for word in ("학교", "회사", "시장", "공원", "병원", "극장")),
-        *("bullets", "1.00"),
-    ),
+    ("".join(f"- {word} 가는 길이다.\n" for word in ("학교", "회사", "시장", "공원", "병원")), "bullets", "1.00"),
 ]
 
 
@@ -67,9 +64,7 @@ def test_each_filter_drops_with_its_measure(text, reason, detail):
         "왠만해선 로그인 안하는데.. 이것도 영화냐 로그인하게 만드네",
         "안젤리나 졸리를 유명하게 만든 영화라는데 이게 어떻게 안젤리나 졸리를 유명하게 만들었는지 모르겠다",
         "이용약관에 동의하고 회원 가입을 한 이용자도 로그인을 할 수 없었으며, 고객센터에 항의가 이어졌다.",
-        "셧다운제는 청소년 보호 정책의 하나이다. 회원 가입과 로그인에 나이를 확인하도록 "
-        + PROSE.replace("\n", " ")
-        + "끝",
+        f"셧다운제는 청소년 보호 정책의 하나이다. 회원 가입과 로그인에 나이를 확인하도록 {' '.join(PROSE.split())} 끝",
     ],
 )
 def test_ordinary_texts_are_kept(text):
@@ -110,23 +105,10 @@ PAGE_WORDS = (
 )
 
 
-def positions(text):
-    """Where page words are found, and where a plain search finds them."""
-    features = Features([text] if isinstance(text, str) else text)
-    plain = [[match.start() for match in pattern.finditer(features.joined)] for pattern in (RIGHTS, FRAME)]
-    return [found.tolist() for found in page_words(features)], plain
-
-
 def test_page_words_equal_a_plain_search():
     """The two-character beginnings must cover every alternative of the patterns."""
     for phrase in PAGE_WORDS.split("|"):
-        found, plain = positions(f"가나 {phrase} 다라\n{phrase}{phrase}")
-        assert found == plain, phrase
-        assert found[0] or found[1] or phrase == "all Rights", phrase
-
-
-def test_page_words_in_real_text_equal_a_plain_search(sample):
-    lines = (sample / "wiki.jsonl").read_text("utf-8").splitlines()
-    found, plain = positions([json.loads(line)["text"] for line in lines])
-    assert found == plain
-    assert found[1]
+        features = Features([f"가나 {phrase} 다라\n{phrase}{phrase}"])
+        plain = [[match.start() for match in pattern.finditer(features.joined)] for pattern in (RIGHTS, FRAME)]
+        assert [found.tolist() for found in page_words(features)] == plain, phrase
+        assert any(plain) or phrase == "all Rights", phrase

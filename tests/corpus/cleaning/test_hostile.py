@@ -5,16 +5,15 @@ import json
 import os
 import random
 import subprocess
-import sys
 from functools import partial
 
-import planted
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from programs import started
 
 from corpus.cleaning import features, frequent_lines
 from corpus.cleaning.clean import clean
@@ -23,8 +22,6 @@ from corpus.cleaning.features import batches, measured
 from corpus.cleaning.frequent_lines import line_table
 from corpus.execution import parts
 from corpus.settings import CleanSettings
-from korbert.errors import CorpusError
-from korbert.records.compression import open_bytes
 
 
 def settings(**changed):
@@ -103,8 +100,7 @@ def memory_of_clean(path, folder):
 
     ru_maxrss of a process counts what its parent held when it started it; VmHWM does not.
     """
-    program = folder / "program.py"
-    program.write_text(
+    program = (
         "import re, resource; from pathlib import Path; from corpus.cleaning.clean import clean\n"
         "from corpus.settings import CleanSettings\n"
         "if __name__ == '__main__':\n"
@@ -113,29 +109,9 @@ def memory_of_clean(path, folder):
         "    own = int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])\n"
         "    print(max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) >> 10)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    told = subprocess.run([sys.executable, str(program)], env=environment, check=True, capture_output=True, text=True)
-    return int(told.stdout), read(folder / "out", "dropped")
-
-
-@pytest.mark.slow
-def test_a_line_of_200_megabytes_is_dropped_in_little_memory(tmp_path):
-    words = ["".join(random.Random(number).choices("가나다라마바사아자차카타파하", k=3)) for number in range(2000)]
-    chunk = (" ".join(random.Random(0).choices(words, k=100_000)) + " ").encode()
-    path = tmp_path / "big.jsonl"
-    with path.open("wb") as file:
-        first, last = (json.dumps({"id": name, "text": PROSE + name}).encode() for name in ("first", "last"))
-        file.write(first + b'\n{"id": "big", "text": "')
-        for _ in range(200_000_000 // len(chunk) + 1):
-            file.write(chunk)
-        file.write(b'"}\n' + last + b"\n")
-    size = path.stat().st_size - len(first) - len(last) - 3
-    memory, (row,) = memory_of_clean(path, tmp_path)
-    assert [row["id"] for row in read(tmp_path / "out", "documents")] == ["a:first", "a:last"]
-    assert (row["id"], row["reason"]) == (None, "too_long")
-    assert row["detail"].startswith(f"big.jsonl line 2: {size:,} bytes, and a record may have 67,108,864")
-    assert len(row["text"].encode()) > 65_000
-    assert memory < 600
+    with started(folder, program, stdout=subprocess.PIPE) as process:
+        told, _ = process.communicate()
+    return int(told), read(folder / "out", "dropped")
 
 
 @pytest.mark.slow
@@ -151,35 +127,6 @@ def test_a_zip_bomb_and_a_line_of_51_megabytes_take_little_memory(tmp_path, name
     memory, dropped = memory_of_clean(path, tmp_path)
     assert [row["reason"] for row in dropped][-1] == "too_long"
     assert memory < 600
-
-
-@pytest.mark.slow
-def test_twenty_thousand_small_files_are_read(tmp_path):
-    folder = tmp_path / "files"
-    folder.mkdir()
-    generator = random.Random(0)
-    for number in range(20_000):
-        (folder / f"{number:05}.txt").write_text(" ".join(generator.choices(planted.WORDS, k=12)), "utf-8")
-    some = settings(sources=[{"name": "a", "path": "x", "documents": "file"}])
-    counts = clean(some, {"a": sorted(folder.glob("*.txt"))}, tmp_path / "out", workers=2)
-    assert counts["read"] == 20_000
-    assert counts["documents"] + counts["dropped"] == 20_000
-    assert counts["documents"] > 19_000
-
-
-def test_a_file_without_read_permission_is_an_error(tmp_path):
-    path = tmp_path / "secret.txt"
-    path.write_text("글", "utf-8")
-    path.chmod(0)
-    tmp_path.chmod(0o755)
-    was = os.geteuid()
-    if was == 0:
-        os.seteuid(65534)  # root may read anything
-    try:
-        with pytest.raises(CorpusError, match=r"secret.txt: .*[Pp]ermission denied"), open_bytes(path) as file:
-            file.read()
-    finally:
-        os.seteuid(was)
 
 
 def test_a_run_on_a_full_disk_can_be_resumed(tmp_path, monkeypatch, bytes_below):

@@ -1,7 +1,6 @@
 """Personal data: cases by hand, one per line, with spans as {kind|characters}. All numbers are made up."""
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -27,26 +26,16 @@ def marked(case):
     return text + case[done:], wanted
 
 
-def test_recall_and_precision():
-    wanted, found, right = Counter(), Counter(), Counter()
-    for case in CASES:
-        text, expected = marked(case)
-        got = spans(text)
-        wanted.update(kind for *_, kind in expected)
-        found.update(kind for *_, kind in got)
-        right.update(kind for *_, kind in set(expected) & set(got))
+def test_every_kind_of_personal_data_has_cases():
     assert len(CASES) >= 300
-    assert set(wanted) == set(MASKS)
-    for kind in MASKS:
-        assert right[kind] / wanted[kind] >= 0.95, kind
-        assert right[kind] / found[kind] >= 0.95, kind
+    assert {kind for case in CASES for *_, kind in marked(case)[1]} == set(MASKS)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_case_is_masked_as_marked(case):
     text, expected = marked(case)
-    assert [(text[start:end], kind) for start, end, kind in spans(text)] == [
-        (text[start:end], kind) for start, end, kind in expected
+    assert [(text[start:end], start, kind) for start, end, kind in spans(text)] == [
+        (text[start:end], start, kind) for start, end, kind in expected
     ]
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from corpus.cleaning.clean import clean
@@ -19,9 +20,8 @@ def files(tmp_path):
     texts = [f"{number}번째 문서는 학교에서 읽은 책 이야기이다" for number in range(200)]
     texts[::20] = ["네"] * 10
     texts[1::20] = [f"{number}번 방으로 연락 주세요 010-1234-{number:04} &amp; 안녕히" for number in range(10)]
-    (tmp_path / "a.jsonl").write_text(
-        "".join(json.dumps({"id": number, "text": text}) + "\n" for number, text in enumerate(texts)) + "[]\n"
-    )
+    lines = [json.dumps({"id": number, "text": text}) + "\n" for number, text in enumerate(texts)]
+    (tmp_path / "a.jsonl").write_text("".join(lines) + "[]\n")
     (tmp_path / "b.txt").write_text("첫째 줄은 이만큼이나 길다\n둘째 줄도 이만큼이나 길다\n", encoding="utf-8")
     return {"a": [tmp_path / "a.jsonl"], "b": [tmp_path / "b.txt"]}
 
@@ -32,8 +32,9 @@ def test_preview_agrees_with_clean(files, tmp_path):
     assert found.read == {"a": 201, "b": 2}
     assert len(found.rows) == counts["read"] == 203
     assert found.reasons == {"too_short": 10, "bad_json": 1}
-    assert found.masked == {"phone": 10}
-    assert sum(row.reason is None for row in found.rows) == counts["documents"]
+    assert found.masked == {"phone": counts["masked.phone"]} == {"phone": 10}
+    kept = pq.read_table(tmp_path / "out" / "documents")["text"].to_pylist()
+    assert sorted(kept) == sorted(row.after for row in found.rows if row.reason is None)
     changed = [row for row in found.rows if row.changed]
     assert len(changed) == 10
     assert changed[0].after == "0번 방으로 연락 주세요 <전화번호> & 안녕히"
@@ -51,15 +52,3 @@ def test_a_source_without_rows_is_an_error(tmp_path):
     (tmp_path / "a.jsonl").write_text("\n")
     with pytest.raises(CorpusError, match="source 'a': no rows in the beginnings of its files"):
         preview(settings("a"), {"a": [tmp_path / "a.jsonl"]}, 5)
-
-
-def test_ids_and_places_of_several_files(tmp_path):
-    texts = {}
-    for folder in ("a", "b"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "x.txt").write_text(f"{folder}의 첫째 줄은 이만큼이나 길다\n", encoding="utf-8")
-        texts[f"w:{folder}/x.txt:1"] = f"{folder}의 첫째 줄은 이만큼이나 길다"
-    files = {"w": sorted(tmp_path.glob("*/x.txt"))}
-    found = preview(settings("w"), files, 10)
-    assert {row.id: row.after for row in found.rows} == texts
-    assert [row.place for row in found.rows] == ["a/x.txt line 1", "b/x.txt line 1"]

@@ -36,23 +36,10 @@ def halves(unit):
     return (unit[:middle], unit[middle:]) if middle else None
 
 
-def write_sources(folder):
-    lines = [
-        f"{number}번째 글에는 강과 산과 들이 나온다. 그 뒤에 {number * 7}가지 이야기가 이어진다."
-        for number in range(400)
-    ]
-    (folder / "text.txt").write_text("\n".join([*lines, *lines[:50], "짧다"]), "utf-8")
-    return {"mine": [folder / "text.txt"]}
-
-
 SETTINGS = CleanSettings(sources=[{"name": "mine", "path": "x", "id": ""}], part_bytes=4096)
 
 
-def test_native_and_ray_give_the_same_bytes(tmp_path, bytes_below):
-    sources = write_sources(tmp_path)
-    native = clean(SETTINGS, sources, tmp_path / "native", workers=1)
-    assert clean(SETTINGS, sources, tmp_path / "ray", workers=Workers(2, "ray")) == native
-    assert bytes_below(tmp_path / "ray") == bytes_below(tmp_path / "native")
+def test_units_on_ray_are_halved_to_the_culprit():
     outcomes = run_units(faults.dies_on_seven, [(1, 2), (6, 7, 8)], workers=Workers(2, "ray"), split=halves)
     by_unit = {outcome.unit: outcome for outcome in outcomes}
     assert by_unit[1, 2].results == [(1, 2)]
@@ -62,7 +49,7 @@ def test_native_and_ray_give_the_same_bytes(tmp_path, bytes_below):
     assert lost.detail == "its worker process ended"  # as a process here would say: it goes into artifacts
 
 
-def _listening(parent: int) -> list[str]:
+def _listening(parent):
     """The addresses at which the descendants of a process listen, as /proc gives them."""
     parents = {}
     for path in Path("/proc").glob("[0-9]*"):
@@ -131,7 +118,9 @@ def test_a_lost_worker_and_a_lost_machine_cost_nothing(tmp_path, bytes_below, mo
         told = [record.getMessage() for record in caplog.records if "its part is done again" in record.getMessage()]
         assert "worker process has died" in told[0]
         assert "node was terminated" in told[1]
-        sources = write_sources(tmp_path)
+        lines = [f"{n}번째 글에는 강과 산과 들이 나온다. 그 뒤에 {n * 7}가지 이야기가 이어진다." for n in range(400)]
+        (tmp_path / "text.txt").write_text("\n".join([*lines, *lines[:50], "짧다"]), "utf-8")
+        sources = {"mine": [tmp_path / "text.txt"]}
         clean(SETTINGS, sources, tmp_path / "ray", workers=Workers(1, "ray", cluster.address))
         clean(SETTINGS, sources, tmp_path / "native", workers=2)
         assert bytes_below(tmp_path / "ray") == bytes_below(tmp_path / "native")
@@ -140,9 +129,9 @@ def test_a_lost_worker_and_a_lost_machine_cost_nothing(tmp_path, bytes_below, mo
         cluster.shutdown()
 
 
-def _kill_one_of(folder: Path, second, cluster) -> None:
+def _kill_one_of(folder, second, cluster):
     """Kills a worker of the second node once a unit runs there, and the node once another one does."""
-    killed: set[str] = set()
+    killed = set()
     while not killed:
         for path in folder.glob("*"):
             pid, node = path.read_text().split() if path.is_file() and path.read_text().count(" ") else ("", "")

@@ -3,12 +3,12 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import faults
 import pytest
+from programs import started
 
 from corpus.execution.workers import run_units
 from korbert.errors import CorpusError, KorbertError
@@ -17,12 +17,6 @@ from korbert.errors import CorpusError, KorbertError
 def halves(unit):
     middle = len(unit) // 2
     return (unit[:middle], unit[middle:]) if middle else None
-
-
-def test_each_unit_is_run_once():
-    outcomes = list(run_units(faults.double, [(number,) for number in range(20)], workers=2))
-    assert sorted(outcome.unit for outcome in outcomes) == [(number,) for number in range(20)]
-    assert all(outcome.results == [faults.double(outcome.unit)] and not outcome.halved for outcome in outcomes)
 
 
 def test_few_units_are_taken_ahead():
@@ -86,18 +80,9 @@ def test_workers_die_with_a_parent_killed_alone(tmp_path):
     assert not any(_is_alive(pid) for pid in writers)
 
 
-@pytest.fixture
-def _as_in_a_terminal():
-    """A background job of a shell ignores the signal, and so do its children."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("_as_in_a_terminal")
 def test_ctrl_c_in_a_terminal_ends_workers_silently(tmp_path):
     path = tmp_path / "written"
-    with _program(tmp_path, path, start_new_session=True, stderr=subprocess.PIPE, text=True) as parent:
+    with _program(tmp_path, path, start_new_session=True, stderr=subprocess.PIPE) as parent:
         _wait_for_writers(path)
         os.killpg(parent.pid, signal.SIGINT)
         _, errors = parent.communicate(timeout=30)
@@ -107,7 +92,6 @@ def test_ctrl_c_in_a_terminal_ends_workers_silently(tmp_path):
     assert path.stat().st_size == size
 
 
-@pytest.mark.usefixtures("_as_in_a_terminal")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_workers_start_ends_them_silently(tmp_path, number):
     """The signal arrives before the first worker has received its data."""
@@ -128,10 +112,9 @@ def test_a_signal_while_workers_start_ends_them_silently(tmp_path, number):
         "    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()  # does not block the signal",
         "    run(faults.hangs_on_seven, (7,))",
     )
-    assert (ended.returncode, ended.stderr) == (number + 100, "")
+    assert ended == (number + 100, "")
 
 
-@pytest.mark.usefixtures("_as_in_a_terminal")
 def test_a_starting_worker_is_ended_silently_while_another_is_slow_to_end(tmp_path):
     first, works = tmp_path / "first", tmp_path / "works"
     ended = _run_program(
@@ -151,12 +134,11 @@ def test_a_starting_worker_is_ended_silently_while_another_is_slow_to_end(tmp_pa
         "    threading.Thread(target=interrupt).start()",
         f"    run(faults.does_not_heed_sigterm, {str(works)!r})",
     )
-    assert (ended.returncode, ended.stderr) == (signal.SIGINT + 100, "")
+    assert ended == (signal.SIGINT + 100, "")
 
 
 def _run_program(folder, *lines):
     """Runs a program of those lines and ends it by a signal. Its `run` gives two units to two workers."""
-    program = folder / "program.py"
     before = (
         "import faults, os, signal, sys, threading, time",
         "from multiprocessing import util",
@@ -171,23 +153,19 @@ def _run_program(folder, *lines):
         "        sys.exit(error.number + 100)",
         "",
     )
-    program.write_text("\n".join([*before, *lines, ""]))
-    return subprocess.run([sys.executable, program], env=_environment(), capture_output=True, text=True, timeout=60)
+    with started(folder, "\n".join([*before, *lines, ""]), stderr=subprocess.PIPE) as process:
+        _, errors = process.communicate(timeout=60)
+    return process.returncode, errors
 
 
-def _program(tmp_path, path, **options):
+def _program(folder, path, **options):
     """A new process with two workers that write for a minute."""
-    program = tmp_path / "program.py"
-    program.write_text(
+    program = (
         "import faults; from corpus.execution.workers import run_units\n"
         "if __name__ == '__main__':\n"
         f"    list(run_units(faults.append_slowly, [{str(path)!r}] * 2, workers=2))\n"
     )
-    return subprocess.Popen([sys.executable, str(program)], env=_environment(), **options)
-
-
-def _environment():
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return started(folder, program, **options)
 
 
 def _wait_for_writers(path):
@@ -200,7 +178,7 @@ def _wait_for_writers(path):
     return writers
 
 
-def _is_alive(pid: str) -> bool:
+def _is_alive(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

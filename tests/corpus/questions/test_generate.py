@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,7 @@ SOURCE = SourceSettings(name="corpus", path="x", id="")
 PEOPLE = ("윤동주", "서정주", "박경리", "최인호", "나태주", "김남주")
 
 
-def _document(number: int) -> str:
+def _document(number):
     name, year = PEOPLE[number % len(PEOPLE)], 1900 + number
     return (
         f"{name}는 대한민국의 시인이다. {year}년에 평양에서 태어났다. 많은 사람이 그 시를 읽었다고 한다. "
@@ -26,18 +25,33 @@ def _document(number: int) -> str:
     )
 
 
-@pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Thirty documents in some parts."""
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch):
     monkeypatch.setattr(module, "_PART_BYTES", 4_000)
-    path = tmp_path / "corpus.jsonl"
-    rows = [json.dumps({"text": _document(i)}, ensure_ascii=False) for i in range(30)]
-    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def _written(folder, *texts):
+    path = folder / "corpus.jsonl"
+    path.write_text("".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts), "utf-8")
     return path
 
 
-def _made(path: Path, workers: int, **settings: int) -> tuple[list[module.Asked], Counter[str]]:
-    counts: Counter[str] = Counter()
+@pytest.fixture
+def corpus(tmp_path):
+    """Thirty documents in some parts."""
+    return _written(tmp_path, *map(_document, range(30)))
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """What one worker makes of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_PART_BYTES", 4_000)
+        return _made(_written(tmp_path_factory.mktemp("corpus"), *map(_document, range(30))), 1)
+
+
+def _made(path, workers, **settings):
+    counts = Counter()
     partial = path.with_name("partial")
     asked = generate(QuestionSettings(**settings), SOURCE, [path], workers=workers, counts=counts, partial=partial)
     found = list(asked)
@@ -45,28 +59,24 @@ def _made(path: Path, workers: int, **settings: int) -> tuple[list[module.Asked]
     return found, counts
 
 
-def test_any_number_of_workers_gives_the_same_questions(corpus):
-    made, counts = _made(corpus, 1)
-    made_by_two, counts_of_two = _made(corpus, 2)
-    assert made == made_by_two
-    assert counts == counts_of_two
+def test_any_number_of_workers_gives_the_same_questions(corpus, expected):
+    made, counts = expected
+    assert _made(corpus, 2) == expected
     assert counts["parts"] > 2
     assert counts["documents"] == 30
     assert counts["questions"] == sum(len(asked.questions) for asked in made) > 20
     places = [int(asked.place.split()[-1]) for asked in made]
     assert places == sorted(places)
+    assert _made(corpus, 2, seed=1)[0] != made
 
 
-def test_a_repeated_paragraph_is_used_once(corpus):
+def test_a_repeated_paragraph_is_used_once(tmp_path):
     paragraph = _document(3) + " 그의 시는 지금도 널리 읽힌다고 한다." * 8
-    corpus.write_text(json.dumps({"text": f"{paragraph}\n{paragraph}"}, ensure_ascii=False) + "\n", encoding="utf-8")
-    asked, _ = _made(corpus, 1)
+    asked, _ = _made(_written(tmp_path, f"{paragraph}\n{paragraph}"), 1)
     assert len(asked) == len({each.paragraph for each in asked}) == 1
 
 
-def test_parts_are_yielded_in_order_whichever_is_finished_first(corpus, monkeypatch):
-    """Whichever is finished first."""
-    expected = _made(corpus, 1)
+def test_parts_are_yielded_in_order_whichever_is_finished_first(corpus, expected, monkeypatch):
 
     def last_first(function, units, *, initializer, initargs, **_):
         initializer(*initargs)
@@ -76,9 +86,9 @@ def test_parts_are_yielded_in_order_whichever_is_finished_first(corpus, monkeypa
     assert _made(corpus, 1) == expected
 
 
-def test_finished_parts_are_not_made_again(corpus, monkeypatch):
-    expected, expected_counts = _made(corpus, 1)
-    made: list[int] = []
+def test_finished_parts_are_not_made_again(corpus, expected, monkeypatch):
+    questions, counts = expected
+    made = []
 
     def run_units(function, units, *, initializer, initargs, **_):
         initializer(*initargs)
@@ -89,29 +99,24 @@ def test_finished_parts_are_not_made_again(corpus, monkeypatch):
     monkeypatch.setattr(module, "run_units", run_units)
     partial = corpus.with_name("partial")
 
-    def run(text: str) -> tuple[list[module.Asked], Counter[str]]:
+    def run(text):
         corpus.write_text(text, encoding="utf-8")
-        counts: Counter[str] = Counter()
-        asked = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=counts, partial=partial)
-        return list(asked), counts
+        found = Counter()
+        asked = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=found, partial=partial)
+        return list(asked), found
 
     text = corpus.read_text("utf-8")
-    counts: Counter[str] = Counter()
-    begun = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=counts, partial=partial)
+    begun = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=Counter(), partial=partial)
     next(begun)
     begun.close()
     first = made[:]
-    assert 0 < len(first) < expected_counts["parts"]
-    assert run(text) == (expected, expected_counts + Counter(resumed=len(first)))
-    assert len(made) == expected_counts["parts"]
-    assert run(text) == (expected, expected_counts + Counter(resumed=len(made)))  # all parts are finished
-    assert len(made) == expected_counts["parts"]
+    assert 0 < len(first) < counts["parts"]
+    assert run(text) == (questions, counts + Counter(resumed=len(first)))
+    assert len(made) == counts["parts"]
+    assert run(text) == (questions, counts + Counter(resumed=len(made)))  # all parts are finished
+    assert len(made) == counts["parts"]
     run(text.replace("윤동주", "윤동규", 1))  # one part has another text
-    assert len(made) == expected_counts["parts"] + 1
-
-
-def test_another_seed_gives_other_questions(corpus):
-    assert _made(corpus, 1, seed=1)[0] != _made(corpus, 1, seed=2)[0]
+    assert len(made) == counts["parts"] + 1
 
 
 def test_faulty_records_are_counted(tmp_path):

@@ -40,12 +40,6 @@ def test_only_a_malformed_line_is_lost(tmp_path, line, reason, detail):
     assert detail in wrong.detail
 
 
-def test_an_undecodable_line_of_csv_is_dropped(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"id,text\n1,\xea\xb0\x80\n2,\xff\n3,\xea\xb0\x80\n")
-    assert [row.reason for row in read(path)] == [None, "bad_encoding", None]
-
-
 def test_quotes_in_tsv_are_detected_or_set_by_the_kind(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text('id\ttext\tlabel\n1\t"가\t0\r\n2\t나"다\t1\n3\t라\n', encoding="utf-8")

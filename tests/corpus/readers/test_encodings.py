@@ -1,7 +1,5 @@
 """Old Korean text: CP949, EUC-KR and UTF-16, declared or detected, and undecodable bytes."""
 
-import json
-
 import pytest
 from reading import read
 
@@ -27,11 +25,6 @@ def test_text_is_read_in_each_encoding(tmp_path, encoding, text, declared):
         rows = read(path, part_bytes, encoding=declared or encoding)
         assert [row.text for row in rows] == text.splitlines()
         assert all(row.reason is None for row in rows)
-
-
-def test_json_is_read_in_cp949(tmp_path):
-    line = json.dumps({"id": 1, "text": "한글"}, ensure_ascii=False)
-    assert [row.text for row in read(write(tmp_path, line.encode("cp949"), "a.jsonl"))] == ["한글"]
 
 
 def test_an_undecodable_line_is_dropped_with_its_bytes_shown(tmp_path):

@@ -3,9 +3,7 @@
 import pytest
 from reading import read
 
-from corpus.cleaning.clean import clean
 from corpus.readers.markdown import prose
-from corpus.settings import CleanSettings
 
 NOTE = """\
 ---
@@ -105,11 +103,7 @@ def test_lines_of_hyphens_elsewhere_are_no_front_matter(tmp_path, text, expected
     [
         ("---\na: 1\nb: [1\n---\n본문", "bad_front_matter", "a.md line 4: its front matter is not YAML (expected"),
         ("---\n- 하나\n---\n본문", "bad_front_matter", "a.md: its front matter has no fields (key: value)"),
-        (
-            "---\na: " + "[" * 9_000 + "\n---\n",
-            "bad_front_matter",
-            "a.md: its front matter is not YAML (RecursionError)",
-        ),
+        ("---\na: " + "[" * 9_000 + "\n---\n", "bad_front_matter", "a.md: its front matter is not YAML"),
         ("---\nid: [1]\n---\n본문", "bad_id", "a.md: 'id' is a list, not a text or a whole number"),
         (">" * 300 + "본문", "bad_text", "a.md: more than 98 quotes or lists inside one another"),
     ],
@@ -135,15 +129,3 @@ def test_a_faulty_file_is_dropped_alone(tmp_path, text, reason, detail):
 )
 def test_marks_are_removed_from_prose(text, expected):
     assert prose(text) == expected
-
-
-def test_clean_reads_a_folder_of_markdown(tmp_path):
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    for number in range(3):
-        (folder / f"{number}.md").write_text(
-            f"# {number}번 강\n\n강가에는 *포구*가 {number}개 생겨 쌀과 소금이 모였다.\n", "utf-8"
-        )
-    settings = CleanSettings(sources=[{"name": "notes", "path": "notes"}])
-    counts = clean(settings, {"notes": sorted(folder.iterdir())}, tmp_path / "out", workers=1)
-    assert (counts["read"], counts["documents"]) == (3, 3)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from reading import read
 
-from corpus.readers.wikitext import prose, unclosed
+from corpus.readers.wikitext import prose
 from korbert.errors import CorpusError
 
 DUMP = Path(__file__).parent / "wikipedia" / "pages-articles.xml"
@@ -91,17 +91,3 @@ def test_a_page_of_unclosed_markup_is_dropped(tmp_path, wikitext, detail):
     first, bad, last = read(path)
     assert (first.text, bad.id, bad.reason, last.text) == ("가", "2", "bad_text", "나")
     assert bad.detail == f"a.xml page 2 (산): {detail}"
-
-
-@pytest.mark.parametrize(
-    ("wikitext", "number"),
-    [
-        ("{{a|b}} [[c]] <ref name='d'/> <ref>e</ref> <br> <b>f</b>\n{|\n| g\n|}", 0),
-        ("{{a|[[b]]", 1),
-        ("}} ]] |} </ref> {{a", 1),
-        ("{{{a}}} <ref name=b> <i", 2),
-        ("a < b > c", 0),
-    ],
-)
-def test_unclosed_markup_is_counted(wikitext, number):
-    assert unclosed(wikitext) == number

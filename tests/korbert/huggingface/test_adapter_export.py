@@ -1,8 +1,5 @@
 """Encoders of transformers that korbert trained with its own tokenizer, as folders of their own classes."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from exported import stirred
 from foreign_folders import CONFIGS
@@ -10,32 +7,15 @@ from foreign_folders import CONFIGS
 from korbert.errors import ModelError
 from korbert.huggingface import export
 from korbert.huggingface.check import TOLERANCE
-from korbert.modeling import (
-    ClassificationModel,
-    EmbeddingModel,
-    MultipleChoiceModel,
-    PretrainingModel,
-    QuestionAnsweringModel,
-    TokenClassificationModel,
-    save_model,
-)
-from korbert.modeling.models import Model
+from korbert.modeling import save_model
 from korbert.modeling.transformers_config import CLASSES, new_config
-from korbert.tokenization import Tokenizer
+from tests.korbert.tiny import model_with
 
-BUILT: dict[str, Any] = {
-    "pretraining": PretrainingModel,
-    "classification": lambda config: ClassificationModel(config, 3, "first"),
-    "multiple-choice": lambda config: MultipleChoiceModel(config, "first"),
-    "question-answering": QuestionAnsweringModel,
-    "token-classification": lambda config: TokenClassificationModel(config, ["O", "B-PS", "I-PS"]),
-    "embedding": EmbeddingModel,
-}
 MLM = {"albert", "bert", "convbert", "deberta-v2", "distilbert", "electra", "roberta", "xlm-roberta"}
 NONE = {"funnel", "longformer"}
 WRITTEN = {  # kind -> whose heads are ours
     "pretraining": MLM,
-    "classification": {"albert", "bert", "roberta", "xlm-roberta"},
+    "one label": {"albert", "bert", "roberta", "xlm-roberta"},
     "multiple-choice": {"albert", "bert"},
     "question-answering": set(CLASSES) - NONE - {"modernbert"},
     "token-classification": set(CLASSES) - NONE - {"modernbert"},
@@ -44,19 +24,21 @@ WRITTEN = {  # kind -> whose heads are ours
 CHANGES = {"albert": {"hidden_act": "gelu"}}
 
 
-def built(kind: str, model_type: str, tokenizer: Tokenizer, **others: Any) -> Model:
+def built(kind, model_type, tokenizer, **others):
     settings = {"model_type": model_type, **CONFIGS[model_type], **CHANGES.get(model_type, {}), **others}
-    return stirred(BUILT[kind](new_config(settings, tokenizer.vocab_size)), 0.05)
+    return stirred(model_with(kind, new_config(settings, tokenizer.vocab_size)), 0.05)
 
 
 @pytest.mark.parametrize(("kind", "model_type"), [(kind, one) for kind in WRITTEN for one in sorted(WRITTEN[kind])])
-def test_their_classes_compute_what_ours_do(
-    kind: str, model_type: str, tiny_tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_their_classes_compute_what_ours_do(kind, model_type, tiny_tokenizer, tmp_path):
     save_model(tmp_path / "ours", built(kind, model_type, tiny_tokenizer), tiny_tokenizer)
     differences = export(tmp_path / "ours", tmp_path / "theirs", check=True)
     assert max(differences.values()) <= TOLERANCE
     assert ("nsp_logits" in differences) == (kind == "pretraining" and model_type in ("albert", "bert"))
+
+
+NO_CLASS = "export: no class of transformers for {} has the head of our {} models"
+OTHER_ACTIVATION = 'the MLM head of {0} would have {2}, ours has gelu: pretrain with {1} = "gelu", or use'
 
 
 @pytest.mark.parametrize(
@@ -64,32 +46,17 @@ def test_their_classes_compute_what_ours_do(
     [
         ("pretraining", "funnel", {}, r"export: an encoder of funnel: its \[CLS\] has a token type of its own"),
         ("embedding", "longformer", {}, "export: an encoder of longformer: its first piece has global attention here"),
-        ("pretraining", "xlm", {}, "export: no class of transformers for xlm has the head of our pretraining models"),
-        (
-            "token-classification",
-            "modernbert",
-            {},
-            "no class of transformers for modernbert has the head of our token-classification models",
-        ),
-        ("classification", "electra", {}, "no class of transformers for electra has the head of our classification"),
-        (
-            "pretraining",
-            "albert",
-            {"hidden_act": "gelu_new"},
-            'the MLM head of albert would have gelu_new, ours has gelu: pretrain with hidden_act = "gelu", or use',
-        ),
-        (
-            "pretraining",
-            "distilbert",
-            {"activation": "relu"},
-            'the MLM head of distilbert would have relu, ours has gelu: pretrain with activation = "gelu", or use',
-        ),
+        ("pretraining", "xlm", {}, NO_CLASS.format("xlm", "pretraining")),
+        ("token-classification", "modernbert", {}, NO_CLASS.format("modernbert", "token-classification")),
+        ("one label", "electra", {}, NO_CLASS.format("electra", "classification")),
+        ("pretraining", "albert", {"hidden_act": "gelu_new"},
+         OTHER_ACTIVATION.format("albert", "hidden_act", "gelu_new")),
+        ("pretraining", "distilbert", {"activation": "relu"},
+         OTHER_ACTIVATION.format("distilbert", "activation", "relu")),
         ("pretraining", "deberta-v2", {"legacy": False}, "the MLM head of DeBERTa is ours only with legacy = true"),
     ],
-)
-def test_heads_that_are_not_ours_are_refused(
-    kind: str, model_type: str, others: dict[str, Any], message: str, tiny_tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+)  # fmt: skip
+def test_heads_that_are_not_ours_are_refused(kind, model_type, others, message, tiny_tokenizer, tmp_path):
     save_model(tmp_path / "ours", built(kind, model_type, tiny_tokenizer, **others), tiny_tokenizer)
     with pytest.raises(ModelError, match=message):
         export(tmp_path / "ours", tmp_path / "theirs")

@@ -1,57 +1,35 @@
 """Every head to `transformers` and back, in its pipelines, and on encoders of its own."""
 
-from collections.abc import Callable
 from copy import deepcopy
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 import transformers
 from exported import FAMILIES, exported, saved, small, tokenizer_of
-from torch import Tensor
 
 from korbert.errors import ModelError
 from korbert.huggingface.check import TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder
 from korbert.huggingface.loading import load_transformers
-from korbert.modeling.config import AnyConfig
 from korbert.modeling.models import (
     ClassificationModel,
-    Model,
     MultipleChoiceModel,
-    PretrainingModel,
-    QuestionAnsweringModel,
     TokenClassificationModel,
     init_encoder_from,
 )
 from korbert.modeling.storage import load_model, save_model
-from korbert.tokenization import AnyTokenizer, Tokenizer, pad_batch
+from korbert.tokenization import pad_batch
+from tests.korbert.tiny import HEADS as ALL_HEADS
+from tests.korbert.tiny import model_with
+
+HEADS = [head for head in ALL_HEADS if head != "embedding"]  # that one has files of its own
 
 TEXTS = ("아버지가 방에 들어가신다.", "나는 어제 친구를 만났다.", "서울")
 PAIRS = ("불을 켜신다.", "정말 반가웠어! 다음에 또 보자.", "인구는 약 940만 명이다.")
-LABELS = ("분노", "기쁨", "슬픔")
-
-HEADS: dict[str, tuple[Callable[[AnyConfig], Model], set[str]]] = {
-    # head -> how it is made, names of its scores in `transformers`
-    "pretraining": (PretrainingModel, {"mlm_logits"}),
-    "one label": (lambda config: ClassificationModel(config, 3, "first", LABELS), {"logits"}),
-    "labels": (
-        lambda config: ClassificationModel(config, 3, "first", LABELS, problem_type="multi_label_classification"),
-        {"logits"},
-    ),
-    "number": (
-        lambda config: ClassificationModel(config, 1, "first", ["비슷함"], problem_type="regression"),
-        {"logits"},
-    ),
-    "multiple-choice": (lambda config: MultipleChoiceModel(config, "first"), {"logits"}),
-    "question-answering": (QuestionAnsweringModel, {"start_logits", "end_logits"}),
-    "token-classification": (lambda config: TokenClassificationModel(config, ["O", "B-인물", "I-인물"]), {"logits"}),
-}
 
 
-def rows_of(tokenizer: AnyTokenizer, texts: tuple[str, ...], pairs: tuple[str, ...]) -> dict[str, Tensor]:
+def rows_of(tokenizer, texts, pairs):
     arrays = pad_batch(tokenizer.encode_batch(list(texts), list(pairs)), tokenizer.pad_id)
     names = ("input_ids", "attention_mask", "token_type_ids", "boundaries")
     return {name: torch.from_numpy(arrays[name]) for name in names}
@@ -59,15 +37,13 @@ def rows_of(tokenizer: AnyTokenizer, texts: tuple[str, ...], pairs: tuple[str, .
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_model_is_the_same_after_export_and_loading(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, head: str
-) -> None:
+def test_a_model_is_the_same_after_export_and_loading(tiny_tokenizer, tmp_path, family, head):
     """The check compares what `transformers` computes; what is loaded again is the same model, to the bit."""
-    build, scores = HEADS[head]
-    model = build(small(tiny_tokenizer, family))
+    model = model_with(head, small(tiny_tokenizer, family))
+    names = {"pretraining": {"mlm_logits"}, "question-answering": {"start_logits", "end_logits"}}
     differences = export(saved(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
     second = {"nsp_logits"} if head == "pretraining" and not family.endswith("modernbert") else set()
-    assert differences.keys() == scores | second
+    assert differences.keys() == names.get(head, {"logits"}) | second
     assert max(differences.values()) <= TOLERANCE
     theirs = transformers.AutoConfig.from_pretrained(tmp_path / "theirs", trust_remote_code=True)
     assert theirs.model_type == family
@@ -85,11 +61,9 @@ def test_a_model_is_the_same_after_export_and_loading(
 
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.inference_mode()
-def test_token_types_and_boundaries_of_the_exported_tokenizer_matter(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, family: str
-) -> None:
+def test_token_types_and_boundaries_of_the_exported_tokenizer_matter(tiny_tokenizer, tmp_path, family):
     """tokenizer(a, b) has the token types of B where the encoder has them."""
-    model = HEADS["one label"][0](small(tiny_tokenizer, family))
+    model = model_with("one label", small(tiny_tokenizer, family))
     folder = exported(tmp_path, model, tiny_tokenizer)
     tokenizer = tokenizer_of(folder)
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=True).eval()
@@ -113,7 +87,7 @@ def test_token_types_and_boundaries_of_the_exported_tokenizer_matter(
 
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.inference_mode()
-def test_choices_are_scored_as_rows_of_choices(tiny_tokenizer: Tokenizer, tmp_path: Path, family: str) -> None:
+def test_choices_are_scored_as_rows_of_choices(tiny_tokenizer, tmp_path, family):
     """Each text with each continuation, as scripts for SWAG give them: (texts, choices, pieces)."""
     model = MultipleChoiceModel(small(tiny_tokenizer, family), "first")
     folder = exported(tmp_path, model, tiny_tokenizer)
@@ -129,7 +103,7 @@ def test_choices_are_scored_as_rows_of_choices(tiny_tokenizer: Tokenizer, tmp_pa
 
 
 @pytest.mark.parametrize("kind", [ClassificationModel, MultipleChoiceModel])
-def test_mean_pooling_is_exported_with_modernbert_only(tiny_tokenizer: Tokenizer, tmp_path: Path, kind: Any) -> None:
+def test_mean_pooling_is_exported_with_modernbert_only(tiny_tokenizer, tmp_path, kind):
     """ModernBERT has it, the others are refused."""
     model = kind(small(tiny_tokenizer, "modernbert"), pooling="mean")
     differences = export(saved(tmp_path / "modern", model, tiny_tokenizer), tmp_path / "theirs", check=True)
@@ -149,12 +123,10 @@ def test_mean_pooling_is_exported_with_modernbert_only(tiny_tokenizer: Tokenizer
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("model_type", ["electra", "roberta", "deberta-v2"])
 @torch.inference_mode()
-def test_heads_on_an_imported_encoder_are_saved_and_loaded(
-    foreign: Callable[[str], Path], tmp_path: Path, model_type: str, head: str
-) -> None:
+def test_heads_on_an_imported_encoder_are_saved_and_loaded(foreign, tmp_path, model_type, head):
     import_folder(foreign(model_type), tmp_path / "encoder")
     pretrained, tokenizer = load_model(tmp_path / "encoder", "encoder")
-    model = HEADS[head][0](pretrained.config)
+    model = model_with(head, pretrained.config)
     init_encoder_from(model, pretrained)
     assert torch.equal(model.encoder.token_weight, pretrained.encoder.token_weight)
     save_model(tmp_path / "model", model.eval(), tokenizer)

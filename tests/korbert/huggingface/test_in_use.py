@@ -1,8 +1,6 @@
 """An exported folder in the hands of others: collators, pipelines, Trainer, datasets."""
 
-import csv
-from pathlib import Path
-from typing import Any
+import json
 
 import datasets
 import pytest
@@ -13,31 +11,20 @@ from exported import exported, small, tokenizer_of
 from korbert.model import Model
 from korbert.modeling.models import PretrainingModel, QuestionAnsweringModel, TokenClassificationModel
 from korbert.tasks import korquad
-from korbert.tokenization import Tokenizer
-
-
-@pytest.fixture(scope="module")
-def filler(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
-    model = PretrainingModel(small(tiny_tokenizer, "modernbert"))
-    return exported(tmp_path_factory.mktemp("filler"), model, tiny_tokenizer)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "boundaries"])
-def reader(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, request: pytest.FixtureRequest) -> Path:
+def reader(tmp_path_factory, tiny_tokenizer, request):
     config = small(tiny_tokenizer, "modernbert", boundary_embedding=request.param, num_hidden_layers=1, hidden_size=32)
     model = QuestionAnsweringModel(config, torch.Generator().manual_seed(0))
     return exported(tmp_path_factory.mktemp("reader"), model, tiny_tokenizer)
 
 
-def _reviews(sample: Path, number: int) -> list[str]:
-    with (sample / "nsmc" / "ratings_train.txt").open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return [row["document"] for row, _ in zip(rows, range(number), strict=False)]
-
-
-def test_a_collator_masks_what_is_no_special_token(filler: Path, sample: Path) -> None:
-    tokenizer = tokenizer_of(filler)
-    rows = [tokenizer(text, return_special_tokens_mask=True) for text in _reviews(sample, 40)]
+def test_a_collator_masks_what_is_no_special_token(tmp_path, tiny_tokenizer, sample):
+    model = PretrainingModel(small(tiny_tokenizer, "modernbert"))
+    tokenizer = tokenizer_of(exported(tmp_path, model, tiny_tokenizer))
+    lines = (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:40]
+    rows = [tokenizer(json.loads(line)["text"], return_special_tokens_mask=True) for line in lines]
     special = {tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id}
     batch = transformers.DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.5, seed=1)(rows)
     chosen = batch["labels"] != -100
@@ -46,12 +33,7 @@ def test_a_collator_masks_what_is_no_special_token(filler: Path, sample: Path) -
     assert (batch["input_ids"][chosen] == tokenizer.mask_token_id).float().mean() > 0.6
 
 
-def test_a_reader_takes_special_tokens_for_text(reader: Path) -> None:
-    tokenizer = tokenizer_of(reader)
-    assert tokenizer.mask_token_id not in tokenizer("오늘 [MASK] 정말 좋다")["input_ids"]
-
-
-def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path, tiny_tokenizer):
     """It asks a tokenizer that is not "fast" for no offsets: the caller gives them, or has pieces without places."""
     labels = ["ADJ", "NOUN", "VERB"]  # no BIO: ours takes the best label of each piece
     folder = exported(tmp_path, TokenClassificationModel(small(tiny_tokenizer, "modernbert"), labels), tiny_tokenizer)
@@ -69,19 +51,13 @@ def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path: Path, t
     assert pipe(text, aggregation_strategy="simple")[0].keys() == {"entity_group", "score", "word", "start", "end"}
 
 
-def _windows(tokenizer: Any, asked: list[dict[str, Any]]) -> datasets.Dataset:
+def _windows(tokenizer, asked):
     """Windows with the first and last token of the answer, as question answering scripts make them from offsets."""
     rows = tokenizer(
-        [row["question"] for row in asked],
-        [row["context"] for row in asked],
-        truncation="only_second",
-        max_length=96,
-        stride=16,
-        padding="max_length",
-        return_overflowing_tokens=True,
-        return_offsets_mapping=True,
-    )
-    places: list[tuple[int, int]] = []
+        [row["question"] for row in asked], [row["context"] for row in asked], truncation="only_second",
+        max_length=96, stride=16, padding="max_length", return_overflowing_tokens=True, return_offsets_mapping=True,
+    )  # fmt: skip
+    places = []
     for row, owner in enumerate(rows["overflow_to_sample_mapping"]):
         start, end = asked[owner]["answers"][0].span
         first, last = rows.char_to_token(row, start, 1), rows.char_to_token(row, end - 1, 1)
@@ -93,38 +69,16 @@ def _windows(tokenizer: Any, asked: list[dict[str, Any]]) -> datasets.Dataset:
 
 
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
-def test_trainer_learns_to_read(reader: Path, sample: Path, tmp_path: Path) -> None:
+def test_trainer_learns_to_read(reader, sample, tmp_path):
     tokenizer = tokenizer_of(reader)
     model = transformers.AutoModelForQuestionAnswering.from_pretrained(reader, trust_remote_code=True)
     rows = _windows(tokenizer, korquad.read(sample / "korquad" / "valid.json").rows)
     settings = transformers.TrainingArguments(
-        output_dir=str(tmp_path),
-        max_steps=10,
-        per_device_train_batch_size=8,
-        learning_rate=5e-3,
-        logging_steps=1,
-        report_to=[],
-        save_strategy="no",
-        use_cpu=True,
-        seed=0,
-        disable_tqdm=True,
-    )
+        output_dir=str(tmp_path), max_steps=10, per_device_train_batch_size=8, learning_rate=5e-3, logging_steps=1,
+        report_to=[], save_strategy="no", use_cpu=True, seed=0, disable_tqdm=True,
+    )  # fmt: skip
     trainer = transformers.Trainer(model=model, args=settings, train_dataset=rows, processing_class=tokenizer)
     trainer.train()
     losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
     assert len(losses) == 10
     assert sum(losses[-3:]) < sum(losses[:3])
-
-
-@pytest.mark.slow
-def test_two_processes_of_datasets_map(filler: Path, sample: Path, tmp_path: Path) -> None:
-    tokenizer, texts = tokenizer_of(filler), _reviews(sample, 200)
-    rows = datasets.Dataset.from_dict({"text": texts})
-    mapped = rows.map(
-        lambda part: tokenizer(part["text"], return_offsets_mapping=True),
-        batched=True,
-        batch_size=50,
-        num_proc=2,
-        cache_file_name=str(tmp_path / "mapped.arrow"),
-    )
-    assert mapped["input_ids"][:] == tokenizer(texts)["input_ids"]

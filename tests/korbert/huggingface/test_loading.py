@@ -1,7 +1,5 @@
 import json
 import logging
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -13,22 +11,26 @@ from korbert.huggingface.loading import load_transformers
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import PretrainingModel
 
-SIZES = {
-    "vocab_size": 50,
-    "hidden_size": 32,
-    "num_hidden_layers": 5,
-    "num_attention_heads": 4,
-    "intermediate_size": 48,
-    "max_position_embeddings": 64,
-}
+SIZES = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 48}
+SIZES |= {"max_position_embeddings": 64}
+
+
+def saved(kind, folder):
+    """A folder of transformers of this kind of model."""
+    ids = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id")) | {"pad_token_id": 0}
+    shared = {"embedding_size": 8, "num_hidden_groups": 5, "hidden_act": "gelu"}
+    model = {
+        "modernbert": lambda: transformers.ModernBertForMaskedLM(transformers.ModernBertConfig(**SIZES, **ids)),
+        "bert": lambda: transformers.BertForSequenceClassification(transformers.BertConfig(**SIZES, num_labels=3)),
+        "albert": lambda: transformers.AlbertModel(transformers.AlbertConfig(**SIZES, **shared)),
+    }[kind]()
+    model.save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture
-def modern_folder(tmp_path: Path) -> Path:
-    ids = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"))
-    config = transformers.ModernBertConfig(**SIZES, **ids, pad_token_id=0)
-    transformers.ModernBertForMaskedLM(config).save_pretrained(tmp_path)
-    return tmp_path
+def modern_folder(tmp_path):
+    return saved("modernbert", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -40,18 +42,15 @@ def modern_folder(tmp_path: Path) -> Path:
         {"architecture": "modern", "global_attn_every_n_layers": 1, "global_rope_theta": 9000.0},
     ],
 )
-def test_a_config_is_the_same_after_conversion_and_back(config: dict[str, Any]) -> None:
+def test_a_config_is_the_same_after_conversion_and_back(config):
     ours = EncoderConfig.model_validate(SIZES | config)
-    theirs = config_to_transformers(ours, "pretraining") | {
-        "architectures": [{"bert": "BertModel"}.get(ours.architecture, "ModernBertModel")]
-    }
-    classes = {"bert": transformers.BertConfig, "modern": transformers.ModernBertConfig}
-    through_them = classes[ours.architecture](**theirs).to_dict()
-    assert config_from_transformers(theirs) == (ours, ours.architecture, "pretraining")
-    assert config_from_transformers(through_them) == (ours, ours.architecture, "pretraining")
+    name = {"bert": "Bert", "modern": "ModernBert"}[ours.architecture]
+    theirs = config_to_transformers(ours, "pretraining") | {"architectures": [f"{name}Model"]}
+    for read in (theirs, getattr(transformers, f"{name}Config")(**theirs).to_dict()):
+        assert config_from_transformers(read) == (ours, ours.architecture, "pretraining")
 
 
-def test_configs_of_the_fourth_major_version_are_read() -> None:
+def test_configs_of_the_fourth_major_version_are_read():
     old = SIZES | {"model_type": "modernbert", "architectures": ["ModernBertForMaskedLM"], "pad_token_id": 0}
     old |= {"global_attn_every_n_layers": 2, "global_rope_theta": 8e4, "local_rope_theta": 5e3, "local_attention": 64}
     config, _, _ = config_from_transformers(old)
@@ -59,7 +58,7 @@ def test_configs_of_the_fourth_major_version_are_read() -> None:
     assert (config.global_rope_theta, config.local_rope_theta) == (8e4, 5e3)
 
 
-def test_missing_heads_are_initialized_and_named(modern_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_heads_are_initialized_and_named(modern_folder, caplog):
     with caplog.at_level(logging.WARNING):
         model = load_transformers(modern_folder, torch.Generator().manual_seed(1))
     assert "has no weights for nsp.classifier.bias, nsp.classifier.weight, nsp.pooler.dense.bias" in caplog.text
@@ -70,70 +69,38 @@ def test_missing_heads_are_initialized_and_named(modern_folder: Path, caplog: py
     assert torch.equal(model.nsp.classifier.weight, again.nsp.classifier.weight)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"model_type": "roberta"}, "model_type is not supported: use one of bert, modernbert, albert, electra"),
-        ({"architectures": ["ModernBertForWhatever"]}, r"architectures \['ModernBertForWhat.*none of AlbertFor"),
-        ({"hidden_activation": "silu"}, "hidden_activation = 'silu': this encoder supports only 'gelu'"),
-        ({"norm_bias": True}, "norm_bias = True: this encoder supports only False"),
-        ({"layer_types": ["sliding_attention"] * 5}, "not global at every n-th layer, the first one included"),
-        (
-            {"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}},
-            r"rope_parameters\.full_attention\.rope_type 'yarn': only 'default' is supported",
-        ),
-        ({"hidden_size": 64}, r"model\.safetensors: .* config\.json asks for .*: the two files do not match"),
-        ({"num_hidden_layers": 6, "layer_types": None}, "no weights for encoder.layers.5.*they are of another encoder"),
-    ],
-)
-def test_other_modernbert_configs_are_refused(modern_folder: Path, change: dict[str, Any], message: str) -> None:
-    path = modern_folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(ModelError, match=message):
-        load_transformers(modern_folder)
+YARN = {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}
+FEWER_GROUPS = {"num_hidden_groups": 2, "num_hidden_layers": 3}
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("kind", "change", "message"),
     [
-        (
-            {"problem_type": "ranking"},
-            r"config\.json: problem_type 'ranking' is none of single_label_classification, mul",
-        ),
-        ({"problem_type": ["regression"]}, r"problem_type \['regression'\] is none of single_label_classification"),
-        ({"problem_type": "regression"}, r"config\.json: regression with 3 labels: set num_labels to 1"),
+        ("modernbert", {"model_type": "roberta"}, "is not supported: use one of bert, modernbert, albert, electra"),
+        ("modernbert", {"architectures": ["BertForWhat"]}, r"architectures \['BertForWhat.*none of AlbertFor"),
+        ("modernbert", {"hidden_activation": "silu"}, "'silu': this encoder supports only 'gelu'"),
+        ("modernbert", {"norm_bias": True}, "norm_bias = True: this encoder supports only False"),
+        ("modernbert", {"layer_types": ["sliding_attention"] * 5}, "not global at every n-th layer, the first one"),
+        ("modernbert", {"rope_parameters": YARN}, r"full_attention\.rope_type 'yarn': only 'default' is supported"),
+        ("modernbert", {"hidden_size": 64}, r"model\.safetensors: .* config\.json asks for .*: the two files do not"),
+        ("modernbert", {"num_hidden_layers": 6, "layer_types": None}, "no weights for encoder.layers.5.*of another"),
+        ("bert", {"problem_type": "ranking"}, "problem_type 'ranking' is none of single_label_classification"),
+        ("bert", {"problem_type": ["regression"]}, r"problem_type \['regression'\] is none of single_label"),
+        ("bert", {"problem_type": "regression"}, r"config\.json: regression with 3 labels: set num_labels to 1"),
+        ("albert", {"inner_group_num": 2}, r"inner_group_num = 2: only groups of one layer are supported"),
+        ("albert", FEWER_GROUPS, "invalid encoder config: sizes: .*layer_groups 2 does not divide 3 layers into equal"),
+        ("albert", {"embedding_size": 32}, "embedding_size = hidden_size: this encoder has a projection only where"),
     ],
 )
-def test_unknown_problem_types_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    transformers.BertForSequenceClassification(transformers.BertConfig(**SIZES, num_labels=3)).save_pretrained(tmp_path)
-    path = tmp_path / "config.json"
+def test_other_configs_are_refused(tmp_path, kind, change, message):
+    path = saved(kind, tmp_path) / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ModelError, match=message):
         load_transformers(tmp_path)
 
 
 @pytest.mark.parametrize(("file", "message"), [("config.json", "name a folder that"), ("model.safetensors", "as one")])
-def test_missing_files_are_named(modern_folder: Path, file: str, message: str) -> None:
+def test_missing_files_are_named(modern_folder, file, message):
     (modern_folder / file).unlink()
     with pytest.raises(ModelError, match=rf"{file}: cannot be read \(.*\): .*{message}"):
         load_transformers(modern_folder)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"inner_group_num": 2}, r"inner_group_num = 2: only groups of one layer are supported"),
-        (
-            {"num_hidden_groups": 2, "num_hidden_layers": 3},
-            r"invalid encoder config: sizes: .*layer_groups 2 does not divide 3 layers into equal groups of",
-        ),
-        ({"embedding_size": 16}, "embedding_size = hidden_size: this encoder has a projection only where they differ"),
-    ],
-)
-def test_other_albert_configs_are_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    sizes = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = {"embedding_size": 8, "num_hidden_groups": 2, "intermediate_size": 16, "hidden_act": "gelu"}
-    albert = transformers.AlbertModel(transformers.AlbertConfig(**{**sizes, **config, **change}))
-    albert.save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match=message):
-        load_transformers(tmp_path)

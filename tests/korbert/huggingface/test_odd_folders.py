@@ -1,8 +1,6 @@
 """Folders of `transformers` with odd records: one line with file and field, before anything of them is loaded."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,14 +21,11 @@ CONFIG = {"model_type": "bert", "hidden_size": 32, "num_attention_heads": 4, "nu
         ({"vocab_size": True}, "vocab_size: True is not a whole number from 1: correct it"),
         ({"pad_token_id": 100}, "pad_token_id: 100 is no entry of a vocabulary of 100: correct it"),
         ({"pad_token_id": -1}, "pad_token_id: -1 is no entry of a vocabulary of 100: correct it"),
-        (
-            {"quantization_config": {"quant_method": "bnb"}},
-            "quantization_config: 'bnb': import the model with its",
-        ),
+        ({"quantization_config": {"quant_method": "bnb"}}, "quantization_config: 'bnb': import the model with its"),
         ({"auto_map": {"AutoModel": "code.Model"}}, "auto_map: the model needs code of its folder, which is never run"),
     ],
 )
-def test_an_odd_config_is_named_by_its_field(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_an_odd_config_is_named_by_its_field(tmp_path, changes, said):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(CONFIG | changes), encoding="utf-8")
     with pytest.raises(ModelError) as caught:
@@ -39,7 +34,7 @@ def test_an_odd_config_is_named_by_its_field(tmp_path: Path, changes: dict[str, 
 
 
 @pytest.mark.parametrize("length", ["long", [], True, 0, -1])
-def test_an_odd_length_of_a_tokenizer_is_named(tmp_path: Path, length: Any) -> None:
+def test_an_odd_length_of_a_tokenizer_is_named(tmp_path, length):
     (tmp_path / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"model_max_length": length}), encoding="utf-8")
     (tmp_path / "vocab.txt").write_text("[UNK]\n", encoding="utf-8")
@@ -56,7 +51,7 @@ def test_an_odd_length_of_a_tokenizer_is_named(tmp_path: Path, length: Any) -> N
         ([], "cannot be read"),
     ],
 )
-def test_an_index_may_name_only_safetensors(tmp_path: Path, index: Any, said: str) -> None:
+def test_an_index_may_name_only_safetensors(tmp_path, index, said):
     """A pickle behind it would run its code."""
     path = tmp_path / "model.safetensors.index.json"
     path.write_text(json.dumps(index), encoding="utf-8")

@@ -1,8 +1,6 @@
 """Exported models of sentence vectors: the files of sentence-transformers, and the vectors that they lead to."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +13,9 @@ from korbert.model import Model
 from korbert.modeling.heads import initialize
 from korbert.modeling.models import EmbeddingModel, PretrainingModel
 from korbert.modeling.storage import save_model
-from korbert.tokenization import Tokenizer
 
 
-def checked(folder: Path, tokenizer: Tokenizer, family: str, pooling: Any, normalize: bool) -> tuple[Path, Model]:
+def checked(folder, tokenizer, family, pooling, normalize):
     """The export of a new model, compared through AutoModel, and ours in use."""
     config = small(tokenizer, family, initializer_range=0.4)
     model = EmbeddingModel(config, pooling, normalize)
@@ -31,7 +28,7 @@ def checked(folder: Path, tokenizer: Tokenizer, family: str, pooling: Any, norma
     return folder / "theirs", Model.load(folder / "ours", "cpu")
 
 
-def test_files_name_modules_pooling_and_length(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_files_name_modules_pooling_and_length(tiny_tokenizer, tmp_path):
     folder, _ = checked(tmp_path, tiny_tokenizer, "bert", "mean", True)
     modules = json.loads((folder / "modules.json").read_text())
     assert [(module["idx"], module["path"], module["type"].rpartition(".")[2]) for module in modules] == [
@@ -44,11 +41,11 @@ def test_files_name_modules_pooling_and_length(tiny_tokenizer: Tokenizer, tmp_pa
     assert json.loads((folder / "tokenizer_config.json").read_text())["model_max_length"] == 40
 
 
-def test_files_go_with_the_next_export_of_another_kind(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_files_go_with_the_next_export_of_another_kind(tiny_tokenizer, tmp_path):
     folder, ours = checked(tmp_path, tiny_tokenizer, "bert", "first", True)
     export(tmp_path / "ours", folder)  # again
     assert (folder / "1_Pooling" / "config.json").is_file()
-    save_model(tmp_path / "pretraining", PretrainingModel(ours.network.config), tiny_tokenizer)  # type: ignore[arg-type]
+    save_model(tmp_path / "pretraining", PretrainingModel(ours.network.config), tiny_tokenizer)
     export(tmp_path / "pretraining", folder)
     names = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
     assert not any("1_Pooling" in name or "modules" in name or "sentence" in name for name in names)
@@ -56,9 +53,7 @@ def test_files_go_with_the_next_export_of_another_kind(tiny_tokenizer: Tokenizer
 
 @pytest.mark.parametrize(("pooling", "normalize"), [("mean", False), ("mean", True), ("first", False)])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_sentence_transformers_gives_the_vectors(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, family: str, pooling: str, normalize: bool
-) -> None:
+def test_sentence_transformers_gives_the_vectors(tiny_tokenizer, tmp_path, family, pooling, normalize):
     package = pytest.importorskip("sentence_transformers")
     folder, ours = checked(tmp_path, tiny_tokenizer, family, pooling, normalize)
     theirs = package.SentenceTransformer(str(folder), trust_remote_code=True, device="cpu")

@@ -5,8 +5,6 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
 from exported import exported, small, tokenizer_of
@@ -14,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from korbert.modeling.models import QuestionAnsweringModel
-from korbert.tokenization import Analyzer, AnalyzerOptions, Encoding, Tokenizer, VocabularySettings, learn, marked
+from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn, marked
 from korbert.tokenization.encoding import CONTINUATION
 from korbert.tokenization.extending import extended
 
@@ -26,7 +24,7 @@ OPTIONS = AnalyzerOptions(
     integrate_allomorph=False,  # so that no other test has this Kiwi
     space_tolerance=1,
     typos="basic",
-    user_words=({"form": "코르버트"}, {"form": "갓생", "tag": "NNG", "score": 3.0}),  # type: ignore[arg-type]
+    user_words=({"form": "코르버트"}, {"form": "갓생", "tag": "NNG", "score": 3.0}),
 )
 
 FRAGMENTS = [
@@ -50,7 +48,7 @@ laws = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCh
 
 
 @pytest.fixture(scope="module")
-def ours(sample: Path) -> dict[str, Tokenizer]:
+def ours(sample):
     """A tokenizer for each mark, with whole words and user words; and one with words that were added later."""
     analyzer, texts = Analyzer(OPTIONS), (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:300]
     analyses = list(analyzer.analyze_many(json.loads(text)["text"] for text in texts))
@@ -71,7 +69,7 @@ def ours(sample: Path) -> dict[str, Tokenizer]:
 
 
 @pytest.fixture(scope="module")
-def theirs(ours: dict[str, Tokenizer], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def theirs(ours, tmp_path_factory):
     """The same as `transformers` loads them from exported folders."""
     tokenizers = {}
     for mark, tokenizer in ours.items():
@@ -81,7 +79,7 @@ def theirs(ours: dict[str, Tokenizer], tmp_path_factory: pytest.TempPathFactory)
     return tokenizers
 
 
-def check_row(expected: Encoding, rows: Any, row: int) -> None:
+def check_row(expected, rows, row):
     """A row of what the exported tokenizer gives, with no padding, is our encoding."""
     assert rows["input_ids"][row] == expected.input_ids
     assert rows["token_type_ids"][row] == expected.token_type_ids
@@ -90,7 +88,7 @@ def check_row(expected: Encoding, rows: Any, row: int) -> None:
     assert rows["offset_mapping"][row] == expected.spans
 
 
-def check_words(tokenizer: Tokenizer, expected: Encoding, rows: Any, row: int, texts: tuple[str, ...]) -> None:
+def check_words(tokenizer, expected, rows, row, texts):
     """word_ids are the eojeols of the morphemes."""
     eojeols = [tokenizer.analyzer.analyze(text).eojeols for text in texts]
     columns = zip(expected.morphemes, expected.token_type_ids, strict=True)
@@ -104,9 +102,7 @@ ASKED = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
 @given(
     texts=st.lists(TEXT | LONG_TEXT, max_size=4), mark=st.sampled_from(KINDS), max_length=st.none() | st.integers(2, 24)
 )
-def test_texts_have_the_same_ids_three_ways(
-    ours: dict[str, Tokenizer], theirs: dict[str, Any], texts: list[str], mark: str, max_length: int | None
-) -> None:
+def test_texts_have_the_same_ids_three_ways(ours, theirs, texts, mark, max_length):
     tokenizer, loaded = ours[mark], ours[mark].analyzer._loaded
     one = [tokenizer.encode(text, max_length=max_length) for text in texts]
     assert tokenizer.encode_batch(texts, max_length=max_length) == one
@@ -130,9 +126,7 @@ def test_texts_have_the_same_ids_three_ways(
     mark=st.sampled_from(KINDS),
     max_length=st.none() | st.integers(3, 24),
 )
-def test_pairs_have_the_same_ids_three_ways(
-    ours: dict[str, Tokenizer], theirs: dict[str, Any], pairs: list[tuple[str, str]], mark: str, max_length: int | None
-) -> None:
+def test_pairs_have_the_same_ids_three_ways(ours, theirs, pairs, mark, max_length):
     tokenizer, (firsts, seconds) = ours[mark], map(list, zip(*pairs, strict=True))
     one = [tokenizer.encode(first, second, max_length=max_length) for first, second in pairs]
     assert tokenizer.encode_batch(firsts, seconds, max_length=max_length) == one
@@ -145,9 +139,7 @@ def test_pairs_have_the_same_ids_three_ways(
 
 @laws
 @given(question=st.none() | TEXT, text=TEXT, room=st.integers(1, 12), stride=st.integers(0, 11))
-def test_windows_are_the_same_two_ways(
-    ours: dict[str, Tokenizer], theirs: dict[str, Any], question: str | None, text: str, room: int, stride: int
-) -> None:
+def test_windows_are_the_same_two_ways(ours, theirs, question, text, room, stride):
     tokenizer, stride = ours["none"], min(stride, room - 1)
     if question is None:
         max_length, given, strategy = room + 2, (text,), "only_first"
@@ -164,9 +156,7 @@ def test_windows_are_the_same_two_ways(
 
 @laws
 @given(text=SPECIAL_TEXT | TEXT, pair=st.none() | SPECIAL_TEXT, mark=st.sampled_from(KINDS))
-def test_special_tokens_in_a_text_are_the_same_two_ways(
-    ours: dict[str, Tokenizer], theirs: dict[str, Any], text: str, pair: str | None, mark: str
-) -> None:
+def test_special_tokens_in_a_text_are_the_same_two_ways(ours, theirs, text, pair, mark):
     """Many texts at once have none, so two ways are compared."""
     texts = (text,) if pair is None else (text, pair)
     expected = ours[mark].encode(*texts, special_tokens=True)
@@ -180,21 +170,9 @@ def test_special_tokens_in_a_text_are_the_same_two_ways(
     assert cut["input_ids"] == ours[mark].encode(*texts, special_tokens=True, max_length=7).input_ids
 
 
-@pytest.mark.parametrize("mark", KINDS)
-def test_a_special_token_replaces_its_morphemes_and_their_marks(ours: dict[str, Tokenizer], mark: str) -> None:
-    """What Kiwi makes of the rest of the text stays."""
-    text, (low, high) = "오늘은 [MASK] 좋다", (4, 10)
-    whole = ours[mark].encode_pieces(text)
-    rest = [place for place, (start, end) in enumerate(whole.spans) if end < low or start > high]
-    pieces = ours[mark].encode_pieces(text, special_tokens=True)
-    (gap,) = [place for place, id in enumerate(pieces.ids) if id == Tokenizer.mask_id]
-    assert pieces.spans[gap] == (low, high)
-    assert pieces[:gap].ids + pieces[gap + 1 :].ids == [whole.ids[place] for place in rest]
-
-
 @laws
 @given(text=TEXT, mark=st.sampled_from(KINDS))
-def test_ids_are_decoded_alike(ours: dict[str, Tokenizer], theirs: dict[str, Any], text: str, mark: str) -> None:
+def test_ids_are_decoded_alike(ours, theirs, text, mark):
     """To white space, which the exported one collapses."""
     ids = ours[mark].encode(text).input_ids
     (many,) = ours[mark].encode_batch([text])

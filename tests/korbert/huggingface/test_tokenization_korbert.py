@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -23,21 +22,21 @@ TEXTS = [
 ]
 
 
-def folder_of(folder: Path, tokenizer: Tokenizer, family: str = "bert") -> Path:
+def folder_of(folder, tokenizer, family="bert"):
     return exported(folder, QuestionAnsweringModel(small(tokenizer, family, max_position_embeddings=64)), tokenizer)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
+def folder(tmp_path_factory, tiny_tokenizer):
     return folder_of(tmp_path_factory.mktemp("export"), tiny_tokenizer)
 
 
 @pytest.fixture(scope="module")
-def theirs(folder: Path) -> Any:
+def theirs(folder):
     return tokenizer_of(folder)
 
 
-def test_batches_are_padded_to_their_longest(tiny_tokenizer: Tokenizer, theirs: Any) -> None:
+def test_batches_are_padded_to_their_longest(tiny_tokenizer, theirs):
     batch = theirs(TEXTS[:3], padding=True, return_tensors="pt")
     lengths = [len(tiny_tokenizer.encode(text)) for text in TEXTS[:3]]
     assert batch["input_ids"].shape == (3, max(lengths))
@@ -45,12 +44,12 @@ def test_batches_are_padded_to_their_longest(tiny_tokenizer: Tokenizer, theirs: 
     assert torch.equal(batch["input_ids"] == 0, batch["attention_mask"] == 0)
 
 
-def test_special_tokens_in_all_texts_where_asked_for(tiny_tokenizer: Tokenizer, folder: Path) -> None:
+def test_special_tokens_in_all_texts_where_asked_for(tiny_tokenizer, folder):
     tokenizer = tokenizer_of(folder, split_special_tokens=False)
     assert tiny_tokenizer.mask_id in tokenizer("오늘 [MASK] 좋다")["input_ids"]
 
 
-def test_special_tokens_have_their_ids(tiny_tokenizer: Tokenizer, theirs: Any) -> None:
+def test_special_tokens_have_their_ids(tiny_tokenizer, theirs):
     assert [theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id, theirs.sep_token_id] == [0, 1, 2, 3]
     assert theirs.mask_token_id == tiny_tokenizer.mask_id
     assert len(theirs) == theirs.vocab_size == len(theirs.get_vocab()) == tiny_tokenizer.vocab_size
@@ -58,7 +57,7 @@ def test_special_tokens_have_their_ids(tiny_tokenizer: Tokenizer, theirs: Any) -
     assert theirs.model_max_length == 64
 
 
-def test_offsets_are_padded_with_their_row(theirs: Any) -> None:
+def test_offsets_are_padded_with_their_row(theirs):
     batch = theirs(TEXTS[:2], padding=True, return_offsets_mapping=True, return_tensors="pt")
     assert batch["offset_mapping"].shape == (*batch["input_ids"].shape, 2)
     assert batch["offset_mapping"][batch["attention_mask"] == 0].sum() == 0
@@ -67,17 +66,10 @@ def test_offsets_are_padded_with_their_row(theirs: Any) -> None:
     assert left.sequence_ids(0)[:2] == [None, None]
 
 
-def test_windows_over_many_texts_name_their_text_and_are_padded(tiny_tokenizer: Tokenizer, theirs: Any) -> None:
+def test_windows_over_many_texts_name_their_text_and_are_padded(tiny_tokenizer, theirs):
     contexts, cut = [" ".join(TEXTS[:2] * 3), TEXTS[0]], {"max_length": 16, "stride": 4}
-    rows = theirs(
-        ["언제?"] * 2,
-        contexts,
-        truncation="only_second",
-        padding="max_length",
-        return_overflowing_tokens=True,
-        return_offsets_mapping=True,
-        **cut,
-    )
+    asked = {"truncation": "only_second", "padding": "max_length", "return_overflowing_tokens": True}
+    rows = theirs(["언제?"] * 2, contexts, return_offsets_mapping=True, **asked, **cut)
     ours = [tiny_tokenizer.encode("언제?", text, **cut) for text in contexts]
     assert rows["overflow_to_sample_mapping"] == [0] * len(ours[0]) + [1] * len(ours[1])
     for row, window in enumerate([*ours[0], *ours[1]]):
@@ -86,7 +78,7 @@ def test_windows_over_many_texts_name_their_text_and_are_padded(tiny_tokenizer: 
         assert len(rows["input_ids"][row]) == 16
 
 
-def test_windows_that_cannot_be_are_refused(theirs: Any) -> None:
+def test_windows_that_cannot_be_are_refused(theirs):
     with pytest.raises(ValueError, match=r"leaves 7 pieces for a window, which is no more than stride 7"):
         theirs(TEXTS[1], truncation=True, max_length=9, stride=7, return_overflowing_tokens=True)
     with pytest.raises(ValueError, match="only_first"):
@@ -95,9 +87,7 @@ def test_windows_that_cannot_be_are_refused(theirs: Any) -> None:
 
 @pytest.mark.parametrize("strategy", ["only_first", "only_second", "longest_first"])
 @pytest.mark.parametrize("side", ["right", "left"])
-def test_the_chosen_segment_is_truncated_at_the_chosen_side(
-    tiny_tokenizer: Tokenizer, theirs: Any, strategy: str, side: str
-) -> None:
+def test_the_chosen_segment_is_truncated_at_the_chosen_side(tiny_tokenizer, theirs, strategy, side):
     first, second = (tiny_tokenizer.encode_pieces(text).ids for text in (TEXTS[1], TEXTS[2]))
     theirs.truncation_side = side
     try:
@@ -115,12 +105,12 @@ def test_the_chosen_segment_is_truncated_at_the_chosen_side(
         assert kept[whole] == {"first": first, "second": second}[whole]
 
 
-def test_a_segment_too_short_to_truncate_is_refused(theirs: Any) -> None:
+def test_a_segment_too_short_to_truncate_is_refused(theirs):
     with pytest.raises(ValueError, match=r"max_length 9: only_second can take 1 pieces away, not \d+"):
         theirs(TEXTS[1], "글", truncation="only_second", max_length=9)
 
 
-def test_characters_words_and_tokens_are_mapped(theirs: Any) -> None:
+def test_characters_words_and_tokens_are_mapped(theirs):
     text = "이걸 학교에서 했다"
     got = theirs(text, return_offsets_mapping=True)
     place = got.char_to_token(text.index("학"))
@@ -137,14 +127,14 @@ def test_characters_words_and_tokens_are_mapped(theirs: Any) -> None:
     assert got.token_to_sequence(place) == 0
 
 
-def test_words_and_ids_are_encoded_without_offsets(theirs: Any) -> None:
+def test_words_and_ids_are_encoded_without_offsets(theirs):
     assert theirs(["학교", "에"], is_split_into_words=True)["input_ids"][0] == theirs.cls_token_id
     assert theirs([400, 401])["input_ids"] == [theirs.cls_token_id, 400, 401, theirs.sep_token_id]
     with pytest.raises(NotImplementedError, match="return_offsets_mapping needs texts"):
         theirs(["학교", "에"], is_split_into_words=True, return_offsets_mapping=True)
 
 
-def test_special_tokens_can_be_left_out(tiny_tokenizer: Tokenizer, theirs: Any) -> None:
+def test_special_tokens_can_be_left_out(tiny_tokenizer, theirs):
     got = theirs("학교에 간다", add_special_tokens=False, return_special_tokens_mask=True, return_length=True)
     assert got["input_ids"] == tiny_tokenizer.encode_pieces("학교에 간다").ids
     assert set(got["special_tokens_mask"]) == {0}
@@ -152,7 +142,7 @@ def test_special_tokens_can_be_left_out(tiny_tokenizer: Tokenizer, theirs: Any) 
     assert theirs("", add_special_tokens=False)["input_ids"] == []
 
 
-def test_a_saved_or_pickled_tokenizer_is_the_same(tiny_tokenizer: Tokenizer, theirs: Any, tmp_path: Path) -> None:
+def test_a_saved_or_pickled_tokenizer_is_the_same(tiny_tokenizer, theirs, tmp_path):
     theirs.save_pretrained(tmp_path)
     assert Tokenizer.load(tmp_path).digest == tiny_tokenizer.digest
     for again in (tokenizer_of(tmp_path), pickle.loads(pickle.dumps(theirs))):
@@ -161,7 +151,7 @@ def test_a_saved_or_pickled_tokenizer_is_the_same(tiny_tokenizer: Tokenizer, the
         assert again.split_special_tokens
 
 
-def test_modern_has_no_token_types(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_modern_has_no_token_types(tiny_tokenizer, tmp_path):
     folder = folder_of(tmp_path, tiny_tokenizer, "modernbert")
     theirs = tokenizer_of(folder)
     batch = theirs("질문", "본문", return_tensors="pt")
@@ -169,7 +159,7 @@ def test_modern_has_no_token_types(tiny_tokenizer: Tokenizer, tmp_path: Path) ->
     transformers.AutoModel.from_pretrained(folder)(**batch)
 
 
-def test_another_kiwi_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_another_kiwi_is_refused(folder, tmp_path):
     copy = Path(shutil.copytree(folder, tmp_path / "copy"))
     record = copy / "korbert_tokenizer.json"
     text = record.read_text(encoding="utf-8").replace('"kiwipiepy": "', '"kiwipiepy": "9')
@@ -178,7 +168,7 @@ def test_another_kiwi_is_refused(folder: Path, tmp_path: Path) -> None:
         tokenizer_of(copy)
 
 
-def test_the_file_stands_alone(tiny_tokenizer: Tokenizer, folder: Path) -> None:
+def test_the_file_stands_alone(tiny_tokenizer, folder):
     """No korbert, and nothing else that a user of transformers, kiwipiepy and sentencepiece does not have."""
     tree = ast.parse((folder / "tokenization_korbert.py").read_text(encoding="utf-8"))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}

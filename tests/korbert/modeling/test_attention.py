@@ -7,16 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.modeling.attention import SelfAttention, View, attend, rotated, rotation
-from korbert.modeling.config import EncoderConfig
 from korbert.modeling.rows import Rows
+from tests.korbert.tiny import tiny_config
 
 CPU = torch.device("cpu")
 HEADS, SIZE = 2, 4
-
-
-def config(**others):
-    sizes = {"vocab_size": 9, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    return EncoderConfig.model_validate({**sizes, "intermediate_size": 16, **others})
 
 
 def by_definition(qkv, lengths, radius=None):
@@ -86,11 +81,6 @@ def test_rows_of_one_length_stay_as_they_are():
     assert rows.first.tolist() == [0, 5, 10, 15, 20, 25, 30]
 
 
-def test_places_restore_the_order_of_rows():
-    rows = Rows([3, 1, 3], CPU)  # one block of three rows of 3 places, the short one first
-    assert rows.places.tolist() == [3, 4, 5, 0, 6, 7, 8]
-
-
 def test_a_row_without_pieces_is_in_no_block():
     rows = Rows([0, 2, 0], CPU)
     assert attend(torch.randn(2, 3, HEADS, SIZE), rows).shape == (2, HEADS, SIZE)
@@ -119,8 +109,8 @@ def test_rotation_rotates_queries_and_keys_but_not_values():
 def test_rotary_attention_depends_on_distance_alone():
     """The same pieces, moved along the row together, attend to each other as before."""
     torch.manual_seed(1)
-    attention = SelfAttention(config()).eval()
-    hidden, rows = torch.randn(6, 16), Rows([6], CPU)
+    attention = SelfAttention(tiny_config()).eval()
+    hidden, rows = torch.randn(6, 32), Rows([6], CPU)
     first, moved = (
         attention(hidden, rows, View(rotation(torch.arange(start, start + 6), 8, 10_000.0))) for start in (0, 40)
     )
@@ -129,8 +119,8 @@ def test_rotary_attention_depends_on_distance_alone():
 
 @pytest.mark.parametrize("radius", [None, 2])
 def test_dropout_is_for_training_alone(radius):
-    attention = SelfAttention(config(attention_probs_dropout_prob=0.5))
-    hidden, rows, view = torch.randn(12, 16), Rows([8, 4], CPU), View(None, radius)
+    attention = SelfAttention(tiny_config(attention_probs_dropout_prob=0.5))
+    hidden, rows, view = torch.randn(12, 32), Rows([8, 4], CPU), View(None, radius)
     assert not torch.equal(attention(hidden, rows, view), attention(hidden, rows, view))
     attention.eval()
     assert torch.equal(attention(hidden, rows, view), attention(hidden, rows, view))

@@ -1,16 +1,15 @@
 """Pieces that both texts of a pair have."""
 
-from typing import Any
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.modeling import EncoderConfig, PretrainingModel, QuestionAnsweringModel, init_encoder_from
+from korbert.modeling import PretrainingModel, QuestionAnsweringModel, init_encoder_from
 from korbert.modeling.embeddings import Embeddings, in_both
 from korbert.modeling.rows import Rows
 from korbert.tokenization.vocabulary import FIRST_PIECE
+from tests.korbert.tiny import tiny_config
 
 CPU = torch.device("cpu")
 _pieces = st.lists(st.integers(FIRST_PIECE - 3, FIRST_PIECE + 5), max_size=12)
@@ -18,7 +17,7 @@ _pieces = st.lists(st.integers(FIRST_PIECE - 3, FIRST_PIECE + 5), max_size=12)
 
 @settings(max_examples=200, deadline=None)
 @given(pairs=st.lists(st.tuples(_pieces, _pieces).filter(any), min_size=1, max_size=4))
-def test_in_both_marks_pieces_of_both_segments(pairs: list[tuple[list[int], list[int]]]) -> None:
+def test_in_both_marks_pieces_of_both_segments(pairs):
     wanted = []
     for first, second in pairs:
         wanted += [piece in second and piece >= FIRST_PIECE for piece in first]
@@ -30,7 +29,7 @@ def test_in_both_marks_pieces_of_both_segments(pairs: list[tuple[list[int], list
 
 
 @pytest.mark.parametrize("architecture", ["modern", "bert"])
-def test_piece_dropout_takes_vectors_away_in_training_alone(architecture: str) -> None:
+def test_piece_dropout_takes_vectors_away_in_training_alone(architecture):
     embeddings = Embeddings(_config(architecture=architecture, hidden_dropout_prob=0))
     ids = torch.arange(FIRST_PIECE, FIRST_PIECE + 50).repeat(40)
     rows = Rows([len(ids) // 50] * 50, CPU)
@@ -47,14 +46,11 @@ def test_piece_dropout_takes_vectors_away_in_training_alone(architecture: str) -
     assert torch.equal(embeddings(ids, rows), dropped), "a step that is repeated drops the same pieces"
 
 
-def _config(**changes: Any) -> EncoderConfig:
-    return EncoderConfig(
-        vocab_size=FIRST_PIECE + 50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
-        **changes,
-    )  # fmt: skip
+def _config(**changes):
+    return tiny_config(**{"vocab_size": FIRST_PIECE + 50, **changes})
 
 
-def test_a_pretrained_encoder_is_given_an_overlap_embedding() -> None:
+def test_a_pretrained_encoder_is_given_an_overlap_embedding():
     pretrained = PretrainingModel(_config(), torch.Generator().manual_seed(1)).eval()
     model = QuestionAnsweringModel(_config(overlap_embedding=True), torch.Generator().manual_seed(2)).eval()
     init_encoder_from(model, pretrained)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,18 +14,17 @@ from korbert.errors import ModelError
 from korbert.modeling import ClassificationModel, PretrainingModel, init_encoder_from, load_model, packing, save_model
 from korbert.modeling.packing import pack, packed
 from korbert.modeling.storage import _unpacked
-from korbert.tokenization import Tokenizer
 from tests.korbert.tiny import same_weights, tiny_config
 
 
 @pytest.fixture(autouse=True)
-def _small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_is_large(monkeypatch):
     """Embeddings of the toys are kept in 8 bits, as those of 102,400 entries."""
     monkeypatch.setattr(packing, "_LARGE", 10_000)
 
 
 @pytest.fixture
-def models(tiny_tokenizer: Tokenizer, tmp_path: Path) -> tuple[Path, Path]:
+def models(tiny_tokenizer, tmp_path):
     """Folders of a pretrained model, and of a classifier that changed all but the embeddings."""
     config = tiny_config(vocab_size=tiny_tokenizer.vocab_size)
     pretrained = PretrainingModel(config, torch.Generator().manual_seed(0))
@@ -41,13 +39,13 @@ def models(tiny_tokenizer: Tokenizer, tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "pretrained", tmp_path / "classifier"
 
 
-def size(folder: Path) -> int:
+def size(folder):
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 @settings(max_examples=30)
 @given(st.integers(0, 2**31), st.floats(1e-3, 1e3))
-def test_numbers_stay_within_their_error(seed: int, width: float) -> None:
+def test_numbers_stay_within_their_error(seed, width):
     matrix = width * torch.randn(400, 32, generator=torch.Generator().manual_seed(seed))
     vector = matrix[0]
     found = _unpacked(packed({"a": matrix, "b": vector, "c": torch.zeros(400, 32)}))
@@ -57,7 +55,7 @@ def test_numbers_stay_within_their_error(seed: int, width: float) -> None:
     assert not found["c"].any()
 
 
-def test_a_packed_model_gives_nearly_the_same_outputs(models: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_packed_model_gives_nearly_the_same_outputs(models, tmp_path):
     source, _ = models
     written = pack(source, tmp_path / "packed")
     assert written == size(tmp_path / "packed") < 0.6 * size(source)
@@ -71,7 +69,7 @@ def test_a_packed_model_gives_nearly_the_same_outputs(models: tuple[Path, Path],
     assert len(korbert.load(tmp_path / "packed").fill("오늘 [MASK] 좋다")[0]) == 5
 
 
-def test_tensors_of_the_base_are_not_stored_twice(models: tuple[Path, Path], tmp_path: Path) -> None:
+def test_tensors_of_the_base_are_not_stored_twice(models, tmp_path):
     pretrained, classifier = models
     pack(pretrained, tmp_path / "base")
     alone, beside = pack(classifier, tmp_path / "alone"), pack(classifier, tmp_path / "beside", tmp_path / "base")
@@ -92,7 +90,7 @@ def test_tensors_of_the_base_are_not_stored_twice(models: tuple[Path, Path], tmp
         load_model(tmp_path / "beside")
 
 
-def test_a_base_elsewhere_is_refused(models: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_base_elsewhere_is_refused(models, tmp_path):
     pretrained, classifier = models
     pack(pretrained, tmp_path / "other" / "base")
     with pytest.raises(ModelError, match="a base must be a packed folder"):
@@ -109,7 +107,7 @@ def test_a_base_elsewhere_is_refused(models: tuple[Path, Path], tmp_path: Path) 
         load_model(tmp_path / "packed")
 
 
-def test_a_base_of_the_box_is_named(models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_base_of_the_box_is_named(models, tmp_path, monkeypatch):
     pretrained, classifier = models
     pack(pretrained, tmp_path / "box" / "toy-mini")
     monkeypatch.setattr(folders, "_BOX", tmp_path / "box")
@@ -125,9 +123,7 @@ def test_a_base_of_the_box_is_named(models: tuple[Path, Path], tmp_path: Path, m
         pack(classifier, tmp_path / "mine" / "again", tmp_path / "box" / "toy-mini")
 
 
-def test_bundled_models_are_loaded_by_name(
-    models: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bundled_models_are_loaded_by_name(models, tmp_path, monkeypatch):
     pack(models[0], tmp_path / "box" / "toy-mini")
     monkeypatch.setattr(folders, "_BOX", tmp_path / "box")
     monkeypatch.chdir(tmp_path)

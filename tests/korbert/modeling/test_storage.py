@@ -2,10 +2,8 @@ import hashlib
 import json
 import random
 import shutil
-from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import pytest
 import safetensors.torch
@@ -13,65 +11,42 @@ import torch
 
 from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig
-from korbert.modeling.models import (
-    ClassificationModel,
-    EmbeddingModel,
-    Model,
-    MultipleChoiceModel,
-    PretrainingModel,
-    QuestionAnsweringModel,
-    TokenClassificationModel,
-)
 from korbert.modeling.storage import load_model, read_config, save_model
-from korbert.tokenization import Tokenizer
-from tests.korbert.tiny import tiny_config
+from tests.korbert.tiny import HEADS, LABELS, model_with, tiny_config
 
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
-HEAD = {
-    "num_labels": 2, "pooling": "mean", "labels": ["가", "나"], "problem_type": "single_label_classification"
-}  # fmt: skip
-
-
-def models(config: EncoderConfig) -> list[Model]:
-    generator = torch.Generator().manual_seed(1)
-    return [
-        PretrainingModel(config, generator),
-        ClassificationModel(config, 2, "first", ["나쁨", "좋음"], generator),
-        QuestionAnsweringModel(config, generator),
-        TokenClassificationModel(config, ["O", "B-인물", "I-인물"], generator),
-        ClassificationModel(config, 1, "mean", ["점수"], generator, "regression"),
-        ClassificationModel(config, 3, generator=generator, problem_type="multi_label_classification"),
-        MultipleChoiceModel(config, "first", generator),
-        EmbeddingModel(config, "first", True, generator),
-    ]
+ONE_LABEL = "single_label_classification"
+HEAD = {"num_labels": 3, "pooling": "first", "labels": [*LABELS], "problem_type": ONE_LABEL}
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
+def written(tmp_path_factory, tiny_tokenizer):
     """A classification model's folder."""
     folder = tmp_path_factory.mktemp("written")
-    save_model(folder, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[1], tiny_tokenizer, {"max_length": 64})
+    model = model_with("one label", tiny_config(vocab_size=tiny_tokenizer.vocab_size))
+    save_model(folder, model, tiny_tokenizer, {"max_length": 64})
     return folder
 
 
 @pytest.fixture
-def copy(written: Path, tmp_path: Path) -> Path:
+def copy(written, tmp_path):
     """The same, to be spoilt."""
     return Path(shutil.copytree(written, tmp_path / "model"))
 
 
-def change_config(folder: Path, **changes: Any) -> None:
+def change_config(folder, **changes):
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
 @torch.inference_mode()
-def test_a_saved_model_loads_with_the_same_outputs(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str
-) -> None:
-    for model in models(tiny_config(architecture, vocab_size=tiny_tokenizer.vocab_size)):
-        folder = tmp_path / model.kind
+def test_a_saved_model_loads_with_the_same_outputs(tiny_tokenizer, tmp_path, architecture):
+    for head in HEADS:
+        model, folder = (
+            model_with(head, tiny_config(architecture, vocab_size=tiny_tokenizer.vocab_size)),
+            tmp_path / head,
+        )
         save_model(folder, model.eval(), tiny_tokenizer)
         again, tokenizer = load_model(folder)
         assert type(again) is type(model)
@@ -83,54 +58,53 @@ def test_a_saved_model_loads_with_the_same_outputs(
         torch.testing.assert_close(again(IDS), model(IDS), atol=0, rtol=0)
 
 
-def test_config_json_holds_all_settings(written: Path, tiny_tokenizer: Tokenizer) -> None:
+def test_config_json_holds_all_settings(written, tiny_tokenizer):
     config = read_config(written)
     assert config["korbert_format"] == 1
     assert config["kind"] == "classification"
-    assert config["head"] == HEAD | {"pooling": "first", "labels": ["나쁨", "좋음"]}
+    assert config["head"] == HEAD
     assert config["task"] == {"max_length": 64}
     assert config["tokenizer_digest"] == tiny_tokenizer.digest
     assert EncoderConfig.model_validate(config["encoder"]) == tiny_config(vocab_size=tiny_tokenizer.vocab_size)
-    assert "나쁨" in (written / "config.json").read_text(encoding="utf-8")
+    assert "분노" in (written / "config.json").read_text(encoding="utf-8")
 
 
-def test_the_same_model_is_saved_as_the_same_bytes(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_the_same_model_is_saved_as_the_same_bytes(tiny_tokenizer, tmp_path):
     for name in ("one", "two"):
-        save_model(
-            tmp_path / name, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[0], tiny_tokenizer, {"steps": 3}
-        )
+        model = model_with("pretraining", tiny_config(vocab_size=tiny_tokenizer.vocab_size))
+        save_model(tmp_path / name, model, tiny_tokenizer, {"steps": 3})
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
     assert Path("model.safetensors") in files
     for file in files:
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
 
 
-def test_a_model_may_be_saved_over_another(tiny_tokenizer: Tokenizer, copy: Path) -> None:
-    save_model(copy, models(tiny_config(vocab_size=tiny_tokenizer.vocab_size))[2], tiny_tokenizer)
+def test_a_model_may_be_saved_over_another(tiny_tokenizer, copy):
+    save_model(
+        copy, model_with("question-answering", tiny_config(vocab_size=tiny_tokenizer.vocab_size)), tiny_tokenizer
+    )
     model, _ = load_model(copy, "question-answering")
     assert model.kind == "question-answering"
 
 
-def test_a_loaded_model_can_be_trained(written: Path) -> None:
+def test_a_loaded_model_can_be_trained(written):
     model, _ = load_model(written, "classification")
     model.train()(IDS).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
-def test_a_vocabulary_that_is_larger_than_the_model_is_refused(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_vocabulary_that_is_larger_than_the_model_is_refused(tiny_tokenizer, tmp_path):
     config = tiny_config(vocab_size=1000)
     with pytest.raises(ModelError, match=rf"the tokenizer has {tiny_tokenizer.vocab_size} entries, the model 1000"):
-        save_model(tmp_path, PretrainingModel(config), tiny_tokenizer)
+        save_model(tmp_path, model_with("pretraining", config), tiny_tokenizer)
 
 
-def test_a_model_of_another_kind_is_refused(written: Path) -> None:
-    with pytest.raises(
-        ModelError, match="a classification model, but a question-answering model is needed: name another folder"
-    ):
+def test_a_model_of_another_kind_is_refused(written):
+    with pytest.raises(ModelError, match="a classification model, but a question-answering model is needed: name"):
         load_model(written, "question-answering")
 
 
-def test_another_tokenizer_is_refused(copy: Path) -> None:
+def test_another_tokenizer_is_refused(copy):
     change_config(copy, tokenizer_digest="0123456789abcdef" * 4)
     with pytest.raises(ModelError, match=r"tokenizer: digest \w{12}, the model was trained with 0123456789ab: restore"):
         load_model(copy)
@@ -144,20 +118,14 @@ def test_another_tokenizer_is_refused(copy: Path) -> None:
         ("config.json", '{"model_type": "bert"}', r"`korbert_format` is missing, so this is not a korbert model"),
         ("config.json", '{"korbert_format": 9}', r"korbert_format 9, this version reads 1: use the version"),
         ("config.json", '{"korbert_format": true}', r"korbert_format True, this version reads 1"),
-        ("config.json", '{"korbert_format": 1, "kind": "x"}', "kind 'x' is none of pretraining, detection, "),
         ("config.json", '{"korbert_format": 1, "kind": ["x"]}', r"config\.json: kind \['x'\] is none of pretraining"),
         ("config.json", '{"korbert_format": 1, "kind": "question-answering"}', "encoder: Field required"),
         ("config.json", "[1, 2]", r"config\.json: `korbert_format` is missing"),
-        ("config.json", "9" * 5000, r"config\.json: cannot be read \(.*digits"),
-        ("config.json", "[" * 100_000, r"config\.json: cannot be read \(is nested too deeply\): write the model again"),
-        ("config.json", '{"korbert_format": NaN}', r"config\.json: cannot be read \(NaN is not a finite number\)"),
-        ("config.json", '{"korbert_format": 1e999}', r"config\.json: cannot be read \(1e999 is not a finite number\)"),
         ("config.json", '{"korbert_format": "\udcff"}', r"config\.json: cannot be read \(.*utf-8.*\): write the model"),
         ("model.safetensors", None, r"model\.safetensors: no such file: the model folder is incomplete"),
-        ("model.safetensors", "spoilt", r"model\.safetensors: SHA-256 \w{12}, config\.json says \w{12}: the file was"),
     ],
 )
-def test_broken_files_are_refused(copy: Path, file: str, content: str | None, message: str) -> None:
+def test_broken_files_are_refused(copy, file, content, message):
     if content is None:
         (copy / file).unlink()
     else:
@@ -169,13 +137,13 @@ def test_broken_files_are_refused(copy: Path, file: str, content: str | None, me
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"classifier.bias": torch.zeros(3)}, r"classifier\.bias is 3, config\.json asks for 2: the two files do not"),
+        ({"classifier.bias": torch.zeros(4)}, r"classifier\.bias is 4, config\.json asks for 3: the two files do not"),
         ({"extra.weight": torch.zeros(3, 4)}, r"extra\.weight is 3x4, config\.json asks for absent"),
-        ({"classifier.bias": None}, r"classifier\.bias is absent, config\.json asks for 2"),
-        ({"classifier.bias": torch.zeros(2).double()}, r"classifier\.bias is 2 float64, config\.json asks for 2: the"),
+        ({"classifier.bias": None}, r"classifier\.bias is absent, config\.json asks for 3"),
+        ({"classifier.bias": torch.zeros(3).double()}, r"classifier\.bias is 3 float64, config\.json asks for 3: the"),
     ],
 )
-def test_weights_that_do_not_fit_are_refused(copy: Path, change: dict[str, torch.Tensor | None], message: str) -> None:
+def test_weights_that_do_not_fit_are_refused(copy, change, message):
     path = copy / "model.safetensors"
     tensors = safetensors.torch.load_file(path) | change
     write_weights(copy, {name: tensor for name, tensor in tensors.items() if tensor is not None})
@@ -183,27 +151,25 @@ def test_weights_that_do_not_fit_are_refused(copy: Path, change: dict[str, torch
         load_model(copy)
 
 
-def write_weights(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
+def write_weights(folder, tensors):
     """Others in place of a model's, with their digest."""
     data = safetensors.torch.save(tensors)
     (folder / "model.safetensors").write_bytes(data)
     change_config(folder, weights_sha256=hashlib.sha256(data).hexdigest())
 
 
-def test_a_flipped_bit_in_the_weights_is_refused(copy: Path) -> None:
-    path = copy / "model.safetensors"
-    whole, draw = path.read_bytes(), random.Random(3)
-    for place in (0, len(whole) - 1, *(draw.randrange(len(whole)) for _ in range(20))):
-        flipped = bytearray(whole)
-        flipped[place] ^= 1 << draw.randrange(8)
-        path.write_bytes(flipped)
+def test_a_flipped_bit_in_the_weights_is_refused(copy):
+    path, draw = copy / "model.safetensors", random.Random(3)
+    whole = path.read_bytes()
+    for place in (0, len(whole) - 1, *(draw.randrange(len(whole)) for _ in range(9))):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :])
         with pytest.raises(ModelError, match=r"model\.safetensors: SHA-256 .*: restore it, or write the model again"):
             load_model(copy)
     path.write_bytes(whole)
     load_model(copy)
 
 
-def test_weights_in_another_format_are_refused(copy: Path) -> None:
+def test_weights_in_another_format_are_refused(copy):
     (copy / "model.safetensors").write_bytes(b"spoilt")
     change_config(copy, weights_sha256=hashlib.sha256(b"spoilt").hexdigest())
     with pytest.raises(ModelError, match=r"model\.safetensors: cannot be read \(.*\): the file is broken, write"):
@@ -211,7 +177,7 @@ def test_weights_in_another_format_are_refused(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
-def test_non_finite_weights_are_refused(copy: Path, bad: float) -> None:
+def test_non_finite_weights_are_refused(copy, bad):
     tensors = safetensors.torch.load_file(copy / "model.safetensors")
     tensors["classifier.bias"][1] = bad
     write_weights(copy, tensors)
@@ -226,37 +192,19 @@ def test_non_finite_weights_are_refused(copy: Path, bad: float) -> None:
         ({"encoder": {}}, r"invalid encoder config: vocab_size: Field required"),
         ({"encoder": {"hidden_size": 10**40}}, r"config\.json: .*[Oo]verflow"),
         ({"encoder": {"hidden_size": 2**40, "num_attention_heads": 1}}, r"config\.json: "),
-        ({"encoder": {"num_hidden_layers": 10**9}}, r"num_hidden_layers: Input should be less than or equal to 1000"),
         ({"encoder": {"num_hidden_layers": 1000}}, r"config\.json: num_hidden_layers 1000: the weights file has few"),
-        (
-            {"encoder": {"num_hidden_layers": 1000, "layer_groups": 500}},
-            r"layer_groups 500: the weights file has fewer",
-        ),
-        ({"encoder": {"layer_norm_eps": None}}, r"invalid encoder config: layer_norm_eps"),
+        ({"encoder": {"num_hidden_layers": 1000, "layer_groups": 500}}, r"layer_groups 500: the weights file has"),
         ({"encoder": {"hiden_size": 3}}, r"invalid encoder config: hiden_size: Extra inputs"),
-        ({"head": "mean"}, r"config\.json: head"),
         ({"head": None}, r"config\.json: head"),
-        ({"head": {}}, r"config\.json: head \{\} does not fit a classification model: put the file back"),
         ({"head": {"labels": ["O"]}}, r"config\.json: head .*O.* does not fit a classification model: put"),
-        ({"head": {"pooling": "first"}}, r"config\.json: head .*first.* does not fit a classification model: put"),
-        ({"head": HEAD | {"problem_type": "ranking"}}, r"config\.json: head"),
-        (
-            {"head": HEAD | {"problem_type": "regression"}},
-            r"config\.json: regression with 2 labels: set num_labels to 1",
-        ),
+        ({"head": HEAD | {"problem_type": "regression"}}, r"regression with 3 labels: set num_labels to 1"),
         ({"head": HEAD | {"num_labels": "2"}}, r"config\.json: head"),
-        ({"head": HEAD | {"num_labels": -2}}, r"config\.json: head"),
-        ({"head": HEAD | {"pooling": "max"}}, r"config\.json: head"),
-        ({"head": HEAD | {"labels": ["가", 1]}}, r"config\.json: head"),
-        ({"head": HEAD | {"labels": ["가"]}}, r"1 names for 2 labels: give one name per label"),
-        ({"task": []}, r"config\.json: task: Input should be a valid dictionary"),
-        ({"tokenizer_digest": 3}, r"config\.json: tokenizer_digest: Input should be a valid string"),
-        ({"weights_sha256": None}, r"config\.json: weights_sha256: Input should be a valid string"),
+        ({"head": HEAD | {"labels": ["가"]}}, r"1 names for 3 labels: give one name per label"),
         ({"weights_sha256": "0" * 63}, r"config\.json: weights_sha256: String should match pattern"),
         ({"note": "mine"}, r"config\.json: note: Extra inputs are not permitted: put the file back as it was written"),
     ],
 )
-def test_invalid_entries_of_config_json_are_refused(copy: Path, changes: dict[str, Any], message: str) -> None:
+def test_invalid_entries_of_config_json_are_refused(copy, changes, message):
     if changes.get("encoder"):
         changes = {"encoder": read_config(copy)["encoder"] | changes["encoder"]}
     change_config(copy, **changes)
@@ -266,7 +214,7 @@ def test_invalid_entries_of_config_json_are_refused(copy: Path, changes: dict[st
     assert "\n" not in str(refused.value)
 
 
-def leaves(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def leaves(value, place=()):
     """The keys that lead to each value in JSON that is neither an object nor a list."""
     if isinstance(value, dict | list):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
@@ -275,7 +223,7 @@ def leaves(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield place
 
 
-def altered(record: Any, place: tuple[Any, ...], value: Any) -> Any:
+def altered(record, place, value):
     changed = deepcopy(record)
     inner = changed
     for key in place[:-1]:
@@ -284,7 +232,7 @@ def altered(record: Any, place: tuple[Any, ...], value: Any) -> Any:
     return changed
 
 
-def near(value: Any) -> Any:
+def near(value):
     """A value of the same type that no check of its form could tell from the right one."""
     if isinstance(value, bool):
         return not value
@@ -298,9 +246,7 @@ ODD = [None, [], {}, "x", "\ud800", -1, 0, 1.5, True, 10**30]
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer/korbert_tokenizer.json"])
 @pytest.mark.parametrize("older", [False, True])
-def test_every_altered_entry_is_refused_or_harmless(
-    copy: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, file: str, older: bool
-) -> None:
+def test_every_altered_entry_is_refused_or_harmless(copy, tiny_tokenizer, monkeypatch, file, older):
     """A folder of an older korbert has no digest of its records: there an entry may be read, but breaks nothing."""
     if older:
         config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
@@ -320,7 +266,7 @@ def test_every_altered_entry_is_refused_or_harmless(
             assert older if fault is None else "\n" not in fault, (place, changed)
 
 
-def fault_of(folder: Path) -> str | None:
+def fault_of(folder):
     """What is said of a model folder that cannot be loaded."""
     try:
         load_model(folder)

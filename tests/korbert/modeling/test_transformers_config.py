@@ -1,8 +1,5 @@
 """Configs of transformers as a recipe says them: what no encoder can be built of is refused by name."""
 
-import sys
-from typing import Any
-
 import pytest
 
 from korbert.errors import ModelError
@@ -12,7 +9,7 @@ SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "i
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
-def test_every_architecture_has_defaults_and_the_ids_of_our_tokenizers(model_type: str) -> None:
+def test_every_architecture_has_defaults_and_the_ids_of_our_tokenizers(model_type):
     config = new_config({"model_type": model_type}, 102_400)
     assert config.vocab_size == 102_400
     offset = model_type in ("roberta", "xlm-roberta", "longformer")
@@ -24,7 +21,7 @@ def test_every_architecture_has_defaults_and_the_ids_of_our_tokenizers(model_typ
     assert config.pad_token_id == 0
 
 
-def test_config_entries_may_have_the_usual_names() -> None:
+def test_config_entries_may_have_the_usual_names():
     own = new_config({"model_type": "distilbert", "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32}, 50)
     usual = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
     assert new_config({"model_type": "distilbert", "hidden_dim": 32, **usual}, 50) == own
@@ -44,20 +41,10 @@ def test_config_entries_may_have_the_usual_names() -> None:
         ({"is_decoder": True}, r"^is a decoder, which sees no later pieces: take an encoder"),
         ({"num_hidden_layers": 0}, r"^invalid encoder config: num_hidden_layers: .*greater than or equal to 1"),
         ({"hidden_act": "nope"}, r"^no encoder can be built from this config of bert \(KeyError: 'nope'\): correct it"),
-        (
-            {"hidden_size": 30, "num_attention_heads": 4},
-            r"^hidden size 30 is not a multiple of 4 attention heads: change",
-        ),
+        ({"hidden_size": 30, "num_attention_heads": 4}, r"^hidden size 30 is not a multiple of 4 attention heads"),
     ],
 )
-def test_invalid_configs_are_refused(given: dict[str, Any], message: str) -> None:
+def test_invalid_configs_are_refused(given, message):
     theirs = {"model_type": "bert", **SIZES, **given} if given else {}
     with pytest.raises(ModelError, match=message):
         new_config(theirs, 500)
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    message = r"an encoder of architecture bert needs transformers: pip install 'korbert\[hf\]'"
-    with pytest.raises(ModelError, match=message):
-        new_config({"model_type": "bert"}, 500)

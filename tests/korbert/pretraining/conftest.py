@@ -39,14 +39,26 @@ def write_shards(
     folder: Path, documents: Sequence[Document], seed: int = 0, files: int = 2, rows: int = 100
 ) -> Written:
     rng = np.random.default_rng(seed)
-    made = [pieces_of(lengths, rng) for _, lengths in documents]
+    ids, levels = map(list, zip(*(pieces_of(lengths, rng) for _, lengths in documents), strict=True))
     sources = [source for source, _ in documents]
+    return Written(write_table(folder, sources, ids, levels, files, rows), sources, ids, levels)
+
+
+def write_table(
+    folder: Path,
+    sources: Sequence[str],
+    ids: Sequence[np.ndarray],
+    levels: Sequence[np.ndarray],
+    files: int = 2,
+    rows: int = 100,
+) -> list[Path]:
+    """Shards of documents of these pieces and boundaries."""
     table = pa.table(
         {
             "id": [f"{source}:{number}" for number, source in enumerate(sources)],
             "source": sources,
-            "input_ids": pa.array([ids for ids, _ in made], pa.list_(pa.int32())),
-            "boundaries": pa.array([levels for _, levels in made], pa.list_(pa.uint8())),
+            "input_ids": pa.array(ids, pa.list_(pa.int32())),
+            "boundaries": pa.array(levels, pa.list_(pa.uint8())),
         }
     )
     paths = []
@@ -55,7 +67,7 @@ def write_shards(
         first, last = (len(sources) * part // files for part in (number, number + 1))
         with pa.ipc.new_stream(str(paths[-1]), table.schema) as stream:
             stream.write_table(table.slice(first, last - first), max_chunksize=rows)
-    return Written(paths, sources, [ids for ids, _ in made], [levels for _, levels in made])
+    return paths
 
 
 def like_a_corpus(number: int, rng: np.random.Generator) -> list[Document]:

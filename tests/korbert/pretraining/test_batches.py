@@ -45,14 +45,12 @@ def test_a_row_of_two_segments(shards, ids):
     assert row["token_type_ids"].tolist() == [0] * 6 + [1] * 4
     assert row["boundaries"].tolist() == [0, *written.boundaries[0][:4], 0, *written.boundaries[0][4:], 0]
     assert row["pair_label"].tolist() == [-100]  # there is no other document
+    with pytest.raises(SettingsError, match="max_length 4: 3 of these are special; take at least 5"):
+        rows_of(written.files, 4)
+    with pytest.raises(SettingsError, match="max_length 3: 2 of these are special; take at least 4"):
+        rows_of(written.files, 3, objectives=("mlm",))
     assert len(row["labels"]) == len(row["label_places"]) > 0
     assert not {0, 5, 9} & set(row["label_places"].tolist())
-
-
-def test_a_document_of_one_sentence_is_one_segment(shards, ids):
-    row = rows_of(shards([("reviews", [5])]).files).example(0, 0)
-    assert row["token_type_ids"].tolist() == [0] * 7
-    assert row["pair_label"].tolist() == [-100]
 
 
 def test_each_epoch_masks_other_pieces(rows):
@@ -139,18 +137,17 @@ def test_processes_share_the_rows_of_a_step(rows, micro_batches, size):
     """3 ranks for 4 micro-batches, too: all have equally many, and none is larger, but for a row that is left over."""
     whole = rows.batch(1, 8, micro_batches)
     shares = [rows.batch(1, 8, micro_batches, World(rank, size)) for rank in range(size)]
-    assert sorted(row for batches in shares for batch in batches for row in taken_apart(batch)) == sorted(
+    made = [batch for batches in shares for batch in batches]
+    assert sorted(row for batch in made for row in taken_apart(batch)) == sorted(
         row for batch in whole for row in taken_apart(batch)
     )
     assert len({len(batches) for batches in shares}) == 1
-    largest = max(len(batch["lengths"]) for batch in whole)
-    assert all(
-        0 < len(batch["lengths"]) <= largest + (micro_batches == 8 and size == 5)
-        for batches in shares
-        for batch in batches
-    )
-    for name in ("mlm_count", "nsp_count"):
-        assert sum(int(batches[0][name]) for batches in shares) == int(whole[0][name])
+    largest = max(len(batch["lengths"]) for batch in whole) + (micro_batches == 8 and size == 5)
+    assert all(0 < len(batch["lengths"]) <= largest for batch in made)
+    for name, labels in (("mlm_count", "labels"), ("nsp_count", "pair_label")):
+        total = sum(int((part[labels] != -100).sum()) for part in whole)
+        assert {int(part[name]) for part in whole} == {total}
+        assert sum(int(batches[0][name]) for batches in shares) == total
 
 
 def test_each_process_makes_its_own_part(corpus, ids, rows, monkeypatch):
@@ -185,15 +182,6 @@ def test_a_phase_continues_the_rows_of_an_earlier_one_of_its_length(rows):
         assert one["input_ids"].equal(other["input_ids"])
 
 
-def test_counts_are_those_of_the_whole_step(rows):
-    parts = rows.batch(0, 16, micro_batches=4)
-    assert len(parts) == 4
-    for name, labels in [("mlm_count", "labels"), ("nsp_count", "pair_label")]:
-        total = sum(int((part[labels] != -100).sum()) for part in parts)
-        assert total
-        assert {int(part[name]) for part in parts} == {total}
-
-
 def test_heldout_batches_are_fixed_and_fully_masked(corpus, ids):
     def make():
         return heldout_batches(rows_of(corpus.files, masking=MaskingSettings().all_masked()), 100, 32)
@@ -212,10 +200,3 @@ def test_phases_follow_each_other(corpus, ids):
     wanted = [short.batch(0, 8), short.batch(1, 8), short.batch(2, 8), long.batch(0, 4, 2), long.batch(1, 4, 2)]
     for step, parts in enumerate(wanted):
         assert [taken_apart(part) for part in batches(step)] == [taken_apart(part) for part in parts]
-
-
-def test_too_short_rows_are_refused(corpus, ids):
-    with pytest.raises(SettingsError, match="max_length 4: 3 of these are special; take at least 5"):
-        rows_of(corpus.files, 4)
-    with pytest.raises(SettingsError, match="max_length 3: 2 of these are special; take at least 4"):
-        rows_of(corpus.files, 3, objectives=("mlm",))

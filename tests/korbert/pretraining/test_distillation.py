@@ -31,7 +31,7 @@ def batch_of(corpus, micro_batches=1, negatives=None):
 
 @pytest.fixture
 def teacher():
-    """Nothing in it is small: initial weights give all pieces nearly the same chance."""
+    """With large weights: initial ones give all pieces nearly the same probability."""
     model = model_of(4, 0)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -97,11 +97,3 @@ def test_a_spans_head_missing_in_the_teacher_keeps_its_initial_weights(teacher):
     take_layers(student, teacher)
     assert student.reader.classifier.weight.equal(drawn)
     assert student.mlm.bias.equal(teacher.mlm.bias)
-
-
-def test_a_narrower_student_learns_without_the_cosine(teacher, corpus, train):
-    student = model_of(2, 1, width=16)
-    loss = PretrainingLoss(OBJECTIVES, distillation=Distillation(teacher, SETTINGS.model_copy(update={"cosine": 0.0})))
-    (batch,) = batch_of(corpus)
-    losses = train(student, loss, batch, 100, 1e-2)
-    assert losses[-1]["distill_loss"] < 0.7 * losses[0]["distill_loss"]

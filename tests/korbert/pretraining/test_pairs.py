@@ -64,12 +64,10 @@ def test_labels_say_where_b_comes_from(corpus):
     assert {pair.label for pair in pairs} == {0, 1, -100}
 
 
-def test_documents_of_one_sentence_make_one_segment_without_label(shards):
-    pairs = Pairs(Shards(shards([("reviews", [5])] * 10).files), 61, PairSettings())
-    assert all(pair.second is None and pair.label == NO_LABEL for pair in draw_all(pairs))
-
-
-def test_a_row_has_no_label_where_no_foreign_b_has_the_length(shards):
+def test_rows_without_a_second_segment_or_a_label(shards):
+    """Documents of one sentence; and where no foreign B has the length."""
+    single = Pairs(Shards(shards([("reviews", [5])] * 10).files), 61, PairSettings())
+    assert all(pair.second is None and pair.label == NO_LABEL for pair in draw_all(single))
     documents = [("wiki", [4, 5]), ("wiki", [4, 6]), ("wiki", [4, 7])]
     pairs = draw_all(Pairs(Shards(shards(documents).files), 61, PairSettings()))
     assert [(pair.second, pair.label) for pair in pairs] == [((4, 9), -100), ((13, 19), -100), ((23, 30), -100)]
@@ -82,17 +80,13 @@ def test_no_pairs_of_a_source_without_documents(corpus):
     )
     sources = line.sources[line.document(np.array([pair.first[0] for pair in usual]))]
     reviews = sources == line.source_names.index("reviews")
-    assert [pair for pair, of_reviews in zip(without, reviews, strict=True) if not of_reviews] == [
-        pair for pair, of_reviews in zip(usual, reviews, strict=True) if not of_reviews
-    ]
+    assert all(one == other for one, other, own in zip(without, usual, reviews, strict=True) if not own)
     singles = [pair for pair, of_reviews in zip(without, reviews, strict=True) if of_reviews]
     assert len(singles) >= 1_200
     assert all(pair.second is None and pair.label == NO_LABEL for pair in singles)
-    assert sum(size(pair.first) for pair in singles) == sum(
-        size(pair.first) + (size(pair.second) if pair.second else 0)
-        for pair, of_reviews in zip(usual, reviews, strict=True)
-        if of_reviews
-    )
+    paired = [pair for pair, of_reviews in zip(usual, reviews, strict=True) if of_reviews]
+    pieces = sum(size(pair.first) + (size(pair.second) if pair.second else 0) for pair in paired)
+    assert sum(size(pair.first) for pair in singles) == pieces
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)])

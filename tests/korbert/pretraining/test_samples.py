@@ -61,10 +61,11 @@ def test_samples_are_short_rows_with_few_gaps(rows, ids):
     assert [sample.number for sample in again] == [sample.number for sample in chosen]
 
 
-def test_one_row_of_each_source_comes_first(shards, ids):
+def test_one_row_of_each_source_comes_first_and_long_ones_last(shards):
     written = shards([("reviews", [20])] * 40 + [("wiki", [60])])
     rows = rows_of(written.files, 128, masking=MaskingSettings().all_masked())
     assert [sample.source for sample in choose_samples(rows)] == ["reviews", "wiki", "reviews"]
+    assert len(choose_samples(rows_of(shards([("wiki", [90, 90]), ("wiki", [85])]).files, 128))) == 3
 
 
 def test_the_source_is_that_of_the_text(corpus, rows):
@@ -74,11 +75,6 @@ def test_the_source_is_that_of_the_text(corpus, rows):
     for sample in choose_samples(rows, 20):
         known = original(sample.row)
         assert (known[1], known[2]) in texts[sample.source]
-
-
-def test_long_rows_are_samples_if_there_are_no_others(shards, ids):
-    written = shards([("wiki", [90, 90]), ("wiki", [85])])
-    assert len(choose_samples(rows_of(written.files, 128))) == 3
 
 
 @pytest.mark.parametrize("gaps", [[1], [1, 2], [2, 4, 5], [3, 6], list(range(1, 7))])

@@ -1,9 +1,6 @@
 """Recurring span selection: its rows hide what they ask for, and say where it stayed."""
 
-from pathlib import Path
-
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given
@@ -13,7 +10,7 @@ from korbert.modeling import PretrainingModel, QuestionAnsweringModel, init_enco
 from korbert.pretraining import PretrainingLoss, evaluate
 from korbert.pretraining.objectives.spans import RecurringSpans
 from korbert.pretraining.settings import SpanSettings
-from tests.korbert.pretraining.conftest import IDS, rows_of
+from tests.korbert.pretraining.conftest import IDS, rows_of, write_table
 from tests.korbert.tiny import tiny_config
 
 FEW = np.ones(2000, dtype=np.int64)  # every piece is as rare as another
@@ -113,31 +110,14 @@ def test_a_long_sentence_is_cut_around_its_gap(ids):
 
 
 @pytest.fixture(scope="module")
-def recurring(tmp_path_factory) -> Path:
+def recurring(tmp_path_factory):
     """A shard of documents in which a name of two morphemes stands in several sentences."""
     rng = np.random.default_rng(0)
-    documents, boundaries = [], []
-    for _ in range(60):
-        name = rng.integers(1000, 2000, 2).tolist()
-        pieces, levels = [], []
-        for _ in range(4):
-            before, behind = rng.integers(400, 900, 3).tolist(), rng.integers(400, 900, 3).tolist()
-            pieces += [*before, *name, *behind]
-            levels += [3, 2, 1, 2, 1, 2, 1, 2]
-        documents.append(pieces)
-        boundaries.append(levels)
-    table = pa.table(
-        {
-            "id": [f"wiki:{number}" for number in range(60)],
-            "source": ["wiki"] * 60,
-            "input_ids": pa.array(documents, pa.list_(pa.int32())),
-            "boundaries": pa.array(boundaries, pa.list_(pa.uint8())),
-        }
-    )
-    path = tmp_path_factory.mktemp("recurring") / "part-00000.arrow"
-    with pa.ipc.new_stream(str(path), table.schema) as stream:
-        stream.write_table(table)
-    return path
+    ids = rng.integers(400, 900, (60, 4, 8))
+    ids[:, :, 3:5] = rng.integers(1000, 2000, (60, 1, 2))
+    levels = [np.array([3, 2, 1, 2, 1, 2, 1, 2] * 4, np.uint8)] * 60
+    folder = tmp_path_factory.mktemp("recurring")
+    return write_table(folder, ["wiki"] * 60, list(ids.reshape(60, 32).astype(np.int32)), levels, files=1)[0]
 
 
 def spans_of(path):

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -33,11 +32,11 @@ HEAD = "id\ttext\tlabel\n"
         (['1\t"세 칸"이 아니다\n'], False),
     ],
 )
-def test_each_record_with_a_quote_counts(lines: list[str], quoted: bool) -> None:
+def test_each_record_with_a_quote_counts(lines, quoted):
     assert are_quoted([HEAD, *lines]) is quoted
 
 
-def test_a_quoted_header_decides() -> None:
+def test_a_quoted_header_decides():
     assert are_quoted(['"id"\t"text"\n', '"1"\t"그냥"\n'])
     assert not are_quoted(['id\t"text"\n', '1\t"그냥"\n'])
     assert not are_quoted([])
@@ -47,7 +46,7 @@ FIELDS = [st.text(chars, min_size=1) for chars in ('가나"\t ', '가나"\n ')] 
 
 
 @given(rows=st.one_of(st.lists(st.tuples(field, field), min_size=1) for field in FIELDS))
-def test_what_pandas_would_write_with_a_doubled_quote_is_quoted(rows: list[tuple[str, str]]) -> None:
+def test_what_pandas_would_write_with_a_doubled_quote_is_quoted(rows):
     file = io.StringIO()
     csv.writer(file, delimiter="\t", lineterminator="\n").writerows([("text", "label"), *rows])
     needed = any(char in field for row in rows for field in row for char in '"\t\n')
@@ -58,12 +57,12 @@ WORD = st.text("가나 ", min_size=1)
 
 
 @given(rows=st.lists(st.tuples(WORD, WORD), min_size=1))
-def test_quotes_inside_texts_are_characters(rows: list[tuple[str, str]]) -> None:
+def test_quotes_inside_texts_are_characters(rows):
     lines = [f'{before}"{inside}"\t0\n' for before, inside in rows]
     assert not are_quoted(["text\tlabel\n", *lines])
 
 
-def test_rows_are_read_as_quotes_are_detected(tmp_path: Path) -> None:
+def test_rows_are_read_as_quotes_are_detected(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text('text\tlabel\n"여는 따옴표만\t1\n"네"라고 했다\t0\n닫는 것만"\t1\n', encoding="utf-8")
     rows = read_rows(path, [TEXT, LABEL])
@@ -79,17 +78,7 @@ def test_rows_are_read_as_quotes_are_detected(tmp_path: Path) -> None:
     assert plain.dropped["bad_fields"].count == 1
 
 
-def test_line_ends_of_all_systems_are_read(tmp_path: Path) -> None:
-    for end in ("\n", "\r\n", "\r"):
-        path = tmp_path / "a.csv"
-        path.write_bytes(f"text,label{end}하나,1{end}둘,0{end}".encode())
-        rows = read_rows(path, [TEXT, LABEL])
-        assert rows.rows == [{"text": "하나", "label": "1"}, {"text": "둘", "label": "0"}], repr(end)
-        path.write_bytes(f"text\tlabel{end}하나\t1{end}둘\t0{end}".encode())
-        assert read_rows(path, [TEXT, LABEL], form="tsv").rows == rows.rows, repr(end)
-
-
-def test_unicode_separators_do_not_end_a_line(tmp_path: Path) -> None:
+def test_unicode_separators_do_not_end_a_line(tmp_path):
     for name, delimiter in (("a.csv", ","), ("a.tsv", "\t")):
         path = tmp_path / name
         path.write_text(f"text{delimiter}label\n한 줄\u2028두 줄\x85세 줄\x0b{delimiter}1\n", encoding="utf-8")

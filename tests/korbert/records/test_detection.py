@@ -1,7 +1,5 @@
 """The format of a file, by its ending, its content, or as it is said."""
 
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -29,7 +27,7 @@ CONTENTS = [
 
 @pytest.mark.parametrize(("content", "form", "columns"), CONTENTS)
 @pytest.mark.parametrize("name", ["a.txt", "a", "a.data"])
-def test_content_tells_the_format(tmp_path: Path, name: str, content: str, form: str, columns: tuple[str, ...]) -> None:
+def test_content_tells_the_format(tmp_path, name, content, form, columns):
     (tmp_path / name).write_text(content, encoding="utf-8")
     table = open_table(tmp_path / name)
     assert (table.form, table.columns) == (form, columns)
@@ -48,18 +46,18 @@ def test_content_tells_the_format(tmp_path: Path, name: str, content: str, form:
         ("a.bio", "가 O\n", "CoNLL"),
     ],
 )
-def test_endings_tell_the_format_unless_the_content_differs(tmp_path: Path, name: str, content: str, form: str) -> None:
+def test_endings_tell_the_format_unless_the_content_differs(tmp_path, name, content, form):
     (tmp_path / name).write_text(content, encoding="utf-8")
     assert open_table(tmp_path / name).form == form
 
 
-def test_a_given_format_is_used(tmp_path: Path) -> None:
+def test_a_given_format_is_used(tmp_path):
     (tmp_path / "a.csv").write_text("가\tO\n나\tO\n", encoding="utf-8")
     assert open_table(tmp_path / "a.csv", "conll").columns == ("tokens", "tags", "1", "2")
     assert open_table(tmp_path / "a.csv", "tsv-plain").columns == ("가", "O")
 
 
-def test_binary_files_are_known_by_their_first_bytes(tmp_path: Path) -> None:
+def test_binary_files_are_known_by_their_first_bytes(tmp_path):
     table = pa.table({"text": ["가"]})
     pq.write_table(table, tmp_path / "one")
     with pa.OSFile(str(tmp_path / "two"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:

@@ -7,7 +7,6 @@ import lzma
 import os
 import threading
 import tracemalloc
-from pathlib import Path
 
 import datasets
 import pytest
@@ -21,7 +20,7 @@ KEYS = {"text": ("text", "문장")}
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
 
 
-def _texts(source: Path | io.BytesIO, name: str = "<stdin>") -> list[str]:
+def _texts(source, name="<stdin>"):
     batches = records(source, name, "auto", KEYS)
     return [record.error or next(iter(record.fields.values())) for batch in batches for record in batch]
 
@@ -52,9 +51,7 @@ def _texts(source: Path | io.BytesIO, name: str = "<stdin>") -> list[str]:
     ],
 )
 @pytest.mark.parametrize("packing", ["", *PACK])
-def test_a_file_and_a_pipe_of_every_format_are_read_alike(
-    tmp_path: Path, content: str, name: str, texts: list[str], packing: str
-) -> None:
+def test_a_file_and_a_pipe_of_every_format_are_read_alike(tmp_path, content, name, texts, packing):
     data = PACK.get(packing, bytes)(content.encode())
     path = tmp_path / (name + packing)
     path.write_bytes(data)
@@ -62,7 +59,7 @@ def test_a_file_and_a_pipe_of_every_format_are_read_alike(
         assert [line[: len(text)] for line, text in zip(read, texts, strict=True)] == texts
 
 
-def test_a_folder_of_datasets_and_its_parquet_in_a_pipe(tmp_path: Path) -> None:
+def test_a_folder_of_datasets_and_its_parquet_in_a_pipe(tmp_path):
     table = datasets.Dataset.from_dict({"문장": ["가", "나"], "id": ["a", "b"]})
     table.save_to_disk(str(tmp_path / "saved"))
     table.to_parquet(str(tmp_path / "a.parquet"))
@@ -71,18 +68,18 @@ def test_a_folder_of_datasets_and_its_parquet_in_a_pipe(tmp_path: Path) -> None:
         assert [one for part in records(source, "<stdin>", "auto", KEYS) for one in part] == expected
 
 
-def test_faults_name_the_pipe_and_not_its_copy() -> None:
+def test_faults_name_the_pipe_and_not_its_copy():
     with pytest.raises(CorpusError, match=r"^<stdin>, line 2: not JSON \(Unterminated string"):
         _texts(io.BytesIO(b'[{"text": 1},\n{"te'))
     with pytest.raises(SettingsError, match=r"^a\.csv: no column text among x, y: name it with --text NAME"):
         _texts(io.BytesIO(b"x,y\n1,2\n"), "a.csv")
 
 
-def test_json_lines_answer_as_they_arrive() -> None:
+def test_json_lines_answer_as_they_arrive():
     ours, theirs = os.pipe()
     seen = threading.Event()
 
-    def write() -> None:
+    def write():
         with os.fdopen(theirs, "wb", buffering=0) as pipe:
             pipe.write('{"text": "가"}\n{"te'.encode())
             assert seen.wait(60)
@@ -99,7 +96,7 @@ def test_json_lines_answer_as_they_arrive() -> None:
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl"])
-def test_a_long_line_of_a_table_is_dropped_in_little_memory(tmp_path: Path, name: str) -> None:
+def test_a_long_line_of_a_table_is_dropped_in_little_memory(tmp_path, name):
     row = {"a.jsonl": '{{"text": "{}", "n": 1}}\n', "a.csv": "{},1\n", "a.tsv": "{}\t1\n"}[name]
     head = {"a.jsonl": "", "a.csv": "text,n\n", "a.tsv": "text\tn\n"}[name]
     (tmp_path / name).write_text(head + row.format("가") + row.format("나" * 9_000_000) + row.format("다"), "utf-8")
@@ -111,7 +108,7 @@ def test_a_long_line_of_a_table_is_dropped_in_little_memory(tmp_path: Path, name
     assert cells[1][:2] == ("too_long", "is longer than 1,048,576 bytes")
 
 
-def test_a_list_of_json_is_read_in_little_memory(tmp_path: Path) -> None:
+def test_a_list_of_json_is_read_in_little_memory(tmp_path):
     item = '{"text": "' + "가" * 1_000 + '"}'
     (tmp_path / "a.json").write_text(f"[{','.join([item] * 5_000)}]", "utf-8")
     tracemalloc.start()

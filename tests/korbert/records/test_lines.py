@@ -3,7 +3,6 @@
 import io
 import tracemalloc
 from itertools import chain
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,14 +11,14 @@ from korbert.records import lines
 
 
 @given(st.lists(st.text("가a \r\x85\u2028", max_size=5), max_size=8), st.booleans())
-def test_lines_are_those_of_the_file(texts: list[str], ended: bool) -> None:
+def test_lines_are_those_of_the_file(texts, ended):
     data = ("\n".join(texts) + "\n" * ended).encode()
     found = [line for batch in lines.batches(io.BytesIO(data)) for line in batch]
     assert [line.number for line in found] == [*range(1, len(found) + 1)]
     assert [lines.text_of(line) for line in found] == [line.decode().rstrip("\r\n") for line in io.BytesIO(data)]
 
 
-def test_a_long_line_is_read_in_little_memory(tmp_path: Path) -> None:
+def test_a_long_line_is_read_in_little_memory(tmp_path):
     path = tmp_path / "long.txt"
     path.write_bytes(("가" * 7_000_000 + "\n나\n").encode())
     tracemalloc.start()

@@ -7,14 +7,21 @@ from typing import Any
 import numpy as np
 import torch
 
+from korbert.modeling import QuestionAnsweringModel
 from korbert.tasks.kinds.base import Prepared
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage
 from korbert.tasks.question_answering.answers import Found
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows
 from korbert.tokenization.encoding import Frame
+from tests.korbert.tiny import tiny_config
 
 TOKENIZER: Any = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3, frame=Frame(2, 3))
+
+
+def small_network(architecture: str = "modern") -> torch.nn.Module:
+    config = tiny_config(architecture, vocab_size=512, num_hidden_layers=1)
+    return QuestionAnsweringModel(config, torch.Generator().manual_seed(0)).eval()
 
 
 def letters(text: str, first_id: int = 100) -> Passage:

@@ -7,27 +7,25 @@ import numpy as np
 import pytest
 import torch
 from foreign_folders import CONFIGS
-from torch import Tensor, nn
+from torch import nn
 
-from korbert.modeling import EncoderConfig
-from korbert.modeling.config import AnyConfig
 from korbert.modeling.transformers_config import CLASSES, adapted_config, class_of
 from korbert.tasks.embedding import contrastive_loss, in_chunks, ranking_loss
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.passages import encode_passages
-from korbert.tokenization import Tokenizer
+from tests.korbert.tiny import tiny_config
 
 
-def drawn(seed: int, *shape: int) -> Tensor:
+def drawn(seed, *shape):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def cosine(a: Tensor, b: Tensor) -> float:
+def cosine(a, b):
     return float((a * b).sum()) / math.sqrt(float((a * a).sum()) * float((b * b).sum()))
 
 
 @pytest.mark.parametrize("far", [0, 3])
-def test_contrastive_loss(far: int) -> None:
+def test_contrastive_loss(far):
     """The mean over the anchors of -log of the positive's share of all exp(cosine / temperature)."""
     anchors, candidates = drawn(1, 4, 6), drawn(2, 4 + far, 6)
     losses = []
@@ -41,7 +39,7 @@ def test_contrastive_loss(far: int) -> None:
     assert float(found) == pytest.approx(sum(losses) / 4, rel=1e-5)
 
 
-def test_what_fits_a_text_is_no_negative_of_it() -> None:
+def test_what_fits_a_text_is_no_negative_of_it():
     anchors, candidates = drawn(1, 3, 6), drawn(2, 4, 6)
     fits = torch.tensor([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 1, 1]]).bool()
     losses = []
@@ -51,12 +49,9 @@ def test_what_fits_a_text_is_no_negative_of_it() -> None:
     assert float(contrastive_loss(anchors, candidates, fits, 1.0)) == pytest.approx(sum(losses) / 3, rel=1e-9)
 
 
-def test_chunks_change_neither_loss_nor_gradients(tiny_tokenizer: Tokenizer) -> None:
+def test_chunks_change_neither_loss_nor_gradients(tiny_tokenizer):
     """Of pairs with negatives, and of single texts under dropout, which is drawn once for both passes of a chunk."""
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
+    config = tiny_config(vocab_size=tiny_tokenizer.vocab_size, hidden_size=16)
     rows = [{"text": "영화가 좋다", "pair": "정말 좋은 영화였다", "negatives": ["비가 온다", "집에 간다"]},
             {"text": "비가 왔다", "pair": "어제는 비", "negatives": []},
             {"text": "비가 왔다", "pair": "비가 온다", "negatives": ["영화"]}]  # fmt: skip
@@ -88,7 +83,7 @@ def test_chunks_change_neither_loss_nor_gradients(tiny_tokenizer: Tokenizer) -> 
     assert torch.allclose(found, model.encoder.token_weight.grad, atol=1e-6)
 
 
-def test_the_loss_of_sentence_transformers() -> None:
+def test_the_loss_of_sentence_transformers():
     """CachedMultipleNegativesRankingLoss, of vectors that it is given, with a negative in each row."""
     losses = importlib.import_module("sentence_transformers.sentence_transformer.losses")
     sides = [drawn(seed, 5, 6).float() for seed in (1, 2, 3)]
@@ -98,7 +93,7 @@ def test_the_loss_of_sentence_transformers() -> None:
     assert float(found) == pytest.approx(float(expected), rel=1e-5)
 
 
-def test_ranking_loss() -> None:
+def test_ranking_loss():
     """A pair of rows counts where the one with the higher score has the lower cosine; equal scores do not."""
     first, second, scores = drawn(1, 5, 6), drawn(2, 5, 6), torch.tensor([0.0, 2.0, 2.0, 5.0, 1.0])
     found = [cosine(a, b) for a, b in zip(first, second, strict=True)]
@@ -112,11 +107,9 @@ def test_ranking_loss() -> None:
 
 
 @pytest.mark.parametrize("model_type", ["ours", *CLASSES])
-def test_two_draws_of_dropout_differ(model_type: str, tiny_tokenizer: Tokenizer) -> None:
+def test_two_draws_of_dropout_differ(model_type, tiny_tokenizer):
     """Also where the encoder was made without dropout."""
-    config: AnyConfig = EncoderConfig(
-        vocab_size=500, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=16
-    )
+    config = tiny_config(vocab_size=500)
     if model_type != "ours":
         full = class_of(model_type).config_class(vocab_size=500, **CONFIGS[model_type]).to_dict()
         none = {name: 0.0 if "dropout" in name and value else value for name, value in full.items()}

@@ -1,9 +1,6 @@
 """Rows of pieces of foreign tokenizers: as these make them, with their own special tokens."""
 
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ QUESTION, CONTEXT = "친구를 만난다", "대한민국의 수도는 서울이�
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
-def test_rows_are_those_of_their_own_tokenizer(foreign: Callable[[str], Path], model_type: str) -> None:
+def test_rows_are_those_of_their_own_tokenizer(foreign, model_type):
     tokenizer = TransformersTokenizer.of_folder(foreign(model_type))
     question, context = encode_passages(tokenizer, [QUESTION, CONTEXT])
     alone, pair = (tokenizer.theirs(*texts)["input_ids"] for texts in ((CONTEXT,), (QUESTION, CONTEXT)))
@@ -47,7 +44,7 @@ def test_rows_are_those_of_their_own_tokenizer(foreign: Callable[[str], Path], m
 
 
 @pytest.mark.parametrize("model_type", ["bert", "roberta"])
-def test_no_window_is_longer_than_max_length(foreign: Callable[[str], Path], model_type: str) -> None:
+def test_no_window_is_longer_than_max_length(foreign, model_type):
     tokenizer = TransformersTokenizer.of_folder(foreign(model_type))
     question, context = encode_passages(tokenizer, [QUESTION, CONTEXT])
     settings = QuestionAnsweringSettings(max_length=12, stride=2, max_query_pieces=4)
@@ -59,17 +56,17 @@ def test_no_window_is_longer_than_max_length(foreign: Callable[[str], Path], mod
 class Pointing(torch.nn.Module):
     """Scores the two given ids as start and end, and no other piece."""
 
-    def __init__(self, first: int, last: int) -> None:
+    def __init__(self, first, last):
         super().__init__()
         self.anchor = torch.nn.Parameter(torch.zeros(1))
         self.ends = first, last
 
-    def forward(self, input_ids: torch.Tensor, *rest: Any, lengths: Any) -> tuple[torch.Tensor, ...]:
+    def forward(self, input_ids, *rest, lengths):
         return tuple(9.0 * (input_ids == end) for end in self.ends)
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
-def test_the_answer_is_where_the_scores_point(foreign: Callable[[str], Path], model_type: str) -> None:
+def test_the_answer_is_where_the_scores_point(foreign, model_type):
     tokenizer = TransformersTokenizer.of_folder(foreign(model_type))
     question, context = encode_passages(tokenizer, [QUESTION, CONTEXT])
     count = Counter([*question.ids, *context.ids])

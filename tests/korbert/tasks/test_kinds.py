@@ -1,6 +1,5 @@
 """Rows that a kind of task refuses to learn from, and how it is recognised."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,78 +11,50 @@ from korbert.tasks.kinds.detecting import detect
 from pipelines.stages import Inputs
 from pipelines.stages.finetuning import read_parts, roles_of
 
+HASTY = "text,choices,label\n" + "\n".join(f'하늘은,"[""가"", ""나{n}""]",{1 + n % 2}' for n in range(4))
+
 
 @pytest.mark.parametrize(
-    ("kind", "lines", "settings", "message"),
+    ("kind", "content", "settings", "message"),
     [
-        (
-            "token-classification",
-            ["tokens,tags", "나는 간다,O O", "철수 간다,B-PS O", "영희 간다,B_PS O"],
-            {},
-            r"a.csv, line 4: tag 'B_PS' is none of O, B-LABEL and I-LABEL, which other tags are: correct it",
-        ),
-        (
-            "token-classification",
-            ["tokens,tags", "나 는,O O", "철 수,B-PS E-PS"],
-            {},
-            r"a.csv, line 3: tag 'E-PS' is none of .* which tags of characters have to be",
-        ),
-        (
-            "multiple-choice",
-            ["text,choices,label", *(f'하늘은,"[""가"", ""나{n}""]",{1 + n % 2}' for n in range(4))],
-            {},
-            r"a.csv, line 3: label '2' of 2 choices: labels count from 0",
-        ),
-        (
-            "classification",
-            ["text,label", "가,없음", "나,있음"],
-            {"uncounted": "업음"},
-            r"uncounted '업음': is none of the labels 없음, 있음",
-        ),
-        (
-            "classification",
-            ["text\tlabel", "가\t0", "나\t1", "다\t0,1"],
-            {},
-            r"line 4: label '0,1' stands beside the label '0': if a text may have several labels, use --several; if it",
-        ),
-        (
-            "classification",
-            ["text\tlabel", "가\t정상", "나\thate", "다\t기타편향|hate"],
-            {},
-            r"line 4: label '기타편향\|hate' stands beside the label 'hate': if a text",
-        ),
-        ("classification", ["text,label", "가,[]", "나,[]"], {"several": True}, "a.csv: no row has a label"),
+        ("token-classification", "tokens,tags\n나는 간다,O O\n철수 간다,B-PS O\n영희 간다,B_PS O\n", {},
+         r"a.csv, line 4: tag 'B_PS' is none of O, B-LABEL and I-LABEL, which other tags are: correct it"),
+        ("token-classification", "tokens,tags\n나 는,O O\n철 수,B-PS E-PS\n", {},
+         r"a.csv, line 3: tag 'E-PS' is none of .* which tags of characters have to be"),
+        ("multiple-choice", HASTY, {}, r"a.csv, line 3: label '2' of 2 choices: labels count from 0"),
+        ("classification", "text,label\n가,없음\n나,있음\n", {"uncounted": "업음"},
+         r"uncounted '업음': is none of the labels 없음, 있음"),
+        ("classification", 'text,label\n가,0\n나,1\n다,"0,1"\n', {},
+         r"line 4: label '0,1' stands beside the label '0': if a text may have several labels, use --several; if it"),
+        ("classification", "text,label\n가,정상\n나,hate\n다,기타편향|hate\n", {},
+         r"line 4: label '기타편향\|hate' stands beside the label 'hate': if a text"),
+        ("classification", "text,label\n가,[]\n나,[]\n", {"several": True}, "a.csv: no row has a label"),
     ],
-)
-def test_what_no_kind_learns_from(
-    tmp_path: Path, kind: str, lines: list[str], settings: dict[str, object], message: str
-) -> None:
-    path = tmp_path / ("a.tsv" if "\t" in lines[0] else "a.csv")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    section = KINDS[kind].section_class(train=str(path), **settings)
-    kind_class = KINDS[kind].kind_class
+)  # fmt: skip
+def test_rows_that_a_kind_refuses(tmp_path, kind, content, settings, message):
+    path = tmp_path / "a.csv"
+    path.write_text(content, encoding="utf-8")
+    section, kind_class = KINDS[kind].section_class(train=str(path), **settings), KINDS[kind].kind_class
     rows = read_rows(path, roles_of(kind_class, SimpleNamespace(several=settings.get("several")), part="train"))
     with pytest.raises((CorpusError, SettingsError), match=message):
         kind_class.learned_from(rows, section)
 
 
-def test_numbers_are_scores_though_one_is_missing(tmp_path: Path) -> None:
+def test_numbers_are_scores_though_one_is_missing(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text,label\n" + "\n".join(f"문장,{n / 7:.3f}" for n in range(50)) + "\n문장,\n", encoding="utf-8")
     assert detect(path, {}).kind == "regression"
 
 
 @pytest.mark.parametrize(("short", "kind"), ALIASES.items())
-def test_a_short_name_of_a_kind_is_as_good_as_its_name(short: str, kind: str) -> None:
+def test_a_short_name_of_a_kind_is_as_good_as_its_name(short, kind):
     section = section_class({"kind": short}).model_validate({"kind": short, "train": "a.csv"})
     assert section == KINDS[kind].section_class(train="a.csv")
 
 
-def test_a_set_is_of_its_own_kind(tmp_path: Path) -> None:
+def test_a_set_is_of_its_own_kind(tmp_path):
     section = KINDS["multiple-choice"].section_class(set="klue-sts")
-    with pytest.raises(
-        SettingsError, match="kind multiple-choice: klue-sts is a set of kind regression: leave kind out"
-    ):
+    with pytest.raises(SettingsError, match="klue-sts is a set of kind regression: leave kind out"):
         read_parts(section, Inputs({}, {}), tmp_path)
     with pytest.raises(ValueError, match="leave valid, test, columns, form, several and split_by_article out"):
         KINDS["regression"].section_class(set="klue-sts", form="csv")
@@ -95,24 +66,14 @@ def test_a_set_is_of_its_own_kind(tmp_path: Path) -> None:
         (["comments,hate", "가,none", "나,hate"], False, "classification", "text from 'comments', label from 'hate'"),
         (["comments,label", "가,none", "나,hate"], False, "classification", "'comments', label from 'label': 2 labels"),
         (["문장,욕설,지역", "가,1,0", "나,0,0"], True, "classification", "text from '문장', label from '욕설', '지역'"),
-        (
-            ["text,entities", '가나,"[[0, 1, ""PS""]]"'],
-            False,
-            "token-classification",
-            "text from 'text', spans from 'entities'",
-        ),
+        (["text,entities", '가나,"[[0, 1, ""PS""]]"'], False, "token-classification", "spans from 'entities'"),
         (["tokens,tags", "가 나,O B-PS"], False, "token-classification", "tokens from 'tokens', tags from 'tags'"),
-        (
-            ["질문,지문,정답", "어디?,배는 서울,서울"],
-            False,
-            "question-answering",
-            "question from '질문', context from '지문', answers from",
-        ),
+        (["질문,지문,정답", "어디?,배는 서울,서울"], False, "question-answering", "context from '지문', answers from"),
         (["text,choice1,choice2,label", "가,나,다,0"], False, "multiple-choice", "choices from 'choice1'"),
         (["text,score", "가,0.5"], False, "regression", "score from 'score'"),
     ],
 )
-def test_what_a_file_is_taken_for(tmp_path: Path, lines: list[str], several: bool, kind: str, why: str) -> None:
+def test_what_a_file_is_taken_for(tmp_path, lines, several, kind, why):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     columns = {"label": ["hate"]} if "hate" in lines[0] else {}
@@ -124,24 +85,18 @@ def test_what_a_file_is_taken_for(tmp_path: Path, lines: list[str], several: boo
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (
-            ["문장,욕설,지역", "가,1,0", "나,0,0"],
-            "columns '욕설', '지역' hold 0 and 1: if each says .* use --several; else",
-        ),
-        (
-            ["text,labels", '가,"[1, 0]"', '나,"[0, 1]"'],
-            "column 'labels' holds lists of labels: use --several, for any",
-        ),
+        (["문장,욕설,지역", "가,1,0", "나,0,0"], "columns '욕설', '지역' hold 0 and 1: if each .* use --several; else"),
+        (["text,labels", '가,"[1, 0]"', '나,"[0, 1]"'], "column 'labels' holds lists of labels: use --several"),
     ],
 )
-def test_files_of_several_labels_ask_for_several(tmp_path: Path, lines: list[str], said: str) -> None:
+def test_files_of_several_labels_ask_for_several(tmp_path, lines, said):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     with pytest.raises(CorpusError, match=said):
         detect(path, {})
 
 
-def test_rows_without_a_label_are_learned_from(tmp_path: Path) -> None:
+def test_rows_without_a_label_are_learned_from(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text,label\n가,hate\n나,\n다,\n", encoding="utf-8")
     rows = read_rows(path, roles_of(KINDS["classification"].kind_class, SimpleNamespace(several=True), part="train"))
@@ -150,7 +105,7 @@ def test_rows_without_a_label_are_learned_from(tmp_path: Path) -> None:
     assert rows.notes == ["2 rows have no label: none of the labels is right for them"]
 
 
-def test_tags_that_are_numbers_are_said(tmp_path: Path) -> None:
+def test_tags_that_are_numbers_are_said(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"tokens": ["가", "나다"], "ner_tags": [0, 3]}\n', encoding="utf-8")
     rows = read_rows(path, roles_of(KINDS["token-classification"].kind_class, part="train"))
@@ -158,10 +113,10 @@ def test_tags_that_are_numbers_are_said(tmp_path: Path) -> None:
     assert rows.notes[0].startswith("the tags are numbers (0, 3, ..), which no file names")
 
 
-def test_majority_of_choices_is_the_place_most_often_right_among_those_of_the_row() -> None:
+def test_majority_of_choices_is_the_place_most_often_right_among_those_of_the_row():
     kind = KINDS["multiple-choice"].kind_class(metrics=("accuracy",), max_length=32, most=4)
 
-    def row(count: int, label: int = 0) -> dict[str, object]:
+    def row(count, label=0):
         return {"text": "가", "choices": [f"{number}번" for number in range(count)], "label": str(label)}
 
     train = [row(4, label) for label in (1, 2, 2, 3)]

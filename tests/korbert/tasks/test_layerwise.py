@@ -3,15 +3,14 @@
 import pytest
 
 from korbert.errors import SettingsError
-from korbert.modeling import ClassificationModel, EncoderConfig
+from korbert.modeling import ClassificationModel
 from korbert.tasks.finetuning.layerwise import decayed, freeze
 from korbert.tasks.finetuning.lora import add_adapters
+from tests.korbert.tiny import tiny_config
 
-SIZES = {"hidden_size": 8, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 8}
 
-
-def test_layers_that_share_their_weights_are_refused() -> None:
-    model = ClassificationModel(EncoderConfig(vocab_size=50, layer_groups=2, **SIZES))
+def test_layers_that_share_their_weights_are_refused():
+    model = ClassificationModel(tiny_config(num_hidden_layers=4, layer_groups=2))
     message = "^the layers of this encoder share their weights: leave layer_decay and frozen_layers out, or freeze all"
     with pytest.raises(SettingsError, match=message):
         freeze(model, 1)
@@ -21,9 +20,9 @@ def test_layers_that_share_their_weights_are_refused() -> None:
     assert not any(parameter.requires_grad for parameter in model.encoder.parameters())
 
 
-def test_an_overlap_embedding_learns_as_a_head_does() -> None:
+def test_an_overlap_embedding_learns_as_a_head_does():
     """It is new when a pretrained encoder is fine-tuned."""
-    config = EncoderConfig(vocab_size=50, overlap_embedding=True, **SIZES)
+    config = tiny_config(num_hidden_layers=4, overlap_embedding=True)
     model = ClassificationModel(config)
     patterns = [group.pattern for group in decayed(model, 0.5)]
     assert any("token" in pattern for pattern in patterns)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from korbert.modeling import ClassificationModel, EncoderConfig
+from korbert.modeling import ClassificationModel
 from korbert.tasks.finetuning.learning import finetune
 from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.tasks.kinds.base import Prepared
@@ -16,6 +16,7 @@ from korbert.training.examples import Examples
 from korbert.training.optimizers import OPTIMIZERS
 from korbert.training.scoring import outputs
 from tests.korbert.tasks import second_device
+from tests.korbert.tiny import tiny_config
 
 CPU = torch.device("cpu")
 
@@ -66,10 +67,7 @@ def test_another_device_learns_what_the_processor_learns(tmp_path, monkeypatch, 
     rng = np.random.default_rng(1)
     rows = [(rng.integers(5, 400, length), np.zeros(length)) for length in rng.integers(3, 12, 32)]
     examples = Examples.of_rows(rows, rng.integers(0, 2, 32), pad_id=0)
-    config = EncoderConfig(
-        vocab_size=900, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48,
-        embedding_size=16, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
+    config = tiny_config(vocab_size=900, embedding_size=16)
     settings = LearningSettings(frozen_embeddings=frozen, precision="fp32")
     kind = Classification(metrics=("accuracy",), max_length=32, labels=("0", "1"))
     rows = [{"text": "", "label": str(label)} for label in examples.labels]

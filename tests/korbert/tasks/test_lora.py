@@ -2,18 +2,16 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.huggingface.importing import load_encoder, read_folder
-from korbert.modeling import ClassificationModel, EncoderConfig
+from korbert.modeling import ClassificationModel
 from korbert.modeling.models import EncoderModel
 from korbert.modeling.transformers_config import CLASSES
 from korbert.tasks.finetuning.learning import finetune
@@ -22,23 +20,20 @@ from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.tasks.kinds.classification import Classification
 from korbert.training.examples import Examples
 from korbert.training.scoring import outputs
+from tests.korbert.tiny import tiny_config
 
 CPU = torch.device("cpu")
 KIND = Classification(metrics=("accuracy",), max_length=32, labels=("0", "1"))
 WAY = Way(1e-2, 8, 2)
 
 
-def _model(architecture: str = "bert") -> ClassificationModel:
-    config = EncoderConfig.model_validate(
-        {
-            "architecture": architecture, "vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 2,
-            "num_attention_heads": 2, "intermediate_size": 32, "max_position_embeddings": 32,
-        }
-    )  # fmt: skip
+def _model(architecture="bert"):
+    sizes = {"vocab_size": 60, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
+    config = tiny_config(architecture, **sizes, max_position_embeddings=32)
     return ClassificationModel(config, generator=torch.Generator().manual_seed(0))
 
 
-def _examples() -> Examples:
+def _examples():
     """40 rows; one piece, 50 + label, tells the label."""
     generator = np.random.default_rng(4)
     labels = generator.integers(2, size=40)
@@ -46,22 +41,23 @@ def _examples() -> Examples:
     return Examples.of_rows([(row, [0] * len(row)) for row in rows], labels, pad_id=0)
 
 
-def _scores(model: nn.Module) -> np.ndarray:
-    return outputs(
-        model, _examples(), lambda model, batch: model(batch["input_ids"], batch["attention_mask"]), device=CPU
-    )
+def _scores(model):
+    def scored(model, batch):
+        return model(batch["input_ids"], batch["attention_mask"])
+
+    return outputs(model, _examples(), scored, device=CPU)
 
 
 def _learned(
-    folder: Path,
-    settings: LearningSettings,
-    model: nn.Module,
-    loss: Callable[[nn.Module, Mapping[str, Tensor]], dict[str, Tensor]] = KIND.loss,
-) -> nn.Module:
+    folder,
+    settings,
+    model,
+    loss=KIND.loss,
+):
     """Trained with rows in which each epoch is better than the one before."""
-    seen: list[float] = []
+    seen = []
 
-    def measure(model: nn.Module) -> tuple[float, dict[str, float]]:
+    def measure(model):
         assert all("lora" not in name for name in model.state_dict())
         seen.append(float(np.abs(_scores(model)).sum()))
         return seen[-1], {"size": seen[-1]}
@@ -75,9 +71,7 @@ def _learned(
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
-def test_each_matrix_has_its_product_added_and_nothing_else_of_the_encoder_changes(
-    tmp_path: Path, architecture: str
-) -> None:
+def test_each_matrix_has_its_product_added_and_nothing_else_of_the_encoder_changes(tmp_path, architecture):
     before = _model(architecture).state_dict()
     settings = LearningSettings(lora=3, precision="fp32", checkpoint_every=10)
     after = _learned(tmp_path, settings, _model(architecture)).state_dict()
@@ -98,11 +92,11 @@ def test_each_matrix_has_its_product_added_and_nothing_else_of_the_encoder_chang
         assert same == (name.startswith("encoder.") and name.removesuffix(".weight") not in matrices), name
 
 
-def test_an_interrupted_training_ends_in_the_same_bits(tmp_path: Path) -> None:
+def test_an_interrupted_training_ends_in_the_same_bits(tmp_path):
     settings = LearningSettings(lora=2, precision="fp32", checkpoint_every=3)
     steps = 0
 
-    def cut_off(model: nn.Module, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def cut_off(model, batch):
         nonlocal steps
         if (steps := steps + 1) > 7:
             raise KeyboardInterrupt
@@ -118,10 +112,10 @@ def test_an_interrupted_training_ends_in_the_same_bits(tmp_path: Path) -> None:
     assert all(torch.equal(cut[name], whole[name]) for name in whole)
 
 
-def test_lower_layers_of_adapters_learn_less_or_not_at_all(tmp_path: Path) -> None:
+def test_lower_layers_of_adapters_learn_less_or_not_at_all(tmp_path):
     before = _model().state_dict()
 
-    def moved(**more: float) -> list[float]:
+    def moved(**more):
         shutil.rmtree(tmp_path / "work", ignore_errors=True)
         after = _learned(tmp_path, LearningSettings(lora=2, precision="fp32", **more), _model()).state_dict()
         names = [f"encoder.layers.{layer}.up.weight" for layer in (0, 1)]
@@ -135,14 +129,14 @@ def test_lower_layers_of_adapters_learn_less_or_not_at_all(tmp_path: Path) -> No
         LearningSettings(lora=2, frozen_layers=-1)
 
 
-def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(SettingsError, match=r"lora needs peft: pip install 'korbert\[lora\]', or leave lora out"):
         add_adapters(_model(), 4, 0)
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
-def test_encoders_of_transformers_take_adapters(foreign: Callable[[str], Path], model_type: str) -> None:
+def test_encoders_of_transformers_take_adapters(foreign, model_type):
     config = read_folder(foreign(model_type))
     model = EncoderModel(config, encoder=load_encoder(foreign(model_type), config)).eval()
     names = list(model.state_dict())

@@ -1,69 +1,25 @@
-"""Questions without an answer: weighed, scored as SQuAD 2.0 scores them, and learned by heart."""
+"""Questions without an answer: weighed against the best span, and learned by heart."""
 
 import json
 import math
-import re
-import string
-from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from korbert.model import Model
-from korbert.modeling import EncoderConfig, QuestionAnsweringModel, read_config
-from korbert.tasks.kinds.question_answering import QuestionAnswering
-from korbert.tasks.metrics.question_answering import KORQUAD, AnswerMetrics, answer_scores, best_threshold
-from korbert.tasks.passages import Passage, encode_passages
-from korbert.tasks.question_answering.answers import Answer, Found
+from korbert.modeling import QuestionAnsweringModel, read_config
+from korbert.tasks.metrics.question_answering import KORQUAD, answer_scores, best_threshold
+from korbert.tasks.passages import encode_passages
+from korbert.tasks.question_answering.answers import Answer
 from korbert.tasks.question_answering.windows import cut_windows, reading_loss
 from korbert.training.examples import Batches
 from tests.korbert.tasks.answering import TOKENIZER, letters, reading, search
+from tests.korbert.tiny import tiny_config
 
 # --- SQuAD 2.0's evaluate-v2.0.py, from its definition (Rajpurkar et al. 2018, 3 and the script's own description) ---
 
-
-def words(text: str) -> list[str]:
-    """Lower case, no ASCII punctuation, no articles."""
-    kept = "".join(char for char in text.lower() if char not in string.punctuation)
-    return [word for word in re.sub(r"\b(a|an|the)\b", " ", kept).split() if word]
-
-
-def exact_of(prediction: str, answer: str) -> float:
-    return float(words(prediction) == words(answer))
-
-
-def f1_of(prediction: str, answer: str) -> float:
-    """Over words; equal or not where one of them has none."""
-    predicted, right = words(prediction), words(answer)
-    if not predicted or not right:
-        return float(predicted == right)
-    shared = sum(min(predicted.count(word), right.count(word)) for word in set(predicted))
-    return 0.0 if not shared else 2 / (len(predicted) / shared + len(right) / shared)
-
-
-SQUAD = AnswerMetrics(
-    lambda prediction, answers: any(exact_of(prediction, answer) for answer in answers),
-    lambda prediction, answers: max(f1_of(prediction, answer) for answer in answers),
-)
-
-
-TEXTS = st.sampled_from(["", ".", "the", "a cat", "The cat!", "cat", "cat cat dog", "세종", "세종 대왕"])
-
-
-@given(prediction=TEXTS, answers=st.lists(TEXTS.filter(words), max_size=3))
-def test_scores_are_those_of_squad_2(prediction: str, answers: list[str]) -> None:
-    """A question without answers has the one right answer "" in the script."""
-    exact, f1 = answer_scores([prediction], [answers], SQUAD)
-    assert exact[0] == max(exact_of(prediction, text) for text in answers or [""])
-    assert f1[0] == pytest.approx(max(f1_of(prediction, text) for text in answers or [""]))
-
-
-# --- a reader's weighing ---
 
 SMALL = reading(max_length=16, stride=3, max_query_pieces=4, unanswerable=True)
 
@@ -71,29 +27,29 @@ SMALL = reading(max_length=16, stride=3, max_query_pieces=4, unanswerable=True)
 class Scripted(nn.Module):
     """Gives each piece the two scores drawn for its id, and all pieces of a window what `shifts` has for its first."""
 
-    def __init__(self, seed: int = 0, **shifts: float) -> None:
+    def __init__(self, seed=0, **shifts):
         super().__init__()
         self.anchor = nn.Parameter(torch.zeros(1))
         self.table = torch.randn(2, 500, generator=torch.Generator().manual_seed(seed)) * 3
         self.shifts = shifts
 
-    def forward(self, input_ids: torch.Tensor, *rest: Any, lengths: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, input_ids, *rest, lengths):
         rows = [str(ids[ids >= 100].min().item()) if (ids >= 100).any() else "" for ids in input_ids]
         shift = torch.tensor([self.shifts.get(f"first_{row}", 0.0) for row in rows])[:, None]
         start, end = self.table[:, input_ids]
         return start + shift, end - 2 * shift
 
-    def logits(self, ids: Sequence[int]) -> tuple[list[float], list[float]]:
+    def logits(self, ids):
         return self.table[0][list(ids)].tolist(), self.table[1][list(ids)].tolist()
 
 
-def searched(network: nn.Module, context: Passage, kind: QuestionAnswering = SMALL) -> Found:
+def searched(network, context, kind=SMALL):
     (found,) = search(network, kind, [(letters("누가", 50), context)])
     return found
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_in_one_window_it_is_the_difference_of_logits_of_the_paper(seed: int) -> None:
+def test_the_score_of_no_answer_in_one_window_is_that_of_the_paper(seed):
     """Devlin et al. 2018, 4.3: S.T_i + E.T_j of the best span i <= j against S.C + E.C."""
     model, context = Scripted(seed), letters("가나다라마바사아")
     start, end = model.logits(context.ids)
@@ -104,7 +60,7 @@ def test_in_one_window_it_is_the_difference_of_logits_of_the_paper(seed: int) ->
     assert one.candidates[0].answer == context.text[i : j + 1]
 
 
-def test_in_several_windows_it_is_the_best_span_of_all_against_the_least_none_of_all() -> None:
+def test_the_score_of_no_answer_over_several_windows():
     model, context = Scripted(3), letters("가나다라마바사아자차카타파하거너더러머버")
     windows = cut_windows(letters("누가", 50), context, SMALL, special=3)
     assert len(windows) == 3
@@ -123,11 +79,11 @@ def test_in_several_windows_it_is_the_best_span_of_all_against_the_least_none_of
     assert shifted.no_answer == pytest.approx(one.no_answer, abs=1e-4)  # what the loss does not see does not decide
 
 
-def test_the_threshold_decides() -> None:
+def test_the_threshold_decides():
     context = letters("가나다라마바사아")
     margin = searched(Scripted(), context).no_answer
 
-    def read(threshold: float, **changes: Any) -> list[Answer]:
+    def read(threshold, **changes):
         kind = SMALL.model_copy(update={"threshold": threshold, "n_best": 3, **changes})
         return kind.best_answers(searched(Scripted(), context, kind))
 
@@ -138,7 +94,7 @@ def test_the_threshold_decides() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
-def test_a_blank_context_is_surely_without_answer(text: str) -> None:
+def test_a_blank_context_is_surely_without_answer(text):
     one = searched(Scripted(), letters(text))
     assert one.candidates == []
     assert one.no_answer > 1e8
@@ -148,55 +104,39 @@ def test_a_blank_context_is_surely_without_answer(text: str) -> None:
 
 # --- learned by heart ---
 
-PASSAGES = (
-    (
-        "세종은 1443년에 한글을 만들었다. 그는 조선의 네 번째 임금이다.",
-        (
-            ("한글은 언제 만들었나?", "1443년"),
-            ("세종은 어느 나라의 임금인가?", "조선"),
-            ("세종의 아내는 누구인가?", ""),
-        ),
-    ),
-    (
-        "한강은 태백산맥에서 시작해 서울을 지나 황해로 흐른다. 길이는 494킬로미터이고, 예전에는 아리수라고도 불렸다."
-        " 강에는 서른 개가 넘는 다리가 있으며 가장 오래된 것은 한강철교이다.",
-        (
-            ("한강은 어디에서 시작하는가?", "태백산맥"),
-            ("가장 오래된 다리는?", "한강철교"),
-            ("한강의 예전 이름은?", "아리수"),
-            ("한강의 깊이는?", ""),
-            ("한강철교는 누가 설계했나?", ""),
-        ),
-    ),
-    ("제주도의 가장 높은 산은 한라산이다.", (("가장 높은 산은?", "한라산"), ("제주도의 인구는?", ""))),
+LAKE = (
+    "한강은 태백산맥에서 시작해 서울을 지나 황해로 흐른다. 길이는 494킬로미터이고, 예전에는 아리수라고도 불렸다."
+    " 강에는 서른 개가 넘는 다리가 있으며 가장 오래된 것은 한강철교이다."
 )
+KING = "세종은 1443년에 한글을 만들었다. 그는 조선의 네 번째 임금이다."
+ISLAND = "제주도의 가장 높은 산은 한라산이다."
+ASKED = [
+    (KING, "한글은 언제 만들었나?", "1443년"),
+    (KING, "세종은 어느 나라의 임금인가?", "조선"),
+    (KING, "세종의 아내는 누구인가?", ""),
+    (LAKE, "한강은 어디에서 시작하는가?", "태백산맥"),
+    (LAKE, "가장 오래된 다리는?", "한강철교"),
+    (LAKE, "한강의 예전 이름은?", "아리수"),
+    (LAKE, "한강의 깊이는?", ""),
+    (LAKE, "한강철교는 누가 설계했나?", ""),
+    (ISLAND, "가장 높은 산은?", "한라산"),
+    (ISLAND, "제주도의 인구는?", ""),
+]
 
 
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Steps this small are slower on several, and much slower where other processes have them."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.mark.usefixtures("one_thread")
-def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tokenizer: Any, tmp_path: Any) -> None:
-    asked = [(context, *one) for context, questions in PASSAGES for one in questions]
-    contexts, questions, answers = map(list, zip(*asked, strict=True))
+def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tokenizer, tmp_path):
+    contexts, questions, answers = map(list, zip(*ASKED, strict=True))
     kind = reading(max_length=36, stride=8, max_query_pieces=12, unanswerable=True, threshold=1e30)
     rows = [
         {"context": context, "question": question, "answers": [(answer, None)] if answer else None}
-        for context, question, answer in asked
+        for context, question, answer in ASKED
     ]
     texts = list(dict.fromkeys((*contexts, *questions)))
     encoded = dict(zip(texts, encode_passages(tiny_tokenizer, texts), strict=True))
     prepared = kind.prepare(rows, encoded, tiny_tokenizer)
     examples = prepared.examples
     assert len(examples) > len(rows)  # the long context is cut
-    sizes: Any = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    config = EncoderConfig(vocab_size=tiny_tokenizer.vocab_size, **sizes)
+    config = tiny_config(vocab_size=tiny_tokenizer.vocab_size, num_attention_heads=2, intermediate_size=64)
     model = QuestionAnsweringModel(config, torch.Generator().manual_seed(0)).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=6e-3)
     batches = Batches(examples, batch_size=8, seed=0)
@@ -219,9 +159,8 @@ def test_ten_questions_are_learned_by_heart_four_of_them_without_answer(tiny_tok
     reader = Model.load(tmp_path / "model", "cpu")
     assert reader.kind == kind
     assert [one.answer for one in reader.answer(questions, contexts)] == answers
-    lake = PASSAGES[1][0]
-    answered, unanswered = reader.answer(["한강의 예전 이름은?", "한강의 깊이는?"], [lake, lake])
-    assert (answered.answer, lake[answered.start : answered.end]) == ("아리수", "아리수")
+    answered, unanswered = reader.answer(["한강의 예전 이름은?", "한강의 깊이는?"], [LAKE, LAKE])
+    assert (answered.answer, LAKE[answered.start : answered.end]) == ("아리수", "아리수")
     assert answered.no_answer_score <= threshold.value < unanswered.no_answer_score
     assert (unanswered.answer, unanswered.start, unanswered.end) == ("", 0, 0)
     assert 0 < unanswered.score <= 1

@@ -12,13 +12,13 @@ from korbert.tasks.noise import NOISE
 TEXT = "정말 재미있는 영화였다! 배우들의 연기가 좋았고, 2번 더 보고 싶다."
 
 
-def letters(text: str) -> str:
+def letters(text):
     return "".join(text.split())
 
 
 @given(st.text("가각힣ab1 .\n😀", max_size=40), st.integers(0, 99))
 @pytest.mark.parametrize("name", NOISE)
-def test_any_text_is_disturbed_alike_for_the_same_seed(name: str, text: str, seed: int) -> None:
+def test_any_text_is_disturbed_alike_for_the_same_seed(name, text, seed):
     first, again = (NOISE[name](text, random.Random(seed)) for _ in range(2))
     assert first == again
     if name.endswith("spaces"):
@@ -31,7 +31,7 @@ def test_any_text_is_disturbed_alike_for_the_same_seed(name: str, text: str, see
     ("name", "least", "most"),
     [("random spaces", 0.1, 0.3), ("typing errors", 0.1, 0.3), ("no final consonants", 0.02, 0.2)],
 )
-def test_about_a_fifth_is_changed(name: str, least: float, most: float) -> None:
+def test_about_a_fifth_is_changed(name, least, most):
     changed = NOISE[name](TEXT * 50, random.Random(1))
     if name == "random spaces":
         given_places, places = ({letters(text[:place]) for place, char in enumerate(text) if char == " "} for text in
@@ -43,7 +43,7 @@ def test_about_a_fifth_is_changed(name: str, least: float, most: float) -> None:
     assert least < share < most
 
 
-def test_one_key_or_one_final_consonant_differs() -> None:
+def test_one_key_or_one_final_consonant_differs():
     for name, same in (("typing errors", 1), ("no final consonants", 2)):
         for one, two in zip(TEXT * 9, NOISE[name](TEXT * 9, random.Random(2)), strict=True):
             before, after = (unicodedata.normalize("NFD", char) for char in (one, two))

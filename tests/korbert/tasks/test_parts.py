@@ -1,25 +1,23 @@
 """Which rows a limit leaves."""
 
-from pathlib import Path
-
-from korbert.tasks.files import ROLES, Row, Rows, read_rows
+from korbert.tasks.files import ROLES, read_rows
 from korbert.tasks.splits import at_most, cut, usable
 
 TEXTS = [f"문장 {number}" for number in range(50)]
 
 
-def _rows(folder: Path, texts: list[str]) -> Rows:
+def _rows(folder, texts):
     """Of a file with an empty row behind them, which is dropped."""
     path = folder / "a.csv"
     path.write_text("\n".join(["text,label", *(f"{text},1" for text in texts), ",1\n"]), encoding="utf-8")
     return read_rows(path, [ROLES["text"]])
 
 
-def _texts(row: Row) -> list[str]:
+def _texts(row):
     return [row["text"]]
 
 
-def test_a_limit_takes_the_same_texts_in_any_order(tmp_path: Path) -> None:
+def test_a_limit_takes_the_same_texts_in_any_order(tmp_path):
     rows = _rows(tmp_path, TEXTS)
     kept = at_most(rows, 20, _texts)
     found = [row["text"] for row in kept]
@@ -32,18 +30,18 @@ def test_a_limit_takes_the_same_texts_in_any_order(tmp_path: Path) -> None:
     assert at_most(rows, 50, _texts) is rows
 
 
-def test_a_share_of_limited_rows_validates(tmp_path: Path) -> None:
+def test_a_share_of_limited_rows_validates(tmp_path):
     train, valid = cut(at_most(_rows(tmp_path, TEXTS), 20, _texts), 0.1, _texts)
     assert (len(train), len(valid)) == (18, 2)
 
 
-def test_a_large_share_leaves_a_row_to_learn_from(tmp_path: Path) -> None:
+def test_a_large_share_leaves_a_row_to_learn_from(tmp_path):
     train, valid = cut(_rows(tmp_path, TEXTS[:3]), 0.9, _texts)
     assert (len(train), len(valid)) == (1, 2)
 
 
-def test_notes_stay_when_a_row_is_dropped(tmp_path: Path) -> None:
-    def check(row: Row) -> None:
+def test_notes_stay_when_a_row_is_dropped(tmp_path):
+    def check(row):
         if row["text"] == TEXTS[1]:
             raise ValueError("is odd")
 

@@ -7,10 +7,7 @@ from korbert.tasks.passages import Passage, encode_passages, pieces_of_span, spa
 
 
 def passage(text, spans):
-    count = len(spans)
-    return Passage(
-        text, np.arange(count), np.zeros(count, dtype=np.uint8), np.array(spans, dtype=np.int32).reshape(-1, 2)
-    )
+    return Passage(text, np.arange(len(spans)), np.zeros(len(spans), dtype=np.uint8), np.array(spans, dtype=np.int32))
 
 
 FUSED = passage("이걸 봤다", [(0, 2), (1, 2), (3, 4), (3, 4), (4, 5)])  # 이거 ᆯ 보 았 다

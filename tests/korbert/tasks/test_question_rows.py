@@ -1,7 +1,6 @@
 """Rows of anybody's file as questions with their right answers."""
 
 import unicodedata
-from typing import Any
 
 import pytest
 
@@ -11,11 +10,11 @@ from korbert.tasks.question_answering.rows import right_answers
 CONTEXT = "세종은 1443년에 한글을 만들었다. 세종은 왕이다."
 
 
-def row(*answers: Answer, **changes: Any) -> dict[str, Any]:
+def row(*answers, **changes):
     return {"id": None, "context": CONTEXT, "question": "누구?", "answers": list(answers)} | changes
 
 
-def test_places_of_answers() -> None:
+def test_places_of_answers():
     rows = [row(Answer("한글", 11), Answer("1443년", 4)), row(Answer(" 1443년 ", None)), row(Answer("세종", None))]
     assert [right_answers(one) for one in rows] == [
         [Answer("한글", 11), Answer("1443년", 4)],
@@ -24,7 +23,7 @@ def test_places_of_answers() -> None:
     ]
 
 
-def test_answers_and_contexts_in_other_normal_forms() -> None:
+def test_answers_and_contexts_in_other_normal_forms():
     nfd = {text: unicodedata.normalize("NFD", text) for text in (CONTEXT, "한글")}
     place = nfd[CONTEXT].index(nfd["한글"])
     for given in (Answer("한글", None), Answer("한글", place), Answer(nfd["한글"], None)):
@@ -43,7 +42,7 @@ def test_answers_and_contexts_in_other_normal_forms() -> None:
         row(Answer("한글", 11), impossible=True),  # as the rows of KLUE-MRC have it
     ],
 )
-def test_questions_without_answer(without: dict[str, Any]) -> None:
+def test_questions_without_answer(without):
     assert right_answers(without) == []
     assert right_answers(row(Answer("한글", 11), impossible=False)) == [Answer("한글", 11)]
 
@@ -57,6 +56,6 @@ def test_questions_without_answer(without: dict[str, Any]) -> None:
         (row(impossible=False), "without answer that is not said to have none"),
     ],
 )
-def test_answers_that_are_not_there(wrong: dict[str, Any], why: str) -> None:
+def test_answers_that_are_not_there(wrong, why):
     with pytest.raises(ValueError, match=why):
         right_answers(wrong)

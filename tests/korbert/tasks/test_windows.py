@@ -6,11 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.modeling import EncoderConfig, QuestionAnsweringModel
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import WindowExamples, collate, cut_windows, reading_loss
-from korbert.training.examples import Batches, by_length
-from tests.korbert.tasks.answering import TOKENIZER, letters
+from tests.korbert.tasks.answering import TOKENIZER, letters, small_network
 
 SMALL = QuestionAnsweringSettings(max_length=16, stride=3, max_query_pieces=4)
 
@@ -69,50 +67,24 @@ def test_collate_by_hand():
     assert batch["end_positions"].tolist() == [10, 6]
 
 
-def window_examples():
-    """Windows of three questions on a long and a short context; the second one has no answer."""
-    contexts, spans = ("가" * 30, "가" * 30, "나 다 라"), ((4, 6), None, (4, 5))
+def test_windows_are_examples():
+    """Of three questions on a long and a short context; the second one has no answer."""
     windows = []
-    for index, (context, span) in enumerate(zip(contexts, spans, strict=True)):
+    for index, (context, span) in enumerate((("가" * 30, (4, 6)), ("가" * 30, None), ("나 다 라", (4, 5)))):
         question = letters("언" * (3 * index + 1), 50)
         windows += cut_windows(question, letters(context), SMALL, index=index, answer=span, special=3)
-    return WindowExamples(windows, TOKENIZER, SMALL)
-
-
-def test_windows_are_examples():
-    examples = window_examples()
-    assert len(examples) == len(examples.windows) > 5
+    examples = WindowExamples(windows, TOKENIZER, SMALL)
+    assert len(examples) == len(windows) > 5
     whole = examples.batch(np.arange(len(examples)))
     assert examples.lengths.dtype == np.int64
     assert examples.lengths.tolist() == list(whole["lengths"])
-    assert whole.keys() == collate(examples.windows, TOKENIZER, SMALL).keys()
-    order = list(by_length(examples.lengths, 4))
-    assert sorted(np.concatenate(order)) == list(range(len(examples)))
-    assert [len(rows) for rows in order[:-1]] == [4] * (len(order) - 1)
-    assert sorted(examples.lengths) == examples.lengths[np.concatenate(order)].tolist()
-
-
-def test_batches_of_windows_are_learned():
-    examples = window_examples()
-    batches = Batches(examples, batch_size=4, seed=0)
-    seen = sum(len(batches(step)[0]["input_ids"]) for step in range(batches.steps_per_epoch))
-    assert seen == len(examples)
-    assert torch.isfinite(reading_loss(model_of(encoder()), batches(0)[0])["loss"])
-
-
-def encoder(**changes):
-    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    return EncoderConfig(**{"vocab_size": 512, **sizes, **changes})
-
-
-def model_of(config):
-    return QuestionAnsweringModel(config, torch.Generator().manual_seed(0)).eval()
+    assert whole.keys() == collate(windows, TOKENIZER, SMALL).keys()
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("architecture", ["modern", "bert"])
 def test_loss_is_unchanged_by_padding(architecture):
-    model = model_of(encoder(architecture=architecture))
+    model = small_network(architecture)
     long = cut_windows(letters("언제"), letters("가나다라마바사아"), SMALL, answer=(2, 4), special=3)
     short = cut_windows(letters("누가"), letters("바사아"), SMALL, answer=(0, 1), special=3)
     apart = [reading_loss(model, collate(part, TOKENIZER, SMALL))["loss"] for part in (long, short)]

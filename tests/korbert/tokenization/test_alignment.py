@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from korbert.tokenization.alignment import align, trimmed
 
 
-def slices(text: str, spans: list[tuple[int, int]]) -> list[str]:
+def slices(text, spans):
     return [text[start:end] for start, end in spans]
 
 
@@ -35,17 +35,17 @@ def slices(text: str, spans: list[tuple[int, int]]) -> list[str]:
         ("  \n ", [], []),
     ],
 )
-def test_pieces_are_found(text: str, pieces: list[str], found: list[str]) -> None:
+def test_pieces_are_found(text, pieces, found):
     continuation = "##" if any(piece.startswith("##") for piece in pieces) or "[UNK]" in pieces else ""
     assert slices(text, align(text, pieces, "[UNK]", continuation=continuation)) == found
 
 
-def test_a_piece_is_not_looked_for_behind_the_next_word() -> None:
+def test_a_piece_is_not_looked_for_behind_the_next_word():
     assert slices("하나 둘 셋", align("하나 둘 셋", ["하나", "셋", "둘"], None)) == ["하나", "", "둘"]
 
 
 @given(st.text(alphabet="가나다ab .👍\u0301뷁\u200b", max_size=30))
-def test_spans_of_words_are_the_words(text: str) -> None:
+def test_spans_of_words_are_the_words(text):
     words = [word for word in text.split() if any(char not in "\u0301\u200b" for char in word)]
     spans = align(text, words, None)
     assert all(0 <= start <= end <= len(text) for start, end in spans)
@@ -56,5 +56,5 @@ def test_spans_of_words_are_the_words(text: str) -> None:
 @pytest.mark.parametrize(
     ("span", "found"), [((0, 3), (1, 2)), ((1, 2), (1, 2)), ((2, 3), (3, 3)), ((0, 1), (1, 1)), ((0, 0), (0, 0))]
 )
-def test_white_space_is_cut_off(span: tuple[int, int], found: tuple[int, int]) -> None:
+def test_white_space_is_cut_off(span, found):
     assert trimmed(" 가 ", *span) == found

@@ -1,17 +1,15 @@
 """Morphemes, and where they stand in the text as given."""
 
-import pickle
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
-from korbert.tokenization import Analysis, Analyzer, AnalyzerOptions, Tokenizer
+from korbert.tokenization import Analyzer, AnalyzerOptions
 
 TEXTS = [
     "학교에 간다.",
@@ -25,16 +23,16 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def analyzer(tiny_tokenizer: Tokenizer) -> Analyzer:
+def analyzer(tiny_tokenizer):
     return tiny_tokenizer.analyzer  # Kiwi is loaded already
 
 
 @pytest.fixture(scope="module")
-def threaded() -> Analyzer:
+def threaded():
     return Analyzer()
 
 
-def rows(analysis: Analysis) -> list[tuple[str, int, int]]:
+def rows(analysis):
     return list(zip(analysis.forms, analysis.starts, analysis.ends, strict=True))
 
 
@@ -55,14 +53,14 @@ def rows(analysis: Analysis) -> list[tuple[str, int, int]]:
         ("ㅋㅋㅋ ＡＢ", [("ㅋㅋㅋ", 0, 3), ("ＡＢ", 4, 6)]),
     ],
 )
-def test_spans_are_of_the_text_as_given(analyzer: Analyzer, text: str, expected: list[tuple[str, int, int]]) -> None:
+def test_spans_are_of_the_text_as_given(analyzer, text, expected):
     morphemes = rows(analyzer.analyze(text))
     if text == "가\r\n나":  # the readings are not what this row is about
         morphemes = [(text[start:end], start, end) for _, start, end in morphemes if end > start]
     assert morphemes == expected
 
 
-def test_sentences_and_eojeols_are_counted_through_the_text(analyzer: Analyzer) -> None:
+def test_sentences_and_eojeols_are_counted_through_the_text(analyzer):
     analysis = analyzer.analyze("\n  나는 갔다. 너는\t왔다.\n\n학교 앞")
     assert [analysis.sentences[analysis.forms.index(form)] for form in ("나", "너", "학교", "앞")] == [0, 1, 2, 2]
     starts = [analysis.forms.index(form) for form in ("나", "가", "너", "오", "학교", "앞")]
@@ -74,14 +72,14 @@ def test_sentences_and_eojeols_are_counted_through_the_text(analyzer: Analyzer) 
 # 이 alone is a usual word: no line of these counts as torn, whose eojeols are others (test_spacing.py).
 @settings(max_examples=50)
 @given(st.lists(st.text(st.sampled_from("이a. \n\r\t\u200b\u3000\x1c\x85\ud800🙂"), max_size=12), max_size=4))
-def test_white_space_separates_eojeols(analyzer: Analyzer, texts: list[str]) -> None:
+def test_white_space_separates_eojeols(analyzer, texts):
     for text, analysis in zip(texts, analyzer.analyze_many(texts), strict=True):
         words = [max(len(text[: start + 1].split()) - 1, 0) for start in analysis.starts]
         assert analysis.eojeols == words
         assert analysis == analyzer.analyze(text)
 
 
-def test_a_cut_line_stays_one_sentence_and_a_cut_run_one_eojeol(analyzer: Analyzer) -> None:
+def test_a_cut_line_stays_one_sentence_and_a_cut_run_one_eojeol(analyzer):
     analysis = analyzer.analyze("앞 " + "a" * 1500 + " 뒤")
     assert set(analysis.sentences) == {0}
     assert sorted(set(analysis.eojeols)) == [0, 1, 2]
@@ -89,7 +87,7 @@ def test_a_cut_line_stays_one_sentence_and_a_cut_run_one_eojeol(analyzer: Analyz
 
 
 @pytest.mark.parametrize("unit", ["가", "a.", "😀"])
-def test_runs_without_spaces_are_analyzed_however_long(analyzer: Analyzer, unit: str) -> None:
+def test_runs_without_spaces_are_analyzed_however_long(analyzer, unit):
     text = unit * (100_000 // len(unit))  # minutes, if Kiwi got it whole
     analysis = analyzer.analyze(text)
     assert analysis.starts[0] == 0
@@ -97,17 +95,17 @@ def test_runs_without_spaces_are_analyzed_however_long(analyzer: Analyzer, unit:
     assert analysis.starts[1:] == analysis.ends[:-1]
 
 
-def test_many_texts_are_analyzed_as_one_by_one_on_any_number_of_threads(analyzer: Analyzer, threaded: Analyzer) -> None:
+def test_many_texts_are_analyzed_as_one_by_one_on_any_number_of_threads(analyzer, threaded):
     one_by_one = [analyzer.analyze(text) for text in TEXTS * 20]
     assert list(analyzer.analyze_many(TEXTS * 20)) == one_by_one
     assert list(analyzer.analyze_many(TEXTS * 20, workers=1)) == one_by_one
     assert list(threaded.analyze_many(iter(TEXTS * 20), workers=2)) == one_by_one
 
 
-def test_many_texts_are_read_only_a_little_ahead(threaded: Analyzer) -> None:
+def test_many_texts_are_read_only_a_little_ahead(threaded):
     taken = 0
 
-    def texts() -> Iterator[str]:
+    def texts():
         nonlocal taken
         for taken in range(1, 2001):  # noqa: B007
             yield "학교"
@@ -117,7 +115,7 @@ def test_many_texts_are_read_only_a_little_ahead(threaded: Analyzer) -> None:
     assert max(ahead) < 1000
 
 
-def test_negative_workers_are_refused(analyzer: Analyzer) -> None:
+def test_negative_workers_are_refused(analyzer):
     with pytest.raises(SettingsError, match="workers -1: say how many threads Kiwi gets"):
         list(analyzer.analyze_many(["학교"], workers=-1))
 
@@ -136,13 +134,13 @@ sys.exit(process.exitcode)
 """
 
 
-def test_a_forked_process_works_without_the_threads_of_its_parent() -> None:
+def test_a_forked_process_works_without_the_threads_of_its_parent():
     subprocess.run([sys.executable, "-c", FORKED], check=True, timeout=120)
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2])
-def test_an_error_of_the_reader_is_raised(threaded: Analyzer, workers: int) -> None:
-    def texts() -> Iterator[str]:
+def test_an_error_of_the_reader_is_raised(threaded, workers):
+    def texts():
         yield "학교"
         raise OSError("the disk is gone")
 
@@ -150,12 +148,6 @@ def test_an_error_of_the_reader_is_raised(threaded: Analyzer, workers: int) -> N
         list(threaded.analyze_many(texts(), workers=workers))
 
 
-def test_a_pickled_analyzer_has_the_same_options_and_versions(analyzer: Analyzer) -> None:
-    copy = pickle.loads(pickle.dumps(analyzer))
-    assert (copy.options, copy.versions) == (analyzer.options, analyzer.versions)
-    assert analyzer.versions.keys() == {"kiwipiepy", "kiwipiepy_model"}
-
-
-def test_options_reach_kiwi() -> None:
+def test_options_reach_kiwi():
     analysis = Analyzer(AnalyzerOptions(integrate_allomorph=False)).analyze("먹었다 보았다")
     assert {"었", "았"} <= set(analysis.forms)

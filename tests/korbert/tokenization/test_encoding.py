@@ -14,53 +14,40 @@ from korbert.tokenization.encoding import Frame, assemble, cut_within, windows
 FRAME = Frame(cls_id=2, sep_id=3)
 
 
-def made(count: int, first_id: int = 400) -> Pieces:
+def made(count, first_id=400):
     """Pieces of one character each."""
-    places = range(count)
-    return Pieces(
-        ids=[first_id + place for place in places],
-        pieces=[chr(0xAC00 + place) for place in places],
-        boundaries=[2] * count,
-        spans=[(place, place + 1) for place in places],
-        morphemes=list(places),
-        tags=["NNG"] * count,
-    )
+    places = list(range(count))
+    ids, pieces = [first_id + place for place in places], [chr(0xAC00 + place) for place in places]
+    return Pieces(ids, pieces, [2] * count, [(place, place + 1) for place in places], places, ["NNG"] * count)
 
 
-def columns(encoding: Encoding) -> list[list[object]]:
-    return [getattr(encoding, name) for name in Encoding.__slots__]  # type: ignore[attr-defined]
+def columns(encoding):
+    return [getattr(encoding, name) for name in Encoding.__slots__]
 
 
-def test_a_text_stands_between_special_tokens() -> None:
-    encoding = assemble(made(2), None, FRAME)
-    assert encoding.input_ids == [2, 400, 401, 3]
-    assert encoding.pieces == ["[CLS]", "가", "각", "[SEP]"]
-    assert encoding.token_type_ids == [0, 0, 0, 0]
-    assert encoding.attention_mask == [1, 1, 1, 1]
-    assert encoding.special_tokens_mask == [1, 0, 0, 1]
-    assert encoding.spans == [(0, 0), (0, 1), (1, 2), (0, 0)]
-    assert encoding.boundaries == [0, 2, 2, 0]
-    assert encoding.morphemes == [-1, 0, 1, -1]
-    assert encoding.tags == ["", "NNG", "NNG", ""]
-
-
-def test_a_pair_has_token_types() -> None:
+def test_texts_stand_between_special_tokens():
     encoding = assemble(made(1), made(2, 500), FRAME)
     assert encoding.input_ids == [2, 400, 3, 500, 501, 3]
+    assert encoding.pieces == ["[CLS]", "가", "[SEP]", "가", "각", "[SEP]"]
     assert encoding.token_type_ids == [0, 0, 0, 1, 1, 1]
+    assert encoding.attention_mask == [1] * 6
     assert encoding.special_tokens_mask == [1, 0, 1, 0, 0, 1]
     assert encoding.spans == [(0, 0), (0, 1), (0, 0), (0, 1), (1, 2), (0, 0)]
+    assert encoding.boundaries == [0, 2, 0, 2, 2, 0]
+    assert encoding.morphemes == [-1, 0, -1, 0, 1, -1]
+    assert encoding.tags == ["", "NNG", "", "NNG", "NNG", ""]
+    assert assemble(made(2), None, FRAME).input_ids == [2, 400, 401, 3]
 
 
 @pytest.mark.parametrize("second", [None, 0, 2])
-def test_empty_texts_are_encoded(second: int | None) -> None:
+def test_empty_texts_are_encoded(second):
     encoding = assemble(made(0), None if second is None else made(second), FRAME)
     assert encoding.input_ids[:2] == [2, 3]
     assert len({len(column) for column in columns(encoding)}) == 1
 
 
 @given(first=st.integers(0, 12), second=st.none() | st.integers(0, 12), room=st.integers(0, 20))
-def test_the_longest_is_cut_first(first: int, second: int | None, room: int) -> None:
+def test_the_longest_is_cut_first(first, second, room):
     left, right = first, second or 0
     while left + right > room:  # one by one, from the longer; from the second where they are equal
         left, right = (left - 1, right) if left > right or second is None else (left, right - 1)
@@ -74,9 +61,7 @@ def test_the_longest_is_cut_first(first: int, second: int | None, room: int) -> 
 
 
 @given(length=st.integers(0, 30), question=st.none() | st.integers(0, 5), room=st.integers(1, 12), data=st.data())
-def test_windows_show_everything_and_overlap_by_the_stride(
-    length: int, question: int | None, room: int, data: st.DataObject
-) -> None:
+def test_windows_show_everything_and_overlap_by_the_stride(length, question, room, data):
     stride = data.draw(st.integers(0, room - 1))
     first = made(length) if question is None else made(question, 900)
     second = None if question is None else made(length)
@@ -107,17 +92,15 @@ def test_windows_show_everything_and_overlap_by_the_stride(
         (3, None, 6, -1, "stride -1 is not"),
     ],
 )
-def test_impossible_lengths_are_refused(
-    first: int, second: int | None, max_length: int, stride: int | None, message: str
-) -> None:
+def test_impossible_lengths_are_refused(first, second, max_length, stride, message):
     pair = None if second is None else made(second)
     lengths = (max_length,) if stride is None else (max_length, stride)
     encode = assemble if stride is None else windows
     with pytest.raises(SettingsError, match=message):
-        encode(made(first), pair, FRAME, *lengths)  # type: ignore[operator]
+        encode(made(first), pair, FRAME, *lengths)
 
 
-def test_a_batch_is_padded_to_its_longest() -> None:
+def test_a_batch_is_padded_to_its_longest():
     batch = pad_batch([assemble(made(1), None, FRAME), assemble(made(1), made(1), FRAME)], pad_id=0)
     assert {name: array.dtype for name, array in batch.items()} == dict.fromkeys(batch, np.dtype(np.int64))
     assert batch["input_ids"].tolist() == [[2, 400, 3, 0, 0], [2, 400, 3, 400, 3]]
@@ -144,20 +127,15 @@ THIS = [(0, 0), (0, 2), (1, 2), (3, 5), (5, 5), (5, 6), (5, 6), (0, 0)]  # 이�
         (0, 6, (1, 5)),
     ],
 )
-def test_a_span_is_covered_by_the_fewest_pieces(start: int, end: int, expected: tuple[int, int] | None) -> None:
+def test_a_span_is_covered_by_the_fewest_pieces(start, end, expected):
     assert span_to_pieces(THIS, start, end) == expected
 
 
-def test_an_answer_ends_inside_a_piece_where_the_piece_is_a_slice() -> None:
+def test_an_answer_ends_inside_a_piece_where_the_piece_is_a_slice():
     text = "대한민국에 간다"
-    pieces = Pieces(
-        [1, 2, 3, 4],
-        ["대한민국", "에", "가", "ᆫ다"],
-        [3, 1, 2, 1],
-        [(0, 4), (4, 5), (6, 7), (6, 8)],
-        [0, 1, 2, 3],
-        ["NNP", "JKB", "VV", "EF"],
-    )
+    spans = [(0, 4), (4, 5), (6, 7), (6, 8)]
+    tags = ["NNP", "JKB", "VV", "EF"]
+    pieces = Pieces([1, 2, 3, 4], ["대한민국", "에", "가", "ᆫ다"], [3, 1, 2, 1], spans, [0, 1, 2, 3], tags)
     encoding = assemble(pieces, None, FRAME)
     assert cut_within(text, encoding, 1, 2, 2, 5) == (2, 5)
     assert cut_within(text, encoding, 1, 1, 0, 2) == (0, 2)

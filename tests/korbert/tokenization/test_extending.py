@@ -2,20 +2,19 @@
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from korbert.errors import SettingsError
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn, marked
 from korbert.tokenization.extending import extended, new_entries, other_options, why_not_extended
-from korbert.tokenization.settings import Mark, UserWord
+from korbert.tokenization.settings import UserWord
 
 NEW = "삐까뻔쩍체"
 TEXTS = ("학교에 간다", "정말 재미있는 영화였다.", "ㅋㅋㅋ 2020년作 👍", "")
 
 
-def learned(mark: Mark, **options: object) -> Tokenizer:
+def learned(mark, **options):
     """A tokenizer of a few forms; 갓 and 생 are pieces, 갓생 is none, 학교 is one."""
     forms = {"학교": 400, "갓": 40, "생": 40, "학생": 40, "영화": 40, "영화관": 40, "에": 40, "다": 40}
     counts = Counter({marked(form, initial, mark): n for form, n in forms.items() for initial in (True, False)})
@@ -25,13 +24,13 @@ def learned(mark: Mark, **options: object) -> Tokenizer:
 
 
 @pytest.fixture(scope="module")
-def grown(tiny_tokenizer: Tokenizer) -> Tokenizer:
+def grown(tiny_tokenizer):
     """With a word that Kiwi is told of, too."""
     options = AnalyzerOptions(user_words=(UserWord(form=NEW),))
     return extended(tiny_tokenizer, [NEW], options)
 
 
-def test_a_new_word_is_the_last_entry_and_one_piece(tiny_tokenizer: Tokenizer, grown: Tokenizer) -> None:
+def test_a_new_word_is_the_last_entry_and_one_piece(tiny_tokenizer, grown):
     assert grown.vocab_size == tiny_tokenizer.vocab_size + 1 == grown.settings.size
     encoded = grown.encode_pieces(f"{NEW}로 썼다")
     assert (encoded.pieces[0], encoded.ids[0], encoded.spans[0]) == (NEW, tiny_tokenizer.vocab_size, (0, 5))
@@ -40,7 +39,7 @@ def test_a_new_word_is_the_last_entry_and_one_piece(tiny_tokenizer: Tokenizer, g
     assert len(before) > len(encoded)
 
 
-def test_texts_without_new_words_keep_their_ids(tiny_tokenizer: Tokenizer, grown: Tokenizer, sample: Path) -> None:
+def test_texts_without_new_words_keep_their_ids(tiny_tokenizer, grown, sample):
     lines = (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[1500:1700]
     texts = [*TEXTS, *(json.loads(line)["text"] for line in lines)]
     assert not any(NEW in text for text in texts)
@@ -48,7 +47,7 @@ def test_texts_without_new_words_keep_their_ids(tiny_tokenizer: Tokenizer, grown
     assert [pieces.ids for pieces in after] == [pieces.ids for pieces in before]
 
 
-def test_the_folder_remembers_what_was_extended(tiny_tokenizer: Tokenizer, grown: Tokenizer, tmp_path: Path) -> None:
+def test_the_folder_remembers_what_was_extended(tiny_tokenizer, grown, tmp_path):
     grown.save(tmp_path / "grown")
     tiny_tokenizer.save(tmp_path / "base")
     record = json.loads((tmp_path / "grown" / "korbert_tokenizer.json").read_text(encoding="utf-8"))
@@ -60,14 +59,14 @@ def test_the_folder_remembers_what_was_extended(tiny_tokenizer: Tokenizer, grown
     assert why_not_extended(loaded, Tokenizer.load(tmp_path / "base")) == ""
 
 
-def test_without_new_words_it_is_the_same(tiny_tokenizer: Tokenizer) -> None:
+def test_without_new_words_it_is_the_same(tiny_tokenizer):
     known = next(piece for piece in tiny_tokenizer.tokens(range(384, 2000)) if len(piece) > 1)
     assert extended(tiny_tokenizer, [], AnalyzerOptions()) is tiny_tokenizer
     assert extended(tiny_tokenizer, [known], AnalyzerOptions()).digest == tiny_tokenizer.digest
 
 
 @pytest.mark.parametrize("mark", ["none", "eojeol", "morpheme"])
-def test_new_entries_are_the_pieces_that_stood_for_them(mark: Mark) -> None:
+def test_new_entries_are_the_pieces_that_stood_for_them(mark):
     base = learned(mark)
     grown = extended(base, ["학교", "갓생", "대한민국", "생갓", "갓생"], base.analyzer_options)
     assert grown.settings.words == ("대한민국", "갓생", "생갓")
@@ -81,7 +80,7 @@ def test_new_entries_are_the_pieces_that_stood_for_them(mark: Mark) -> None:
         assert entries[id - base.vocab_size] == base.encode_forms(["생갓"], [initial])[0]
 
 
-def test_a_tokenizer_can_be_extended_again() -> None:
+def test_a_tokenizer_can_be_extended_again():
     base = learned("none")
     once = extended(base, ["갓생"], base.analyzer_options)
     twice = extended(once, ["생갓"], base.analyzer_options)
@@ -92,7 +91,7 @@ def test_a_tokenizer_can_be_extended_again() -> None:
     assert why_not_extended(once, twice) == "words: they do not begin with those of the other"
 
 
-def test_an_invalid_word_is_refused(tiny_tokenizer: Tokenizer) -> None:
+def test_an_invalid_word_is_refused(tiny_tokenizer):
     with pytest.raises(SettingsError, match=r"words added to a tokenizer: .*'두 말' is no form.*: change the words"):
         extended(tiny_tokenizer, ["두 말"], AnalyzerOptions())
 
@@ -116,11 +115,11 @@ OURS, THEIRS = UserWord(form="갓생", tag="NNG"), UserWord(form="혼코노")
         ({"user_words": (THEIRS,)}, {}, "user_words: 0 words, not 혼코노/NNP as word 1, before all new ones"),
     ],
 )
-def test_other_options_are_named(base: dict[str, object], options: dict[str, object], said: str) -> None:
+def test_other_options_are_named(base, options, said):
     assert other_options(AnalyzerOptions.model_validate(base), AnalyzerOptions.model_validate(options)) == said
 
 
-def test_another_tokenizer_is_no_extension() -> None:
+def test_another_tokenizer_is_no_extension():
     base = learned("none")
     assert why_not_extended(learned("eojeol"), base) == "another vocabulary was learned"
     assert why_not_extended(learned("none", typos="basic"), base) == "typos: 'basic', not 'none'"

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import pytest
 
@@ -12,17 +11,17 @@ from korbert.tokenization.kiwi_versions import TEXTS, compared
 
 
 @pytest.fixture
-def saved(tiny_tokenizer: Tokenizer, tmp_path: Path) -> Path:
+def saved(tiny_tokenizer, tmp_path):
     tiny_tokenizer.save(tmp_path / "tokenizer")
     return tmp_path / "tokenizer"
 
 
-def change(path: Path, **fields: object) -> None:
+def change(path, **fields):
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | fields), encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["vocabulary.model", "pieces.txt"])
-def test_changed_and_missing_files_are_refused(saved: Path, name: str) -> None:
+def test_changed_and_missing_files_are_refused(saved, name):
     data = (saved / name).read_bytes()
     (saved / name).write_bytes(data[:-1] + b"?")
     with pytest.raises(ModelError, match=f"{name}: was changed since it was saved"):
@@ -38,23 +37,14 @@ def test_changed_and_missing_files_are_refused(saved: Path, name: str) -> None:
         ({"format": 2}, "format 2, this korbert reads 1"),
         ({"analyzer": {"z_coda": False}}, ".* a setting was changed since"),
         ({"analyzer": {"z_codas": False}}, "z_codas: Extra inputs"),
-        ({"analyzer": "z_coda"}, "analyzer: Input should be a valid dictionary"),
-        ({"analyzer": {"user_words": 3}}, "user_words: Input should be "),
         ({"vocabulary": {"mark": "eojeol"}}, ".* a setting was changed since"),
-        ({"vocabulary": {"mark": ["eojeol"]}}, "mark: Input should be "),
         ({"vocabulary": []}, "vocabulary: Input should be a valid dictionary"),
-        ({"base": 3}, "base: Input should be a valid string"),
         ({"digest": "0" * 64}, "the digest is .*, 000000000000 when it was saved"),
-        ({"digest": 5}, "digest: Input should be a valid string"),
-        ({"versions": ["kiwipiepy"]}, "versions: Input should be a valid dictionary"),
-        ({"versions": {"kiwipiepy": 1}}, r"versions\.kiwipiepy: Input should be a valid string"),
-        ({"accepted": []}, "accepted: Input should be a valid dictionary"),
-        ({"files": []}, "files: Input should be a valid dictionary"),
         ({"files": {"vocabulary.model": None}}, r"files\.vocabulary\.model: Input should be a valid string"),
         ({"files": {}}, "files: pieces.txt is missing: restore the file as it was saved"),
     ],
 )
-def test_a_changed_record_is_refused(saved: Path, fields: dict[str, object], message: str) -> None:
+def test_a_changed_record_is_refused(saved, fields, message):
     change(saved / "korbert_tokenizer.json", **fields)
     with pytest.raises(ModelError, match=rf"korbert_tokenizer\.json: {message}"):
         Tokenizer.load(saved)
@@ -67,14 +57,11 @@ def test_a_changed_record_is_refused(saved: Path, fields: dict[str, object], mes
         ("{", "cannot be read"),
         ("[]", "format None, this korbert reads 1"),
         ('{"format": true}', "format True, this korbert reads 1"),
-        ('{"format": "1"}', "format '1', this korbert reads 1"),
-        ("9" * 5000, r"korbert_tokenizer\.json: cannot be read \(.*digits"),
         ("[" * 100_000, r"korbert_tokenizer\.json: cannot be read \(is nested too deeply\)"),
-        ('{"format": NaN}', r"korbert_tokenizer\.json: cannot be read \(NaN is not a finite number\)"),
         ('{"format": 1}', "has no 'analyzer'"),
     ],
 )
-def test_a_folder_without_a_readable_record_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
+def test_a_folder_without_a_readable_record_is_refused(tmp_path, text, message):
     if text is not None:
         (tmp_path / "korbert_tokenizer.json").write_text(text, encoding="utf-8")
     with pytest.raises(ModelError, match=message):
@@ -82,7 +69,7 @@ def test_a_folder_without_a_readable_record_is_refused(tmp_path: Path, text: str
 
 
 @pytest.mark.parametrize("outside", ["../secret", "{folder}/secret"])
-def test_no_file_outside_the_folder_is_read(saved: Path, tmp_path: Path, outside: str) -> None:
+def test_no_file_outside_the_folder_is_read(saved, tmp_path, outside):
     (tmp_path / "secret").write_text("another's", encoding="utf-8")
     files = json.loads((saved / "korbert_tokenizer.json").read_text(encoding="utf-8"))["files"]
     files[outside.format(folder=tmp_path)] = hashlib.sha256(b"another's").hexdigest()
@@ -94,22 +81,17 @@ def test_no_file_outside_the_folder_is_read(saved: Path, tmp_path: Path, outside
 OTHERS = {"kiwipiepy": "9.9.9", "kiwipiepy_model": "9.9.9"}
 
 
-def test_another_kiwi_is_refused_with_the_ways_out(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_kiwi_is_refused_with_the_ways_out(saved, monkeypatch):
     monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
     with pytest.raises(ModelError) as refused:
         Tokenizer.load(saved)
     said = str(refused.value)
-    assert (
-        "made with kiwipiepy 0.24.1, kiwipiepy_model 0.24.0, installed is kiwipiepy 9.9.9, kiwipiepy_model 9.9.9"
-        in said
-    )
+    assert "made with kiwipiepy 0.24.1, kiwipiepy_model 0.24.0, installed is kiwipiepy 9.9.9" in said
     for way in (f"`korbert tokenize {saved} --check`", "kiwipiepy==0.24.1", "another vocabulary", "--accept-kiwi"):
         assert way in said
 
 
-def test_another_kiwi_that_is_accepted_is_recorded(
-    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_kiwi_that_is_accepted_is_recorded(saved, tmp_path, monkeypatch):
     digest = Tokenizer.load(saved, accept_kiwi=True).digest
     assert "accepted" not in json.loads((saved / "korbert_tokenizer.json").read_text(encoding="utf-8"))
     monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
@@ -125,7 +107,7 @@ def test_another_kiwi_that_is_accepted_is_recorded(
     Tokenizer.load(tmp_path / "again")
 
 
-def test_recorded_sentences_tell_how_many_pieces_change(tiny_tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_recorded_sentences_tell_how_many_pieces_change(tiny_tokenizer, tmp_path):
     tokenizer = Tokenizer(*tiny_tokenizer.parts)
     assert tokenizer.compare_probe() is None
     tokenizer.take_probe()
@@ -143,7 +125,7 @@ def test_recorded_sentences_tell_how_many_pieces_change(tiny_tokenizer: Tokenize
     assert (changed.changed, changed.texts) == (2, [TEXTS[3]])
 
 
-def test_a_foreign_model_is_refused(tiny_tokenizer: Tokenizer) -> None:
+def test_a_foreign_model_is_refused(tiny_tokenizer):
     with pytest.raises(ModelError, match="is no SentencePiece model"):
         Tokenizer(b"nonsense", tiny_tokenizer.settings, AnalyzerOptions(), {})
     with pytest.raises(ModelError, match="the vocabulary has no ▁, but mark is 'eojeol'"):

@@ -1,13 +1,11 @@
 """Vectors of morphemes: their cosines are those that Kiwi tells."""
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from korbert.tokenization import AnalyzerOptions, Tokenizer
+from korbert.tokenization import AnalyzerOptions
 from korbert.tokenization.kiwi_vectors import morpheme_vectors, piece_vectors
 from korbert.tokenization.morphemes import load_kiwi
 
@@ -16,11 +14,11 @@ MORPHEMES += [("학교", "NNG")]
 
 
 @pytest.fixture(scope="module")
-def kiwi() -> Any:
+def kiwi():
     return load_kiwi(AnalyzerOptions().model_dump(), 1)
 
 
-def test_cosines_are_those_of_kiwi(kiwi: Any) -> None:
+def test_cosines_are_those_of_kiwi(kiwi):
     known, vectors = morpheme_vectors(kiwi, MORPHEMES)
     assert known.tolist() == [0, 1, 3, 4, 5, 6]
     assert vectors.shape == (6, 256)
@@ -32,14 +30,14 @@ def test_cosines_are_those_of_kiwi(kiwi: Any) -> None:
     assert vectors[3] == pytest.approx(vectors[4], abs=1e-5)
 
 
-def vector_of(tokenizer: Tokenizer, counts: list[tuple[str, str, int]], form: str) -> NDArray[np.float32]:
+def vector_of(tokenizer, counts, form):
     ids, vectors = piece_vectors(tokenizer, counts)
     (id,) = tokenizer.encode_forms([form], [True])[0]
     return np.asarray(vectors[ids.tolist().index(id)])
 
 
 @pytest.mark.slow
-def test_a_piece_has_the_mean_of_its_morphemes_by_count(tiny_tokenizer: Tokenizer, kiwi: Any) -> None:
+def test_a_piece_has_the_mean_of_its_morphemes_by_count(tiny_tokenizer, kiwi):
     counts = [("이", "JKS", 30), ("이", "VCP", 10), ("다", "EF", 5), ("을", "JKO", 1), ("학교생활기록부", "NNG", 7)]
     assert len(tiny_tokenizer.encode_forms(["학교생활기록부"], [True])[0]) > 1
     ids, vectors = piece_vectors(tiny_tokenizer, counts)

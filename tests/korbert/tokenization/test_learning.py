@@ -3,8 +3,6 @@
 import hashlib
 import re
 from itertools import product
-from pathlib import Path
-from typing import Literal
 
 import pytest
 import sentencepiece
@@ -12,7 +10,6 @@ from pydantic import ValidationError
 
 from korbert.errors import CorpusError
 from korbert.tokenization import VocabularySettings, learn, marked
-from korbert.tokenization.settings import Mark
 from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, RESERVED, SPECIAL, TYPED, unmarked, word_entries
 
 SYLLABLES = "가나다라마바사아자차"
@@ -20,13 +17,13 @@ COUNTS = [("".join(pair), 5 + place % 7) for place, pair in enumerate(product(SY
 SMALL = VocabularySettings(size=420)
 
 
-def pieces_of(model: bytes) -> list[str]:
+def pieces_of(model):
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     return [processor.id_to_piece(id) for id in range(processor.vocab_size())]
 
 
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
-def test_ids_stand_where_the_format_says(model_type: Literal["bpe", "unigram"]) -> None:
+def test_ids_stand_where_the_format_says(model_type):
     pieces = pieces_of(learn(COUNTS, VocabularySettings(size=394), model_type))
     assert len(pieces) == 394
     assert tuple(pieces[:5]) == SPECIAL
@@ -35,14 +32,10 @@ def test_ids_stand_where_the_format_says(model_type: Literal["bpe", "unigram"]) 
     assert set(SYLLABLES) <= set(pieces[FIRST_PIECE:])
 
 
-def test_bytes_do_not_depend_on_folder_order_or_repetition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_do_not_depend_on_folder_order_or_repetition(tmp_path, monkeypatch):
     digests = set()
-    for name, counts in [
-        ("one", COUNTS),
-        ("two", COUNTS[::-1]),
-        ("three", [(form, 1) for form, n in COUNTS for _ in range(n)]),
-    ]:
-        folder = tmp_path / name
+    for number, counts in enumerate((COUNTS, COUNTS[::-1], [(form, 1) for form, n in COUNTS for _ in range(n)])):
+        folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
         model = learn(iter(counts), SMALL)
@@ -52,14 +45,14 @@ def test_bytes_do_not_depend_on_folder_order_or_repetition(tmp_path: Path, monke
     assert len(digests) == 1
 
 
-def _foreign(pieces: list[str]) -> list[str]:
+def _foreign(pieces):
     return [
         piece for piece in map(unmarked, pieces[FIRST_PIECE:]) if len(piece) > 1 and not re.search("[가-힣]", piece)
     ]
 
 
 @pytest.mark.parametrize("mark", ["none", "eojeol"])
-def test_entries_without_hangul_are_capped(mark: Mark) -> None:
+def test_entries_without_hangul_are_capped(mark):
     years = [(str(year), 200 - year % 97) for year in range(1900, 2026)]
     names = [("Korea", 90), ("korbert", 40), ("Seoul", 30), ("大韓民國", 20), ("...", 99), ("a.b", 7)]
     forms = [*COUNTS, *years, *names]
@@ -70,16 +63,9 @@ def test_entries_without_hangul_are_capped(mark: Mark) -> None:
     assert len(_foreign(before)) > 40
     assert 8 <= len(_foreign(after)) <= 0.02 * 530 + 4  # steps on the way to a piece may be others than before
     assert {piece for piece in after if len(piece) == 1} == {piece for piece in before if len(piece) == 1}
-    assert len(set(after) & {marked(form, True, mark) for form, _ in COUNTS}) > len(
-        set(before) & {marked(form, True, mark) for form, _ in COUNTS}
-    )
+    korean = {marked(form, True, mark) for form, _ in COUNTS}
+    assert len(korean.intersection(after)) > len(korean.intersection(before))
     assert learn(counts[::-1], capped) == learn(counts, capped)
-
-
-def test_the_cap_has_no_effect_without_korean() -> None:
-    counts = [(str(year), 3) for year in range(1000, 3000)]
-    settings = VocabularySettings(size=500, foreign_share=0.02)
-    assert learn(counts, settings) == learn(counts, settings.model_copy(update={"foreign_share": 1.0}))
 
 
 @pytest.mark.parametrize(
@@ -93,27 +79,24 @@ def test_the_cap_has_no_effect_without_korean() -> None:
         ("▁가", True, "morpheme", f"▁{TYPED}가"),
     ],
 )
-def test_forms_are_marked(form: str, initial: bool, mark: str, expected: str) -> None:
-    assert marked(form, initial, mark) == expected  # type: ignore[arg-type]
-    assert unmarked(marked("학교", initial, mark)) == "학교"  # type: ignore[arg-type]
+def test_forms_are_marked(form, initial, mark, expected):
+    assert marked(form, initial, mark) == expected
+    assert unmarked(marked("학교", initial, mark)) == "학교"
 
 
-def test_the_mark_has_an_entry_even_where_no_form_shows_it() -> None:
+def test_the_mark_has_an_entry_even_where_no_form_shows_it():
     assert "▁" in pieces_of(learn(COUNTS, SMALL.model_copy(update={"mark": "eojeol"})))
     assert "▁" not in pieces_of(learn([*COUNTS, ("▁가나", 99)], SMALL))
 
 
-def test_forms_that_cannot_be_listed_are_left_out() -> None:
+def test_forms_that_cannot_be_listed_are_left_out():
     odd = [("가 나", 50), ("가\t9", 50), ("\n", 50), ("", 50), ("▁", 50), ("가\x00", 50), ("\ud800", 50), ("▅가", 50)]
     assert learn(COUNTS + odd, SMALL) == learn(COUNTS, SMALL)
+    rare = pieces_of(learn([*COUNTS, ("힣힣", 2)], SMALL.model_copy(update={"min_count": 3})))
+    assert "힣" not in rare
 
 
-def test_rare_forms_are_not_learned_from() -> None:
-    learned = pieces_of(learn([*COUNTS, ("힣힣", 2)], SMALL.model_copy(update={"min_count": 3})))
-    assert "힣" not in learned
-
-
-def test_words_take_the_last_ids_and_are_not_learned() -> None:
+def test_words_take_the_last_ids_and_are_not_learned():
     settings = SMALL.model_copy(update={"words": ("가나", "힣힣힣")})
     assert word_entries(settings.words, "none") == ["가나", "힣힣힣"]
     assert word_entries(settings.words, "eojeol") == ["▁가나", "가나", "▁힣힣힣", "힣힣힣"]
@@ -126,7 +109,7 @@ def test_words_take_the_last_ids_and_are_not_learned() -> None:
 RARE = [(f"{one}힣{two}", 1 + place % 2) for place, (one, two) in enumerate(product(SYLLABLES, repeat=2))]
 
 
-def test_too_little_text_says_which_size_is_worth_having() -> None:
+def test_too_little_text_says_which_size_is_worth_having():
     """Forms seen once or twice are no reason for an entry, though SentencePiece could make one of them."""
     with pytest.raises(CorpusError, match=r"vocab\.size 102400: too little text") as refusal:
         learn([*COUNTS, *RARE], VocabularySettings())
@@ -139,12 +122,12 @@ def test_too_little_text_says_which_size_is_worth_having() -> None:
         learn([*COUNTS, *RARE], VocabularySettings(size=allowed + 1))
 
 
-def test_the_advised_size_is_one_that_can_be() -> None:
+def test_the_advised_size_is_one_that_can_be():
     with pytest.raises(CorpusError, match=r"set vocab\.size to about (\d+) \(\1 is the most"):
         learn([("가나", 9)], VocabularySettings())
 
 
-def test_a_size_far_above_it_warns_and_is_taken(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_size_far_above_it_warns_and_is_taken(caplog):
     rare = [("".join(one), 1) for one in product(SYLLABLES, repeat=4)][::7]
     assert len(pieces_of(learn([*COUNTS, *rare], VocabularySettings(size=1_000)))) == 1_000
     assert caplog.messages == []
@@ -161,9 +144,7 @@ def test_a_size_far_above_it_warns_and_is_taken(caplog: pytest.LogCaptureFixture
         ([(chr(code), 1) for code in range(0xAC00, 0xAC00 + 500)], SMALL, "the characters of the text alone take"),
     ],
 )
-def test_counts_that_give_no_vocabulary_are_refused(
-    counts: list[tuple[str, int]], settings: VocabularySettings, message: str
-) -> None:
+def test_counts_that_give_no_vocabulary_are_refused(counts, settings, message):
     with pytest.raises(CorpusError, match=message):
         learn(counts, settings)
 
@@ -171,23 +152,18 @@ def test_counts_that_give_no_vocabulary_are_refused(
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"size": 384}, "greater than or equal to 385"),
-        ({"mark": "syllable"}, "none"),
         ({"words": ("두 낱말",)}, "is no form"),
-        ({"words": ("",)}, "is no form"),
         ({"words": ("가▁",)}, "is no form"),
         ({"words": ("가", "가")}, "stands there twice"),
         ({"size": 385, "words": ("가",)}, "leave none to learn"),
-        ({"sizes": 1}, "Extra inputs"),
     ],
 )
-def test_invalid_settings_are_refused(fields: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_refused(fields, message):
     with pytest.raises(ValidationError, match=message):
-        VocabularySettings(**fields)  # type: ignore[arg-type]
+        VocabularySettings(**fields)
 
 
-def test_a_dictionary_of_many_words_is_taken() -> None:
+def test_a_dictionary_of_many_words_is_taken():
+    """Minutes, where pairs are tried."""
     words = tuple(map("".join, product(map(chr, range(0xAC00, 0xAC00 + 320)), repeat=2)))
-    assert (
-        len(VocabularySettings(words=words[:100_000], size=1 << 17).words) == 100_000
-    )  # minutes, where pairs are tried
+    assert len(VocabularySettings(words=words, size=1 << 17).words) == 320 * 320

@@ -15,7 +15,7 @@ CHARS = [
 
 
 @pytest.mark.parametrize("text", ["", "학교에 간다.", "ㅋㅋㅋ ＡＢＣ ½", "가\tb\r", "👍🏽 🇰🇷 ❤️ 𠀀", "\u00a0\u3000"])
-def test_fit_text_is_left_alone(text: str) -> None:
+def test_fit_text_is_left_alone(text):
     assert repair(text) is None
 
 
@@ -38,23 +38,18 @@ def test_fit_text_is_left_alone(text: str) -> None:
         ("\u200b\u200c", "", []),
     ],
 )
-def test_text_is_repaired_with_its_spans(text: str, expected: str, spans: list[tuple[int, int]] | None) -> None:
+def test_text_is_repaired_with_its_spans(text, expected, spans):
     repaired = repair(text)
     assert repaired is not None
     assert repaired.text == expected
+    assert all(start == end for start, end in (repaired.span(place, place) for place in range(len(expected))))
     if spans is not None:
         assert [repaired.span(place, place + 1) for place in range(len(expected))] == spans
 
 
-def test_an_empty_span_stays_empty() -> None:
-    repaired = repair("하\u200d교")
-    assert repaired is not None
-    assert [repaired.span(place, place) for place in range(3)] == [(0, 0), (2, 2), (3, 3)]
-
-
 @settings(deadline=None, max_examples=300)
 @given(st.lists(st.sampled_from(CHARS), max_size=12).map("".join))
-def test_repaired_text_is_nfc_and_its_spans_are_in_order(text: str) -> None:
+def test_repaired_text_is_nfc_and_its_spans_are_in_order(text):
     repaired = repair(text)
     if repaired is None:
         assert unicodedata.is_normalized("NFC", text)
@@ -72,7 +67,7 @@ def test_repaired_text_is_nfc_and_its_spans_are_in_order(text: str) -> None:
         "".join
     )
 )
-def test_repaired_text_is_the_nfc_of_the_whole(text: str) -> None:
+def test_repaired_text_is_the_nfc_of_the_whole(text):
     repaired = repair(text)
     assert (text if repaired is None else repaired.text) == unicodedata.normalize("NFC", text)
 
@@ -88,7 +83,7 @@ def test_repaired_text_is_the_nfc_of_the_whole(text: str) -> None:
         ("가나다 " * 5000, [10_000, 10_000]),
     ],
 )
-def test_long_lines_are_cut(line: str, lengths: list[int]) -> None:
+def test_long_lines_are_cut(line, lengths):
     parts = list(cut(line))
     assert [len(part) for _, part in parts] == lengths
     assert "".join(part for _, part in parts) == line
@@ -96,7 +91,7 @@ def test_long_lines_are_cut(line: str, lengths: list[int]) -> None:
 
 
 @pytest.mark.parametrize("cluster", ["\u1112\u1161\u11ab", "e\u0301\u0323", "👩🏽\u200d🚀", "❤\ufe0f\u200d🔥"])
-def test_runs_are_cut_between_characters(cluster: str) -> None:
+def test_runs_are_cut_between_characters(cluster):
     parts = [part for _, part in cut(cluster * 1000)]
     assert len(parts) > 1
     assert all(part.startswith(cluster) and part.endswith(cluster) for part in parts)

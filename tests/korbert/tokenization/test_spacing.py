@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tokenization import Analyzer, Tokenizer
 from korbert.tokenization.repair import MAX_RUN, cut_torn, is_torn
 
 REVIEWS = [
@@ -29,17 +28,17 @@ NATURAL = [
 
 
 @pytest.fixture(scope="module")
-def analyzer(tiny_tokenizer: Tokenizer) -> Analyzer:
+def analyzer(tiny_tokenizer):
     return tiny_tokenizer.analyzer  # Kiwi is loaded already
 
 
-def spaced(text: str) -> str:
+def spaced(text):
     """A space between all letters."""
     return " ".join(text.replace(" ", ""))
 
 
 @pytest.mark.parametrize("text", REVIEWS)
-def test_a_space_between_all_letters_changes_no_morpheme(analyzer: Analyzer, text: str) -> None:
+def test_a_space_between_all_letters_changes_no_morpheme(analyzer, text):
     torn, whole = analyzer.analyze(spaced(text)), analyzer.analyze(text.replace(" ", ""))
     assert (torn.forms, torn.tags, torn.sentences) == (whole.forms, whole.tags, whole.sentences)
     assert set(torn.eojeols) == {0}
@@ -47,29 +46,30 @@ def test_a_space_between_all_letters_changes_no_morpheme(analyzer: Analyzer, tex
         assert spaced(text)[start:end].replace(" ", "") == text.replace(" ", "")[own_start:own_end]
 
 
-def test_lines_beside_a_torn_one_are_analysed_as_alone(analyzer: Analyzer) -> None:
+def test_lines_beside_a_torn_one_are_analysed_as_alone(analyzer):
     text = f"앞의 줄이다.\n  {spaced(REVIEWS[0])} \n뒤의 줄이다."
     analysis = analyzer.analyze(text)
-    assert [analysis.forms[place] for place, start in enumerate(analysis.starts) if text[:start].count("\n") != 1] == [
-        form for line in ("앞의 줄이다.", "뒤의 줄이다.") for form in analyzer.analyze(line).forms
+    outside = [
+        form for form, start in zip(analysis.forms, analysis.starts, strict=True) if text.count("\n", 0, start) != 1
     ]
+    assert outside == analyzer.analyze("앞의 줄이다.").forms + analyzer.analyze("뒤의 줄이다.").forms
     assert max(analysis.eojeols) == 4  # two, the torn line, two
     assert max(analysis.sentences) == 2
 
 
 @pytest.mark.parametrize("text", NATURAL)
-def test_natural_spaces_are_kept(text: str) -> None:
+def test_natural_spaces_are_kept(text):
     assert not is_torn(text)
     assert is_torn("정 말재 미있 는영화 였 다 또보 고 싶다")
 
 
-def test_invisible_characters_and_normal_forms_change_nothing(analyzer: Analyzer) -> None:
+def test_invisible_characters_and_normal_forms_change_nothing(analyzer):
     assert analyzer.analyze("배 우 연 기 짱 " + "\u200b" * 600).forms == analyzer.analyze("배 우 연 기 짱").forms
     decomposed = unicodedata.normalize("NFD", spaced(REVIEWS[0]))
     assert analyzer.analyze(decomposed).forms == analyzer.analyze(spaced(REVIEWS[0])).forms
 
 
-def test_a_long_torn_line_is_one_eojeol(analyzer: Analyzer) -> None:
+def test_a_long_torn_line_is_one_eojeol(analyzer):
     text = f"앞 줄\n{'갑 을 ' * 400}\n뒤 줄"
     analysis = analyzer.analyze(text)
     assert max(analysis.eojeols) == 4  # two, the long line, two
@@ -78,7 +78,7 @@ def test_a_long_torn_line_is_one_eojeol(analyzer: Analyzer) -> None:
 
 
 @given(st.lists(st.text("가나다abc. \t\u200b\u1112\u1161", max_size=12), max_size=60), st.integers(0, 9))
-def test_any_text_has_spans_in_order_and_batches_agree(analyzer: Analyzer, texts: list[str], seed: int) -> None:
+def test_any_text_has_spans_in_order_and_batches_agree(analyzer, texts, seed):
     text = " ".join(texts) + "\n" + spaced("".join(texts))
     analysis = analyzer.analyze(text)
     assert all(0 <= start <= end <= len(text) for start, end in zip(analysis.starts, analysis.ends, strict=True))
@@ -91,15 +91,9 @@ def test_any_text_has_spans_in_order_and_batches_agree(analyzer: Analyzer, texts
 
 
 @pytest.mark.parametrize("length", [10, MAX_RUN, 5 * MAX_RUN])
-def test_torn_lines_are_cut_into_short_parts(length: int) -> None:
+def test_torn_lines_are_cut_into_short_parts(length):
     line = spaced("영화가정말재미있었다" * (length // 10))
     parts = list(cut_torn(line))
     assert all(line[begin : begin + len(part)] == part and len(part) <= MAX_RUN for begin, part in parts)
     assert all(begin + len(part) <= other for (begin, part), (other, _) in pairwise(parts))
     assert "".join(part for _, part in parts).replace(" ", "") == line.replace(" ", "")
-
-
-def test_pieces_are_those_of_the_text_without_spaces(tiny_tokenizer: Tokenizer) -> None:
-    for text in REVIEWS:
-        torn, whole = (tiny_tokenizer.encode_pieces(one) for one in (spaced(text), text.replace(" ", "")))
-        assert (torn.ids, torn.boundaries) == (whole.ids, whole.boundaries)

@@ -3,14 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.tokenization import Tokenizer
 from korbert.tokenization.encoding import EOJEOL, MORPHEME, SENTENCE
 
 SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
 PARTS = [*SPECIAL, "나는 ", "https://example.com/", ".com", "은", "학교에", *"a/#@ \n[]1😀"]
 
 
-def test_special_tokens_in_a_text_are_text_unless_asked_for(tiny_tokenizer: Tokenizer) -> None:
+def test_special_tokens_in_a_text_are_text_unless_asked_for(tiny_tokenizer):
     text = "나는 [MASK] 갔다 [MASK][SEP]"
     assert tiny_tokenizer.mask_id not in tiny_tokenizer.encode(text).input_ids
     encoding = tiny_tokenizer.encode(text, special_tokens=True)
@@ -23,7 +22,7 @@ def test_special_tokens_in_a_text_are_text_unless_asked_for(tiny_tokenizer: Toke
 
 @settings(max_examples=100)
 @given(st.lists(st.sampled_from(PARTS), max_size=8).map("".join))
-def test_each_special_token_is_one_piece_and_no_other_character_is_lost(tiny_tokenizer: Tokenizer, text: str) -> None:
+def test_each_special_token_is_one_piece_and_no_other_character_is_lost(tiny_tokenizer, text):
     found = tiny_tokenizer.encode_pieces(text, special_tokens=True)
     rest = text
     for token, id in SPECIAL.items():
@@ -37,13 +36,13 @@ def test_each_special_token_is_one_piece_and_no_other_character_is_lost(tiny_tok
     assert found.morphemes == sorted(found.morphemes)
 
 
-def test_special_tokens_within_a_morpheme_cut_it(tiny_tokenizer: Tokenizer) -> None:
+def test_special_tokens_within_a_morpheme_cut_it(tiny_tokenizer):
     found = tiny_tokenizer.encode_pieces("https://example.com/[MASK]/가 [SEP]끝", special_tokens=True)
     levels = dict(zip(found.spans, found.boundaries, strict=True))
     assert found.boundaries[0] == SENTENCE
     assert [levels[span] for span in [(20, 26), (26, 27), (29, 34), (34, 35)]] == [MORPHEME, MORPHEME, EOJEOL, MORPHEME]
 
 
-def test_thousands_of_special_tokens_are_found(tiny_tokenizer: Tokenizer) -> None:
+def test_thousands_of_special_tokens_are_found(tiny_tokenizer):
     pieces = tiny_tokenizer.encode_pieces("https://a.com/[MASK] " * 2_000, special_tokens=True)
     assert pieces.ids.count(tiny_tokenizer.mask_id) == 2_000

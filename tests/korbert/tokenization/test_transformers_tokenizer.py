@@ -2,15 +2,15 @@
 
 import json
 import pickle
+import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import transformers
 from foreign_folders import foreign_tokenizer, python_tokenizer
 
 from korbert.errors import ModelError, SettingsError
-from korbert.tokenization import AnyTokenizer, Tokenizer, TransformersTokenizer, load_tokenizer
+from korbert.tokenization import Tokenizer, TransformersTokenizer, load_tokenizer
 from korbert.tokenization import transformers_folder as their_files
 
 KINDS = ["wordpiece", "jamo", "funnel", "bytes", "plain bytes", "unigram", "albert", "deberta", "python"]
@@ -27,7 +27,7 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def folders(tmp_path_factory):
     made = {}
     for kind in KINDS:
         folder = made[kind] = tmp_path_factory.mktemp("tokenizer")
@@ -40,14 +40,14 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def tokenizers(folders: dict[str, Path]) -> dict[str, TransformersTokenizer]:
+def tokenizers(folders):
     return {kind: TransformersTokenizer.of_folder(folder) for kind, folder in folders.items()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ids_are_theirs(folders: dict[str, Path], tokenizers: dict[str, TransformersTokenizer], kind: str) -> None:
-    theirs: Any = transformers.AutoTokenizer.from_pretrained(folders[kind])
-    ours: AnyTokenizer = tokenizers[kind]
+def test_ids_are_theirs(folders, tokenizers, kind):
+    theirs = transformers.AutoTokenizer.from_pretrained(folders[kind])
+    ours = tokenizers[kind]
     special = set(theirs.all_special_ids)
     for text in TEXTS:
         given = theirs(text, split_special_tokens=True, add_special_tokens=False)["input_ids"]
@@ -65,8 +65,11 @@ def test_ids_are_theirs(folders: dict[str, Path], tokenizers: dict[str, Transfor
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_spans_cover_the_visible_text(tokenizers: dict[str, TransformersTokenizer], kind: str) -> None:
+def test_spans_cover_the_visible_text(tokenizers, kind):
     tokenizer = tokenizers[kind]
+    mask = tokenizer.tokens([tokenizer.mask_id])[0]
+    asked = tokenizer.encode_pieces(f"학교에 {mask} 간다", special_tokens=True)
+    assert asked.spans[asked.ids.index(tokenizer.mask_id)] == (4, 4 + len(mask))
     for text in TEXTS:
         pieces = tokenizer.encode_pieces(text)
         covered = {place for start, end in pieces.spans for place in range(start, end)}
@@ -89,12 +92,12 @@ def test_spans_cover_the_visible_text(tokenizers: dict[str, TransformersTokenize
         ("python", "학교에 뷁간 학교", "학교|에|뷁|간|학교"),
     ],
 )
-def test_spans_of_known_texts(tokenizers: dict[str, TransformersTokenizer], kind: str, text: str, found: str) -> None:
+def test_spans_of_known_texts(tokenizers, kind, text, found):
     pieces = tokenizers[kind].encode_pieces(text)
     assert "|".join(text[start:end] for start, end in pieces.spans) == found
 
 
-def test_bytes_of_a_character_share_its_span(tokenizers: dict[str, TransformersTokenizer]) -> None:
+def test_bytes_of_a_character_share_its_span(tokenizers):
     pieces = tokenizers["bytes"].encode_pieces("가 뷁 나")
     where = [span for span in pieces.spans if span == (2, 3)]
     assert len(where) > 1
@@ -102,18 +105,7 @@ def test_bytes_of_a_character_share_its_span(tokenizers: dict[str, TransformersT
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_special_tokens_in_a_text_are_text(tokenizers: dict[str, TransformersTokenizer], kind: str) -> None:
-    tokenizer = tokenizers[kind]
-    mask = tokenizer.tokens([tokenizer.mask_id])[0]
-    text = f"학교에 {mask} 간다"
-    assert tokenizer.mask_id not in tokenizer.encode_pieces(text).ids
-    asked = tokenizer.encode_pieces(text, special_tokens=True)
-    place = asked.ids.index(tokenizer.mask_id)
-    assert text[slice(*asked.spans[place])] == mask
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_lengths_windows_and_lone_surrogates(tokenizers: dict[str, TransformersTokenizer], kind: str) -> None:
+def test_lengths_windows_and_lone_surrogates(tokenizers, kind):
     tokenizer = tokenizers[kind]
     text = "나는 어제 학교에 갔다가 친구를 만났는데"
     whole = tokenizer.encode(text)
@@ -127,7 +119,7 @@ def test_lengths_windows_and_lone_surrogates(tokenizers: dict[str, TransformersT
     broken = tokenizer.encode_pieces("학교에 \ud800 간다")
     assert max(end for _, end in broken.spans) == 8
     with pytest.raises(SettingsError, match="stride 2 without max_length"):
-        tokenizer.encode(text, stride=2)  # type: ignore[call-overload]
+        tokenizer.encode(text, stride=2)
     with pytest.raises(SettingsError, match="1 texts and 2 pairs"):
         tokenizer.encode_batch([text], [text, text])
     with pytest.raises(ModelError, match="is not in the vocabulary"):
@@ -135,7 +127,7 @@ def test_lengths_windows_and_lone_surrogates(tokenizers: dict[str, TransformersT
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_saved_tokenizer_is_loaded(tokenizers: dict[str, TransformersTokenizer], kind: str, tmp_path: Path) -> None:
+def test_a_saved_tokenizer_is_loaded(tokenizers, kind, tmp_path):
     tokenizer = tokenizers[kind]
     tokenizer.save(tmp_path / "one")
     again = load_tokenizer(tmp_path / "one")
@@ -150,17 +142,13 @@ def test_a_saved_tokenizer_is_loaded(tokenizers: dict[str, TransformersTokenizer
     assert str(tmp_path) not in "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "one").glob("*.json"))
 
 
-def test_the_digest_does_not_depend_on_the_folder(folders: dict[str, Path], tmp_path: Path) -> None:
-    import shutil
-
-    for kind in ("wordpiece", "python"):
-        moved = Path(shutil.copytree(folders[kind], tmp_path / kind))
-        assert TransformersTokenizer.of_folder(moved).digest == TransformersTokenizer.of_folder(folders[kind]).digest
+@pytest.mark.parametrize("kind", ["wordpiece", "python"])
+def test_the_digest_does_not_depend_on_the_folder(folders, tmp_path, kind):
+    moved = Path(shutil.copytree(folders[kind], tmp_path / kind))
+    assert TransformersTokenizer.of_folder(moved).digest == TransformersTokenizer.of_folder(folders[kind]).digest
 
 
-def test_damaged_folders_are_refused(
-    folders: dict[str, Path], tokenizers: dict[str, TransformersTokenizer], tmp_path: Path
-) -> None:
+def test_damaged_folders_are_refused(folders, tokenizers, tmp_path):
     tokenizers["wordpiece"].save(tmp_path)
     with pytest.raises(ModelError, match="is a tokenizer of transformers: read it with"):
         Tokenizer.load(tmp_path)
@@ -176,7 +164,7 @@ def test_damaged_folders_are_refused(
         load_tokenizer(tmp_path)
 
 
-def test_code_of_a_folder_is_never_run(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_code_of_a_folder_is_never_run(folders, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
     settings = {"auto_map": {"AutoTokenizer": ["own.Own", None]}, "tokenizer_class": "Own"}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
@@ -188,27 +176,19 @@ def test_code_of_a_folder_is_never_run(folders: dict[str, Path], tmp_path: Path)
         TransformersTokenizer.of_folder(tmp_path)
 
 
-def test_other_frames_are_refused(tmp_path: Path) -> None:
-    theirs = foreign_tokenizer("bytes")
-    bare = transformers.GPT2Tokenizer(theirs.get_vocab(), [])
-    bare.save_pretrained(tmp_path)
+def test_other_frames_and_folders_without_a_tokenizer_are_refused(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
+    with pytest.raises(ModelError, match=r"has no tokenizer \(tokenizer.json, vocab.txt, ..\): put its files there"):
+        TransformersTokenizer.of_folder(tmp_path)
+    transformers.GPT2Tokenizer(foreign_tokenizer("bytes").get_vocab(), []).save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="its tokenizer puts special tokens around texts as in"):
         TransformersTokenizer.of_folder(tmp_path)
 
 
-def test_a_folder_without_tokenizer_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "roberta"}', encoding="utf-8")
-    with pytest.raises(ModelError, match=r"has no tokenizer \(tokenizer.json, vocab.txt, ..\): put its files there"):
-        TransformersTokenizer.of_folder(tmp_path)
-
-
-def test_a_tokenizer_that_changes_when_it_is_saved_is_refused(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tokenizer_that_changes_when_it_is_saved_is_refused(folders, monkeypatch):
     saved = their_files.saved_files
 
-    def spoilt(folder: Path) -> tuple[Any, dict[str, bytes]]:
+    def spoilt(folder):
         tokenizer, files = saved(folder)
         return tokenizer, files | {
             "tokenizer.json": files["tokenizer.json"].replace("학교에".encode(), "힉교에".encode())

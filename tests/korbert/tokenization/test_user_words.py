@@ -2,7 +2,6 @@
 
 import unicodedata
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ WORDS = (UserWord(form="삐까뻔쩍체"), UserWord(form="뽀글이", tag="NNG",
 
 
 @pytest.fixture(scope="module")
-def with_words(tiny_tokenizer: Tokenizer) -> Tokenizer:
+def with_words(tiny_tokenizer):
     """A tokenizer whose Kiwi knows WORDS and whose vocabulary keeps them whole."""
     options = AnalyzerOptions(user_words=WORDS)
     settings = VocabularySettings(size=420, words=tuple(word.form for word in WORDS))
@@ -24,7 +23,7 @@ def with_words(tiny_tokenizer: Tokenizer) -> Tokenizer:
     return Tokenizer(learn(counts, settings), settings, options, tiny_tokenizer.versions)
 
 
-def test_a_file_of_words_is_read(tmp_path: Path) -> None:
+def test_a_file_of_words_is_read(tmp_path):
     path = tmp_path / "words.tsv"
     decomposed = unicodedata.normalize("NFD", "삐까뻔쩍체")
     path.write_bytes(f"\ufeff# our names\r\n\n{decomposed}\r\n뽀글이\tNNG\t1.5\n돌\tVV-I\n".encode())
@@ -45,14 +44,14 @@ def test_a_file_of_words_is_read(tmp_path: Path) -> None:
         ("# 없다\n", "words.tsv: has no words"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, lines: str, message: str) -> None:
+def test_a_bad_line_is_named(tmp_path, lines, message):
     path = tmp_path / "words.tsv"
     path.write_text(lines, encoding="utf-8")
     with pytest.raises(CorpusError, match=message):
         read_user_words(path)
 
 
-def test_unreadable_files_are_refused(tmp_path: Path) -> None:
+def test_unreadable_files_are_refused(tmp_path):
     with pytest.raises(CorpusError, match=r"words\.tsv: cannot be read"):
         read_user_words(tmp_path / "words.tsv")
     (tmp_path / "words.tsv").write_bytes("가나\n다라\n".encode("cp949"))
@@ -60,7 +59,7 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
         read_user_words(tmp_path / "words.tsv")
 
 
-def test_words_are_one_morpheme_and_one_piece(tiny_tokenizer: Tokenizer, with_words: Tokenizer) -> None:
+def test_words_are_one_morpheme_and_one_piece(tiny_tokenizer, with_words):
     assert "삐까뻔쩍체" not in tiny_tokenizer.analyzer.analyze(TEXT).forms
     encoding = with_words.encode(TEXT)
     assert {("삐까뻔쩍체", "NNP", (0, 5)), ("뽀글이", "NNG", (9, 12))} <= set(
@@ -68,13 +67,13 @@ def test_words_are_one_morpheme_and_one_piece(tiny_tokenizer: Tokenizer, with_wo
     )
 
 
-def test_kiwi_takes_every_tag_that_we_do() -> None:
+def test_kiwi_takes_every_tag_that_we_do():
     tags = ["NNG", "NNP", "NNB", "NR", "NP", "VV", "VV-I", "VA-R", "MAG", "JKS", "EP", "XR", "SSO", "USER4"]
     words = tuple(UserWord(form=f"꺆뺣{number}", tag=tag) for number, tag in enumerate(tags))
     assert Analyzer(AnalyzerOptions(user_words=words)).analyze("학교").forms == ["학교"]
 
 
-def test_words_are_saved_and_belong_to_the_digest(with_words: Tokenizer, tmp_path: Path) -> None:
+def test_words_are_saved_and_belong_to_the_digest(with_words, tmp_path):
     with_words.save(tmp_path)
     loaded = Tokenizer.load(tmp_path)
     assert loaded.digest == with_words.digest

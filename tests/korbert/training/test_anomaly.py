@@ -64,19 +64,12 @@ def test_anomaly_mode_changes_no_bit_of_a_pretraining(tmp_path, architecture, he
     written = write_shards(tmp_path, like_a_corpus(20, np.random.default_rng(1)))
     negatives = Negatives(np.ones(IDS.vocab_size, dtype=np.int64), 20) if head == "sampled" else None
     rows = PretrainingRows(written.files, IDS, 64, MaskingSettings(), PairSettings(), seed=3, negatives=negatives)
-    config = tiny_config(
-        architecture, vocab_size=IDS.vocab_size, num_hidden_layers=4, local_attention=16
-    )  # global and local
+    layers = {"num_hidden_layers": 4, "local_attention": 16}  # global and local
+    config = tiny_config(architecture, vocab_size=IDS.vocab_size, **layers)
     models = []
     for anomaly in (False, True):
         models.append(PretrainingModel(config, torch.Generator().manual_seed(1)))
-        fitted(
-            models[-1],
-            batches=lambda step: rows.batch(step, 8, micro_batches=2),
-            loss=pretraining_loss,
-            anomaly=anomaly,
-            steps=3,
-            metrics=tmp_path / f"{anomaly}.jsonl",
-        )
+        options = {"batches": lambda step: rows.batch(step, 8, micro_batches=2), "loss": pretraining_loss, "steps": 3}
+        fitted(models[-1], anomaly=anomaly, metrics=tmp_path / f"{anomaly}.jsonl", **options)
     assert same_weights(*models)
     assert lines(tmp_path / "True.jsonl") == lines(tmp_path / "False.jsonl")

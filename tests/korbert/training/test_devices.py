@@ -90,11 +90,7 @@ def test_another_c_library_is_left_alone(monkeypatch):
 
 def test_numerics_name_all_that_bytes_depend_on():
     record = numerics(CPU, "fp32", threads=2)
-    assert {key: record[key] for key in ("torch", "threads", "device", "precision")} == {
-        "torch": torch.__version__,
-        "threads": 2,
-        "device": "cpu",
-        "precision": "fp32",
-    }
+    known = {"torch": torch.__version__, "threads": 2, "device": "cpu", "precision": "fp32"}
+    assert record == record | known
     assert record["processor"]
     assert record["instructions"]

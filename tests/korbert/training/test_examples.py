@@ -9,33 +9,32 @@ from korbert.training.examples import Batches, Examples, bucketed, by_length
 from korbert.world import World
 
 
-def _examples(lengths: list[int]) -> Examples:
+def _examples(lengths):
     rows = [(range(10 * number, 10 * number + length), [1] * length) for number, length in enumerate(lengths)]
     return Examples.of_rows(rows, [number % 2 for number in range(len(lengths))], pad_id=0)
 
 
-def test_a_batch_is_padded_to_its_longest_row() -> None:
-    batch = _examples([2, 4, 1]).batch(np.array([2, 0]))
+def test_a_batch_is_padded_to_its_longest_row():
+    examples = _examples([2, 4, 1])
+    batch = examples.batch(np.array([2, 0]))
     assert (batch.pop("lengths"), batch.pop("pieces")) == ((1, 2), 3)
-    assert {name: tensor.tolist() for name, tensor in batch.items()} == {
-        "input_ids": [[20, 0], [0, 1]],
-        "attention_mask": [[1, 0], [1, 1]],
-        "boundaries": [[1, 0], [1, 1]],
-        "labels": [0, 0],
-    }
+    masks = {name: [[1, 0], [1, 1]] for name in ("attention_mask", "boundaries")}
+    expected = {"input_ids": [[20, 0], [0, 1]], "labels": [0, 0], **masks}
+    assert {name: tensor.tolist() for name, tensor in batch.items()} == expected
+    assert [rows.tolist() for rows in by_length(examples.lengths, 2)] == [[2, 0], [1]]  # for scoring
 
 
 @given(
     lengths=st.lists(st.integers(2, 40), min_size=1, max_size=300), batch_size=st.integers(1, 9), seed=st.integers(0, 9)
 )
-def test_every_epoch_shows_every_row_once(lengths: list[int], batch_size: int, seed: int) -> None:
+def test_every_epoch_shows_every_row_once(lengths, batch_size, seed):
     batches = bucketed(np.array(lengths), batch_size, np.random.default_rng(seed))
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
     assert len(batches) == -(-len(lengths) // batch_size)
     assert all(1 <= len(batch) <= batch_size for batch in batches)
 
 
-def test_rows_of_like_length_stand_together() -> None:
+def test_rows_of_like_length_stand_together():
     lengths = np.random.default_rng(0).integers(3, 100, size=6_400)
     batches = bucketed(lengths, 32, np.random.default_rng(1))
     padded = sum(int(lengths[batch].max()) * len(batch) for batch in batches)
@@ -44,7 +43,7 @@ def test_rows_of_like_length_stand_together() -> None:
     assert abs(means[:100].mean() - means[100:].mean()) < 5  # short and long ones at any time of the epoch
 
 
-def test_batches_are_a_pure_function_of_the_step() -> None:
+def test_batches_are_a_pure_function_of_the_step():
     examples = _examples([3, 5, 2, 7, 4, 6, 2])
     steps = [Batches(examples, 3, seed=5)(step)[0]["input_ids"].tolist() for step in range(9)]  # each time from nothing
     running = Batches(examples, 3, seed=5)
@@ -55,7 +54,7 @@ def test_batches_are_a_pure_function_of_the_step() -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_processes_share_the_rows_of_a_batch(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_share_the_rows_of_a_batch(size, monkeypatch):
     """The last batch has one row: a process without rows makes one that weighs nothing."""
     five = _examples([3, 4, 5, 6, 7])
     batches = Batches(five, batch_size=4, seed=1)
@@ -72,12 +71,8 @@ def test_processes_share_the_rows_of_a_batch(size: int, monkeypatch: pytest.Monk
     assert sorted(len(whole["labels"]) for whole in wholes) == [1, 4]
 
 
-def test_rows_for_scoring_go_from_short_to_long() -> None:
-    assert [rows.tolist() for rows in by_length(_examples([5, 2, 9, 2]).lengths, 3)] == [[1, 3, 0], [2]]
-
-
 @pytest.mark.parametrize("rows", [[], [([], [])]])
-def test_nothing_is_an_example_too(rows: list[tuple[list[int], list[int]]]) -> None:
+def test_nothing_is_an_example_too(rows):
     examples = Examples.of_rows(rows, [0] * len(rows), pad_id=0)
     assert len(examples) == len(rows)
     assert examples.input_ids.dtype == np.int32

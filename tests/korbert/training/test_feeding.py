@@ -18,11 +18,9 @@ import torch
 
 from korbert.errors import CorpusError, KorbertError
 from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, in_phases
-from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
 from korbert.training.feeding import fed
 from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
-from tests.korbert.tiny import same_weights
-from tests.korbert.training import makers, toy
+from tests.korbert.training import makers
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +77,7 @@ def test_without_steps_no_batch_is_made(workers):
 
 
 def open_files():
-    """What this process has open, where the system tells."""
+    """Files that this process has open, if the system tells."""
     files = Path("/proc/self/fd")
     return sorted(str(path.readlink()) for path in files.iterdir() if path.exists()) if files.exists() else []
 
@@ -125,12 +123,6 @@ def test_a_dying_worker_is_reported_in_one_line():
     assert not multiprocessing.active_children()
 
 
-def test_other_errors_while_workers_run_stay_as_they_are():
-    with pytest.raises(RuntimeError, match=r"^mine$"), fed(makers.numbered, range(9), workers=1):
-        raise RuntimeError("mine")
-    assert not multiprocessing.active_children()
-
-
 def test_workers_die_with_a_parent_that_is_killed(tmp_path):
     program = subprocess.Popen([sys.executable, makers.__file__, tmp_path], stderr=subprocess.DEVNULL)
     pids = tmp_path / "pids"
@@ -156,29 +148,6 @@ def _alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def test_a_run_resumed_with_other_workers_ends_in_the_same_bits(tmp_path):
-    def trained(folder, workers, evaluate_until=None):
-        def evaluate(model, step):
-            if step == evaluate_until:
-                raise KeyboardInterrupt
-            return {}
-
-        model = toy.network()
-        plan = TrainingPlan(6, OptimizerSettings(learning_rate=0.02), 5, "fp32", log_every=1, evaluate_every=5)
-        output = TrainingOutput(Checkpointing(folder / "kept", every_steps=2), folder / "metrics.jsonl")
-        device = torch.device("cpu")
-        fit(model, toy.batches, toy.loss, plan, device=device, output=output, evaluate=evaluate, row_workers=workers)
-        return model
-
-    whole = trained(tmp_path / "whole", 0)
-    with pytest.raises(KeyboardInterrupt):
-        trained(tmp_path / "resumed", 1, evaluate_until=5)
-    resumed = trained(tmp_path / "resumed", 0)
-    assert same_weights(whole, resumed)
-    one, other = (tmp_path / name / "metrics.jsonl" for name in ("whole", "resumed"))
-    assert one.read_bytes() == other.read_bytes()
 
 
 @pytest.mark.gpu

@@ -17,16 +17,6 @@ def test_means_since_the_last_call():
     assert meter.means() == {"loss": 5.0}
 
 
-def test_state_goes_through_json_bit_for_bit():
-    straight, resumed = Meter(torch.device("cpu")), Meter(torch.device("cpu"))
-    for number in range(7):
-        straight.add({"loss": torch.tensor(0.1 * number)})
-    resumed.restore(json.loads(json.dumps(straight.state())))
-    for meter in (straight, resumed):
-        meter.add({"loss": torch.tensor(0.3)})
-    assert straight.means() == resumed.means()
-
-
 def test_lines_after_the_step_are_removed(tmp_path):
     path = tmp_path / "new" / "metrics.jsonl"
     lines = JsonLines(path, 0)

@@ -16,6 +16,7 @@ from korbert.tasks.files import ROLES, Answer, Span
         ("label", " 긍정\r", "긍정"),
         ("label", 1.0, "1"),
         ("label", False, "False"),
+        ("label", 2.5, "2.5"),
         ("labels", "기쁨, 슬픔", ["기쁨", "슬픔"]),
         ("labels", "a, b|c", ["a, b", "c"]),
         ("labels", '["a", "b"]', ["a", "b"]),
@@ -60,7 +61,7 @@ from korbert.tasks.files import ROLES, Answer, Span
         ("spans", "[]", []),
     ],
 )
-def test_values(role: str, cell: object, value: object) -> None:
+def test_values(role, cell, value):
     assert ROLES[role].value(cell) == value
 
 
@@ -85,11 +86,7 @@ def test_values(role: str, cell: object, value: object) -> None:
         ("choices", "가나", "is '가나', not a list of choices"),
         ("choices", ["가"], "not two choices or more"),
         ("choices", ["가", "", "나"], "not two choices or more without gaps"),
-        (
-            "answers",
-            [{"text": "가", "answer_start": -1}],
-            "has a part 0 that has answer_start -1, not a character from 0",
-        ),
+        ("answers", [{"text": "가", "answer_start": -1}], "has a part 0 that has answer_start -1, not a character"),
         ("answers", [{"answer_start": 1}], "has a part 0 that is missing, not a text"),
         ("answers", {"text": ["가"], "answer_start": []}, "whose lists differ in length"),
         ("answers", 1.5, "is 1.5, not answers"),
@@ -100,11 +97,11 @@ def test_values(role: str, cell: object, value: object) -> None:
         ("labels", [None], "is missing, not a text"),
     ],
 )
-def test_what_is_no_value_says_why(role: str, cell: object, said: str) -> None:
+def test_invalid_cells_are_explained(role, cell, said):
     with pytest.raises(ValueError, match=said):
         ROLES[role].value(cell)
 
 
-def test_empty_cells() -> None:
+def test_empty_cells():
     assert all(map(is_empty, ["", " \t", "\u3000", None, math.nan]))
     assert not any(map(is_empty, ["NA", "null", 0, False, [], {}]))

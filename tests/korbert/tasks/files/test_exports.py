@@ -3,28 +3,24 @@
 import csv
 import io
 import json
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import datasets
 import pytest
 
 from korbert.errors import CorpusError
-from korbert.tasks.files import Rows, Span, read_rows
+from korbert.tasks.files import Span, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.detecting import detect
 from pipelines.stages.finetuning import roles_of
 
 TEXT = "하늘은 서울에 갔다"
-PS, LC = (
-    {"start": 0, "end": 2, "text": "하늘", "labels": ["PS"]},
-    {"start": 4, "end": 6, "text": "서울", "labels": ["LC"]},
-)
+PS = {"start": 0, "end": 2, "text": "하늘", "labels": ["PS"]}
+LC = {"start": 4, "end": 6, "text": "서울", "labels": ["LC"]}
 SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
 
 
-def read(path: Path, *, several: bool = False, columns: dict[str, list[str]] | None = None) -> tuple[str, Rows]:
+def read(path, *, several=False, columns=None):
     """The kind that is detected, and the rows of its roles, as `korbert finetune` reads them."""
     found = detect(path, columns or {}, several=several)
     roles = roles_of(KINDS[found.kind].kind_class, SimpleNamespace(several=several), part="train")
@@ -33,29 +29,29 @@ def read(path: Path, *, several: bool = False, columns: dict[str, list[str]] | N
     return found.kind, rows
 
 
-def written(folder: Path, name: str, value: Any) -> Path:
+def written(folder, name, value):
+    """Text as it is; a list as the lines of a .jsonl file; other values as JSON."""
     path = folder / name
-    records = value if isinstance(value, list) and name.endswith(".jsonl") else None
     content = json.dumps(value, ensure_ascii=False, indent=1)
-    if records is not None:
-        content = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    if isinstance(value, list) and name.endswith(".jsonl"):
+        content = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in value)
     path.write_text(value if isinstance(value, str) else content, encoding="utf-8")
     return path
 
 
-def _csv(*rows: list[Any]) -> str:
+def _csv(*rows):
     file = io.StringIO()
     csv.writer(file).writerows(rows)
     return file.getvalue()
 
 
-def _task(*results: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+def _task(*results, **more):
     """A task of Label Studio with an annotation of each list of results."""
     annotations = [{"id": number, "was_cancelled": False, "result": one} for number, one in enumerate(results)]
     return {"id": 1, "data": {"text": TEXT}, "annotations": annotations, "predictions": []} | more
 
 
-def _region(value: dict[str, Any], kind: str = "labels", name: str = "label") -> dict[str, Any]:
+def _region(value, kind="labels", name="label"):
     return {"value": value, "id": "a1", "from_name": name, "to_name": "text", "type": kind, "origin": "manual"}
 
 
@@ -74,59 +70,32 @@ PRODIGY = {"text": TEXT, "_input_hash": 5, "_task_hash": 6, "answer": "accept"}
 TOKENS = [{"text": "하늘은", "start": 0, "end": 3, "id": 0}, {"text": "서울에", "start": 4, "end": 7, "id": 1}]
 
 
-ENTITIES: list[tuple[str, Any]] = [
+MODU = [
+    {"id": "n1.1.1", "form": TEXT, "NE": [{"id": 1, "form": "하늘", "label": "PS", "begin": 0, "end": 2},
+                                          {"id": 2, "form": "서울", "label": "LC", "begin": 4, "end": 6}]},
+    {"id": "n1.1.2", "form": TEXT, "NE": []},
+]  # fmt: skip
+SPACY = [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]
+QUOTED = [{"start": 0, "end": 2, "token_start": 0, "label": "PS"}, [4, 6, "LC"]]
+
+ENTITIES = [
     ("label-studio.json", [_task(NER), _task([])]),
     ("label-studio.json", [_task(NER, NER[::-1]), _task([])]),  # two annotators who agree
-    (
-        "label-studio-old.json",
-        [{"id": 1, "data": {"text": TEXT}, "completions": [{"result": one}]} for one in (NER, [])],
-    ),
+    ("label-studio-old.json", [{"data": {"text": TEXT}, "completions": [{"result": one}]} for one in (NER, [])]),
     ("label-studio-min.json", [{"id": 1, "text": TEXT, "label": one, "annotator": 1} for one in ([PS, LC], [])]),
-    (
-        "label-studio.csv",
-        _csv(["id", "text", "label", "annotator"], [1, TEXT, json.dumps([PS, LC]), 1], [2, TEXT, "[]", 1]),
-    ),
+    ("label-studio.csv", _csv(["id", "text", "label"], [1, TEXT, json.dumps([PS, LC])], [2, TEXT, "[]"])),
     ("doccano.jsonl", [DOCCANO | {"label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
     ("doccano-old.jsonl", [{"id": 1, "data": TEXT, "label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
     ("doccano-relations.jsonl", [DOCCANO | RELATIONS, DOCCANO | {"entities": [], "relations": []}]),
-    (
-        "prodigy.jsonl",
-        [
-            PRODIGY
-            | {"tokens": TOKENS, "spans": [{"start": 0, "end": 2, "token_start": 0, "label": "PS"}, [4, 6, "LC"]]},
-            PRODIGY | {"tokens": TOKENS},
-        ],
-    ),
-    ("spacy.json", [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]),
-    ("spacy.jsonl", [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]),
-    (
-        "modu.json",
-        {
-            "id": "n1",
-            "metadata": {"title": "연습"},
-            "document": [
-                {
-                    "id": "n1.1",
-                    "sentence": [
-                        {
-                            "id": "n1.1.1",
-                            "form": TEXT,
-                            "NE": [
-                                {"id": 1, "form": "하늘", "label": "PS", "begin": 0, "end": 2},
-                                {"id": 2, "form": "서울", "label": "LC", "begin": 4, "end": 6},
-                            ],
-                        },
-                        {"id": "n1.1.2", "form": TEXT, "NE": []},
-                    ],
-                }
-            ],
-        },
-    ),
+    ("prodigy.jsonl", [PRODIGY | {"tokens": TOKENS, "spans": QUOTED}, PRODIGY | {"tokens": TOKENS}]),
+    ("spacy.json", SPACY),
+    ("spacy.jsonl", SPACY),
+    ("modu.json", {"id": "n1", "metadata": {"title": "연습"}, "document": [{"id": "n1.1", "sentence": MODU}]}),
 ]
 
 
 @pytest.mark.parametrize(("name", "content"), ENTITIES)
-def test_entities(tmp_path: Path, name: str, content: Any) -> None:
+def test_entities(tmp_path, name, content):
     """A text with two entities and one without come back as such."""
     kind, rows = read(written(tmp_path, name, content))
     assert kind == "token-classification"
@@ -134,7 +103,7 @@ def test_entities(tmp_path: Path, name: str, content: Any) -> None:
     assert not rows.dropped
 
 
-LABELS: list[tuple[str, Any, bool, list[Any]]] = [
+LABELS = [
     ("label-studio.json", [_task(CHOICE)], False, ["긍정"]),
     ("label-studio.json", [_task(CHOICES), _task(CHOICE)], True, [["욕설", "지역"], ["긍정"]]),
     ("label-studio-min.json", [{"id": 1, "text": TEXT, "sentiment": "긍정"}], False, ["긍정"]),
@@ -156,24 +125,19 @@ LABELS: list[tuple[str, Any, bool, list[Any]]] = [
     ),
     ("spacy.json", [[TEXT, {"cats": {"긍정": 1.0, "부정": 0.0}}]], False, ["긍정"]),
     ("spacy.json", [[TEXT, {"cats": {"욕설": one, "지역": 1}}] for one in (0, 1)], True, [["지역"], ["욕설", "지역"]]),
-    (
-        "klue-tc.json",
-        [{"guid": "t-0", "title": TEXT, "label": "생활", "annotations": {"annotators": ["1"]}, "url": "-"}],
-        False,
-        ["생활"],
-    ),
+    ("klue-tc.json", [{"guid": "t-0", "title": TEXT, "label": "생활", "annotations": {}, "url": "-"}], False, ["생활"]),
 ]
 
 
 @pytest.mark.parametrize(("name", "content", "several", "labels"), LABELS)
-def test_labels(tmp_path: Path, name: str, content: Any, several: bool, labels: list[Any]) -> None:
+def test_labels(tmp_path, name, content, several, labels):
     columns = {"label": ["sentiment"]} if isinstance(content, list) and "sentiment" in content[0] else {}
     kind, rows = read(written(tmp_path, name, content), several=several, columns=columns)
     assert (kind, [row["label"] for row in rows]) == ("classification", labels)
     assert {row["text"] for row in rows} == {TEXT}
 
 
-def test_label_studio_leaves_out_what_is_not_settled(tmp_path: Path) -> None:
+def test_label_studio_leaves_out_what_is_not_settled(tmp_path):
     other, cancelled = _task(CHOICE, [_region({"choices": ["부정"]}, "choices", "sentiment")]), _task(CHOICE)
     cancelled["annotations"][0]["was_cancelled"] = True
     settled = json.loads(json.dumps(other))
@@ -183,7 +147,7 @@ def test_label_studio_leaves_out_what_is_not_settled(tmp_path: Path) -> None:
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"disagreeing": 1, "unlabelled": 1}
 
 
-def test_two_questions_of_label_studio_ask_which(tmp_path: Path) -> None:
+def test_two_questions_of_label_studio_ask_which(tmp_path):
     both = [*CHOICE, _region({"choices": ["정치"]}, "choices", "주제")]
     path = written(tmp_path, "a.json", [_task(both)])
     with pytest.raises(CorpusError, match="column 'sentiment' or '주제' may hold label: say which one it is"):
@@ -192,7 +156,7 @@ def test_two_questions_of_label_studio_ask_which(tmp_path: Path) -> None:
     assert read(written(tmp_path, "b.json", [_task([_region({"rating": 4}, "rating", "stars")])]))[0] == "regression"
 
 
-def test_prodigy_counts_what_was_not_accepted(tmp_path: Path) -> None:
+def test_prodigy_counts_what_was_not_accepted(tmp_path):
     records = [
         PRODIGY | {"spans": [[0, 2, "PS"]], "answer": answer} for answer in ("accept", "reject", "reject", "ignore")
     ]
@@ -201,7 +165,7 @@ def test_prodigy_counts_what_was_not_accepted(tmp_path: Path) -> None:
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"rejected": 2, "ignored": 1}
 
 
-def test_a_line_that_is_no_object_is_dropped(tmp_path: Path) -> None:
+def test_a_line_that_is_no_object_is_dropped(tmp_path):
     path = written(tmp_path, "a.jsonl", [PRODIGY | {"spans": [[0, 2, "PS"]]}])
     path.write_text(path.read_text("utf-8") + "null\n[1, 2]\n", encoding="utf-8")
     _, rows = read(path)
@@ -212,7 +176,7 @@ def test_a_line_that_is_no_object_is_dropped(tmp_path: Path) -> None:
 ANN = "T1\tPS 0 2\t하늘\nT2\tLC 4 6\t서울\nR1\tvisit Arg1:T1 Arg2:T2\n#1\tAnnotatorNotes T1\t확인\n"
 
 
-def test_standoff_of_brat(tmp_path: Path) -> None:
+def test_standoff_of_brat(tmp_path):
     folder = tmp_path / "brat"
     folder.mkdir()
     for name, text, ann in (("a", TEXT, ANN), ("b", f"{TEXT}\n", ""), ("c", TEXT, "T1\tPS 0 1;2 3\t하 은\n")):
@@ -227,9 +191,8 @@ def test_standoff_of_brat(tmp_path: Path) -> None:
     roles = roles_of(KINDS["token-classification"].kind_class, part="train")
     some = read_rows([path for path in sorted(folder.iterdir()) if path.stem != "b"], roles)
     assert [row["id"] for row in some] == ["a"]
-    (folder / "b.ann").write_text("\n", encoding="utf-8")
-    (folder / "c.txt").write_text("", encoding="utf-8")
-    (folder / "c.ann").write_text("", encoding="utf-8")
+    for name, text in (("b.ann", "\n"), ("c.txt", ""), ("c.ann", "")):
+        (folder / name).write_text(text, encoding="utf-8")
     found = [row for row in read(folder)[1] if row["text"]]
     assert found == rows.rows  # of an empty text and of annotations that are a line end, nothing is lost
     with pytest.raises(CorpusError, match=r"no\.ann: no such file"):
@@ -244,36 +207,25 @@ CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
 RIGHT = {"text": "배", "answer_start": 20}
 
 
-ARTICLES: list[dict[str, Any]] = [
-    {  # AI Hub
-        "doc_id": 1,
-        "doc_title": "배",
-        "paragraphs": [
-            {
-                "context_id": 1,
-                "context": CONTEXT,
-                "qas": [
-                    {"question_id": 1, "question": "무엇?", "is_impossible": False, "answers": RIGHT},
-                    {"question_id": 2, "question": "왜?", "is_impossible": True, "answers": RIGHT},
-                ],
-            }
-        ],
-    },
+QAS = [
+    {"question_id": 1, "question": "무엇?", "is_impossible": False, "answers": RIGHT},
+    {"question_id": 2, "question": "왜?", "is_impossible": True, "answers": RIGHT},
+]
+HTML = {"html_answer_start": 23, "html_answer_text": "배"}
+ARTICLES = [
+    {"doc_id": 1, "doc_title": "배", "paragraphs": [{"context_id": 1, "context": CONTEXT, "qas": QAS}]},  # AI Hub
     {  # KorQuAD 2
-        "title": "배",
-        "url": "-",
-        "context": CONTEXT,
-        "raw_html": f"<p>{CONTEXT}</p>",
+        "title": "배", "url": "-", "context": CONTEXT, "raw_html": f"<p>{CONTEXT}</p>",
         "qas": [
-            {"id": "1", "question": "무엇?", "answer": RIGHT | {"html_answer_start": 23, "html_answer_text": "배"}},
+            {"id": "1", "question": "무엇?", "answer": RIGHT | HTML},
             {"id": "2", "question": "왜?", "answer": {"text": "", "answer_start": -1}},
         ],
     },
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("article", ARTICLES)
-def test_questions(tmp_path: Path, article: dict[str, Any]) -> None:
+def test_questions(tmp_path, article):
     kind, rows = read(written(tmp_path, "a.json", {"version": "1", "data": [article]}))
     task = KINDS["question-answering"].kind_class.learned_from(
         rows, KINDS["question-answering"].section_class(train="a")
@@ -283,14 +235,14 @@ def test_questions(tmp_path: Path, article: dict[str, Any]) -> None:
     assert not rows.dropped
 
 
-def test_a_question_beside_a_malformed_one_is_read(tmp_path: Path) -> None:
+def test_a_question_beside_a_malformed_one_is_read(tmp_path):
     article = {**ARTICLES[1], "qas": [ARTICLES[1]["qas"][0], 5]}
     _, rows = read(written(tmp_path, "a.json", {"version": "1", "data": [article]}))
     assert [row["question"] for row in rows] == ["무엇?"]
     assert rows.dropped["bad_record"].count == 1
 
 
-def test_relations_and_similarities_of_klue(tmp_path: Path) -> None:
+def test_relations_and_similarities_of_klue(tmp_path):
     ends = {"subject_entity": {"word": "하늘", "start_idx": 0, "end_idx": 1, "type": "PER"},
             "object_entity": {"word": "서울", "start_idx": 4, "end_idx": 5, "type": "LOC"}}  # fmt: skip
     path = written(tmp_path, "re.json", [{"guid": "r-0", "sentence": TEXT, **ends, "label": "per:visit"}])
@@ -305,17 +257,10 @@ def test_relations_and_similarities_of_klue(tmp_path: Path) -> None:
     assert (kind, rows.rows[0]["score"], rows.rows[0]["pair"]) == ("regression", 3.7, "네")
 
 
-NAMES = ["O", "B-PS", "I-PS"]
-
-
-def test_names_of_classes_of_datasets(tmp_path: Path) -> None:
+def test_names_of_classes_of_datasets(tmp_path):
     records = [{"tokens": ["하늘", "은"], "ner_tags": [1, 0]}]
-    features = datasets.Features(
-        {
-            "tokens": datasets.Sequence(datasets.Value("string")),
-            "ner_tags": datasets.Sequence(datasets.ClassLabel(names=NAMES)),
-        }
-    )
+    words, tags = datasets.Value("string"), datasets.ClassLabel(names=["O", "B-PS", "I-PS"])
+    features = datasets.Features(tokens=datasets.Sequence(words), ner_tags=datasets.Sequence(tags))
     dataset = datasets.Dataset.from_list(records, features=features)
     dataset.to_parquet(str(tmp_path / "a.parquet"))
     dataset.save_to_disk(str(tmp_path / "saved"))
@@ -329,14 +274,11 @@ def test_names_of_classes_of_datasets(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
 
 
-def test_conll_of_label_studio(tmp_path: Path) -> None:
+def test_conll_of_label_studio(tmp_path):
     path = written(tmp_path, "a.conll", "-DOCSTART- -X- O\n하늘은 -X- _ B-PS\n갔다 -X- _ O\n\n네 -X- _ O\n\n")
     kind, rows = read(path)
-    assert (kind, rows.rows[0]["tokens"], rows.rows[0]["tags"]) == (
-        "token-classification",
-        ["하늘은", "갔다"],
-        ["B-PS", "O"],
-    )
+    assert kind == "token-classification"
+    assert (rows.rows[0]["tokens"], rows.rows[0]["tags"]) == (["하늘은", "갔다"], ["B-PS", "O"])
 
 
 @pytest.mark.parametrize(
@@ -350,7 +292,7 @@ def test_conll_of_label_studio(tmp_path: Path) -> None:
         ((0, 2), (2, 3), "<subj>서울</subj><obj>은</obj> 한국의 수도"),
     ],
 )
-def test_marks_of_a_relation(tmp_path: Path, subject: tuple[int, int], obj: tuple[int, int], text: str) -> None:
+def test_marks_of_a_relation(tmp_path, subject, obj, text):
     plain = "서울은 한국의 수도"
     ends = [{"word": plain[start:end], "start_idx": start, "end_idx": end - 1} for start, end in (subject, obj)]
     record = {"guid": "r", "sentence": plain, "label": "x", "subject_entity": ends[0], "object_entity": ends[1]}

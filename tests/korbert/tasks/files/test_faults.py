@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -15,7 +14,7 @@ from korbert.tasks.files import ROLES, read_rows
 TEXT, LABEL, ID = ROLES["text"], ROLES["label"], ROLES["id"]
 
 
-def _write(folder: Path, name: str, content: str | bytes) -> Path:
+def _write(folder, name, content):
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
@@ -42,12 +41,7 @@ GOOD = "좋다,1\n".encode()
         ("a.jsonl", "[1]\n", "bad_json", "line 2: a list where an object belongs"),
         ("a.jsonl", '{"text": null, "label": 1}\n', "no_text", "line 2: 'text' is empty"),
         ("a.jsonl", '{"label": 1}\n', "no_text", "line 2: 'text' is empty"),
-        (
-            "a.jsonl",
-            '{"text": 1.5, "label": 1}\n',
-            "bad_text",
-            "line 2: 'text' is a number with a fraction, not a text",
-        ),
+        ("a.jsonl", '{"text": 1.5, "label": 1}\n', "bad_text", "line 2: 'text' is a number with a fraction, not a"),
         ("a.jsonl", '{"text": true, "label": 1}\n', "bad_text", "line 2: 'text' is a truth value, not a text"),
         ("a.jsonl", '{"text": ["가"], "label": 1}\n', "bad_text", "line 2: 'text' is a list, not a text"),
         ("a.jsonl", '{"text": "가\\ud800", "label": 1}\n', "bad_text", "line 2: 'text' has a surrogate at character 1"),
@@ -55,7 +49,7 @@ GOOD = "좋다,1\n".encode()
         ("a.json", ', "가"', "bad_json", "line 2: a text where an object belongs"),
     ],
 )
-def test_a_fault_of_a_record_drops_it_and_is_counted(tmp_path: Path, name, content, reason, said) -> None:
+def test_a_fault_of_a_record_drops_it_and_is_counted(tmp_path, name, content, reason, said):
     content = content if isinstance(content, bytes) else content.encode()
     before = {".csv": HEAD + GOOD, ".tsv": (HEAD + GOOD).replace(b",", b"\t")}
     row = json.dumps({"text": "좋다", "label": 1}, ensure_ascii=False).encode()
@@ -70,7 +64,7 @@ def test_a_fault_of_a_record_drops_it_and_is_counted(tmp_path: Path, name, conte
     assert f"dropped 1 as {reason}: " in rows.said()[1]
 
 
-def test_three_places_of_a_reason_are_kept_and_all_are_counted(tmp_path: Path) -> None:
+def test_three_places_of_a_reason_are_kept_and_all_are_counted(tmp_path):
     path = _write(tmp_path, "a.csv", HEAD + GOOD + b",1\n" * 5)
     dropped = read_rows(path, [TEXT, LABEL]).dropped["no_text"]
     assert (dropped.count, len(dropped.first)) == (5, 3)
@@ -80,19 +74,13 @@ def test_three_places_of_a_reason_are_kept_and_all_are_counted(tmp_path: Path) -
     ("content", "text"),
     [("NA,1\n", "NA"), ("null,1\n", "null"), ("하나,1,,\n", "하나"), ("12,1\n", "12"), ("하나,1\n\n\n", "하나")],
 )
-def test_what_is_no_fault(tmp_path: Path, content: str, text: str) -> None:
+def test_unusual_cells_are_accepted(tmp_path, content, text):
     rows = read_rows(_write(tmp_path, "a.csv", HEAD + content.encode()), [TEXT, LABEL])
     assert rows.rows == [{"text": text, "label": "1"}]
     assert not rows.dropped
 
 
-def test_numbers_of_json_are_spelled_as_in_csv(tmp_path: Path) -> None:
-    lines = '{"text": 12, "label": 1}\n{"text": "가", "label": 2.5}\n{"text": "나", "label": true}\n'
-    rows = read_rows(_write(tmp_path, "a.jsonl", lines), [TEXT, LABEL])
-    assert [(row["text"], row["label"]) for row in rows] == [("12", "1"), ("가", "2.5"), ("나", "True")]
-
-
-def test_nan_of_pandas_is_an_empty_cell(tmp_path: Path) -> None:
+def test_nan_of_pandas_is_an_empty_cell(tmp_path):
     pd.DataFrame({"text": ["가", None, "나"], "label": [1, 0, None]}).to_parquet(tmp_path / "a.parquet")
     rows = read_rows(tmp_path / "a.parquet", [TEXT, LABEL])
     assert rows.rows == [{"text": "가", "label": "1"}]
@@ -100,7 +88,7 @@ def test_nan_of_pandas_is_an_empty_cell(tmp_path: Path) -> None:
     assert rows.dropped["no_label"].first == [f"{tmp_path / 'a.parquet'}, record 3: 'label' is empty"]
 
 
-def test_parquet_that_is_no_utf8(tmp_path: Path) -> None:
+def test_parquet_that_is_no_utf8(tmp_path):
     bad = pa.array([b"ab", b"a\xff"]).view(pa.string())
     pq.write_table(pa.table({"text": bad, "label": ["0", "1"]}), tmp_path / "a.parquet")
     rows = read_rows(tmp_path / "a.parquet", [TEXT, LABEL])
@@ -125,11 +113,7 @@ def test_parquet_that_is_no_utf8(tmp_path: Path) -> None:
         ("a.csv.gz", gzip.compress(HEAD + GOOD * 9, mtime=0)[:-9], "ends inside frame 1: the file is cut off"),
         ("a.parquet", b"PAR1abc", "not a whole Parquet or Arrow file"),
         ("a.arrow", b"\xff\xff\xff\xff\x10", "not a whole Parquet or Arrow file"),
-        (
-            "a.json",
-            b'[{"text": "a",\n "label": 1}\n {',
-            r"a.json, line 3: not JSON \('{' where a comma or \] belongs\)",
-        ),
+        ("a.json", b'[{"text": "a",\n "label": 1}\n {', r"a.json, line 3: not JSON \('{' where a comma or \]"),
         ("a.json", b'[{"text": "a",\n "label": 1},\n {"te', r"a.json, line 3: not JSON \(Unterminated string"),
         ("a.json", b'[{"text": "a", "label": 1}', r"a.json, line 1: not JSON \(the end of the file where"),
         ("a.json", b'{"a": [{}], "b": [{}]}', "a.json: lists of objects at a, b: give"),
@@ -141,30 +125,28 @@ def test_parquet_that_is_no_utf8(tmp_path: Path) -> None:
         ("a.csv", b"PK\x03\x04...", "a.csv: is a ZIP archive or an Excel workbook: save the table as CSV"),
     ],
 )
-def test_a_fault_of_a_file_refuses_it(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_a_fault_of_a_file_refuses_it(tmp_path, name, content, said):
     with pytest.raises(CorpusError, match=said):
         read_rows(_write(tmp_path, name, content), [TEXT, LABEL])
 
 
-def test_missing_files_and_folders(tmp_path: Path) -> None:
+def test_missing_files_and_folders(tmp_path):
     _write(tmp_path, "train.csv", HEAD + GOOD)
     with pytest.raises(CorpusError, match=r"trian.csv: no such file: did you mean train.csv\?"):
         read_rows(tmp_path / "trian.csv", [TEXT])
     with pytest.raises(CorpusError, match=r"nowhere/a.csv: no such file: check its name and folder"):
         read_rows(tmp_path / "nowhere" / "a.csv", [TEXT])
-    with pytest.raises(
-        CorpusError, match=r"is a folder that `datasets` has not saved \(holds train.csv\): give a file"
-    ):
+    with pytest.raises(CorpusError, match=r"is a folder that `datasets` has not saved \(holds train.csv\): give a"):
         read_rows(tmp_path, [TEXT])
     with pytest.raises(CorpusError, match="is a folder, not a file of format csv"):
         read_rows(tmp_path, [TEXT], form="csv")
     with pytest.raises(CorpusError, match="no row can be used: no file given"):
         read_rows([], [TEXT])
     with pytest.raises(SettingsError, match=r"no format 'cvs' among auto, csv, .*: did you mean csv\?"):
-        read_rows(tmp_path / "train.csv", [TEXT], form="cvs")  # type: ignore[arg-type]
+        read_rows(tmp_path / "train.csv", [TEXT], form="cvs")
 
 
-def test_repeated_ids(tmp_path: Path) -> None:
+def test_repeated_ids(tmp_path):
     path = _write(tmp_path, "a.csv", "id,text\n7,가\n8,나\n7,다\n")
     rows = read_rows(path, [TEXT, ID])
     assert [row["id"] for row in rows] == [None, None, None]

@@ -3,14 +3,11 @@
 import csv
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from korbert.records import open_table
-from korbert.tasks import korquad
-from korbert.tasks.files import ROLES, Rows, read_rows
+from korbert.tasks.files import ROLES, read_rows
 
 TEXT, PAIR, LABEL, SCORE = ROLES["text"], ROLES["pair"], ROLES["label"], ROLES["score"]
 QUESTION, CHOICES, TOKENS, TAGS, ID = (ROLES[name] for name in ("question", "choices", "tokens", "tags", "id"))
@@ -32,19 +29,14 @@ TABLES = [  # file, roles, columns that have no usual name
 QUOTED = {"hate_speech/train.tsv", "hate_speech/dev.tsv", "kobest/HellaSwag/train.tsv", "kobest/HellaSwag/test.tsv"}
 
 
-def _said_drops(rows: Rows) -> dict[str, int]:
-    return {reason: dropped.count for reason, dropped in rows.dropped.items()}
-
-
 @pytest.mark.parametrize(("name", "roles", "columns"), TABLES, ids=[name for name, _, _ in TABLES])
-def test_tables(korbert_data: Path, name, roles, columns) -> None:
+def test_tables(korbert_data, name, roles, columns):
     path = korbert_data / "tasks" / name
     rows = read_rows(path, roles, columns=columns)
     comma = path.suffix == ".csv"
     quoting = csv.QUOTE_MINIMAL if comma or name in QUOTED else csv.QUOTE_NONE
-    table = pd.read_csv(
-        path, sep="," if comma else "\t", quoting=quoting, dtype=str, na_filter=False, encoding="utf-8-sig"
-    )
+    plain = {"dtype": str, "na_filter": False, "encoding": "utf-8-sig"}
+    table = pd.read_csv(path, sep="," if comma else "\t", quoting=quoting, **plain)
     assert not rows.dropped
     assert not rows.notes
     assert rows.sources[0].form == ("CSV" if comma else "TSV with quoted fields" if name in QUOTED else "TSV")
@@ -56,7 +48,7 @@ def test_tables(korbert_data: Path, name, roles, columns) -> None:
     assert len(rows) == lines
 
 
-def test_nsmc_as_pandas_reads_it(korbert_data: Path) -> None:
+def test_nsmc_as_pandas_reads_it(korbert_data):
     path = korbert_data / "nsmc" / "ratings_test.txt"
     rows = read_rows(path, [replace(TEXT, required=False), LABEL, ID], form="tsv-plain")
     table = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
@@ -64,49 +56,12 @@ def test_nsmc_as_pandas_reads_it(korbert_data: Path) -> None:
     assert [row["text"] or "" for row in rows] == [text if text.strip() else "" for text in texts]
     assert [row["label"] for row in rows] == table["label"].astype(str).tolist()
     found = read_rows(path, [TEXT, LABEL])
-    assert len(found) + sum(_said_drops(found).values()) == len(table)
-    assert _said_drops(found) == ({"no_text": sum(not text.strip() for text in texts)})
+    dropped = {reason: dropped.count for reason, dropped in found.dropped.items()}
+    assert dropped == {"no_text": sum(not text.strip() for text in texts)}
+    assert len(found) + sum(dropped.values()) == len(table)
 
 
-@pytest.mark.parametrize("name", ["klue-ner-mini_train.tsv", "klue-ner-v1.1_dev.tsv"])
-def test_entities_of_klue(korbert_data: Path, name: str) -> None:
-    path = korbert_data / "tasks" / "klue" / name
-    rows = read_rows(path, [TEXT, TOKENS, TAGS, ID])
-    lines = path.read_text(encoding="utf-8").split("\n")
-    assert not rows.dropped
-    assert len(rows) == sum(line.startswith("## klue-ner") for line in lines) == 5_000
-    assert sum(len(row["tokens"]) for row in rows) == sum("\t" in line and not line.startswith("##") for line in lines)
-    assert all(lines[place.number - 1].startswith("##") for place in rows.places)
-    marked = [row["text"] for row in read_rows(path, [TEXT], columns={"text": "marked"})]
-    begun = [sum(tag.startswith("B-") for tag in row["tags"]) for row in rows]
-    assert sum(begun) == sum(text.count(":") for text in marked) - sum(row["text"].count(":") for row in rows)
-
-
-def test_every_file_there_is_opened(korbert_data: Path) -> None:
-    files = [path for path in (korbert_data / "tasks").rglob("*") if path.is_file()]
-    assert files
-    for path in files:
-        assert len(open_table(path).columns) > 2, path
-
-
-@pytest.mark.parametrize("part", ["train", "valid"])
-def test_questions_of_korquad(sample: Path, part: str) -> None:
-    path = sample / "korquad" / f"{part}.json"
-    assert korquad.read(path).rows == [
-        {
-            "title": article["title"],
-            "context": paragraph["context"],
-            "question": question["question"],
-            "answers": [(answer["text"], answer["answer_start"]) for answer in question["answers"]],
-            "id": question["id"],
-        }
-        for article in json.loads(path.read_text(encoding="utf-8"))["data"]
-        for paragraph in article["paragraphs"]
-        for question in paragraph["qas"]
-    ]
-
-
-def test_an_article_without_paragraphs_is_dropped(tmp_path: Path) -> None:
+def test_an_article_without_paragraphs_is_dropped(tmp_path):
     question = {"context": "서울은 수도다.", "qas": [{"question": "수도는?", "answers": []}, "없다"]}
     articles = [{"paragraphs": [question]}, {"paragraphs": [{"qas": []}]}]
     (tmp_path / "a.json").write_text(json.dumps({"data": articles}), encoding="utf-8")

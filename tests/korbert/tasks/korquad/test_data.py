@@ -33,6 +33,7 @@ def test_read_counts_code_points(tmp_path):
     start = CONTEXT.index("훈민정음")
     first, second = korquad.read(write(tmp_path, document(question(), question("q2", "훈민정음", start))))
     assert (first["title"], first["context"], first["id"]) == ("한글", CONTEXT, "q1")
+    assert first["question"] == "한글은 언제 만들어졌나?"
     assert (first["answers"], second["answers"]) == ([Answer("1443년", 4)], [Answer("훈민정음", start)])
 
 
@@ -100,7 +101,7 @@ def test_predictions_are_written_whole_and_read_again(tmp_path):
 
 
 @pytest.mark.parametrize("value", [["가"], {"q1": ["가"]}, {"q1": None}])
-def test_predictions_that_are_none(tmp_path, value):
+def test_other_files_are_no_predictions(tmp_path, value):
     with pytest.raises(CorpusError, match="not a predictions file; it must be one JSON object"):
         korquad.read_predictions(write(tmp_path, value))
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from korbert.tasks.metrics.question_answering import (
     KLUE_MRC,
     KORQUAD,
-    AnswerMetrics,
     answer_scores,
     best_threshold,
     klue_exact_match,
@@ -33,11 +32,11 @@ TEXTS = st.text("가나다 .", max_size=9)
         ("《서울》", ["서울"], 2 * 2 / (4 + 2)),  # brackets that the script means to delete, and does not
     ],
 )
-def test_rouge_w_by_hand(prediction: str, answers: list[str], score: float) -> None:
+def test_rouge_w_by_hand(prediction, answers, score):
     assert rouge_w(prediction, answers) == pytest.approx(score)
 
 
-def _slow_rouge_w(prediction: str, answer: str) -> float:
+def _slow_rouge_w(prediction, answer):
     """Precision and recall of the longest common run, which is looked for among all runs of the answer."""
     prediction, answer = (" ".join(text.replace(".", "").split()) for text in (prediction, answer))
     if not answer:
@@ -51,18 +50,18 @@ def _slow_rouge_w(prediction: str, answer: str) -> float:
 
 
 @given(prediction=TEXTS, answers=st.lists(TEXTS, min_size=1, max_size=3))
-def test_rouge_w_of_any_text(prediction: str, answers: list[str]) -> None:
+def test_rouge_w_of_any_text(prediction, answers):
     assert rouge_w(prediction, answers) == pytest.approx(max(_slow_rouge_w(prediction, answer) for answer in answers))
     if klue_exact_match(prediction, answers):
         assert rouge_w(prediction, answers) == 1
 
 
-def test_rouge_w_of_a_long_answer() -> None:
+def test_rouge_w_of_a_long_answer():
     """difflib takes frequent characters of 200 and more for junk unless told otherwise."""
     assert rouge_w("가나" * 10, ["다" + "가나" * 150]) == pytest.approx(2 * 20 / 321)
 
 
-def test_klue_exact_match() -> None:
+def test_klue_exact_match():
     assert klue_exact_match("서울  시.", ["부산", "서울 시"])
     assert not klue_exact_match("서울시", ["서울 시"])
     assert klue_exact_match("", [])
@@ -70,7 +69,7 @@ def test_klue_exact_match() -> None:
 
 
 @pytest.mark.parametrize("metrics", [KORQUAD, KLUE_MRC])
-def test_questions_with_and_without_answer(metrics: AnswerMetrics) -> None:
+def test_questions_with_and_without_answer(metrics):
     exact, overlap = answer_scores(["서울", "서울", "", "", "."], [["서울"], [], [], ["서울"], []], metrics)
     assert exact.tolist() == overlap.tolist() == [1, 0, 1, 0, 1]
 
@@ -80,21 +79,9 @@ def test_questions_with_and_without_answer(metrics: AnswerMetrics) -> None:
         st.tuples(st.booleans(), st.integers(-3, 3), st.sampled_from([0.0, 0.25, 0.5, 1.0])), min_size=1, max_size=12
     )
 )
-def test_the_best_threshold_is_the_best(rows: list[tuple[bool, int, float]]) -> None:
+def test_the_best_threshold_is_the_best(rows):
     has_answer, no_answer, scores = (np.array(column) for column in zip(*rows, strict=True))
     no_answer = no_answer.astype(float)
     tried = {value: np.where(no_answer > value, ~has_answer, scores).mean() for value in (-4.0, *no_answer.tolist())}
     found = best_threshold(scores, has_answer, no_answer)
     assert found.score == pytest.approx(max(tried.values()))
-
-
-@given(rows=st.lists(st.tuples(st.booleans(), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=12))
-def test_threshold_as_squad_walks(rows: list[tuple[bool, float]]) -> None:
-    """One question after another, the surest answer first: evaluate-v2.0.py's way where no two values are equal."""
-    has_answer, scores = (np.array(column) for column in zip(*rows, strict=True))
-    score = best = int((~has_answer).sum())
-    for right, answered in zip(scores, has_answer, strict=True):
-        score += right if answered else right - 1  # an empty prediction costs nothing: its score is 1
-        best = max(best, score)
-    found = best_threshold(scores, has_answer, np.arange(len(rows), dtype=float))
-    assert found.score == pytest.approx(best / len(rows))

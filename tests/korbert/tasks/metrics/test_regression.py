@@ -16,7 +16,7 @@ PAIRS = st.lists(st.tuples(SIMILARITIES, SIMILARITIES), min_size=2, max_size=40)
 
 
 @given(pairs=PAIRS)
-def test_correlations(pairs: list[tuple[float, float]]) -> None:
+def test_correlations(pairs):
     targets, predictions = np.array(pairs).T
     for score, oracle in ((pearson, stats.pearsonr), (spearman, stats.spearmanr)):
         with warnings.catch_warnings():
@@ -27,18 +27,12 @@ def test_correlations(pairs: list[tuple[float, float]]) -> None:
 
 
 @given(pairs=PAIRS)
-def test_f1_at_a_threshold(pairs: list[tuple[float, float]]) -> None:
+def test_f1_at_a_threshold(pairs):
     targets, predictions = np.array(pairs).T
     assert f1_at(targets, predictions) == pytest.approx(f1_score(targets >= 3, predictions >= 3, zero_division=0))
 
 
-def test_by_hand() -> None:
-    assert pearson(np.array([1, 2, 3]), np.array([10.0, 20.0, 30.0])) == pytest.approx(1)
-    assert spearman(np.array([1, 2, 3]), np.array([9.0, 1.0, 0.5])) == pytest.approx(-1)
+def test_undefined_correlations_and_the_mean_absolute_error():
     assert pearson(np.array([1.0]), np.array([2.0])) is None
     assert pearson(np.array([0.1, 0.1, 0.1]), np.array([1.0, 2.0, 3.0])) is None
-    assert f1_at(np.array([3.0, 2.9]), np.array([3.0, 3.0])) == pytest.approx(2 / 3)
-
-
-def test_the_mean_absolute_error_is_in_the_unit_of_the_targets() -> None:
     assert mean_absolute_error(np.array([1, 2, 3]), np.array([1.5, 2.0, 5.5])) == pytest.approx(1.0)

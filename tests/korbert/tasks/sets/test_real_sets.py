@@ -1,145 +1,40 @@
-"""The sets at hand, whole. Numbers of rows and labels were counted by other means: lines, `csv`, `json`."""
+"""The sets at hand, whole: every row is read, and kinds take them. Cells are compared with pandas in test_sets.py."""
 
-import csv
-import json
 import os
-from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from korbert.tasks.files import Rows
+from korbert.tasks.kinds import KINDS
 from korbert.tasks.sets import SETS
-from korbert.tasks.sets.loading import KnownParts, load
-from korbert.tasks.token_classification.bio import read_bio
+from korbert.tasks.sets.loading import files_at_hand, load
 
-LABELS = {  # of the test part, or of all rows where the dev set is cut without one
-    "klue-nli": {"contradiction": 1_000, "entailment": 1_000, "neutral": 1_000},
-    "kobest-boolq": {"True": 705, "False": 699},
-    "kobest-copa": {"0": 517, "1": 483},
-    "kobest-hellaswag": {"0": 124, "1": 137, "2": 121, "3": 118},
-    "kobest-sentineg": {"1": 200, "0": 197},
-    "kobest-wic": {"True": 615, "False": 645},
-    "kornli": {"contradiction": 1_670, "entailment": 1_670, "neutral": 1_670},
-    "question-pair": {"0": 359, "1": 329},
-    "hate-speech": {"none": 160, "offensive": 189, "hate": 122},
+PREDICTION = {
+    "classification": lambda target: {"label": target},
+    "multiple-choice": lambda target: {"choice": target},
+    "regression": lambda target: target,
+    "token-classification": lambda target: target,
+    "question-answering": lambda target: {"answer": target[0]["text"] if target else ""},
 }
+NOT_AT_HAND = {"klue-tc", "klue-re", "klue-mrc", "mrpc", "sst-2"}
+MISSING = {"klue-ner": 21_008 - 5_000}  # training rows that the file at hand lacks
 
 
-def rows_in(path: Path) -> int:
-    """Counted without any code of ours: sentences by their marks, items, records of csv, or lines below the header."""
-    text = path.read_text(encoding="utf-8-sig")
-    if path.suffix == ".json":
-        return len(json.loads(text))
-    if path.suffix == ".conllu":
-        return text.count("# sent_id = ")
-    if "klue-ner" in path.name:
-        return text.count("\n## klue-ner")
-    if path.suffix == ".csv" or path.parent.name in ("HellaSwag", "hate_speech"):
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return sum(1 for _ in csv.reader(file, delimiter="," if path.suffix == ".csv" else "\t")) - 1
-    return text.rstrip("\n").count("\n")
-
-
-def there(parts: KnownParts) -> list[Rows]:
-    return [rows for rows in (parts.train, parts.valid, parts.test) if rows is not None]
-
-
-AT_HAND = sorted({*LABELS, "klue-ner", "klue-sts", "korsts", "ud-kaist"})
-
-
-@pytest.fixture(scope="module")
-def loaded(korbert_data: Path) -> dict[str, KnownParts]:
+@pytest.mark.parametrize("name", [name for name in SETS if name not in NOT_AT_HAND])
+def test_every_row_is_read_and_all_that_is_right_scores_1(korbert_data, name):
+    """Without a training part, the validation part is cut: no row is lost, and none is in two parts."""
     if not (korbert_data / "tasks").is_dir() and not os.environ.get("KORBERT_DATA_IS_REQUIRED"):
         pytest.skip(f"{korbert_data / 'tasks'} is not there: docs/data.md says where to get the sets")
-    return {name: load(name, korbert_data) for name in AT_HAND}
+    known = SETS[name]
+    parts, entry = load(name, korbert_data), KINDS[known.kind]
+    given = [rows for rows in (parts.train, parts.valid, parts.test) if rows is not None]
+    places = [str(place) for rows in given for place in rows.places]
+    dropped = sum(dropped.count for rows in given for dropped in rows.dropped.values())
+    assert dropped == 0 or name == "nsmc"  # empty reviews
+    official = sum(known.size[part] for part in files_at_hand(known, korbert_data)) - MISSING.get(name, 0)
+    assert len(places) == len(set(places)) == sum(map(len, given)) == official - dropped
 
-
-@pytest.mark.parametrize("name", AT_HAND)
-def test_every_row_is_read(loaded: dict[str, KnownParts], name: str) -> None:
-    """Each file of a part has as many rows as are in it, and as the authors say; none is dropped."""
-    read = Counter[Path]()
-    for rows in there(loaded[name]):
-        assert not rows.dropped
-        assert len(rows) == len(rows.places) == sum(source.rows for source in rows.sources)
-        for source in rows.sources:
-            read[Path(source.file)] += source.rows
-    official = {file: SETS[name].size[part] for part, (file, *_) in SETS[name].files[0].parts.items()}
-    official["klue-ner-mini_train.tsv"] = 5_000
-    for path, count in read.items():
-        assert count == rows_in(path) == official[path.name], path
-
-
-@pytest.mark.parametrize("name", LABELS)
-def test_labels(loaded: dict[str, KnownParts], name: str) -> None:
-    parts = loaded[name]
-    counted = there(parts) if name == "klue-nli" else [parts.test]
-    assert Counter(row["label"] for rows in counted for row in rows) == LABELS[name]
-
-
-def test_words_of_wic_are_those_of_the_file(loaded: dict[str, KnownParts]) -> None:
-    rows = [row for part in there(loaded["kobest-wic"]) for row in part]
-    unmarked = [row["pair"] for row in rows if "[" not in row["text"] or "[" not in row["pair"]]
-    assert unmarked == ["불을 때지 않아 방바닥이 냉랭하다."]  # nor in the file
-    assert set(rows[0]) == {"id", "text", "pair", "label"}
-
-
-def test_entities_of_klue(loaded: dict[str, KnownParts]) -> None:
-    parts = loaded["klue-ner"]
-    assert (len(parts.train), parts.valid, len(parts.test)) == (5_000, None, 5_000)
-    labels = Counter(label for row in parts.test for _, _, label in read_bio(row["tags"]))
-    assert labels == {"PS": 4_418, "QT": 3_151, "DT": 2_312, "OG": 2_182, "LC": 1_649, "TI": 545}
-    first = parts.test.rows[0]
-    words = [(first["text"][start:end], label) for start, end, label in read_bio(first["tags"])]
-    assert words == [("경찰", "OG"), ("박", "PS"), ("32", "QT"), ("김", "PS"), ("33", "QT"), ("16명", "QT")]
-    assert parts.notes == (
-        "klue-ner-mini_train.tsv has 5,000 of the 21,008 training sentences: not comparable with published scores",
-        "no labelled test set is published: klue-ner-v1.1_dev.tsv is the test set, choices are made on a share of"
-        " train",
-    )
-
-
-def test_words_of_kaist(loaded: dict[str, KnownParts], korbert_data: Path) -> None:
-    parts = loaded["ud-kaist"]
-    lines = (korbert_data / "tasks" / "ud_kaist" / "ko_kaist-ud-test.conllu").read_text(encoding="utf-8").split("\n")
-    texts = [line.removeprefix("# text = ") for line in lines if line.startswith("# text = ")]
-    assert [row["text"] for row in parts.test] == texts
-    tags = Counter(tag for row in parts.test for tag in row["tags"])
-    assert (tags["NOUN"], tags["VERB"], tags["INTJ"]) == (8_319, 4_837, 3)
-    row = next(row for row in parts.train if row["id"] == "M2TA_069-s2")
-    assert row == {
-        "id": "M2TA_069-s2",
-        "tokens": ["옛날의", "서울의", "모습이", "몹시", "그립습니다", "."],
-        "tags": ["NOUN", "PROPN", "NOUN", "ADV", "ADJ", "PUNCT"],
-        "text": "옛날의 서울의 모습이 몹시 그립습니다.",
-    }
-    assert parts.notes == (
-        "without ko_kaist-ud-train.conllu, ko_kaist-ud-dev.conllu is cut by hash (1,667 train, 399 valid): not"
-        " comparable with published scores",
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "counts"),
-    [
-        ("klue-sts", (302, 96, 121)),
-        ("klue-nli", (1_722, 657, 621)),
-        ("kornli", (2_010, 480, 5_010)),
-        ("ud-kaist", (1_667, 399, 2_287)),
-    ],
-)
-def test_what_is_cut(loaded: dict[str, KnownParts], name: str, counts: tuple[int, ...]) -> None:
-    """Always the same rows, and none in two parts; a premise and all its hypotheses stand in one."""
-    parts = loaded[name]
-    assert tuple(map(len, there(parts))) == counts
-    texts = [{str(row.get("text") or row["tokens"]) for row in rows} for rows in (parts.train, parts.valid or [])]
-    assert not texts[0] & texts[1]
-    if "test" not in {part for files in SETS[name].files for part in files.parts}:
-        assert not (texts[0] | texts[1]) & {row["text"] for row in parts.test}
-    assert "not comparable" in parts.notes[0]
-    places = [str(place) for rows in there(parts) for place in rows.places]
-    assert len(places) == len(set(places))
-
-
-def test_question_pairs_have_no_dev_set(loaded: dict[str, KnownParts]) -> None:
-    assert (loaded["question-pair"].valid, loaded["question-pair"].notes) == (None, ())
+    kind = entry.kind_class.learned_from(parts.train, entry.section_class(set=name, metrics=known.metrics))
+    targets = [kind.target(row) for row in parts.test]
+    assert all(text.strip() for row in parts.test for text in kind.texts(row))
+    scores = kind.scores(parts.test.rows, [PREDICTION[known.kind](target) for target in targets])
+    assert scores == pytest.approx(dict.fromkeys(known.metrics, 1.0))

@@ -6,11 +6,11 @@ import pytest
 from korbert.records import FORMS
 from korbert.tasks.files import ROLES
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.sets import SETS, KnownSet, known_set, listing
+from korbert.tasks.sets import SETS, known_set, listing
 
 
 @pytest.mark.parametrize("known", SETS.values(), ids=list(SETS))
-def test_each_entry_is_whole(known: KnownSet) -> None:
+def test_each_entry_is_whole(known):
     assert known_set(known.name) is known
     assert known.metrics
     assert known.url.startswith("https://")
@@ -26,7 +26,7 @@ def test_each_entry_is_whole(known: KnownSet) -> None:
         assert not any(folder.startswith("/") or ".." in folder for folder in files.folders)
 
 
-def test_listing() -> None:
+def test_listing():
     lines = {line["name"]: line for line in listing()}
     assert list(lines) == list(SETS)
     assert lines["kobest-copa"] == {
@@ -45,7 +45,7 @@ def test_listing() -> None:
     assert lines["question-pair"]["rows"] == "6,888 / - / 688"
 
 
-def test_the_table_loads_nothing_heavy() -> None:
+def test_the_table_loads_nothing_heavy():
     heavy = {"torch", "pandas", "pyarrow", "numpy", "pydantic", "datasets"}
     code = f"from korbert.tasks.sets import listing; listing(); import sys; assert not {heavy} & sys.modules.keys()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -13,22 +13,18 @@ TAGS = st.lists(st.sampled_from(["O", "B-PS", "I-PS", "B-LC", "I-LC"]), max_size
     ("tags", "spans", "legal"),
     [
         ("B-PS I-PS O B-LC", [(0, 2, "PS"), (3, 4, "LC")], "B-PS I-PS O B-LC"),
-        ("B-PS B-PS", [(0, 1, "PS"), (1, 2, "PS")], "B-PS B-PS"),
         # What conlleval and seqeval count as spans of sequences that BIO does not allow:
         ("I-PS I-PS O", [(0, 2, "PS")], "B-PS I-PS O"),
-        ("O I-LC", [(1, 2, "LC")], "O B-LC"),
         ("B-PS I-LC I-LC", [(0, 1, "PS"), (1, 3, "LC")], "B-PS B-LC I-LC"),
-        ("I-PS B-PS I-PS", [(0, 1, "PS"), (1, 3, "PS")], "B-PS B-PS I-PS"),
-        ("", [], ""),
     ],
 )
-def test_tags_and_their_spans(tags: str, spans: list[tuple[int, int, str]], legal: str) -> None:
+def test_tags_and_their_spans(tags, spans, legal):
     assert read_bio(tags.split()) == [LabelledSpan(*span) for span in spans]
     assert write_bio(spans, len(tags.split())) == legal.split()
 
 
 @given(TAGS)
-def test_reading_any_tags_agrees_with_a_pattern(tags: list[str]) -> None:
+def test_reading_any_tags_agrees_with_a_pattern(tags):
     """One character a tag: the spans are what a regular expression finds."""
     text = "".join({"O": ".", "B-PS": "P", "I-PS": "p", "B-LC": "L", "I-LC": "l"}[tag] for tag in tags)
     runs = re.finditer("[Pp]p*|[Ll]l*", text)
@@ -47,19 +43,19 @@ def test_reading_any_tags_agrees_with_a_pattern(tags: list[str]) -> None:
         ([(0, 1, "")], "not a labelled stretch"),
     ],
 )
-def test_spans_that_no_text_can_have(spans: list[tuple[int, int, str]], said: str) -> None:
+def test_spans_that_no_text_can_have(spans, said):
     with pytest.raises(ValueError, match=said):
         write_bio(spans, 4)
 
 
 @pytest.mark.parametrize("tag", ["NOUN", "B-", "X-PS", "", "b-PS"])
-def test_what_is_no_tag_is_named(tag: str) -> None:
+def test_what_is_no_tag_is_named(tag):
     assert not is_bio(["O", tag])
     with pytest.raises(ValueError, match=f"tag {tag!r}: none of O, B-LABEL and I-LABEL"):
         read_bio(["O", tag])
 
 
-def test_labels_in_order() -> None:
+def test_labels_in_order():
     assert bio_labels(["PS", "LC", "PS"]) == ["O", "B-LC", "I-LC", "B-PS", "I-PS"]
     assert is_bio(bio_labels(["A-B", "O"]))
     assert read_bio(["B-A-B", "I-A-B"]) == [(0, 2, "A-B")]

@@ -1,11 +1,10 @@
-from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tasks.passages import Passage, encode_passages
+from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification.bio import LabelledSpan, write_bio
 from korbert.tasks.token_classification.labels import (
     eojeols,
@@ -16,29 +15,12 @@ from korbert.tasks.token_classification.labels import (
     spans_of_words,
     word_tags,
 )
-from korbert.tokenization import Tokenizer
 
 FUSED = ("이걸 봤다", [(0, 2), (1, 2), (3, 4), (3, 4), (4, 5)])  # 이거 ᆯ 보 았 다
 CONTRACTED = ("방문한다", [(0, 2), (2, 3), (2, 4)])  # 방문 하 ᆫ다
 EMPTY = ("그는 의사 다", [(0, 1), (1, 2), (3, 5), (5, 5), (6, 7)])  # 그 는 의사 이 다
 LONG = ("서울특별시에", [(0, 5), (5, 6)])
 NAMES = ("김씨이씨", [(0, 2), (2, 4)])
-
-
-@pytest.mark.parametrize(
-    ("given", "places", "runs"),
-    [
-        (FUSED, [0, 2, 4], [[0, 2], [3, 4], [4, 5]]),
-        (CONTRACTED, [0, 1, 2], [[0, 2], [2, 3], [3, 4]]),
-        (EMPTY, [0, 1, 2, 4], [[0, 1], [1, 2], [3, 5], [6, 7]]),
-        (("가나", [(1, 2), (0, 2)]), [1], [[0, 2]]),  # the one that begins first, though it is the second
-        (("", []), [], []),
-    ],
-)
-def test_owners(passage: Callable, given: tuple, places: list, runs: list) -> None:
-    found = owners(passage(*given).spans)
-    assert found.places.tolist() == places
-    assert found.runs.tolist() == runs
 
 
 @pytest.mark.parametrize(
@@ -64,22 +46,20 @@ def test_owners(passage: Callable, given: tuple, places: list, runs: list) -> No
         (EMPTY, [(1, 3, "PS")], "O B-PS O O O", [(1, 2, "PS")]),
     ],
 )
-def test_spans_to_pieces_and_back(
-    passage: Callable, decoded: Callable, given: tuple, spans: list, tags: str, back: list
-) -> None:
+def test_spans_to_pieces_and_back(passage, decoded, given, spans, tags, back):
     text = passage(*given)
     assert piece_tags(spans, text) == tags.split()
     assert decoded(tags.split(), text) == back
 
 
-def test_tags_of_pieces_that_own_nothing_do_not_count(passage: Callable, decoded: Callable) -> None:
+def test_tags_of_pieces_that_own_nothing_do_not_count(passage, decoded):
     text = passage(*FUSED)
     for tag in ("O", "B-LC", "I-LC", "I-PS"):
         assert decoded(["B-PS", tag, "I-PS", tag, "O"], text) == [(0, 4, "PS")]
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[str, list[tuple[int, int]], list[LabelledSpan]]:
+def cases(draw):
     """A text, any pieces, and spans that do not overlap."""
     length = draw(st.integers(1, 16))
     text = "".join(draw(st.lists(st.sampled_from("가나 "), min_size=length, max_size=length)))
@@ -96,14 +76,14 @@ def cases(draw: st.DrawFn) -> tuple[str, list[tuple[int, int]], list[LabelledSpa
     return text, pieces, spans
 
 
-def by_hand(pieces: list[tuple[int, int]], length: int) -> list[int]:
+def by_hand(pieces, length):
     """The owner of each character, -1 without."""
     covering = [[(low, place) for place, (low, high) in enumerate(pieces) if low <= at < high] for at in range(length)]
     return [min(those)[1] if those else -1 for those in covering]
 
 
 @given(cases())
-def test_laws_of_spans(passage: Callable, decoded: Callable, case: tuple) -> None:
+def test_laws_of_spans(passage, decoded, case):
     text, pieces, spans = case
     encoded = passage(text, pieces)
     owner = by_hand(pieces, len(text))
@@ -129,7 +109,7 @@ def test_laws_of_spans(passage: Callable, decoded: Callable, case: tuple) -> Non
 WORDS = [(0, 1), (1, 2), (3, 5), (6, 7)]
 
 
-def test_words_to_first_pieces_and_back(passage: Callable) -> None:
+def test_words_to_first_pieces_and_back(passage):
     text = passage(*EMPTY)
     assert first_pieces(WORDS, text) == [0, 1, 2, 4]
     assert word_tags(["NP", "JX", "NNG", "EF"], WORDS, text) == ["NP", "JX", "NNG", None, "EF"]
@@ -142,27 +122,27 @@ def test_words_to_first_pieces_and_back(passage: Callable) -> None:
 
 
 @given(cases(), st.data())
-def test_laws_of_words(passage: Callable, case: tuple, data: st.DataObject) -> None:
+def test_laws_of_words(passage, case, data):
     text, pieces, _ = case
     encoded, owner, words = passage(text, pieces), by_hand(pieces, len(text)), eojeols(text)
     expected = [next((owner[at] for at in range(*word) if owner[at] >= 0), -1) for word in words]
     assert first_pieces(words, encoded) == expected
     labels = data.draw(st.lists(st.sampled_from("AB"), min_size=len(words), max_size=len(words)))
-    tags: list[str | None] = [None] * len(pieces)
+    tags = [None] * len(pieces)
     for label, piece in reversed(list(zip(labels, expected, strict=True))):  # the first word of a piece labels it
         if piece >= 0:
             tags[piece] = label
     assert word_tags(labels, words, encoded) == tags
 
 
-def test_join_words() -> None:
+def test_join_words():
     text, spans = join_words(["서울", "이", ".", "다"])
     assert (text, spans) == ("서울 이 . 다", [(0, 2), (3, 4), (5, 6), (7, 8)])
     assert spans_of_words(["B-LC", "I-LC", "O", "I-PS"], spans) == [(0, 4, "LC"), (7, 8, "PS")]
     assert join_words([]) == ("", [])
 
 
-def test_of_real_pieces(tiny_tokenizer: Tokenizer, marked: Callable, decoded: Callable) -> None:
+def test_of_real_pieces(tiny_tokenizer, marked, decoded):
     """Whatever Kiwi makes of it: boundaries of morphemes are boundaries of pieces."""
     for sentence in (
         "<서울:LC>에서 <이걸:PD> 봤다 👍🏻",
@@ -174,8 +154,8 @@ def test_of_real_pieces(tiny_tokenizer: Tokenizer, marked: Callable, decoded: Ca
         assert decoded(piece_tags(spans, encoded), encoded) == spans
 
 
-def test_spans_that_overlap_are_refused(passage: Callable) -> None:
-    text: Passage = passage(*FUSED)
+def test_spans_that_overlap_are_refused(passage):
+    text = passage(*FUSED)
     with pytest.raises(ValueError, match=r"span \[1, 3\) LC overlaps \[0, 2\) PS"):
         piece_tags([(0, 2, "PS"), (1, 3, "LC")], text)
     assert write_bio([], 0) == []

@@ -1,18 +1,13 @@
 """Learning labels of pieces, and giving them to texts of any length."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
 import korbert
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import ModelError
 from korbert.model import Model
-from korbert.modeling import EncoderConfig, TokenClassificationModel
-from korbert.tasks.files import Row
+from korbert.modeling import TokenClassificationModel
 from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.passages import encode_passages
 from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels
@@ -20,13 +15,12 @@ from korbert.tasks.token_classification.examples import IGNORED, by_text, encode
 from korbert.tasks.token_classification.labels import piece_tags
 from korbert.tasks.token_classification.tagger import best_spans, log_probabilities, tagging_loss
 from korbert.tasks.token_classification.viterbi import Transitions
-from korbert.tokenization import Tokenizer
 from korbert.training.examples import Batches
 from korbert.training.loop import fit
 from korbert.training.plan import TrainingPlan
-from korbert.training.scoring import model_inputs
 from korbert.training.settings import OptimizerSettings
 from korbert.world import World
+from tests.korbert.tiny import tiny_config
 
 CPU = torch.device("cpu")
 SENTENCES = [
@@ -44,33 +38,23 @@ SENTENCES = [
 LABELS = bio_labels(["PS", "LC", "AF"])
 
 
-def _config(vocab_size: int, positions: int = 64) -> EncoderConfig:
-    return EncoderConfig(
-        vocab_size=vocab_size,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=positions,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
+def _network(vocab_size, labels=LABELS):
+    sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
+    return TokenClassificationModel(
+        tiny_config(vocab_size=vocab_size, **sizes), labels, torch.Generator().manual_seed(0)
     )
 
 
-def _model(vocab_size: int, labels: list[str] = LABELS) -> TokenClassificationModel:
-    return TokenClassificationModel(_config(vocab_size), labels, torch.Generator().manual_seed(0))
-
-
-def _kind(labels: list[str] = LABELS, **changes: Any) -> TokenClassification:
+def _kind(labels=LABELS, **changes):
     given = {"metrics": ("accuracy",), "max_length": 12, "stride": 3, "tags": labels, "units": "characters"}
     return TokenClassification(**given | changes)
 
 
-def _learned(kind: TokenClassification, tokenizer: Tokenizer, rows: Sequence[Row]) -> Model:
+def _learned(kind, tokenizer, rows):
     """A model trained on the rows until it knows them."""
     texts = [text for row in rows for text in kind.texts(row)]
     examples = kind.prepare(rows, dict(zip(texts, encode_passages(tokenizer, texts), strict=True)), tokenizer).examples
-    network = TokenClassificationModel(_config(tokenizer.vocab_size), kind.tags, torch.Generator().manual_seed(0))
+    network = _network(tokenizer.vocab_size, kind.tags)
     batches = Batches(examples, 8, seed=1)
     steps = 60 * batches.steps_per_epoch
     optimizer = OptimizerSettings(learning_rate=1e-2, weight_decay=0.0)
@@ -82,7 +66,7 @@ def _learned(kind: TokenClassification, tokenizer: Tokenizer, rows: Sequence[Row
 
 
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, marked: Callable) -> Path:
+def learned(tmp_path_factory, tiny_tokenizer, marked):
     """A model that knows the sentences by heart."""
     rows = [dict(zip(("text", "spans"), marked(sentence), strict=True)) for sentence in SENTENCES]
     folder = tmp_path_factory.mktemp("tagging")
@@ -90,7 +74,7 @@ def learned(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer,
     return folder
 
 
-def test_ten_sentences_are_learned_by_heart(learned: Path, marked: Callable) -> None:
+def test_ten_sentences_are_learned_by_heart(learned, marked):
     tagger = korbert.load(learned, "cpu")
     assert tagger.kind == _kind()
     assert tagger.max_length == 12
@@ -108,7 +92,7 @@ def test_ten_sentences_are_learned_by_heart(learned: Path, marked: Callable) -> 
     assert tagger.tag("") == tagger.tag(" \n") == []
 
 
-def test_a_long_text_is_labelled_to_its_end(learned: Path, marked: Callable) -> None:
+def test_a_long_text_is_labelled_to_its_end(learned, marked):
     """As long as forty windows; nothing is cut off, and each piece has the scores of the window that labels it."""
     tagger = Model.load(learned, "cpu")
     text, spans = marked(" ".join(SENTENCES * 6))
@@ -128,7 +112,7 @@ def test_a_long_text_is_labelled_to_its_end(learned: Path, marked: Callable) -> 
         np.testing.assert_allclose(scores[window.low : window.high], alone[own], atol=1e-5)
 
 
-def test_parts_of_speech_of_words(tiny_tokenizer: Tokenizer) -> None:
+def test_parts_of_speech_of_words(tiny_tokenizer):
     """Words with or without a space; each has the label of its first piece."""
     rows = [
         {"text": "학교에 간다.", "tokens": ["학교에", "간다", "."], "tags": ["NOUN", "VERB", "PUNCT"]},
@@ -144,9 +128,9 @@ def test_parts_of_speech_of_words(tiny_tokenizer: Tokenizer) -> None:
     assert all(0.5 < one.score <= 1 for one in eojeols)
 
 
-def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer: Tokenizer) -> None:
+def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer):
     """The score of a span is the mean probability of the tags of its pieces."""
-    model = _model(tiny_tokenizer.vocab_size)
+    model = _network(tiny_tokenizer.vocab_size)
     torch.nn.init.normal_(model.classifier.weight, std=3, generator=torch.Generator().manual_seed(2))
     tagger = Model(model, tiny_tokenizer)  # windows by the number of positions
     assert (tagger.max_length, tagger.kind.stride) == (64, 16)
@@ -161,7 +145,7 @@ def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer: Tokenizer) -> No
         assert one.text == passage.text[one.start : one.end] != ""
 
 
-def _examples(tokenizer: Tokenizer, marked: Callable) -> tuple:
+def _examples(tokenizer, marked):
     texts = [marked(sentence) for sentence in SENTENCES]
     passages = encode_passages(tokenizer, [text for text, _ in texts])
     targets = [
@@ -170,28 +154,14 @@ def _examples(tokenizer: Tokenizer, marked: Callable) -> tuple:
     return make_examples(passages, targets, tokenizer, max_length=10, stride=2)
 
 
-def test_scores_depend_on_no_other_row(tiny_tokenizer: Tokenizer, marked: Callable) -> None:
-    examples, windows = _examples(tiny_tokenizer, marked)
-    model = _model(tiny_tokenizer.vocab_size).train()
-    told: list[int] = []
-    found = log_probabilities(model, examples, device=CPU, advance=told.append)
-    assert model.training  # as it was
-    assert sum(told) == len(examples)
-    assert found.shape == (len(examples.input_ids), len(LABELS))
-    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1, atol=1e-5)
-    with torch.inference_mode():
-        rows = (model_inputs(examples.batch(np.array([row]))) for row in range(len(examples)))
-        alone = [model.eval()(**inputs).log_softmax(dim=-1)[0].numpy() for inputs in rows]
-    np.testing.assert_allclose(found, np.concatenate(alone), atol=1e-5)
-    assert len(list(by_text(found, examples, windows))) == len(SENTENCES)
-
-
-def test_processes_share_the_rows(tiny_tokenizer: Tokenizer, marked: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_share_the_rows(tiny_tokenizer, marked, monkeypatch):
     """What each of three scores, added up, is what one scores."""
     examples, _ = _examples(tiny_tokenizer, marked)
-    model = _model(tiny_tokenizer.vocab_size)
+    model, told = _network(tiny_tokenizer.vocab_size).train(), []
     monkeypatch.setattr("korbert.tasks.token_classification.tagger._SCORING_BATCH_SIZE", 3)
-    whole = log_probabilities(model, examples, device=CPU)
+    whole = log_probabilities(model, examples, device=CPU, advance=told.append)
+    assert model.training  # as it was
+    assert sum(told) == len(examples)
     monkeypatch.setattr("korbert.tasks.token_classification.tagger.add_over_world", lambda tensor, here: None)
     parts = []
     for rank in range(3):
@@ -202,9 +172,9 @@ def test_processes_share_the_rows(tiny_tokenizer: Tokenizer, marked: Callable, m
     np.testing.assert_array_equal(sum(parts), whole)
 
 
-def test_the_loss_weighs_every_piece_alike(tiny_tokenizer: Tokenizer, marked: Callable) -> None:
+def test_the_loss_weighs_every_piece_alike(tiny_tokenizer, marked):
     examples, _ = _examples(tiny_tokenizer, marked)
-    model = _model(tiny_tokenizer.vocab_size).eval()
+    model = _network(tiny_tokenizer.vocab_size).eval()
     rows = np.arange(len(examples))
     with torch.no_grad():
         whole = tagging_loss(model, examples.batch(rows))["loss"].item()
@@ -217,18 +187,7 @@ def test_the_loss_weighs_every_piece_alike(tiny_tokenizer: Tokenizer, marked: Ca
     assert whole == pytest.approx(float(mean), rel=1e-5)
 
 
-def test_rows_without_targets_have_no_loss(tiny_tokenizer: Tokenizer) -> None:
-    passages = encode_passages(tiny_tokenizer, ["", "가"])
-    examples, _ = make_examples(passages, None, tiny_tokenizer, max_length=8, stride=0)
-    assert tagging_loss(_model(tiny_tokenizer.vocab_size), examples.batch(np.arange(2)))["loss"].item() == 0
-
-
-def test_what_is_no_text_is_named(learned: Path) -> None:
-    with pytest.raises(SettingsError, match=r"texts\[1\] is None: give only strings"):
-        Model.load(learned, "cpu").tag(["가", None])  # type: ignore[list-item]
-
-
-def test_scores_that_are_no_numbers_name_the_model(learned: Path) -> None:
+def test_scores_that_are_no_numbers_name_the_model(learned):
     tagger = Model.load(learned, "cpu")
     with torch.no_grad():
         tagger.network.classifier.bias.fill_(float("nan"))
