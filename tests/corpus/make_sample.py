@@ -1,4 +1,4 @@
-"""Make the sample's texts: wiki.jsonl, ATTRIBUTION.tsv, reviews.jsonl and nsmc/ in corpus/sample/.
+"""Make the sample's texts: wiki.jsonl, ATTRIBUTION.tsv, reviews.jsonl, nsmc/ and law/ in corpus/sample/.
 
     KORBERT_DATA=DIR python tests/corpus/make_sample.py
 
@@ -20,6 +20,7 @@ import zstandard
 SAMPLE = Path(__file__).resolve().parents[2] / "corpus" / "sample"
 WIKI_BYTES, REVIEWS_BYTES = 3_000_000, 1_000_000
 NSMC_ROWS = {"train": 10_000, "test": 2_000}
+LAW_PAIRS, LAW_CHARS = {"train": 400, "dev": 100}, 800  # of a passage
 
 ARTICLE_CHARS = range(1_000, 12_001)
 MIN_PARAGRAPHS = 4  # with several sentences each
@@ -145,7 +146,16 @@ def make_reviews(data: Path) -> None:
     write("reviews.jsonl", [json_line(row) for row in first_bytes(reviews, "reviews", REVIEWS_BYTES)])
 
 
+def make_law(data: Path) -> None:
+    for part, count in LAW_PAIRS.items():
+        rows = [row for row in read_jsonl(data / "law" / f"pairs-{part}.jsonl.zst") if len(row["passage"]) <= LAW_CHARS]
+        rows = sorted(rows, key=lambda row: order("law", row["id"]))[:count]
+        fields = ("id", "kind", "name", "date", "query", "passage")
+        write(f"law/{part}.jsonl", [json_line({name: row[name] for name in fields}) for row in rows])
+
+
 if __name__ == "__main__":
     folder = Path(os.environ["KORBERT_DATA"])
     make_wiki(folder)
     make_reviews(folder)
+    make_law(folder)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-MADE = ("wiki.jsonl", "ATTRIBUTION.tsv", "reviews.jsonl", "nsmc/ratings_train.txt", "nsmc/ratings_test.txt")
+MADE = ("wiki.jsonl", "ATTRIBUTION.tsv", "reviews.jsonl", "nsmc/ratings_train.txt", "nsmc/ratings_test.txt",
+        "law/train.jsonl", "law/dev.jsonl")  # fmt: skip
 PARTICLES = {*"은는이가을를의에로와과도만", "에서", "으로", "부터", "까지", "이나"}
 NEWLINE = b"\n"
 KINDS = {"person", "place", "date", "number", "organisation", "work", "term", "reason", "phrase"}
@@ -40,7 +41,8 @@ def test_readme_names_every_file_count_and_licence(sample):
     rows = dict(re.findall(r"^\| `(\S+)` (\|.*\|)$", readme, re.M))
     assert set(rows) == files
     for name, row in rows.items():
-        licence = "CC0 1.0" if name.startswith(("nsmc", "reviews")) else "CC BY-SA 3.0"
+        of_folder = {"nsmc": "CC0 1.0", "reviews.jsonl": "CC0 1.0", "law": "none needed"}
+        licence = of_folder.get(name.split("/")[0], "CC BY-SA 3.0")
         assert row.endswith(f"| {licence} |")
         if not name.endswith(".json"):
             header = 0 if name.endswith(".jsonl") else 1
