@@ -8,8 +8,6 @@ from typing import Any
 
 from korbert.errors import ModelError
 
-__all__ = ["quietly", "reason_of", "transformers"]
-
 
 def transformers(reason: str) -> ModuleType:
     """Imports the package. ModelError if it is not installed; reason: what needs it, for the message."""

@@ -50,8 +50,6 @@ from korbert.vectors.settings import Asked, VectorSettings
 if TYPE_CHECKING:  # an index stands above the model that it was made with
     from korbert.search import Hit, Index
 
-__all__ = ["TEXTS_AT_ONCE", "Model", "load"]
-
 TEXTS_AT_ONCE = 4_096  # texts to embed whose pieces are in memory
 _ROWS_AT_ONCE = 8_192  # rows to predict whose pieces are in memory; more give batches of more similar lengths
 _LONG_ROWS_AT_ONCE = 1_024  # the same, of a kind that reads texts to their end

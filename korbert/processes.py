@@ -13,8 +13,6 @@ from multiprocessing.connection import wait as wait_for
 
 from korbert.interruption import noted_signals
 
-__all__ = ["die_with", "starting"]
-
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 

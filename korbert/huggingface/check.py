@@ -29,8 +29,6 @@ from korbert.modeling.models import (
 from korbert.tokenization import Tokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
-__all__ = ["TEXTS", "TOLERANCE", "compare"]
-
 TOLERANCE = 1e-5  # of float32 scores; relative to the largest one if that is above 1
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids", "boundaries")

@@ -8,9 +8,6 @@ from torch import Tensor
 
 from korbert.modeling.config import EncoderConfig
 
-__all__ = ["CLASSES", "ENDINGS", "HEADS", "LOADED", "ON_PIECES", "Family", "Names", "family_of", "from_transformers"]
-__all__ += ["to_transformers", "unused_pooler"]
-
 Family = Literal["bert", "modern", "albert", "electra"]
 """Naming scheme of weights. ALBERT is a `bert` with shared layers; ELECTRA may have narrow embeddings, too."""
 

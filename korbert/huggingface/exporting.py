@@ -33,8 +33,6 @@ from korbert.modeling.storage import load_model, read_config, serialize
 from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, special, vocabulary
 from korbert.tokenization.folder import PROBE, RECORD, WORDS
 
-__all__ = ["export"]
-
 _TOKENIZER_FILE = "tokenization_korbert.py"
 _MODEL_FILE = "modeling_korbert.py"  # only of encoders with embeddings that ModernBERT lacks
 _OPTIONAL = (WORDS, PROBE, _MODEL_FILE, *FILES)  # files that only some exports have

@@ -22,8 +22,6 @@ from korbert.modeling.transformers_config import CLASSES, adapted_config, class_
 from korbert.modeling.transformers_encoder import TransformersEncoder
 from korbert.tokenization import Pieces, TransformersTokenizer
 
-__all__ = ["SENTENCE", "Imported", "import_folder", "load_encoder", "read_folder"]
-
 _SIZES = frozenset(
     [
         "num_attention_heads",

@@ -26,8 +26,6 @@ from korbert.modeling.models import (
     TokenClassificationModel,
 )
 
-__all__ = ["load_transformers"]
-
 _logger = logging.getLogger(__name__)
 
 _TYPES = ("bert", "modernbert", "albert", "electra", "korbert-modernbert")

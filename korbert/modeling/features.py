@@ -13,8 +13,6 @@ from korbert.modeling.feature_settings import chosen_layers
 from korbert.modeling.heads import initialize, mean_of_pieces
 from korbert.modeling.transformers_encoder import encoder_of
 
-__all__ = ["FeatureModel"]
-
 
 class FeatureModel(nn.Module):
     """Scores of rows or of pieces, from chosen layers of a frozen encoder.

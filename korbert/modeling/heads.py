@@ -8,17 +8,6 @@ from torch import Tensor, nn
 
 from korbert.modeling.config import AnyConfig
 
-__all__ = [
-    "NextSentenceHead",
-    "Pooler",
-    "PredictionHead",
-    "SpanHead",
-    "Transform",
-    "VocabularyHead",
-    "initialize",
-    "mean_of_pieces",
-]
-
 
 class Pooler(nn.Module):
     """Dense layer and tanh on the vector of a row (Devlin et al. 2018). (B, D) -> (B, D)."""

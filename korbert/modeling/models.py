@@ -24,22 +24,6 @@ from korbert.modeling.heads import (
 )
 from korbert.modeling.transformers_encoder import TransformersEncoder, encoder_of
 
-__all__ = [
-    "ClassificationModel",
-    "DetectionModel",
-    "EmbeddingModel",
-    "EncoderModel",
-    "Model",
-    "MultipleChoiceModel",
-    "Pooling",
-    "PretrainingModel",
-    "ProblemType",
-    "QuestionAnsweringModel",
-    "SlotsModel",
-    "TokenClassificationModel",
-    "init_encoder_from",
-]
-
 Pooling = Literal["mean", "first"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 

@@ -31,8 +31,6 @@ from korbert.tokenization import AnyTokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors.counts import NoCounts, PieceCounts
 
-__all__ = ["TOLERANCE", "export_onnx", "graph_of"]
-
 TOLERANCE = 1e-4  # absolute, for vectors in 32 bits; relative to the largest number if that is above 1
 
 _OPSET = 23  # the first with Attention and RotaryEmbedding

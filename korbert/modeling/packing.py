@@ -18,8 +18,6 @@ from korbert.folders import base_folder, model_folder
 from korbert.modeling.storage import SCALE, load_model, read_config, write_files
 from korbert.vectors.counts import NoCounts, PieceCounts
 
-__all__ = ["pack", "packed"]
-
 _LARGE = 1 << 16  # matrices of at least this many numbers are stored in 8 bits
 
 

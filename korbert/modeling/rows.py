@@ -13,8 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["Block", "Rows"]
-
 _BLOCK_COST = {"cpu": 16, "cuda": 16_384}  # places that attention computes in the time one more block costs
 
 

@@ -36,18 +36,6 @@ from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.tokenization import AnyTokenizer, load_tokenizer
 from korbert.tokenization.folder import RECORD
 
-__all__ = [
-    "FORMAT",
-    "ONNX_FILE",
-    "SCALE",
-    "load_model",
-    "read_config",
-    "save_model",
-    "serialize",
-    "without_weights",
-    "write_files",
-]
-
 FORMAT = 1
 ONNX_FILE = "encoder.onnx"  # beside the weights of the head
 SCALE = ":scale"  # suffix to the name of an 8-bit matrix: the scales of its rows

@@ -17,8 +17,6 @@ from korbert.modeling.encoder import Encoder
 from korbert.modeling.rows import Rows
 from korbert.modeling.transformers_config import class_of, options, their_config
 
-__all__ = ["TransformersEncoder", "encoder_of"]
-
 
 class TransformersEncoder(nn.Module):
     """An encoder of `transformers` with the interface of Encoder, without its pooler, which no task here uses.

@@ -20,8 +20,6 @@ from korbert.tokenization.pieces import EOJEOL
 from korbert.training.records import JsonLines
 from korbert.world import world
 
-__all__ = ["Sample", "Samples", "choose_samples", "stretches"]
-
 _logger = logging.getLogger(__name__)
 
 _SEARCHED = 500  # rows to choose from

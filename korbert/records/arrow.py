@@ -14,8 +14,6 @@ from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of
 from korbert.records.table import Fault, Records, Table
 
-__all__ = ["batches_of", "dataset_files", "is_saved", "read_arrow", "read_parquet", "rows_in", "splits", "stream_of"]
-
 _T = TypeVar("_T")
 _BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
 _RECORDS = ("state.json", "dataset_dict.json")

@@ -11,8 +11,6 @@ from korbert.records.csv_records import csv_records
 from korbert.records.lines import LONGEST
 from korbert.records.table import Fault, Records, Table, TextFile
 
-__all__ = ["Delimited", "are_quoted", "read_delimited"]
-
 _VOTES = 1_000  # at most this many records with a quote are examined
 _SEPARATOR = re.compile(r"sep=(.)")  # a first line that Excel writes and reads
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')

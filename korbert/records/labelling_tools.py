@@ -16,8 +16,6 @@ from korbert.records.compression import File
 from korbert.records.jsons import Numbered, cell_of, fault_of, parsed, table_of
 from korbert.records.table import Cells, Columns, Fault, Records, Table, open_text
 
-__all__ = ["EXPORTS", "Export", "is_export", "read_standoff", "standoff", "tables_of", "with_usual_names"]
-
 _Record: TypeAlias = Mapping[str, Any]
 
 _LOOKED_AT = 1_000  # records whose fields become the columns

@@ -4,8 +4,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = ["contrastive_loss", "cosines", "ranking_loss"]
-
 
 def contrastive_loss(anchors: Tensor, positives: Tensor, negatives: Tensor, same: Tensor, temperature: float) -> Tensor:
     """Cross-entropy of picking each anchor's positive among all positives and negatives, by cosine / temperature.

@@ -7,8 +7,6 @@ import random
 import unicodedata
 from collections.abc import Callable, Mapping
 
-__all__ = ["NOISE"]
-
 _SHARE = 0.2  # of the places, syllables or eojeols that are changed
 _LAUGHTER, _EMOJI = ("ㅋㅋ", "ㅋㅋㅋㅋ", "ㅎㅎ", "ㅠㅠ"), ("😀", "👍🏻", "😂", "❤️")
 _KEYS = (

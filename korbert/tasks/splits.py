@@ -10,8 +10,6 @@ from korbert.records.table import Fault
 from korbert.tasks.files import Row, Rows
 from korbert.tasks.files.rows import Place
 
-__all__ = ["Parts", "at_most", "cut", "split_by_article", "taken", "usable"]
-
 
 @dataclass(frozen=True)
 class Parts:

@@ -14,8 +14,6 @@ from itertools import pairwise
 
 from korbert.tokenization.pieces import Span
 
-__all__ = ["align", "trimmed"]
-
 _DROPPED = ("Mn", "Cc", "Cf")  # accents, control and format characters
 
 

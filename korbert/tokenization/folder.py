@@ -16,8 +16,6 @@ from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import SPECIAL, word_entries
 
-__all__ = ["ACCEPT", "MODEL", "PIECES", "PROBE", "RECORD", "WORDS", "Parts", "digest", "read", "write"]
-
 FORMAT = 1
 RECORD = "korbert_tokenizer.json"
 MODEL = "vocabulary.model"

@@ -5,8 +5,6 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-__all__ = ["TEXTS", "Difference", "compared", "recorded"]
-
 TEXTS = (
     "어제 저녁에 친구를 만나 새로 생긴 국숫집에 갔다.",
     "비가 그치고 나서야 아이들이 골목으로 뛰어나왔다.",

@@ -12,18 +12,6 @@ from korbert.errors import SettingsError
 from korbert.processor import processor_name
 from korbert.training.settings import PrecisionName
 
-__all__ = [
-    "Batch",
-    "autocast",
-    "choose_device",
-    "choose_precision",
-    "device_of",
-    "memory_kept",
-    "moved",
-    "numerics",
-    "pinned",
-]
-
 Batch = Mapping[str, Any]
 """Tensors, which are moved to the device, and facts about them that stay on CPU.
 

@@ -17,8 +17,6 @@ from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 from korbert.errors import EndedElsewhere, ModelError, SettingsError
 from korbert.world import Connection, World, number_in, variables, world
 
-__all__ = ["WAIT", "add_over_world", "joined", "wrap"]
-
 WAIT = "KORBERT_WAIT_FOR_RANKS"  # seconds that the processes wait for each other when they start
 _WAIT_SECONDS = 300
 _TRAINING = timedelta(minutes=30)  # for an exchange of tensors; the end of a process is noticed at once

@@ -30,8 +30,6 @@ from korbert.training.records import Records, recorded
 from korbert.training.updates import Diverged, Loss, Updates
 from korbert.world import World, greatest
 
-__all__ = ["Batch", "Batches", "Evaluate", "FitResult", "Loss", "fit"]
-
 _logger = logging.getLogger(__name__)
 
 _RELEASE_EVERY = 50  # steps; see memory_kept

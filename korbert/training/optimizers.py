@@ -15,8 +15,6 @@ from korbert.errors import SettingsError
 from korbert.training.muon import matrices_of_layers, muon
 from korbert.training.settings import OptimizerKind, OptimizerSettings, ParameterGroup, PrecisionName
 
-__all__ = ["OPTIMIZERS", "Optimizers", "parameter_groups"]
-
 Groups = list[dict[str, Any]]
 """Groups of a `torch.optim.Optimizer`, with "params", "lr" and "weight_decay"."""
 

@@ -13,8 +13,6 @@ from korbert.durable import write_whole
 from korbert.errors import ArtifactError
 from korbert.training.plan import TrainingOutput
 
-__all__ = ["JsonLines", "Records", "recorded"]
-
 _logger = logging.getLogger(__name__)
 
 

@@ -9,8 +9,6 @@ from korbert.modeling.rows import Rows
 from korbert.pretraining.objectives.vocabulary import full_loss, sampled_loss
 from korbert.training.devices import Batch
 
-__all__ = ["Objective", "Pairing", "Prediction", "best_classes"]
-
 _SCORED_AT_ONCE = 256  # predicted pieces; their scores over the vocabulary are the largest tensor
 
 

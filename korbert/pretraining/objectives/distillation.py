@@ -15,8 +15,6 @@ from korbert.pretraining.objectives.base import Objective, best_classes
 from korbert.pretraining.settings import DistillationSettings
 from korbert.training.devices import Batch
 
-__all__ = ["Distillation", "take_layers"]
-
 
 def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
     """Copies the teacher's embeddings, heads and evenly spaced layers, the first one included, into the student.

@@ -20,8 +20,6 @@ from korbert.pretraining.objectives.vocabulary import looked_up, sampled_scores
 from korbert.pretraining.settings import ReplacementSettings
 from korbert.training.devices import Batch
 
-__all__ = ["ReplacementLoss", "ReplacementModel", "generator_config"]
-
 _DRAWN_AT_ONCE = 256  # gaps whose vocabulary probabilities are in memory
 
 

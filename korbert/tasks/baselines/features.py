@@ -29,8 +29,6 @@ import numpy as np
 
 from korbert.errors import CorpusError
 
-__all__ = ["Choices", "Inputs", "Matrix", "Pairs", "Texts", "tfidf_features"]
-
 Texts: TypeAlias = Iterable[Sequence[str]]
 """The morphemes of each text."""
 

@@ -20,8 +20,6 @@ from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, Metric, confusion
 from korbert.tasks.metrics.regression import pearson
 
-__all__ = ["Baseline", "fit_choices", "fit_labels", "fit_multilabel", "fit_scores"]
-
 _MOST_MODELS = 20  # of one-vs-rest: 200 labels of 4,000 rows take ten minutes, one multinomial model a fifth of that
 _MOST_ITERATIONS = 50
 

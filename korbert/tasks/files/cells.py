@@ -18,31 +18,6 @@ from typing import Any, NamedTuple
 
 from korbert.records.table import is_empty
 
-__all__ = [
-    "Answer",
-    "QuotedSpan",
-    "Span",
-    "Unclear",
-    "answers",
-    "bio_tags",
-    "choices",
-    "distinct_labels",
-    "flagged",
-    "is_flag",
-    "label",
-    "labels",
-    "name",
-    "placed",
-    "score",
-    "slots",
-    "spans",
-    "starts",
-    "tags",
-    "text",
-    "truth",
-    "words",
-]
-
 _NAMES = {dict: "an object", list: "a list", float: "a number with a fraction", bool: "a truth value", int: "a number"}
 
 

@@ -12,8 +12,6 @@ from korbert.records.table import Cells
 from korbert.tasks.files.cells import is_flag
 from korbert.tasks.files.roles import Role
 
-__all__ = ["Given", "choose_columns", "columns_of", "flag_columns"]
-
 Given = Mapping[str, str | Sequence[str]]
 """Role -> its column, or its columns in order."""
 

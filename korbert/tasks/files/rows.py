@@ -17,8 +17,6 @@ from korbert.tasks.files import cells
 from korbert.tasks.files.columns import Given, choose_columns, flag_columns
 from korbert.tasks.files.roles import Role
 
-__all__ = ["Dropped", "Place", "Places", "Row", "Rows", "Source", "read_rows", "refuse_unseen_labels"]
-
 Row: TypeAlias = dict[str, Any]
 """Role -> value; None if an optional role has no column or an empty cell."""
 

@@ -16,8 +16,6 @@ from korbert.durable import write_whole
 from korbert.errors import ModelError
 from korbert.world import from_first
 
-__all__ = ["WEIGHTS", "Best", "BestKeeper", "load_best", "read_best"]
-
 _logger = logging.getLogger(__name__)
 
 WEIGHTS = "best.safetensors"

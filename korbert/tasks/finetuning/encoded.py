@@ -19,8 +19,6 @@ from korbert.tasks.passages import MANY_TEXTS, Passage
 from korbert.tokenization import AnyTokenizer
 from korbert.world import from_first
 
-__all__ = ["EncodedTexts"]
-
 _PART_CHARS, _PART_TEXTS = 500_000, 10_000  # most that an interrupted run analyses again
 _SCHEMA = pa.schema(
     {

@@ -30,8 +30,6 @@ from korbert.training.scoring import model_inputs
 from korbert.training.settings import PrecisionName
 from korbert.world import from_first
 
-__all__ = ["Keeping", "KeptVectors", "keep_vectors"]
-
 _PART_ROWS = 20_000  # most that an interrupted run computes again
 _BATCH_PIECES = 8_192
 _ROWS_AT_ONCE = 128  # for their mean and deviation

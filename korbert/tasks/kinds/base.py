@@ -24,8 +24,6 @@ from korbert.training.devices import Batch
 from korbert.training.examples import Learnable
 from korbert.training.scoring import Scoring
 
-__all__ = ["Baseline", "Encoded", "Head", "Kind", "Prediction", "Prepared", "among"]
-
 Prediction = Any
 """The prediction for a row as a JSON value: like its target, or an object with more detail."""
 

@@ -26,8 +26,6 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
 
-__all__ = ["Classification"]
-
 _MOST_LABELS = 1_000
 
 

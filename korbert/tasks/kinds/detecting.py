@@ -14,8 +14,6 @@ from korbert.records.table import Fault, Table, is_empty
 from korbert.tasks.files import ROLES, columns_of
 from korbert.tasks.files.columns import choose_columns, flag_columns
 
-__all__ = ["Detected", "detect"]
-
 _ROWS = 1_000
 _MANY_NUMBERS = 20  # more distinct numbers than this are scores, not labels
 

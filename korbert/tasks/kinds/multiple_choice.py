@@ -23,8 +23,6 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
 
-__all__ = ["MultipleChoice"]
-
 
 @dataclass(frozen=True)
 class Chosen:

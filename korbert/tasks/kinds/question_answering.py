@@ -26,8 +26,6 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, outputs
 
-__all__ = ["QuestionAnswering"]
-
 _NOT_CHOSEN = 1e30  # a threshold by which every question is answered
 _NOTHING = Answer("", 0, 0, 0.0)  # in a context of white space
 _WINDOWS_AT_ONCE = 65_536  # whose scores are in memory

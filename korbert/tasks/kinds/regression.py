@@ -23,8 +23,6 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
 
-__all__ = ["Regression"]
-
 
 class Regression(Kind, frozen=True):
     """A number for a text or a pair. mean, deviation: of the training scores. Target and prediction are numbers.

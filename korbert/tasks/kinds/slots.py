@@ -24,8 +24,6 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
 
-__all__ = ["ANY", "Slots"]
-
 ANY = "dontcare"
 """The value of a slot that may have any value, as spelled in MultiWOZ."""
 

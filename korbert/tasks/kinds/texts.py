@@ -17,8 +17,6 @@ from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import fitted
 from korbert.training.examples import Examples
 
-__all__ = ["VALUES", "Groups", "examples_of", "morphemes_of", "progress", "texts_of"]
-
 VALUES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of C and alpha: validation chooses one for the TF-IDF baselines
 
 

@@ -36,8 +36,6 @@ from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring
 
-__all__ = ["TokenClassification"]
-
 
 class _Units(NamedTuple):
     """A row's text and its labelled units. words: the span of each word; None: spans of characters are labelled."""

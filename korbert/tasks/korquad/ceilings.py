@@ -15,9 +15,8 @@ from korbert.tasks.files import Answer, Place, Row, Rows
 from korbert.tasks.korquad.metrics import exact_match, f1
 from korbert.tasks.question_answering.rows import right_answers
 from korbert.tokenization import Pieces, Tokenizer
-from korbert.tokenization.encoding import Span, cut_within, is_slice, span_of, span_to_pieces
-
-__all__ = ["Ceiling", "Oracle", "Unreached", "oracle"]
+from korbert.tokenization.encoding import cut_within, is_slice, span_of, span_to_pieces
+from korbert.tokenization.pieces import Span
 
 _AROUND = 2  # pieces around the shortest sequence that are also tried as first and last
 

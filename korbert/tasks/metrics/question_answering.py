@@ -14,17 +14,6 @@ from numpy.typing import NDArray
 
 from korbert.tasks.korquad import metrics as korquad
 
-__all__ = [
-    "KLUE_MRC",
-    "KORQUAD",
-    "AnswerMetrics",
-    "Threshold",
-    "answer_scores",
-    "best_threshold",
-    "klue_exact_match",
-    "rouge_w",
-]
-
 _DELETED = str.maketrans("", "", string.punctuation)
 
 

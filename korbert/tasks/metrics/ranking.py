@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ndcg_at", "recall_at", "reciprocal_rank"]
-
 _Scores = NDArray[np.floating[Any]]
 
 

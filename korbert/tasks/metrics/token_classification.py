@@ -10,8 +10,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Entity", "entities", "entity_counts", "f1_from_counts", "tag_f1"]
-
 Tags = Sequence[str]
 
 

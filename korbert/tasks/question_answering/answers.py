@@ -16,8 +16,6 @@ from korbert.tasks.passages import span_of_pieces
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import Scored, Window
 
-__all__ = ["Answer", "Found", "found_in"]
-
 _Span = tuple[float, int, int, str]  # log probability, start, end, text
 
 _SPANS_PER_ENTRY = 4  # candidate spans per window and n-best entry: several spans may have the same text

@@ -20,8 +20,6 @@ from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, renamed
 from korbert.tasks.sets.table import PARTS, Files, KnownSet, Part, known_set
 from korbert.tasks.splits import taken
 
-__all__ = ["KnownParts", "files_at_hand", "load", "part_of"]
-
 _FIFTHS = 5
 _NOT_COMPARABLE = "not comparable with published scores"
 

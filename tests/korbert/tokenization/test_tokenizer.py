@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from korbert.errors import ModelError, SettingsError
 from korbert.tokenization import AnalyzerOptions, Pieces, Tokenizer, VocabularySettings, learn, marked
-from korbert.tokenization.encoding import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
+from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
 from korbert.tokenization.settings import Mark
 
 MARKS: tuple[Mark, ...] = ("none", "eojeol", "morpheme")
