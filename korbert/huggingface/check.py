@@ -71,9 +71,8 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
                 expected = model(**_rows(tokenizer, list(TEXTS), [None] * len(TEXTS), 32))
                 got = pooled(folder, theirs(**rows).last_hidden_state, rows["attention_mask"])
             _difference("the vector of a text", expected, got)
-        elif model.kind in _PIPELINES:
-            task, check = _PIPELINES[model.kind]
-            pipeline = package.pipeline(task, model=str(folder), trust_remote_code=True, device="cpu")
+        elif check := _CHECKS.get(model.pipeline):
+            pipeline = package.pipeline(model.pipeline, model=str(folder), trust_remote_code=True, device="cpu")
             check(model, tokenizer, pipeline)
     return differences
 
@@ -198,12 +197,12 @@ def _check_tagger(model: TokenClassificationModel, tokenizer: Tokenizer, pipelin
     _difference("the token-classification pipeline", probabilities[1:-1], torch.tensor(got))
 
 
-_PIPELINES: Mapping[str, tuple[str, Callable[..., None]]] = {
-    "pretraining": ("fill-mask", _check_filler),
-    "classification": ("text-classification", _check_classifier),
-    "token-classification": ("token-classification", _check_tagger),
+_CHECKS: Mapping[str, Callable[..., None]] = {
+    "fill-mask": _check_filler,
+    "text-classification": _check_classifier,
+    "token-classification": _check_tagger,
 }
-"""Kind of model -> the task of its pipeline, and what compares it. `transformers` has none for choices and reading."""
+"""Pipeline -> what compares it. `transformers` has none for choices and answers."""
 
 
 def _rows(

@@ -6,6 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from korbert.modeling import models
 from korbert.modeling.config import EncoderConfig
 
 Family = Literal["bert", "modern", "albert", "electra"]
@@ -142,13 +143,7 @@ HEADS: Mapping[str, Mapping[str, Names]] = {
 }
 """Our modules of the head -> theirs, by family or model_type, and kind of model. Other model_types: ON_PIECES."""
 
-ENDINGS: Mapping[str, str] = {
-    "classification": "ForSequenceClassification",
-    "multiple-choice": "ForMultipleChoice",
-    "question-answering": "ForQuestionAnswering",
-    "token-classification": "ForTokenClassification",
-    "embedding": "Model",
-}
+ENDINGS = {cls.kind: cls.exported for cls in models.CLASSES.values() if cls.exported and not cls.not_exported}
 """Kind of model -> how the names of their classes end; those of pretraining differ."""
 
 _PREFIXES: Mapping[Family, str] = {"bert": "Bert", "albert": "Albert", "modern": "ModernBert"}

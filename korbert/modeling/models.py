@@ -1,10 +1,11 @@
 """The models that are trained, saved and exported: an encoder with or without heads."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import torch
 import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor, nn
 
 from korbert.errors import ModelError
@@ -26,17 +27,25 @@ from korbert.modeling.transformers_encoder import TransformersEncoder, encoder_o
 
 Pooling = Literal["mean", "first"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
+Saved = Mapping[str, tuple[Any, Any]]
 
 
 class _EncoderWithHead(nn.Module):
     """Base class of all models. `scores` computes the outputs from the encoder's vectors (B, T, D) and its mask.
 
     generator: draws the initial weights; None: torch's global generator. encoder: one with weights; None: built from
-    `config`. kind: of the saved folder. saved: names of the constructor's arguments that are saved beside the config.
+    `config`.
+
+    kind: of the saved folder. saved: the constructor's arguments that are saved beside the config, each with its type
+    and default in the file (...: none). exported: how the name of its class in `transformers` ends. pipeline: its
+    pipeline there, "" for none. not_exported: why no class there computes the same.
     """
 
     kind: ClassVar[str]
-    saved: ClassVar[tuple[str, ...]] = ()
+    saved: ClassVar[Saved] = {}
+    exported: ClassVar[str] = ""
+    pipeline: ClassVar[str] = ""
+    not_exported: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -74,6 +83,7 @@ class EncoderModel(_EncoderWithHead):
     """An encoder without a head, as imported: tasks start from its weights."""
 
     kind: ClassVar[str] = "encoder"
+    not_exported: ClassVar[str] = "an encoder without a head: export a model that was trained with one"
 
     def __init__(
         self,
@@ -97,6 +107,8 @@ class PretrainingModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "pretraining"
+    saved: ClassVar[Saved] = {"objectives": (list[str], ["mlm", "nsp"])}
+    pipeline: ClassVar[str] = "fill-mask"
 
     def __init__(
         self, config: AnyConfig, generator: torch.Generator | None = None, objectives: Sequence[str] = ("mlm", "nsp")
@@ -142,6 +154,7 @@ class DetectionModel(_EncoderWithHead):
     """An encoder with heads that detect replaced pieces (Clark et al. 2020) and classify pairs."""
 
     kind: ClassVar[str] = "detection"
+    pipeline: ClassVar[str] = "feature-extraction"
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
@@ -174,7 +187,14 @@ class ClassificationModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "classification"
-    saved: ClassVar[tuple[str, ...]] = ("num_labels", "pooling", "labels", "problem_type")
+    saved: ClassVar[Saved] = {
+        "num_labels": (Annotated[int, Field(ge=1)], ...),
+        "pooling": (Pooling, ...),
+        "labels": (list[str], ...),
+        "problem_type": (ProblemType, ...),
+    }
+    exported: ClassVar[str] = "ForSequenceClassification"
+    pipeline: ClassVar[str] = "text-classification"
 
     def __init__(
         self,
@@ -217,7 +237,9 @@ class MultipleChoiceModel(ClassificationModel):
     """
 
     kind: ClassVar[str] = "multiple-choice"
-    saved = ("pooling",)
+    saved: ClassVar[Saved] = {"pooling": (Pooling, ...)}
+    exported: ClassVar[str] = "ForMultipleChoice"
+    pipeline: ClassVar[str] = "multiple-choice"
 
     def __init__(self, config: AnyConfig, pooling: Pooling = "mean", generator: torch.Generator | None = None) -> None:
         super().__init__(config, 1, pooling, generator=generator, problem_type="regression")
@@ -227,6 +249,8 @@ class QuestionAnsweringModel(_EncoderWithHead):
     """An encoder that finds the first and the last piece of an answer."""
 
     kind: ClassVar[str] = "question-answering"
+    exported: ClassVar[str] = "ForQuestionAnswering"
+    pipeline: ClassVar[str] = "question-answering"
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
@@ -255,6 +279,8 @@ class SlotsModel(QuestionAnsweringModel):
     """
 
     kind: ClassVar[str] = "slots"
+    pipeline: ClassVar[str] = ""
+    not_exported: ClassVar[str] = "no class of transformers fills slots: use the model with korbert"
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
@@ -273,7 +299,9 @@ class TokenClassificationModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "token-classification"
-    saved = ("labels",)
+    saved: ClassVar[Saved] = {"labels": (list[str], ...)}
+    exported: ClassVar[str] = "ForTokenClassification"
+    pipeline: ClassVar[str] = "token-classification"
 
     def __init__(self, config: AnyConfig, labels: Sequence[str], generator: torch.Generator | None = None) -> None:
         if not labels or len(set(labels)) < len(labels):
@@ -301,7 +329,8 @@ class EmbeddingModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "embedding"
-    saved = ("pooling", "normalize")
+    saved: ClassVar[Saved] = {"pooling": (Pooling, ...), "normalize": (bool, ...)}
+    exported: ClassVar[str] = "Model"
 
     def __init__(
         self,
@@ -333,6 +362,8 @@ Model = (
     | FeatureModel
     | EncoderModel
 )
+CLASSES: Mapping[str, type[Model]] = {cls.kind: cls for cls in get_args(Model)}
+"""Kind of a saved folder -> its class."""
 
 
 def init_encoder_from(model: Model, pretrained: Model) -> None:
@@ -348,7 +379,8 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     if OVERLAP in own.keys() - source.keys():
         source[OVERLAP] = scaled_overlap(own[OVERLAP], source["embeddings.token.weight"])
     for name in sorted(source.keys() | own.keys()):
-        shapes = [_shape(weights.get(name)) for weights in (own, source)]
+        tensors = own.get(name), source.get(name)
+        shapes = ["absent" if tensor is None else "x".join(map(str, tensor.shape)) for tensor in tensors]
         if shapes[0] != shapes[1]:
             raise ModelError(
                 f"encoder weights {name}: {shapes[0]} in the model, {shapes[1]} in the pretrained one:"
@@ -365,7 +397,3 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
         head = pretrained.nsp.pooler if isinstance(model.head, Pooler) else pretrained.mlm.transform
         if not isinstance(model.head, nn.Identity) and head.dense.weight.shape == model.head.dense.weight.shape:
             model.head.load_state_dict(head.state_dict())
-
-
-def _shape(tensor: Tensor | None) -> str:
-    return "absent" if tensor is None else "x".join(map(str, tensor.shape))

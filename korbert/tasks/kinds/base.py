@@ -74,6 +74,12 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     cuts_vectors: ClassVar[bool] = False  # text vectors, too, are of the first max_length pieces
     predicts_untrained: ClassVar[bool] = False  # if True, the encoder without fine-tuning is a baseline
     reads_all: ClassVar[bool] = False  # reads texts window by window, not only the first max_length pieces
+    label_role: ClassVar[str] = "label"  # the role that --label names
+    label_fields: ClassVar[tuple[str, ...]] = ()  # fields with labels: tasks that are compared may differ in these
+    compared_fields: ClassVar[tuple[str, ...]] = ()  # fields in which tasks that are compared have to agree
+    takes_noise: ClassVar[bool] = False  # texts can be disturbed: targets have no places in them
+    is_graded: ClassVar[bool] = False  # predictions are more or less near the target, not right or wrong
+    loss_unit: ClassVar[str] = "nats"
 
     metrics: tuple[str, ...] = Field(min_length=1)
     max_length: int = Field(ge=3)
@@ -183,6 +189,19 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         run = self.run(rows, predictions)
         counts = np.ones(len(run), dtype=np.int64)
         return {metric: self.score(metric)(run, counts) for metric in self.metrics}
+
+    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        """The merit of each prediction, (N,): 1 right, 0 wrong; if graded, the negative error; nan if unknown."""
+        return np.full(len(rows), np.nan)
+
+    def as_prediction(self, target: Any) -> Prediction:
+        """The prediction that is a target, for display."""
+        return target
+
+    @property
+    def example(self) -> tuple[str, str]:
+        """For the usage of a model: the name of a file to read, and the arguments of `operation` in Python."""
+        return "texts.txt", "'정말 재미있는 영화였다'"
 
     def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:
         """Explains predictions of scored rows, as JSON: causes of wrong answers, for example; empty by default."""

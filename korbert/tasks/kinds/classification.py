@@ -18,7 +18,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
-from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, progress, texts_of
+from korbert.tasks.kinds.texts import PAIRS_EXAMPLE, VALUES, equal_in_run, examples_of, morphemes_of, progress, texts_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import Score
@@ -55,6 +55,9 @@ class Classification(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "classification"
+    label_fields: ClassVar[tuple[str, ...]] = ("labels",)
+    compared_fields: ClassVar[tuple[str, ...]] = ("several",)
+    takes_noise: ClassVar[bool] = True
 
     labels: tuple[str, ...]
     label_names: Mapping[str, str] = {}
@@ -214,6 +217,13 @@ class Classification(Kind, frozen=True):
         given = [prediction["labels" if self.several else "label"] for prediction in predictions]
         targets = self._numbers([self.target(row) for row in rows])
         return np.stack([targets, self._numbers(given)], axis=1).astype(bool if self.several else int)
+
+    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        return equal_in_run(self.run(rows, predictions))
+
+    @property
+    def example(self) -> tuple[str, str]:
+        return PAIRS_EXAMPLE if self.pair else super().example
 
     def score(self, metric: str) -> Score:
         if self.several:

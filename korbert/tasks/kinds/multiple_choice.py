@@ -16,7 +16,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import MultipleChoiceSection
-from korbert.tasks.kinds.texts import VALUES, Groups, examples_of, progress
+from korbert.tasks.kinds.texts import VALUES, Groups, equal_in_run, examples_of, progress
 from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
 from korbert.tokenization import AnyTokenizer
@@ -122,7 +122,11 @@ class MultipleChoice(Kind, frozen=True):
         places = [np.array([self.target(row) for row in rows], dtype=np.int64) for rows in (train, valid)]
         most = max([int(places[0].max()) + 1, *(len(row["choices"]) for row in test)])
         frequencies = np.bincount(places[0], minlength=most).astype(np.float64)
-        yield Baseline("majority", {}, self._predictions([_share_of_each(frequencies, row) for row in test], test))
+        shares = []  # how often each place was right in training; all are equally likely if none of them ever was
+        for row in test:
+            own = frequencies[: len(row["choices"])]
+            shares.append(own / own.sum() if own.any() else np.full(len(own), 1 / len(own)))
+        yield Baseline("majority", {}, self._predictions(shares, test))
         texts = [
             baselines.Choices(
                 [morphemes[row["text"]] for row in rows],
@@ -147,15 +151,19 @@ class MultipleChoice(Kind, frozen=True):
         choices = [prediction["choice"] for prediction in predictions]
         return np.array([list(map(self.target, rows)), choices], dtype=np.int64).T
 
+    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        return equal_in_run(self.run(rows, predictions))
+
+    def as_prediction(self, target: int) -> Prediction:
+        return {"choice": target}
+
+    @property
+    def example(self) -> tuple[str, str]:
+        return "rows.jsonl", "{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}"
+
     def score(self, metric: str) -> Score:
         of = among(dict(METRICS.items()), metric)
         return lambda run, counts: of(confusion(run[:, 0], run[:, 1], int(run.max()) + 1, counts))
-
-
-def _share_of_each(frequencies: NDArray[np.float64], row: Row) -> NDArray[np.float64]:
-    """How often each place of a row was right in training; all are equally likely if none of them ever was."""
-    own = frequencies[: len(row["choices"])]
-    return own / own.sum() if own.any() else np.full(len(own), 1 / len(own))
 
 
 def _scores(model: nn.Module, batch: Batch) -> Tensor:

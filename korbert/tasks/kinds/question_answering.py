@@ -212,6 +212,10 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
         contexts = [pairs[index][1] for index in range(len(prepared.rows))]
         return {"windows": len(windows), "questions_cut": cut, **explained(prepared.rows, contexts, predictions)}
 
+    @property
+    def example(self) -> tuple[str, str]:
+        return "questions.jsonl", "'한글은 언제 만들었나?', '세종은 1443년에 한글을 만들었다.'"
+
     def score(self, metric: str) -> Score:
         column, half = among(_METRICS, metric)
 

@@ -16,7 +16,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import RegressionSection
-from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, progress, texts_of
+from korbert.tasks.kinds.texts import PAIRS_EXAMPLE, VALUES, examples_of, morphemes_of, progress, texts_of
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tokenization import AnyTokenizer
@@ -31,6 +31,10 @@ class Regression(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "regression"
+    label_role: ClassVar[str] = "score"
+    takes_noise: ClassVar[bool] = True
+    is_graded: ClassVar[bool] = True
+    loss_unit: ClassVar[str] = "variances"
 
     mean: float
     deviation: float
@@ -119,6 +123,14 @@ class Regression(Kind, frozen=True):
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) right and predicted number."""
         return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
+
+    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        run = self.run(rows, predictions)
+        return np.asarray(-np.abs(run[:, 0] - run[:, 1]))
+
+    @property
+    def example(self) -> tuple[str, str]:
+        return PAIRS_EXAMPLE if self.pair else super().example
 
     def score(self, metric: str) -> Score:
         of = among(_METRICS, metric)

@@ -17,12 +17,18 @@ from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import fitted
 from korbert.training.examples import Examples
 
+PAIRS_EXAMPLE = "pairs.jsonl", "('비가 많이 왔다', '날씨가 궂었다')"
 VALUES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of C and alpha: validation chooses one for the TF-IDF baselines
 
 
 def progress() -> AbstractContextManager[Advance]:
     """The progress of a TF-IDF baseline: its features, then a model for each of VALUES."""
     return track("TF-IDF baseline", total=1 + len(VALUES), unit="steps")
+
+
+def equal_in_run(run: NDArray[Any]) -> NDArray[np.float64]:
+    """Whether target and prediction of a run (N, 2, ...) are equal, (N,): 1 or 0."""
+    return np.asarray((run[:, 0] == run[:, 1]).reshape(len(run), -1).all(axis=1), dtype=np.float64)
 
 
 def texts_of(row: Row, pair: bool) -> list[str]:

@@ -55,6 +55,8 @@ class TokenClassification(Kind, frozen=True):
     operation: ClassVar[str] = "tag"
     reads_all: ClassVar[bool] = True
     cuts_vectors: ClassVar[bool] = True
+    label_fields: ClassVar[tuple[str, ...]] = ("tags",)
+    compared_fields: ClassVar[tuple[str, ...]] = ("units",)
 
     tags: tuple[str, ...]
     units: Literal["characters", "words"]
@@ -267,6 +269,12 @@ class TokenClassification(Kind, frozen=True):
         if self.units == "words":
             return list(value)
         return write_bio([(start, end, label) for start, end, label in value], length)
+
+    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        """Compares spans in any order, labels of words in order."""
+        ordered = sorted if self.units == "characters" else list
+        pairs = zip(rows, predictions, strict=True)
+        return np.array([ordered(self.target(row)) == ordered(one) for row, one in pairs], dtype=np.float64)
 
     def score(self, metric: str) -> Score:
         types = len({tag[2:] for tag in self.tags if tag != "O"}) if is_bio(self.tags) else 0
