@@ -60,7 +60,14 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
                     f"export: its tokenizer encodes {text[:40]!r} as {others['input_ids']}, ours as {ours.input_ids}:"
                     " report this"
                 )
-        theirs = _load(package, folder)
+        # The exported model, by the Auto class of its head.
+        (kind,) = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"]
+        head = re.search(r"For\w+?(?=Simple$|$)", kind)
+        auto = getattr(package, f"AutoModel{head.group() if head else ''}")
+        theirs, report = auto.from_pretrained(folder, trust_remote_code=True, output_loading_info=True)
+        if wrong := {key: sorted(keys) for key, keys in report.items() if keys}:
+            raise ModelError(f"export: {kind} does not take all weights: {wrong}: report this as a fault")
+        theirs.eval()
         differences: dict[str, float] = {}
         for batch in _batches(model, tokenizer):
             for name, difference in _output_differences(model, theirs, batch, reads.model_input_names):
@@ -75,17 +82,6 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
             pipeline = package.pipeline(model.pipeline, model=str(folder), trust_remote_code=True, device="cpu")
             check(model, tokenizer, pipeline)
     return differences
-
-
-def _load(package: ModuleType, folder: Path) -> Any:
-    """The exported model, by the Auto class of its head. ModelError if it does not take all weights."""
-    (kind,) = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"]
-    head = re.search(r"For\w+?(?=Simple$|$)", kind)
-    auto = getattr(package, f"AutoModel{head.group() if head else ''}")
-    theirs, report = auto.from_pretrained(folder, trust_remote_code=True, output_loading_info=True)
-    if wrong := {key: sorted(keys) for key, keys in report.items() if keys}:
-        raise ModelError(f"export: {kind} does not take all weights: {wrong}: report this as a fault")
-    return theirs.eval()
 
 
 def _batches(model: Model, tokenizer: Tokenizer) -> Iterator[dict[str, Tensor]]:

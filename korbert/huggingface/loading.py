@@ -1,6 +1,5 @@
 """Loads models of `transformers` as our models."""
 
-import json
 import logging
 from pathlib import Path
 from typing import Any, get_args
@@ -10,6 +9,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from korbert._transformers import their_json
 from korbert.errors import ModelError
 from korbert.huggingface.configs import config_from_transformers
 from korbert.huggingface.conversion import Family, from_transformers
@@ -31,10 +31,7 @@ def load_transformers(folder: str | Path, generator: torch.Generator | None = No
     """
     folder = Path(folder)
     path, weights = folder / "config.json", folder / "model.safetensors"
-    try:
-        theirs = json.loads(path.read_text(encoding="utf-8"))  # not ours: it may hold Infinity
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
+    theirs = their_json(path)
     if not isinstance(theirs, dict) or theirs.get("model_type") not in _TYPES:
         raise ModelError(f"{path}: model_type is not supported: use one of {', '.join(_TYPES)}")
     try:

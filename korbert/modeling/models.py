@@ -122,29 +122,16 @@ class PretrainingModel(_EncoderWithHead):
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """MLM scores at all positions, (B, T, V), and NSP scores, (B, 2)."""
-        return self.mlm_head(hidden), self.nsp_head(hidden[:, 0])
-
-    def mlm_hidden(self, rows: Tensor) -> Tensor:
-        """The vectors that the vocabulary matrix scores: (N, D) -> (N, E)."""
-        return self.mlm.transform(rows)
+        return self.mlm_head(hidden), self.nsp(hidden[:, 0])
 
     def mlm_head(self, rows: Tensor) -> Tensor:
-        """Scores over the vocabulary: (N, D) -> (N, V); mlm_hidden(rows) @ decoder_weight.T + decoder_bias."""
+        """Scores over the vocabulary: (N, D) -> (N, V); mlm.transform(rows) @ decoder_weight.T + mlm.bias."""
         return self.mlm(rows, self.decoder_weight)
-
-    def nsp_head(self, first: Tensor) -> Tensor:
-        """Scores of "B follows A" (label 0) and "B does not" (1) from first-piece vectors: (R, D) -> (R, 2)."""
-        return self.nsp(first)
 
     @property
     def decoder_weight(self) -> Tensor:
         """The vocabulary matrix, (V, E), tied to the embeddings."""
         return self.encoder.token_weight
-
-    @property
-    def decoder_bias(self) -> Tensor:
-        """(V,)"""
-        return self.mlm.bias
 
     def head_settings(self) -> dict[str, Any]:
         return {"objectives": list(self.objectives)} if self.reader else {}
@@ -169,12 +156,7 @@ class DetectionModel(_EncoderWithHead):
 
     def detect(self, hidden: Tensor) -> Tensor:
         """The same scores from piece vectors: (..., D) -> (...)."""
-        scores: Tensor = self.classifier(self.head(hidden))
-        return scores.squeeze(-1)
-
-    def nsp_head(self, first: Tensor) -> Tensor:
-        """As PretrainingModel.nsp_head."""
-        return self.nsp(first)
+        return self.classifier(self.head(hidden)).squeeze(-1)
 
 
 class ClassificationModel(_EncoderWithHead):

@@ -170,7 +170,13 @@ class _Run:
                     if step % _RELEASE_EVERY == 0:
                         release()
             if number:
-                raise Interrupted(Signals(number), self._stop())
+                saved = ""
+                if self._checkpoints and self.done:
+                    if self.done > self._saved_step:
+                        self._updates.check_finite(self._saved_step)
+                        self._save()
+                    saved = f"{self._description}: step {self.done:,} is saved"
+                raise Interrupted(Signals(number), saved)
 
     def _go_back(self, error: Diverged) -> None:
         """Restores the newest checkpoint and marks the step of the error to be left out.
@@ -208,7 +214,10 @@ class _Run:
 
         log = (done == 1 or self._due(self._plan.log_every)) and self._updates.updated
         self._evaluated = self._evaluate is not None and self._due(self._plan.evaluate_every)
-        save = self._checkpoint_is_due()
+        kept = self._checkpoints
+        late = kept is not None and self._here.writes and kept.clock() - self._saved_at >= kept.every_seconds
+        # The same in all processes, which check for finite values at the same steps; the clock of rank 0 counts.
+        save = bool(greatest(int(kept is not None and (self._due(kept.every_steps) or late))))
         if log or self._evaluated or save or watched:
             self._updates.check_finite(self._saved_step)  # waits for the device: the seconds are of finished work
         self._seconds += waited + time.perf_counter() - started
@@ -227,14 +236,6 @@ class _Run:
     def _due(self, every: int) -> bool:
         return self.done == self._plan.steps or (every > 0 and self.done % every == 0)
 
-    def _checkpoint_is_due(self) -> bool:
-        """The same in all processes, which check for finite values at the same steps; the clock of rank 0 counts."""
-        kept = self._checkpoints
-        due = kept is not None and (
-            self._due(kept.every_steps) or (self._here.writes and kept.clock() - self._saved_at >= kept.every_seconds)
-        )
-        return bool(greatest(int(due)))
-
     def _log(self) -> None:
         means, pieces = self._updates.means(), self._updates.take_pieces()
         values = {"pieces": self._updates.pieces, **means}
@@ -249,15 +250,6 @@ class _Run:
                 f"{self.done:,}",
                 spikes,
             )
-
-    def _stop(self) -> str:
-        """Saves the state, if not saved yet. Returns a message about it, "" if nothing was saved."""
-        if self._checkpoints is None or not self.done:
-            return ""
-        if self.done > self._saved_step:
-            self._updates.check_finite(self._saved_step)
-            self._save()
-        return f"{self._description}: step {self.done:,} is saved"
 
     def _save(self) -> None:
         assert self._checkpoints is not None

@@ -32,9 +32,9 @@ def test_pretraining_heads_agree(architecture):
     assert nsp.shape == (3, 2)
     torch.testing.assert_close(model.mlm_head(rows), mlm[IDS > 50])
     torch.testing.assert_close(
-        model.mlm_hidden(rows) @ model.decoder_weight.T + model.decoder_bias, model.mlm_head(rows)
+        model.mlm.transform(rows) @ model.decoder_weight.T + model.mlm.bias, model.mlm_head(rows)
     )
-    torch.testing.assert_close(model.nsp_head(hidden[:, 0]), nsp)
+    torch.testing.assert_close(model.nsp(hidden[:, 0]), nsp)
 
 
 def test_the_vocabulary_has_one_matrix():
