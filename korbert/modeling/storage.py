@@ -208,11 +208,7 @@ def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: t
             of_base = _read_weights(home / "model.safetensors", config["packed"]["base_sha256"])
             # The scale of a tensor in 8 bits belongs to the base's tensor, not to one of that name in the folder.
             tensors = {name: of_base[name] for name in of_base if name.removesuffix(SCALE) not in tensors} | tensors
-        tensors = {  # back to float32
-            name: tensor * tensors[name + SCALE][:, None] if name + SCALE in tensors else tensor.float()
-            for name, tensor in tensors.items()
-            if not name.endswith(SCALE)
-        }
+        tensors = unpacked(tensors)
     onnx = config.get("onnx")
     model: Any = _build(folder, config, None if onnx else len(tensors))
     if onnx:
@@ -239,6 +235,15 @@ def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
         raise ModelError(f"{path}: no such file: the model folder is incomplete") from None
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): the file is broken, write the model again") from None
+
+
+def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Converts the tensors of a packed file back to float32."""
+    return {
+        name: tensor * tensors[name + SCALE][:, None] if name + SCALE in tensors else tensor.float()
+        for name, tensor in tensors.items()
+        if not name.endswith(SCALE)
+    }
 
 
 def _build(folder: Path, config: Mapping[str, Any], num_tensors: int | None) -> Model:

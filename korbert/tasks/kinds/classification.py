@@ -18,7 +18,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
-from korbert.tasks.kinds.texts import PAIRS_EXAMPLE, VALUES, equal_in_run, examples_of, morphemes_of, progress, texts_of
+from korbert.tasks.kinds.texts import PAIRS_EXAMPLE, equal_in_run, examples_of, morphemes_of, texts_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import Score
@@ -201,15 +201,13 @@ class Classification(Kind, frozen=True):
             morphemes_of([self.texts(row) for row in rows], morphemes) for rows in (train, valid, test)
         )
         metric = self.metrics[0]
-        with progress() as advance:
-            how: dict[str, Any] = {"advance": advance}
-            if self.several:
-                how["choose_by"] = among(_OF_MANY, metric)
-                targets = held.astype(bool)
-                best = baselines.fit_multilabel((learned, there), (choosing, targets), tested, VALUES, **how)
-            else:
-                how |= {"choose_by": metric if metric in METRICS else "accuracy", "num_labels": len(self.labels)}
-                best = baselines.fit_labels((learned, known), (choosing, held), tested, VALUES, **how)
+        if self.several:
+            by, targets = among(_OF_MANY, metric), held.astype(bool)
+            best = baselines.fit_multilabel((learned, there), (choosing, targets), tested, choose_by=by)
+        else:
+            how: dict[str, Any] = {"choose_by": metric if metric in METRICS else "accuracy"}
+            how["num_labels"] = len(self.labels)
+            best = baselines.fit_labels((learned, known), (choosing, held), tested, **how)
         yield Baseline("tfidf", {"c": best.chosen}, [self.prediction(row) for row in best.predictions])
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import MultipleChoiceSection
-from korbert.tasks.kinds.texts import VALUES, Groups, equal_in_run, examples_of, progress
+from korbert.tasks.kinds.texts import Groups, equal_in_run, examples_of
 from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
 from korbert.tokenization import AnyTokenizer
@@ -135,10 +135,7 @@ class MultipleChoice(Kind, frozen=True):
             for rows in (train, valid, test)
         ]
         by: Any = self.metrics[0]
-        with progress() as advance:
-            best = baselines.fit_choices(
-                (texts[0], places[0]), (texts[1], places[1]), texts[2], VALUES, choose_by=by, advance=advance
-            )
+        best = baselines.fit_choices((texts[0], places[0]), (texts[1], places[1]), texts[2], choose_by=by)
         yield Baseline("tfidf", {"c": best.chosen}, self._predictions(best.predictions, test))
 
     def _predictions(self, probabilities: Iterable[NDArray[Any]], rows: Sequence[Row]) -> list[Prediction]:

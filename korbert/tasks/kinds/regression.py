@@ -16,7 +16,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import RegressionSection
-from korbert.tasks.kinds.texts import PAIRS_EXAMPLE, VALUES, examples_of, morphemes_of, progress, texts_of
+from korbert.tasks.kinds.texts import PAIRS_EXAMPLE, examples_of, morphemes_of, texts_of
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tokenization import AnyTokenizer
@@ -114,10 +114,7 @@ class Regression(Kind, frozen=True):
         yield Baseline("mean", {}, [float(scores[0].mean())] * len(test))
         texts = [morphemes_of([self.texts(row) for row in rows], morphemes) for rows in (train, valid, test)]
         by = _METRICS[self.metrics[0]]
-        with progress() as advance:
-            best = baselines.fit_scores(
-                (texts[0], scores[0]), (texts[1], scores[1]), texts[2], VALUES, choose_by=by, advance=advance
-            )
+        best = baselines.fit_scores((texts[0], scores[0]), (texts[1], scores[1]), texts[2], choose_by=by)
         yield Baseline("tfidf", {"alpha": best.chosen}, best.predictions.tolist())
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:

@@ -1,7 +1,6 @@
 """Shared by several kinds: rows of pieces for one or two texts, and groups of rows."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from korbert.progress import Advance, track
 from korbert.tasks.baselines.features import Pairs, Texts
 from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Encoded
@@ -18,12 +16,6 @@ from korbert.tokenization.encoding import fitted
 from korbert.training.examples import Examples
 
 PAIRS_EXAMPLE = "pairs.jsonl", "('비가 많이 왔다', '날씨가 궂었다')"
-VALUES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of C and alpha: validation chooses one for the TF-IDF baselines
-
-
-def progress() -> AbstractContextManager[Advance]:
-    """The progress of a TF-IDF baseline: its features, then a model for each of VALUES."""
-    return track("TF-IDF baseline", total=1 + len(VALUES), unit="steps")
 
 
 def equal_in_run(run: NDArray[Any]) -> NDArray[np.float64]:
