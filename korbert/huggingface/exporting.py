@@ -67,13 +67,7 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
             new.mkdir()
             _write(new, config, model, tokenizer, length)
             differences = checks.compare(model, tokenizer, new) if check else {}
-            # Without config.json, which goes first and comes last, the folder is no model.
-            for name in ("config.json", *_OPTIONAL):
-                (folder / name).unlink(missing_ok=True)
-            files = [file.relative_to(new) for file in new.rglob("*") if file.is_file()]
-            for file in sorted(files, key=lambda file: file == Path("config.json")):
-                (folder / file).parent.mkdir(exist_ok=True)
-                (new / file).replace(folder / file)
+            _replace(folder, new)
     except BaseException:
         if made:
             folder.rmdir()
@@ -119,6 +113,16 @@ def _write(folder: Path, config: Json, model: Model, tokenizer: Tokenizer, lengt
     if isinstance(model, PretrainingModel):
         tokenizer_config["split_special_tokens"] = False  # users write gaps as [MASK]
     _write_json(folder / "tokenizer_config.json", tokenizer_config)
+
+
+def _replace(folder: Path, new: Path) -> None:
+    """Moves the files of `new` to `folder`. Without config.json, which goes first and comes last, it is no model."""
+    for name in ("config.json", *_OPTIONAL):
+        (folder / name).unlink(missing_ok=True)
+    files = [file.relative_to(new) for file in new.rglob("*") if file.is_file()]
+    for file in sorted(files, key=lambda file: file == Path("config.json")):
+        (folder / file).parent.mkdir(exist_ok=True)
+        (new / file).replace(folder / file)
 
 
 def _check_folder(folder: Path, model_folder: Path) -> None:

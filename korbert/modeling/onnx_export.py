@@ -202,11 +202,8 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     model, tokenizer = load_model(source)
     encoder = model.encoder
     if isinstance(model, FeatureModel) or not isinstance(encoder, Encoder):
-        reason = "an encoder of transformers"
-        if isinstance(encoder, OnnxEncoder):
-            reason = "already an ONNX file"
-        if isinstance(model, FeatureModel):
-            reason = "a head on layers of a frozen encoder"
+        reason = "already an ONNX file" if isinstance(encoder, OnnxEncoder) else "an encoder of transformers"
+        reason = "a head on layers of a frozen encoder" if isinstance(model, FeatureModel) else reason
         raise ModelError(f"{source}: {reason}, which export --onnx cannot export: use the model as it is")
     config = read_config(source)
     config.pop("packed", None)

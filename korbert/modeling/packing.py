@@ -65,16 +65,19 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
         if base_config["tokenizer_digest"] != config["tokenizer_digest"]:
             raise ModelError(f"{base}: has another tokenizer than {source}: pack without this base")
         record = {"base": base.name, "base_sha256": base_config["weights_sha256"]}
-        # Without the tensors that equal those of the base; a matrix in 8 bits goes with its scale.
-        of_base = safetensors.torch.load_file(base / "model.safetensors")
-        shared = {name for name in tensors.keys() & of_base.keys() if torch.equal(tensors[name], of_base[name])}
-        shared -= {name for name in shared if name + SCALE in tensors and name + SCALE not in shared}
-        shared -= {name for name in shared if name.endswith(SCALE) and name.removesuffix(SCALE) not in shared}
-        own = {name: tensor for name, tensor in tensors.items() if name not in shared}
-        write_files(folder, config | {"packed": record}, own)
+        write_files(folder, config | {"packed": record}, _without_shared(tensors, base))
     else:
         tokenizer.save(folder / "tokenizer")
         write_files(folder, config | {"packed": {"base": None}}, tensors)
         with suppress(NoCounts):
             PieceCounts.find(None, str(source), tokenizer).save(folder)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _without_shared(tensors: Mapping[str, Tensor], base: Path) -> dict[str, Tensor]:
+    """The tensors that differ from those of the base; a matrix in 8 bits goes with its scale."""
+    of_base = safetensors.torch.load_file(base / "model.safetensors")
+    shared = {name for name in tensors.keys() & of_base.keys() if torch.equal(tensors[name], of_base[name])}
+    shared -= {name for name in shared if name + SCALE in tensors and name + SCALE not in shared}
+    shared -= {name for name in shared if name.endswith(SCALE) and name.removesuffix(SCALE) not in shared}
+    return {name: tensor for name, tensor in tensors.items() if name not in shared}

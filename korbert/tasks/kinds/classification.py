@@ -82,14 +82,14 @@ class Classification(Kind, frozen=True):
         if not several:
             _refuse_joined(rows, counts)
         if len(labels) < 2 and not several:
-            raise CorpusError(f"{_files(rows)}: all rows have the label {labels[0]!r}: give rows of two labels or more")
+            raise CorpusError(f"{rows.files}: all rows have the label {labels[0]!r}: give rows of two labels or more")
         if len(labels) > _MOST_LABELS:
             raise CorpusError(
-                f"{_files(rows)}: {len(labels):,} labels in {len(rows):,} rows: if they are numbers, use --kind "
+                f"{rows.files}: {len(labels):,} labels in {len(rows):,} rows: if they are numbers, use --kind "
                 "regression; else name the column that holds labels"
             )
         if not labels:
-            raise CorpusError(f"{_files(rows)}: no row has a label: give rows with some")
+            raise CorpusError(f"{rows.files}: no row has a label: give rows with some")
         uncounted = unicodedata.normalize("NFC", settings.uncounted)
         if uncounted and (several or uncounted not in labels):
             raise SettingsError(
@@ -262,7 +262,3 @@ def _refuse_joined(rows: Rows, counts: Mapping[str, int]) -> None:
 def _natural(label: str) -> tuple[int, int, str]:
     """Sort key: numbers by value, before names."""
     return (0, int(label), "") if label.isascii() and label.isdecimal() else (1, 0, label)
-
-
-def _files(rows: Rows) -> str:
-    return ", ".join(source.file for source in rows.sources) or "training rows"

@@ -51,7 +51,7 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
     def learned_from(cls, rows: Rows, settings: QuestionAnsweringSection) -> Self:
         answers = [row["answers"] or () for row in rows if not row.get("impossible")]
         if not any(answers):
-            raise CorpusError(f"{rows.sources[0].file if rows.sources else 'training rows'}: no question has an answer")
+            raise CorpusError(f"{rows.files}: no question has an answer")
         repeated = sum(
             answer.start is None and row["context"].count(answer.text.strip()) > 1
             for row in rows
@@ -123,10 +123,14 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
         """The answers of each row, from which a threshold can be chosen."""
         examples: Any = prepared.examples
 
+        def ends(model: nn.Module, batch: Batch) -> Tensor:
+            """(B, 2 T): log probabilities of each piece as start and end, interleaved."""
+            return torch.stack([part.log_softmax(dim=-1) for part in choice_logits(model, batch)], dim=-1).flatten(1)
+
         def scored() -> Iterator[Scored]:
             for start in range(0, len(examples), _WINDOWS_AT_ONCE):
                 part = replace(examples, windows=examples.windows[start : start + _WINDOWS_AT_ONCE])
-                yield from part.scored(outputs(model, part, _ends, batch_size=64, **how))
+                yield from part.scored(outputs(model, part, ends, batch_size=64, **how))
 
         return found_in(scored(), len(prepared.rows), self)
 
@@ -236,8 +240,3 @@ _METRICS: dict[
     "has_answer_f1": (1, True),
     "no_answer_accuracy": (0, False),
 }
-
-
-def _ends(model: nn.Module, batch: Batch) -> Tensor:
-    """(B, 2 T): log probabilities of each piece as start and end, interleaved."""
-    return torch.stack([part.log_softmax(dim=-1) for part in choice_logits(model, batch)], dim=-1).flatten(1)

@@ -70,10 +70,7 @@ class TokenClassification(Kind, frozen=True):
     @classmethod
     def learned_from(cls, rows: Rows, settings: TokenClassificationSection) -> Self:
         if not any(row.get("spans") is not None or row.get("tags") is not None for row in rows):
-            raise CorpusError(
-                f"{rows.sources[0].file if rows.sources else 'training rows'}: has neither spans with a text nor tags "
-                "with tokens: name their columns"
-            )
+            raise CorpusError(f"{rows.files}: has neither spans with a text nor tags with tokens: name their columns")
         tokens = [token for row in rows for token in row.get("tokens") or ()]
         units: Literal["characters", "words"]
         units = "words" if any(len(token) > 1 for token in tokens) else "characters"
