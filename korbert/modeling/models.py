@@ -57,18 +57,9 @@ class _EncoderWithHead(nn.Module):
         self.config = config
         self.encoder = encoder_of(config, generator) if encoder is None else encoder
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        *,
-        lengths: Sequence[int] | None = None,
-    ) -> Any:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: Any, **named: Any) -> Any:
         """Arguments as Encoder.forward. Returns what `scores` returns."""
-        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths)
-        return self.scores(hidden, attention_mask)
+        return self.scores(self.encoder(input_ids, attention_mask, *others, **named), attention_mask)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Any:
         raise NotImplementedError

@@ -207,7 +207,7 @@ class _Run:
         self.done = done = step + 1
         watched, self.watched = self.watched > 0, self.watched - 1
         if done in self._updates.left_out:
-            self._records.left_out(done)
+            self._records.write("left_out", done, {})
         else:
             with anomalies_named(self._updates.model, done) if watched else nullcontext():
                 self._updates.update(step, micro_batches)
@@ -229,7 +229,7 @@ class _Run:
             model, device = self._updates.model.eval(), self._updates.device
             with torch.no_grad(), autocast(device, self._plan.precision):
                 self.heldout = dict(self._evaluate(model, done))
-            self._records.heldout(done, {"pieces": self._updates.pieces, **self.heldout})
+            self._records.write("heldout", done, {"pieces": self._updates.pieces, **self.heldout})
         if save:
             self._save()
 

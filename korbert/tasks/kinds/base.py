@@ -105,18 +105,20 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """What is predicted, in a few words."""
 
     @property
-    @abstractmethod
-    def needs(self) -> tuple[str, ...]:
-        """The roles required for a prediction."""
-
-    @property
     def reads_pairs(self) -> bool:
         """Whether the encoder reads two texts as one row of pieces."""
         return False
 
-    @abstractmethod
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The roles required for a prediction; by default a text, or a pair."""
+        return ("text", "pair") if self.reads_pairs else ("text",)
+
     def texts(self, row: Row) -> list[str]:
-        """The texts of a row to encode. ValueError if one is missing."""
+        """The texts of a row to encode; by default those of `needs`. ValueError if one is missing."""
+        if self.reads_pairs and row.get("pair") is None:
+            raise ValueError("has no second text")
+        return [row[role] for role in self.needs]
 
     def together(self, row: Row) -> list[str]:
         """The texts by which validation rows are held out: rows that share them stay on the same side."""
@@ -201,6 +203,8 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     @property
     def example(self) -> tuple[str, str]:
         """For the usage of a model: the name of a file to read, and the arguments of `operation` in Python."""
+        if "pair" in self.needs and self.reads_pairs:
+            return "pairs.jsonl", "('비가 많이 왔다', '날씨가 궂었다')"
         return "texts.txt", "'정말 재미있는 영화였다'"
 
     def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:

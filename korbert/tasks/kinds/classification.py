@@ -18,7 +18,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
-from korbert.tasks.kinds.texts import PAIRS_EXAMPLE, equal_in_run, examples_of, morphemes_of, texts_of
+from korbert.tasks.kinds.texts import equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import Score
@@ -119,15 +119,8 @@ class Classification(Kind, frozen=True):
         return f"{labels} for {'two texts' if self.pair else 'a text'}"
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        return ("text", "pair") if self.pair else ("text",)
-
-    @property
     def reads_pairs(self) -> bool:
         return self.pair
-
-    def texts(self, row: Row) -> list[str]:
-        return texts_of(row, self.pair)
 
     def target(self, row: Row) -> Any:
         label = row["label"]
@@ -218,10 +211,6 @@ class Classification(Kind, frozen=True):
 
     def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         return equal_in_run(self.run(rows, predictions))
-
-    @property
-    def example(self) -> tuple[str, str]:
-        return PAIRS_EXAMPLE if self.pair else super().example
 
     def score(self, metric: str) -> Score:
         if self.several:

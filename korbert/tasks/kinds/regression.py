@@ -16,7 +16,7 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import RegressionSection
-from korbert.tasks.kinds.texts import PAIRS_EXAMPLE, examples_of, morphemes_of, texts_of
+from korbert.tasks.kinds.texts import examples_of, morphemes_of
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tokenization import AnyTokenizer
@@ -65,15 +65,8 @@ class Regression(Kind, frozen=True):
         return f"a number (mean {self.mean:.3g} ± {self.deviation:.3g}) for {'two texts' if self.pair else 'a text'}"
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        return ("text", "pair") if self.pair else ("text",)
-
-    @property
     def reads_pairs(self) -> bool:
         return self.pair
-
-    def texts(self, row: Row) -> list[str]:
-        return texts_of(row, self.pair)
 
     def target(self, row: Row) -> float:
         self.texts(row)
@@ -124,10 +117,6 @@ class Regression(Kind, frozen=True):
     def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         run = self.run(rows, predictions)
         return np.asarray(-np.abs(run[:, 0] - run[:, 1]))
-
-    @property
-    def example(self) -> tuple[str, str]:
-        return PAIRS_EXAMPLE if self.pair else super().example
 
     def score(self, metric: str) -> Score:
         of = among(_METRICS, metric)

@@ -9,27 +9,15 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.tasks.baselines.features import Pairs, Texts
-from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Encoded
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import fitted
 from korbert.training.examples import Examples
 
-PAIRS_EXAMPLE = "pairs.jsonl", "('비가 많이 왔다', '날씨가 궂었다')"
-
 
 def equal_in_run(run: NDArray[Any]) -> NDArray[np.float64]:
     """Whether target and prediction of a run (N, 2, ...) are equal, (N,): 1 or 0."""
     return np.asarray((run[:, 0] == run[:, 1]).reshape(len(run), -1).all(axis=1), dtype=np.float64)
-
-
-def texts_of(row: Row, pair: bool) -> list[str]:
-    """The text of a row, or both texts. ValueError if the second one is missing."""
-    if not pair:
-        return [row["text"]]
-    if row.get("pair") is None:
-        raise ValueError("has no second text")
-    return [row["text"], row["pair"]]
 
 
 def morphemes_of(rows: Sequence[Sequence[str]], morphemes: Mapping[str, Sequence[str]]) -> Texts | Pairs:
