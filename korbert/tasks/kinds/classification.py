@@ -125,7 +125,7 @@ class Classification(Kind, frozen=True):
     def target(self, row: Row) -> Any:
         label = row["label"]
         self.texts(row)
-        if unknown := [one for one in _as_list(label) if one not in self.labels]:
+        if unknown := [name for name in _as_list(label) if name not in self.labels]:
             raise ValueError(f"label {unknown[0]!r} is none of training: {', '.join(self.labels)}")
         return sorted(label, key=self.labels.index) if self.several else label
 
@@ -140,8 +140,8 @@ class Classification(Kind, frozen=True):
         if not self.several:
             return np.array([places.get(label, 0) for label in labels], dtype=np.int64)
         there = np.zeros((len(labels), len(self.labels)), dtype=np.float32)
-        for number, given in enumerate(labels):
-            there[number, [places[label] for label in given or () if label in places]] = 1
+        for number, names in enumerate(labels):
+            there[number, [places[label] for label in names or () if label in places]] = 1
         return there
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
@@ -168,8 +168,8 @@ class Classification(Kind, frozen=True):
             scores: Tensor = model(**model_inputs(batch)).float()
             return scores.sigmoid() if self.several else scores.softmax(dim=-1)
 
-        found = outputs(model, prepared.examples, shares, **how)
-        return [self.prediction(row) for row in found.astype(np.float64)]
+        probabilities = outputs(model, prepared.examples, shares, **how)
+        return [self.prediction(row) for row in probabilities.astype(np.float64)]
 
     def result(self, prediction: Prediction) -> Label | Labels:
         return Labels(**prediction) if self.several else Label(**prediction)
@@ -205,9 +205,9 @@ class Classification(Kind, frozen=True):
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) ids of gold and predicted labels; (N, 2, C) bool for several."""
-        given = [prediction["labels" if self.several else "label"] for prediction in predictions]
+        predicted = [prediction["labels" if self.several else "label"] for prediction in predictions]
         targets = self._numbers([self.target(row) for row in rows])
-        return np.stack([targets, self._numbers(given)], axis=1).astype(bool if self.several else int)
+        return np.stack([targets, self._numbers(predicted)], axis=1).astype(bool if self.several else int)
 
     def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         return equal_in_run(self.run(rows, predictions))

@@ -91,8 +91,8 @@ class MultipleChoice(Kind, frozen=True):
     def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
         labels = np.array([0 if row.get("label") is None else self.target(row) for row in rows], dtype=np.int64)
         texts = [(row["text"], choice) for row in rows for choice in row["choices"]]
-        found = examples_of(texts, np.zeros(len(texts)), encoded, tokenizer, self.max_length)
-        return Prepared(rows, Groups.of(found, [len(row["choices"]) for row in rows], labels))
+        examples = examples_of(texts, np.zeros(len(texts)), encoded, tokenizer, self.max_length)
+        return Prepared(rows, Groups.of(examples, [len(row["choices"]) for row in rows], labels))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> MultipleChoiceModel:
         return MultipleChoiceModel(config, self.pooling, generator)
@@ -108,8 +108,8 @@ class MultipleChoice(Kind, frozen=True):
         def shares(model: nn.Module, batch: Batch) -> Tensor:
             return _scores(model, batch).softmax(dim=-1)
 
-        found = outputs(model, prepared.examples, shares, batch_size=64, **how)
-        return self._predictions(found, prepared.rows)
+        probabilities = outputs(model, prepared.examples, shares, batch_size=64, **how)
+        return self._predictions(probabilities, prepared.rows)
 
     def result(self, prediction: Prediction) -> Chosen:
         return Chosen(**prediction)
@@ -141,7 +141,7 @@ class MultipleChoice(Kind, frozen=True):
     def _predictions(self, probabilities: Iterable[NDArray[Any]], rows: Sequence[Row]) -> list[Prediction]:
         """probabilities: of each row, one per choice or more."""
         own = (share[: len(row["choices"])] for share, row in zip(probabilities, rows, strict=True))
-        return [{"choice": int(one.argmax()), "probabilities": one.astype(np.float64).tolist()} for one in own]
+        return [{"choice": int(row.argmax()), "probabilities": row.astype(np.float64).tolist()} for row in own]
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) indices of the correct and the predicted choice."""

@@ -91,12 +91,8 @@ class Regression(Kind, frozen=True):
         return {"loss": F.mse_loss(scores, batch["labels"]) / self.deviation**2}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        def scores(model: nn.Module, batch: Batch) -> Tensor:
-            found: Tensor = model(**model_inputs(batch))
-            return found
-
-        found = outputs(model, prepared.examples, scores, **how)
-        return [float(number) for number in found[:, 0]]
+        scores = outputs(model, prepared.examples, lambda model, batch: model(**model_inputs(batch)), **how)
+        return [float(number) for number in scores[:, 0]]
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]

@@ -191,8 +191,8 @@ class Slots(QuestionAnsweringSettings, Kind, frozen=True):
         counts = np.zeros((len(rows), 4), dtype=np.int64)
         for number, (row, prediction) in enumerate(zip(rows, predictions, strict=True)):
             true = set(self.target(row).items())
-            given = {(name, one["value"]) for name, one in prediction.items()}
-            counts[number] = true == given, len(true & given), len(given), len(true)
+            predicted = {(name, value["value"]) for name, value in prediction.items()}
+            counts[number] = true == predicted, len(true & predicted), len(predicted), len(true)
         return counts
 
     def score(self, metric: str) -> Score:
@@ -204,8 +204,8 @@ def _joint_accuracy(run: NDArray[Any], counts: NDArray[np.int64]) -> float | Non
 
 
 def _slot_f1(run: NDArray[Any], counts: NDArray[np.int64]) -> float | None:
-    right, given, true = (counts @ run[:, 1:]).tolist()
-    return 2 * right / (given + true) if given + true else None
+    right, predicted, true = (counts @ run[:, 1:]).tolist()
+    return 2 * right / (predicted + true) if predicted + true else None
 
 
 _METRICS: dict[str, Score] = {"joint_accuracy": _joint_accuracy, "slot_f1": _slot_f1}
