@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from ranking import recall_at, reciprocal_rank
 from vectors import SEARCHES
 
 import korbert
@@ -22,7 +23,6 @@ from korbert.search.database import reading
 from korbert.search.nearest import VectorCache
 from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts
-from korbert.tasks.metrics.ranking import recall_at, reciprocal_rank
 
 Scores = NDArray[Any]
 WEIGHTS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0)

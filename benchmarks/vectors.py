@@ -23,6 +23,7 @@ import torch
 import zstandard
 from nsmc_files import read_reviews
 from numpy.typing import NDArray
+from ranking import ndcg_at, recall_at, reciprocal_rank
 from sklearn.linear_model import LogisticRegression
 
 import korbert
@@ -30,7 +31,6 @@ from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.search import Index
 from korbert.tasks import korquad
-from korbert.tasks.metrics.ranking import ndcg_at, recall_at, reciprocal_rank
 from korbert.tasks.metrics.regression import spearman
 from korbert.tasks.sets.loading import load
 from korbert.training.examples import Examples, by_length

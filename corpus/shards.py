@@ -20,7 +20,7 @@ from corpus.morphemes import Ints, Morphemes, morpheme_files, read_morphemes
 from corpus.settings import ShardSettings
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
-from korbert.tokenization.encoding import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
+from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
 from korbert.tokenization.tokenizer import Tokenizer
 
 __all__ = ["SCHEMA", "shard"]

@@ -16,23 +16,6 @@ from typing import Any
 
 from korbert.errors import SettingsError
 
-__all__ = [
-    "aside_of",
-    "check_output",
-    "checksummed",
-    "content_digest",
-    "intact",
-    "may_write",
-    "read_json",
-    "read_object",
-    "sha256_of",
-    "sync",
-    "verified",
-    "write_aside",
-    "write_json",
-    "write_whole",
-]
-
 _CHECKSUM = "record_sha256"
 _KINDS = {
     stat.S_IFDIR: "a folder",

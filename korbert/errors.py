@@ -8,8 +8,6 @@ KorbertError
 └── EndedElsewhere  another process of the run failed and reports why       exit code 1
 """
 
-__all__ = ["ArtifactError", "CorpusError", "EndedElsewhere", "KorbertError", "ModelError", "SettingsError"]
-
 
 class KorbertError(Exception):
     """An error that the user can fix. The command line prints only its message and exits with `exit_code`."""

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from korbert.errors import ModelError
 
-__all__ = ["base_folder", "bundled", "model_folder", "models_in_the_box", "tokenizer_folder"]
-
 _BOX = Path(__file__).parent / "box"  # bundled models, packed (korbert.modeling.packing); README.md is their card
 
 

@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["Arrived", "Interrupted", "noted_signals", "raised_signals"]
-
 Arrived = Callable[[], signal.Signals | None]
 """Returns the first signal that arrived; None: none did."""
 

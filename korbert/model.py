@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import Any, Self, Unpack, overload
 
 import numpy as np
 import torch
@@ -41,16 +41,11 @@ from korbert.training.settings import PrecisionName
 from korbert.vectors.correction import Correction
 from korbert.vectors.counts import PieceCounts
 from korbert.vectors.encoder import digest_of, text_vectors, unit, vector_defaults, vector_settings, width_of
-from korbert.vectors.names import Unit, Way
+from korbert.vectors.names import Unit
 from korbert.vectors.occurrences import Occurrence, occurrences_of
 from korbert.vectors.parts import Parts, parts_of
 from korbert.vectors.pooling import POOLINGS
 from korbert.vectors.settings import Asked, VectorSettings
-
-if TYPE_CHECKING:  # an index stands above the model that it was made with
-    from korbert.search import Hit, Index
-
-__all__ = ["TEXTS_AT_ONCE", "Model", "load"]
 
 TEXTS_AT_ONCE = 4_096  # texts to embed whose pieces are in memory
 _ROWS_AT_ONCE = 8_192  # rows to predict whose pieces are in memory; more give batches of more similar lengths
@@ -433,12 +428,6 @@ class Model:
         settings = self.vector_settings(**asked)
         with self._named():
             return occurrences_of(self.network, self.tokenizer, word, listed, settings, self.max_length)
-
-    def similar(
-        self, texts: str | Iterable[str], index: "Index", top: int = 10, way: Way | None = None
-    ) -> "list[list[Hit]]":
-        """The texts of an index nearest to each text, nearest first: see Index.search."""
-        return index.search(texts, top, way)
 
 
 def load(folder: str | Path, device: str = "auto", precision: PrecisionName = "fp32") -> Model:

@@ -5,8 +5,6 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["globbed", "nfc", "on_disk", "same_name"]
-
 
 def nfc(name: str) -> str:
     """The name in NFC."""

@@ -13,8 +13,6 @@ from multiprocessing.connection import wait as wait_for
 
 from korbert.interruption import noted_signals
 
-__all__ = ["die_with", "starting"]
-
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -44,13 +42,12 @@ def die_with(parent: int) -> None:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    else:
-        threading.Thread(target=_watch, daemon=True).start()
+    elif (process := multiprocessing.parent_process()) is not None:
+
+        def watch(sentinel: int) -> None:
+            wait_for([sentinel])
+            os._exit(1)
+
+        threading.Thread(target=watch, args=(process.sentinel,), daemon=True).start()
     if os.getppid() != parent:  # it died before the request
-        os._exit(1)
-
-
-def _watch() -> None:
-    if (process := multiprocessing.parent_process()) is not None:
-        wait_for([process.sentinel])
         os._exit(1)

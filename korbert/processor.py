@@ -5,8 +5,6 @@ import platform
 from functools import cache
 from pathlib import Path
 
-__all__ = ["bound_spinning", "cores", "processor_name"]
-
 
 @cache
 def processor_name() -> str:

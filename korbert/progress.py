@@ -9,8 +9,6 @@ from typing import Protocol
 
 from korbert.world import is_silent
 
-__all__ = ["Advance", "track", "untracked"]
-
 _SECONDS_BETWEEN_LINES = 15.0  # if standard error is not a terminal (a log file)
 
 _logger = logging.getLogger(__name__)

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from korbert.errors import ArtifactError
 
-__all__ = ["MARK", "claim", "is_marked", "remove"]
-
 MARK = ".korbert"
 _TEXT = "korbert made this folder and removes it, with everything in it, once the work is done.\n"
 

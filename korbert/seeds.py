@@ -2,8 +2,6 @@
 
 import hashlib
 
-__all__ = ["derived_seed"]
-
 
 def derived_seed(*parts: int | str) -> int:
     """64 bits that change unpredictably when any part does."""

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Messages", "console", "in_one_line", "printable", "say"]
-
 _KEPT = frozenset("\n\t\u200d")  # the last one joins the parts of many emoji
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format (bidi marks, zero width), surrogates, line separators
 

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping
 
 from korbert.errors import SettingsError
 
-__all__ = ["as_texts"]
-
 
 def as_texts(given: object, name: str) -> tuple[list[str], bool]:
     """The texts as a list, and whether a single one was given. name: of the argument, for errors.

@@ -3,8 +3,6 @@
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-__all__ = ["installed_version"]
-
 
 @cache
 def installed_version(package: str) -> str:

@@ -15,8 +15,6 @@ from korbert.errors import SettingsError
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
-__all__ = ["Connection", "World", "agreed", "connected", "from_first", "greatest", "is_silent", "require_rows", "world"]
-
 _T = TypeVar("_T")
 _WAYS_OUT = "run `unset RANK WORLD_SIZE LOCAL_RANK`, or leave torchrun out"
 

@@ -124,7 +124,7 @@ def test_sentences_about_love() -> None:
 
 
 def test_bf16_gives_nearly_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "_has_bf16", lambda device: True)  # PyTorch does without the instructions, slowly
+    monkeypatch.setattr(devices, "has_bf16", lambda device: True)  # PyTorch does without the instructions, slowly
     texts = ["정말 재미있는 영화", "시간이 아깝다", "세종은 1443년에 한글을 만들었다."] * 4
     mini, reviews, reader = (partial(korbert.load, f"korbert-mini{task}") for task in ("", "-nsmc", "-korquad"))
 

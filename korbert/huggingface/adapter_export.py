@@ -13,8 +13,6 @@ from korbert.modeling.config import TransformersConfig
 from korbert.modeling.models import Model
 from korbert.modeling.transformers_config import CLASSES, class_of
 
-__all__ = ["adapter_config", "adapter_weights"]
-
 _REFUSED = {
     "funnel": "its [CLS] has a token type of its own, which no exported tokenizer gives",
     "longformer": "its first piece has global attention here, for which users of transformers would have to ask",

@@ -29,8 +29,6 @@ from korbert.modeling.models import (
 from korbert.tokenization import Tokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
-__all__ = ["TEXTS", "TOLERANCE", "compare"]
-
 TOLERANCE = 1e-5  # of float32 scores; relative to the largest one if that is above 1
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids", "boundaries")
@@ -62,7 +60,14 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
                     f"export: its tokenizer encodes {text[:40]!r} as {others['input_ids']}, ours as {ours.input_ids}:"
                     " report this"
                 )
-        theirs = _load(package, folder)
+        # The exported model, by the Auto class of its head.
+        (kind,) = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"]
+        head = re.search(r"For\w+?(?=Simple$|$)", kind)
+        auto = getattr(package, f"AutoModel{head.group() if head else ''}")
+        theirs, report = auto.from_pretrained(folder, trust_remote_code=True, output_loading_info=True)
+        if wrong := {key: sorted(keys) for key, keys in report.items() if keys}:
+            raise ModelError(f"export: {kind} does not take all weights: {wrong}: report this as a fault")
+        theirs.eval()
         differences: dict[str, float] = {}
         for batch in _batches(model, tokenizer):
             for name, difference in _output_differences(model, theirs, batch, reads.model_input_names):
@@ -73,22 +78,10 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
                 expected = model(**_rows(tokenizer, list(TEXTS), [None] * len(TEXTS), 32))
                 got = pooled(folder, theirs(**rows).last_hidden_state, rows["attention_mask"])
             _difference("the vector of a text", expected, got)
-        elif model.kind in _PIPELINES:
-            task, check = _PIPELINES[model.kind]
-            pipeline = package.pipeline(task, model=str(folder), trust_remote_code=True, device="cpu")
+        elif check := _CHECKS.get(model.pipeline):
+            pipeline = package.pipeline(model.pipeline, model=str(folder), trust_remote_code=True, device="cpu")
             check(model, tokenizer, pipeline)
     return differences
-
-
-def _load(package: ModuleType, folder: Path) -> Any:
-    """The exported model, by the Auto class of its head. ModelError if it does not take all weights."""
-    (kind,) = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"]
-    head = re.search(r"For\w+?(?=Simple$|$)", kind)
-    auto = getattr(package, f"AutoModel{head.group() if head else ''}")
-    theirs, report = auto.from_pretrained(folder, trust_remote_code=True, output_loading_info=True)
-    if wrong := {key: sorted(keys) for key, keys in report.items() if keys}:
-        raise ModelError(f"export: {kind} does not take all weights: {wrong}: report this as a fault")
-    return theirs.eval()
 
 
 def _batches(model: Model, tokenizer: Tokenizer) -> Iterator[dict[str, Tensor]]:
@@ -200,12 +193,12 @@ def _check_tagger(model: TokenClassificationModel, tokenizer: Tokenizer, pipelin
     _difference("the token-classification pipeline", probabilities[1:-1], torch.tensor(got))
 
 
-_PIPELINES: Mapping[str, tuple[str, Callable[..., None]]] = {
-    "pretraining": ("fill-mask", _check_filler),
-    "classification": ("text-classification", _check_classifier),
-    "token-classification": ("token-classification", _check_tagger),
+_CHECKS: Mapping[str, Callable[..., None]] = {
+    "fill-mask": _check_filler,
+    "text-classification": _check_classifier,
+    "token-classification": _check_tagger,
 }
-"""Kind of model -> the task of its pipeline, and what compares it. `transformers` has none for choices and reading."""
+"""Pipeline -> what compares it. `transformers` has none for choices and answers."""
 
 
 def _rows(

@@ -8,8 +8,6 @@ from korbert.huggingface.conversion import CLASSES, LOADED, Family, family_of
 from korbert.modeling.config import EncoderConfig
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
-__all__ = ["config_from_transformers", "config_to_transformers"]
-
 # Entries of the same name on both sides.
 _SHARED = (
     "vocab_size",

@@ -6,10 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from korbert.modeling import models
 from korbert.modeling.config import EncoderConfig
-
-__all__ = ["CLASSES", "ENDINGS", "HEADS", "LOADED", "ON_PIECES", "Family", "Names", "family_of", "from_transformers"]
-__all__ += ["to_transformers", "unused_pooler"]
 
 Family = Literal["bert", "modern", "albert", "electra"]
 """Naming scheme of weights. ALBERT is a `bert` with shared layers; ELECTRA may have narrow embeddings, too."""
@@ -145,13 +143,7 @@ HEADS: Mapping[str, Mapping[str, Names]] = {
 }
 """Our modules of the head -> theirs, by family or model_type, and kind of model. Other model_types: ON_PIECES."""
 
-ENDINGS: Mapping[str, str] = {
-    "classification": "ForSequenceClassification",
-    "multiple-choice": "ForMultipleChoice",
-    "question-answering": "ForQuestionAnswering",
-    "token-classification": "ForTokenClassification",
-    "embedding": "Model",
-}
+ENDINGS = {cls.kind: cls.exported for cls in models.CLASSES.values() if cls.exported and not cls.not_exported}
 """Kind of model -> how the names of their classes end; those of pretraining differ."""
 
 _PREFIXES: Mapping[Family, str] = {"bert": "Bert", "albert": "Albert", "modern": "ModernBert"}

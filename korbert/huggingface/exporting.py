@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,23 +16,18 @@ from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import to_transformers
 from korbert.huggingface.sentence_transformers import FILES, sentence_files
 from korbert.modeling.config import EncoderConfig, TransformersConfig
-from korbert.modeling.features import FeatureModel
 from korbert.modeling.models import (
     ClassificationModel,
     DetectionModel,
     EmbeddingModel,
-    EncoderModel,
     Model,
     MultipleChoiceModel,
     PretrainingModel,
-    SlotsModel,
     TokenClassificationModel,
 )
 from korbert.modeling.storage import load_model, read_config, serialize
 from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, special, vocabulary
 from korbert.tokenization.folder import PROBE, RECORD, WORDS
-
-__all__ = ["export"]
 
 _TOKENIZER_FILE = "tokenization_korbert.py"
 _MODEL_FILE = "modeling_korbert.py"  # only of encoders with embeddings that ModernBERT lacks
@@ -168,17 +162,10 @@ def _not_exported(folder: Path, names: list[str]) -> list[str]:
     return sorted(name for name in {*_OPTIONAL} - written if os.path.lexists(folder / name))
 
 
-_REFUSED: Mapping[type[Model], str] = {
-    EncoderModel: "an encoder without a head: export a model that was trained with one",
-    SlotsModel: "no class of transformers fills slots: use the model with korbert",
-    FeatureModel: "a head on features, which nothing in transformers computes: fine-tune, and export that",
-}
-
-
 def _config(model: Model) -> Json:
     """config.json. ModelError if nothing in `transformers` computes the same as the model."""
-    if reason := next((reason for kind, reason in _REFUSED.items() if isinstance(model, kind)), ""):
-        raise ModelError(f"export: {reason}")
+    if model.not_exported:
+        raise ModelError(f"export: {model.not_exported}")
     if isinstance(model, DetectionModel) and model.config.architecture == "modern":
         raise ModelError(
             "export: no class of transformers finds replaced pieces with a `modern`: fine-tune it, and export that"

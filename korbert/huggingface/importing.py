@@ -1,18 +1,16 @@
-"""Imports folders of `transformers`, of any architecture in foreign.CLASSES, as our model folders.
+"""Imports folders of `transformers`, of any architecture in transformers_config.CLASSES, as our model folders.
 
-import json
 The encoder runs the code of `transformers`. Nothing is downloaded, no code in a folder is run, and weights are read
 from safetensors only.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from korbert._transformers import quietly, reason_of
+from korbert._transformers import quietly, reason_of, their_json
 from korbert.durable import read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling.config import TransformersConfig
@@ -22,23 +20,8 @@ from korbert.modeling.transformers_config import CLASSES, adapted_config, class_
 from korbert.modeling.transformers_encoder import TransformersEncoder
 from korbert.tokenization import Pieces, TransformersTokenizer
 
-__all__ = ["SENTENCE", "Imported", "import_folder", "load_encoder", "read_folder"]
-
-_SIZES = frozenset(
-    [
-        "num_attention_heads",
-        "n_heads",
-        "num_hidden_layers",
-        "n_layers",
-        "hidden_size",
-        "dim",
-        "emb_dim",
-        "intermediate_size",
-        "hidden_dim",
-        "vocab_size",
-        "n_words",
-    ]
-)
+_SIZES = {"num_attention_heads", "num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size"}
+_SIZES |= {"n_heads", "n_layers", "dim", "emb_dim", "hidden_dim", "n_words"}  # as DistilBERT and XLM call them
 SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어! 👍🏻 뷁"
 
 
@@ -86,10 +69,7 @@ def read_folder(folder: str | Path) -> TransformersConfig:
     ModelError for another folder, an unknown architecture, a decoder, and a model that needs code in the folder.
     """
     path = Path(folder) / "config.json"
-    try:
-        theirs = json.loads(path.read_text(encoding="utf-8"))  # not ours: it may hold Infinity
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
+    theirs = their_json(path)
     if not isinstance(theirs, dict):
         raise ModelError(f"{path}: is not a JSON object: name a folder that transformers has written")
     if "korbert_format" in theirs:

@@ -1,6 +1,5 @@
 """Loads models of `transformers` as our models."""
 
-import json
 import logging
 from pathlib import Path
 from typing import Any, get_args
@@ -10,23 +9,12 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from korbert._transformers import their_json
 from korbert.errors import ModelError
 from korbert.huggingface.configs import config_from_transformers
 from korbert.huggingface.conversion import Family, from_transformers
 from korbert.modeling.config import EncoderConfig
-from korbert.modeling.models import (
-    ClassificationModel,
-    DetectionModel,
-    Model,
-    MultipleChoiceModel,
-    Pooling,
-    PretrainingModel,
-    ProblemType,
-    QuestionAnsweringModel,
-    TokenClassificationModel,
-)
-
-__all__ = ["load_transformers"]
+from korbert.modeling.models import CLASSES, Model, ProblemType
 
 _logger = logging.getLogger(__name__)
 
@@ -43,10 +31,7 @@ def load_transformers(folder: str | Path, generator: torch.Generator | None = No
     """
     folder = Path(folder)
     path, weights = folder / "config.json", folder / "model.safetensors"
-    try:
-        theirs = json.loads(path.read_text(encoding="utf-8"))  # not ours: it may hold Infinity
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
+    theirs = their_json(path)
     if not isinstance(theirs, dict) or theirs.get("model_type") not in _TYPES:
         raise ModelError(f"{path}: model_type is not supported: use one of {', '.join(_TYPES)}")
     try:
@@ -66,25 +51,21 @@ def load_transformers(folder: str | Path, generator: torch.Generator | None = No
 
 
 def _build(theirs: dict[str, Any], config: EncoderConfig, kind: str, generator: torch.Generator | None) -> Model:
-    if kind == "pretraining":
-        return PretrainingModel(config, generator)
-    if kind == "detection":
-        return DetectionModel(config, generator)
-    if kind == "question-answering":
-        return QuestionAnsweringModel(config, generator)
-    mean = theirs.get("classifier_pooling") == "mean"  # only ModernBERT has that key
-    pooling: Pooling = "mean" if mean else "first"
-    if kind == "multiple-choice":
-        return MultipleChoiceModel(config, pooling, generator)
     names = theirs.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
     labels = [label for _, label in sorted((int(key), label) for key, label in names.items())]
-    if kind == "token-classification":
-        return TokenClassificationModel(config, labels, generator)
     usual = "regression" if len(labels) == 1 else "single_label_classification"  # as their losses assume
-    problem: Any = theirs.get("problem_type") or usual
-    if problem not in get_args(ProblemType):
-        raise ModelError(f"problem_type {problem!r:.60} is none of {', '.join(get_args(ProblemType))}")
-    return ClassificationModel(config, len(labels), pooling, labels, generator, problem)
+    settings = {
+        "num_labels": len(labels),
+        "pooling": "mean" if theirs.get("classifier_pooling") == "mean" else "first",  # only ModernBERT has that key
+        "labels": labels,
+        "problem_type": theirs.get("problem_type") or usual,
+    }
+    model: Any = CLASSES[kind]
+    own = {name: value for name, value in settings.items() if name in model.saved}
+    if "problem_type" in own and own["problem_type"] not in get_args(ProblemType):
+        raise ModelError(f"problem_type {own['problem_type']!r:.60} is none of {', '.join(get_args(ProblemType))}")
+    built: Model = model(config, **own, generator=generator)
+    return built
 
 
 def _fill(folder: Path, model: Model, family: Family, tensors: dict[str, Tensor]) -> None:

@@ -10,8 +10,6 @@ from torch import Tensor
 from korbert.modeling.heads import mean_of_pieces
 from korbert.modeling.models import EmbeddingModel
 
-__all__ = ["FILES", "pooled", "sentence_files"]
-
 _POOLING = "1_Pooling/config.json"
 FILES = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", _POOLING)
 

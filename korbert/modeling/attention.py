@@ -14,8 +14,6 @@ from torch.autograd.function import once_differentiable
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.rows import Block, Rows
 
-__all__ = ["Rotation", "SelfAttention", "View", "attend", "rotated", "rotation", "taken"]
-
 _SHORT = 256  # pieces per row up to which computing all scores at once is faster on CPU
 
 Rotation = tuple[Tensor, Tensor]

@@ -7,8 +7,6 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from korbert.errors import ModelError
 
-__all__ = ["BOUNDARY_LEVELS", "AnyConfig", "EncoderConfig", "TransformersConfig", "check_row", "parse_config"]
-
 BOUNDARY_LEVELS = 4  # none, or a morpheme, an eojeol or a sentence begins (korbert.tokenization.encoding)
 
 _BERT_DEFAULTS: Mapping[str, Any] = {

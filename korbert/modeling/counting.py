@@ -12,8 +12,6 @@ from korbert.modeling.rows import Rows
 from korbert.modeling.transformers_config import adapted_config
 from korbert.modeling.transformers_encoder import encoder_of
 
-__all__ = ["counted", "flop_a_piece", "parameters"]
-
 _FEW_ENTRIES = 128  # vocabulary size of a counted encoder: a lookup has no products
 
 

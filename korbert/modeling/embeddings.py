@@ -7,8 +7,6 @@ from korbert.modeling.config import BOUNDARY_LEVELS, EncoderConfig, check_row
 from korbert.modeling.rows import Rows
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
-__all__ = ["OVERLAP", "Embeddings", "in_both", "scaled_overlap"]
-
 OVERLAP = "embeddings.overlap.weight"  # its key in an encoder's state dict
 
 

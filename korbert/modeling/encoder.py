@@ -13,8 +13,6 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.rows import Rows
 
-__all__ = ["Encoder", "gated"]
-
 
 class _BertLayer(nn.Module):
     """Attention and feed-forward block, each added to its input, then normalized (post-norm)."""

@@ -7,8 +7,6 @@ from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_v
 
 from korbert.errors import SettingsError
 
-__all__ = ["Chosen", "FeatureSettings", "chosen_layers"]
-
 _SINGLE = {"first": 0, "last": -1, "second-to-last": -2}
 _WORDS = {"two": 2, "three": 3, "four": 4}
 _SEVERAL = re.compile(r"(sum|concat|weighted sum) of (?:(all)|last (\d{1,4}|two|three|four))")

@@ -1,9 +1,10 @@
 """A head on chosen layers of a frozen encoder (Devlin et al. 2019, 5.3)."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -12,8 +13,6 @@ from korbert.modeling.config import AnyConfig
 from korbert.modeling.feature_settings import chosen_layers
 from korbert.modeling.heads import initialize, mean_of_pieces
 from korbert.modeling.transformers_encoder import encoder_of
-
-__all__ = ["FeatureModel"]
 
 
 class FeatureModel(nn.Module):
@@ -31,6 +30,18 @@ class FeatureModel(nn.Module):
     """
 
     kind: ClassVar[str] = "features"
+    saved: ClassVar[Mapping[str, tuple[Any, Any]]] = {
+        "num_outputs": (Annotated[int, Field(ge=1)], ...),
+        "pooling": (Literal["mean", "first"] | None, ...),
+        "layers": (str, ...),
+        "head": (Literal["linear", "mlp", "bilstm"], ...),
+        "width": (Annotated[int, Field(ge=1)], ...),
+    }
+    exported: ClassVar[str] = ""
+    pipeline: ClassVar[str] = ""
+    not_exported: ClassVar[str] = (
+        "a head on features, which nothing in transformers computes: fine-tune, and export that"
+    )
     mean: Tensor
     deviation: Tensor
 
@@ -93,11 +104,23 @@ class FeatureModel(nn.Module):
                 layers = torch.stack([self._pooled(layer, attention_mask) for layer in layers])
             around = (-1,) + (1,) * (layers.dim() - 2) + (layers.shape[-1],)
             layers = (layers - self.mean.view(around)) / self.deviation.view(around)
-        vectors = self._mixed(layers)
+        # (K, .., D) -> (.., D), or (.., K x D) for concat
+        if self.mix == "concat":
+            vectors = torch.cat(list(layers), dim=-1)
+        elif self.mix == "weighted sum":
+            vectors = self.factor * torch.tensordot(self.weights.softmax(dim=0), layers, 1)
+        else:
+            vectors = layers.sum(dim=0)
         if self.head == "mlp":
             vectors = F.gelu(self.dense(vectors))
-        elif self.head == "bilstm":
-            vectors = self._pooled(self._read_both_ways(vectors, lengths), attention_mask)
+        elif self.head == "bilstm":  # in float32: not all CPUs have a bf16 LSTM
+            packed = pack_padded_sequence(
+                vectors.float(), torch.tensor(lengths), batch_first=True, enforce_sorted=False
+            )
+            with torch.autocast(vectors.device.type, enabled=False):
+                both_ways, _ = self.lstm(packed)
+            both_ways = pad_packed_sequence(both_ways, batch_first=True, total_length=vectors.shape[1])[0]
+            vectors = self._pooled(both_ways, attention_mask)
         return self.classifier(self.dropout(vectors))
 
     def _pooled(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
@@ -108,22 +131,6 @@ class FeatureModel(nn.Module):
             return hidden[:, 0]
         return mean_of_pieces(hidden, attention_mask)
 
-    def _mixed(self, layers: Tensor) -> Tensor:
-        """(K, .., D) -> (.., D), or (.., K x D) for concat."""
-        if self.mix == "concat":
-            return torch.cat(list(layers), dim=-1)
-        if self.mix == "weighted sum":
-            summed: Tensor = torch.tensordot(self.weights.softmax(dim=0), layers, 1)
-            return self.factor * summed
-        return layers.sum(dim=0)
-
-    def _read_both_ways(self, vectors: Tensor, lengths: Sequence[int]) -> Tensor:
-        """Runs the BiLSTM: (B, T, D) -> (B, T, 2 x width), 0 at padding. In float32: not all CPUs have a bf16 LSTM."""
-        packed = pack_padded_sequence(vectors.float(), torch.tensor(lengths), batch_first=True, enforce_sorted=False)
-        with torch.autocast(vectors.device.type, enabled=False):
-            output, _ = self.lstm(packed)
-        return pad_packed_sequence(output, batch_first=True, total_length=vectors.shape[1])[0]
-
     def head_settings(self) -> dict[str, Any]:
         """Constructor arguments besides the encoder's config."""
-        return {name: getattr(self, name) for name in ("num_outputs", "pooling", "layers", "head", "width")}
+        return {name: getattr(self, name) for name in self.saved}

@@ -17,8 +17,6 @@ from korbert.modeling.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.extending import new_entries, why_not_extended
 
-__all__ = ["check_encoder", "check_tokenizer", "grown", "pretrained_encoder", "take_vectors", "take_weights"]
-
 _MAY_DIFFER = {"vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
 _THEIRS_MAY_DIFFER = {"vocab_size", "n_words", "transformers_version", "layerdrop", "initializer_std", "init_std"}
 

@@ -8,16 +8,7 @@ from torch import Tensor, nn
 
 from korbert.modeling.config import AnyConfig
 
-__all__ = [
-    "NextSentenceHead",
-    "Pooler",
-    "PredictionHead",
-    "SpanHead",
-    "Transform",
-    "VocabularyHead",
-    "initialize",
-    "mean_of_pieces",
-]
+_ADDED = ("attention.output", "down", "transform.dense", "head.dense")  # outputs that add to the residual stream, heads
 
 
 class Pooler(nn.Module):
@@ -116,16 +107,11 @@ def initialize(model: nn.Module, config: AnyConfig, generator: torch.Generator |
         if isinstance(module, nn.LayerNorm):
             module.reset_parameters()
         elif isinstance(module, nn.Linear | nn.Embedding):
-            deviation = _deviation(name, config)
+            deviation = config.initializer_range
+            if config.architecture == "modern" and name.endswith("classifier"):
+                deviation = float(config.hidden_size**-0.5)
+            elif config.architecture == "modern" and name.endswith(_ADDED):
+                deviation /= math.sqrt(2 * config.num_hidden_layers)
             nn.init.trunc_normal_(module.weight, 0.0, deviation, -2 * deviation, 2 * deviation, generator=generator)
             if isinstance(module, nn.Linear) and module.bias is not None:
                 nn.init.zeros_(module.bias)
-
-
-def _deviation(name: str, config: AnyConfig) -> float:
-    if config.architecture == "modern":
-        if name.endswith("classifier"):
-            return float(config.hidden_size**-0.5)
-        if name.endswith(("attention.output", "down", "transform.dense", "head.dense")):
-            return config.initializer_range / math.sqrt(2 * config.num_hidden_layers)
-    return config.initializer_range

@@ -1,10 +1,11 @@
 """The models that are trained, saved and exported: an encoder with or without heads."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import torch
 import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor, nn
 
 from korbert.errors import ModelError
@@ -24,35 +25,27 @@ from korbert.modeling.heads import (
 )
 from korbert.modeling.transformers_encoder import TransformersEncoder, encoder_of
 
-__all__ = [
-    "ClassificationModel",
-    "DetectionModel",
-    "EmbeddingModel",
-    "EncoderModel",
-    "Model",
-    "MultipleChoiceModel",
-    "Pooling",
-    "PretrainingModel",
-    "ProblemType",
-    "QuestionAnsweringModel",
-    "SlotsModel",
-    "TokenClassificationModel",
-    "init_encoder_from",
-]
-
 Pooling = Literal["mean", "first"]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
+Saved = Mapping[str, tuple[Any, Any]]
 
 
 class _EncoderWithHead(nn.Module):
     """Base class of all models. `scores` computes the outputs from the encoder's vectors (B, T, D) and its mask.
 
     generator: draws the initial weights; None: torch's global generator. encoder: one with weights; None: built from
-    `config`. kind: of the saved folder. saved: names of the constructor's arguments that are saved beside the config.
+    `config`.
+
+    kind: of the saved folder. saved: the constructor's arguments that are saved beside the config, each with its type
+    and default in the file (...: none). exported: how the name of its class in `transformers` ends. pipeline: its
+    pipeline there, "" for none. not_exported: why no class there computes the same.
     """
 
     kind: ClassVar[str]
-    saved: ClassVar[tuple[str, ...]] = ()
+    saved: ClassVar[Saved] = {}
+    exported: ClassVar[str] = ""
+    pipeline: ClassVar[str] = ""
+    not_exported: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -64,18 +57,9 @@ class _EncoderWithHead(nn.Module):
         self.config = config
         self.encoder = encoder_of(config, generator) if encoder is None else encoder
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        *,
-        lengths: Sequence[int] | None = None,
-    ) -> Any:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, *others: Any, **named: Any) -> Any:
         """Arguments as Encoder.forward. Returns what `scores` returns."""
-        hidden = self.encoder(input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths)
-        return self.scores(hidden, attention_mask)
+        return self.scores(self.encoder(input_ids, attention_mask, *others, **named), attention_mask)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Any:
         raise NotImplementedError
@@ -90,6 +74,7 @@ class EncoderModel(_EncoderWithHead):
     """An encoder without a head, as imported: tasks start from its weights."""
 
     kind: ClassVar[str] = "encoder"
+    not_exported: ClassVar[str] = "an encoder without a head: export a model that was trained with one"
 
     def __init__(
         self,
@@ -113,6 +98,8 @@ class PretrainingModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "pretraining"
+    saved: ClassVar[Saved] = {"objectives": (list[str], ["mlm", "nsp"])}
+    pipeline: ClassVar[str] = "fill-mask"
 
     def __init__(
         self, config: AnyConfig, generator: torch.Generator | None = None, objectives: Sequence[str] = ("mlm", "nsp")
@@ -126,29 +113,16 @@ class PretrainingModel(_EncoderWithHead):
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """MLM scores at all positions, (B, T, V), and NSP scores, (B, 2)."""
-        return self.mlm_head(hidden), self.nsp_head(hidden[:, 0])
-
-    def mlm_hidden(self, rows: Tensor) -> Tensor:
-        """The vectors that the vocabulary matrix scores: (N, D) -> (N, E)."""
-        return self.mlm.transform(rows)
+        return self.mlm_head(hidden), self.nsp(hidden[:, 0])
 
     def mlm_head(self, rows: Tensor) -> Tensor:
-        """Scores over the vocabulary: (N, D) -> (N, V); mlm_hidden(rows) @ decoder_weight.T + decoder_bias."""
+        """Scores over the vocabulary: (N, D) -> (N, V); mlm.transform(rows) @ decoder_weight.T + mlm.bias."""
         return self.mlm(rows, self.decoder_weight)
-
-    def nsp_head(self, first: Tensor) -> Tensor:
-        """Scores of "B follows A" (label 0) and "B does not" (1) from first-piece vectors: (R, D) -> (R, 2)."""
-        return self.nsp(first)
 
     @property
     def decoder_weight(self) -> Tensor:
         """The vocabulary matrix, (V, E), tied to the embeddings."""
         return self.encoder.token_weight
-
-    @property
-    def decoder_bias(self) -> Tensor:
-        """(V,)"""
-        return self.mlm.bias
 
     def head_settings(self) -> dict[str, Any]:
         return {"objectives": list(self.objectives)} if self.reader else {}
@@ -158,6 +132,7 @@ class DetectionModel(_EncoderWithHead):
     """An encoder with heads that detect replaced pieces (Clark et al. 2020) and classify pairs."""
 
     kind: ClassVar[str] = "detection"
+    pipeline: ClassVar[str] = "feature-extraction"
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
@@ -172,12 +147,7 @@ class DetectionModel(_EncoderWithHead):
 
     def detect(self, hidden: Tensor) -> Tensor:
         """The same scores from piece vectors: (..., D) -> (...)."""
-        scores: Tensor = self.classifier(self.head(hidden))
-        return scores.squeeze(-1)
-
-    def nsp_head(self, first: Tensor) -> Tensor:
-        """As PretrainingModel.nsp_head."""
-        return self.nsp(first)
+        return self.classifier(self.head(hidden)).squeeze(-1)
 
 
 class ClassificationModel(_EncoderWithHead):
@@ -190,7 +160,14 @@ class ClassificationModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "classification"
-    saved: ClassVar[tuple[str, ...]] = ("num_labels", "pooling", "labels", "problem_type")
+    saved: ClassVar[Saved] = {
+        "num_labels": (Annotated[int, Field(ge=1)], ...),
+        "pooling": (Pooling, ...),
+        "labels": (list[str], ...),
+        "problem_type": (ProblemType, ...),
+    }
+    exported: ClassVar[str] = "ForSequenceClassification"
+    pipeline: ClassVar[str] = "text-classification"
 
     def __init__(
         self,
@@ -233,7 +210,9 @@ class MultipleChoiceModel(ClassificationModel):
     """
 
     kind: ClassVar[str] = "multiple-choice"
-    saved = ("pooling",)
+    saved: ClassVar[Saved] = {"pooling": (Pooling, ...)}
+    exported: ClassVar[str] = "ForMultipleChoice"
+    pipeline: ClassVar[str] = "multiple-choice"
 
     def __init__(self, config: AnyConfig, pooling: Pooling = "mean", generator: torch.Generator | None = None) -> None:
         super().__init__(config, 1, pooling, generator=generator, problem_type="regression")
@@ -243,6 +222,8 @@ class QuestionAnsweringModel(_EncoderWithHead):
     """An encoder that finds the first and the last piece of an answer."""
 
     kind: ClassVar[str] = "question-answering"
+    exported: ClassVar[str] = "ForQuestionAnswering"
+    pipeline: ClassVar[str] = "question-answering"
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
@@ -271,6 +252,8 @@ class SlotsModel(QuestionAnsweringModel):
     """
 
     kind: ClassVar[str] = "slots"
+    pipeline: ClassVar[str] = ""
+    not_exported: ClassVar[str] = "no class of transformers fills slots: use the model with korbert"
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
@@ -289,7 +272,9 @@ class TokenClassificationModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "token-classification"
-    saved = ("labels",)
+    saved: ClassVar[Saved] = {"labels": (list[str], ...)}
+    exported: ClassVar[str] = "ForTokenClassification"
+    pipeline: ClassVar[str] = "token-classification"
 
     def __init__(self, config: AnyConfig, labels: Sequence[str], generator: torch.Generator | None = None) -> None:
         if not labels or len(set(labels)) < len(labels):
@@ -317,7 +302,8 @@ class EmbeddingModel(_EncoderWithHead):
     """
 
     kind: ClassVar[str] = "embedding"
-    saved = ("pooling", "normalize")
+    saved: ClassVar[Saved] = {"pooling": (Pooling, ...), "normalize": (bool, ...)}
+    exported: ClassVar[str] = "Model"
 
     def __init__(
         self,
@@ -349,6 +335,8 @@ Model = (
     | FeatureModel
     | EncoderModel
 )
+CLASSES: Mapping[str, type[Model]] = {cls.kind: cls for cls in get_args(Model)}
+"""Kind of a saved folder -> its class."""
 
 
 def init_encoder_from(model: Model, pretrained: Model) -> None:
@@ -364,7 +352,8 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     if OVERLAP in own.keys() - source.keys():
         source[OVERLAP] = scaled_overlap(own[OVERLAP], source["embeddings.token.weight"])
     for name in sorted(source.keys() | own.keys()):
-        shapes = [_shape(weights.get(name)) for weights in (own, source)]
+        tensors = own.get(name), source.get(name)
+        shapes = ["absent" if tensor is None else "x".join(map(str, tensor.shape)) for tensor in tensors]
         if shapes[0] != shapes[1]:
             raise ModelError(
                 f"encoder weights {name}: {shapes[0]} in the model, {shapes[1]} in the pretrained one:"
@@ -381,7 +370,3 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
         head = pretrained.nsp.pooler if isinstance(model.head, Pooler) else pretrained.mlm.transform
         if not isinstance(model.head, nn.Identity) and head.dense.weight.shape == model.head.dense.weight.shape:
             model.head.load_state_dict(head.state_dict())
-
-
-def _shape(tensor: Tensor | None) -> str:
-    return "absent" if tensor is None else "x".join(map(str, tensor.shape))

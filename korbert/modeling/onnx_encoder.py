@@ -15,8 +15,6 @@ from korbert.durable import sha256_of
 from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig, check_row
 
-__all__ = ["OnnxEncoder", "package"]
-
 _PLACES_AT_ONCE = 4_096  # rows x length per pass: attention holds a length x length matrix per row and head
 _ABSENT = ("all_layers", "attentions", "embeddings", "flat", "layers", "token_weight")
 

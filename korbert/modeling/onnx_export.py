@@ -24,14 +24,12 @@ from korbert.modeling.attention import rotation
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
-from korbert.modeling.models import DetectionModel, EncoderModel, Model, PretrainingModel
+from korbert.modeling.models import DetectionModel, EncoderModel, PretrainingModel
 from korbert.modeling.onnx_encoder import OnnxEncoder, package
 from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.tokenization import AnyTokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors.counts import NoCounts, PieceCounts
-
-__all__ = ["TOLERANCE", "export_onnx", "graph_of"]
 
 TOLERANCE = 1e-4  # absolute, for vectors in 32 bits; relative to the largest number if that is above 1
 
@@ -202,7 +200,11 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     if os.path.lexists(folder):
         raise ModelError(f"{folder}: already exists: name a new folder")
     model, tokenizer = load_model(source)
-    encoder = _exportable(model, source)
+    encoder = model.encoder
+    if isinstance(model, FeatureModel) or not isinstance(encoder, Encoder):
+        reason = "already an ONNX file" if isinstance(encoder, OnnxEncoder) else "an encoder of transformers"
+        reason = "a head on layers of a frozen encoder" if isinstance(model, FeatureModel) else reason
+        raise ModelError(f"{source}: {reason}, which export --onnx cannot export: use the model as it is")
     config = read_config(source)
     config.pop("packed", None)
     heads = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("encoder.")}
@@ -221,17 +223,6 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         differences = _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
         new.rename(folder)
     return differences
-
-
-def _exportable(model: Model, source: Path) -> Encoder:
-    """The encoder of a model. ModelError if it cannot be exported."""
-    if isinstance(model, FeatureModel):
-        reason = "a head on layers of a frozen encoder"
-    elif isinstance(model.encoder, Encoder):
-        return model.encoder
-    else:
-        reason = "already an ONNX file" if isinstance(model.encoder, OnnxEncoder) else "an encoder of transformers"
-    raise ModelError(f"{source}: {reason}, which export --onnx cannot export: use the model as it is")
 
 
 def _write_file(encoder: Encoder, path: Path, bits: int) -> None:

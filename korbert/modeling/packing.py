@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import safetensors.torch
 import torch
@@ -17,8 +16,6 @@ from korbert.errors import ModelError
 from korbert.folders import base_folder, model_folder
 from korbert.modeling.storage import SCALE, load_model, read_config, write_files
 from korbert.vectors.counts import NoCounts, PieceCounts
-
-__all__ = ["pack", "packed"]
 
 _LARGE = 1 << 16  # matrices of at least this many numbers are stored in 8 bits
 
@@ -58,7 +55,13 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
         )
     if base is not None:
         base = model_folder(base)
-        base_config = _base_config(base, folder)
+        base_config = read_config(base)
+        is_known = base_folder(folder, base.name).resolve() == base.resolve()
+        if not is_known or "packed" not in base_config or base_config["packed"]["base"]:
+            raise ModelError(
+                f"{base}: a base must be a packed folder without a base of its own, next to {folder}, or the name of a "
+                "bundled model"
+            )
         if base_config["tokenizer_digest"] != config["tokenizer_digest"]:
             raise ModelError(f"{base}: has another tokenizer than {source}: pack without this base")
         record = {"base": base.name, "base_sha256": base_config["weights_sha256"]}
@@ -69,18 +72,6 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
         with suppress(NoCounts):
             PieceCounts.find(None, str(source), tokenizer).save(folder)
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
-def _base_config(base: Path, folder: Path) -> dict[str, Any]:
-    """The config of a base. ModelError if it cannot be the base of `folder`."""
-    config = read_config(base)
-    is_known = base_folder(folder, base.name).resolve() == base.resolve()
-    if not is_known or "packed" not in config or config["packed"]["base"]:
-        raise ModelError(
-            f"{base}: a base must be a packed folder without a base of its own, next to {folder}, or the name of a "
-            "bundled model"
-        )
-    return config
 
 
 def _without_shared(tensors: Mapping[str, Tensor], base: Path) -> dict[str, Tensor]:

@@ -4,7 +4,7 @@ Everything but attention works piece by piece, so it runs on the (N, D) vectors 
 Attention groups rows of similar length into blocks of (rows, length) places.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,8 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-
-__all__ = ["Block", "Rows"]
 
 _BLOCK_COST = {"cpu": 16, "cuda": 16_384}  # places that attention computes in the time one more block costs
 
@@ -96,8 +94,14 @@ class Rows:
         lengths = np.array(self.lengths, dtype=np.int64)
         order = np.argsort(lengths, kind="stable")
         order = order[lengths[order] > 0]
+        # Cut the rows, sorted by length, wherever a separate block saves more places than it costs.
+        worth = _BLOCK_COST["cpu" if self.device.type == "cpu" else "cuda"]
+        cuts = [0]
+        for place in range(1, len(order)):
+            if (lengths[order[place]] - lengths[order[place - 1]]) * (place - cuts[-1]) > worth:
+                cuts.append(place)
         blocks = []
-        for rows in _alike(lengths, order, self.device.type):
+        for rows in np.split(order, cuts[1:]) if len(order) else ():
             own, longest = lengths[rows], int(lengths[rows[-1]])
             padded = None if own[0] == longest else self._on_device(own)
             blocks.append((Block(len(rows), longest, padded), rows.tolist()))
@@ -105,15 +109,3 @@ class Rows:
 
     def _on_device(self, values: NDArray[np.int64] | NDArray[np.int32]) -> Tensor:
         return torch.from_numpy(values).to(self.device, non_blocking=True)
-
-
-def _alike(lengths: NDArray[np.int64], order: NDArray[np.intp], device: str) -> Iterator[NDArray[np.intp]]:
-    """Cuts rows, sorted by length, wherever a separate block saves more places than it costs."""
-    worth = _BLOCK_COST["cpu" if device == "cpu" else "cuda"]
-    start = 0
-    for place in range(1, len(order)):
-        if (lengths[order[place]] - lengths[order[place - 1]]) * (place - start) > worth:
-            yield order[start:place]
-            start = place
-    if len(order):
-        yield order[start:]

@@ -5,11 +5,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, overload
+from typing import Annotated, Any, Literal, TypeVar, overload
 
 import safetensors.torch
 import torch
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, create_model
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
@@ -18,42 +18,16 @@ from korbert.durable import read_object, sha256_of
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import base_folder, model_folder
 from korbert.modeling.config import AnyConfig, TransformersConfig, parse_config
-from korbert.modeling.models import (
-    ClassificationModel,
-    DetectionModel,
-    EmbeddingModel,
-    EncoderModel,
-    Model,
-    MultipleChoiceModel,
-    Pooling,
-    PretrainingModel,
-    ProblemType,
-    QuestionAnsweringModel,
-    SlotsModel,
-    TokenClassificationModel,
-)
+from korbert.modeling.models import CLASSES, Model, PretrainingModel
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.tokenization import AnyTokenizer, load_tokenizer
 from korbert.tokenization.folder import RECORD
-
-__all__ = [
-    "FORMAT",
-    "ONNX_FILE",
-    "SCALE",
-    "load_model",
-    "read_config",
-    "save_model",
-    "serialize",
-    "without_weights",
-    "write_files",
-]
 
 FORMAT = 1
 ONNX_FILE = "encoder.onnx"  # beside the weights of the head
 SCALE = ":scale"  # suffix to the name of an 8-bit matrix: the scales of its rows
 
 _OWN = "config_sha256"
-_CLASSES: Mapping[str, type[Model]] = {cls.kind: cls for cls in get_args(Model)}
 
 _M = TypeVar("_M")
 _Folder = str | Path
@@ -64,52 +38,6 @@ _Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
 class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class _NoHead(_Strict):
-    """A head without settings of its own."""
-
-
-class _PretrainingHead(_Strict):
-    objectives: list[str] = ["mlm", "nsp"]
-
-
-class _LabelHead(_Strict):
-    num_labels: int = Field(ge=1)
-    pooling: Pooling
-    labels: list[str]
-    problem_type: ProblemType
-
-
-class _ChoiceHead(_Strict):
-    pooling: Pooling
-
-
-class _PieceLabelHead(_Strict):
-    labels: list[str]
-
-
-class _VectorHead(_Strict):
-    pooling: Pooling
-    normalize: bool
-
-
-class _FeatureHead(_Strict):
-    num_outputs: int = Field(ge=1)
-    pooling: Pooling | None
-    layers: str
-    head: Literal["linear", "mlp", "bilstm"]
-    width: int = Field(ge=1)
-
-
-_HEADS: Mapping[str, type[_Strict]] = {  # others: _NoHead
-    "pretraining": _PretrainingHead,
-    "classification": _LabelHead,
-    "multiple-choice": _ChoiceHead,
-    "token-classification": _PieceLabelHead,
-    "embedding": _VectorHead,
-    "features": _FeatureHead,
-}
 
 
 class _Packed(_Strict):
@@ -213,8 +141,8 @@ def read_config(folder: str | Path) -> dict[str, Any]:
             " use the version of korbert that wrote it"
         )
     kind = config.get("kind")
-    if not isinstance(kind, str) or kind not in _CLASSES:
-        raise ModelError(f"{path}: kind {_short(kind)} is none of {', '.join(_CLASSES)}")
+    if not isinstance(kind, str) or kind not in CLASSES:
+        raise ModelError(f"{path}: kind {_short(kind)} is none of {', '.join(CLASSES)}")
     try:
         _Config.model_validate({name: config[name] for name in config.keys() - {"korbert_format", "kind"}})
     except ValidationError as error:
@@ -222,7 +150,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         key = ".".join(map(str, first["loc"]))
         raise ModelError(f"{path}: {key}: {first['msg']}: put the file back as it was written") from None
     try:
-        _HEADS.get(kind, _NoHead).model_validate(config["head"])
+        create_model("Head", __base__=_Strict, **CLASSES[kind].saved).model_validate(config["head"])  # type: ignore[call-overload]
     except ValidationError:
         raise ModelError(
             f"{path}: head {_short(config['head'])} does not fit a {kind} model: put the file back"
@@ -239,31 +167,7 @@ def _short(value: object) -> str:
 @overload
 def load_model(folder: _Folder, kind: Literal["pretraining"], device: _Device = "cpu") -> _Loaded[PretrainingModel]: ...
 @overload
-def load_model(folder: _Folder, kind: Literal["detection"], device: _Device = "cpu") -> _Loaded[DetectionModel]: ...
-@overload
-def load_model(
-    folder: _Folder, kind: Literal["classification"], device: _Device = "cpu"
-) -> _Loaded[ClassificationModel]: ...
-@overload
-def load_model(
-    folder: _Folder, kind: Literal["multiple-choice"], device: _Device = "cpu"
-) -> _Loaded[MultipleChoiceModel]: ...
-@overload
-def load_model(folder: _Folder, kind: Literal["embedding"], device: _Device = "cpu") -> _Loaded[EmbeddingModel]: ...
-@overload
-def load_model(folder: _Folder, kind: Literal["encoder"], device: _Device = "cpu") -> _Loaded[EncoderModel]: ...
-@overload
-def load_model(
-    folder: _Folder, kind: Literal["question-answering"], device: _Device = "cpu"
-) -> _Loaded[QuestionAnsweringModel]: ...
-@overload
-def load_model(folder: _Folder, kind: Literal["slots"], device: _Device = "cpu") -> _Loaded[SlotsModel]: ...
-@overload
-def load_model(
-    folder: _Folder, kind: Literal["token-classification"], device: _Device = "cpu"
-) -> _Loaded[TokenClassificationModel]: ...
-@overload
-def load_model(folder: _Folder, kind: None = None, device: _Device = "cpu") -> _Loaded[Model]: ...
+def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu") -> _Loaded[Model]: ...
 def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu") -> _Loaded[Any]:
     """Loads the model of a folder, in eval mode, and its tokenizer.
 
@@ -304,7 +208,7 @@ def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: t
             of_base = _read_weights(home / "model.safetensors", config["packed"]["base_sha256"])
             # The scale of a tensor in 8 bits belongs to the base's tensor, not to one of that name in the folder.
             tensors = {name: of_base[name] for name in of_base if name.removesuffix(SCALE) not in tensors} | tensors
-        tensors = _unpacked(tensors)
+        tensors = unpacked(tensors)
     onnx = config.get("onnx")
     model: Any = _build(folder, config, None if onnx else len(tensors))
     if onnx:
@@ -333,7 +237,7 @@ def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
         raise ModelError(f"{path}: cannot be read ({error}): the file is broken, write the model again") from None
 
 
-def _unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Converts the tensors of a packed file back to float32."""
     return {
         name: tensor * tensors[name + SCALE][:, None] if name + SCALE in tensors else tensor.float()
@@ -351,12 +255,12 @@ def _build(folder: Path, config: Mapping[str, Any], num_tensors: int | None) -> 
         encoder = parse_config(config["encoder"])
         if isinstance(encoder, TransformersConfig):  # not on "meta": it has buffers that no file holds
             with _NoFilling():
-                return _CLASSES[config["kind"]](encoder, **config["head"])
+                return CLASSES[config["kind"]](encoder, **config["head"])
         own = "layer_groups" if encoder.layer_groups else "num_hidden_layers"
         if num_tensors is not None and encoder.distinct_layers > num_tensors:
             raise ModelError(f"{own} {encoder.distinct_layers}: the weights file has fewer layers")
         with without_weights():
-            return _CLASSES[config["kind"]](encoder, **config["head"])
+            return CLASSES[config["kind"]](encoder, **config["head"])
     # TypeError to RuntimeError: sizes that no tensor can have.
     except (ModelError, SettingsError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]

@@ -12,8 +12,6 @@ from korbert._transformers import quietly, transformers
 from korbert.errors import ModelError
 from korbert.modeling.config import TransformersConfig
 
-__all__ = ["CLASSES", "adapted_config", "class_of", "new_config", "options", "their_config"]
-
 CLASSES: Mapping[str, str] = {  # model_type -> the class without a head
     "albert": "AlbertModel",
     "bert": "BertModel",

@@ -3,8 +3,7 @@
 A TransformersConfig holds their config (transformers_config.py). korbert.huggingface.importing reads folders.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,8 +15,6 @@ from korbert.modeling.config import AnyConfig, TransformersConfig, check_row
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.rows import Rows
 from korbert.modeling.transformers_config import class_of, options, their_config
-
-__all__ = ["TransformersEncoder", "encoder_of"]
 
 
 class TransformersEncoder(nn.Module):
@@ -34,14 +31,13 @@ class TransformersEncoder(nn.Module):
         super().__init__()
         self.config = config
         if model is None:
-            with quietly(), _drawing_from(generator):
+            with quietly(), torch.random.fork_rng(devices=[], enabled=generator is not None):
+                if generator is not None:
+                    torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
                 model = class_of(config.model_type)._from_config(their_config(config), **options(config))
         self.model: Any = model
-        self._check_sizes()
-
-    def _check_sizes(self) -> None:
-        """ModelError if the sizes in our config differ from those of the encoder built from theirs."""
-        config, (entries, width) = self.config, self.token_weight.shape
+        # The sizes in our config have to be those of the encoder built from theirs.
+        entries, width = self.token_weight.shape
         actual = {
             "vocab_size": entries,
             "embedding_width": width,
@@ -166,14 +162,3 @@ def _mask(input_ids: Tensor, attention_mask: Tensor | None, lengths: Sequence[in
         return torch.ones_like(input_ids, dtype=torch.bool)
     ends = torch.tensor(lengths, device=input_ids.device)[:, None]
     return torch.arange(input_ids.shape[1], device=input_ids.device) < ends
-
-
-@contextmanager
-def _drawing_from(generator: torch.Generator | None) -> Iterator[None]:
-    """Seeds torch's global generator from `generator` inside the block; None: leaves it alone."""
-    if generator is None:
-        yield
-        return
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
-        yield

@@ -27,8 +27,6 @@ from korbert.seeds import derived_seed
 from korbert.training.devices import Batch
 from korbert.world import World, connected, require_rows
 
-__all__ = ["Phase", "PretrainingRows", "Row", "heldout_batches", "in_phases"]
-
 Row = dict[str, NDArray[Any]]
 
 

@@ -9,8 +9,6 @@ from korbert.errors import SettingsError
 from korbert.pretraining.shards import Shards
 from korbert.seeds import derived_seed
 
-__all__ = ["Mixture", "permuted"]
-
 _ROUNDS = 6  # of the permutation
 
 

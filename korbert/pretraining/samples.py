@@ -20,8 +20,6 @@ from korbert.tokenization.pieces import EOJEOL
 from korbert.training.records import JsonLines
 from korbert.world import world
 
-__all__ = ["Sample", "Samples", "choose_samples", "stretches"]
-
 _logger = logging.getLogger(__name__)
 
 _SEARCHED = 500  # rows to choose from
@@ -47,16 +45,16 @@ def choose_samples(rows: PretrainingRows, number: int = 3) -> list[Sample]:
     searched = np.arange(min(_SEARCHED, len(rows)))
     drawn = permuted(searched, len(rows), derived_seed("samples")).tolist()
     samples = [Sample(index, rows.source(index), rows.example(0, index)) for index in drawn]
-    samples = sorted((sample for sample in samples if len(sample.row["labels"])), key=_unfit)
+
+    def unfit(sample: Sample) -> tuple[int, int]:
+        """How many pieces the row is too short or too long by, and its surplus gaps."""
+        pieces, gaps = len(sample.row["input_ids"]), len(sample.row["labels"])
+        return max(_SHORTEST - pieces, pieces - _LONGEST, 0), max(gaps - _MOST_GAPS, 0)
+
+    samples = sorted((sample for sample in samples if len(sample.row["labels"])), key=unfit)
     first_of_source = {sample.source: sample for sample in reversed(samples)}
     samples.sort(key=lambda sample: first_of_source[sample.source] is not sample)
     return samples[:number]
-
-
-def _unfit(sample: Sample) -> tuple[int, int]:
-    """Sort key: how many pieces the row is too short or too long by, and its surplus gaps."""
-    pieces, gaps = len(sample.row["input_ids"]), len(sample.row["labels"])
-    return max(_SHORTEST - pieces, pieces - _LONGEST, 0), max(gaps - _MOST_GAPS, 0)
 
 
 class Samples:
@@ -80,7 +78,12 @@ class Samples:
                 lines.write(line)
             lines.sync()
         if shown:
-            _logger.info("step %s: %s", f"{step:,}", _in_words(shown[0]))
+            # 서울은 [한강: 산 12 %]을 끼고 있다: each gap with its piece and the top prediction.
+            words, *behind = shown[0]["text"]
+            for gap, text in zip(shown[0]["gaps"], behind, strict=True):
+                guess = gap["guesses"][0]
+                words += f"[{gap['piece']}: {guess['piece']} {guess['probability']:.0%}]{text}"
+            _logger.info("step %s: %s", f"{step:,}", words)
 
     def _line(self, model: PretrainingModel, step: int, sample: Sample) -> dict[str, Any]:
         row, device = sample.row, next(model.parameters()).device
@@ -131,13 +134,3 @@ def stretches(row: Row, tokenizer: AnyTokenizer) -> list[str]:
             text += " / "
         start = place + 1
     return [*texts, text]
-
-
-def _in_words(line: dict[str, Any]) -> str:
-    """서울은 [한강: 산 12 %]을 끼고 있다: each gap with its piece and the top prediction."""
-    text, gaps = line["text"], line["gaps"]
-    words = [text[0]]
-    for gap, behind in zip(gaps, text[1:], strict=True):
-        guess = gap["guesses"][0]
-        words.append(f"[{gap['piece']}: {guess['piece']} {guess['probability']:.0%}]{behind}")
-    return "".join(words)

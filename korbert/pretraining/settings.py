@@ -4,17 +4,6 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-__all__ = [
-    "DistillationSettings",
-    "HeadSettings",
-    "MaskingSettings",
-    "ObjectiveName",
-    "PairSettings",
-    "ReplacementSettings",
-    "SpanSettings",
-    "check_objectives",
-]
-
 ObjectiveName = Literal["mlm", "nsp", "sop", "rtd", "spans", "distill"]
 
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from korbert.errors import ArtifactError, CorpusError
 from korbert.pretraining.objectives.masking import SpecialIds
 
-__all__ = ["Shards", "write_random_shards"]
-
 _SENTENCE = 3  # boundary level of a piece that begins a sentence
 _RANDOM_PIECES = 500_000
 _COLUMNS = ("source", "input_ids", "boundaries")

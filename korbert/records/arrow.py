@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,8 +14,6 @@ from korbert.records.compression import PACKED, File, open_bytes, open_file
 from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of
 from korbert.records.table import Fault, Records, Table
-
-__all__ = ["batches_of", "dataset_files", "is_saved", "read_arrow", "read_parquet", "rows_in", "splits", "stream_of"]
 
 _T = TypeVar("_T")
 _BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
@@ -124,7 +123,9 @@ def _checked(path: File, read: Callable[[], _T]) -> _T:
 
 
 def _table(form: str, paths: Sequence[File], schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
-    names = _class_names(schema)
+    names: Mapping[str, list[str]] = {}
+    with suppress(KeyError, ValueError, TypeError, AttributeError):
+        names = class_names(json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"])
 
     def held(wanted: Sequence[str]) -> Iterator[Any]:
         return batches(list(dict.fromkeys(_held(column, schema) for column in wanted)))
@@ -200,14 +201,10 @@ def _cells(column: Any) -> list[Any]:
     return cells
 
 
-def _class_names(schema: Any) -> Mapping[str, list[str]]:
-    """Column -> class names recorded by `datasets` in the schema; also for lists of classes."""
-    try:
-        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
-        inner = {column: feature.get("feature", feature) for column, feature in features.items()}
-        return {column: feature["names"] for column, feature in inner.items() if feature.get("_type") == "ClassLabel"}
-    except (KeyError, ValueError, TypeError, AttributeError):
-        return {}
+def class_names(features: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Column -> class names, from the features that `datasets` records; also for lists of classes."""
+    inner = {column: feature.get("feature", feature) for column, feature in features.items()}
+    return {column: feature["names"] for column, feature in inner.items() if feature.get("_type") == "ClassLabel"}
 
 
 def _named(value: Any, names: Sequence[str]) -> Any:

@@ -17,8 +17,6 @@ from korbert.errors import CorpusError
 if TYPE_CHECKING:
     from upath import UPath
 
-__all__ = ["PACKED", "File", "as_file", "open_bytes", "open_file"]
-
 File: TypeAlias = "Path | UPath"  # local, or at an address that fsspec opens
 
 _READ_BYTES = 1 << 16

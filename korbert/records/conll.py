@@ -10,8 +10,6 @@ from typing import Any
 from korbert.errors import CorpusError
 from korbert.records.table import Fault, Records, Table, TextFile
 
-__all__ = ["are_characters", "read_conll", "read_conllu", "read_klue_entities"]
-
 _DOCUMENT = "-DOCSTART-"
 _LOOKED_AT = 1_000  # sentences that tell what the columns are
 # Columns behind the number of the word.

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from korbert.records.table import Fault
 
-__all__ = ["csv_records"]
-
 _MALFORMED = "a quoted field does not end or goes on after its quote, or a carriage return stands outside quotes"
 
 

@@ -11,8 +11,6 @@ from korbert.records.csv_records import csv_records
 from korbert.records.lines import LONGEST
 from korbert.records.table import Fault, Records, Table, TextFile
 
-__all__ = ["Delimited", "are_quoted", "read_delimited"]
-
 _VOTES = 1_000  # at most this many records with a quote are examined
 _SEPARATOR = re.compile(r"sep=(.)")  # a first line that Excel writes and reads
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
@@ -38,14 +36,9 @@ class Delimited:
         """Each non-blank record of lines below the header. longest: characters of a field."""
         width = len(self.columns)
         for before, text, fields in _fields(lines, self.delimiter, self.quoted, longest):
-            if isinstance(fields, Fault) or len(fields) == width or (len(fields) > width and not any(fields[width:])):
-                yield before, text, fields
-            else:
-                yield (
-                    before,
-                    text,
-                    Fault("bad_fields", f"{len(fields)} fields where the first line has {width}", raw=text),
-                )
+            if not isinstance(fields, Fault) and (len(fields) < width or any(fields[width:])):
+                fields = Fault("bad_fields", f"{len(fields)} fields where the first line has {width}", raw=text)
+            yield before, text, fields
 
     def ends_inside(self, lines: bytes, inside: bool) -> bool:
         """Whether lines end inside a quoted field. inside: whether they begin there."""

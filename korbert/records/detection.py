@@ -14,8 +14,6 @@ from korbert.records.form import FORMS, Form
 from korbert.records.lines import LONGEST
 from korbert.records.table import Columns, Fault, Table, TextFile, text_file
 
-__all__ = ["form_by_content", "form_of", "head_of", "holds_records", "is_json", "is_value", "open_plain", "open_table"]
-
 _ENDINGS: Mapping[str, Form] = {
     ".csv": "csv",
     ".tsv": "tsv",

@@ -10,8 +10,6 @@ from itertools import chain
 from korbert.errors import CorpusError
 from korbert.records.compression import File, as_file, open_bytes
 
-__all__ = ["HEAD_BYTES", "UNDECODABLE", "beginning_of", "decoded", "encoding_in", "encoding_of", "errors_of", "utf8"]
-
 HEAD_BYTES = 1 << 20  # of a file, from which its encoding is detected
 UNDECODABLE = re.compile("[\udc80-\udcff]")  # undecodable bytes, as surrogateescape represents them
 _READ_BYTES = 1 << 18

@@ -2,8 +2,6 @@
 
 from typing import Literal, get_args
 
-__all__ = ["FORMATS", "FORMS", "Form", "Format"]
-
 Form = Literal[
     "auto", "csv", "tsv", "tsv-plain", "tsv-quoted", "jsonl", "json", "parquet", "arrow", "conll", "conllu", "klue-ner"
 ]

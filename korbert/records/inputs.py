@@ -19,8 +19,6 @@ from korbert.records.labelling_tools import is_export
 from korbert.records.lines import Line, batches
 from korbert.records.table import Columns, Table, beginning
 
-__all__ = ["Guess", "Lines", "Source", "copied", "open_records"]
-
 Source: TypeAlias = "IO[bytes] | File"
 Guess: TypeAlias = Callable[[Sequence[str]], Format]
 """Returns the format of a text that begins with these lines, and of which nothing else is known."""

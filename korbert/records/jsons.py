@@ -14,20 +14,6 @@ from korbert.names import same_name
 from korbert.records.encodings import UNDECODABLE
 from korbert.records.table import Fault, Records, Table, TextFile, type_name
 
-__all__ = [
-    "Numbered",
-    "cell_of",
-    "fault_of",
-    "holds_lines",
-    "nested_columns",
-    "object_of",
-    "parsed",
-    "read_json",
-    "read_jsonl",
-    "read_value",
-    "table_of",
-]
-
 _LOOKED_AT = 1_000  # records whose keys become the columns
 _SPACE = re.compile(r"[ \t\r\n]*")
 _LONGEST_TOKEN = 32  # characters of a token other than a string, of which the end of a block may hold a part

@@ -6,17 +6,17 @@ no change are not here: doccano's and spaCy's spans, Label Studio's CSV, CoNLL.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from korbert.errors import CorpusError
+from korbert.records.arrow import class_names
 from korbert.records.compression import File
 from korbert.records.jsons import Numbered, cell_of, fault_of, parsed, table_of
 from korbert.records.table import Cells, Columns, Fault, Records, Table, open_text
-
-__all__ = ["EXPORTS", "Export", "is_export", "read_standoff", "standoff", "tables_of", "with_usual_names"]
 
 _Record: TypeAlias = Mapping[str, Any]
 
@@ -64,8 +64,17 @@ def with_usual_names(table: Table, path: File, fits: Callable[[Columns], bool]) 
 
 
 def _exported(table: Table, export: Export) -> Table:
+    def objects() -> Numbered:
+        """The records with their own keys, or else with the columns that are no field of another."""
+        if table.objects:
+            yield from table.objects()
+            return
+        tops = [column for column in table.columns if column.rpartition(".")[0] not in set(table.columns) - {""}]
+        for number, cells in table.read(tops):
+            yield number, cells if isinstance(cells, Fault) else dict(zip(tops, cells, strict=True))
+
     def rows() -> Numbered:
-        for number, record in _objects(table):
+        for number, record in objects():
             if not isinstance(record, dict):
                 yield number, fault_of(record)
                 continue
@@ -86,16 +95,6 @@ def _exported(table: Table, export: Export) -> Table:
 
     first = (fields.record if isinstance(fields, Fault) else fields for _, fields in islice(rows(), _LOOKED_AT))
     return table_of(filter(None, first), rows, f"{export.name} in {table.form}", table.encoding, table.unit, cell)
-
-
-def _objects(table: Table) -> Numbered:
-    """The records with their own keys, or else with the columns that are no field of another."""
-    if table.objects:
-        yield from table.objects()
-        return
-    tops = [column for column in table.columns if column.rpartition(".")[0] not in set(table.columns) - {""}]
-    for number, cells in table.read(tops):
-        yield number, cells if isinstance(cells, Fault) else dict(zip(tops, cells, strict=True))
 
 
 def _label_studio(record: _Record) -> Iterator[_Record | Fault]:
@@ -269,15 +268,10 @@ def _with_class_names(table: Table, path: File) -> Table:
     """The table with names for the numbers of classes, where a file of `datasets` beside it has them."""
     names: dict[str, list[str]] = {}
     for file in (path.parent / "dataset_info.json", path.parent / "dataset_infos.json"):
-        try:
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             record = json.loads(file.read_text(encoding="utf-8"))
-            of_configs = [record] if "features" in record else list(record.values())
-            for column, feature in chain.from_iterable(config["features"].items() for config in of_configs):
-                inner = feature.get("feature", feature)
-                if inner.get("_type") == "ClassLabel":
-                    names[column] = inner["names"]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue
+            for config in [record] if "features" in record else record.values():
+                names |= class_names(config["features"])
     if not names:
         return table
 

@@ -8,8 +8,6 @@ from typing import IO, NamedTuple
 
 from korbert.errors import CorpusError
 
-__all__ = ["LONGEST", "TOO_LONG", "Line", "batches", "blocks", "text_of"]
-
 LONGEST = 1 << 20  # bytes of a line
 TOO_LONG = f"is longer than {LONGEST:,} bytes"
 _BATCH_LINES, _BATCH_BYTES = 8_192, 1 << 20

@@ -17,20 +17,6 @@ from korbert.records.lines import LONGEST, batches
 if TYPE_CHECKING:
     from korbert.records.delimited import Delimited
 
-__all__ = [
-    "Cells",
-    "Columns",
-    "Fault",
-    "Records",
-    "Table",
-    "TextFile",
-    "beginning",
-    "is_empty",
-    "open_text",
-    "text_file",
-    "type_name",
-]
-
 _LOOKED_AT = 100  # records whose cells tell what the columns hold
 _HEAD_LINES = 200
 _BLOCK_BYTES = 1 << 18

@@ -22,8 +22,6 @@ from typing import Any, Literal
 
 from korbert.errors import ArtifactError
 
-__all__ = ["FILE", "FORMAT", "change_meta", "check_folder", "create", "is_index", "read_meta", "reading", "writing"]
-
 FILE = "index.sqlite"
 FORMAT = 2
 _EARLIER = "index.json"  # the record of format 1, which had files of its own

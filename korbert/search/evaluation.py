@@ -11,8 +11,6 @@ from korbert.search.index import Index
 from korbert.tasks.metrics.statistics import bootstrap_interval
 from korbert.vectors.names import Way
 
-__all__ = ["METRICS", "Figure", "evaluate"]
-
 METRICS = ("recall@1", "recall@10", "recall@100", "MRR", "nDCG@10")
 _DEPTH, _AT_ONCE = 100, 256
 

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
 
-__all__ = ["numbers_where"]
-
 _FUNCTIONS = {"json_extract", "like", "glob", "lower", "upper", "length", "substr", "trim", "abs", "coalesce", "ifnull"}
 
 

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Hit", "Ranking", "fused"]
-
 Ranking = list[tuple[int, float]]
 """Numbers of texts and their scores, best first."""
 

@@ -33,8 +33,6 @@ from korbert.vectors.names import Way
 from korbert.vectors.pooling import POOLINGS
 from korbert.vectors.settings import Asked, VectorSettings
 
-__all__ = ["Added", "Index", "default_way", "search_settings"]
-
 _CORRECTION, _COUNTS = "correction.npz", "piece_counts.parquet"
 _DEPTH = 100  # at least this many ranks of each ranking are fused
 _RERANKED = 50  # hits that a reranker reads

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from korbert.search.database import read_meta
 
-__all__ = ["VectorCache", "Vectors", "best"]
-
 _ROWS_AT_ONCE = 4_096
 
 

@@ -7,8 +7,6 @@ from korbert.tasks.files import Row
 from korbert.tasks.retrieval import Retrieval
 from korbert.vectors.names import Way
 
-__all__ = ["hard_negatives"]
-
 _AT_ONCE = 256
 
 

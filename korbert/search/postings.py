@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from korbert.search.database import change_meta, read_meta
 
-__all__ = ["add_postings", "remove_postings", "word_scores"]
-
 _K1, _B = 1.2, 0.75  # Robertson and Zaragoza 2009, 3.2
 _BUCKET = 65_536
 _POSTING = np.dtype([("offset", "<u2"), ("count", "<u2"), ("length", "<u4")])

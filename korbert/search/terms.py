@@ -6,8 +6,6 @@ from typing import Any
 from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer
 from korbert.tokenization.encoding import assemble
 
-__all__ = ["read_texts", "terms_of_tags"]
-
 _LEFT_OUT = ("J", "E", "S")  # particles, endings, symbols: they are in nearly every text
 
 

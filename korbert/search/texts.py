@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from korbert.search.postings import add_postings, remove_postings
 
-__all__ = ["Fields", "delete", "insert", "is_utf8", "json_of", "stored"]
-
 Fields = Mapping[str, Any]
 """What else is known about a text: any JSON."""
 

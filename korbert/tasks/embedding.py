@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-__all__ = ["contrastive_loss", "cosines", "distillation_loss", "in_chunks", "ranking_loss"]
-
 
 def contrastive_loss(anchors: Tensor, candidates: Tensor, fits: Tensor, temperature: float) -> Tensor:
     """Cross-entropy of picking each anchor's own candidate among all candidates, by cosine / temperature.

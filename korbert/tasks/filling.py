@@ -14,13 +14,12 @@ from korbert.errors import ModelError
 from korbert.modeling.models import PretrainingModel
 from korbert.progress import track
 from korbert.tokenization import AnyTokenizer
-from korbert.tokenization.encoding import Encoding, Span, pad_batch
+from korbert.tokenization.encoding import Encoding, pad_batch
+from korbert.tokenization.pieces import Span
 from korbert.tokenization.vocabulary import FIRST_PIECE, MARK
 from korbert.training.devices import device_of
 from korbert.training.scoring import check_finite
 from korbert.vectors.encoder import encode_whole
-
-__all__ = ["Candidate", "Expected", "encode_gaps", "expect", "fill_gaps"]
 
 _ROWS_AT_ONCE = 32  # rows whose vocabulary scores are in memory at a time
 

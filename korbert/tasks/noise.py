@@ -7,22 +7,18 @@ import random
 import unicodedata
 from collections.abc import Callable, Mapping
 
-__all__ = ["NOISE"]
-
 _SHARE = 0.2  # of the places, syllables or eojeols that are changed
 _LAUGHTER, _EMOJI = ("ㅋㅋ", "ㅋㅋㅋㅋ", "ㅎㅎ", "ㅠㅠ"), ("😀", "👍🏻", "😂", "❤️")
-_KEYS = (
-    "ㅂㅈㄷㄱㅅ",
-    "ㅁㄴㅇㄹㅎ",
-    "ㅋㅌㅊㅍ",
-    "ㅛㅕㅑㅐㅔ",
-    "ㅗㅓㅏㅣ",
-    "ㅠㅜㅡ",
-)  # rows of the two-set keyboard, by hand
+# Rows of the two-set keyboard, by hand.
+_KEYS = ("ㅂㅈㄷㄱㅅ", "ㅁㄴㅇㄹㅎ", "ㅋㅌㅊㅍ", "ㅛㅕㅑㅐㅔ", "ㅗㅓㅏㅣ", "ㅠㅜㅡ")
 
 
 def _jamo(letter: str) -> str:
     return unicodedata.normalize("NFKD", letter)
+
+
+def _composed(jamo: str) -> str:
+    return unicodedata.normalize("NFC", jamo)
 
 
 _BESIDE = {
@@ -30,14 +26,6 @@ _BESIDE = {
     for row in _KEYS
     for number, letter in enumerate(row)
 }
-
-
-def _no_spaces(text: str, rng: random.Random) -> str:
-    return "".join(text.split())
-
-
-def _all_spaces(text: str, rng: random.Random) -> str:
-    return " ".join("".join(text.split()))
 
 
 def _random_spaces(text: str, rng: random.Random) -> str:
@@ -64,11 +52,7 @@ def _mistyped(syllable: str, rng: random.Random) -> str:
     parts = list(unicodedata.normalize("NFD", syllable))
     place = rng.randrange(2)
     parts[place] = rng.choice(_BESIDE.get(parts[place], [parts[place]]))
-    return unicodedata.normalize("NFC", "".join(parts))
-
-
-def _without_coda(syllable: str, rng: random.Random) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", syllable)[:2])
+    return _composed("".join(parts))
 
 
 def _with(marks: tuple[str, ...]) -> Callable[[str, random.Random], str]:
@@ -82,11 +66,13 @@ def _with(marks: tuple[str, ...]) -> Callable[[str, random.Random], str]:
 
 
 NOISE: Mapping[str, Callable[[str, random.Random], str]] = {
-    "no spaces": _no_spaces,
-    "all spaces": _all_spaces,
+    "no spaces": lambda text, rng: "".join(text.split()),
+    "all spaces": lambda text, rng: " ".join("".join(text.split())),
     "random spaces": _random_spaces,
     "typing errors": _by_syllable(_mistyped),
-    "no final consonants": _by_syllable(_without_coda),
+    "no final consonants": _by_syllable(
+        lambda letter, rng: unicodedata.normalize("NFC", unicodedata.normalize("NFD", letter)[:2])
+    ),
     "laughter": _with(_LAUGHTER),
     "emoji": _with(_EMOJI),
 }

@@ -10,9 +10,8 @@ import numpy as np
 from korbert.progress import track
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.base import collection_paused
-from korbert.tokenization.encoding import Pieces, span_of, span_to_pieces
-
-__all__ = ["MANY_TEXTS", "Passage", "encode_passages", "pieces_of_span", "span_of_pieces"]
+from korbert.tokenization.encoding import span_of, span_to_pieces
+from korbert.tokenization.pieces import Pieces
 
 MANY_TEXTS = 500  # above this Kiwi's threads pay off, although its model is loaded again
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from korbert.tasks.files import Row
 
-__all__ = ["METRICS", "Retrieval"]
-
 _QUERIES_AT_ONCE = 1_024
 
 METRICS: Mapping[str, Callable[[NDArray[np.int64]], float]] = {

@@ -1,16 +1,14 @@
 """Training, validation and test rows of a task."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from korbert.errors import CorpusError
 from korbert.records.table import Fault
 from korbert.tasks.files import Row, Rows
 from korbert.tasks.files.rows import Place
-
-__all__ = ["Parts", "at_most", "cut", "split_by_article", "taken", "usable"]
 
 
 @dataclass(frozen=True)
@@ -99,12 +97,7 @@ def usable(rows: Rows, check: Callable[[Row], object]) -> Rows:
 
 def taken(rows: Rows, numbers: Sequence[int]) -> Rows:
     """Selects rows with their places and sources; counts of dropped rows are not copied."""
-    result = Rows(rows=[rows.rows[number] for number in numbers])
-    places = [rows.places[number] for number in numbers]
-    for (file, unit), group in groupby(places, key=lambda place: (place.file, place.unit)):
-        result.places.begin(file, unit)
-        for place in group:
-            result.places.add(place.number)
-    counts = {source.file: sum(place.file == source.file for place in places) for source in rows.sources}
+    result = Rows([rows.rows[number] for number in numbers], [rows.places[number] for number in numbers])
+    counts = Counter(place.file for place in result.places)
     result.sources = [replace(source, rows=counts[source.file]) for source in rows.sources]
     return result

@@ -14,8 +14,6 @@ from itertools import pairwise
 
 from korbert.tokenization.pieces import Span
 
-__all__ = ["align", "trimmed"]
-
 _DROPPED = ("Mn", "Cc", "Cf")  # accents, control and format characters
 
 
@@ -83,14 +81,12 @@ class _FoldedText:
         limit = bisect_right(self.words, self.words[cursor] + unknowns) if cursor < len(self.words) else cursor
         least = cursor + (unknowns > 0)
         begin = self.chars.find(wanted, least, limit)
-        while begin > cursor and not inside_words and not self._may_begin_word(begin):
+        # BERT's tokenizers cut words behind white space, and at and behind other than letters.
+        while begin > cursor and not inside_words and self.words[begin] == self.words[begin - 1]:
+            if not (self.chars[begin].isalnum() and self.chars[begin - 1].isalnum()):
+                break
             begin = self.chars.find(wanted, begin + 1, limit)
         return begin if begin >= 0 or not unknowns else self.chars.find(wanted, cursor, cursor + len(wanted))
-
-    def _may_begin_word(self, at: int) -> bool:
-        """As BERT's tokenizers cut words: behind white space, and at and behind other than letters."""
-        is_inside = self.chars[at].isalnum() and self.chars[at - 1].isalnum()
-        return self.words[at] != self.words[at - 1] or not is_inside
 
     def unknown_spans(self, count: int, begin: int, end: int) -> list[Span]:
         """The folded characters from begin to end, distributed over unknown pieces."""

@@ -29,8 +29,6 @@ from korbert.versions import installed_version
 if TYPE_CHECKING:
     from kiwipiepy import Kiwi
 
-__all__ = ["Analyses", "Analyzer", "changes"]
-
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")  # versions that determine the morphemes, besides the options
 _BATCH_CHARS, _BATCH_TEXTS = 20_000, 400  # a batch is complete at either; it has at least one text
 _IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])  # the last entry, False, stands for all above

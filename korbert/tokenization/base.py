@@ -14,8 +14,6 @@ from korbert.tokenization.encoding import Encoding, Frame, assemble, windows
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.pieces import Pieces
 
-__all__ = ["AnyTokenizer", "collection_paused"]
-
 
 class AnyTokenizer(ABC):
     """Texts to ids and spans, and back.

@@ -8,25 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, Span
-
-__all__ = [
-    "CONTINUATION",
-    "EOJEOL",
-    "MORPHEME",
-    "SENTENCE",
-    "Encoding",
-    "Pieces",
-    "Span",
-    "assemble",
-    "cut_within",
-    "fitted",
-    "is_slice",
-    "pad_batch",
-    "span_of",
-    "span_to_pieces",
-    "windows",
-]
+from korbert.tokenization.pieces import CONTINUATION, Pieces
+from korbert.tokenization.pieces import Span as Span
 
 
 class Frame(NamedTuple):

@@ -12,8 +12,6 @@ from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.tokenizer import Tokenizer
 from korbert.tokenization.vocabulary import word_entries
 
-__all__ = ["extended", "new_entries", "other_options", "why_not_extended"]
-
 
 def extended(base: Tokenizer, words: Iterable[str], options: AnalyzerOptions) -> Tokenizer:
     """`base` with those of the words that it cuts into several pieces; if it cuts none, the digest stays the same.

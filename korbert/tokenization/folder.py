@@ -16,8 +16,6 @@ from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.vocabulary import SPECIAL, word_entries
 
-__all__ = ["ACCEPT", "MODEL", "PIECES", "PROBE", "RECORD", "WORDS", "Parts", "digest", "read", "write"]
-
 FORMAT = 1
 RECORD = "korbert_tokenizer.json"
 MODEL = "vocabulary.model"
@@ -105,7 +103,15 @@ def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
     try:
         record = _record(folder / RECORD)
         for name, expected in record.files.items():
-            _check_file(folder / name, expected)
+            try:
+                current = sha256_of(folder / name)
+            except OSError:
+                raise ModelError(f"{folder / name}: cannot be read, but belongs to the tokenizer: restore it") from None
+            if current != expected:
+                raise ModelError(
+                    f"{folder / name}: was changed since it was saved (SHA-256 {current[:12]}, was {expected[:12]}):"
+                    " restore it"
+                )
         settings = VocabularySettings.model_validate(record.vocabulary)
         options = AnalyzerOptions.model_validate(record.analyzer)
     except ValidationError as error:
@@ -150,18 +156,6 @@ def _record(path: Path) -> _Record:
     if missing := {MODEL, PIECES} - checked.files.keys():
         raise ModelError(f"{path}: files: {min(missing)} is missing: restore the file as it was saved")
     return checked
-
-
-def _check_file(path: Path, expected: str) -> None:
-    """ModelError if the file is not the one that was saved."""
-    try:
-        current = sha256_of(path)
-    except OSError:
-        raise ModelError(f"{path}: cannot be read, but belongs to the tokenizer: restore it") from None
-    if current != expected:
-        raise ModelError(
-            f"{path}: was changed since it was saved (SHA-256 {current[:12]}, was {expected[:12]}): restore it"
-        )
 
 
 def _other_versions(

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from korbert.tokenization.morphemes import load_kiwi
 from korbert.tokenization.tokenizer import Tokenizer
 
-__all__ = ["morpheme_vectors", "piece_vectors"]
-
 _ANCHORS = 512  # twice the numbers of a vector; cosines come out within 3e-5
 _LEAST = 1e-5  # eigenvalues below this share of the largest one are rounding
 _SOME = 100  # any entry of the model

@@ -24,8 +24,6 @@ from korbert.tokenization.vocabulary import (
     word_entries,
 )
 
-__all__ = ["learn", "processor_of"]
-
 _OFTEN = 3  # occurrences that make a form worth an entry
 _FAR_ABOVE = 2  # sizes above so many times _worth_having get a warning
 

@@ -13,18 +13,6 @@ from typing import Any, NamedTuple
 
 from korbert.tokenization.repair import MAX_RUN, Repaired, cut, cut_torn, is_torn, repair, unspaced
 
-__all__ = [
-    "Analysis",
-    "Unit",
-    "analyze",
-    "call_options",
-    "eojeols_after",
-    "load_kiwi",
-    "tokens_of",
-    "units_of",
-    "without_torn_spaces",
-]
-
 _LOADING = ("model_type", "load_default_dict", "load_multi_dict", "integrate_allomorph")
 _CALLING = ("split_complex", "z_coda", "typos")
 _FIT = re.compile(f"[ -~ㄱ-ㅣ가-힣]{{1,{MAX_RUN}}}")  # a line that neither `cut` nor `repair` would change

@@ -11,8 +11,6 @@ from typing import Any
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.vocabulary import Vocabulary, marked
 
-__all__ = ["CONTINUATION", "EOJEOL", "MORPHEME", "SENTENCE", "Pieces", "Span", "pieces_of"]
-
 # What begins at a piece (uint8 in files). A level includes those below: a sentence begins an eojeol and a morpheme.
 CONTINUATION = 0  # nothing: the morpheme goes on; special tokens too
 MORPHEME = 1

@@ -10,8 +10,6 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["MAX_RUN", "Repaired", "cut", "cut_torn", "is_torn", "repair", "unspaced"]
-
 _MAX_CHARS = 10_000  # of a unit: longer lines are cut at white space
 MAX_RUN = 500  # characters without white space: longer runs are cut where no character is torn
 _MAX_STEP_BACK = 32  # characters before MAX_RUN, where a run may be cut to tear no character

@@ -8,8 +8,6 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-__all__ = ["AnalyzerOptions", "Mark", "UserWord", "VocabularySettings", "is_form"]
-
 Mark = Literal["none", "eojeol", "morpheme"]
 
 Typos = Literal[

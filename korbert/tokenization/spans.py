@@ -6,8 +6,6 @@ from itertools import accumulate
 
 from korbert.tokenization.repair import repair
 
-__all__ = ["piece_spans", "runs_within", "slices"]
-
 _Span = tuple[int, int]
 
 

@@ -10,8 +10,6 @@ from itertools import pairwise
 from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, Span
 from korbert.tokenization.spans import runs_within
 
-__all__ = ["encode_with_special"]
-
 
 def encode_with_special(text: str, encode: Callable[[str], Pieces], ids: Mapping[str, int]) -> Pieces:
     """The pieces of a text as `encode` gives them, but each special token in it is one piece. ids: of these tokens.

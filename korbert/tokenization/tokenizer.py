@@ -26,8 +26,6 @@ from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.special import encode_with_special
 from korbert.tokenization.vocabulary import FIRST_BYTE, MARK, SPECIAL, Vocabulary, marked
 
-__all__ = ["Tokenizer"]
-
 _SPECIAL_IDS = {token: id for id, token in enumerate(SPECIAL)}
 
 _T = TypeVar("_T")

@@ -12,8 +12,6 @@ from korbert.durable import read_object
 from korbert.errors import ModelError
 from korbert.tokenization.encoding import Frame
 
-__all__ = ["FORMAT", "KIND", "digest", "frame_of", "ids_of", "opened", "saved_files"]
-
 FORMAT = 1
 KIND = "transformers"  # in the record of the folder
 

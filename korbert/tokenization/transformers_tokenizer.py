@@ -27,8 +27,6 @@ from korbert.tokenization.pieces import CONTINUATION, MORPHEME, Pieces, Span
 from korbert.tokenization.tokenizer import Tokenizer
 from korbert.tokenization.transformers_folder import FORMAT, KIND, digest, frame_of, ids_of, opened, saved_files
 
-__all__ = ["TransformersTokenizer", "load_tokenizer"]
-
 _BATCH_TEXTS = 256
 _SAMPLES = ("나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!", "Café 2020년作 👍 [MASK] <mask>", " ")
 _SURROGATES = re.compile("[\ud800-\udfff]")

@@ -8,8 +8,6 @@ from korbert.tokenization.encoding import Encoding, assemble
 from korbert.tokenization.pieces import Pieces
 from korbert.tokenization.repair import MAX_RUN
 
-__all__ = ["encode_beginnings", "first_pieces"]
-
 _CHARS = 4  # characters per piece: Korean text has about two, so one try is nearly always enough
 _MARGIN = 16  # pieces before a cut that are not used: what follows a morpheme helps to choose it
 _SPACE = re.compile(r"\s")

@@ -7,8 +7,6 @@ from pydantic import ValidationError
 from korbert.errors import CorpusError
 from korbert.tokenization.settings import UserWord
 
-__all__ = ["read_user_words"]
-
 _FORMAT = "a line is form, tab, tag, tab, score; without tag and score it is NNP and 0"
 
 

@@ -10,19 +10,6 @@ from typing import Any
 
 from korbert.tokenization.spans import piece_spans, slices
 
-__all__ = [
-    "FIRST_BYTE",
-    "FIRST_PIECE",
-    "MARK",
-    "RESERVED",
-    "SPECIAL",
-    "TYPED",
-    "Vocabulary",
-    "marked",
-    "unmarked",
-    "word_entries",
-]
-
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 RESERVED = 123  # entries for tasks to come
 FIRST_BYTE = len(SPECIAL) + RESERVED  # 128

@@ -1,8 +1,8 @@
+from .devices import Batch as Batch
 from .devices import autocast as autocast
 from .devices import choose_device as choose_device
 from .devices import numerics as numerics
 from .distributed import joined as joined
-from .loop import Batch as Batch
 from .loop import FitResult as FitResult
 from .loop import fit as fit
 from .plan import Checkpointing as Checkpointing

@@ -10,8 +10,6 @@ from torch.utils._pytree import tree_leaves
 
 from korbert.errors import ModelError
 
-__all__ = ["anomalies_named"]
-
 
 @contextmanager
 def anomalies_named(model: nn.Module, step: int) -> Iterator[None]:

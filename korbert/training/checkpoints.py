@@ -20,8 +20,6 @@ from korbert import scratch
 from korbert.durable import checksummed, sha256_of, sync, verified
 from korbert.world import connected, from_first
 
-__all__ = ["Checkpoint", "load", "load_newest", "newest_of_all", "newest_step", "remove_all", "save"]
-
 _logger = logging.getLogger(__name__)
 
 _STATE, _RECORD = "state.safetensors", "record.json"

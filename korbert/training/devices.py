@@ -12,18 +12,6 @@ from korbert.errors import SettingsError
 from korbert.processor import processor_name
 from korbert.training.settings import PrecisionName
 
-__all__ = [
-    "Batch",
-    "autocast",
-    "choose_device",
-    "choose_precision",
-    "device_of",
-    "memory_kept",
-    "moved",
-    "numerics",
-    "pinned",
-]
-
 Batch = Mapping[str, Any]
 """Tensors, which are moved to the device, and facts about them that stay on CPU.
 
@@ -56,16 +44,16 @@ def choose_precision(device: torch.device, precision: PrecisionName) -> Precisio
     With AVX512_BF16 but no AMX, matrix products in bf16 run at half the speed of fp32 on Intel, and at 2.5 times on AMD
     (benchmarks/RESULTS.md, "A step of pretraining"). SettingsError for bf16 on hardware without bf16 instructions.
     """
-    has_bf16 = _has_bf16(device)
-    if precision == "bf16" and not has_bf16:
+    if precision == "bf16" and not has_bf16(device):
         raise SettingsError(f"precision 'bf16': this {device.type} has no bf16 instructions; use auto or fp32")
     if precision == "auto":
         slow = device.type == "cpu" and "Intel" in processor_name() and not torch.cpu._is_amx_tile_supported()
-        return "bf16" if has_bf16 and not slow else "fp32"
+        return "bf16" if has_bf16(device) and not slow else "fp32"
     return precision
 
 
-def _has_bf16(device: torch.device) -> bool:
+def has_bf16(device: torch.device) -> bool:
+    """Whether the hardware has bf16 instructions."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()

@@ -17,8 +17,6 @@ from torch._C._distributed_c10d import PrefixStore, Store, TCPStore
 from korbert.errors import EndedElsewhere, ModelError, SettingsError
 from korbert.world import Connection, World, number_in, variables, world
 
-__all__ = ["WAIT", "add_over_world", "joined", "wrap"]
-
 WAIT = "KORBERT_WAIT_FOR_RANKS"  # seconds that the processes wait for each other when they start
 _WAIT_SECONDS = 300
 _TRAINING = timedelta(minutes=30)  # for an exchange of tensors; the end of a process is noticed at once
@@ -101,7 +99,10 @@ def _said_once(error: Exception, here: World, store: Store) -> Exception:
     """
     if isinstance(error, EndedElsewhere):
         return error
-    closed = _is_of_the_connection(error)
+    # Whether an exchange failed; PyTorch has no error class for gloo.
+    known = (torch.distributed.DistError, torch.distributed.DistBackendError, torch.distributed.DistNetworkError)
+    marks = ("gloo", "Gloo", "NCCL", "Connection closed")
+    closed = isinstance(error, known) or (type(error) is RuntimeError and any(mark in str(error) for mark in marks))
     if not here.writes and not closed:
         time.sleep(_SECONDS_FOR_FIRST)
     try:
@@ -117,15 +118,6 @@ def _said_once(error: Exception, here: World, store: Store) -> Exception:
         )
     error.add_note(f"rank {here.rank}")
     return error
-
-
-def _is_of_the_connection(error: Exception) -> bool:
-    """Whether an exchange failed. PyTorch has no error class for gloo."""
-    known = (torch.distributed.DistError, torch.distributed.DistBackendError, torch.distributed.DistNetworkError)
-    if isinstance(error, known):
-        return True
-    text = str(error)
-    return type(error) is RuntimeError and any(mark in text for mark in ("gloo", "Gloo", "NCCL", "Connection closed"))
 
 
 def wrap(module: nn.Module, here: World) -> nn.Module:

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from korbert.training.padding import padded
 from korbert.world import connected
 
-__all__ = ["Batches", "Examples", "Learnable", "bucketed", "by_length"]
-
 _POOL_BATCHES = 64  # batches sorted by length together: enough for little padding, few enough to stay shuffled
 _POOL_STREAM = 0x706F6F6C  # separates these draws from others keyed by (seed, epoch)
 

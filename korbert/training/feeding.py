@@ -30,8 +30,6 @@ from korbert.errors import KorbertError
 from korbert.processes import die_with, starting
 from korbert.training.devices import Batch, pinned
 
-__all__ = ["fed"]
-
 _STEPS_AHEAD = 2  # of each process
 _ALIGNMENT = 64  # bytes
 

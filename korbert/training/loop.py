@@ -30,8 +30,6 @@ from korbert.training.records import Records, recorded
 from korbert.training.updates import Diverged, Loss, Updates
 from korbert.world import World, greatest
 
-__all__ = ["Batch", "Batches", "Evaluate", "FitResult", "Loss", "fit"]
-
 _logger = logging.getLogger(__name__)
 
 _RELEASE_EVERY = 50  # steps; see memory_kept
@@ -172,7 +170,13 @@ class _Run:
                     if step % _RELEASE_EVERY == 0:
                         release()
             if number:
-                raise Interrupted(Signals(number), self._stop())
+                saved = ""
+                if self._checkpoints and self.done:
+                    if self.done > self._saved_step:
+                        self._updates.check_finite(self._saved_step)
+                        self._save()
+                    saved = f"{self._description}: step {self.done:,} is saved"
+                raise Interrupted(Signals(number), saved)
 
     def _go_back(self, error: Diverged) -> None:
         """Restores the newest checkpoint and marks the step of the error to be left out.
@@ -203,14 +207,17 @@ class _Run:
         self.done = done = step + 1
         watched, self.watched = self.watched > 0, self.watched - 1
         if done in self._updates.left_out:
-            self._records.left_out(done)
+            self._records.write("left_out", done, {})
         else:
             with anomalies_named(self._updates.model, done) if watched else nullcontext():
                 self._updates.update(step, micro_batches)
 
         log = (done == 1 or self._due(self._plan.log_every)) and self._updates.updated
         self._evaluated = self._evaluate is not None and self._due(self._plan.evaluate_every)
-        save = self._checkpoint_is_due()
+        kept = self._checkpoints
+        late = kept is not None and self._here.writes and kept.clock() - self._saved_at >= kept.every_seconds
+        # The same in all processes, which check for finite values at the same steps; the clock of rank 0 counts.
+        save = bool(greatest(int(kept is not None and (self._due(kept.every_steps) or late))))
         if log or self._evaluated or save or watched:
             self._updates.check_finite(self._saved_step)  # waits for the device: the seconds are of finished work
         self._seconds += waited + time.perf_counter() - started
@@ -222,20 +229,12 @@ class _Run:
             model, device = self._updates.model.eval(), self._updates.device
             with torch.no_grad(), autocast(device, self._plan.precision):
                 self.heldout = dict(self._evaluate(model, done))
-            self._records.heldout(done, {"pieces": self._updates.pieces, **self.heldout})
+            self._records.write("heldout", done, {"pieces": self._updates.pieces, **self.heldout})
         if save:
             self._save()
 
     def _due(self, every: int) -> bool:
         return self.done == self._plan.steps or (every > 0 and self.done % every == 0)
-
-    def _checkpoint_is_due(self) -> bool:
-        """The same in all processes, which check for finite values at the same steps; the clock of rank 0 counts."""
-        kept = self._checkpoints
-        due = kept is not None and (
-            self._due(kept.every_steps) or (self._here.writes and kept.clock() - self._saved_at >= kept.every_seconds)
-        )
-        return bool(greatest(int(due)))
 
     def _log(self) -> None:
         means, pieces = self._updates.means(), self._updates.take_pieces()
@@ -251,15 +250,6 @@ class _Run:
                 f"{self.done:,}",
                 spikes,
             )
-
-    def _stop(self) -> str:
-        """Saves the state, if not saved yet. Returns a message about it, "" if nothing was saved."""
-        if self._checkpoints is None or not self.done:
-            return ""
-        if self.done > self._saved_step:
-            self._updates.check_finite(self._saved_step)
-            self._save()
-        return f"{self._description}: step {self.done:,} is saved"
 
     def _save(self) -> None:
         assert self._checkpoints is not None

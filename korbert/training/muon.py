@@ -7,8 +7,6 @@ from torch import Tensor, nn
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["matrices_of_layers", "muon", "orthogonalized"]
-
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic; "Muon", section "Coefficients"
 _ITERATIONS = 5
 

@@ -4,7 +4,7 @@ A new kind is an entry of OPTIMIZERS, a name in settings.py, a file like muon.py
 """
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -14,8 +14,6 @@ from torch import Tensor, nn
 from korbert.errors import SettingsError
 from korbert.training.muon import matrices_of_layers, muon
 from korbert.training.settings import OptimizerKind, OptimizerSettings, ParameterGroup, PrecisionName
-
-__all__ = ["OPTIMIZERS", "Optimizers", "parameter_groups"]
 
 Groups = list[dict[str, Any]]
 """Groups of a `torch.optim.Optimizer`, with "params", "lr" and "weight_decay"."""
@@ -70,21 +68,16 @@ def _check_patterns(
     for number, group in enumerate(settings.groups):
         matched = [name for name, rule in rules.items() if rule is group]
         if not matched:
-            reason = _why_idle(group, list(rules))
+            near = difflib.get_close_matches(group.pattern, rules, n=3, cutoff=0.0)
+            reason = f"matches no parameter; the nearest of {len(rules)} are {', '.join(near)}"
+            if any(fnmatchcase(name, group.pattern) for name in rules):
+                reason = "matches only parameters that groups before it match: remove it or move it up"
             raise SettingsError(f'optimizer.groups.{number}: pattern "{group.pattern}" {reason}')
         if group.kind == "muon" and for_muon.isdisjoint(matched):
             raise SettingsError(
                 f'optimizer.groups.{number}: muon can train no parameter that pattern "{group.pattern}" '
                 f"matches ({matched[0]} is one of {len(matched)}): choose another kind or pattern"
             )
-
-
-def _why_idle(group: ParameterGroup, names: Sequence[str]) -> str:
-    """Explains why a group's pattern is no parameter's first match."""
-    if any(fnmatchcase(name, group.pattern) for name in names):
-        return "matches only parameters that groups before it match: remove it or move it up"
-    near = difflib.get_close_matches(group.pattern, names, n=3, cutoff=0.0)
-    return f"matches no parameter; the nearest of {len(names)} are {', '.join(near)}"
 
 
 class Optimizers:

@@ -7,8 +7,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["padded"]
-
 
 def padded(rows: Sequence[Mapping[str, NDArray[Any]]], fillers: Mapping[str, int]) -> dict[str, Any]:
     """attention_mask and the columns named in `fillers`, (B, T) each, T the longest row; and facts about them.

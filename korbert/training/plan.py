@@ -8,8 +8,6 @@ from typing import Any, Literal, Self
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["Checkpointing", "TrainingOutput", "TrainingPlan"]
-
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:

@@ -13,8 +13,6 @@ from korbert.durable import write_whole
 from korbert.errors import ArtifactError
 from korbert.training.plan import TrainingOutput
 
-__all__ = ["JsonLines", "Records", "recorded"]
-
 _logger = logging.getLogger(__name__)
 
 
@@ -80,23 +78,16 @@ class Records:
         if self._timing:
             times = {"seconds": seconds, "waited_seconds": waited, "pieces_per_second": speed}
             self._timing.write({"kind": "train", "step": step, **times})
-        self._write("train", step, values)
+        self.write("train", step, values)
         self._draw("train/pieces_per_second", speed, step)
-
-    def heldout(self, step: int, values: Mapping[str, float]) -> None:
-        """The result of `evaluate`."""
-        self._write("heldout", step, values)
-
-    def left_out(self, step: int) -> None:
-        """No update was made at this step, which counts all the same."""
-        self._write("left_out", step, {})
 
     def sync(self) -> None:
         """Syncs the metrics to disk, before a checkpoint marks their steps as done."""
         if self._metrics:
             self._metrics.sync()
 
-    def _write(self, kind: str, step: int, values: Mapping[str, float]) -> None:
+    def write(self, kind: str, step: int, values: Mapping[str, float]) -> None:
+        """A line of "heldout", the result of `evaluate`, or "left_out": no update was made, but the step counts."""
         if self._metrics:
             self._metrics.write({"kind": kind, "step": step, **values})
         for name, value in values.items():

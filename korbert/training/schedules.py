@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 
 from korbert.training.settings import OptimizerSettings
 
-__all__ = ["rate_share"]
-
 _DECAYS: Mapping[str, Callable[[float], float]] = {
     "linear": lambda left: left,
     "cosine": lambda left: math.sin(math.pi / 2 * left) ** 2,  # (1 + cos(pi (1 - left))) / 2, exact for small `left`

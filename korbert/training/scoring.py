@@ -16,8 +16,6 @@ from korbert.training.examples import Learnable, by_length
 from korbert.training.settings import PrecisionName
 from korbert.world import connected, greatest
 
-__all__ = ["NotFinite", "Scoring", "check_finite", "model_inputs", "outputs", "scored"]
-
 _RELEASE_EVERY = 16  # batches; see memory_kept
 
 

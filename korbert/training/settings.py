@@ -4,8 +4,6 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-__all__ = ["OptimizerKind", "OptimizerSettings", "ParameterGroup", "PrecisionName", "ScheduleKind"]
-
 PrecisionName = Literal["auto", "fp32", "bf16"]
 OptimizerKind = Literal["adamw", "muon"]
 ScheduleKind = Literal["linear", "cosine", "wsd"]

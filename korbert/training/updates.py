@@ -18,8 +18,6 @@ from korbert.training.plan import TrainingPlan
 from korbert.training.schedules import rate_share
 from korbert.world import World, agreed, greatest
 
-__all__ = ["Diverged", "Loss", "Meter", "Updates"]
-
 Loss = Callable[[nn.Module, Batch], Mapping[str, Tensor]]
 """Scalars by name, "loss" among them.
 

@@ -24,8 +24,6 @@ from korbert.training.scoring import NotFinite
 from korbert.vectors.encoder import encode_whole
 from korbert.vectors.names import Unit
 
-__all__ = ["UNITS", "Attention", "attention"]
-
 UNITS: tuple[Unit, ...] = get_args(Unit)
 
 

@@ -19,8 +19,6 @@ from korbert.tokenization.encoding import Encoding
 from korbert.training.devices import device_of
 from korbert.vectors.encoder import encode_whole
 
-__all__ = ["Attribution", "attribute", "has_captum"]
-
 _STEPS = 50  # on the path from the masked text to the text; the default of captum
 _PIECES_AT_ONCE = 4_096
 

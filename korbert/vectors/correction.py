@@ -14,8 +14,6 @@ from korbert.durable import write_whole
 from korbert.errors import SettingsError
 from korbert.vectors.names import CorrectionName
 
-__all__ = ["Correction"]
-
 _Vectors = NDArray[np.float32]
 _LEAST = 1e-9  # smallest variance, as a share of the largest, of a direction that is not rounding noise
 

@@ -19,8 +19,6 @@ from korbert.folders import base_folder, model_folder
 from korbert.tokenization import AnyTokenizer, Tokenizer
 from korbert.tokenization.vocabulary import marked
 
-__all__ = ["NoCounts", "PieceCounts"]
-
 _FILE = "piece_counts.parquet"  # in a model folder
 _MORPHEMES = "counts.parquet"  # of a vocab artifact
 _K1, _B = 1.2, 0.75  # Robertson and Zaragoza 2009, 3.2; the defaults of most search engines

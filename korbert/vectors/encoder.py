@@ -23,17 +23,6 @@ from korbert.vectors.counts import PieceCounts
 from korbert.vectors.pooling import POOLINGS, weights_of
 from korbert.vectors.settings import Asked, VectorSettings
 
-__all__ = [
-    "digest_of",
-    "encode_whole",
-    "hidden_of",
-    "text_vectors",
-    "unit",
-    "vector_defaults",
-    "vector_settings",
-    "width_of",
-]
-
 _Vectors = NDArray[np.float32]
 
 

@@ -2,8 +2,6 @@
 
 from typing import Literal
 
-__all__ = ["CorrectionName", "Mix", "PoolingName", "Unit", "Way"]
-
 Mix = Literal["mean", "sum", "concat"]
 PoolingName = Literal["mean", "first", "max", "mean-max", "idf", "bm25"]
 CorrectionName = Literal["common", "whiten"]

@@ -20,8 +20,6 @@ from korbert.vectors.encoder import unit
 from korbert.vectors.parts import vectors_of_pieces
 from korbert.vectors.settings import VectorSettings
 
-__all__ = ["Occurrence", "distances", "morphemes_of", "occurrences_of"]
-
 _TAGGED = re.compile(r"\S+/[A-Z]{1,4}(-[IR])?(\s+\S+/[A-Z]{1,4}(-[IR])?)*")
 _Morphemes = list[tuple[str, str]]
 """Form and tag of each, or the beginning of the tag."""

@@ -21,8 +21,6 @@ from korbert.vectors.encoder import hidden_of
 from korbert.vectors.names import Unit
 from korbert.vectors.settings import VectorSettings
 
-__all__ = ["Parts", "parts_of", "vectors_of_pieces"]
-
 _ROWS_AT_ONCE = 32
 
 

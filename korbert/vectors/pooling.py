@@ -9,8 +9,6 @@ from torch import Tensor
 from korbert.vectors.counts import PieceCounts
 from korbert.vectors.names import PoolingName
 
-__all__ = ["POOLINGS", "Pooling", "weights_of"]
-
 
 class Pooling(NamedTuple):
     """pool: (vectors of pieces (B, T, D), 0 at padding; weights (B, T), some above 0 in each row) -> (B, width x D).

@@ -8,8 +8,6 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from korbert.errors import SettingsError
 from korbert.vectors.names import Mix, PoolingName
 
-__all__ = ["Asked", "VectorSettings"]
-
 
 class VectorSettings(BaseModel, frozen=True, extra="forbid"):
     """How vectors are made. The defaults are those of sentence-transformers for a folder of `transformers`."""

@@ -171,8 +171,9 @@ def _kind(
         detected = detect(train, columns, form, several=several)
         kind, found = detected.kind, found | {role: list(names) for role, names in detected.columns.items()}
         say(f"{train}: {kind}: {detected.why}; --kind says otherwise", err=True)
-    if kind == "regression" and (label := found.pop("label", None)):
-        found.setdefault("score", label)
+    role = KINDS[ALIASES.get(kind, kind)].kind_class.label_role
+    if role != "label" and (label := found.pop("label", None)):
+        found.setdefault(role, label)
     return kind, found
 
 

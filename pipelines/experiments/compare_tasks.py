@@ -1,13 +1,10 @@
 """Compares models of several artifacts on the rows of one task, from their predictions, with significance tests."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, ModelError, SettingsError
 from korbert.tasks.files import Row
@@ -24,7 +21,6 @@ __all__ = [
     "TaskComparison",
     "compare_tasks",
     "is_task",
-    "merits",
     "read_lines",
     "read_predictions",
 ]
@@ -223,7 +219,7 @@ def _common_task(sides: Sequence[Side]) -> Kind:
         for what, here, there in (
             ("kind", first.name, task.name),
             ("first metric", first.metrics[0], task.metrics[0]),
-            *((name, getattr(first, name, None), getattr(task, name, None)) for name in ("several", "units")),
+            *((name, getattr(first, name), getattr(task, name, None)) for name in first.compared_fields),
         ):
             if here != there:
                 raise SettingsError(
@@ -232,8 +228,7 @@ def _common_task(sides: Sequence[Side]) -> Kind:
                 )
     labels = {
         name: tuple(dict.fromkeys(label for task in tasks for label in getattr(task, name)))
-        for name in ("labels", "tags")
-        if hasattr(first, name)
+        for name in first.label_fields
     }
     return first.model_copy(update=labels)
 
@@ -244,36 +239,3 @@ def _names(sides: Sequence[Side]) -> list[str]:
     names = dict(zip(folders, distinct_names(folders) if len(folders) > 1 else [""], strict=True))
     differ = len({side.model for side in sides}) > 1
     return [" ".join(filter(None, (names[side.folder.resolve()], side.model if differ else ""))) for side in sides]
-
-
-def merits(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[np.float64]:
-    """The merit of each prediction, (N,): 1 right, 0 wrong; the negative error for numbers; nan for other kinds."""
-    merit: Callable[..., NDArray[Any]] = _MERITS.get(task.name, lambda task, rows, _: np.full(len(rows), np.nan))
-    return merit(task, rows, predictions).astype(np.float64)
-
-
-def _equal(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[np.bool_]:
-    run = task.run(rows, predictions)
-    same: NDArray[np.bool_] = (run[:, 0] == run[:, 1]).reshape(len(run), -1).all(axis=1)
-    return same
-
-
-def _whole(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[np.bool_]:
-    """Compares spans in any order, labels of words in order."""
-    ordered = sorted if getattr(task, "units", None) == "characters" else list
-    pairs = zip(rows, predictions, strict=True)
-    return np.array([ordered(task.target(row)) == ordered(one) for row, one in pairs], dtype=bool)
-
-
-def _nearness(task: Kind, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[np.float64]:
-    run = task.run(rows, predictions)
-    distance: NDArray[np.float64] = np.abs(run[:, 0] - run[:, 1])
-    return -distance
-
-
-_MERITS: dict[str, Callable[..., NDArray[Any]]] = {
-    "classification": _equal,
-    "multiple-choice": _equal,
-    "token-classification": _whole,
-    "regression": _nearness,
-}

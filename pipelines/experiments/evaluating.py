@@ -11,6 +11,7 @@ from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.records.form import Form
 from korbert.tasks.files import Row, read_rows, refuse_unseen_labels
+from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind
 from korbert.tasks.metrics.statistics import bootstrap_interval
 from korbert.tasks.noise import NOISE
@@ -21,7 +22,6 @@ from pipelines.stages.finetuning import roles_of
 __all__ = ["Evaluated", "evaluated"]
 
 _RESAMPLES = 1_000
-_NOISY_KINDS = ("classification", "regression")  # kinds whose targets have no places in the text
 
 
 class Evaluated(NamedTuple):
@@ -47,12 +47,10 @@ def evaluated(
     for noise with a kind whose targets are places in a text.
     """
     kind = model.task
-    if noise and kind.name not in _NOISY_KINDS:
-        raise SettingsError(
-            f"--noise: targets of kind {kind.name} have places in the text: it is for {' and '.join(_NOISY_KINDS)}"
-        )
-    if kind.name == "regression":  # --label names the number, too
-        columns = {"score" if role == "label" else role: names for role, names in columns.items()}
+    if noise and not kind.takes_noise:
+        others = " and ".join(name for name, entry in KINDS.items() if entry.kind_class.takes_noise)
+        raise SettingsError(f"--noise: targets of kind {kind.name} have places in the text: it is for {others}")
+    columns = {kind.label_role if role == "label" else role: names for role, names in columns.items()}
     rows = read_rows([file], roles_of(kind), form=form, columns=columns, trained=kind.columns)
     if hasattr(kind, "labels"):
         refuse_unseen_labels(rows, kind.labels)

@@ -11,7 +11,7 @@ from rich.table import Table
 from korbert.errors import SettingsError
 from korbert.terminal import console
 from korbert.tokenization import AnyTokenizer, Pieces, Tokenizer
-from korbert.tokenization.encoding import EOJEOL
+from korbert.tokenization.pieces import EOJEOL
 from pipelines.inference import lines
 
 __all__ = [

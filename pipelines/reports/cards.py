@@ -11,6 +11,7 @@ from typing import Any
 from korbert.durable import write_whole
 from korbert.errors import ArtifactError
 from korbert.folders import model_folder
+from korbert.modeling.models import CLASSES
 from pipelines.artifacts.store import RECORD, Json
 from pipelines.reports import formatting
 from pipelines.reports.figures import OBJECTIVES, label, text
@@ -24,12 +25,6 @@ __all__ = ["CARD", "model_card", "write_card"]
 
 CARD = "README.md"
 
-_PIPELINES = {  # kind of model -> Hugging Face pipeline tag
-    "classification": "text-classification",
-    "detection": "feature-extraction",
-    "pretraining": "fill-mask",
-    **{kind: kind for kind in ("multiple-choice", "question-answering", "token-classification")},
-}
 _LEARNED = ("learning_rate", "batch_size", "epochs", "epoch", "seed")
 
 
@@ -66,7 +61,7 @@ def about_model(artifact: Artifact, config: Json, exported: Json) -> dict[str, A
     return {
         "name": f"{folder.parent.name}-{artifact.stage.removeprefix(TASK)}" if in_recipe else folder.name,
         "kind": config["kind"],
-        "pipeline": _PIPELINES.get(config["kind"]),
+        "pipeline": CLASSES[config["kind"]].pipeline or None,
         "encoder": encoder,
         "architecture": encoder.get("transformers", {}).get("model_type", encoder["architecture"]),
         "exported_class": architecture,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from korbert.tasks.files import Row
 from pipelines.artifacts.store import Json
 from pipelines.experiments.compare_pretraining import Run, difference, in_bits
-from pipelines.experiments.compare_tasks import Side, TaskComparison, merits
+from pipelines.experiments.compare_tasks import Side, TaskComparison
 from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from pipelines.reports.figures import label, text
@@ -206,13 +206,13 @@ def differences_table(comparison: TaskComparison) -> Table:
 def example_elements(comparison: TaskComparison) -> Iterator[Element]:
     """Rows that one side of a pair predicts better than the other, largest difference first."""
     task, rows, sides = comparison.task, comparison.rows, comparison.sides
-    means = [np.mean([merits(task, rows, of_seed) for of_seed in side.predictions], axis=0) for side in sides]
+    means = [np.mean([task.merits(rows, of_seed) for of_seed in side.predictions], axis=0) for side in sides]
     for other, mean in zip(sides[1:], means[1:], strict=True):
         for better, worse, gain in ((sides[0], other, means[0] - mean), (other, sides[0], mean - means[0])):
             clearest = [int(row) for row in np.argsort(-gain, kind="stable") if gain[row] > 0]
             if clearest:
                 verdict = f"{better.name} right, {worse.name} wrong"
-                if task.name == "regression":
+                if task.is_graded:
                     verdict = f"{better.name} closer than {worse.name}"
                 elif max(len(better.facts), len(worse.facts)) > 1:
                     verdict = f"{better.name} right more often than {worse.name}"
@@ -223,7 +223,7 @@ def example_elements(comparison: TaskComparison) -> Iterator[Element]:
 def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
     row, task = comparison.rows[number], comparison.task
     target = task.target(row)
-    facts = [("right", in_words(row, {"choice": target} if task.name == "multiple-choice" else target))]
+    facts = [("right", in_words(row, task.as_prediction(target)))]
     for side in sides:
         facts.append((side.name, " · ".join(in_words(row, of_seed[number]) for of_seed in side.predictions)))
     return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or "(empty)", facts)

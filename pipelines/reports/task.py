@@ -26,28 +26,18 @@ _OPTIMISTIC = (
 )
 _COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3}  # 4: all others
 _LEARNED = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch")
-_USES = {  # kind -> method, its input in a file and in Python
-    "multiple-choice": (
-        "predict",
-        "rows.jsonl",
-        "{{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}}",
-    ),
-    "question-answering": ("answer", "questions.jsonl", "'한글은 언제 만들었나?', '세종은 1443년에 한글을 만들었다.'"),
-    "token-classification": ("tag", "texts.txt", "'정말 재미있는 영화였다'"),
-    "embedding": ("embed", "texts.txt", "'정말 재미있는 영화였다'"),
-}
 
 
 def use(folder: Path) -> Use:
     """How to use the artifact's model, with an example for its kind. Raises ArtifactError if scores cannot be read."""
     task = Artifact.open(folder).json("scores.json")["task"]
-    method, file, example = _USES.get(task["kind"], ("predict", "texts.txt", "'정말 재미있는 영화였다'"))
-    if task.get("pair"):
-        file, example = "pairs.jsonl", "('비가 많이 왔다', '날씨가 궂었다')"
+    kind = kind_of_task(task, str(folder / "scores.json"))
+    file, example = kind.example
+    called = f"{kind.operation}({example})".replace("{", "{{").replace("}", "}}")  # a path is formatted into it
     command = f"korbert predict {{}} {file}"
     if (folder / "submission").is_dir():
         command = "korbert submit {} KorQuAD_v1.0_dev.json predictions.json"
-    return Use("model", command, f"import korbert\nmodel = korbert.load({{}})\nprint(model.{method}({example}))")
+    return Use("model", command, f"import korbert\nmodel = korbert.load({{}})\nprint(model.{called})")
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:
@@ -230,7 +220,7 @@ def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
         if path.stem in stems or not stems
     }
     metric = scores["metrics"][0]
-    unit = "variances" if scores["task"]["kind"] == "regression" else "nats"
+    unit = KINDS[scores["task"]["kind"]].kind_class.loss_unit
     for title, kind, key, y, percent in (
         (f"Validation {label(metric)}", "heldout", metric, label(metric), in_percent(metric)),
         ("Training loss", "train", "loss", unit, False),

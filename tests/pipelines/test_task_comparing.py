@@ -12,7 +12,7 @@ from scipy import stats
 from korbert.errors import ArtifactError, SettingsError
 from korbert.tasks.kinds import KINDS
 from pipelines import cli
-from pipelines.experiments.compare_tasks import compare_tasks, merits
+from pipelines.experiments.compare_tasks import compare_tasks
 from pipelines.reports.compare import of_tasks, write_page
 from tests.pipelines.small_tasks import PARTS, fine_tune, write_table
 
@@ -225,15 +225,15 @@ def test_what_is_right_in_each_kind(tmp_path: Path) -> None:
     rows = [{"text": "한강 물", "spans": [(0, 2, "곳"), (3, 4, "것")]}] * 2
     tagging = task("token-classification", tags=("O", "B-것", "I-것", "B-곳", "I-곳"), units="characters", stride=8)
     predictions: list[Any] = [[[3, 4, "것"], [0, 2, "곳"]], [[0, 2, "곳"]]]
-    assert merits(tagging, rows, predictions).tolist() == [1, 0]
+    assert tagging.merits(rows, predictions).tolist() == [1, 0]
     choice = task("multiple-choice", most=2)
     rows = [{"text": "가", "choices": ["나", "다"], "label": "1"}] * 2
-    assert merits(choice, rows, [{"choice": 1}, {"choice": 0}]).tolist() == [1, 0]
+    assert choice.merits(rows, [{"choice": 1}, {"choice": 0}]).tolist() == [1, 0]
     several = task("classification", labels=("a", "b"), several=True)
     rows = [{"text": "가", "label": ["b", "a"]}] * 2
-    assert merits(several, rows, [{"labels": ["a", "b"]}, {"labels": ["a"]}]).tolist() == [1, 0]
+    assert several.merits(rows, [{"labels": ["a", "b"]}, {"labels": ["a"]}]).tolist() == [1, 0]
     regression = task("regression", mean=0, deviation=1)
-    assert merits(regression, [{"text": "가", "score": 3.0}] * 2, [2.5, 5.0]).tolist() == [-0.5, -2.0]
+    assert regression.merits([{"text": "가", "score": 3.0}] * 2, [2.5, 5.0]).tolist() == [-0.5, -2.0]
 
 
 def test_numbers_are_compared_and_shown(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from korbert.modeling.rows import Rows
 from korbert.pretraining.objectives.vocabulary import full_loss, sampled_loss
 from korbert.training.devices import Batch
 
-__all__ = ["Objective", "Pairing", "Prediction", "best_classes"]
-
 _SCORED_AT_ONCE = 256  # predicted pieces; their scores over the vocabulary are the largest tensor
 
 
@@ -45,10 +43,10 @@ class Prediction(Objective):
 
     def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """Over the whole vocabulary, or over the batch's negatives; entries are its vectors of labels and negatives."""
-        hidden, labels = model.mlm_hidden(vectors), batch["labels"]
+        hidden, labels = model.mlm.transform(vectors), batch["labels"]
         if "entries" not in batch:
-            return full_loss(hidden, model.decoder_weight, model.decoder_bias, labels, self._z_loss)
-        drawn = batch["entries"], model.decoder_bias, labels, batch["negatives"], batch["log_expected"]
+            return full_loss(hidden, model.decoder_weight, model.mlm.bias, labels, self._z_loss)
+        drawn = batch["entries"], model.mlm.bias, labels, batch["negatives"], batch["log_expected"]
         return sampled_loss(hidden, *drawn, self._z_loss)
 
     def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
@@ -69,12 +67,12 @@ class Pairing(Objective):
         return rows.first
 
     def loss(self, model: PretrainingModel | DetectionModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
-        scores = model.nsp_head(vectors).float()
+        scores = model.nsp(vectors).float()
         return F.cross_entropy(scores, batch["pair_label"], ignore_index=-100, reduction="sum")
 
     def score(self, model: PretrainingModel | DetectionModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         labelled = batch["pair_label"] != -100
-        return _scored(model.nsp_head(vectors)[labelled], batch["pair_label"][labelled])
+        return _scored(model.nsp(vectors)[labelled], batch["pair_label"][labelled])
 
 
 def _scored(scores: Tensor, labels: Tensor) -> Tensor:

@@ -15,8 +15,6 @@ from korbert.pretraining.objectives.base import Objective, best_classes
 from korbert.pretraining.settings import DistillationSettings
 from korbert.training.devices import Batch
 
-__all__ = ["Distillation", "take_layers"]
-
 
 def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
     """Copies the teacher's embeddings, heads and evenly spaced layers, the first one included, into the student.
@@ -93,8 +91,8 @@ class Distillation(Objective):
     @staticmethod
     def _scores(model: PretrainingModel, vectors: Tensor, batch: Batch, entries: Tensor | None) -> Tensor:
         """Scores at the gaps: (M, V), or (M, S) of a sample. entries: (S, E), the model's vectors of the negatives."""
-        hidden = model.mlm_hidden(vectors[batch["label_places"]])
+        hidden = model.mlm.transform(vectors[batch["label_places"]])
         if entries is None:
-            return F.linear(hidden, model.decoder_weight, model.decoder_bias).float()
-        scores = F.linear(hidden, entries, model.decoder_bias[batch["negatives"]]).float()
+            return F.linear(hidden, model.decoder_weight, model.mlm.bias).float()
+        scores = F.linear(hidden, entries, model.mlm.bias[batch["negatives"]]).float()
         return scores - batch["log_expected"]

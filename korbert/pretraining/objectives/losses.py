@@ -19,8 +19,6 @@ from korbert.training.devices import Batch, moved
 from korbert.training.distributed import add_over_world
 from korbert.world import connected
 
-__all__ = ["Loss", "PretrainingLoss", "encoded", "evaluate", "pretraining_loss", "unigram_log_probabilities"]
-
 
 class Loss(Protocol):
     """The loss of training, and the scores of `evaluate`."""

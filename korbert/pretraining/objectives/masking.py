@@ -10,8 +10,6 @@ from korbert.pretraining.settings import MaskingSettings
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
 
-__all__ = ["SpecialIds", "choose_positions", "hide", "units_of"]
-
 _LEVELS = {"piece": 0, "morpheme": 1, "eojeol": 2}  # a unit begins at this boundary level or a higher one
 
 

@@ -15,18 +15,6 @@ from numpy.typing import NDArray
 from korbert.pretraining.settings import PairSettings
 from korbert.pretraining.shards import Shards
 
-__all__ = [
-    "IN_ORDER",
-    "IS_NEXT",
-    "NOT_NEXT",
-    "NO_LABEL",
-    "SWAPPED",
-    "Pair",
-    "Pairs",
-    "cut_into_examples",
-    "cut_into_rows",
-]
-
 IS_NEXT, NOT_NEXT = 0, 1  # as in Google's code and in transformers
 IN_ORDER, SWAPPED = 0, 1  # as in AlbertForPreTraining
 NO_LABEL = -100

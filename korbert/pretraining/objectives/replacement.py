@@ -20,8 +20,6 @@ from korbert.pretraining.objectives.vocabulary import looked_up, sampled_scores
 from korbert.pretraining.settings import ReplacementSettings
 from korbert.training.devices import Batch
 
-__all__ = ["ReplacementLoss", "ReplacementModel", "generator_config"]
-
 _DRAWN_AT_ONCE = 256  # gaps whose vocabulary probabilities are in memory
 
 
@@ -129,19 +127,19 @@ class ReplacementLoss:
     @torch.no_grad()
     def _drawn(self, generator: PretrainingModel, hidden: Tensor, batch: Batch) -> Tensor:
         """(M,) int64: a piece for each gap, drawn from the generator's distribution by its lot."""
-        vectors, labels, lots = generator.mlm_hidden(hidden), batch["labels"], batch["lots"]
+        vectors, labels, lots = generator.mlm.transform(hidden), batch["labels"], batch["lots"]
         drawn = []
         for start in range(0, len(labels), _DRAWN_AT_ONCE):
             part = slice(start, start + _DRAWN_AT_ONCE)
             if "entries" in batch:
                 entries = torch.cat([batch["entries"][: len(labels)][part], batch["entries"][len(labels) :]])
                 sample = batch["negatives"], batch["log_expected"]
-                others, own = sampled_scores(vectors[part], entries, generator.decoder_bias, labels[part], *sample)
+                others, own = sampled_scores(vectors[part], entries, generator.mlm.bias, labels[part], *sample)
                 place = _where(torch.cat([others, own[:, None]], dim=1), lots[part])
                 among = torch.cat([batch["negatives"].expand(len(own), -1), labels[part, None]], dim=1)
                 drawn.append(among.gather(1, place).flatten())
             else:
-                scores = F.linear(vectors[part], generator.decoder_weight, generator.decoder_bias)
+                scores = F.linear(vectors[part], generator.decoder_weight, generator.mlm.bias)
                 drawn.append(_where(scores.float(), lots[part]).flatten())
         return torch.cat(drawn) if drawn else labels
 

@@ -25,8 +25,6 @@ from korbert.pretraining.objectives.base import Objective
 from korbert.pretraining.settings import SpanSettings
 from korbert.training.devices import Batch
 
-__all__ = ["Asked", "RecurringSpans", "SpanSelection", "span_columns"]
-
 _EOJEOL, _SENTENCE = 2, 3  # levels of boundaries
 
 Pieces = tuple[NDArray[np.int64], NDArray[np.uint8]]

@@ -16,8 +16,6 @@ from torch.autograd.function import once_differentiable
 
 from korbert.training.devices import Batch
 
-__all__ = ["Negatives", "full_loss", "looked_up", "sampled_loss", "sampled_scores"]
-
 _ROWS_AT_ONCE = 512  # rows whose vocabulary scores are in memory: 200 MB for 102,400 entries
 
 

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bm25"]
-
 _K1, _B = 1.2, 0.75  # Robertson and Zaragoza 2009, 3.2
 
 

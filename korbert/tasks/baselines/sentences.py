@@ -8,8 +8,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from korbert.errors import CorpusError
 
-__all__ = ["nearest_sentences", "sentences"]
-
 _SENTENCE = re.compile(r"\S.*?(?:[.?!]+(?=\s|$)|$)", re.MULTILINE)
 
 

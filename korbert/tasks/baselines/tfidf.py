@@ -2,8 +2,7 @@
 
 Each function fits on `train`, chooses one of `values` (C, the inverse regularization strength, or alpha, the strength)
 by its score on `validation`, and predicts test. train and validation are inputs with targets;
-validation has at least one row, test may have none. advance: called with 1 when the features are computed, and after
-each value. CorpusError if no two training texts share a morpheme.
+validation has at least one row, test may have none. CorpusError if no two training texts share a morpheme.
 """
 
 import warnings
@@ -15,18 +14,17 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from korbert.tasks.baselines.features import Choices, Matrix, Pairs, Texts, tfidf_features
+from korbert.progress import track
+from korbert.tasks.baselines.features import Choices, Inputs, Matrix, Pairs, Texts, tfidf_features
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, Metric, confusion
 from korbert.tasks.metrics.regression import pearson
 
-__all__ = ["Baseline", "fit_choices", "fit_labels", "fit_multilabel", "fit_scores"]
-
+VALUES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _MOST_MODELS = 20  # of one-vs-rest: 200 labels of 4,000 rows take ten minutes, one multinomial model a fifth of that
 _MOST_ITERATIONS = 50
 
 Floats = NDArray[np.float64]
-Advance = Callable[[int], None]
 Predict = Callable[[Matrix], Floats]
 
 
@@ -49,11 +47,10 @@ def fit_labels(
     train: tuple[Texts | Pairs, NDArray[np.int64]],
     validation: tuple[Texts | Pairs, NDArray[np.int64]],
     test: Texts | Pairs,
-    values: Sequence[float],
+    values: Sequence[float] = VALUES,
     *,
     num_labels: int = 2,
     choose_by: Metric = "accuracy",
-    advance: Advance = lambda count: None,
 ) -> Baseline:
     """One label per row, (N,) int64. values: of C. Up to 20 labels, one-vs-rest; with more, one multinomial model.
 
@@ -74,7 +71,7 @@ def fit_labels(
     def score(probabilities: Floats) -> float:
         return METRICS[choose_by](confusion(validation[1], probabilities.argmax(axis=1), num_labels))
 
-    return _best(tfidf_features(train[0], validation[0], test), values, fit, score, advance)
+    return _best((train[0], validation[0], test), values, fit, score)
 
 
 def _multinomial(features: Matrix, labels: NDArray[np.int64], c: float) -> Predict:
@@ -104,10 +101,9 @@ def fit_multilabel(
     train: tuple[Texts | Pairs, NDArray[np.bool_]],
     validation: tuple[Texts | Pairs, NDArray[np.bool_]],
     test: Texts | Pairs,
-    values: Sequence[float],
+    values: Sequence[float] = VALUES,
     *,
     choose_by: Callable[[NDArray[np.bool_], NDArray[np.bool_]], float] = multilabel.micro_f1,
-    advance: Advance = lambda count: None,
 ) -> Baseline:
     """Any number of labels per row, (N, labels) bool, one binary model per label. values: of C.
 
@@ -122,17 +118,16 @@ def fit_multilabel(
     def score(probabilities: Floats) -> float:
         return choose_by(validation[1], probabilities > 0.5)
 
-    return _best(tfidf_features(train[0], validation[0], test), values, fit, score, advance)
+    return _best((train[0], validation[0], test), values, fit, score)
 
 
 def fit_scores(
     train: tuple[Texts | Pairs, Floats],
     validation: tuple[Texts | Pairs, Floats],
     test: Texts | Pairs,
-    values: Sequence[float],
+    values: Sequence[float] = VALUES,
     *,
     choose_by: Callable[[Floats, Floats], float | None] = pearson,
-    advance: Advance = lambda count: None,
 ) -> Baseline:
     """Ridge regression: one number per row, (N,) float64. values: of alpha. choose_by: of targets and predictions."""
 
@@ -143,17 +138,16 @@ def fit_scores(
     def score(predictions: Floats) -> float | None:
         return choose_by(validation[1], predictions)
 
-    return _best(tfidf_features(train[0], validation[0], test), values, fit, score, advance)
+    return _best((train[0], validation[0], test), values, fit, score)
 
 
 def fit_choices(
     train: tuple[Choices, NDArray[np.int64]],
     validation: tuple[Choices, NDArray[np.int64]],
     test: Choices,
-    values: Sequence[float],
+    values: Sequence[float] = VALUES,
     *,
     choose_by: Metric = "accuracy",
-    advance: Advance = lambda count: None,
 ) -> Baseline:
     """The index of the correct choice, (N,) int64. values: of C.
 
@@ -173,27 +167,27 @@ def fit_choices(
     def score(probabilities: Floats) -> float:
         return METRICS[choose_by](confusion(validation[1], by_row(probabilities, validation[0]).argmax(axis=1), width))
 
-    best = _best(tfidf_features(train[0], validation[0], test), values, fit, score, advance)
+    best = _best((train[0], validation[0], test), values, fit, score)
     return Baseline(by_row(best.predictions, test), best.chosen)
 
 
 def _best(
-    features: Sequence[Matrix],
+    inputs: Sequence[Inputs],
     values: Sequence[float],
     fit: Callable[[Matrix, float], Predict],
     score: Callable[[Floats], float | None],
-    advance: Advance,
 ) -> Baseline:
-    """features: of train, validation and test. fit: of train and a value. score: of the validation predictions."""
-    train, validation, test = features
-    advance(1)
-    models: dict[float, Predict] = {}
-    scores: list[float] = []
-    for value in sorted(values):
-        models[value] = fit(train, value)
-        validation_score = score(models[value](validation))
-        scores.append(-np.inf if validation_score is None else validation_score)
+    """inputs: of train, validation and test. fit: of train and a value. score: of the validation predictions."""
+    with track("TF-IDF baseline", total=1 + len(values), unit="steps") as advance:
+        train, validation, test = tfidf_features(*inputs)
         advance(1)
+        models: dict[float, Predict] = {}
+        scores: list[float] = []
+        for value in sorted(values):
+            models[value] = fit(train, value)
+            validation_score = score(models[value](validation))
+            scores.append(-np.inf if validation_score is None else validation_score)
+            advance(1)
     chosen = list(models)[int(np.argmax(scores))]  # the first among ties
     return Baseline(models[chosen](test), chosen)
 

@@ -21,33 +21,6 @@ from numpy.typing import NDArray
 
 from korbert.records.table import is_empty
 
-__all__ = [
-    "Answer",
-    "QuotedSpan",
-    "Span",
-    "Unclear",
-    "answers",
-    "bio_tags",
-    "choices",
-    "distinct_labels",
-    "flagged",
-    "is_flag",
-    "label",
-    "labels",
-    "name",
-    "placed",
-    "score",
-    "slots",
-    "spans",
-    "starts",
-    "tags",
-    "text",
-    "texts",
-    "truth",
-    "vector",
-    "words",
-]
-
 _NAMES = {dict: "an object", list: "a list", float: "a number with a fraction", bool: "a truth value", int: "a number"}
 
 

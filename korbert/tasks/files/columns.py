@@ -12,8 +12,6 @@ from korbert.records.table import Cells
 from korbert.tasks.files.cells import is_flag
 from korbert.tasks.files.roles import Role
 
-__all__ = ["Given", "choose_columns", "columns_of", "flag_columns"]
-
 Given = Mapping[str, str | Sequence[str]]
 """Role -> its column, or its columns in order."""
 
@@ -92,16 +90,16 @@ def _usual(role: Role, free: Sequence[str], file: str, cells: Cells | None) -> t
     found = columns_of(role, free, cells)
     if len(found) > 1:
         raise CorpusError(f"{file}: column {' or '.join(map(repr, found))} may hold {role.name}: say which one it is")
-    return found or next(filter(None, (_series(beginning, free) for beginning in role.series)), ())
-
-
-def _series(beginning: str, free: Sequence[str]) -> tuple[str, ...]:
-    """choice1, choice2, ... in order, without gaps, from 0 or 1; at least two."""
-    pattern = re.compile(re.escape(_plain(beginning)) + r"_?([0-9]{1,2})")
-    found = {int(match[1]): column for column in free if (match := pattern.fullmatch(_plain(column)))}
-    first = min(found, default=-1)
-    whole = first in (0, 1) and len(found) > 1 and sorted(found) == list(range(first, first + len(found)))
-    return tuple(found[number] for number in sorted(found)) if whole else ()
+    if found:
+        return found
+    # choice1, choice2, ... in order, without gaps, from 0 or 1; at least two.
+    for beginning in role.series:
+        pattern = re.compile(re.escape(_plain(beginning)) + r"_?([0-9]{1,2})")
+        numbered = {int(match[1]): column for column in free if (match := pattern.fullmatch(_plain(column)))}
+        first = min(numbered, default=-1)
+        if first in (0, 1) and len(numbered) > 1 and sorted(numbered) == [*range(first, first + len(numbered))]:
+            return tuple(numbered[number] for number in sorted(numbered))
+    return ()
 
 
 def _plain(name: str) -> str:

@@ -6,8 +6,6 @@ from typing import Any
 
 from korbert.tasks.files import cells
 
-__all__ = ["ROLES", "Role", "renamed"]
-
 
 @dataclass(frozen=True)
 class Role:

@@ -1,7 +1,5 @@
 """Rows of labelled files: a value per role, the place of each row, and what was dropped and why."""
 
-from array import array
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +14,6 @@ from korbert.records.table import Cells, Fault, Table, is_empty
 from korbert.tasks.files import cells
 from korbert.tasks.files.columns import Given, choose_columns, flag_columns
 from korbert.tasks.files.roles import Role
-
-__all__ = ["Dropped", "Place", "Places", "Row", "Rows", "Source", "read_rows", "refuse_unseen_labels"]
 
 Row: TypeAlias = dict[str, Any]
 """Role -> value; None if an optional role has no column or an empty cell."""
@@ -35,33 +31,6 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}, {self.unit} {self.number}"
-
-
-class Places(Sequence[Place]):
-    """The places of rows. Stores one number per row, as there may be millions."""
-
-    def __init__(self) -> None:
-        self._files: list[tuple[str, str]] = []
-        self._begins: list[int] = []  # index of the first row of each file
-        self._numbers = array("q")
-
-    def begin(self, file: str, unit: str) -> None:
-        """Starts a file: the following rows are from it."""
-        self._files.append((file, unit))
-        self._begins.append(len(self._numbers))
-
-    def add(self, number: int) -> None:
-        self._numbers.append(number)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        number = self._numbers[index]  # raises IndexError
-        file, unit = self._files[bisect_right(self._begins, index % len(self)) - 1]
-        return Place(file, unit, number)
 
 
 @dataclass(frozen=True)
@@ -101,7 +70,7 @@ class Rows:
     """
 
     rows: list[Row] = field(default_factory=list)
-    places: Places = field(default_factory=Places)
+    places: list[Place] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     dropped: dict[str, Dropped] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -111,6 +80,11 @@ class Rows:
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
+
+    @property
+    def files(self) -> str:
+        """Their files, for errors."""
+        return ", ".join(source.file for source in self.sources) or "training rows"
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -168,19 +142,19 @@ def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], co
     """Adds the rows of a file."""
     chosen = choose_columns(roles, table.columns, columns, file, table.first)
     before, is_dropped = len(result), False
-    result.places.begin(file, table.unit)
     reading = _Reading(roles, chosen, table.first)
     for number, record in table.read(reading.wanted):
+        place = Place(file, table.unit, number)
         try:
             row = record if isinstance(record, Fault) else reading.row(record)
         except cells.Unclear as error:
-            raise CorpusError(f"{Place(file, table.unit, number)}: {error}") from error
+            raise CorpusError(f"{place}: {error}") from error
         if isinstance(row, Fault):
-            result.drop(str(Place(file, table.unit, number)), row)
+            result.drop(str(place), row)
             is_dropped = True
         else:
             result.rows.append(row)
-            result.places.add(number)
+            result.places.append(place)
     rows = result.rows[before:]
     for role in roles:
         if role.settle and role.name in chosen:

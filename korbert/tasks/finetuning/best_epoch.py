@@ -16,8 +16,6 @@ from korbert.durable import write_whole
 from korbert.errors import ModelError
 from korbert.world import from_first
 
-__all__ = ["WEIGHTS", "Best", "BestKeeper", "load_best", "read_best"]
-
 _logger = logging.getLogger(__name__)
 
 WEIGHTS = "best.safetensors"
@@ -50,18 +48,19 @@ class BestKeeper:
     def __call__(self, model: nn.Module, step: int) -> dict[str, float]:
         epoch = step // self._steps_per_epoch
         score, figures = (float(epoch), {}) if self._measure is None else self._measure(model)
-        self.best = from_first(lambda: self._keep(model, Best(epoch, score)))
-        return {"epoch": epoch, **figures}
 
-    def _keep(self, model: nn.Module, now: Best) -> Best:
-        """The best epoch so far."""
-        best = read_best(self._work)
-        if best is None or (now.score, -now.epoch) > (best.score, -best.epoch):
+        def keep() -> Best:
+            """The best epoch so far."""
+            best, now = read_best(self._work), Best(epoch, score)
+            if best and not (now.score, -now.epoch) > (best.score, -best.epoch):
+                return best
             weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
             record = {"epoch": str(now.epoch), "score": repr(now.score), "sha256": _digest(weights, now)}
             write_whole(self._work / WEIGHTS, safetensors.torch.save(weights, metadata=record))
             return now
-        return best
+
+        self.best = from_first(keep)
+        return {"epoch": epoch, **figures}
 
 
 def load_best(work: Path, model: nn.Module) -> Best:

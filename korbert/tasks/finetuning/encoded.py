@@ -19,8 +19,6 @@ from korbert.tasks.passages import MANY_TEXTS, Passage
 from korbert.tokenization import AnyTokenizer
 from korbert.world import from_first
 
-__all__ = ["EncodedTexts"]
-
 _PART_CHARS, _PART_TEXTS = 500_000, 10_000  # most that an interrupted run analyses again
 _SCHEMA = pa.schema(
     {
@@ -36,35 +34,42 @@ class EncodedTexts:
     """The pieces and morphemes of a list of texts, cached in a folder."""
 
     def __init__(self, folder: Path, texts: Sequence[str], tokenizer: AnyTokenizer) -> None:
-        self._folder = folder
-        self._tokenizer = tokenizer
-        self._parts = [(self._name(part), part) for part in _parts(texts)]
-
-    def _name(self, texts: Sequence[str]) -> str:
-        """File name prefix of a part."""
-        digest = hashlib.sha256(" ".join([self._tokenizer.digest, *_SCHEMA.names]).encode())
-        for text in texts:
-            digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-        return f"texts-{digest.hexdigest()[:32]}"
+        self._folder, self._tokenizer = folder, tokenizer
+        self._parts: list[tuple[str, Sequence[str]]] = []  # prefix of the file's name, texts
+        made_from = hashlib.sha256(" ".join([tokenizer.digest, *_SCHEMA.names]).encode())
+        for part in _parts(texts):
+            digest = made_from.copy()
+            for text in part:
+                digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+            self._parts.append((f"texts-{digest.hexdigest()[:32]}", part))
 
     def make(self, workers: int, description: str = "analyze") -> None:
         """Analyses the texts of missing or damaged parts, on `workers` threads if there are many.
 
         With several connected processes, only one does so.
         """
-        from_first(lambda: self._make(workers, description))
 
-    def _make(self, workers: int, description: str) -> None:
-        missing = [(name, texts) for name, texts in self._parts if intact(self._folder, name) is None]
-        total, left = (sum(len(texts) for _, texts in parts) for parts in (self._parts, missing))
-        threads = workers if left > MANY_TEXTS else 0
-        with track(description, total, "texts", total - left) as advance:
-            for name, texts in missing:
-                sink = pa.BufferOutputStream()
-                pq.write_table(self._encode(texts, threads), sink, compression="zstd")
-                data = memoryview(sink.getvalue())
-                write_whole(self._folder / f"{name}-{content_digest(data)}.parquet", data)
-                advance(len(texts))
+        def analyze() -> None:
+            missing = [(name, texts) for name, texts in self._parts if intact(self._folder, name) is None]
+            total, left = (sum(len(texts) for _, texts in parts) for parts in (self._parts, missing))
+            threads = workers if left > MANY_TEXTS else 0
+            with track(description, total, "texts", total - left) as advance:
+                for name, texts in missing:
+                    sink = pa.BufferOutputStream()
+                    analyses = list(self._tokenizer.analyzer.analyze_many(texts, workers=threads))
+                    pieces = [self._tokenizer.pieces(*pair) for pair in zip(analyses, texts, strict=True)]
+                    columns = {
+                        "input_ids": [own.ids for own in pieces],
+                        "boundaries": [own.boundaries for own in pieces],
+                        "morphemes": [analysis.forms for analysis in analyses],
+                        "spans": [list(chain.from_iterable(own.spans)) for own in pieces],
+                    }
+                    pq.write_table(pa.table(columns, schema=_SCHEMA), sink, compression="zstd")
+                    data = memoryview(sink.getvalue())
+                    write_whole(self._folder / f"{name}-{content_digest(data)}.parquet", data)
+                    advance(len(texts))
+
+        from_first(analyze)
 
     def morphemes(self) -> Iterator[list[str]]:
         """Morpheme forms of each text, in order."""
@@ -93,17 +98,6 @@ class EncodedTexts:
                     f"{self._folder}: the cached pieces of {len(texts):,} texts are missing: run this again"
                 )
             yield texts, pq.read_table(path)
-
-    def _encode(self, texts: Sequence[str], threads: int) -> pa.Table:
-        analyses = list(self._tokenizer.analyzer.analyze_many(texts, workers=threads))
-        encoded = [self._tokenizer.pieces(analysis, text) for text, analysis in zip(texts, analyses, strict=True)]
-        columns = {
-            "input_ids": [pieces.ids for pieces in encoded],
-            "boundaries": [pieces.boundaries for pieces in encoded],
-            "morphemes": [analysis.forms for analysis in analyses],
-            "spans": [list(chain.from_iterable(pieces.spans)) for pieces in encoded],
-        }
-        return pa.table(columns, schema=_SCHEMA)
 
 
 def _parts(texts: Sequence[str]) -> Iterator[Sequence[str]]:

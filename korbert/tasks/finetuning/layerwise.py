@@ -9,8 +9,6 @@ from korbert.errors import SettingsError
 from korbert.modeling.embeddings import OVERLAP
 from korbert.training.settings import ParameterGroup
 
-__all__ = ["decayed", "freeze"]
-
 _SHARED = "the layers of this encoder share their weights"
 _INSEPARABLE = {
     "albert": "the layers of ALBERT share their weights",

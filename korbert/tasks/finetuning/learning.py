@@ -20,12 +20,11 @@ from korbert.tasks.finetuning.seen import learning_seen
 from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.training.checkpoints import newest_step, remove_all
 from korbert.training.examples import Batches, Learnable
-from korbert.training.loop import Loss, fit
+from korbert.training.loop import fit
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.settings import OptimizerSettings
+from korbert.training.updates import Loss
 from korbert.world import from_first
-
-__all__ = ["Measure", "finetune"]
 
 _logger = logging.getLogger(__name__)
 

@@ -17,8 +17,6 @@ from korbert.errors import SettingsError
 from korbert.modeling.embeddings import OVERLAP
 from korbert.seeds import derived_seed
 
-__all__ = ["add_adapters", "merge", "merged", "require_peft"]
-
 _logger = logging.getLogger(__name__)
 
 _SCALE = 2.0  # alpha / rank, which multiplies BA

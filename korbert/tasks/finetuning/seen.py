@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from korbert.modeling.encoder import Encoder
 from korbert.training.examples import Learnable, by_length
 
-__all__ = ["SeenEmbedding", "learning_seen", "seen_pieces"]
-
 _ROWS_AT_ONCE = 256
 
 

@@ -8,8 +8,6 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = ["WORDS", "LearningSettings", "Numbers", "Rates", "Way", "training_name"]
-
 WORDS = ("rate", "batch", "epochs")  # for the fields of Way, in the names of trainings
 
 

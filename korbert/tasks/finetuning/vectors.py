@@ -30,8 +30,6 @@ from korbert.training.scoring import model_inputs
 from korbert.training.settings import PrecisionName
 from korbert.world import from_first
 
-__all__ = ["Keeping", "KeptVectors", "keep_vectors"]
-
 _PART_ROWS = 20_000  # most that an interrupted run computes again
 _BATCH_PIECES = 8_192
 _ROWS_AT_ONCE = 128  # for their mean and deviation
@@ -151,7 +149,14 @@ def keep_vectors(
         encoder.train(was_training)
 
     from_first(make)
-    parts = [{layer: _mapped(keeping.folder, name, layer) for layer in keeping.layers} for name in names]
+    parts: list[dict[int, NDArray[Any]]] = []
+    for name in names:
+        parts.append({})
+        for layer in keeping.layers:
+            path = next(keeping.folder.glob(f"{name}-layer-{layer}-*.npy"), None)
+            if path is None:
+                raise ModelError(f"{keeping.folder}: the vectors of layer {layer} are missing: run this again")
+            parts[-1][layer] = np.load(path, mmap_mode="r")
     places: dict[bytes, _Place] = {}
     for part, (start, end) in enumerate(bounds):
         ends = np.cumsum([0, *_vectors(rows, keeping)[start:end]]).tolist()
@@ -256,11 +261,3 @@ def _digest(encoder: Any, keeping: Keeping) -> "hashlib._Hash":
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest
-
-
-def _mapped(folder: Path, name: str, layer: int) -> NDArray[Any]:
-    path = next(folder.glob(f"{name}-layer-{layer}-*.npy"), None)
-    if path is None:
-        raise ModelError(f"{folder}: the vectors of layer {layer} are missing: run this again")
-    mapped: NDArray[Any] = np.load(path, mmap_mode="r")
-    return mapped

@@ -24,8 +24,6 @@ from korbert.training.devices import Batch
 from korbert.training.examples import Learnable
 from korbert.training.scoring import Scoring
 
-__all__ = ["Baseline", "Encoded", "Head", "Kind", "Prediction", "Prepared", "among"]
-
 Prediction = Any
 """The prediction for a row as a JSON value: like its target, or an object with more detail."""
 
@@ -76,6 +74,12 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     cuts_vectors: ClassVar[bool] = False  # text vectors, too, are of the first max_length pieces
     predicts_untrained: ClassVar[bool] = False  # if True, the encoder without fine-tuning is a baseline
     reads_all: ClassVar[bool] = False  # reads texts window by window, not only the first max_length pieces
+    label_role: ClassVar[str] = "label"  # the role that --label names
+    label_fields: ClassVar[tuple[str, ...]] = ()  # fields with labels: tasks that are compared may differ in these
+    compared_fields: ClassVar[tuple[str, ...]] = ()  # fields in which tasks that are compared have to agree
+    takes_noise: ClassVar[bool] = False  # texts can be disturbed: targets have no places in them
+    is_graded: ClassVar[bool] = False  # predictions are more or less near the target, not right or wrong
+    loss_unit: ClassVar[str] = "nats"
 
     metrics: tuple[str, ...] = Field(min_length=1)
     max_length: int = Field(ge=3)
@@ -105,18 +109,20 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """What is predicted, in a few words."""
 
     @property
-    @abstractmethod
-    def needs(self) -> tuple[str, ...]:
-        """The roles required for a prediction."""
-
-    @property
     def reads_pairs(self) -> bool:
         """Whether the encoder reads two texts as one row of pieces."""
         return False
 
-    @abstractmethod
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The roles required for a prediction; by default a text, or a pair."""
+        return ("text", "pair") if self.reads_pairs else ("text",)
+
     def texts(self, row: Row) -> list[str]:
-        """The texts of a row to encode. ValueError if one is missing."""
+        """The texts of a row to encode; by default those of `needs`. ValueError if one is missing."""
+        if self.reads_pairs and row.get("pair") is None:
+            raise ValueError("has no second text")
+        return [row[role] for role in self.needs]
 
     def together(self, row: Row) -> list[str]:
         """The texts by which validation rows are held out: rows that share them stay on the same side."""
@@ -189,6 +195,21 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         run = self.run(rows, predictions)
         counts = np.ones(len(run), dtype=np.int64)
         return {metric: self.score(metric)(run, counts) for metric in self.metrics}
+
+    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        """The merit of each prediction, (N,): 1 right, 0 wrong; if graded, the negative error; nan if unknown."""
+        return np.full(len(rows), np.nan)
+
+    def as_prediction(self, target: Any) -> Prediction:
+        """The prediction that is a target, for display."""
+        return target
+
+    @property
+    def example(self) -> tuple[str, str]:
+        """For the usage of a model: the name of a file to read, and the arguments of `operation` in Python."""
+        if "pair" in self.needs and self.reads_pairs:
+            return "pairs.jsonl", "('비가 많이 왔다', '날씨가 궂었다')"
+        return "texts.txt", "'정말 재미있는 영화였다'"
 
     def details(self, prepared: Prepared, predictions: Sequence[Prediction]) -> dict[str, Any]:
         """Explains predictions of scored rows, as JSON: causes of wrong answers, for example; empty by default."""

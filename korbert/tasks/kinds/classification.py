@@ -18,15 +18,13 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
-from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, progress, texts_of
+from korbert.tasks.kinds.texts import equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
-
-__all__ = ["Classification"]
 
 _MOST_LABELS = 1_000
 
@@ -57,6 +55,9 @@ class Classification(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "classification"
+    label_fields: ClassVar[tuple[str, ...]] = ("labels",)
+    compared_fields: ClassVar[tuple[str, ...]] = ("several",)
+    takes_noise: ClassVar[bool] = True
 
     labels: tuple[str, ...]
     label_names: Mapping[str, str] = {}
@@ -81,14 +82,14 @@ class Classification(Kind, frozen=True):
         if not several:
             _refuse_joined(rows, counts)
         if len(labels) < 2 and not several:
-            raise CorpusError(f"{_files(rows)}: all rows have the label {labels[0]!r}: give rows of two labels or more")
+            raise CorpusError(f"{rows.files}: all rows have the label {labels[0]!r}: give rows of two labels or more")
         if len(labels) > _MOST_LABELS:
             raise CorpusError(
-                f"{_files(rows)}: {len(labels):,} labels in {len(rows):,} rows: if they are numbers, use --kind "
+                f"{rows.files}: {len(labels):,} labels in {len(rows):,} rows: if they are numbers, use --kind "
                 "regression; else name the column that holds labels"
             )
         if not labels:
-            raise CorpusError(f"{_files(rows)}: no row has a label: give rows with some")
+            raise CorpusError(f"{rows.files}: no row has a label: give rows with some")
         uncounted = unicodedata.normalize("NFC", settings.uncounted)
         if uncounted and (several or uncounted not in labels):
             raise SettingsError(
@@ -118,20 +119,13 @@ class Classification(Kind, frozen=True):
         return f"{labels} for {'two texts' if self.pair else 'a text'}"
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        return ("text", "pair") if self.pair else ("text",)
-
-    @property
     def reads_pairs(self) -> bool:
         return self.pair
-
-    def texts(self, row: Row) -> list[str]:
-        return texts_of(row, self.pair)
 
     def target(self, row: Row) -> Any:
         label = row["label"]
         self.texts(row)
-        if unknown := [one for one in _as_list(label) if one not in self.labels]:
+        if unknown := [name for name in _as_list(label) if name not in self.labels]:
             raise ValueError(f"label {unknown[0]!r} is none of training: {', '.join(self.labels)}")
         return sorted(label, key=self.labels.index) if self.several else label
 
@@ -146,8 +140,8 @@ class Classification(Kind, frozen=True):
         if not self.several:
             return np.array([places.get(label, 0) for label in labels], dtype=np.int64)
         there = np.zeros((len(labels), len(self.labels)), dtype=np.float32)
-        for number, given in enumerate(labels):
-            there[number, [places[label] for label in given or () if label in places]] = 1
+        for number, names in enumerate(labels):
+            there[number, [places[label] for label in names or () if label in places]] = 1
         return there
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
@@ -174,8 +168,8 @@ class Classification(Kind, frozen=True):
             scores: Tensor = model(**model_inputs(batch)).float()
             return scores.sigmoid() if self.several else scores.softmax(dim=-1)
 
-        found = outputs(model, prepared.examples, shares, **how)
-        return [self.prediction(row) for row in found.astype(np.float64)]
+        probabilities = outputs(model, prepared.examples, shares, **how)
+        return [self.prediction(row) for row in probabilities.astype(np.float64)]
 
     def result(self, prediction: Prediction) -> Label | Labels:
         return Labels(**prediction) if self.several else Label(**prediction)
@@ -200,22 +194,23 @@ class Classification(Kind, frozen=True):
             morphemes_of([self.texts(row) for row in rows], morphemes) for rows in (train, valid, test)
         )
         metric = self.metrics[0]
-        with progress() as advance:
-            how: dict[str, Any] = {"advance": advance}
-            if self.several:
-                how["choose_by"] = among(_OF_MANY, metric)
-                targets = held.astype(bool)
-                best = baselines.fit_multilabel((learned, there), (choosing, targets), tested, VALUES, **how)
-            else:
-                how |= {"choose_by": metric if metric in METRICS else "accuracy", "num_labels": len(self.labels)}
-                best = baselines.fit_labels((learned, known), (choosing, held), tested, VALUES, **how)
+        if self.several:
+            by, targets = among(_OF_MANY, metric), held.astype(bool)
+            best = baselines.fit_multilabel((learned, there), (choosing, targets), tested, choose_by=by)
+        else:
+            how: dict[str, Any] = {"choose_by": metric if metric in METRICS else "accuracy"}
+            how["num_labels"] = len(self.labels)
+            best = baselines.fit_labels((learned, known), (choosing, held), tested, **how)
         yield Baseline("tfidf", {"c": best.chosen}, [self.prediction(row) for row in best.predictions])
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) ids of gold and predicted labels; (N, 2, C) bool for several."""
-        given = [prediction["labels" if self.several else "label"] for prediction in predictions]
+        predicted = [prediction["labels" if self.several else "label"] for prediction in predictions]
         targets = self._numbers([self.target(row) for row in rows])
-        return np.stack([targets, self._numbers(given)], axis=1).astype(bool if self.several else int)
+        return np.stack([targets, self._numbers(predicted)], axis=1).astype(bool if self.several else int)
+
+    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        return equal_in_run(self.run(rows, predictions))
 
     def score(self, metric: str) -> Score:
         if self.several:
@@ -256,7 +251,3 @@ def _refuse_joined(rows: Rows, counts: Mapping[str, int]) -> None:
 def _natural(label: str) -> tuple[int, int, str]:
     """Sort key: numbers by value, before names."""
     return (0, int(label), "") if label.isascii() and label.isdecimal() else (1, 0, label)
-
-
-def _files(rows: Rows) -> str:
-    return ", ".join(source.file for source in rows.sources) or "training rows"

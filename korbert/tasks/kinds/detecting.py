@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,9 +13,8 @@ from korbert.records.detection import open_table
 from korbert.records.form import Form
 from korbert.records.table import Fault, Table, is_empty
 from korbert.tasks.files import ROLES, columns_of
+from korbert.tasks.files.cells import score
 from korbert.tasks.files.columns import choose_columns, flag_columns
-
-__all__ = ["Detected", "detect"]
 
 _ROWS = 1_000
 _MANY_NUMBERS = 20  # more distinct numbers than this are scores, not labels
@@ -48,8 +48,8 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     if found := _spans_or_answers(table, has, columns.get("label", ())):
         return found
     label, text = has("labels" if several else "label") or next(iter(columns.get("label", ())), ""), has("text")
-    if (score := has("score")) and not label:
-        return Detected("regression", {}, f"score from {score!r}")
+    if (scores := has("score")) and not label:
+        return Detected("regression", {}, f"score from {scores!r}")
     if label:
         return _by_cells(table, label, text, columns.get("label", (label,)), several=several)
     flags = [column for column in flag_columns(table.columns, table.first) if column != text]
@@ -92,17 +92,13 @@ def _by_cells(table: Table, label: str, text: str, labels: Sequence[str], *, sev
     """Regression if the first labels are numbers, many or with fractions; else classification."""
     records = islice(table.read([label]), _ROWS)
     cells = [cells[0] for _, cells in records if not isinstance(cells, Fault) and not is_empty(cells[0])]
-    numbers = [number for cell in cells if (number := _number(cell)) is not None]
+    numbers = []
+    for cell in cells:
+        with suppress(ValueError):
+            numbers.append(score(cell))
     count, is_whole = len(set(numbers)), all(number.is_integer() for number in numbers)
     if 0 < len(numbers) == len(cells) and (count > _MANY_NUMBERS or not is_whole):
         return Detected("regression", {"score": (label,)}, f"score from {label!r}: {count} numbers")
     count = len({unicodedata.normalize("NFC", str(cell).strip()) for cell in cells})
     counted = "" if several or len(cells) == _ROWS else f": {count:,} labels"
     return Detected("classification", {}, f"text from {text!r}, label from {', '.join(map(repr, labels))}{counted}")
-
-
-def _number(cell: object) -> float | None:
-    try:
-        return None if isinstance(cell, bool) else float(cell)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None

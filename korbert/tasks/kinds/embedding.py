@@ -47,8 +47,6 @@ from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
 from korbert.vectors.encoder import unit
 
-__all__ = ["NEGATIVES", "PASSAGE", "QUERY", "Embedding"]
-
 _logger = logging.getLogger(__name__)
 
 _Form = Literal["texts", "pairs", "labels", "scores", "vectors"]

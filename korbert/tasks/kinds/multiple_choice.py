@@ -16,14 +16,12 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import MultipleChoiceSection
-from korbert.tasks.kinds.texts import VALUES, Groups, examples_of, progress
+from korbert.tasks.kinds.texts import Groups, equal_in_run, examples_of
 from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
-
-__all__ = ["MultipleChoice", "scores_of_choices"]
 
 
 @dataclass(frozen=True)
@@ -93,8 +91,8 @@ class MultipleChoice(Kind, frozen=True):
     def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
         labels = np.array([0 if row.get("label") is None else self.target(row) for row in rows], dtype=np.int64)
         texts = [(row["text"], choice) for row in rows for choice in row["choices"]]
-        found = examples_of(texts, np.zeros(len(texts)), encoded, tokenizer, self.max_length)
-        return Prepared(rows, Groups.of(found, [len(row["choices"]) for row in rows], labels))
+        examples = examples_of(texts, np.zeros(len(texts)), encoded, tokenizer, self.max_length)
+        return Prepared(rows, Groups.of(examples, [len(row["choices"]) for row in rows], labels))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> MultipleChoiceModel:
         return MultipleChoiceModel(config, self.pooling, generator)
@@ -110,8 +108,8 @@ class MultipleChoice(Kind, frozen=True):
         def shares(model: nn.Module, batch: Batch) -> Tensor:
             return scores_of_choices(model, batch).softmax(dim=-1)
 
-        found = outputs(model, prepared.examples, shares, batch_size=64, **how)
-        return self._predictions(found, prepared.rows)
+        probabilities = outputs(model, prepared.examples, shares, batch_size=64, **how)
+        return self._predictions(probabilities, prepared.rows)
 
     def result(self, prediction: Prediction) -> Chosen:
         return Chosen(**prediction)
@@ -124,7 +122,11 @@ class MultipleChoice(Kind, frozen=True):
         places = [np.array([self.target(row) for row in rows], dtype=np.int64) for rows in (train, valid)]
         most = max([int(places[0].max()) + 1, *(len(row["choices"]) for row in test)])
         frequencies = np.bincount(places[0], minlength=most).astype(np.float64)
-        yield Baseline("majority", {}, self._predictions([_share_of_each(frequencies, row) for row in test], test))
+        shares = []  # how often each place was right in training; all are equally likely if none of them ever was
+        for row in test:
+            own = frequencies[: len(row["choices"])]
+            shares.append(own / own.sum() if own.any() else np.full(len(own), 1 / len(own)))
+        yield Baseline("majority", {}, self._predictions(shares, test))
         texts = [
             baselines.Choices(
                 [morphemes[row["text"]] for row in rows],
@@ -133,31 +135,32 @@ class MultipleChoice(Kind, frozen=True):
             for rows in (train, valid, test)
         ]
         by: Any = self.metrics[0]
-        with progress() as advance:
-            best = baselines.fit_choices(
-                (texts[0], places[0]), (texts[1], places[1]), texts[2], VALUES, choose_by=by, advance=advance
-            )
+        best = baselines.fit_choices((texts[0], places[0]), (texts[1], places[1]), texts[2], choose_by=by)
         yield Baseline("tfidf", {"c": best.chosen}, self._predictions(best.predictions, test))
 
     def _predictions(self, probabilities: Iterable[NDArray[Any]], rows: Sequence[Row]) -> list[Prediction]:
         """probabilities: of each row, one per choice or more."""
         own = (share[: len(row["choices"])] for share, row in zip(probabilities, rows, strict=True))
-        return [{"choice": int(one.argmax()), "probabilities": one.astype(np.float64).tolist()} for one in own]
+        return [{"choice": int(row.argmax()), "probabilities": row.astype(np.float64).tolist()} for row in own]
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) indices of the correct and the predicted choice."""
         choices = [prediction["choice"] for prediction in predictions]
         return np.array([list(map(self.target, rows)), choices], dtype=np.int64).T
 
+    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        return equal_in_run(self.run(rows, predictions))
+
+    def as_prediction(self, target: int) -> Prediction:
+        return {"choice": target}
+
+    @property
+    def example(self) -> tuple[str, str]:
+        return "rows.jsonl", "{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}"
+
     def score(self, metric: str) -> Score:
         of = among(dict(METRICS.items()), metric)
         return lambda run, counts: of(confusion(run[:, 0], run[:, 1], int(run.max()) + 1, counts))
-
-
-def _share_of_each(frequencies: NDArray[np.float64], row: Row) -> NDArray[np.float64]:
-    """How often each place of a row was right in training; all are equally likely if none of them ever was."""
-    own = frequencies[: len(row["choices"])]
-    return own / own.sum() if own.any() else np.full(len(own), 1 / len(own))
 
 
 def scores_of_choices(model: nn.Module, batch: Batch) -> Tensor:

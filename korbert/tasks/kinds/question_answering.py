@@ -26,8 +26,6 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, outputs
 
-__all__ = ["QuestionAnswering"]
-
 _NOT_CHOSEN = 1e30  # a threshold by which every question is answered
 _NOTHING = Answer("", 0, 0, 0.0)  # in a context of white space
 _WINDOWS_AT_ONCE = 65_536  # whose scores are in memory
@@ -53,7 +51,7 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
     def learned_from(cls, rows: Rows, settings: QuestionAnsweringSection) -> Self:
         answers = [row["answers"] or () for row in rows if not row.get("impossible")]
         if not any(answers):
-            raise CorpusError(f"{rows.sources[0].file if rows.sources else 'training rows'}: no question has an answer")
+            raise CorpusError(f"{rows.files}: no question has an answer")
         repeated = sum(
             answer.start is None and row["context"].count(answer.text.strip()) > 1
             for row in rows
@@ -125,10 +123,14 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
         """The answers of each row, from which a threshold can be chosen."""
         examples: Any = prepared.examples
 
+        def ends(model: nn.Module, batch: Batch) -> Tensor:
+            """(B, 2 T): log probabilities of each piece as start and end, interleaved."""
+            return torch.stack([part.log_softmax(dim=-1) for part in choice_logits(model, batch)], dim=-1).flatten(1)
+
         def scored() -> Iterator[Scored]:
             for start in range(0, len(examples), _WINDOWS_AT_ONCE):
                 part = replace(examples, windows=examples.windows[start : start + _WINDOWS_AT_ONCE])
-                yield from part.scored(outputs(model, part, _ends, batch_size=64, **how))
+                yield from part.scored(outputs(model, part, ends, batch_size=64, **how))
 
         return found_in(scored(), len(prepared.rows), self)
 
@@ -214,6 +216,10 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
         contexts = [pairs[index][1] for index in range(len(prepared.rows))]
         return {"windows": len(windows), "questions_cut": cut, **explained(prepared.rows, contexts, predictions)}
 
+    @property
+    def example(self) -> tuple[str, str]:
+        return "questions.jsonl", "'한글은 언제 만들었나?', '세종은 1443년에 한글을 만들었다.'"
+
     def score(self, metric: str) -> Score:
         column, half = among(_METRICS, metric)
 
@@ -234,8 +240,3 @@ _METRICS: dict[
     "has_answer_f1": (1, True),
     "no_answer_accuracy": (0, False),
 }
-
-
-def _ends(model: nn.Module, batch: Batch) -> Tensor:
-    """(B, 2 T): log probabilities of each piece as start and end, interleaved."""
-    return torch.stack([part.log_softmax(dim=-1) for part in choice_logits(model, batch)], dim=-1).flatten(1)

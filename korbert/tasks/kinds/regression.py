@@ -16,14 +16,12 @@ from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import RegressionSection
-from korbert.tasks.kinds.texts import VALUES, examples_of, morphemes_of, progress, texts_of
+from korbert.tasks.kinds.texts import examples_of, morphemes_of
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
-
-__all__ = ["Regression"]
 
 
 class Regression(Kind, frozen=True):
@@ -33,6 +31,10 @@ class Regression(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "regression"
+    label_role: ClassVar[str] = "score"
+    takes_noise: ClassVar[bool] = True
+    is_graded: ClassVar[bool] = True
+    loss_unit: ClassVar[str] = "variances"
 
     mean: float
     deviation: float
@@ -63,15 +65,8 @@ class Regression(Kind, frozen=True):
         return f"a number (mean {self.mean:.3g} ± {self.deviation:.3g}) for {'two texts' if self.pair else 'a text'}"
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        return ("text", "pair") if self.pair else ("text",)
-
-    @property
     def reads_pairs(self) -> bool:
         return self.pair
-
-    def texts(self, row: Row) -> list[str]:
-        return texts_of(row, self.pair)
 
     def target(self, row: Row) -> float:
         self.texts(row)
@@ -96,12 +91,8 @@ class Regression(Kind, frozen=True):
         return {"loss": F.mse_loss(scores, batch["labels"]) / self.deviation**2}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        def scores(model: nn.Module, batch: Batch) -> Tensor:
-            found: Tensor = model(**model_inputs(batch))
-            return found
-
-        found = outputs(model, prepared.examples, scores, **how)
-        return [float(number) for number in found[:, 0]]
+        scores = outputs(model, prepared.examples, lambda model, batch: model(**model_inputs(batch)), **how)
+        return [float(number) for number in scores[:, 0]]
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
@@ -112,15 +103,16 @@ class Regression(Kind, frozen=True):
         yield Baseline("mean", {}, [float(scores[0].mean())] * len(test))
         texts = [morphemes_of([self.texts(row) for row in rows], morphemes) for rows in (train, valid, test)]
         by = _METRICS[self.metrics[0]]
-        with progress() as advance:
-            best = baselines.fit_scores(
-                (texts[0], scores[0]), (texts[1], scores[1]), texts[2], VALUES, choose_by=by, advance=advance
-            )
+        best = baselines.fit_scores((texts[0], scores[0]), (texts[1], scores[1]), texts[2], choose_by=by)
         yield Baseline("tfidf", {"alpha": best.chosen}, best.predictions.tolist())
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) right and predicted number."""
         return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
+
+    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        run = self.run(rows, predictions)
+        return np.asarray(-np.abs(run[:, 0] - run[:, 1]))
 
     def score(self, metric: str) -> Score:
         of = among(_METRICS, metric)

@@ -24,8 +24,6 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, outputs
 
-__all__ = ["Rerank"]
-
 
 class Rerank(Kind, frozen=True):
     """The relevance of a passage to a query.

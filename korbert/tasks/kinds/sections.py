@@ -11,20 +11,6 @@ from korbert.tasks.finetuning.settings import LearningSettings, Numbers, Rates
 from korbert.tasks.kinds import ALIASES
 from korbert.tasks.question_answering.settings import WindowSettings
 
-__all__ = [
-    "ClassificationSection",
-    "EmbeddingSection",
-    "KorquadSection",
-    "MultipleChoiceSection",
-    "NsmcSection",
-    "QuestionAnsweringSection",
-    "RegressionSection",
-    "RerankSection",
-    "SlotsSection",
-    "TaskSection",
-    "TokenClassificationSection",
-]
-
 _Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
 _Size = Annotated[int, Field(ge=1)]
 _Pooling = Annotated[

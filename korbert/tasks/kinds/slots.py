@@ -24,8 +24,6 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
 
-__all__ = ["ANY", "Slots"]
-
 ANY = "dontcare"
 """The value of a slot that may have any value, as spelled in MultiWOZ."""
 
@@ -72,7 +70,7 @@ class Slots(QuestionAnsweringSettings, Kind, frozen=True):
     def learned_from(cls, rows: Rows, settings: SlotsSection) -> Self:
         slots = tuple(sorted({name for row in rows for name in row["slots"]}))
         if not any(value for row in rows for value in row["slots"].values()):
-            raise CorpusError(f"{rows.sources[0].file if rows.sources else 'training rows'}: no slot has a value")
+            raise CorpusError(f"{rows.files}: no slot has a value")
         windows = {name: getattr(settings, name) for name in WindowSettings.model_fields}
         return cls(**windows, metrics=settings.metrics or ("joint_accuracy", "slot_f1"), slots=slots)
 
@@ -118,13 +116,9 @@ class Slots(QuestionAnsweringSettings, Kind, frozen=True):
                 value = values.get(name)
                 start = row["text"].find(value) if value and value != ANY else -1
                 answer = (start, start + len(value)) if value and start >= 0 else None
+                special = tokenizer.frame.special
                 own = cut_windows(
-                    encoded[name],
-                    encoded[row["text"]],
-                    self,
-                    index=index,
-                    answer=answer,
-                    special=tokenizer.frame.special,
+                    encoded[name], encoded[row["text"]], self, index=index, answer=answer, special=special
                 )
                 windows += own
                 gates += [_ANY if value == ANY else _NONE if window.gold is None else _SPAN for window in own]
@@ -144,8 +138,13 @@ class Slots(QuestionAnsweringSettings, Kind, frozen=True):
         return {"loss": gate_loss + span_loss, "gate_loss": gate_loss, "span_loss": span_loss}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
+        def log_probabilities(model: nn.Module, batch: Batch) -> Tensor:
+            """(B, 3 + 2 T): of the gate, then of each piece as start and end, interleaved."""
+            start, end, gate = (part.log_softmax(dim=-1) for part in _scores(model, batch))
+            return torch.cat([gate, torch.stack([start, end], dim=-1).flatten(1)], dim=1)
+
         examples: Any = prepared.examples
-        scores = outputs(model, examples, _log_probabilities, batch_size=64, **how)
+        scores = outputs(model, examples, log_probabilities, batch_size=64, **how)
         count = sum(map(len, prepared.more))
         gates = np.full((count, 3), -np.inf)  # of the window most confident of a value
         for window, own in zip(examples.windows, scores[:, :3], strict=True):
@@ -192,8 +191,8 @@ class Slots(QuestionAnsweringSettings, Kind, frozen=True):
         counts = np.zeros((len(rows), 4), dtype=np.int64)
         for number, (row, prediction) in enumerate(zip(rows, predictions, strict=True)):
             true = set(self.target(row).items())
-            given = {(name, one["value"]) for name, one in prediction.items()}
-            counts[number] = true == given, len(true & given), len(given), len(true)
+            predicted = {(name, value["value"]) for name, value in prediction.items()}
+            counts[number] = true == predicted, len(true & predicted), len(predicted), len(true)
         return counts
 
     def score(self, metric: str) -> Score:
@@ -205,8 +204,8 @@ def _joint_accuracy(run: NDArray[Any], counts: NDArray[np.int64]) -> float | Non
 
 
 def _slot_f1(run: NDArray[Any], counts: NDArray[np.int64]) -> float | None:
-    right, given, true = (counts @ run[:, 1:]).tolist()
-    return 2 * right / (given + true) if given + true else None
+    right, predicted, true = (counts @ run[:, 1:]).tolist()
+    return 2 * right / (predicted + true) if predicted + true else None
 
 
 _METRICS: dict[str, Score] = {"joint_accuracy": _joint_accuracy, "slot_f1": _slot_f1}
@@ -216,9 +215,3 @@ def _scores(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     """Scores of each piece as start and end, (B, T) both, and of the gate, (B, 3), float32."""
     start, end, gate = model(**model_inputs(batch))
     return *among_choices(batch, start, end), gate.float()
-
-
-def _log_probabilities(model: nn.Module, batch: Batch) -> Tensor:
-    """(B, 3 + 2 T): log probabilities of the gate, then of each piece as start and end, interleaved."""
-    start, end, gate = (part.log_softmax(dim=-1) for part in _scores(model, batch))
-    return torch.cat([gate, torch.stack([start, end], dim=-1).flatten(1)], dim=1)

@@ -1,7 +1,6 @@
 """Shared by several kinds: rows of pieces for one or two texts, and groups of rows."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,31 +8,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from korbert.progress import Advance, track
 from korbert.tasks.baselines.features import Pairs, Texts
-from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Encoded
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import fitted
 from korbert.training.examples import Examples
 
-__all__ = ["VALUES", "Groups", "examples_of", "morphemes_of", "progress", "texts_of"]
 
-VALUES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # of C and alpha: validation chooses one for the TF-IDF baselines
-
-
-def progress() -> AbstractContextManager[Advance]:
-    """The progress of a TF-IDF baseline: its features, then a model for each of VALUES."""
-    return track("TF-IDF baseline", total=1 + len(VALUES), unit="steps")
-
-
-def texts_of(row: Row, pair: bool) -> list[str]:
-    """The text of a row, or both texts. ValueError if the second one is missing."""
-    if not pair:
-        return [row["text"]]
-    if row.get("pair") is None:
-        raise ValueError("has no second text")
-    return [row["text"], row["pair"]]
+def equal_in_run(run: NDArray[Any]) -> NDArray[np.float64]:
+    """Whether target and prediction of a run (N, 2, ...) are equal, (N,): 1 or 0."""
+    return np.asarray((run[:, 0] == run[:, 1]).reshape(len(run), -1).all(axis=1), dtype=np.float64)
 
 
 def morphemes_of(rows: Sequence[Sequence[str]], morphemes: Mapping[str, Sequence[str]]) -> Texts | Pairs:

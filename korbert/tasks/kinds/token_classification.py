@@ -36,8 +36,6 @@ from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring
 
-__all__ = ["TokenClassification"]
-
 
 class _Units(NamedTuple):
     """A row's text and its labelled units. words: the span of each word; None: spans of characters are labelled."""
@@ -57,6 +55,8 @@ class TokenClassification(Kind, frozen=True):
     operation: ClassVar[str] = "tag"
     reads_all: ClassVar[bool] = True
     cuts_vectors: ClassVar[bool] = True
+    label_fields: ClassVar[tuple[str, ...]] = ("tags",)
+    compared_fields: ClassVar[tuple[str, ...]] = ("units",)
 
     tags: tuple[str, ...]
     units: Literal["characters", "words"]
@@ -70,10 +70,7 @@ class TokenClassification(Kind, frozen=True):
     @classmethod
     def learned_from(cls, rows: Rows, settings: TokenClassificationSection) -> Self:
         if not any(row.get("spans") is not None or row.get("tags") is not None for row in rows):
-            raise CorpusError(
-                f"{rows.sources[0].file if rows.sources else 'training rows'}: has neither spans with a text nor tags "
-                "with tokens: name their columns"
-            )
+            raise CorpusError(f"{rows.files}: has neither spans with a text nor tags with tokens: name their columns")
         tokens = [token for row in rows for token in row.get("tokens") or ()]
         units: Literal["characters", "words"]
         units = "words" if any(len(token) > 1 for token in tokens) else "characters"
@@ -269,6 +266,12 @@ class TokenClassification(Kind, frozen=True):
         if self.units == "words":
             return list(value)
         return write_bio([(start, end, label) for start, end, label in value], length)
+
+    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        """Compares spans in any order, labels of words in order."""
+        ordered = sorted if self.units == "characters" else list
+        pairs = zip(rows, predictions, strict=True)
+        return np.array([ordered(self.target(row)) == ordered(one) for row, one in pairs], dtype=np.float64)
 
     def score(self, metric: str) -> Score:
         types = len({tag[2:] for tag in self.tags if tag != "O"}) if is_bio(self.tags) else 0

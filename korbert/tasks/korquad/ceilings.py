@@ -6,7 +6,7 @@ characters off the start of the first and the end of the last piece, where a pie
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Literal, TypedDict
 
@@ -15,9 +15,8 @@ from korbert.tasks.files import Answer, Place, Row, Rows
 from korbert.tasks.korquad.metrics import exact_match, f1
 from korbert.tasks.question_answering.rows import right_answers
 from korbert.tokenization import Pieces, Tokenizer
-from korbert.tokenization.encoding import Span, cut_within, is_slice, span_of, span_to_pieces
-
-__all__ = ["Ceiling", "Oracle", "Unreached", "oracle"]
+from korbert.tokenization.encoding import cut_within, is_slice, span_of, span_to_pieces
+from korbert.tokenization.pieces import Span
 
 _AROUND = 2  # pieces around the shortest sequence that are also tried as first and last
 
@@ -108,25 +107,19 @@ def _best(right: Sequence[Answer], text: str, pieces: Pieces) -> dict[str, str]:
         return exact_match(candidate, answers), f1(candidate, answers)
 
     tried: dict[str, list[str]] = {name: [] for name in _CEILINGS}
+    offsets = sorted(range(-_AROUND, _AROUND + 1), key=abs)
     for answer in right:
-        for first, last in _runs(pieces, *answer.span):
+        if (run := span_to_pieces(pieces.spans, *answer.span)) is None:
+            continue
+        for of_first, of_last in product(offsets, offsets):  # the shortest run over it first
+            first, last = run[0] + of_first, run[1] + of_last
+            if not 0 <= first <= last < len(pieces):
+                continue
             tried["pieces"].append(text[slice(*span_of(pieces.spans, first, last))])
             tried["characters"].append(text[slice(*cut_within(text, pieces, first, last, *answer.span))])
             if all(exact_match(texts[-1], answers) for texts in tried.values()):  # nearly always at once
                 return {name: texts[-1] for name, texts in tried.items()}
     return {name: max(texts, key=quality, default="") for name, texts in tried.items()}
-
-
-def _runs(pieces: Pieces, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """First and last pieces to try for the characters [start, end), the shortest run over them first."""
-    run = span_to_pieces(pieces.spans, start, end)
-    if run is None:
-        return
-    offsets = sorted(range(-_AROUND, _AROUND + 1), key=abs)
-    for of_first, of_last in product(offsets, offsets):
-        first, last = run[0] + of_first, run[1] + of_last
-        if 0 <= first <= last < len(pieces):
-            yield first, last
 
 
 def _cause(text: str, pieces: Pieces, answer: Span) -> tuple[Cause, list[str]]:

@@ -11,8 +11,6 @@ from korbert.records.jsons import read_value
 from korbert.records.table import open_text
 from korbert.tasks.files import ROLES, Rows, read_rows
 
-__all__ = ["read", "read_predictions"]
-
 
 def read(path: str | Path) -> Rows:
     """The questions of an official file: id, title, context, question, and answers, None if the file has none.

@@ -15,8 +15,6 @@ from korbert.errors import CorpusError
 if TYPE_CHECKING:
     from korbert.tasks.files import Rows
 
-__all__ = ["exact_match", "f1", "normalize", "score"]
-
 _logger = logging.getLogger(__name__)
 
 _SPACED = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))  # “ ” 「 」 『 』 · … are not among them and stay

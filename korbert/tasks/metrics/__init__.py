@@ -5,7 +5,6 @@
 3. regression.py: numbers, such as the similarity of two texts.
 4. token_classification.py: entities and tags of characters or words.
 5. question_answering.py: KLUE-MRC's scores of answers, and questions without an answer as in SQuAD 2.0.
-6. ranking.py: documents ordered by a score.
 
 Undefined cases (no entity at all, constant predictions) follow scikit-learn, scipy or seqeval, without their warnings;
 if they return no number, the score is None. statistics.py has confidence intervals and comparisons of models, misses.py

@@ -7,8 +7,6 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["METRICS", "Metric", "accuracy", "confusion", "f1_of", "macro_f1", "matthews", "micro_f1"]
-
 Metric = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
 
 

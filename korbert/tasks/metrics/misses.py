@@ -9,8 +9,6 @@ from korbert.tasks.metrics.question_answering import KORQUAD, answer_scores
 from korbert.tasks.passages import Passage, pieces_of_span, span_of_pieces
 from korbert.tasks.question_answering.rows import right_answers
 
-__all__ = ["Cause", "NoAnswerCause", "Snippet", "explained", "miss_cause", "snippets"]
-
 Cause = Literal["unreachable", "boundary", "overlap", "elsewhere"]
 """Why an answer is wrong: see miss_cause."""
 

@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["exact_match", "macro_f1", "micro_f1"]
-
 
 def micro_f1(targets: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:
     """2 TP / (2 TP + FP + FN), each summed over texts and labels. 0 if there is no label at all."""

@@ -14,17 +14,6 @@ from numpy.typing import NDArray
 
 from korbert.tasks.korquad import metrics as korquad
 
-__all__ = [
-    "KLUE_MRC",
-    "KORQUAD",
-    "AnswerMetrics",
-    "Threshold",
-    "answer_scores",
-    "best_threshold",
-    "klue_exact_match",
-    "rouge_w",
-]
-
 _DELETED = str.maketrans("", "", string.punctuation)
 
 
@@ -53,15 +42,14 @@ def rouge_w(prediction: str, answers: Sequence[str]) -> float:
     answer scores 1 for an empty prediction, else 0. Answers of 200 characters and more can score lower in the script,
     whose matcher starts no run at frequent characters; here it does.
     """
-    predicted = _normalize(prediction)
-    return max(_rouge_w(predicted, _normalize(answer)) for answer in answers or [""])
-
-
-def _rouge_w(prediction: str, answer: str) -> float:
-    if not answer or not prediction:
-        return float(prediction == answer)
-    shared = SequenceMatcher(None, prediction, answer, autojunk=False).find_longest_match().size
-    return 2 * shared / (len(prediction) + len(answer))  # the harmonic mean, multiplied out
+    predicted, best = _normalize(prediction), 0.0
+    for answer in map(_normalize, answers or [""]):
+        if not answer or not predicted:
+            best = max(best, float(predicted == answer))
+            continue
+        shared = SequenceMatcher(None, predicted, answer, autojunk=False).find_longest_match().size
+        best = max(best, 2 * shared / (len(predicted) + len(answer)))  # the harmonic mean, multiplied out
+    return best
 
 
 def _normalize(text: str) -> str:

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["f1_at", "mean_absolute_error", "pearson", "spearman"]
-
 _Numbers = NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
 
 

@@ -18,19 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Comparison",
-    "Interval",
-    "Rows",
-    "Score",
-    "Spread",
-    "bootstrap_interval",
-    "compare",
-    "over_seeds",
-    "permutation_p_value",
-    "repeated",
-]
-
 Rows = NDArray[Any]
 Counts = NDArray[np.int64]
 Score = Callable[[Rows, Counts], float | None]

@@ -6,7 +6,7 @@
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,8 +15,6 @@ import numpy as np
 from korbert.tasks.passages import span_of_pieces
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import Scored, Window
-
-__all__ = ["Answer", "Found", "found_in"]
 
 _Span = tuple[float, int, int, str]  # log probability, start, end, text
 
@@ -66,8 +64,12 @@ def found_in(scored: Iterable[Scored], questions: int, settings: QuestionAnsweri
         none[window.index] = min(none[window.index], score)
     found = []
     for own, score in zip(spans, none, strict=True):
-        best = max((span_score for span_score, _, _, text in own if text.strip()), default=_NO_SPAN)
-        found.append(Found(_merged(own, settings.n_best), Answer("", 0, 0, math.exp(score)), score - best))
+        best: dict[str, Answer] = {}  # by their text
+        for span_score, first, last, text in sorted(own, key=lambda span: (-span[0], span[1], span[2])):
+            if len(best) < settings.n_best and text not in best and text.strip():
+                best[text] = Answer(text, first, last, math.exp(span_score))
+        highest = max((span_score for span_score, _, _, text in own if text.strip()), default=_NO_SPAN)
+        found.append(Found(list(best.values()), Answer("", 0, 0, math.exp(score)), score - highest))
     return found
 
 
@@ -91,12 +93,3 @@ def _window_answers(
         a, b = span_of_pieces(spans, *divmod(int(index), len(spans)))
         scored.append((float(scores[index]), a, b, window.context.text[a:b]))
     return scored
-
-
-def _merged(spans: Sequence[_Span], n_best: int) -> list[Answer]:
-    """The n_best answers with distinct texts."""
-    by_text: dict[str, Answer] = {}
-    for score, start, end, text in sorted(spans, key=lambda scored: (-scored[0], scored[1], scored[2])):
-        if len(by_text) < n_best and text not in by_text and text.strip():
-            by_text[text] = Answer(text, start, end, math.exp(score))
-    return list(by_text.values())

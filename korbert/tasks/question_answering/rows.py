@@ -5,8 +5,6 @@ import unicodedata
 from korbert.records.table import is_empty
 from korbert.tasks.files import Answer, Row
 
-__all__ = ["right_answers"]
-
 
 def right_answers(row: Row) -> list[Answer]:
     """The answers of a row with `context` and `answers`, each with its position; empty for none.

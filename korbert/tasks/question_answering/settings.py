@@ -4,8 +4,6 @@ from typing import Self
 
 from pydantic import BaseModel, Field, model_validator
 
-__all__ = ["QuestionAnsweringSettings", "WindowSettings"]
-
 _SPECIAL_TOKENS = 4  # the most that a pair has: <s> question </s></s> context </s> (RoBERTa)
 
 

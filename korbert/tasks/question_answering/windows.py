@@ -23,18 +23,6 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.padding import padded
 
-__all__ = [
-    "Scored",
-    "Window",
-    "WindowExamples",
-    "among_choices",
-    "choice_logits",
-    "collate",
-    "context_slice",
-    "cut_windows",
-    "reading_loss",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Window:

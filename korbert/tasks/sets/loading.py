@@ -11,7 +11,7 @@
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,8 +19,6 @@ from korbert.errors import CorpusError
 from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, renamed
 from korbert.tasks.sets.table import PARTS, Files, KnownSet, Part, known_set
 from korbert.tasks.splits import taken
-
-__all__ = ["KnownParts", "files_at_hand", "load", "part_of"]
 
 _FIFTHS = 5
 _NOT_COMPARABLE = "not comparable with published scores"
@@ -139,24 +137,16 @@ def _best(known: KnownSet, data: Path) -> _Found:
         raise CorpusError(f"{data}: no such folder: give the one that holds the files of {known.name}")
     candidates = []
     for files in known.files:
-        for folder in _folders(files, data):
+        # Each usual folder, also below `tasks`, then the same with fewer parents, and finally `data` itself.
+        parts = [usual.split("/") for usual in files.folders]
+        inner = ["/".join(own[first:]) for own in parts for first in range(len(own))]
+        for folder in (*(data / above / name for name in inner for above in ("tasks", "")), data):
             there = {
                 part: tuple(path for name in names if (path := folder / name).is_file())
                 for part, names in files.parts.items()
             }
             candidates.append(_Found(files, folder, {part: paths for part, paths in there.items() if paths}))
     return max(candidates, key=lambda found: ("train" in found.there, sum(map(len, found.there.values()))))
-
-
-def _folders(files: Files, data: Path) -> Iterator[Path]:
-    """Each usual folder, also below `tasks`, then the same with fewer parents, and finally `data` itself."""
-    for usual in files.folders:
-        parts = usual.split("/")
-        for first in range(len(parts)):
-            inner = "/".join(parts[first:])
-            yield data / "tasks" / inner
-            yield data / inner
-    yield data
 
 
 def _where(known: KnownSet) -> str:

@@ -10,8 +10,6 @@ from typing import Any, Literal, get_args
 from korbert.errors import SettingsError
 from korbert.records.form import Form
 
-__all__ = ["PARTS", "SETS", "Files", "KnownSet", "Part", "known_set", "listing"]
-
 Part = Literal["train", "valid", "test"]
 PARTS: tuple[Part, ...] = get_args(Part)
 

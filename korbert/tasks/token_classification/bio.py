@@ -7,8 +7,6 @@ CoNLL 2003's later form, IOB2).
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["OUTSIDE", "LabelledSpan", "bio_labels", "is_bio", "read_bio", "split_tag", "write_bio"]
-
 OUTSIDE = "O"
 
 

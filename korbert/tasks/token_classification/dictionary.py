@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 
 from korbert.tasks.token_classification.bio import LabelledSpan
 
-__all__ = ["learn_dictionary", "look_up"]
-
 
 def learn_dictionary(rows: Iterable[tuple[str, Iterable[tuple[int, int, str]]]]) -> dict[str, str]:
     """Surface -> label, from texts with their spans, in the order of the surfaces.

@@ -20,8 +20,6 @@ from korbert.tasks.passages import Passage
 from korbert.tokenization import AnyTokenizer
 from korbert.training.examples import Examples
 
-__all__ = ["IGNORED", "TaggedExamples", "Window", "by_text", "cut_windows", "encode_tags", "make_examples"]
-
 IGNORED = -100  # target without loss, as in PyTorch's cross_entropy
 
 _SPECIAL_TOKENS = 2

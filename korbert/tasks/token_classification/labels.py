@@ -23,17 +23,6 @@ from korbert.tasks.passages import Passage
 from korbert.tasks.token_classification.bio import OUTSIDE, LabelledSpan, read_bio, split_tag, write_bio
 from korbert.tokenization.pieces import Span
 
-__all__ = [
-    "Owners",
-    "eojeols",
-    "first_pieces",
-    "join_words",
-    "owners",
-    "piece_tags",
-    "spans_of_words",
-    "word_tags",
-]
-
 
 class Owners(NamedTuple):
     """The K pieces of a text that own characters, in text order.

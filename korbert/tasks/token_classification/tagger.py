@@ -26,8 +26,6 @@ from korbert.training.distributed import add_over_world
 from korbert.training.scoring import Scoring, check_finite, model_inputs, scored
 from korbert.world import connected, greatest
 
-__all__ = ["TaggedSpan", "best_labels", "best_spans", "log_probabilities", "tagging_loss"]
-
 _SCORING_BATCH_SIZE = 64
 
 

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from korbert.tasks.token_classification.bio import is_bio, split_tag
 
-__all__ = ["Transitions", "best_path"]
-
 
 class Transitions:
     """Which label may follow which: I-X only after B-X or I-X, all others after anything.

@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Entry, Folded, Matrix, Section, Table
+from pipelines.reports.kinds import multi_label
 from pipelines.reports.kinds.common import Predicted, beginning, by_length, calibration, label_scores, worst
 
 __all__ = ["sections"]
@@ -25,7 +27,10 @@ class _Error(NamedTuple):
     entry: Entry
 
 
-def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
+def sections(kind: Any, predicted: Predicted, details: Json) -> Iterator[Section]:
+    if kind.several:
+        yield from multi_label.sections(kind, predicted, details)
+        return
     index_of = {label: index for index, label in enumerate(kind.labels)}
     counts = np.zeros((len(index_of), len(index_of)), dtype=np.int64)
     lengths, right, probabilities = [], [], []

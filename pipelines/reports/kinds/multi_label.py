@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Entry, Section, Table
 from pipelines.reports.kinds.common import Predicted, beginning, by_length, calibration, f1, worst
@@ -14,7 +15,7 @@ __all__ = ["sections"]
 _BARS = 30  # labels with bars; with more, a table
 
 
-def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
+def sections(kind: Any, predicted: Predicted, details: Json) -> Iterator[Section]:
     lengths, true, chosen, probabilities = [], [], [], []
     errors: list[tuple[int, Entry]] = []
     for row, prediction in predicted:

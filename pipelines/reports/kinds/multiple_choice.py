@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Entry, Section
 from pipelines.reports.kinds.common import Predicted, beginning, by_length, calibration, worst
@@ -12,7 +13,7 @@ from pipelines.reports.kinds.common import Predicted, beginning, by_length, cali
 __all__ = ["sections"]
 
 
-def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
+def sections(kind: Any, predicted: Predicted, details: Json) -> Iterator[Section]:
     true, chosen, probabilities, lengths = [], [], [], []
     errors: list[tuple[float, Entry]] = []
     for row, prediction in predicted:

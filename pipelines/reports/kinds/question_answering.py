@@ -1,13 +1,14 @@
 """Answers to questions: errors by cause, lengths of answers, and the errors themselves in context."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.distributions import most_frequent, number_and_share, ranked_bars
 from pipelines.reports.elements import Element, Entry, Folded, Marked, Section, Table
 from pipelines.reports.figures import label
-from pipelines.reports.kinds.common import marked
+from pipelines.reports.kinds.common import Predicted, marked
 from pipelines.reports.pictures import Line, curves
 
 __all__ = ["sections"]
@@ -24,7 +25,7 @@ _MARKED = "Questions with their contexts; the correct answer in green, the predi
 _LONGEST_CHARS = 40  # last point of the histogram: this long or longer
 
 
-def sections(details: Json) -> Iterator[Section]:
+def sections(kind: Any, predicted: Predicted, details: Json) -> Iterator[Section]:
     """From the details of scores.json; empty without them."""
     if "by_cause" not in details:
         return

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.distributions import equal_groups
 from pipelines.reports.elements import Entry, Section, Table
@@ -14,7 +15,7 @@ from pipelines.reports.pictures import scatter
 __all__ = ["sections"]
 
 
-def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
+def sections(kind: Any, predicted: Predicted, details: Json) -> Iterator[Section]:
     rows = [(kind.target(row), number, kind.texts(row)) for row, number in predicted if np.isfinite(number)]
     if not rows:
         return

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from korbert.tasks.token_classification.bio import is_bio
 from korbert.tasks.token_classification.labels import spans_of_words
+from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.distributions import number_and_share, ranked_bars
 from pipelines.reports.elements import Element, Entry, Folded, Section, Table
@@ -32,7 +33,7 @@ class _Error(NamedTuple):
     predicted: Span | None
 
 
-def sections(kind: Any, predicted: Predicted) -> Iterator[Section]:
+def sections(kind: Any, predicted: Predicted, details: Json) -> Iterator[Section]:
     rows, predictions = [], []
     for row, prediction in predicted:
         rows.append(row)

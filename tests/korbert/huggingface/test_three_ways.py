@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from korbert.modeling.models import QuestionAnsweringModel
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn, marked
-from korbert.tokenization.encoding import CONTINUATION
 from korbert.tokenization.extending import extended
+from korbert.tokenization.pieces import CONTINUATION
 
 MARKS = ("none", "eojeol", "morpheme")
 KINDS = (*MARKS, "extended")  # the last one is that of "eojeol" with more words

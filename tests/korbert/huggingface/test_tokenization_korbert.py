@@ -179,7 +179,7 @@ def test_the_file_stands_alone(tiny_tokenizer, folder):
     defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     defined += [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
     repeated = {name for name in defined if defined.count(name) > 1}
-    assert repeated == {"__all__"}  # the modules that stand in it take no name from each other
+    assert not repeated  # the modules that stand in it take no name from each other
     code = (
         "import sys; sys.modules['korbert'] = None\n"
         "import transformers\n"

@@ -13,7 +13,7 @@ from korbert import folders
 from korbert.errors import ModelError
 from korbert.modeling import ClassificationModel, PretrainingModel, init_encoder_from, load_model, packing, save_model
 from korbert.modeling.packing import pack, packed
-from korbert.modeling.storage import _unpacked
+from korbert.modeling.storage import unpacked
 from tests.korbert.tiny import same_weights, tiny_config
 
 
@@ -48,7 +48,7 @@ def size(folder):
 def test_numbers_stay_within_their_error(seed, width):
     matrix = width * torch.randn(400, 32, generator=torch.Generator().manual_seed(seed))
     vector = matrix[0]
-    found = _unpacked(packed({"a": matrix, "b": vector, "c": torch.zeros(400, 32)}))
+    found = unpacked(packed({"a": matrix, "b": vector, "c": torch.zeros(400, 32)}))
     most = matrix.abs().amax(dim=1, keepdim=True)
     assert ((found["a"] - matrix).abs() <= most / 254 * 1.001).all()  # half a step
     torch.testing.assert_close(found["b"], vector, rtol=1e-3, atol=1e-7)

@@ -190,7 +190,6 @@ def test_other_models_are_refused(filled: Index, config: EncoderConfig, encoder:
             refused()
     save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     assert len(Index.load(filled.folder, tmp_path / "model").search("대출", way="vectors")[0]) == len(TEXTS)
-    assert len(encoder.similar(["대출", "비"], filled, top=3)) == 2
     with pytest.raises(ArtifactError, match=r"nowhere: is not an index: make one with `korbert index`"):
         Index.load(tmp_path / "nowhere", encoder)
     (tmp_path / "mine").mkdir()

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.tokenization.encoding import EOJEOL, MORPHEME, SENTENCE
+from korbert.tokenization.pieces import EOJEOL, MORPHEME, SENTENCE
 
 SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
 PARTS = [*SPECIAL, "나는 ", "https://example.com/", ".com", "은", "학교에", *"a/#@ \n[]1😀"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from korbert.errors import ModelError, SettingsError
 from korbert.tokenization import AnalyzerOptions, Tokenizer, VocabularySettings, learn, marked
-from korbert.tokenization.encoding import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
+from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
 
 MARKS = ("none", "eojeol", "morpheme")
 INVISIBLE = set("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u2800")

@@ -31,7 +31,7 @@ def test_choose_device_by_name(monkeypatch):
     ],
 )
 def test_auto_precision_goes_by_the_hardware(monkeypatch, name, has_bf16, has_amx, chosen):
-    monkeypatch.setattr(devices, "_has_bf16", lambda device: has_bf16)
+    monkeypatch.setattr(devices, "has_bf16", lambda device: has_bf16)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: has_amx)
     monkeypatch.setattr(devices, "processor_name", lambda: name)
     assert choose_precision(CPU, "auto") == chosen
@@ -41,7 +41,7 @@ def test_auto_precision_goes_by_the_hardware(monkeypatch, name, has_bf16, has_am
 
 
 def test_bf16_without_hardware_is_refused(monkeypatch):
-    monkeypatch.setattr(devices, "_has_bf16", lambda device: False)
+    monkeypatch.setattr(devices, "has_bf16", lambda device: False)
     with pytest.raises(SettingsError, match="precision 'bf16': this cpu has no bf16 instructions; use auto or fp32"):
         choose_precision(CPU, "bf16")
 

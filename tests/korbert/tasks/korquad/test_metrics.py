@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from korbert.errors import CorpusError
-from korbert.tasks.files import Answer, Rows
+from korbert.tasks.files import Answer, Place, Rows
 from korbert.tasks.korquad.metrics import exact_match, f1, normalize, score
 
 CASES = json.loads(Path(__file__).with_name("metrics_cases.json").read_text(encoding="utf-8"))
@@ -36,9 +36,8 @@ def test_normalize():
 
 def dataset(**answers):
     rows = Rows([{"id": id, "answers": [Answer(text, None) for text in texts]} for id, texts in answers.items()])
-    rows.places.begin("dev.json", "record")
     for number in range(len(rows)):
-        rows.places.add(number + 1)
+        rows.places.append(Place("dev.json", "record", number + 1))
     return rows
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from korbert.errors import CorpusError
 from korbert.tasks import korquad
-from korbert.tasks.files import Answer, Rows
+from korbert.tasks.files import Answer, Place, Rows
 from korbert.tasks.korquad.ceilings import oracle
 from korbert.tasks.korquad.metrics import score
 from korbert.tokenization import Pieces
@@ -25,8 +25,7 @@ class Scripted:
 
 def _ask(*answers):
     rows = Rows([{"id": "q", "context": CONTEXT, "question": "?", "answers": [Answer(*one) for one in answers]}])
-    rows.places.begin("dev.json", "record")
-    rows.places.add(1)
+    rows.places.append(Place("dev.json", "record", 1))
     return oracle(rows, Scripted())
 
 
