@@ -93,9 +93,14 @@ class Model:
     def load(cls, folder: str | Path, device: str = "auto", precision: PrecisionName = "fp32") -> Self:
         """The model in a folder: one written by korbert, or an artifact that has one.
 
-        device: "auto", "cpu" or "cuda". precision: "fp32", "bf16", or "auto", the faster one here. ModelError if the
-        folder holds no model, or a tokenizer other than the one of training; SettingsError for bf16 on hardware without
-        bf16 instructions.
+        Args:
+            folder: A folder, or the name of a model in the box.
+            device: "auto", "cpu" or "cuda".
+            precision: "fp32", "bf16", or "auto", the faster one here.
+
+        Raises:
+            ModelError: The folder holds no model, or a tokenizer other than the one of training.
+            SettingsError: bf16 is asked for on hardware without bf16 instructions.
         """
         chosen = choose_device(device)
         network, tokenizer = load_model(folder, device=chosen)
@@ -166,9 +171,16 @@ class Model:
     def predict(self, inputs: Any) -> Any:
         """Predicts one text, pair of texts or row, or a list for many, in order.
 
-        inputs: a string, a tuple of two, or a mapping by role ({"text": .., "choices": [..]}); or an iterable of these,
-        also a table of pandas with a column for each role. Returns a Label, Labels, Chosen, a number, or a SlotValue by
-        description. Raises SettingsError for anything else, ModelError if the model's scores are NaN.
+        Args:
+            inputs: A string, a tuple of two, or a mapping by role ({"text": .., "choices": [..]}); or an iterable of
+                these, also a table of pandas with a column for each role.
+
+        Returns:
+            By the kind of task a Label, Labels, Chosen, a number, or a SlotValue by description; a list for many.
+
+        Raises:
+            SettingsError: The inputs are something else.
+            ModelError: The model cannot predict, or its scores are NaN.
         """
         self.require("predict")
         if isinstance(inputs, str | Mapping) or _is_pair(inputs):
@@ -186,8 +198,11 @@ class Model:
     def tag(self, texts: str | Iterable[str]) -> list[TaggedSpan] | list[list[TaggedSpan]]:
         """The labelled spans of a text of any length, in order, or a list of such lists for many texts.
 
-        With labels other than BIO tags, such as parts of speech, each eojeol gets a label. Raises SettingsError for
-        anything but strings, ModelError if the model's scores are NaN.
+        With labels other than BIO tags, such as parts of speech, each eojeol gets a label.
+
+        Raises:
+            SettingsError: The texts are no strings.
+            ModelError: The model cannot tag, or its scores are NaN.
         """
         self.require("tag")
         listed, single = as_texts(texts, "texts")
@@ -202,8 +217,18 @@ class Model:
         """The best answer to a question on a context, or a list for equally many questions and contexts, in order.
 
         It is empty in a context of white space, and, if the model may decline to answer, where the score of no answer
-        is above the best one's by more than the model's threshold. Raises SettingsError for anything but strings, and
-        if contexts and questions differ in number; ModelError if the model's scores are NaN.
+        is above the best one's by more than the model's threshold.
+
+        Args:
+            question: A question, or several.
+            context: The text that holds the answer, or one for each question.
+
+        Returns:
+            The Answer, with its text, its score and its span in the context; a list for many.
+
+        Raises:
+            SettingsError: One of them is no string, or they differ in number.
+            ModelError: The model cannot answer, or its scores are NaN.
         """
         self.require("answer")
         questions, one_question = as_texts(question, "question")
@@ -263,6 +288,7 @@ class Model:
 
     def _parts(self, rows: Sequence[Row]) -> Iterator[Prepared]:
         size = _LONG_ROWS_AT_ONCE if self.task.reads_all else _ROWS_AT_ONCE
+        size = max(1, len(rows)) if self.task.compares_rows else size
         for start in range(0, len(rows), size):
             yield self.prepared(rows[start : start + size])
 
@@ -278,8 +304,12 @@ class Model:
     def fill(self, texts: str | Iterable[str], top: int = 5) -> list[list[Candidate]] | list[list[list[Candidate]]]:
         """The `top` pieces for each [MASK] of a text, most probable first; a list for many texts.
 
-        '오늘 [MASK] 정말 좋다' -> [[Candidate('날씨', ...), ...]]. Raises SettingsError for anything but strings,
-        ModelError if a text has no [MASK] or more pieces than the model has positions, or if scores are NaN.
+        '오늘 [MASK] 정말 좋다' -> [[Candidate('날씨', ...), ...]].
+
+        Raises:
+            SettingsError: The texts are no strings, or `top` is below 1.
+            ModelError: A text has no [MASK], or more pieces than the model has positions; the model cannot fill gaps,
+                or its scores are NaN.
         """
         self.require("fill")
         listed, single = as_texts(texts, "texts")
@@ -346,13 +376,19 @@ class Model:
     ) -> _Vectors:
         """The vector of a text, (D,), or of many texts, (N, D), in order. Any text is valid, even an empty one.
 
-        batch_size: texts at once in the model; up to rounding, vectors do not depend on it. asked: the fields of
-        VectorSettings; others are the model's defaults. counts: of the pieces, for "idf" and "bm25"; None: those in the
-        model's folder. correction: applied before vectors are cut and normalized. In `modern` encoders the outputs of
-        layers below the last are not normalized: each layer normalizes its input.
+        In `modern` encoders the outputs of layers below the last are not normalized: each layer normalizes its input.
 
-        Raises SettingsError for anything but strings and for settings that the model does not support, ModelError if a
-        vector is not finite.
+        Args:
+            texts: A text, or several.
+            batch_size: Texts at once in the model; up to rounding, vectors do not depend on it.
+            counts: Of the pieces, for the poolings "idf" and "bm25"; None: those in the model's folder.
+            correction: Applied before vectors are cut and normalized.
+            **asked: Fields of VectorSettings: layer, mix, pooling, special_tokens, normalize, size. Those left out are
+                the model's defaults.
+
+        Raises:
+            SettingsError: The texts are no strings, or the model does not support a setting.
+            ModelError: A vector is not finite.
         """
         listed, single = as_texts(texts, "texts")
         vectors = np.concatenate(list(self.stream(listed, batch_size, counts=counts, correction=correction, **asked)))
@@ -400,7 +436,10 @@ class Model:
     def similarity(self, a: str | Iterable[str], b: str | Iterable[str], **asked: Unpack[Asked]) -> float | _Vectors:
         """Cosine of the vectors of a and b, -1 to 1; of lists, (N, M): that of each text of a with each of b.
 
-        A single text and a list give (M,) or (N,). asked: as in `embed`.
+        A single text and a list give (M,) or (N,).
+
+        Args:
+            **asked: As in `embed`.
         """
         first, second = (unit(self.embed(texts, **asked)) for texts in (a, b))
         cosines = first @ second.T

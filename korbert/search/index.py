@@ -94,9 +94,17 @@ class Index:
     ) -> Self:
         """Creates an empty index, or opens the one in the folder if model and settings match.
 
-        counts, correction, asked: of a new index, as in Model.embed, but with the pooling of search_settings;
-        vectors always have length 1. words_only: a new index has no vectors, which take most of the time.
-        ArtifactError if the folder holds another index or other files.
+        Args:
+            folder: Of the index; it is made if it is absent.
+            model: Its tokenizer finds the words, its encoder makes the vectors.
+            counts: As in Model.embed, of a new index.
+            correction: As in Model.embed, of a new index.
+            words_only: A new index has no vectors, which take most of the time.
+            **asked: As in Model.embed, of a new index, but with the pooling of search_settings; vectors always have
+                length 1.
+
+        Raises:
+            ArtifactError: The folder holds an index of another model or other settings, or other files.
         """
         folder, settings = Path(folder), model.vector_settings(**asked)
         if store.is_index(folder):
@@ -224,10 +232,16 @@ class Index:
     ) -> list[list[Hit]]:
         """For each text, the `top` most similar texts of the index, best first.
 
-        way: by BM25 of words, by cosine of vectors, or by both; None: that of default_way. where: only among texts
-        whose fields meet this condition, as in "kind = '민사'"; see filters.py. reranker: a model of kind "rerank",
-        which reads each of the first 50 hits together with the text; they are sorted by its scores, the others follow.
-        SettingsError for anything but strings, an unknown way, and another condition.
+        Args:
+            texts: A text to search for, or several.
+            top: Hits of each.
+            way: By BM25 of words, by cosine of vectors, or by both; None: that of default_way.
+            where: Only among texts whose fields meet this condition, as in "kind = '민사'"; see filters.py.
+            reranker: A model of kind "rerank", which reads each of the first 50 hits together with the text. They are
+                sorted by its scores, the others follow.
+
+        Raises:
+            SettingsError: The texts are no strings, or way or condition are no such thing.
         """
         queries, _ = as_texts(texts, "texts")
         way = way or self.way

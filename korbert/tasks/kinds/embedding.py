@@ -71,6 +71,7 @@ class Embedding(Kind, frozen=True):
     operation: ClassVar[str] = "embed"
     cuts_vectors: ClassVar[bool] = True
     predicts_untrained: ClassVar[bool] = True
+    compares_rows: ClassVar[bool] = True
 
     learns: _Form
     near: tuple[str, ...] = ("entailment",)

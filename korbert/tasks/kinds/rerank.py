@@ -50,10 +50,6 @@ class Rerank(Kind, frozen=True):
         return "relevance of a passage to a query"
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        return "text", "pair"
-
-    @property
     def reads_pairs(self) -> bool:
         return True
 
@@ -108,6 +104,9 @@ class Rerank(Kind, frozen=True):
             own = scores(slice(number, number + 1))[0, [numbers[passage] for passage in self.texts(row)[1:]]]
             predictions.append({"score": float(own[0]), "rank": int((own >= own[0]).sum())})
         yield Baseline("bm25", {}, predictions)
+
+    def merits(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        return np.array([prediction["rank"] == 1 for prediction in predictions])
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 1) rank."""
