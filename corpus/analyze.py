@@ -36,8 +36,6 @@ from korbert.progress import track
 from korbert.tokenization.analyzer import Analyzer, changes
 from korbert.tokenization.settings import AnalyzerOptions
 
-__all__ = ["analyze"]
-
 _VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("kiwipiepy", "kiwipiepy_model", "numpy", "pyarrow")
 _MIN_DEADLINE_SHARE = 1 / 32  # of the deadline of a part, for the smallest slice

@@ -16,9 +16,6 @@ from corpus.cleaning.features import HAN, KANA, OTHER, SYMBOL, Features, Floats
 from corpus.cleaning.hashing import Bools, Ints
 from corpus.settings import FilterSettings
 
-__all__ = ["FILTERS", "FRAME", "RIGHTS", "Filter", "drop_reasons", "page_words", "too_short"]
-
-
 # Boilerplate: lines that belong to the frame of a page. A copyright notice marks its line; words of menus do if two
 # different ones occur in a line that does not end as sentences do.
 RIGHTS = re.compile(

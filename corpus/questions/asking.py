@@ -19,8 +19,6 @@ from corpus.questions.phrases import Candidate
 from corpus.questions.sentences import Predicate, Sentence
 from corpus.questions.tables import COPULA, INTERROGATIVE, SYNONYMS
 
-__all__ = ["Question", "ask", "tidy"]
-
 _ONLY_GAPS = 0.3  # share that is kept of questions whose answer is all that they leave out of their sentence
 _MOVES_ANSWER, _CHANGES_VERB = 0.5, 0.5  # how often, where it is possible
 _CONTRACTED = (("하였", "했"), ("되었", "됐"), ("하여", "해"), ("되어", "돼"), ("이었", "였"), (" ", ""))

@@ -8,8 +8,6 @@ from corpus.questions.sentences import Sentence
 from corpus.questions.tables import COPULA, DEFINED_AS, TIMES, UNIQUE, words
 from corpus.questions.topics import is_named
 
-__all__ = ["ask_definition"]
-
 _NO_HEAD = words("예정 계획 상태 경우 정도 이유 결과 과정 문제 방식 내용 수 대부분 사실 부분")
 _ONE_OF_MANY = words("겸 중 하나 일종 것 등 일부 가운데")
 _OF_NAME = words("NNP NNG SL SSO SSC XSN QT")

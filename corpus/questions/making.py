@@ -20,8 +20,6 @@ from corpus.questions.sentences import Sentence, Stripped, sentence_spans, strip
 from corpus.questions.topics import in_full, opening_topic, owned
 from korbert.tokenization.morphemes import analyze
 
-__all__ = ["Made", "Maker", "paragraphs"]
-
 _MIN_PARAGRAPH, _USUAL_PARAGRAPH, _MAX_PARAGRAPH = 150, 300, 1_500  # characters
 _MIN_SENTENCE, _MAX_SENTENCE = 15, 160
 _MIN_QUESTION, _MAX_QUESTION = 12, 90

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpus.readers.records import File
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.processor import processor_name
+from korbert.records.compression import File
 from korbert.versions import installed_version
 from pipelines.artifacts import store
 from pipelines.artifacts.runtime import Runtime
@@ -17,8 +17,6 @@ from pipelines.artifacts.sources import Sources
 from pipelines.artifacts.store import Json, Plan
 from pipelines.recipes.loading import Recipe
 from pipelines.stages import Inputs, Stage
-
-__all__ = ["Pipeline", "Status"]
 
 _ACTIONS = {
     "fresh": "would be skipped",

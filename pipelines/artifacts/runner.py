@@ -25,8 +25,6 @@ from pipelines.artifacts.pipeline import Pipeline
 from pipelines.artifacts.store import Json, Plan
 from pipelines.stages import Stage
 
-__all__ = ["make", "mark_for_rebuild"]
-
 _logger = logging.getLogger(__name__)
 
 _REBUILD = "korbert --rebuild has not yet remade this stage\n"

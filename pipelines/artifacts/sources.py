@@ -5,11 +5,11 @@ from pathlib import Path
 
 import corpus
 from corpus.readers.files import find_files, is_address, remote_version
-from corpus.readers.records import File
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.folders import bundled
 from korbert.names import nfc, on_disk
+from korbert.records.compression import File
 from pipelines.artifacts import store
 from pipelines.artifacts.store import Json
 from pipelines.recipes.loading import Recipe

@@ -10,8 +10,6 @@ from korbert.terminal import say
 from pipelines import inference
 from pipelines.commands import options
 
-__all__ = ["COMMANDS"]
-
 
 @click.command()
 @click.argument("corpus")

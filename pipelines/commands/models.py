@@ -22,8 +22,6 @@ from pipelines.commands import options
 if TYPE_CHECKING:
     from korbert.training.settings import PrecisionName  # its module builds settings
 
-__all__ = ["COMMANDS"]
-
 _MODEL = click.argument("model", type=options.PathType())
 _FILE = options.PathType()
 

@@ -15,31 +15,6 @@ from korbert.names import on_disk
 from korbert.terminal import Messages, printable
 from pipelines import inference
 
-__all__ = [
-    "ACCEPT",
-    "Command",
-    "Input",
-    "InputType",
-    "Output",
-    "PathType",
-    "PlaceType",
-    "accept_kiwi",
-    "anomaly",
-    "by_role",
-    "columns",
-    "corpus",
-    "debug",
-    "device",
-    "place",
-    "precision",
-    "row_workers",
-    "show_progress",
-    "texts_of",
-    "together",
-    "work",
-    "workers",
-]
-
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

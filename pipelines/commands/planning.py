@@ -10,8 +10,6 @@ from pipelines import planning
 from pipelines.commands import options
 from pipelines.commands.stages import pipeline_of
 
-__all__ = ["COMMANDS"]
-
 
 @click.command(cls=options.Command)
 @click.argument("recipe")

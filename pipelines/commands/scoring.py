@@ -11,8 +11,6 @@ from korbert.terminal import say
 from pipelines import experiments, inference, reports, submission
 from pipelines.commands import options
 
-__all__ = ["COMMANDS"]
-
 _FILE = options.PathType()
 
 

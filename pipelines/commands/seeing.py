@@ -19,8 +19,6 @@ from pipelines.commands.vector_options import Failed
 if TYPE_CHECKING:
     from korbert.vectors import Occurrence
 
-__all__ = ["COMMANDS"]
-
 _FILE = options.PathType()
 _SHOWN_DISTANCES = 12  # occurrences up to which `words` prints all distances
 _CONTEXT = 30  # characters on each side of a word

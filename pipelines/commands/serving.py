@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from korbert.training.settings import PrecisionName
     from pipelines.service.shared import Searcher, Served
 
-__all__ = ["COMMANDS", "named"]
-
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 _NAME = re.compile(r"[\w.-]+")
 

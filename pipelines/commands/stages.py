@@ -25,8 +25,6 @@ from pipelines.stages.table import STAGES, TASK, is_task
 if TYPE_CHECKING:
     from pipelines.artifacts.pipeline import Pipeline
 
-__all__ = ["COMMANDS", "logged", "pipeline_of", "run_stages"]
-
 _MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more must be a typo
 
 

@@ -29,8 +29,6 @@ from pipelines.commands.stages import logged, run_stages
 if TYPE_CHECKING:
     from pipelines.artifacts.pipeline import Pipeline
 
-__all__ = ["COMMANDS"]
-
 _FILE, _PLACE = options.PathType(), options.PlaceType()
 _form = click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
                      help="File format; auto: by extension, else by content.")  # fmt: skip

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from korbert.vectors.settings import Asked
     from pipelines.inference.embedding import Embedding
 
-__all__ = ["Failed", "asked_for", "embedding_of", "layers", "records", "vectors"]
-
 _PATH = options.PathType()
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from korbert.search.evaluation import Figure
     from pipelines.inference.embedding import Embedding
 
-__all__ = ["COMMANDS"]
-
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
 _MODEL = click.argument("model", type=_PATH)

@@ -22,8 +22,6 @@ from korbert.tasks.finetuning.settings import WORDS, Way, training_name
 from korbert.training.checkpoints import remove_all
 from korbert.world import connected, from_first
 
-__all__ = ["Experiment", "ModelResult", "search"]
-
 _logger = logging.getLogger(__name__)
 
 

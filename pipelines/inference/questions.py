@@ -18,8 +18,6 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.scratch import claim, remove
 from pipelines.inference.outputs import is_questions
 
-__all__ = ["described", "write_questions"]
-
 _ENDINGS = (".json", ".jsonl")
 _GROUPS = {  # prefix of a count -> what it counts
     "question_": "questions by question word",

@@ -10,14 +10,12 @@ from typing import Any
 from korbert.errors import CorpusError, SettingsError
 from korbert.records.detection import is_json
 from korbert.records.encodings import UNDECODABLE
-from korbert.records.form import FORMATS, Format
+from korbert.records.form import Format
 from korbert.records.inputs import Lines, Source, open_records
 from korbert.records.jsons import cell_of, fault_of, nested_columns, object_of, parsed
 from korbert.records.lines import TOO_LONG, Line, text_of
 from korbert.records.table import Columns, Fault, Table
 from korbert.tasks.files import ROLES, Role, columns_of
-
-__all__ = ["FORMATS", "TEXT_NAMES", "Format", "Keys", "Record", "column_for", "option_of", "records"]
 
 Keys = Mapping[str, tuple[str, ...]]
 """Field of a record -> its possible names in a file, in order of preference."""

@@ -28,8 +28,6 @@ from pipelines.artifacts.pipeline import Pipeline
 from pipelines.stages.pretrain import evaluation_batches, model_and_loss, piece_counts, training_phases, training_plan
 from pipelines.stages.settings import PretrainStage
 
-__all__ = ["PhasePlan", "Plan", "Timing", "plan", "steps_within"]
-
 _SAMPLED = (16, 64)  # batches, and rows in each, to estimate the mean row length of a phase
 _WARM, _TIMED = 5, 20  # steps
 _FEW_ROWS = 8

@@ -6,8 +6,6 @@ from typing import Any
 
 from pipelines.planning.plan import Plan
 
-__all__ = ["as_json", "duration", "lines"]
-
 _GIB = 2**30
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["explain", "model_in", "near", "short"]
-
 
 def explain(
     path: Path, error: ValidationError, model: type[BaseModel], section: str = "", shared: Sequence[str] = ()

@@ -11,8 +11,6 @@ from korbert.errors import SettingsError
 from korbert.names import on_disk
 from pipelines.recipes.faults import near, short
 
-__all__ = ["SHIPPED", "apply_change", "check_name", "find", "read_tables", "refuse_boundless"]
-
 SHIPPED = Path(__file__).parent
 
 

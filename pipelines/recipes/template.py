@@ -19,8 +19,6 @@ from pipelines.recipes.files import SHIPPED
 from pipelines.recipes.loading import SHARED
 from pipelines.stages.table import STAGES
 
-__all__ = ["full_recipe", "short_recipe"]
-
 _WIDTH = 110
 _HEAD = """\
 ## Every key of a recipe, with its unit. A key behind `#` has the default that is shown: remove the `#` to change it.

@@ -15,8 +15,6 @@ from pipelines.reports.figures import Figure, label
 from pipelines.reports.pictures import COLOURS, shares
 from pipelines.reports.record import Artifact, batches, num_rows, sampled
 
-__all__ = ["figures", "story"]
-
 _HANGUL_ROWS = 512  # documents of each batch whose Hangul share is measured
 _FREQUENT_LINES = 20  # frequent lines listed
 

@@ -13,8 +13,6 @@ from pipelines.reports.elements import Entry, Folded, Table
 from pipelines.reports.figures import label
 from pipelines.reports.record import Artifact, batches, sampled
 
-__all__ = ["Dropped", "excerpt"]
-
 _SAMPLES = 20  # dropped documents shown for each reason
 _EXCERPT_CHARS = 320
 _DUPLICATE = "_duplicate"  # suffix of the reasons whose detail is the id of the kept document

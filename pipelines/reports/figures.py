@@ -10,8 +10,6 @@ from typing import Any
 
 from pipelines.reports import formatting
 
-__all__ = ["OBJECTIVES", "Figure", "in_percent", "interval", "known", "label", "model_name", "text"]
-
 
 @dataclass(frozen=True)
 class Figure:

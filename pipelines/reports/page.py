@@ -13,8 +13,6 @@ from korbert.durable import check_output, write_whole
 from korbert.terminal import printable
 from pipelines.inference.outputs import is_page
 
-__all__ = ["filled", "write"]
-
 
 def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:
     """Fills a template and writes the page atomically. Returns its path.

@@ -15,8 +15,6 @@ from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
 from pipelines.reports.training_log import TrainingLog, time_axis
 
-__all__ = ["figures", "story", "use"]
-
 _GAPS = (
     "The model's predictions for each gap, most likely first, at the first, a middle and the last evaluation. The "
     "original piece is marked, and listed below the top five if it is not among them. A slash separates the two "

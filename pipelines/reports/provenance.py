@@ -8,8 +8,6 @@ from pipelines.reports.elements import Table
 from pipelines.reports.figures import label
 from pipelines.reports.record import Artifact
 
-__all__ = ["facts", "origins"]
-
 _DIGEST_CHARS = 12  # enough to tell digests apart by eye
 
 

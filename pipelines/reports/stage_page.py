@@ -15,8 +15,6 @@ from pipelines.reports.page import write
 from pipelines.reports.record import Artifact, drawing
 from pipelines.stages.table import stage_named
 
-__all__ = ["page_of", "render", "shown", "usage"]
-
 _DEFAULT = SimpleNamespace(
     figures=lambda artifact: (),
     story=lambda artifact: Story("Run record", "This stage has no page of its own.", ()),

@@ -13,8 +13,6 @@ from pipelines.service.refusals import Refusal, refused
 from pipelines.service.routes import ROUTES
 from pipelines.service.shared import Service
 
-__all__ = ["application"]
-
 _UNROUTED = {404: "no such path: see /docs", 405: "this method is not allowed on this path: see /docs"}
 
 

@@ -23,8 +23,6 @@ from pipelines.service.limits import Limits
 from pipelines.service.metrics import Metrics
 from pipelines.service.refusals import Refusal
 
-__all__ = ["Batcher", "Job", "Operation", "Row", "trace"]
-
 _logger = logging.getLogger(__name__)
 
 _ITEMS_PER_JOB = 16  # that are tokenized before those of the next job

@@ -12,8 +12,6 @@ from starlette.requests import ClientDisconnect
 from pipelines.service.limits import Limits
 from pipelines.service.refusals import Refusal
 
-__all__ = ["JsonRoute"]
-
 
 class JsonRoute(APIRoute):
     """A route whose handler takes a body and the request.

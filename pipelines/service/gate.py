@@ -14,8 +14,6 @@ from pipelines.service.batching import trace
 from pipelines.service.refusals import Refusal, refused
 from pipelines.service.shared import Service
 
-__all__ = ["Gate"]
-
 _logger = logging.getLogger(__name__)
 
 # Need no token, as they reveal nothing about models and texts.

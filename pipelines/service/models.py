@@ -14,8 +14,6 @@ from pipelines.service.limits import Limits
 from pipelines.service.operations import operations_of
 from pipelines.service.shared import Searcher, Served
 
-__all__ = ["load_all"]
-
 
 def load_all(
     folders: Mapping[str, Path],

@@ -22,8 +22,6 @@ from pipelines.service.batching import Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
 
-__all__ = ["LookData", "operations_of"]
-
 _MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
 _MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of them
 

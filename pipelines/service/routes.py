@@ -19,8 +19,6 @@ from pipelines.service.bodies import JsonRoute
 from pipelines.service.refusals import CODES, Error, Refusal
 from pipelines.service.shared import Served, Service
 
-__all__ = ["ROUTES"]
-
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:;"
     " connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"

@@ -19,8 +19,6 @@ from pipelines.service.http11 import protocol_of
 from pipelines.service.limits import Limits
 from pipelines.service.shared import Searcher, Served, Service
 
-__all__ = ["is_loopback", "run"]
-
 # With the default of 5 ms, the model would wait for the event loop at each of its hundred operations.
 _SWITCH_SECONDS = 0.0005
 

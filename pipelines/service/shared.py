@@ -14,8 +14,6 @@ from pipelines.service.batching import Batcher, Job, Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
 
-__all__ = ["Searcher", "Served", "Service"]
-
 
 class Searcher(Protocol):
     """An index to search for similar texts; korbert.search.Index is one."""

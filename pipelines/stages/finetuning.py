@@ -53,8 +53,6 @@ from pipelines.experiments.search import Experiment, ModelResult, search
 from pipelines.stages import Counts, Inputs
 from pipelines.submission.writing import write_submission
 
-__all__ = ["Ready", "baselines", "learn", "prepare", "read_parts", "roles_of", "run"]
-
 _logger = logging.getLogger(__name__)
 
 _SPLIT_NOTE = (

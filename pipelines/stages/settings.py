@@ -29,17 +29,6 @@ from korbert.pretraining.settings import (
 )
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = [
-    "EncoderSection",
-    "HeldOut",
-    "Phase",
-    "PretrainStage",
-    "ShardStage",
-    "TheirConfig",
-    "TransformersSection",
-    "VocabStage",
-]
-
 
 class HeldOut(BaseModel, frozen=True, extra="forbid"):
     """Held-out documents, used by neither vocabulary nor training."""

@@ -13,8 +13,6 @@ from pipelines.stages import Help, Stage
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["LIBRARIES", "STAGES", "TASK", "TASK_PAGE", "is_task", "stage_named", "task_stage"]
-
 LIBRARIES = ("torch", "numpy", "kiwipiepy", "kiwipiepy_model", "sentencepiece", "scikit-learn", "scipy")
 TASK = "tasks."  # prefix of the stage names of sections [tasks.NAME]
 TASK_RUN = "pipelines.stages.finetuning:run"

@@ -27,8 +27,6 @@ from korbert.versions import installed_version
 from pipelines.artifacts.sources import sample_folder
 from pipelines.reports import formatting
 
-__all__ = ["Verdict", "check", "worksheet"]
-
 _PROGRAM, _OUTPUT = "predict.py", "predictions.json"
 _SHOWN = 5  # faults of each kind
 

@@ -20,8 +20,6 @@ from korbert.vectors.attention import UNITS, Attention, attention
 from korbert.vectors.attribution import attribute, has_captum
 from pipelines.inference.tokenizing import page_spans
 
-__all__ = ["about", "look_data", "words_data"]
-
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
 _MOST_LABELS = 3  # with integrated gradients
 _MOST_DISTANCES = 100  # occurrences of a word up to which all distances are shown

@@ -18,8 +18,6 @@ from korbert.tokenization import pad_batch
 from korbert.training.devices import moved
 from pipelines.reports.distributions import most_frequent
 
-__all__ = ["Way", "layer_points", "vectors_by_layer"]
-
 Way = Literal["pca", "tsne"]
 
 _AT_ONCE = 32  # texts
