@@ -43,22 +43,19 @@ def application(service: Service, start: Callable[[], None], hosts: Collection[s
         openapi_url=None,
         redirect_slashes=False,
         routes=[*ROUTES],
-        exception_handlers={HTTPException: _refused, Exception: _failed},
+        exception_handlers={HTTPException: _answered, Exception: _answered},
     )
     app.state.service = service
     return Gate(app, service, {route.path for route in ROUTES}, hosts)
 
 
-async def _refused(request: Request, error: Any) -> Response:
-    """Refusals, 404 for an unknown path, 405 for another method."""
+async def _answered(request: Request, error: Exception) -> Response:
+    """Refusals, 404 for an unknown path, 405 for another method, 500 for an internal error, which the gate logs."""
     if isinstance(error, Refusal):
         return refused(error)
+    if not isinstance(error, HTTPException):
+        return refused(Refusal(500, "the service failed on this request"))
     response = refused(Refusal(error.status_code, _UNROUTED.get(error.status_code, error.detail)))
     for name, value in (error.headers or {}).items():
         response.headers[name] = value.replace("GET", "GET, HEAD")  # which the gate makes a GET
     return response
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    """500 for an internal error, which the gate logs."""
-    return refused(Refusal(500, "the service failed on this request"))

@@ -24,7 +24,17 @@ class JsonRoute(APIRoute):
         schema: type[BaseModel] = get_type_hints(self.endpoint)["body"]
 
         async def handle(request: Request) -> Response:
-            body = _parsed(schema, await _read(request, request.app.state.service.limits))
+            data = await _read(request, request.app.state.service.limits)
+            try:
+                body = schema.model_validate_json(data)
+            except ValidationError as error:
+                first = error.errors(include_url=False, include_input=False)[0]
+                if first["type"] == "json_invalid":
+                    raise Refusal(400, f"the body is not JSON in UTF-8: {first['ctx']['error']}") from None
+                # ("input", the tag of a union, 3, ..) -> input[3]
+                name, *rest = first["loc"] or ("",)
+                param = f"{name}{''.join(f'[{part}]' for part in rest if isinstance(part, int))}"
+                raise Refusal(422, f"{param or 'the body'}: {first['msg']}", param or None) from None
             answer: BaseModel = await self.endpoint(body, request)
             text = answer.model_dump_json(exclude_unset=self.response_model_exclude_unset)
             return Response(text, media_type="application/json")
@@ -55,17 +65,3 @@ async def _read(request: Request, limits: Limits) -> bytes:
 
 def _too_large(limits: Limits) -> Refusal:
     return Refusal(413, f"the body is larger than {limits.body_bytes:,} bytes: send the texts in several requests")
-
-
-def _parsed(schema: type[BaseModel], body: bytes) -> BaseModel:
-    """Refusal 400 for invalid JSON, 422 for an invalid field."""
-    try:
-        return schema.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        if first["type"] == "json_invalid":
-            raise Refusal(400, f"the body is not JSON in UTF-8: {first['ctx']['error']}") from None
-        # ("input", the tag of a union, 3, ..) -> input[3]
-        name, *rest = first["loc"] or ("",)
-        param = f"{name}{''.join(f'[{part}]' for part in rest if isinstance(part, int))}"
-        raise Refusal(422, f"{param or 'the body'}: {first['msg']}", param or None) from None

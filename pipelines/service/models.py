@@ -7,12 +7,11 @@ import korbert
 from korbert.search import Index
 from korbert.tokenization import Tokenizer
 from korbert.training.settings import PrecisionName
-from pipelines.reports.look.data import look_data
 from pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
-from pipelines.service.batching import Row
+from pipelines.service.batching import Operation, Row
 from pipelines.service.limits import Limits
-from pipelines.service.operations import operations_of
-from pipelines.service.shared import Searcher, Served
+from pipelines.service.operations import operations_of, search_operation
+from pipelines.service.shared import Served
 
 
 def load_all(
@@ -22,8 +21,8 @@ def load_all(
     precision: PrecisionName,
     limits: Limits,
     process: AnalysisProcess,
-) -> tuple[dict[str, Served], Searcher | None]:
-    """Loads and warms up the models by name, and the index, which was built with the first model.
+) -> tuple[dict[str, Served], Operation | None]:
+    """Loads and warms up the models by name, and the search of the index, which was built with the first model.
 
     process: where Kiwi runs (analysis.py). Raises the ModelError and ArtifactError of the loaders.
     """
@@ -36,10 +35,12 @@ def load_all(
             tensor.data = tensor.data.clone()
         if isinstance(tokenizer := model.tokenizer, Tokenizer):
             tokenizer.analyzer = RemoteAnalyzer(tokenizer.analyzer_options, process)
-        operations = operations_of(model, limits, look_data)
+        operations = operations_of(model, limits)
         embed = operations["embed"]
         rows = [row.value for row in embed.tokenize([("안녕하세요", model.vector_settings())]) if isinstance(row, Row)]
         if embed.forward is not None:
             embed.forward(rows)  # the first pass is slower than later ones
         models[name] = Served(name, str(network.kind), model, operations)
-    return models, None if index is None else Index.load(index, next(iter(models.values())).model)
+    if index is None:
+        return models, None
+    return models, search_operation(Index.load(index, next(iter(models.values())).model), limits)

@@ -3,12 +3,13 @@
 Answers equal those of the model's own methods (`embed`, `fill`, `predict`, `tag`, `answer`) up to rounding.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.modeling.onnx_encoder import OnnxEncoder
+from korbert.search import Index
 from korbert.tasks.files import Row as RowByRole
 from korbert.tasks.kinds.base import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
@@ -18,6 +19,7 @@ from korbert.tokenization.truncation import encode_beginnings, first_pieces
 from korbert.vectors.settings import VectorSettings
 from pipelines.inference.predicting import json_of
 from pipelines.inference.tokenizing import token_rows
+from pipelines.reports.look.data import look_data
 from pipelines.service.batching import Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
@@ -25,11 +27,8 @@ from pipelines.service.refusals import Refusal
 _MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
 _MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of them
 
-LookData = Callable[[Any, str, str | None], dict[str, Any]]
-"""(model, text, pair) -> data of the page as JSON values: pipelines.reports.look.data."""
 
-
-def operations_of(model: Model, limits: Limits, look_data: LookData | None = None) -> dict[str, Operation]:
+def operations_of(model: Model, limits: Limits) -> dict[str, Operation]:
     """The operations of a model by name: tokenize, embed, and as supported fill, predict, answer, attention."""
     operations = {"tokenize": _tokenize(model.tokenizer, limits), "embed": _embed(model)}
     if "fill" in model.can:
@@ -38,8 +37,8 @@ def operations_of(model: Model, limits: Limits, look_data: LookData | None = Non
         operations["answer"] = _answer(model, model.kind, limits)
     elif model.kind is not None and {"predict", "tag"} & set(model.can):
         operations["predict"] = _predict(model, model.kind, limits)
-    if look_data is not None and not isinstance(model.network.encoder, OnnxEncoder):  # which exposes no attention
-        operations["attention"] = _attention(model, look_data)
+    if not isinstance(model.network.encoder, OnnxEncoder):  # which exposes no attention
+        operations["attention"] = _attention(model)
     return operations
 
 
@@ -65,15 +64,32 @@ def _embed(model: Model) -> Operation:
         ]
 
     def forward(rows: Sequence[tuple[Encoding, VectorSettings]]) -> list[Any]:
-        answers: list[Any] = [None] * len(rows)
-        for settings in dict.fromkeys(own for _, own in rows):
-            alike = [index for index, (_, own) in enumerate(rows) if own == settings]
-            vectors = model.pooled([rows[index][0] for index in alike], settings, batch_size=len(alike))
-            for index, vector in zip(alike, vectors, strict=True):
-                answers[index] = vector
-        return answers
+        return _by_settings(rows, lambda alike, settings: model.pooled(alike, settings, batch_size=len(alike)))
 
     return Operation(tokenize, forward)
+
+
+def search_operation(index: Index, limits: Limits) -> Operation:
+    """(text, (top, way)) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
+
+    def row(item: tuple[str, tuple[int, str | None]]) -> Row:
+        _check_chars(item[0], limits.pieces)
+        return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
+
+    def forward(rows: Sequence[tuple[str, tuple[int, Any]]]) -> list[dict[str, Any]]:
+        return [{"hits": hits} for hits in _by_settings(rows, lambda texts, asked: index.search(texts, *asked))]
+
+    return Operation(_each(row), forward)
+
+
+def _by_settings(rows: Sequence[tuple[Any, Any]], compute: Callable[[list[Any], Any], Iterable[Any]]) -> list[Any]:
+    """An answer for each (item, settings), in order; items of equal settings are computed together."""
+    answers: list[Any] = [None] * len(rows)
+    for settings in dict.fromkeys(own for _, own in rows):
+        alike = [number for number, (_, own) in enumerate(rows) if own == settings]
+        for number, answer in zip(alike, compute([rows[number][0] for number in alike], settings), strict=True):
+            answers[number] = answer
+    return answers
 
 
 def _fill(model: Model) -> Operation:
@@ -156,8 +172,8 @@ def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[RowByRole, Ma
     return forward
 
 
-def _attention(model: Model, look_data: LookData) -> Operation:
-    """(text, pair or None) -> the result of look_data; runs on the model's thread, as it adds hooks to the model."""
+def _attention(model: Model) -> Operation:
+    """(text, pair or None) -> the data of the page; runs on the model's thread, as it adds hooks to the model."""
 
     def row(item: tuple[str, str | None]) -> Row:
         pieces = len(_encoded(model, *item))

@@ -14,23 +14,24 @@ import uvicorn
 
 from korbert.errors import SettingsError
 from pipelines.service.app import application
+from pipelines.service.batching import Operation
 from pipelines.service.gate import Gate
 from pipelines.service.http11 import protocol_of
 from pipelines.service.limits import Limits
-from pipelines.service.shared import Searcher, Served, Service
+from pipelines.service.shared import Served, Service
 
 # With the default of 5 ms, the model would wait for the event loop at each of its hundred operations.
 _SWITCH_SECONDS = 0.0005
 
 
 def run(
-    load: Callable[[], tuple[Mapping[str, Served], Searcher | None]], host: str, port: int, *,
+    load: Callable[[], tuple[Mapping[str, Served], Operation | None]], host: str, port: int, *,
     limits: Limits | None = None, token: str | None = None, page: Callable[[], str] | None = None,
     said: Callable[[str], None] = lambda address: None,
 ) -> None:  # fmt: skip
     """Serves models until a signal arrives; then requests in progress are answered and later ones refused.
 
-    load: returns the models, the default first, and the index of /similar; until then the service reports that it is
+    load: returns the models, the default first, and the search of /similar; until then the service reports that it is
     loading. page: returns the body of `GET /`. said: called with the address once the models are loaded. Raises
     SettingsError if the address cannot be bound, and the errors of `load`.
     """

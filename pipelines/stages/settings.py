@@ -167,7 +167,8 @@ class TransformersSection(BaseModel, frozen=True, extra="forbid"):
         return new_config(self.transformers.model_dump(), vocab_size)
 
 
-def _encoder_section(values: Any, _: object) -> EncoderSection | TransformersSection:
+def _section_of_architecture(values: Any, validate: object) -> EncoderSection | TransformersSection:
+    """Validates by the section of the architecture alone, so that errors are about that one."""
     if isinstance(values, EncoderSection | TransformersSection):
         return values
     architecture = values.get("architecture", "modern") if isinstance(values, Mapping) else "modern"
@@ -200,7 +201,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
         False,
         description="freeze the piece embeddings of init or Kiwi; the model then packs small beside a packed init",
     )
-    encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_encoder_section)]
+    encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_section_of_architecture)]
     phases: tuple[Phase, ...] = Field(
         min_length=1, description="training phases, run in this order under one learning rate schedule"
     )
