@@ -15,7 +15,7 @@ from korbert.interruption import Interrupted, raised_signals
 from korbert.processor import bound_spinning
 from korbert.terminal import in_one_line, say
 from korbert.world import is_silent, world
-from pipelines.commands import data, models, planning, scoring, seeing, serving, stages, tasks, vectors
+from pipelines.commands import models, scoring, seeing, serving, stages, tasks, vectors
 from pipelines.stages.table import STAGES
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -131,8 +131,6 @@ def cli() -> None:
 
 for _command in (
     *stages.COMMANDS,
-    *planning.COMMANDS,
-    *data.COMMANDS,
     *tasks.COMMANDS,
     *scoring.COMMANDS,
     *models.COMMANDS,

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corpus.questions.answers import candidates
-from corpus.questions.asking import Question, ask
+from corpus.questions.asking import Question, ask, ask_definition
 from corpus.questions.checks import Refused
-from corpus.questions.definitions import ask_definition
 from corpus.questions.sentences import Sentence, Stripped, sentence_spans, stripped
 from corpus.questions.topics import in_full, opening_topic, owned
 from korbert.tokenization.morphemes import analyze

@@ -11,13 +11,14 @@ import click
 import korbert
 from korbert import huggingface, tokenization
 from korbert.durable import check_output, write_json
-from korbert.errors import CorpusError, ModelError
+from korbert.errors import ModelError
 from korbert.progress import track
 from korbert.records.form import FORMATS, Format
 from korbert.tasks import korquad
 from korbert.terminal import say
 from pipelines import inference, reports
 from pipelines.commands import options
+from pipelines.commands.vector_options import Failed
 
 if TYPE_CHECKING:
     from korbert.training.settings import PrecisionName  # its module builds settings
@@ -118,20 +119,16 @@ def predict(
     the other lines are still processed, and the exit code is 1.
     """
     options.show_progress()
-    lines = failed = 0
-    loaded = korbert.load(model, device, precision)
+    failed, loaded = Failed(input.name), korbert.load(model, device, precision)
     columns = options.by_role(text, pair, None, others)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
         for results in inference.predicting.predict_lines(loaded, input.file, input.name, form=form, columns=columns):
             if results:  # blank lines give none
                 click.echo(b"\n".join(map(inference.lines.as_json, results)))
-            for wrong in (result for result in results if "error" in result):
-                say(f"korbert: {input.name}: line {wrong['line']}: {wrong['error']}", err=True)
-                failed += 1
-            lines += len(results)
+            for result in results:
+                failed(result)
             advance(len(results))
-    if failed:
-        raise CorpusError(f"{input.name}: {failed:,} of {lines:,} lines failed: see the messages above and the results")
+    failed.end()
 
 
 @click.command()

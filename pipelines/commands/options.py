@@ -113,11 +113,6 @@ class Output(click.Path):
         return path
 
 
-def _accept(context: click.Context, parameter: click.Parameter, accepted: bool) -> None:
-    if accepted:
-        os.environ[ACCEPT] = "1"  # worker processes have to know, too
-
-
 def together(*options: _Decorator) -> _Decorator:
     """Combine several option decorators into one."""
 
@@ -129,8 +124,9 @@ def together(*options: _Decorator) -> _Decorator:
     return decorate
 
 
-accept_kiwi = click.option(
-    "--accept-kiwi", is_flag=True, expose_value=False, callback=_accept, envvar=None,
+accept_kiwi = click.option(  # in the environment, as worker processes have to know, too
+    "--accept-kiwi", is_flag=True, expose_value=False, envvar=None,
+    callback=lambda context, parameter, accepted: os.environ.update({ACCEPT: "1"} if accepted else {}),
     help="Accept a Kiwi version other than the tokenizer's; saved files record it.",
 )  # fmt: skip
 debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")

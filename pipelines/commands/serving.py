@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -108,12 +108,7 @@ def serve(
     limits = Limits(body_bytes, texts, pieces, batch_pieces, queue, seconds)
     try:
         with analysis_process(folders.values()) as process:
-
-            def load() -> "tuple[Mapping[str, Served], Operation | None]":
-                from pipelines.service.models import load_all  # imports PyTorch: after the server is listening
-
-                return load_all(folders, index, device, precision, limits, process)
-
+            load = partial(_load, folders, index, device, precision, limits, process)
             run(
                 load, host, port, limits=limits, token=token or None, page=partial(page, None),
                 said=lambda address: say(f"korbert: serving {', '.join(folders)} at {address}"),
@@ -121,6 +116,12 @@ def serve(
     except Interrupted as signal:
         say(f"korbert: ended by {signal.number.name}", err=True)
         sys.exit(128 + signal.number)
+
+
+def _load(*arguments: Any) -> "tuple[Mapping[str, Served], Operation | None]":
+    from pipelines.service.operations import load_all  # imports PyTorch: after the server is listening
+
+    return load_all(*arguments)
 
 
 def named(models: Sequence[str]) -> dict[str, Path]:

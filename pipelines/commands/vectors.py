@@ -20,7 +20,6 @@ from pipelines.commands.vector_options import Failed
 if TYPE_CHECKING:
     from korbert.records.form import Format
     from korbert.search import Index
-    from korbert.search.evaluation import Figure
     from pipelines.inference.embedding import Embedding
 
 _PATH = options.PathType()
@@ -327,7 +326,11 @@ def search_eval(
     else:
         table = Table(f"{len(pairs):,} queries, {facts['texts']:,} texts", *figures, box=None, pad_edge=False)
         for metric in METRICS:
-            table.add_row(metric, *(_shown(row[metric]) for row in figures.values()))
+            cells = []
+            for row in figures.values():
+                value, low, high = (None if part is None else f"{100 * part:.1f}" for part in row[metric])
+                cells.append(f"{value} ({low} to {high})" if low else str(value))
+            table.add_row(metric, *cells)
         console().print(table)
     failed_queries.end()
     failed.end()
@@ -344,11 +347,6 @@ def _judged(queries: Path, query: str, relevant: str, failed: Failed) -> Iterato
             record["error"] = f"{relevant!r} is no id and no list of ids: name it with --relevant NAME"
         if not failed(record):
             yield record["text"], list(map(str, ids))
-
-
-def _shown(figure: "Figure") -> str:
-    value, low, high = (None if part is None else f"{100 * part:.1f}" for part in figure)
-    return f"{value} ({low} to {high})" if low else str(value)
 
 
 COMMANDS = [embed, index, similar, search_eval]

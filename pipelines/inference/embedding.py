@@ -35,6 +35,7 @@ from pipelines.inference.records import TEXT_NAMES, Keys, column_for, records
 
 PART_ROWS = 4_096  # an interrupted run loses at most one part
 _FIT_TEXTS = 10_000
+_PART = re.compile(r"(\.korbert-)?part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet(\.tmp)?")  # names in OUTPUT.partial
 
 Advance = Callable[[int], None]
 
@@ -134,7 +135,7 @@ def write_vectors(
 
     failed: called with each record; returns whether it has an error.
     """
-    partial_folder = claim(output.with_name(f"{output.name}.partial"), _is_part)
+    partial_folder = claim(output.with_name(f"{output.name}.partial"), lambda name: _PART.fullmatch(name) is not None)
     width = embedding([]).shape[1]
     schema = pa.schema(
         [("line", pa.int64()), ("id", pa.string()), ("error", pa.string()), ("vector", pa.list_(pa.float32(), width))]
@@ -159,10 +160,6 @@ def write_vectors(
     write_aside(output, partial(_FORMATS[output.suffix], parts, schema, written.rows), aside_of(output))
     remove(partial_folder)
     return written
-
-
-def _is_part(name: str) -> bool:
-    return re.fullmatch(r"(\.korbert-)?part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet(\.tmp)?", name) is not None
 
 
 def _table(embedding: Embedding, rows: list[Result], schema: pa.Schema) -> memoryview:

@@ -69,7 +69,9 @@ def records(
 
     with open_records(source, name, form, guess, fits) as opened:
         if isinstance(opened, Table):
-            rows = _of_objects(opened, keys) if opened.objects else _of_table(opened, name, keys, every_column)
+            rows = _of_table(opened, name, keys, every_column)
+            if opened.objects:
+                rows = (_of_json(number, value, keys) for number, value in opened.objects())
             while part := list(islice(rows, _BATCH_ROWS)):
                 yield part
             return
@@ -114,12 +116,6 @@ def _of_json(number: int, value: Any, keys: Keys) -> Record:
     if any("." in name for names in keys.values() for name in names):
         value = {column: cell_of(value, column) for column in nested_columns(value)}
     return Record(number, _with_text(value, keys))
-
-
-def _of_objects(table: Table, keys: Keys) -> Iterator[Record]:
-    assert table.objects
-    for number, value in table.objects():
-        yield _of_json(number, value, keys)
 
 
 def _missing(keys: Keys, columns: tuple[str, ...]) -> dict[str, str]:

@@ -51,14 +51,7 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[st
     Its own tables are laid over those of the recipe that it `extends`, less the keys that `without` lists. extended_by:
     the files that lead here.
     """
-    try:
-        own = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        raise SettingsError(f"{path}: no such file: `korbert new NAME` writes a recipe to start from") from error
-    except (ValueError, RecursionError) as error:
-        raise SettingsError(f"{path}: is not TOML: {error}: correct it there") from error
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read ({error.strerror}): give a file of TOML") from error
+    own = _parsed(path)
     base, without = own.pop("extends", ""), own.pop("without", [])
     listed = isinstance(without, list) and all(isinstance(key, str) for key in without)
     if not isinstance(base, str) or not listed or (without and not base):
@@ -86,6 +79,17 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[st
         if not isinstance(holder, dict) or holder.pop(last, None) is None:
             raise SettingsError(f"{path}: without: {base_path} has no {key!r}: remove it from the list")
     return _merged(tables, own), (base_path, *bases)
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise SettingsError(f"{path}: no such file: `korbert new NAME` writes a recipe to start from") from error
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path}: is not TOML: {error}: correct it there") from error
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read ({error.strerror}): give a file of TOML") from error
 
 
 def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,8 +4,10 @@ Answers equal those of the model's own methods (`embed`, `fill`, `predict`, `tag
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import korbert
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.modeling.onnx_encoder import OnnxEncoder
@@ -14,15 +16,18 @@ from korbert.tasks.files import Row as RowByRole
 from korbert.tasks.kinds.base import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage, encode_passages
-from korbert.tokenization import AnyTokenizer, Encoding
+from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer
 from korbert.tokenization.truncation import encode_beginnings, first_pieces
+from korbert.training.settings import PrecisionName
 from korbert.vectors.settings import VectorSettings
 from pipelines.inference.predicting import json_of
 from pipelines.inference.tokenizing import token_rows
 from pipelines.reports.look.data import look_data
+from pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
 from pipelines.service.batching import Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
+from pipelines.service.shared import Served
 
 _MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
 _MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of them
@@ -222,3 +227,35 @@ def _whole(tokenizer: AnyTokenizer, text: str, limits: Limits) -> Passage:
 def _check_chars(text: str, pieces: int) -> None:
     if len(text) > CHARS_A_PIECE * pieces:
         raise Refusal(413, f"has {len(text):,} characters, at most {CHARS_A_PIECE * pieces:,} are accepted: split it")
+
+
+def load_all(
+    folders: Mapping[str, Path],
+    index: Path | None,
+    device: str,
+    precision: PrecisionName,
+    limits: Limits,
+    process: AnalysisProcess,
+) -> tuple[dict[str, Served], Operation | None]:
+    """Loads and warms up the models by name, and the search of the index, which was built with the first model.
+
+    process: where Kiwi runs (analysis.py). Raises the ModelError and ArtifactError of the loaders.
+    """
+    models: dict[str, Served] = {}
+    for name, folder in folders.items():
+        model = korbert.load(folder, device, precision)
+        network = model.network
+        # The weights are mapped from the file: writing to it in place would change the model, or crash the process.
+        for tensor in (*network.parameters(), *network.buffers()):
+            tensor.data = tensor.data.clone()
+        if isinstance(tokenizer := model.tokenizer, Tokenizer):
+            tokenizer.analyzer = RemoteAnalyzer(tokenizer.analyzer_options, process)
+        operations = operations_of(model, limits)
+        embed = operations["embed"]
+        rows = [row.value for row in embed.tokenize([("안녕하세요", model.vector_settings())]) if isinstance(row, Row)]
+        if embed.forward is not None:
+            embed.forward(rows)  # the first pass is slower than later ones
+        models[name] = Served(name, str(network.kind), model, operations)
+    if index is None:
+        return models, None
+    return models, search_operation(Index.load(index, next(iter(models.values())).model), limits)

@@ -51,7 +51,7 @@ def main() -> None:
         time.sleep(how.get("loading", 0.0))
         if how.get("models"):
             from pipelines.service import operations
-            from pipelines.service.models import load_all
+            from pipelines.service.operations import load_all
 
             operations.look_data = look_data
             folders = {name: Path(folder) for name, folder in how["models"].items()}
