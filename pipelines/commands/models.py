@@ -77,7 +77,7 @@ def tokenize(
 @click.command()
 @click.argument("tokenizer", type=_FILE)
 @click.argument("dataset", type=_FILE)
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Number of Kiwi threads.")
+@click.option("--workers", type=click.IntRange(min=1), default=1, help="Number of Kiwi threads.")
 @click.option("--all", "everything", type=options.Output(), help="Write all missed answers to this JSON file.")
 @options.accept_kiwi
 @options.debug
@@ -100,7 +100,7 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
 @click.argument("input", type=options.InputType(), default="-")
 @options.columns
 @click.option("--form", type=click.Choice(FORMATS), default="auto",
-              show_default=True, help="Format of INPUT; auto: by file name, else by the first line.")  # fmt: skip
+              help="Format of INPUT; auto: by file name, else by the first line.")  # fmt: skip
 @options.device
 @options.precision
 @options.accept_kiwi
@@ -135,7 +135,7 @@ def predict(
 @_MODEL
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
-@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Number of candidates per gap.")
+@click.option("--top", type=click.IntRange(min=1), default=5, help="Number of candidates per gap.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
 @options.device
 @options.accept_kiwi

@@ -130,11 +130,9 @@ accept_kiwi = click.option(  # in the environment, as worker processes have to k
     help="Accept a Kiwi version other than the tokenizer's; saved files record it.",
 )  # fmt: skip
 debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-device = click.option(
-    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True, help="Device to run on."
-)
+device = click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device to run on.")
 precision = click.option(
-    "--precision", type=click.Choice(["fp32", "bf16", "auto"]), default="fp32", show_default=True,
+    "--precision", type=click.Choice(["fp32", "bf16", "auto"]), default="fp32",
     help="Precision of the model; bf16 rounds vectors and scores to about 3 digits; auto: bf16 where it is faster.",
 )  # fmt: skip
 anomaly = click.option(
@@ -150,7 +148,7 @@ row_workers = click.option(
 )  # fmt: skip
 
 place = together(
-    click.option("--root", type=Output(is_root=True), default=Path("artifacts"), show_default=True,
+    click.option("--root", type=Output(is_root=True), default=Path("artifacts"),
                  help="Folder for all artifacts."),
     click.option("--data", type=PathType(), envvar="KORBERT_DATA", show_envvar=True,
                  help="Base folder of the recipe's relative paths.  [default: the recipe's folder]"),
@@ -161,7 +159,7 @@ place = together(
 )  # fmt: skip
 corpus = together(
     workers,
-    click.option("--runner", type=click.Choice(["native", "ray"]), default="native", show_default=True,
+    click.option("--runner", type=click.Choice(["native", "ray"]), default="native",
                  help="Run the corpus stages on this machine or on a Ray cluster."),
     click.option("--address", help="Ray cluster address.  [default: RAY_ADDRESS, or a cluster started here]"),
 )  # fmt: skip

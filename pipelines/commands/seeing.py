@@ -29,25 +29,14 @@ _CONTEXT = 30  # characters on each side of a word
 @click.argument("text", required=False)
 @click.argument("pair", required=False)
 @click.option("--html", type=options.Output(), required=True, help="HTML page to write.")
-@click.option(
-    "--layers",
-    type=_FILE,
-    metavar="FILE",
-    help="Instead of TEXT: plot the texts of FILE in every layer, coloured by label.",
-)
+@click.option("--layers", type=_FILE, metavar="FILE",
+              help="Instead of TEXT: plot the texts of FILE in every layer, coloured by label.")  # fmt: skip
 @click.option("--text", "text_column", metavar="NAME", help="Text column of FILE.  [default: text, 문장, ..]")
 @click.option("--label", metavar="NAME", help="Label column of FILE.  [default: label, ..]")
-@click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True, help="Format of FILE.")
-@click.option(
-    "--way",
-    type=click.Choice(["pca", "tsne"]),
-    default="pca",
-    show_default=True,
-    help="Projection of the text vectors to 2D: principal components or t-SNE.",
-)
-@click.option(
-    "--most", type=click.IntRange(min=3), default=500, show_default=True, help="Maximum number of texts to plot."
-)
+@click.option("--form", type=click.Choice(FORMS), default="auto", help="Format of FILE.")
+@click.option("--way", type=click.Choice(["pca", "tsne"]), default="pca",
+              help="Projection of the text vectors to 2D: principal components or t-SNE.")  # fmt: skip
+@click.option("--most", type=click.IntRange(min=3), default=500, help="Maximum number of texts to plot.")
 @options.device
 @options.accept_kiwi
 @options.debug
@@ -91,9 +80,7 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
 @click.option(
     "--html", type=options.Output(), help="Write an HTML page that plots the occurrences in 2D, with their sentences."
 )
-@click.option(
-    "--top", type=click.IntRange(min=1), default=3, show_default=True, help="Number of nearest occurrences to list."
-)
+@click.option("--top", type=click.IntRange(min=1), default=3, help="Number of nearest occurrences to list.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per occurrence, with its vector.")
 @vector_options.layers
 @vector_options.records

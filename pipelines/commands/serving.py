@@ -28,49 +28,22 @@ _NAME = re.compile(r"[\w.-]+")
 @click.command()
 @click.argument("models", nargs=-1, metavar="[[NAME=]MODEL]...")
 @click.option("--index", type=options.PathType(), help="Index for /similar, built with the first MODEL.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=8000,
-    show_default=True,
-    help="Port to listen on; 0: any free port.",
-)
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8000, help="Port to listen on; 0: any free port.")
 @click.option("--token", envvar="KORBERT_TOKEN", show_envvar=True, help="Bearer token required of every request.")
 @click.option("--insecure", is_flag=True, help="Allow other machines without a token.")
 @click.option(
-    "--body-bytes",
-    type=click.IntRange(1_024),
-    default=1 << 20,
-    show_default=True,
-    help="Maximum size of a request body, in bytes.",
+    "--body-bytes", type=click.IntRange(1_024), default=1 << 20, help="Maximum size of a request body, in bytes."
 )
+@click.option("--texts", type=click.IntRange(1), default=2_048, help="Maximum number of texts per request.")
+@click.option("--pieces", type=click.IntRange(16), default=4_096,
+              help="Maximum pieces of a text that is read as a whole (answers, spans).")  # fmt: skip
 @click.option(
-    "--texts", type=click.IntRange(1), default=2_048, show_default=True, help="Maximum number of texts per request."
+    "--batch-pieces", type=click.IntRange(16), default=2_048, help="Pieces per batch; larger values suit a GPU."
 )
+@click.option("--queue", type=click.IntRange(1), default=4_096, help="Maximum number of waiting texts.")
 @click.option(
-    "--pieces",
-    type=click.IntRange(16),
-    default=4_096,
-    show_default=True,
-    help="Maximum pieces of a text that is read as a whole (answers, spans).",
-)
-@click.option(
-    "--batch-pieces",
-    type=click.IntRange(16),
-    default=2_048,
-    show_default=True,
-    help="Pieces per batch; larger values suit a GPU.",
-)
-@click.option(
-    "--queue", type=click.IntRange(1), default=4_096, show_default=True, help="Maximum number of waiting texts."
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(0, 3_600, min_open=True),
-    default=30,
-    show_default=True,
-    help="Time limit of a request, in seconds.",
+    "--seconds", type=click.FloatRange(0, 3_600, min_open=True), default=30, help="Time limit of a request, in seconds."
 )
 @options.device
 @options.precision

@@ -237,7 +237,8 @@ def report(recipe: str, **common: Any) -> None:
 @click.command()
 @click.argument("name", type=options.Output())
 @click.option("--all", "every_key", is_flag=True, help="Include every key, with its unit and default.")
-@click.option("--from", "begin", default="", metavar="MODEL", help="Continue this pretrained model on your text.")
+@click.option("--from", "begin", default="", show_default=False, metavar="MODEL",
+              help="Continue this pretrained model on your text.")  # fmt: skip
 def new(name: Path, every_key: bool, begin: str) -> None:
     """Create NAME.toml, a recipe to start from."""
     path = name if name.suffix == ".toml" else Path(f"{name}.toml")
@@ -254,15 +255,11 @@ def new(name: Path, every_key: bool, begin: str) -> None:
 @click.command(cls=options.Command)
 @click.argument("recipe")
 @click.option(
-    "--seconds", type=click.IntRange(0, 3_600), default=30, show_default=True,
+    "--seconds", type=click.IntRange(0, 3_600), default=30,
     help="About the length of the trial run; 0: no trial.",
 )  # fmt: skip
-@click.option(
-    "--hours",
-    type=click.FloatRange(max=1e6),
-    metavar="H",
-    help="Also print how many steps fit into H hours, as --set options.",
-)
+@click.option("--hours", type=click.FloatRange(max=1e6), metavar="H",
+              help="Also print how many steps fit into H hours, as --set options.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @options.device
 @options.place

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 from typing import Literal
 
 _FILE, _PLACE = options.PathType(), options.PlaceType()
-_form = click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
+_form = click.option("--form", type=click.Choice(FORMS), default="auto",
                      help="File format; auto: by extension, else by content.")  # fmt: skip
 
 
@@ -238,33 +238,15 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
 @click.option("--output", type=options.Output(), required=True, help="File to write: .json (KorQuAD format) or .jsonl.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after the first N questions.")
 @click.option(
-    "--per-paragraph",
-    type=click.IntRange(1, 100),
-    default=2,
-    show_default=True,
-    help="Maximum number of questions per paragraph.",
+    "--per-paragraph", type=click.IntRange(1, 100), default=2, help="Maximum number of questions per paragraph."
 )
+@click.option("--seed", type=click.IntRange(min=0), default=0,
+              help="Random seed for choosing sentences, answers and question forms.")  # fmt: skip
 @click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Random seed for choosing sentences, answers and question forms.",
+    "--text", default="text", metavar="NAME", help="Field or column that holds the text (JSON lines, tables)."
 )
-@click.option(
-    "--text",
-    default="text",
-    show_default=True,
-    metavar="NAME",
-    help="Field or column that holds the text (JSON lines, tables).",
-)
-@click.option(
-    "--documents",
-    type=click.Choice(["line", "blank", "file"]),
-    default="line",
-    show_default=True,
-    help="Document unit in text files: a line, a block between blank lines, or the whole file.",
-)
+@click.option("--documents", type=click.Choice(["line", "blank", "file"]), default="line",
+              help="Document unit in text files: a line, a block between blank lines, or the whole file.")  # fmt: skip
 @options.workers
 @options.debug
 def questions(

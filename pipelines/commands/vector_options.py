@@ -51,7 +51,7 @@ vectors = options.together(
 records = options.together(
     click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]"),
     click.option("--form", type=click.Choice(FORMATS), default="auto",
-                 show_default=True, help="File format; auto: by file name, else by the first line."),
+                 help="File format; auto: by file name, else by the first line."),
 )  # fmt: skip
 
 

@@ -235,7 +235,7 @@ def _index_of(
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Number of texts to find.")
+@click.option("--top", type=click.IntRange(min=1), default=10, help="Number of texts to find.")
 @click.option(
     "--way",
     type=click.Choice(get_args(Way)),
@@ -283,14 +283,9 @@ def similar(
 @_MODEL
 @click.argument("queries", type=_PATH)
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
-@click.option("--query", metavar="NAME", default="query", show_default=True, help="Column or key of the query.")
-@click.option(
-    "--relevant",
-    metavar="NAME",
-    default="relevant",
-    show_default=True,
-    help="Column or key of the id, or list of ids, of the texts that answer it.",
-)
+@click.option("--query", metavar="NAME", default="query", help="Column or key of the query.")
+@click.option("--relevant", metavar="NAME", default="relevant",
+              help="Column or key of the id, or list of ids, of the texts that answer it.")  # fmt: skip
 @click.option("--way", type=click.Choice(get_args(Way)), help="Only this way of searching.  [default: each]")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line.")
 @vector_options.vectors
