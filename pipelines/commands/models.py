@@ -107,7 +107,7 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
 @options.debug
 def predict(
     model: Path, input: Any, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
-    form: "Format", device: str, precision: "PrecisionName", debug: bool,
+    form: Format, device: str, precision: "PrecisionName", debug: bool,
 ) -> None:  # fmt: skip
     """Run MODEL on the texts of INPUT; write JSON lines.
 
