@@ -82,7 +82,15 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
             if _is_marked(pipeline, stage):
                 _marker(pipeline, stage).unlink()
             if not (final / store.PAGE).exists():
-                _draw_pages(pipeline, stage)
+                try:
+                    reports.render(final)
+                    if pipeline.place is None:
+                        reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()])
+                except Exception as error:  # the stage still counts as finished
+                    again = pipeline.command(verb="report")
+                    _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)
+                    if pipeline.runtime.debug:
+                        raise
         from_first(lambda: None)  # the next stage reads the artifact
     return decision != "skip"
 
@@ -224,16 +232,3 @@ def _in_words(counts: Mapping[str, Any]) -> str:
         why = f" ({', '.join(named)})" if key == "dropped" and named else ""
         shown.append(f"{key.replace('_', ' ')} {value:,}{why}")
     return ", ".join(shown)
-
-
-def _draw_pages(pipeline: Pipeline, stage: Stage) -> None:
-    """Writes the report page and the index. If a page cannot be drawn, the stage still counts as finished."""
-    try:
-        reports.render(pipeline.artifact(stage.name))
-        if pipeline.place is None:
-            reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()])
-    except Exception as error:
-        again = pipeline.command(verb="report")
-        _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)
-        if pipeline.runtime.debug:
-            raise

@@ -54,7 +54,7 @@ class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
     )
 
     @model_validator(mode="after")
-    def _learns_or_takes(self) -> Self:
+    def check_tokenizer(self) -> Self:
         if self.add and not self.tokenizer:
             raise ValueError(
                 f"add {self.add} adds words to an existing tokenizer: set tokenizer, or raise size instead"
@@ -118,7 +118,7 @@ class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
     transformers: TheirConfig | None = Field(None, exclude_if=not_)  # TransformersSection's; listed to be refused
 
     @model_validator(mode="after")
-    def _is_our_own(self) -> Self:
+    def check_architecture(self) -> Self:
         if self.transformers:
             raise ValueError(
                 f'the table transformers needs architecture = "transformers", not "{self.architecture}": set that, or'
@@ -139,7 +139,7 @@ class TransformersSection(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="before")
     @classmethod
-    def _all_is_in_the_table(cls, values: Any) -> Any:
+    def check_keys(cls, values: Any) -> Any:
         for key in sorted(values.keys() - cls.model_fields.keys()):
             raise ValueError(
                 f'{key} is not read with architecture = "transformers": put it into [pretrain.encoder.transformers],'
@@ -148,7 +148,7 @@ class TransformersSection(BaseModel, frozen=True, extra="forbid"):
         return values
 
     @model_validator(mode="after")
-    def _can_be_built(self) -> Self:
+    def check_config(self) -> Self:
         try:
             self.config(vocab_size=1_000)
         except ModelError as error:
@@ -230,7 +230,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     heldout_rows: int = Field(2_000, ge=1, description="maximum held-out rows per evaluation")
 
     @model_validator(mode="after")
-    def _positions_reach(self) -> Self:
+    def check_positions(self) -> Self:
         longest = max(phase.length for phase in self.phases)
         if longest > (positions := self.encoder.max_position_embeddings):
             foreign = isinstance(self.encoder, TransformersSection)
@@ -242,11 +242,11 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
 
     @field_validator("objectives")
     @classmethod
-    def _objectives_fit(cls, objectives: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
+    def check_objective_names(cls, objectives: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
         return check_objectives(objectives)
 
     @model_validator(mode="after")
-    def _encoder_fits(self) -> Self:
+    def check_combinations(self) -> Self:
         if isinstance(self.encoder, TransformersSection):
             own = "rtd" in self.objectives
             if own or (self.distill.teacher and self.distill.begin):
