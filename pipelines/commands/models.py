@@ -4,12 +4,12 @@ import sys
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import korbert
-from korbert import huggingface, tokenization
+from korbert import huggingface, tokenization, training
 from korbert.durable import check_output, write_json
 from korbert.errors import ModelError
 from korbert.progress import track
@@ -19,9 +19,6 @@ from korbert.terminal import say
 from pipelines import inference, reports
 from pipelines.commands import options
 from pipelines.commands.vector_options import Failed
-
-if TYPE_CHECKING:
-    from korbert.training.settings import PrecisionName  # its module builds settings
 
 _MODEL = click.argument("model", type=options.PathType())
 _FILE = options.PathType()
@@ -107,7 +104,7 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
 @options.debug
 def predict(
     model: Path, input: Any, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
-    form: Format, device: str, precision: "PrecisionName", debug: bool,
+    form: Format, device: str, precision: "training.PrecisionName", debug: bool,
 ) -> None:  # fmt: skip
     """Run MODEL on the texts of INPUT; write JSON lines.
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
 import korbert
+from korbert import vectors
 from korbert.durable import check_output, write_whole
 from korbert.errors import ModelError
 from korbert.records.form import FORMS, Form, Format
@@ -15,9 +16,6 @@ from korbert.terminal import say
 from pipelines import inference, reports
 from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
-
-if TYPE_CHECKING:
-    from korbert.vectors import Occurrence
 
 _FILE = options.PathType()
 _SHOWN_DISTANCES = 12  # occurrences up to which `words` prints all distances
@@ -122,7 +120,7 @@ def words(
     failed.end()
 
 
-def _print_occurrences(found: "Sequence[Occurrence]", lines: Sequence[int], top: int, as_json: bool) -> None:
+def _print_occurrences(found: "Sequence[vectors.Occurrence]", lines: Sequence[int], top: int, as_json: bool) -> None:
     """found: occurrences with vectors. lines: the line number of each in the file."""
     from korbert.vectors.occurrences import distances
 

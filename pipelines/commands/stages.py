@@ -1,5 +1,6 @@
 """Commands that run a recipe, show its state and estimate its cost."""
 
+import json
 import logging
 import os
 import pkgutil
@@ -7,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import Any, Literal, TextIO
 
 import click
 from click.core import ParameterSource
@@ -17,17 +18,10 @@ from korbert.durable import check_output, write_whole
 from korbert.errors import KorbertError, SettingsError
 from korbert.terminal import Messages, in_one_line, say
 from korbert.world import from_first, is_silent, world
-from pipelines import artifacts, recipes, reports
+from pipelines import artifacts, planning, recipes, reports
 from pipelines.commands import options
 from pipelines.stages import Stage
 from pipelines.stages.table import STAGES, TASK, is_task
-
-if TYPE_CHECKING:
-    from pipelines.artifacts.pipeline import Pipeline
-
-import json
-
-from pipelines import planning
 
 _MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more must be a typo
 
@@ -52,7 +46,8 @@ def logged(debug: bool) -> None:
 
 def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
-           device: str = "auto", row_workers: int | None = None, anomaly: bool = False) -> "Pipeline":  # fmt: skip
+           device: str = "auto", row_workers: int | None = None,
+           anomaly: bool = False) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
     logged(debug)
     loaded = recipes.loading.load(recipe, changes)
@@ -78,7 +73,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
     return artifacts.Pipeline(loaded, runtime)
 
 
-def run_stages(pipeline: "Pipeline", stages: Sequence[Stage], rebuild: bool, dry_run: bool) -> None:
+def run_stages(pipeline: "artifacts.Pipeline", stages: Sequence[Stage], rebuild: bool, dry_run: bool) -> None:
     trains = any(stage.trains for stage in stages)
     if is_silent() and (dry_run or not trains):
         return

@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import click
 
@@ -25,11 +25,6 @@ from korbert.world import is_silent
 from pipelines import artifacts, experiments, inference, recipes, reports
 from pipelines.commands import options
 from pipelines.commands.stages import logged, run_stages
-
-if TYPE_CHECKING:
-    from pipelines.artifacts.pipeline import Pipeline
-
-from typing import Literal
 
 _FILE, _PLACE = options.PathType(), options.PlaceType()
 _form = click.option("--form", type=click.Choice(FORMS), default="auto",
@@ -133,7 +128,7 @@ def _pipeline(
     others: tuple[str, ...], form: str, changes: tuple[str, ...], workers: int | None, device: str, anomaly: bool,
     debug: bool, rates: tuple[float, ...], seeds: int | None, valid_share: float | None, is_artifact: bool = True,
     **plain: Any,
-) -> "Pipeline":  # fmt: skip
+) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a single task, from the options of a command.
 
     is_artifact: whether `output` becomes an artifact. plain: options named like settings.

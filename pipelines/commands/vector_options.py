@@ -15,7 +15,6 @@ from pipelines.commands import options
 
 if TYPE_CHECKING:
     from korbert.vectors.settings import Asked
-    from pipelines.inference.embedding import Embedding
 
 _PATH = options.PathType()
 
@@ -78,7 +77,7 @@ def embedding_of(
     text: str | None,
     *,
     search: bool = False,
-) -> "Embedding":
+) -> "inference.embedding.Embedding":
     """The model with its vector settings.
 
     texts, form, text: the input, to fit a correction on without --fit-on. search: with the default pooling of an index.

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 
@@ -22,10 +22,6 @@ from korbert.vectors.names import Unit, Way
 from pipelines import inference
 from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
-
-if TYPE_CHECKING:
-    from korbert.search import Index
-    from pipelines.inference.embedding import Embedding
 
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
@@ -87,7 +83,7 @@ def _refuse(given: dict[str, Any], names: Sequence[str], why: str) -> None:
 
 
 def _print_vectors(
-    embedding: "Embedding",
+    embedding: "inference.embedding.Embedding",
     records: Iterator[list[Any]],
     parts: Unit | None,
     failed: Failed,
@@ -173,7 +169,7 @@ def index(
 
 def _index_to_write(
     model: Path, corpus: Path | None, output: Path, device: str, given: dict[str, Any], form: Format, text: str | None
-) -> "Index":
+) -> "search.Index":
     """The index in a folder, or a new one. Raises SettingsError and ArtifactError if it has other settings."""
     from korbert.search.database import is_index
 
@@ -202,7 +198,7 @@ def _index_of(
     text: str | None,
     failed: Failed,
     way: Way | None,
-) -> "Iterator[Index]":
+) -> "Iterator[search.Index]":
     """The index in a folder, or one of a file for this time only, with vectors if this way of searching has them."""
     from korbert.records.detection import holds_records
     from korbert.search.index import default_way
