@@ -48,11 +48,7 @@ def connect(output: Path | None, threads: int, **views: Sequence[Path]) -> Itera
             try:
                 for name, files in views.items():
                     if files:
-                        # As patterns that match these files alone; absolute, as DuckDB expands ~.
-                        paths = [str(path.absolute()) for path in files]
-                        paths = [
-                            re.sub(r"[*?[\\]", r"[\g<0>]", path) if set(path) & set("*?[") else path for path in paths
-                        ]
+                        paths = [_literal(str(path.absolute())) for path in files]  # DuckDB expands ~
                         rows = connection.read_parquet(paths, hive_partitioning=False, union_by_name=name == "gone")
                         rows.create_view(name)
                 yield connection
@@ -98,6 +94,11 @@ def _interruptible(connection: "DuckDBPyConnection") -> Iterator[None]:
         os.close(writing)
         watcher.join()
         os.close(reading)
+
+
+def _literal(path: str) -> str:
+    """A path as a DuckDB pattern that matches that file alone."""
+    return re.sub(r"[*?[\\]", r"[\g<0>]", path) if re.search(r"[*?[]", path) else path
 
 
 def same_size_batches(reader: pa.RecordBatchReader, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
