@@ -90,20 +90,20 @@ class Sources:
                 "download the file and give its path"
             )
         try:
-            found = find_files(relative, base)
+            files = find_files(relative, base)
         except CorpusError as error:
             raise CorpusError(f"{self._recipe.given}: {stage}.{role}: {error}") from error
-        if not found and is_address(relative):
+        if not files and is_address(relative):
             raise CorpusError(
                 f"{self._recipe.given}: {stage}.{role}: no file {relative}: change the path in the recipe"
             )
-        if not found:
+        if not files:
             raise CorpusError(
                 f"{self._recipe.given}: {stage}.{role}: no file {relative} in {base}: "
                 "name the folder that holds it with --data (docs/data.md says where to get each data set), "
                 "or change the path in the recipe"
             )
-        return found
+        return files
 
     def _below(self, stage: str, role: str, given: str, find: Finder) -> tuple[File, ...]:
         """The files in the folder of a model or tokenizer. Raises CorpusError if there are none."""

@@ -64,11 +64,11 @@ def tokenize(
         say(f"{html}: {number:,} text{'' if number == 1 else 's'}", err=True)
         return
     for _, text in source:
-        found = loaded.encode_pieces(text, special_tokens=special_tokens)
+        encoded = loaded.encode_pieces(text, special_tokens=special_tokens)
         if as_json:
-            click.echo(tokenizing.as_json(text, found))
+            click.echo(tokenizing.as_json(text, encoded))
         else:
-            tokenizing.print_table(text, found)
+            tokenizing.print_table(text, encoded)
 
 
 @click.command()
@@ -186,9 +186,9 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
 
         if check:
             raise click.UsageError("--check is for exports to Hugging Face: --onnx always compares the outputs")
-        found = export_onnx(model, folder, 8 if bits == "8" else 32)
-        say(f"piece vectors: largest difference {found['vectors']:.2e}")
-        say(f"text vectors: smallest cosine {found['cosine']:.6f}")
+        compared = export_onnx(model, folder, 8 if bits == "8" else 32)
+        say(f"piece vectors: largest difference {compared['vectors']:.2e}")
+        say(f"text vectors: smallest cosine {compared['cosine']:.6f}")
         say(folder)
         return
     if bits:
@@ -213,16 +213,16 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
     DeBERTa-v2, ModernBERT, ConvBERT, Funnel, Longformer, XLM, XLM-R, FlauBERT). TARGET is created: a model of kind
     "encoder" with its own tokenizer, ready for fine-tuning. No code from FOLDER is executed.
     """
-    found, text = huggingface.import_folder(folder, target), huggingface.SENTENCE
-    config, pieces = found.config, found.pieces
-    spans = "its own spans" if found.fast else "spans found by comparing pieces with the text"
+    imported, text = huggingface.import_folder(folder, target), huggingface.SENTENCE
+    config, pieces = imported.config, imported.pieces
+    spans = "its own spans" if imported.fast else "spans found by comparing pieces with the text"
     say(f"architecture: {config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}")
-    say(f"parameters: {found.parameters:,}")
-    say(f"vocabulary: {config.vocab_size:,} entries; {found.tokenizer}, {spans}")
+    say(f"parameters: {imported.parameters:,}")
+    say(f"vocabulary: {config.vocab_size:,} entries; {imported.tokenizer}, {spans}")
     say(f"maximum length: {config.max_position_embeddings:,} pieces")
     say(f"text: {text}")
     shown = " ".join(text[start:end] or piece for piece, (start, end) in zip(pieces.pieces, pieces.spans, strict=True))
-    say(f"pieces: {shown} ({len(pieces)}, {found.unknown} of them unknown)")
+    say(f"pieces: {shown} ({len(pieces)}, {imported.unknown} of them unknown)")
     say(target)
 
 

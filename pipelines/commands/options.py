@@ -179,13 +179,13 @@ columns = together(
 
 def by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:
     """Role -> its columns, as given by the options `columns`."""
-    found = {name: [value] for name, value in (("text", text), ("pair", pair), ("label", label)) if value}
+    columns_by_role = {name: [value] for name, value in (("text", text), ("pair", pair), ("label", label)) if value}
     for one in others:
         role, equals, name = one.partition("=")
         if not equals:
             raise click.UsageError(f"--column {one}: give it as ROLE=NAME, as in choices=보기")
-        found.setdefault(role, []).append(name)
-    return found
+        columns_by_role.setdefault(role, []).append(name)
+    return columns_by_role
 
 
 def show_progress() -> None:

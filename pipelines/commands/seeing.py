@@ -100,18 +100,18 @@ def words(
     read = chain.from_iterable(inference.embedding.text_records(input.file, input.name, form, text))
     good = [record for record in read if not failed(record)]
     loaded = korbert.load(model, device=device)
-    found = loaded.occurrences(word, [record["text"] for record in good], **vector_options.asked_for(given))
-    for one in found:
+    occurrences = loaded.occurrences(word, [record["text"] for record in good], **vector_options.asked_for(given))
+    for one in occurrences:
         if one.vector is None:
             place = f"line {good[one.number]['line']}, character {one.span[0] + 1}"
             say(f"korbert: {input.name}: {place}: is beyond the model's maximum length", err=True)
-    found = [one for one in found if one.vector is not None]
+    occurrences = [one for one in occurrences if one.vector is not None]
 
-    _print_occurrences(found, [good[one.number]["line"] for one in found], top, as_json)
-    if not found:
+    _print_occurrences(occurrences, [good[one.number]["line"] for one in occurrences], top, as_json)
+    if not occurrences:
         say(f"{word}: does not occur in any of the {len(good):,} texts", err=True)
     elif html is not None:
-        texts, spans, vectors = zip(*((one.text, one.span, one.vector) for one in found), strict=True)
+        texts, spans, vectors = zip(*((one.text, one.span, one.vector) for one in occurrences), strict=True)
         look = reports.look
         shown = look.data.words_data(word, texts, spans, vectors)
         data = {"model": look.data.about(loaded), "texts": [word], "missing": {}, "words": shown}
@@ -120,12 +120,14 @@ def words(
     failed.end()
 
 
-def _print_occurrences(found: "Sequence[vectors.Occurrence]", lines: Sequence[int], top: int, as_json: bool) -> None:
-    """found: occurrences with vectors. lines: the line number of each in the file."""
+def _print_occurrences(
+    occurrences: "Sequence[vectors.Occurrence]", lines: Sequence[int], top: int, as_json: bool
+) -> None:
+    """occurrences: with vectors. lines: the line number of each in the file."""
     from korbert.vectors.occurrences import distances
 
-    apart = distances(found)
-    for number, (one, line) in enumerate(zip(found, lines, strict=True)):
+    apart = distances(occurrences)
+    for number, (one, line) in enumerate(zip(occurrences, lines, strict=True)):
         nearest = [int(other) for other in apart[number].argsort(kind="stable") if other != number][:top]
         near = [{"occurrence": other + 1, "distance": round(float(apart[number, other]), 4)} for other in nearest]
         if as_json:
@@ -139,8 +141,8 @@ def _print_occurrences(found: "Sequence[vectors.Occurrence]", lines: Sequence[in
         marked = f"{before}[{one.text[start:end]}]{after}"
         nearer = ", ".join(f"{other['occurrence']} ({other['distance']:.3f})" for other in near)
         say(f"{number + 1:3}  line {line}  {marked}  {one.morphemes}  nearest: {nearer or '-'}")
-    if not as_json and 1 < len(found) <= _SHOWN_DISTANCES:
-        say("\n     " + "".join(f"{number:7}" for number in range(1, len(found) + 1)))
+    if not as_json and 1 < len(occurrences) <= _SHOWN_DISTANCES:
+        say("\n     " + "".join(f"{number:7}" for number in range(1, len(occurrences) + 1)))
         for number, row in enumerate(apart, 1):
             say(f"{number:5}" + "".join(f"{distance:7.3f}" for distance in row))
 

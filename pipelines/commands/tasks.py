@@ -148,8 +148,8 @@ def _pipeline(
         section |= {name: _pattern(path) for name, path in files.items() if path} | {"form": form}
         kind, columns = _kind(train, kind, columns, form, several=plain["several"])
     numbers = {"learning_rates": list(rates), "validation_share": valid_share, "seeds": list(range(seeds or 0))}
-    found = {"kind": kind, "columns": columns, **numbers, **plain}
-    section |= {key: value for key, value in found.items() if value}
+    settings = {"kind": kind, "columns": columns, **numbers, **plain}
+    section |= {key: value for key, value in settings.items() if value}
     name = re.sub(r"[^a-z0-9_-]+", "-", output.name.lower()).strip("-") or "task"
     changes = tuple(f"tasks.{name}.{change}" for change in changes)
     recipe = recipes.loading.of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes)
@@ -165,14 +165,14 @@ def _kind(
     """The kind of task, and its columns by role. An inferred kind is reported on standard error."""
     from korbert.tasks.kinds.detecting import detect
 
-    found = dict(columns)
+    by_role = dict(columns)
     if kind is None:
         detected = detect(train, columns, form, several=several)
-        kind, found = detected.kind, found | {role: list(names) for role, names in detected.columns.items()}
+        kind, by_role = detected.kind, by_role | {role: list(names) for role, names in detected.columns.items()}
         say(f"{train}: {kind}: {detected.why}; --kind says otherwise", err=True)
-    if kind == "regression" and (label := found.pop("label", None)):
-        found.setdefault("score", label)
-    return kind, found
+    if kind == "regression" and (label := by_role.pop("label", None)):
+        by_role.setdefault("score", label)
+    return kind, by_role
 
 
 def _pattern(path: Path) -> str:
@@ -209,21 +209,21 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
         read = [path for path in (model, file) if isinstance(path, Path)]
         check_output(output, *read, is_ours=inference.outputs.is_evaluation)
     columns = options.by_role(text, pair, label, others)
-    found = experiments.evaluating.evaluated(korbert.load(model, device), file, columns, form, noise=noise)
-    for line in found.said:
+    result = experiments.evaluating.evaluated(korbert.load(model, device), file, columns, form, noise=noise)
+    for line in result.said:
         say(line, err=True)
     if output:
-        write_whole(output, b"".join(inference.lines.as_json(line) + b"\n" for line in found.lines))
+        write_whole(output, b"".join(inference.lines.as_json(line) + b"\n" for line in result.lines))
     if as_json:
-        disturbed = {"noise": found.noise} if noise else {}
-        click.echo(json.dumps(found.scores | disturbed, ensure_ascii=False, indent=2))
+        disturbed = {"noise": result.noise} if noise else {}
+        click.echo(json.dumps(result.scores | disturbed, ensure_ascii=False, indent=2))
         return
-    for metric, score in found.scores.items():
+    for metric, score in result.scores.items():
         value, low, high = score["score"], score["low"], score["high"]
         shown = "undefined" if value is None else f"{value:.4f}"
         interval = "" if low is None else f"{low:.4f} to {high:.4f}"
-        say(f"{metric:<24} {shown}   {interval:<16}   {len(found.lines):,} rows")
-    for name, scores in found.noise.items():
+        say(f"{metric:<24} {shown}   {interval:<16}   {len(result.lines):,} rows")
+    for name, scores in result.noise.items():
         metric, first = next(iter(scores.items()))
         say(f"{metric:<24} {'undefined' if first is None else f'{first:.4f}'}   {name}")
 

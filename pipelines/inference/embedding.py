@@ -116,8 +116,8 @@ def fit_correction(
 
     form, text, usual: as for text_records.
     """
-    found = chain.from_iterable(text_records(path, path.name, form, text, usual=usual))
-    texts = [one["text"] for one in islice(found, _FIT_TEXTS) if "text" in one]
+    read = chain.from_iterable(text_records(path, path.name, form, text, usual=usual))
+    texts = [one["text"] for one in islice(read, _FIT_TEXTS) if "text" in one]
     plain: Asked = {**embedding.asked, "size": None, "normalize": False}
     return Correction.fit(way, Embedding(embedding.model, plain, embedding.counts)(texts))
 

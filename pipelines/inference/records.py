@@ -88,8 +88,8 @@ def column_for(names: tuple[str, ...], present: tuple[str, ...]) -> str | None:
     for name in names:
         if name in present:
             return name
-        if found := columns_of(Role("", (name,)), present):
-            return found[0]
+        if columns := columns_of(Role("", (name,)), present):
+            return columns[0]
     return None
 
 

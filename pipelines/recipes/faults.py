@@ -37,8 +37,8 @@ def explain(
     if first["type"] == "missing":
         return f"{path}: {place}: is missing: add it{more}"
     message = first["msg"].removeprefix("Value error, ")
-    found = "" if isinstance(first["input"], dict) else f", not {short(repr(first['input']))}"
-    return f"{path}: {place}: {message}{found}{more}"
+    value = "" if isinstance(first["input"], dict) else f", not {short(repr(first['input']))}"
+    return f"{path}: {place}: {message}{value}{more}"
 
 
 def _places_of(model: type[BaseModel], name: str, before: str = "") -> Iterator[str]:

@@ -165,9 +165,9 @@ def _unseen(ready: Ready, inputs: Inputs, output: Path, threads: int) -> NDArray
     others = [text for rows in learned for row in rows for text in ready.task.together(row)]
     clean = inputs.artifacts.get("clean")
     with track("compare", total=None):
-        found = found_in([text for _, text in owners], others, clean and clean / "documents", output, threads)
+        is_known = found_in([text for _, text in owners], others, clean and clean / "documents", output, threads)
     unseen = np.ones(len(scored), dtype=np.bool_)
-    unseen[[number for (number, _), there in zip(owners, found, strict=True) if there]] = False
+    unseen[[number for (number, _), known in zip(owners, is_known, strict=True) if known]] = False
     return unseen
 
 

@@ -169,8 +169,8 @@ def _other_versions(source: Path) -> Iterator[str]:
     """Notes on libraries whose installed version differs from requirements.txt."""
     path = source / "requirements.txt"
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-        if found := re.fullmatch(r"([\w.-]+)==(\S+)", line.strip()):
-            name, wanted = found.groups()
+        if pin := re.fullmatch(r"([\w.-]+)==(\S+)", line.strip()):
+            name, wanted = pin.groups()
             if (here := installed_version(name)) != wanted:
                 yield f"requirements.txt: {name} {wanted}, but this run used {here}"
 
