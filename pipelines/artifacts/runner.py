@@ -192,7 +192,7 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
         "workers": pipeline.runtime.workers,
         "runner": pipeline.runtime.runner,
         "command": shlex.join(["korbert", *sys.argv[1:]]),
-        "sources": pipeline.hashed_sources(),
+        "sources": pipeline.sources.remembered(),
     }
     store.finish(partial, final, plan, {"counts": counts, "numerics": numerics}, about)
     _logger.info("%s: done in %.1f s: %s", stage.name, seconds, _in_words(counts))

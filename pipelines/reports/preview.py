@@ -26,7 +26,7 @@ def preview_stage(pipeline: Pipeline, count: int) -> None:
     """Previews cleaning on about `count` rows: writes the page and prints the first changes."""
     from pipelines.reports import index
 
-    sample = preview(pipeline.recipe.section("clean"), pipeline.sources("clean"), count)
+    sample = preview(pipeline.recipe.section("clean"), pipeline.sources.files("clean"), count)
     page = pipeline.folder / "preview.html"
     write_page(page, pipeline.recipe.name, sample)
     index(pipeline.folder, [stage.name for stage in pipeline.stages()])

@@ -49,7 +49,7 @@ from korbert.world import connected, require_rows
 from pipelines.artifacts.runtime import Runtime
 from pipelines.experiments.features import Build, feature_builds
 from pipelines.experiments.scores import few_rows, score_table
-from pipelines.experiments.search import Experiment, ModelResult, search
+from pipelines.experiments.search import ModelResult, search
 from pipelines.stages import Counts, Inputs
 from pipelines.submission.writing import write_submission
 
@@ -233,8 +233,7 @@ def learn(
             with track(f"score {name}", total=len(scored.examples), unit="examples") as advance:
                 return own.predict(model, scored, advance=advance, device=ready.device)
 
-        experiment = Experiment(name, task.metrics[0], train, predict)
-        results += search(experiment, list(settings.ways()), settings.seeds, output)
+        results += search(name, task.metrics[0], train, predict, list(settings.ways()), settings.seeds, output)
     return results
 
 

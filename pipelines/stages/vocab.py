@@ -64,7 +64,7 @@ def _base(inputs: Inputs, options: AnalyzerOptions) -> Tokenizer:
 
 def inspect(pipeline: "Pipeline") -> None:
     """Raises ModelError or SettingsError if the tokenizer named in the recipe cannot be used."""
-    options = options_of(pipeline.recipe.section("analyze"), pipeline.sources("analyze"))
+    options = options_of(pipeline.recipe.section("analyze"), pipeline.sources.files("analyze"))
     _base(pipeline.inputs(pipeline.recipe.stages["vocab"]), options)
 
 
