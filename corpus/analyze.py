@@ -36,8 +36,6 @@ from korbert.progress import track
 from korbert.tokenization.analyzer import Analyzer, changes
 from korbert.tokenization.settings import AnalyzerOptions
 
-__all__ = ["analyze"]
-
 _VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("kiwipiepy", "kiwipiepy_model", "numpy", "pyarrow")
 _MIN_DEADLINE_SHARE = 1 / 32  # of the deadline of a part, for the smallest slice
@@ -112,7 +110,7 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
             initializer=_load_analyzer,
             initargs=(settings.options,),
         ):
-            totals.update(_finish(outcome))
+            totals.update(_merged(outcome) if outcome.halved else outcome.results[0])
             advance(outcome.unit.size)
     for folder in ("morphemes", "failed"):
         keep_only(output / folder, [f"{unit.part.name}.parquet" for unit in units])
@@ -171,10 +169,8 @@ def _analyze(unit: _Slice) -> Counts | pa.Table:
     return table if unit.is_piece else unit.finish(table, _FAILED.empty_table())
 
 
-def _finish(outcome: Outcome[_Slice, Counts | pa.Table]) -> Counts:
-    """The counts of a part; where its slice was halved, writes it: its pieces in order, and the lost documents."""
-    if not outcome.halved:
-        return outcome.results[0]
+def _merged(outcome: Outcome[_Slice, Counts | pa.Table]) -> Counts:
+    """Writes the part of a slice that was halved: its pieces in order, and the lost documents."""
     table = pa.concat_tables([SCHEMA.empty_table(), *outcome.results]).combine_chunks()
     failed = []
     for lost in outcome.lost:

@@ -21,8 +21,6 @@ from korbert.tokenization.settings import VocabularySettings, is_form
 from korbert.tokenization.tokenizer import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_BYTE, FIRST_PIECE, marked
 
-__all__ = ["count", "coverage", "form_counts", "frequent_cut_forms", "usage"]
-
 _VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow")
 _RARELY = 10  # entries with fewer uses count as "rarely" used

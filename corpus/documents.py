@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import TypeVar
 
-__all__ = ["document_id", "grouped", "in_batches", "is_heldout"]
-
 T = TypeVar("T")
 
 

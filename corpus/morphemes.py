@@ -12,8 +12,6 @@ from corpus.execution.parts import part_files, read_table
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import changes
 
-__all__ = ["SCHEMA", "Bools", "Codes", "Ints", "Morphemes", "morpheme_files", "read_morphemes"]
-
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

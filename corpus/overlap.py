@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from corpus.execution.database import connect
 from corpus.execution.parts import part_files
 
-__all__ = ["found_in"]
-
 # White space of any kind is folded to single spaces, letters to NFC.
 _FOLD = r"trim(regexp_replace(nfc_normalize({}), '[\s\v\p{{Z}}]+', ' ', 'g'))"
 _PASSAGES = "SELECT unnest(list_append(string_split(text, chr(10)), text)) AS text FROM {}"

@@ -6,20 +6,6 @@ from pydantic import BaseModel, Field, model_validator
 
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 
-__all__ = [
-    "AnalyzeSettings",
-    "CleanSettings",
-    "DecontaminationSettings",
-    "DuplicateSettings",
-    "EvaluationSettings",
-    "FilterSettings",
-    "NormalizeSettings",
-    "PersonalSettings",
-    "ShardSettings",
-    "SourceSettings",
-    "VocabSettings",
-]
-
 MIB = 1 << 20
 LONGEST_RECORD = 64 * MIB  # a longer record is dropped unread, however little of it is text
 

@@ -23,8 +23,6 @@ from korbert.errors import CorpusError
 from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
 from korbert.tokenization.tokenizer import Tokenizer
 
-__all__ = ["SCHEMA", "shard"]
-
 _VERSION = 1  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow", "sentencepiece")
 

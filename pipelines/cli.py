@@ -15,9 +15,10 @@ from korbert.interruption import Interrupted, raised_signals
 from korbert.processor import bound_spinning
 from korbert.terminal import in_one_line, say
 from korbert.world import is_silent, world
-from pipelines.commands import data, models, planning, scoring, seeing, serving, stages, tasks, vectors
+from pipelines.commands import models, scoring, seeing, serving, stages, tasks, vectors
 from pipelines.stages.table import STAGES
 
+_HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SECONDS_FOR_FIRST = 10  # time for torchrun to end the other ranks after rank 0 has failed
 _RESUMING = {"embed", "finetune", "index", "layers", "questions", "run", "tasks", *STAGES}  # keep finished work
@@ -119,7 +120,7 @@ class _InOrder(click.Group):
         return list(self.commands)
 
 
-@click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=_InOrder, context_settings=_HELP)
 @click.version_option(__version__, prog_name="korbert")
 def cli() -> None:
     """Korean BERT with morpheme tokenization, from raw text to NSMC and KorQuAD.
@@ -131,8 +132,6 @@ def cli() -> None:
 
 for _command in (
     *stages.COMMANDS,
-    *planning.COMMANDS,
-    *data.COMMANDS,
     *tasks.COMMANDS,
     *scoring.COMMANDS,
     *models.COMMANDS,

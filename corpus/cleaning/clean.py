@@ -25,13 +25,11 @@ from corpus.documents import document_id
 from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, key_of, read_table, write_parquet
 from corpus.execution.workers import Outcome, RecordUnit, Workers, local_threads, run_units
 from corpus.readers import Chunk, SourceRow, chunks, count_records, rows
-from corpus.readers.records import File
 from corpus.settings import MIB, CleanSettings
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.progress import track
-
-__all__ = ["clean"]
+from korbert.records.compression import File
 
 _VERSION = 3  # raise it when the same input gives different bytes
 _LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell", "markdown-it-py")

@@ -18,11 +18,9 @@ from corpus.cleaning.personal import mask
 from corpus.documents import in_batches
 from corpus.execution.parts import named_in_errors, written_aside
 from corpus.readers import chunks, rows
-from corpus.readers.records import File
 from corpus.settings import CleanSettings, DecontaminationSettings
 from korbert.errors import CorpusError
-
-__all__ = ["Index", "Leak", "TextCounts", "load_index", "make_index"]
+from korbert.records.compression import File
 
 _NO_TEXT = (None, "bad_text", "redirect", "not_an_article")  # reasons of records that have no text to look for
 _ARRAYS = ("hashes", "owners", "beginnings", "sets", "sizes")

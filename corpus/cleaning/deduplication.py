@@ -13,8 +13,6 @@ from corpus.execution.parts import Part
 from corpus.settings import CleanSettings, DuplicateSettings
 from korbert.progress import track
 
-__all__ = ["Removals", "deduplicate", "measures", "scratch_path"]
-
 
 @dataclass(frozen=True)
 class Removals:

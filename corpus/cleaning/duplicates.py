@@ -19,8 +19,6 @@ from corpus.execution.database import connect, view_without, write_query
 from corpus.execution.parts import named_in_errors
 from korbert.errors import CorpusError
 
-__all__ = ["find_equal", "find_near", "refuse_repeated_ids", "rows_of_part", "signature_table", "text_hash"]
-
 # Hashes are grouped before any text is read, so that memory depends on the number of repeats, not of documents.
 _REPEATED_IDS = """
     WITH suspects AS (

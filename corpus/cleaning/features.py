@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from corpus.cleaning.hashing import NGRAM_SEED, Bools, Hashes, Ints, hashes_of, keyed_by, mixed, repeated, repeats
 from corpus.documents import in_batches
 
-__all__ = ["BATCH_CHARS", "MAX_CHARS", "Features", "Floats", "Measure", "batches", "measured"]
-
 Floats = NDArray[np.float64]
 
 SPACE, HANGUL, JAMO, LATIN, DIGIT, HAN, KANA, OTHER, SYMBOL = range(9)

@@ -16,9 +16,6 @@ from corpus.cleaning.features import HAN, KANA, OTHER, SYMBOL, Features, Floats
 from corpus.cleaning.hashing import Bools, Ints
 from corpus.settings import FilterSettings
 
-__all__ = ["FILTERS", "FRAME", "RIGHTS", "Filter", "drop_reasons", "page_words", "too_short"]
-
-
 # Boilerplate: lines that belong to the frame of a page. A copyright notice marks its line; words of menus do if two
 # different ones occur in a line that does not end as sentences do.
 RIGHTS = re.compile(
@@ -40,22 +37,23 @@ _LONGEST_FRAME_LINE = 150  # visible characters; a longer line is prose about su
 
 
 class Filter(NamedTuple):
-    """A reason to drop a text: its measure is above the limit of the settings, or below it.
+    """A reason to drop a text: its measure is above the limit, or below one named min_.
 
-    measure: (D,) of texts. shown: format of the measure, for people. needs_lines: for texts of enough lines alone.
+    measure: (D,) of texts. shown: format of the measure, for people. limit: name of the setting, or a number.
+    needs_lines: for texts of enough lines alone.
     """
 
     reason: str
     shown: str
     measure: Callable[[Features, FilterSettings], Floats | Ints]
-    limit: Callable[[FilterSettings], float]
-    below: bool = False
+    limit: str | float
     needs_lines: bool = False
 
     def drops(self, features: Features, settings: FilterSettings) -> tuple[Bools, Floats | Ints]:
         """(D,) which texts to drop, and (D,) the measure."""
-        measure, limit = self.measure(features, settings), self.limit(settings)
-        beyond = measure < limit if self.below else measure > limit
+        measure = self.measure(features, settings)
+        limit = getattr(settings, self.limit) if isinstance(self.limit, str) else self.limit
+        beyond = measure < limit if str(self.limit).startswith("min_") else measure > limit
         if self.needs_lines:
             beyond &= features.count(features.lines) >= settings.layout_min_lines
         return beyond, measure
@@ -114,69 +112,25 @@ def boilerplate(features: Features, _: FilterSettings) -> Floats:
 
 
 FILTERS = (
-    Filter(
-        "too_short", "{:.0f} visible characters", lambda texts, _: texts.visible, lambda limits: limits.min_chars, True
-    ),
-    Filter(
-        "too_little_hangul",
-        "Hangul share {:.2f}",
-        lambda texts, _: texts.hangul_share,
-        lambda limits: limits.min_hangul_share,
-        below=True,
-    ),
-    Filter(
-        "too_many_symbols",
-        "{:.2f} of the visible characters are symbols",
-        lambda texts, _: texts.share_of(SYMBOL),
-        lambda limits: limits.max_symbol_share,
-    ),
-    Filter(
-        "mixed_languages",
-        "{:.2f} of the visible characters are of scripts other than Hangul and Latin",
-        lambda texts, _: texts.share_of(HAN, KANA, OTHER),
-        lambda limits: limits.max_other_script_share,
-    ),
-    Filter(
-        "too_long_words",
-        "words have {:.1f} characters on average",
-        lambda texts, _: texts.visible / np.maximum(texts.count(texts.words), 1),
-        lambda limits: limits.max_word_chars,
-    ),
-    Filter(
-        "repeated_lines",
-        "{:.2f} of the characters are in lines that stood before",
-        lambda texts, _: texts.line_char_share(texts.repeated_lines),
-        lambda limits: limits.max_repeated_line_share,
-    ),
-    Filter("repeated_words", "one run of 2 to 4 words takes {:.2f} of its limit", repeated_words, lambda _: 1.0),
-    Filter(
-        "repeated_passages",
-        "repeated runs of 5 to 10 words take {:.2f} of their limit",
-        repeated_passages,
-        lambda _: 1.0,
-    ),
-    Filter(
-        "boilerplate",
-        "{:.2f} of the characters are in lines of a page's frame",
-        boilerplate,
-        lambda limits: limits.max_boilerplate_share,
-    ),
-    Filter(
-        "list_like",
-        "{:.2f} of the lines end as sentences do",
-        lambda texts, _: texts.line_share(texts.closed_lines),
-        lambda limits: limits.min_closed_line_share,
-        below=True,
-        needs_lines=True,
-    ),
-    Filter(
-        "bullets",
-        "{:.2f} of the lines begin with a bullet",
-        lambda texts, _: texts.line_share(texts.bullet_lines),
-        lambda limits: limits.max_bullet_share,
-        needs_lines=True,
-    ),
-)
+    Filter("too_short", "{:.0f} visible characters", lambda texts, _: texts.visible, "min_chars"),
+    Filter("too_little_hangul", "Hangul share {:.2f}", lambda texts, _: texts.hangul_share, "min_hangul_share"),
+    Filter("too_many_symbols", "{:.2f} of the visible characters are symbols",
+           lambda texts, _: texts.share_of(SYMBOL), "max_symbol_share"),
+    Filter("mixed_languages", "{:.2f} of the visible characters are of scripts other than Hangul and Latin",
+           lambda texts, _: texts.share_of(HAN, KANA, OTHER), "max_other_script_share"),
+    Filter("too_long_words", "words have {:.1f} characters on average",
+           lambda texts, _: texts.visible / np.maximum(texts.count(texts.words), 1), "max_word_chars"),
+    Filter("repeated_lines", "{:.2f} of the characters are in lines that stood before",
+           lambda texts, _: texts.line_char_share(texts.repeated_lines), "max_repeated_line_share"),
+    Filter("repeated_words", "one run of 2 to 4 words takes {:.2f} of its limit", repeated_words, 1.0),
+    Filter("repeated_passages", "repeated runs of 5 to 10 words take {:.2f} of their limit", repeated_passages, 1.0),
+    Filter("boilerplate", "{:.2f} of the characters are in lines of a page's frame", boilerplate,
+           "max_boilerplate_share"),
+    Filter("list_like", "{:.2f} of the lines end as sentences do",
+           lambda texts, _: texts.line_share(texts.closed_lines), "min_closed_line_share", needs_lines=True),
+    Filter("bullets", "{:.2f} of the lines begin with a bullet",
+           lambda texts, _: texts.line_share(texts.bullet_lines), "max_bullet_share", needs_lines=True),
+)  # fmt: skip
 
 
 def drop_reasons(texts: Sequence[str], features: Features, settings: FilterSettings) -> list[tuple[str, str] | None]:

@@ -11,8 +11,6 @@ from corpus.cleaning.hashing import hashes_of, repeats
 from corpus.documents import in_batches
 from corpus.execution.database import connect, view_without, write_query
 
-__all__ = ["find_frequent", "line_table", "without_lines"]
-
 # A line counts once per document, and only in documents that have not been dropped.
 _FREQUENT = """
     CREATE TABLE frequent AS

@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NGRAM_SEED", "Bools", "Hashes", "Ints", "hashes_of", "is_in", "keyed_by", "mixed", "repeated", "repeats"]
-
 Bools = NDArray[np.bool_]
 Hashes = NDArray[np.uint64]
 Ints = NDArray[np.int64]

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from corpus.cleaning.features import Features
 from corpus.cleaning.hashing import Hashes, Ints
 
-__all__ = ["BANDS", "SIGNATURE_BYTES", "Signatures", "signatures", "similarity"]
-
 BANDS, _ROWS = 25, 5
 SIGNATURE_BYTES = BANDS * _ROWS
 _SHINGLE = 3

@@ -8,8 +8,6 @@ from unicodedata import normalize as unicode_normalize
 from corpus.documents import in_batches
 from corpus.settings import NormalizeSettings
 
-__all__ = ["APART", "in_joined_batches", "normalize", "normalize_many"]
-
 _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029\x0b\x0c]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable
 from corpus.cleaning.normalize import APART, in_joined_batches
 from corpus.settings import PersonalSettings
 
-__all__ = ["MASKS", "mask", "spans"]
-
 MASKS = {
     "email": "<이메일>",
     "resident_number": "<주민등록번호>",

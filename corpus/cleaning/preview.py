@@ -10,11 +10,9 @@ from corpus.cleaning.contamination import make_index
 from corpus.cleaning.screening import screen
 from corpus.documents import document_id
 from corpus.readers import chunks, rows
-from corpus.readers.records import File
 from corpus.settings import CleanSettings
 from korbert.errors import CorpusError
-
-__all__ = ["Preview", "Shown", "preview"]
+from korbert.records.compression import File
 
 _CHUNK_BYTES = 1 << 20
 _MAX_FILES = 4  # of a source, evenly spaced

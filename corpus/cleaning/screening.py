@@ -16,8 +16,6 @@ from corpus.cleaning.personal import mask
 from corpus.readers import SourceRow
 from corpus.settings import CleanSettings
 
-__all__ = ["Screened", "screen"]
-
 
 class Screened(NamedTuple):
     """The result for a row: its clean text, and the reason to drop it with details, or None for both."""

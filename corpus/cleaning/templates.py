@@ -14,8 +14,6 @@ from corpus.cleaning.features import Features
 from corpus.cleaning.hashing import repeats
 from corpus.execution.database import connect, view_without, write_query
 
-__all__ = ["find_templates", "ngram_table"]
-
 _TERMS = 5
 _ONE_IN = 4
 

@@ -16,8 +16,6 @@ from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, keep_only, read
 from corpus.execution.workers import Workers, run_parts
 from corpus.settings import CleanSettings
 
-__all__ = ["write_documents"]
-
 _SUMS = ("read", "documents", "dropped", "chars")
 
 

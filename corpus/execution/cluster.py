@@ -25,8 +25,6 @@ except ModuleNotFoundError as error:
 from ray._private import services
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
-__all__ = ["Actors", "actors"]
-
 U = TypeVar("U")
 R = TypeVar("R")
 

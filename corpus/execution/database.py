@@ -18,8 +18,6 @@ from corpus.execution.parts import read_table, unreadable, write_tables
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["connect", "same_size_batches", "view_without", "write_query"]
-
 _MEMORY_LIMIT = "512MB"
 _BATCH_ROWS = 1 << 16
 _ENDING = frozenset((signal.SIGINT, signal.SIGTERM))

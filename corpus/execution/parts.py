@@ -24,23 +24,6 @@ from korbert.durable import read_object, sha256_of, sync, write_aside
 from korbert.errors import ArtifactError
 from korbert.versions import installed_version
 
-__all__ = [
-    "ROW_GROUP_ROWS",
-    "Counts",
-    "HasPart",
-    "Part",
-    "keep_only",
-    "key_of",
-    "named_in_errors",
-    "part_files",
-    "read_table",
-    "unfinished",
-    "unreadable",
-    "write_parquet",
-    "write_tables",
-    "written_aside",
-]
-
 Counts = dict[str, int]
 
 ROW_GROUP_ROWS = 1 << 10  # of texts: `analyze` reads only the row groups of its slice

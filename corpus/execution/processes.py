@@ -13,8 +13,6 @@ from pebble import ProcessPool
 
 from korbert.processes import die_with, starting
 
-__all__ = ["Processes", "processes"]
-
 U = TypeVar("U")
 R = TypeVar("R")
 

@@ -17,8 +17,6 @@ from corpus.execution.parts import Counts, HasPart, unfinished
 from korbert.errors import KorbertError
 from korbert.progress import track
 
-__all__ = ["Lost", "Outcome", "RecordUnit", "Workers", "local_threads", "run_parts", "run_units"]
-
 U = TypeVar("U")
 R = TypeVar("R")
 P = TypeVar("P", bound=HasPart)

@@ -29,8 +29,6 @@ from corpus.questions.tables import (
     Frame,
 )
 
-__all__ = ["candidates"]
-
 _MARKS = "《》〈〉「」『』“”‘’\"'"
 _TITLE = re.compile(r"《([^《》]+)》|〈([^〈〉]+)〉|『([^『』]+)』|「([^「」]+)」")
 _NAMED = re.compile(rf"[\"'‘“]([^\"'‘“’”,]+)[\"'’”](이?라는|이?란) (?={'|'.join(NAMES)})")

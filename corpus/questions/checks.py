@@ -7,8 +7,6 @@ from corpus.questions.sentences import Morph, Predicate, Sentence
 from corpus.questions.tables import ATTRIBUTES, DEICTIC, MODIFIERS, NEGATIVE, QUOTATIVE, TIMES, TRANSITIVE, words
 from corpus.questions.topics import is_named
 
-__all__ = ["CONTENT", "Refused", "check_clause", "check_predicate", "check_words", "subject_of"]
-
 CONTENT = words("NNG NNP SL SH SN XR VV VA QT")  # tags of content words
 _NAMES = words("NNP SL SH SSC")  # tags of names
 _MIN_CONTENT = 2  # besides a subject that is asked for

@@ -12,8 +12,6 @@ from corpus.questions.phrases import Candidate
 from corpus.questions.sentences import NOUNS, Morph, Sentence
 from corpus.questions.tables import ADVERBS, CONNECTORS, KIN, ONCE, SPLITTING, words
 
-__all__ = ["Draft", "drafted"]
-
 _MAX_KEPT = 0.8  # of the words of its sentence, in a question that changes neither order nor verb
 _DROPS_CLAUSE, _DROPS_ADJUNCTS = 0.8, 0.8  # how often, where it is possible
 _OF_PHRASE = NOUNS | words("JKG JC NNB XSN MM")  # tags inside a phrase that can be left out

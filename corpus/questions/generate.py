@@ -14,14 +14,12 @@ from corpus.execution.parts import key_of
 from corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
 from corpus.questions.making import Made, Maker, paragraphs
 from corpus.readers import Chunk, chunks, count_records, rows
-from corpus.readers.records import File
 from corpus.settings import MIB, SourceSettings
 from korbert.durable import read_object, write_whole
 from korbert.progress import track
+from korbert.records.compression import File
 from korbert.tokenization.morphemes import call_options, load_kiwi
 from korbert.tokenization.settings import AnalyzerOptions
-
-__all__ = ["Asked", "QuestionSettings", "generate", "is_part"]
 
 _PART_BYTES = MIB // 4
 # About ten times what Kiwi takes on a busy machine; a part that takes longer is halved, down to the document at fault.

@@ -13,14 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corpus.questions.answers import candidates
-from corpus.questions.asking import Question, ask
+from corpus.questions.asking import Question, ask, ask_definition
 from corpus.questions.checks import Refused
-from corpus.questions.definitions import ask_definition
 from corpus.questions.sentences import Sentence, Stripped, sentence_spans, stripped
 from corpus.questions.topics import in_full, opening_topic, owned
 from korbert.tokenization.morphemes import analyze
-
-__all__ = ["Made", "Maker", "paragraphs"]
 
 _MIN_PARAGRAPH, _USUAL_PARAGRAPH, _MAX_PARAGRAPH = 150, 300, 1_500  # characters
 _MIN_SENTENCE, _MAX_SENTENCE = 15, 160

@@ -7,8 +7,6 @@ from corpus.questions.phrases import CASES, Candidate
 from corpus.questions.sentences import Sentence
 from corpus.questions.tables import BARE_AFTER_NUMBER, COUNTERS, MONEY, NATIVE, NATIVE_UNITS, PERSONS, TIMES
 
-__all__ = ["DATE", "dates", "has_same_unit", "numbers"]
-
 DATE = re.compile(
     r"(?:기원전 )?(?<!\d)(?:(?<=기원전 )\d{1,2}|\d{3,4})년(?: \d{1,2}월(?: \d{1,2}일)?)?(?![대간차도생산])"
     r"|(?<![\d년])\d{1,2}월 \d{1,2}일"

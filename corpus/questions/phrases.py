@@ -6,8 +6,6 @@ from typing import NamedTuple
 from corpus.questions.sentences import NOUNS, Morph, Predicate, Sentence
 from corpus.questions.tables import CLASSES, GIVEN_NAME, GROUPS, SURNAMES, TIMES, words
 
-__all__ = ["CASES", "Candidate", "arguments", "class_of", "is_korean_name", "is_loose", "may_be_person", "phrase_start"]
-
 CASES = words("JKS JKO JKB JX JKG JKQ")
 _JOINING = words("및 또는 혹은 겸 등 내지 이나 과 하고")
 _OPEN = ("따르", "대하", "위하", "통하", "관하", "비하", "인하", "비롯하", "포함하", "향하")

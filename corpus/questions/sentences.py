@@ -9,8 +9,6 @@ from typing import NamedTuple
 from corpus.questions.tables import BASES, DECLARATIVE, PARTICLES, POSTPOSITIONS, SERIAL, SPLITTING, words
 from korbert.tokenization.morphemes import Analysis
 
-__all__ = ["NOUNS", "Morph", "Predicate", "Sentence", "Stripped", "sentence_spans", "stripped"]
-
 _SENTENCE = re.compile(r"\S.*?(?:(?<=[가-힣])[.?!]+(?=\s|$)|$)", re.MULTILINE)
 _OF_A_FIRM = r"\((?:주|유|사|재)\)(?=\w)"  # (주)한국: the space before it stays
 _BRACKETS = re.compile(rf"{_OF_A_FIRM}|\s*(?!{_OF_A_FIRM})(?:\([^()]*\)|（[^（）]*）|\[[^\[\]]*\])")

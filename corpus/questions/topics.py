@@ -6,8 +6,6 @@
 from corpus.questions.sentences import Sentence, Stripped
 from corpus.questions.tables import AMOUNTS, ATTRIBUTES, CLASSES, MEASURES, PLACES
 
-__all__ = ["in_full", "is_named", "opening_topic", "owned"]
-
 _PRONOUNS = ("그", "그녀")
 _MAX_TOPIC = 30  # characters
 

@@ -11,12 +11,12 @@ from typing import Any, cast
 from corpus.documents import grouped
 from corpus.readers import wikipedia
 from corpus.readers.files import check_name
-from corpus.readers.records import SHOWN_BYTES, Cells, Chunk, File, Segment, needed_columns, too_long
+from corpus.readers.records import SHOWN_BYTES, Cells, Chunk, Segment, needed_columns, too_long
 from corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
 from korbert.records.arrow import rows_in, stream_of
-from korbert.records.compression import PACKED, as_file, open_bytes
+from korbert.records.compression import PACKED, File, as_file, open_bytes
 from korbert.records.delimited import Delimited
 from korbert.records.detection import form_of, is_json, is_value, open_plain
 from korbert.records.encodings import decoded, encoding_of, utf8
@@ -24,8 +24,6 @@ from korbert.records.form import FORMS, Form
 from korbert.records.jsons import cell_of, fault_of
 from korbert.records.lines import Line, batches, blocks
 from korbert.records.table import Fault, Table, beginning
-
-__all__ = ["chunks"]
 
 _OTHERS: dict[str, FileKind] = {
     ".txt": "text",

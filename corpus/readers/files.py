@@ -7,14 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corpus.readers.records import File
 from korbert.errors import CorpusError
 from korbert.names import globbed, on_disk
+from korbert.records.compression import File
 
 if TYPE_CHECKING:
     from upath import UPath
-
-__all__ = ["check_name", "find_files", "is_address", "remote_version"]
 
 _DATASET_MARKS = ("state.json", "dataset_dict.json")  # written by `save_to_disk` of `datasets` beside its Arrow files
 

@@ -11,8 +11,6 @@ from markdown_it.token import Token
 from corpus.readers.records import SourceRow, checked_row, faulty_row
 from corpus.settings import SourceSettings
 
-__all__ = ["prose", "row"]
-
 _FRONT = re.compile(r"---[ \t]*\r?\n(?![ \t]*\r?$)(.*?)^(?:---|\.\.\.)[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
 _DEEPEST = 100  # blocks inside blocks
 _HTML = re.compile(r"<!--.*?-->|<(script|style)\b.*?</\1\s*>|</?[a-z!?][^>]*>", re.DOTALL | re.IGNORECASE)

@@ -21,8 +21,6 @@ from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of, fault_of, parsed
 from korbert.records.table import Fault
 
-__all__ = ["count_records", "rows"]
-
 _SHOWN_CHARS = 1000  # kept of a file that cannot be parsed
 _UNITS = {"parquet": "row", "arrow": "row", "wikipedia": "page", "json": "record"}
 

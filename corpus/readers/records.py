@@ -14,21 +14,6 @@ from korbert.records.encodings import UNDECODABLE, beginning_of
 from korbert.records.lines import Line
 from korbert.records.table import Fault, type_name
 
-__all__ = [
-    "SHOWN_BYTES",
-    "Cells",
-    "Chunk",
-    "File",
-    "Segment",
-    "SourceRow",
-    "checked_row",
-    "faulty_row",
-    "needed_columns",
-    "too_long",
-    "too_long_row",
-    "undecodable_row",
-]
-
 Cells: TypeAlias = Sequence[Any] | Fault
 """Id and text of a record of a table, or its fault."""
 

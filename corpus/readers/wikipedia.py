@@ -6,10 +6,9 @@ from functools import partial
 from io import BufferedReader
 from xml.etree import ElementTree
 
-from corpus.readers.records import SHOWN_BYTES, File, Segment, SourceRow, faulty_row, too_long, too_long_row
+from corpus.readers.records import SHOWN_BYTES, Segment, SourceRow, faulty_row, too_long, too_long_row
 from korbert.errors import CorpusError
-
-__all__ = ["rows", "segments"]
+from korbert.records.compression import File
 
 _READ_BYTES = 1 << 20
 _BEGIN, _END = b"<page>", b"</page>"

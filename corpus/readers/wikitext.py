@@ -8,8 +8,6 @@ from typing import Any
 import mwparserfromhell
 from mwparserfromhell import nodes
 
-__all__ = ["prose", "unclosed"]
-
 # Tags whose content is no prose. The parser treats tables as tags.
 _DROPPED = frozenset(
     {"table", "gallery", "timeline", "graph", "mapframe", "maplink", "imagemap", "score", "categorytree", "inputbox"}

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpus.readers.records import File
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.processor import processor_name
 from korbert.versions import installed_version
@@ -17,8 +16,6 @@ from pipelines.artifacts.sources import Sources
 from pipelines.artifacts.store import Json, Plan
 from pipelines.recipes.loading import Recipe
 from pipelines.stages import Inputs, Stage
-
-__all__ = ["Pipeline", "Status"]
 
 _ACTIONS = {
     "fresh": "would be skipped",
@@ -68,7 +65,7 @@ class Pipeline:
             store.check_place(place, store.partial_of(place), "--output")
         self.place = place
         self.folder = self.place or runtime.root / recipe.name
-        self._sources = Sources(recipe, runtime.data, self.folder, map(self.artifact, recipe.stages))
+        self.sources = Sources(recipe, runtime.data, self.folder, map(self.artifact, recipe.stages))
 
     def artifact(self, stage: str) -> Path:
         """The folder of a stage's finished artifact."""
@@ -95,14 +92,6 @@ class Pipeline:
             raise SettingsError(f"--from {first} comes after --to {last}: the order is {' '.join(names)}")
         return [self.recipe.stages[name] for name in names[start : stop + 1] if self.recipe.section(name) is not None]
 
-    def sources(self, stage: str) -> dict[str, tuple[File, ...]]:
-        """Role -> source files of a stage. Raises CorpusError if a pattern matches nothing."""
-        return self._sources.files(stage)
-
-    def hashed_sources(self) -> list[tuple[str, int, int, str]]:
-        """(name, size, modification time, SHA-256) of all source files hashed so far, for `run.json` to remember."""
-        return self._sources.remembered()
-
     def reads(self, stage: Stage) -> tuple[str, ...]:
         """The stages whose artifacts the stage reads in this recipe."""
         return stage.reads_under(self.recipe.section(stage.name))
@@ -111,7 +100,7 @@ class Pipeline:
         """The folders and files that the stage reads."""
         folders = {name: self.artifact(name) for name in self.reads(stage)}
         work = self.folder if self.place is None else self.partial(stage.name) / "work"
-        return Inputs(folders, self.sources(stage.name), work / "encoded")
+        return Inputs(folders, self.sources.files(stage.name), work / "encoded")
 
     def plan(self, stage: Stage, files: Json | None = None) -> Plan:
         """The plan of the stage as of now. Raises ArtifactError if an artifact that it reads is absent.
@@ -127,7 +116,7 @@ class Pipeline:
                     f"make it with {self.command('--to', name)}"
                 )
             digests[name] = record["digest"]
-        inputs = {"artifacts": digests, "files": self._sources.describe(stage.name) if files is None else files}
+        inputs = {"artifacts": digests, "files": self.sources.describe(stage.name) if files is None else files}
         versions = _versions((*stage.libraries, *stage.more_libraries(self.recipe.section(stage.name))))
         return Plan(stage.name, stage.version, self.recipe.settings(stage.name), inputs, versions)
 
@@ -226,7 +215,7 @@ class Pipeline:
         """
         for stage in stages:
             if self.status(stage).state != "fresh":
-                self.sources(stage.name)
+                self.sources.files(stage.name)
                 if stage.inspect and self.recipe.folders(stage.name):
                     pkgutil.resolve_name(stage.inspect)(self)
 

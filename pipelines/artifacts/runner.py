@@ -25,8 +25,6 @@ from pipelines.artifacts.pipeline import Pipeline
 from pipelines.artifacts.store import Json, Plan
 from pipelines.stages import Stage
 
-__all__ = ["make", "mark_for_rebuild"]
-
 _logger = logging.getLogger(__name__)
 
 _REBUILD = "korbert --rebuild has not yet remade this stage\n"
@@ -84,7 +82,15 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
             if _is_marked(pipeline, stage):
                 _marker(pipeline, stage).unlink()
             if not (final / store.PAGE).exists():
-                _draw_pages(pipeline, stage)
+                try:
+                    reports.render(final)
+                    if pipeline.place is None:
+                        reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()])
+                except Exception as error:  # the stage still counts as finished
+                    again = pipeline.command(verb="report")
+                    _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)
+                    if pipeline.runtime.debug:
+                        raise
         from_first(lambda: None)  # the next stage reads the artifact
     return decision != "skip"
 
@@ -186,7 +192,7 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
         "workers": pipeline.runtime.workers,
         "runner": pipeline.runtime.runner,
         "command": shlex.join(["korbert", *sys.argv[1:]]),
-        "sources": pipeline.hashed_sources(),
+        "sources": pipeline.sources.remembered(),
     }
     store.finish(partial, final, plan, {"counts": counts, "numerics": numerics}, about)
     _logger.info("%s: done in %.1f s: %s", stage.name, seconds, _in_words(counts))
@@ -226,16 +232,3 @@ def _in_words(counts: Mapping[str, Any]) -> str:
         why = f" ({', '.join(named)})" if key == "dropped" and named else ""
         shown.append(f"{key.replace('_', ' ')} {value:,}{why}")
     return ", ".join(shown)
-
-
-def _draw_pages(pipeline: Pipeline, stage: Stage) -> None:
-    """Writes the report page and the index. If a page cannot be drawn, the stage still counts as finished."""
-    try:
-        reports.render(pipeline.artifact(stage.name))
-        if pipeline.place is None:
-            reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()])
-    except Exception as error:
-        again = pipeline.command(verb="report")
-        _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)
-        if pipeline.runtime.debug:
-            raise

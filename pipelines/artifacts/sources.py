@@ -5,11 +5,11 @@ from pathlib import Path
 
 import corpus
 from corpus.readers.files import find_files, is_address, remote_version
-from corpus.readers.records import File
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.folders import bundled
 from korbert.names import nfc, on_disk
+from korbert.records.compression import File
 from pipelines.artifacts import store
 from pipelines.artifacts.store import Json
 from pipelines.recipes.loading import Recipe
@@ -59,7 +59,22 @@ class Sources:
 
         A remote file is not read: instead of `sha256` it has a `version`, from the headers of its server.
         """
-        return {role: [self._describe(path) for path in paths] for role, paths in self.files(stage).items()}
+        described: dict[str, list[Json]] = {}
+        bases = ((sample_folder(), SAMPLE), (self._data, ""))
+        for role, paths in self.files(stage).items():
+            described[role] = []
+            for path in paths:
+                if not isinstance(path, Path):
+                    size, version = remote_version(path)
+                    described[role].append({"name": str(path), "size": size, "version": version})
+                    continue
+                stat, below = path.stat(), ((base, prefix) for base, prefix in bases if path.is_relative_to(base))
+                name = next((prefix + path.relative_to(base).as_posix() for base, prefix in below), path.name)
+                key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns)
+                if key not in self._known:
+                    self._known[key] = sha256_of(path)
+                described[role].append({"name": nfc(name), "size": stat.st_size, "sha256": self._known[key]})
+        return described
 
     def remembered(self) -> list[tuple[str, int, int, str]]:
         """Entries for run.json: (name, size, mtime in ns, SHA-256) of every file hashed so far."""
@@ -75,20 +90,20 @@ class Sources:
                 "download the file and give its path"
             )
         try:
-            found = find_files(relative, base)
+            files = find_files(relative, base)
         except CorpusError as error:
             raise CorpusError(f"{self._recipe.given}: {stage}.{role}: {error}") from error
-        if not found and is_address(relative):
+        if not files and is_address(relative):
             raise CorpusError(
                 f"{self._recipe.given}: {stage}.{role}: no file {relative}: change the path in the recipe"
             )
-        if not found:
+        if not files:
             raise CorpusError(
                 f"{self._recipe.given}: {stage}.{role}: no file {relative} in {base}: "
                 "name the folder that holds it with --data (docs/data.md says where to get each data set), "
                 "or change the path in the recipe"
             )
-        return found
+        return files
 
     def _below(self, stage: str, role: str, given: str, find: Finder) -> tuple[File, ...]:
         """The files in the folder of a model or tokenizer. Raises CorpusError if there are none."""
@@ -109,14 +124,3 @@ class Sources:
                 "artifact that holds one, relative to --data"
             )
         return files
-
-    def _describe(self, path: File) -> Json:
-        if not isinstance(path, Path):
-            size, version = remote_version(path)
-            return {"name": str(path), "size": size, "version": version}
-        stat, bases = path.stat(), ((sample_folder(), SAMPLE), (self._data, ""))
-        names = (prefix + path.relative_to(base).as_posix() for base, prefix in bases if path.is_relative_to(base))
-        key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns)
-        if key not in self._known:
-            self._known[key] = sha256_of(path)
-        return {"name": nfc(next(names, path.name)), "size": stat.st_size, "sha256": self._known[key]}

@@ -4,25 +4,21 @@ import sys
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 import korbert
-from korbert import huggingface, tokenization
+from korbert import huggingface, tokenization, training
 from korbert.durable import check_output, write_json
-from korbert.errors import CorpusError, ModelError
+from korbert.errors import ModelError
 from korbert.progress import track
 from korbert.records.form import FORMATS, Format
 from korbert.tasks import korquad
 from korbert.terminal import say
 from pipelines import inference, reports
 from pipelines.commands import options
-
-if TYPE_CHECKING:
-    from korbert.training.settings import PrecisionName  # its module builds settings
-
-__all__ = ["COMMANDS"]
+from pipelines.commands.vector_options import Failed
 
 _MODEL = click.argument("model", type=options.PathType())
 _FILE = options.PathType()
@@ -68,17 +64,17 @@ def tokenize(
         say(f"{html}: {number:,} text{'' if number == 1 else 's'}", err=True)
         return
     for _, text in source:
-        found = loaded.encode_pieces(text, special_tokens=special_tokens)
+        encoded = loaded.encode_pieces(text, special_tokens=special_tokens)
         if as_json:
-            click.echo(tokenizing.as_json(text, found))
+            click.echo(tokenizing.as_json(text, encoded))
         else:
-            tokenizing.print_table(text, found)
+            tokenizing.print_table(text, encoded)
 
 
 @click.command()
 @click.argument("tokenizer", type=_FILE)
 @click.argument("dataset", type=_FILE)
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Number of Kiwi threads.")
+@click.option("--workers", type=click.IntRange(min=1), default=1, help="Number of Kiwi threads.")
 @click.option("--all", "everything", type=options.Output(), help="Write all missed answers to this JSON file.")
 @options.accept_kiwi
 @options.debug
@@ -101,14 +97,14 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
 @click.argument("input", type=options.InputType(), default="-")
 @options.columns
 @click.option("--form", type=click.Choice(FORMATS), default="auto",
-              show_default=True, help="Format of INPUT; auto: by file name, else by the first line.")  # fmt: skip
+              help="Format of INPUT; auto: by file name, else by the first line.")  # fmt: skip
 @options.device
 @options.precision
 @options.accept_kiwi
 @options.debug
 def predict(
     model: Path, input: Any, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
-    form: "Format", device: str, precision: "PrecisionName", debug: bool,
+    form: Format, device: str, precision: "training.PrecisionName", debug: bool,
 ) -> None:  # fmt: skip
     """Run MODEL on the texts of INPUT; write JSON lines.
 
@@ -120,27 +116,23 @@ def predict(
     the other lines are still processed, and the exit code is 1.
     """
     options.show_progress()
-    lines = failed = 0
-    loaded = korbert.load(model, device, precision)
+    failed, loaded = Failed(input.name), korbert.load(model, device, precision)
     columns = options.by_role(text, pair, None, others)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
         for results in inference.predicting.predict_lines(loaded, input.file, input.name, form=form, columns=columns):
             if results:  # blank lines give none
                 click.echo(b"\n".join(map(inference.lines.as_json, results)))
-            for wrong in (result for result in results if "error" in result):
-                say(f"korbert: {input.name}: line {wrong['line']}: {wrong['error']}", err=True)
-                failed += 1
-            lines += len(results)
+            for result in results:
+                failed(result)
             advance(len(results))
-    if failed:
-        raise CorpusError(f"{input.name}: {failed:,} of {lines:,} lines failed: see the messages above and the results")
+    failed.end()
 
 
 @click.command()
 @_MODEL
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
-@click.option("--top", type=click.IntRange(min=1), default=5, show_default=True, help="Number of candidates per gap.")
+@click.option("--top", type=click.IntRange(min=1), default=5, help="Number of candidates per gap.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
 @options.device
 @options.accept_kiwi
@@ -194,9 +186,9 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
 
         if check:
             raise click.UsageError("--check is for exports to Hugging Face: --onnx always compares the outputs")
-        found = export_onnx(model, folder, 8 if bits == "8" else 32)
-        say(f"piece vectors: largest difference {found['vectors']:.2e}")
-        say(f"text vectors: smallest cosine {found['cosine']:.6f}")
+        compared = export_onnx(model, folder, 8 if bits == "8" else 32)
+        say(f"piece vectors: largest difference {compared['vectors']:.2e}")
+        say(f"text vectors: smallest cosine {compared['cosine']:.6f}")
         say(folder)
         return
     if bits:
@@ -221,16 +213,16 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
     DeBERTa-v2, ModernBERT, ConvBERT, Funnel, Longformer, XLM, XLM-R, FlauBERT). TARGET is created: a model of kind
     "encoder" with its own tokenizer, ready for fine-tuning. No code from FOLDER is executed.
     """
-    found, text = huggingface.import_folder(folder, target), huggingface.SENTENCE
-    config, pieces = found.config, found.pieces
-    spans = "its own spans" if found.fast else "spans found by comparing pieces with the text"
+    imported, text = huggingface.import_folder(folder, target), huggingface.SENTENCE
+    config, pieces = imported.config, imported.pieces
+    spans = "its own spans" if imported.fast else "spans found by comparing pieces with the text"
     say(f"architecture: {config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}")
-    say(f"parameters: {found.parameters:,}")
-    say(f"vocabulary: {config.vocab_size:,} entries; {found.tokenizer}, {spans}")
+    say(f"parameters: {imported.parameters:,}")
+    say(f"vocabulary: {config.vocab_size:,} entries; {imported.tokenizer}, {spans}")
     say(f"maximum length: {config.max_position_embeddings:,} pieces")
     say(f"text: {text}")
     shown = " ".join(text[start:end] or piece for piece, (start, end) in zip(pieces.pieces, pieces.spans, strict=True))
-    say(f"pieces: {shown} ({len(pieces)}, {found.unknown} of them unknown)")
+    say(f"pieces: {shown} ({len(pieces)}, {imported.unknown} of them unknown)")
     say(target)
 
 

@@ -16,32 +16,6 @@ from korbert.records.form import FORMS
 from korbert.terminal import Messages, printable
 from pipelines import inference
 
-__all__ = [
-    "ACCEPT",
-    "Command",
-    "Input",
-    "InputType",
-    "Output",
-    "PathType",
-    "PlaceType",
-    "accept_kiwi",
-    "anomaly",
-    "by_role",
-    "columns",
-    "corpus",
-    "debug",
-    "device",
-    "form",
-    "place",
-    "precision",
-    "row_workers",
-    "show_progress",
-    "texts_of",
-    "together",
-    "work",
-    "workers",
-]
-
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -140,11 +114,6 @@ class Output(click.Path):
         return path
 
 
-def _accept(context: click.Context, parameter: click.Parameter, accepted: bool) -> None:
-    if accepted:
-        os.environ[ACCEPT] = "1"  # worker processes have to know, too
-
-
 def together(*options: _Decorator) -> _Decorator:
     """Combine several option decorators into one."""
 
@@ -156,16 +125,15 @@ def together(*options: _Decorator) -> _Decorator:
     return decorate
 
 
-accept_kiwi = click.option(
-    "--accept-kiwi", is_flag=True, expose_value=False, callback=_accept, envvar=None,
+accept_kiwi = click.option(  # in the environment, as worker processes have to know, too
+    "--accept-kiwi", is_flag=True, expose_value=False, envvar=None,
+    callback=lambda context, parameter, accepted: os.environ.update({ACCEPT: "1"} if accepted else {}),
     help="Accept a Kiwi version other than the tokenizer's; saved files record it.",
 )  # fmt: skip
 debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-device = click.option(
-    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True, help="Device to run on."
-)
+device = click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device to run on.")
 precision = click.option(
-    "--precision", type=click.Choice(["fp32", "bf16", "auto"]), default="fp32", show_default=True,
+    "--precision", type=click.Choice(["fp32", "bf16", "auto"]), default="fp32",
     help="Precision of the model; bf16 rounds vectors and scores to about 3 digits; auto: bf16 where it is faster.",
 )  # fmt: skip
 anomaly = click.option(
@@ -181,7 +149,7 @@ row_workers = click.option(
 )  # fmt: skip
 
 place = together(
-    click.option("--root", type=Output(is_root=True), default=Path("artifacts"), show_default=True,
+    click.option("--root", type=Output(is_root=True), default=Path("artifacts"),
                  help="Folder for all artifacts."),
     click.option("--data", type=PathType(), envvar="KORBERT_DATA", show_envvar=True,
                  help="Base folder of the recipe's relative paths.  [default: the recipe's folder]"),
@@ -192,7 +160,7 @@ place = together(
 )  # fmt: skip
 corpus = together(
     workers,
-    click.option("--runner", type=click.Choice(["native", "ray"]), default="native", show_default=True,
+    click.option("--runner", type=click.Choice(["native", "ray"]), default="native",
                  help="Run the corpus stages on this machine or on a Ray cluster."),
     click.option("--address", help="Ray cluster address.  [default: RAY_ADDRESS, or a cluster started here]"),
 )  # fmt: skip
@@ -216,13 +184,13 @@ form = click.option("--form", type=click.Choice(FORMS), default="auto", show_def
 
 def by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:
     """Role -> its columns, as given by the options `columns`."""
-    found = {name: [value] for name, value in (("text", text), ("pair", pair), ("label", label)) if value}
+    columns_by_role = {name: [value] for name, value in (("text", text), ("pair", pair), ("label", label)) if value}
     for one in others:
         role, equals, name = one.partition("=")
         if not equals:
             raise click.UsageError(f"--column {one}: give it as ROLE=NAME, as in choices=보기")
-        found.setdefault(role, []).append(name)
-    return found
+        columns_by_role.setdefault(role, []).append(name)
+    return columns_by_role
 
 
 def show_progress() -> None:

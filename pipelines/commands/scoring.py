@@ -11,8 +11,6 @@ from korbert.terminal import say
 from pipelines import experiments, inference, reports, submission
 from pipelines.commands import options
 
-__all__ = ["COMMANDS"]
-
 _FILE = options.PathType()
 
 
@@ -22,7 +20,7 @@ _FILE = options.PathType()
 @click.argument("output", type=options.Output(), required=False)
 @click.option("--check", "bundle", type=_FILE, metavar="BUNDLE", help="Run the submission folder as a judge would.")
 @click.option("--dataset", type=_FILE, help="Questions for --check.  [default: korbert's own sample]")
-@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
+@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0,
               metavar="MINUTES", help="Time limit of --check.")  # fmt: skip
 @options.device
 @options.accept_kiwi

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
 import korbert
+from korbert import vectors
 from korbert.durable import check_output, write_whole
 from korbert.errors import ModelError
 from korbert.records.form import FORMS, Form, Format
@@ -15,11 +16,6 @@ from korbert.terminal import say
 from pipelines import inference, reports
 from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
-
-if TYPE_CHECKING:
-    from korbert.vectors import Occurrence
-
-__all__ = ["COMMANDS"]
 
 _FILE = options.PathType()
 _SHOWN_DISTANCES = 12  # occurrences up to which `words` prints all distances
@@ -31,25 +27,14 @@ _CONTEXT = 30  # characters on each side of a word
 @click.argument("text", required=False)
 @click.argument("pair", required=False)
 @click.option("--html", type=options.Output(), required=True, help="HTML page to write.")
-@click.option(
-    "--layers",
-    type=_FILE,
-    metavar="FILE",
-    help="Instead of TEXT: plot the texts of FILE in every layer, coloured by label.",
-)
+@click.option("--layers", type=_FILE, metavar="FILE",
+              help="Instead of TEXT: plot the texts of FILE in every layer, coloured by label.")  # fmt: skip
 @click.option("--text", "text_column", metavar="NAME", help="Text column of FILE.  [default: text, 문장, ..]")
 @click.option("--label", metavar="NAME", help="Label column of FILE.  [default: label, ..]")
-@click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True, help="Format of FILE.")
-@click.option(
-    "--way",
-    type=click.Choice(["pca", "tsne"]),
-    default="pca",
-    show_default=True,
-    help="Projection of the text vectors to 2D: principal components or t-SNE.",
-)
-@click.option(
-    "--most", type=click.IntRange(min=3), default=500, show_default=True, help="Maximum number of texts to plot."
-)
+@click.option("--form", type=click.Choice(FORMS), default="auto", help="Format of FILE.")
+@click.option("--way", type=click.Choice(["pca", "tsne"]), default="pca",
+              help="Projection of the text vectors to 2D: principal components or t-SNE.")  # fmt: skip
+@click.option("--most", type=click.IntRange(min=3), default=500, help="Maximum number of texts to plot.")
 @options.device
 @options.accept_kiwi
 @options.debug
@@ -93,9 +78,7 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
 @click.option(
     "--html", type=options.Output(), help="Write an HTML page that plots the occurrences in 2D, with their sentences."
 )
-@click.option(
-    "--top", type=click.IntRange(min=1), default=3, show_default=True, help="Number of nearest occurrences to list."
-)
+@click.option("--top", type=click.IntRange(min=1), default=3, help="Number of nearest occurrences to list.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line per occurrence, with its vector.")
 @vector_options.layers
 @vector_options.records
@@ -117,18 +100,18 @@ def words(
     read = chain.from_iterable(inference.embedding.text_records(input.file, input.name, form, text))
     good = [record for record in read if not failed(record)]
     loaded = korbert.load(model, device=device)
-    found = loaded.occurrences(word, [record["text"] for record in good], **vector_options.asked_for(given))
-    for one in found:
+    occurrences = loaded.occurrences(word, [record["text"] for record in good], **vector_options.asked_for(given))
+    for one in occurrences:
         if one.vector is None:
             place = f"line {good[one.number]['line']}, character {one.span[0] + 1}"
             say(f"korbert: {input.name}: {place}: is beyond the model's maximum length", err=True)
-    found = [one for one in found if one.vector is not None]
+    occurrences = [one for one in occurrences if one.vector is not None]
 
-    _print_occurrences(found, [good[one.number]["line"] for one in found], top, as_json)
-    if not found:
+    _print_occurrences(occurrences, [good[one.number]["line"] for one in occurrences], top, as_json)
+    if not occurrences:
         say(f"{word}: does not occur in any of the {len(good):,} texts", err=True)
     elif html is not None:
-        texts, spans, vectors = zip(*((one.text, one.span, one.vector) for one in found), strict=True)
+        texts, spans, vectors = zip(*((one.text, one.span, one.vector) for one in occurrences), strict=True)
         look = reports.look
         shown = look.data.words_data(word, texts, spans, vectors)
         data = {"model": look.data.about(loaded), "texts": [word], "missing": {}, "words": shown}
@@ -137,12 +120,14 @@ def words(
     failed.end()
 
 
-def _print_occurrences(found: "Sequence[Occurrence]", lines: Sequence[int], top: int, as_json: bool) -> None:
-    """found: occurrences with vectors. lines: the line number of each in the file."""
+def _print_occurrences(
+    occurrences: "Sequence[vectors.Occurrence]", lines: Sequence[int], top: int, as_json: bool
+) -> None:
+    """occurrences: with vectors. lines: the line number of each in the file."""
     from korbert.vectors.occurrences import distances
 
-    apart = distances(found)
-    for number, (one, line) in enumerate(zip(found, lines, strict=True)):
+    apart = distances(occurrences)
+    for number, (one, line) in enumerate(zip(occurrences, lines, strict=True)):
         nearest = [int(other) for other in apart[number].argsort(kind="stable") if other != number][:top]
         near = [{"occurrence": other + 1, "distance": round(float(apart[number, other]), 4)} for other in nearest]
         if as_json:
@@ -156,8 +141,8 @@ def _print_occurrences(found: "Sequence[Occurrence]", lines: Sequence[int], top:
         marked = f"{before}[{one.text[start:end]}]{after}"
         nearer = ", ".join(f"{other['occurrence']} ({other['distance']:.3f})" for other in near)
         say(f"{number + 1:3}  line {line}  {marked}  {one.morphemes}  nearest: {nearer or '-'}")
-    if not as_json and 1 < len(found) <= _SHOWN_DISTANCES:
-        say("\n     " + "".join(f"{number:7}" for number in range(1, len(found) + 1)))
+    if not as_json and 1 < len(occurrences) <= _SHOWN_DISTANCES:
+        say("\n     " + "".join(f"{number:7}" for number in range(1, len(occurrences) + 1)))
         for number, row in enumerate(apart, 1):
             say(f"{number:5}" + "".join(f"{distance:7.3f}" for distance in row))
 

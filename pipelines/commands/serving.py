@@ -18,9 +18,8 @@ from pipelines.commands import options
 
 if TYPE_CHECKING:
     from korbert.training.settings import PrecisionName
-    from pipelines.service.shared import Searcher, Served
-
-__all__ = ["COMMANDS", "named"]
+    from pipelines.service.batching import Operation
+    from pipelines.service.shared import Served
 
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 _NAME = re.compile(r"[\w.-]+")
@@ -29,49 +28,22 @@ _NAME = re.compile(r"[\w.-]+")
 @click.command()
 @click.argument("models", nargs=-1, metavar="[[NAME=]MODEL]...")
 @click.option("--index", type=options.PathType(), help="Index for /similar, built with the first MODEL.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=8000,
-    show_default=True,
-    help="Port to listen on; 0: any free port.",
-)
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8000, help="Port to listen on; 0: any free port.")
 @click.option("--token", envvar="KORBERT_TOKEN", show_envvar=True, help="Bearer token required of every request.")
 @click.option("--insecure", is_flag=True, help="Allow other machines without a token.")
 @click.option(
-    "--body-bytes",
-    type=click.IntRange(1_024),
-    default=1 << 20,
-    show_default=True,
-    help="Maximum size of a request body, in bytes.",
+    "--body-bytes", type=click.IntRange(1_024), default=1 << 20, help="Maximum size of a request body, in bytes."
 )
+@click.option("--texts", type=click.IntRange(1), default=2_048, help="Maximum number of texts per request.")
+@click.option("--pieces", type=click.IntRange(16), default=4_096,
+              help="Maximum pieces of a text that is read as a whole (answers, spans).")  # fmt: skip
 @click.option(
-    "--texts", type=click.IntRange(1), default=2_048, show_default=True, help="Maximum number of texts per request."
+    "--batch-pieces", type=click.IntRange(16), default=2_048, help="Pieces per batch; larger values suit a GPU."
 )
+@click.option("--queue", type=click.IntRange(1), default=4_096, help="Maximum number of waiting texts.")
 @click.option(
-    "--pieces",
-    type=click.IntRange(16),
-    default=4_096,
-    show_default=True,
-    help="Maximum pieces of a text that is read as a whole (answers, spans).",
-)
-@click.option(
-    "--batch-pieces",
-    type=click.IntRange(16),
-    default=2_048,
-    show_default=True,
-    help="Pieces per batch; larger values suit a GPU.",
-)
-@click.option(
-    "--queue", type=click.IntRange(1), default=4_096, show_default=True, help="Maximum number of waiting texts."
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(0, 3_600, min_open=True),
-    default=30,
-    show_default=True,
-    help="Time limit of a request, in seconds.",
+    "--seconds", type=click.FloatRange(0, 3_600, min_open=True), default=30, help="Time limit of a request, in seconds."
 )
 @options.device
 @options.precision
@@ -119,8 +91,8 @@ def serve(
         sys.exit(128 + signal.number)
 
 
-def _load(*arguments: Any) -> "tuple[Mapping[str, Served], Searcher | None]":
-    from pipelines.service.models import load_all  # imports PyTorch: after the server is listening
+def _load(*arguments: Any) -> "tuple[Mapping[str, Served], Operation | None]":
+    from pipelines.service.operations import load_all  # imports PyTorch: after the server is listening
 
     return load_all(*arguments)
 

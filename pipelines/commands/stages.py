@@ -1,5 +1,6 @@
-"""Commands that run a recipe and show its state."""
+"""Commands that run a recipe, show its state and estimate its cost."""
 
+import json
 import logging
 import os
 import pkgutil
@@ -7,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import Any, Literal, TextIO
 
 import click
 from click.core import ParameterSource
@@ -17,15 +18,10 @@ from korbert.durable import check_output, write_whole
 from korbert.errors import KorbertError, SettingsError
 from korbert.terminal import Messages, in_one_line, say
 from korbert.world import from_first, is_silent, world
-from pipelines import artifacts, recipes, reports
+from pipelines import artifacts, planning, recipes, reports
 from pipelines.commands import options
 from pipelines.stages import Stage
 from pipelines.stages.table import STAGES, TASK, is_task
-
-if TYPE_CHECKING:
-    from pipelines.artifacts.pipeline import Pipeline
-
-__all__ = ["COMMANDS", "logged", "pipeline_of", "run_stages"]
 
 _MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more must be a typo
 
@@ -50,7 +46,8 @@ def logged(debug: bool) -> None:
 
 def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
-           device: str = "auto", row_workers: int | None = None, anomaly: bool = False) -> "Pipeline":  # fmt: skip
+           device: str = "auto", row_workers: int | None = None,
+           anomaly: bool = False) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
     logged(debug)
     loaded = recipes.loading.load(recipe, changes)
@@ -65,31 +62,28 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
         folder = folder.resolve()
     except (OSError, RuntimeError) as error:  # a loop of links
         raise SettingsError(f"{folder}: cannot be followed ({error}): name another folder with --data") from error
-    given = _as_typed(root=[str(root)], data=[str(data)], changes=changes)
+    # The options given on the command line, to repeat in a suggested command.
+    context, given = click.get_current_context(), list[str]()
+    for name, option, values in (("root", "--root", [str(root)]), ("data", "--data", [str(data)]),
+                                 ("changes", "--set", changes)):  # fmt: skip
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            given += [word for value in values for word in (option, value)]
     runtime = artifacts.Runtime(root=root, data=folder, runner=runner, address=address, device=device,
-                      row_workers=row_workers, anomaly=anomaly, debug=debug, given=given, **number)  # fmt: skip
+                      row_workers=row_workers, anomaly=anomaly, debug=debug, given=tuple(given), **number)  # fmt: skip
     return artifacts.Pipeline(loaded, runtime)
 
 
-def _as_typed(**given: Sequence[str]) -> tuple[str, ...]:
-    """The options given on the command line, to repeat in a suggested command."""
-    context = click.get_current_context()
-    names = {"changes": "--set"}
-    return tuple(
-        word
-        for name, values in given.items()
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        for value in values
-        for word in (names.get(name, f"--{name}"), value)
-    )
-
-
-def run_stages(pipeline: "Pipeline", stages: Sequence[Stage], rebuild: bool, dry_run: bool) -> None:
+def run_stages(pipeline: "artifacts.Pipeline", stages: Sequence[Stage], rebuild: bool, dry_run: bool) -> None:
     trains = any(stage.trains for stage in stages)
     if is_silent() and (dry_run or not trains):
         return
     if dry_run:
-        _show_plan(pipeline, [stage.name for stage in stages], rebuild)
+        names = [stage.name for stage in stages]
+        statuses = [status for status in pipeline.statuses(rebuild=names if rebuild else ()) if status.stage in names]
+        for status in statuses:  # what a run would refuse at the start is refused here, too
+            if status.state in ("absent", "partial"):
+                pipeline.require_sources([pipeline.recipe.stages[status.stage]])
+        reports.summary.show_status(pipeline, statuses)
         return
 
     def prepared() -> frozenset[str]:
@@ -104,15 +98,6 @@ def run_stages(pipeline: "Pipeline", stages: Sequence[Stage], rebuild: bool, dry
         anew = from_first(prepared)
         for stage in stages:
             artifacts.runner.make(pipeline, stage, rebuild=stage.name in anew)
-
-
-def _show_plan(pipeline: "Pipeline", names: Sequence[str], rebuild: bool) -> None:
-    """Print the status of these stages. What a run would refuse at the start is refused here, too."""
-    statuses = [status for status in pipeline.statuses(rebuild=names if rebuild else ()) if status.stage in names]
-    for status in statuses:
-        if status.state in ("absent", "partial"):
-            pipeline.require_sources([pipeline.recipe.stages[status.stage]])
-    reports.summary.show_status(pipeline, statuses)
 
 
 class _StageName(click.Choice[str]):
@@ -247,7 +232,8 @@ def report(recipe: str, **common: Any) -> None:
 @click.command()
 @click.argument("name", type=options.Output())
 @click.option("--all", "every_key", is_flag=True, help="Include every key, with its unit and default.")
-@click.option("--from", "begin", default="", metavar="MODEL", help="Continue this pretrained model on your text.")
+@click.option("--from", "begin", default="", show_default=False, metavar="MODEL",
+              help="Continue this pretrained model on your text.")  # fmt: skip
 def new(name: Path, every_key: bool, begin: str) -> None:
     """Create NAME.toml, a recipe to start from."""
     path = name if name.suffix == ".toml" else Path(f"{name}.toml")
@@ -261,4 +247,34 @@ def new(name: Path, every_key: bool, begin: str) -> None:
     say(f"{path}: name your files in it, then `korbert run {path}`")
 
 
-COMMANDS = [run, *map(_stage_command, STAGES.values()), tasks, status, report, new]
+@click.command(cls=options.Command)
+@click.argument("recipe")
+@click.option(
+    "--seconds", type=click.IntRange(0, 3_600), default=30,
+    help="About the length of the trial run; 0: no trial.",
+)  # fmt: skip
+@click.option("--hours", type=click.FloatRange(max=1e6), metavar="H",
+              help="Also print how many steps fit into H hours, as --set options.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.device
+@options.place
+def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common: Any) -> None:
+    """Estimate the cost of pretraining RECIPE.
+
+    Prints parameters, FLOPs, memory and rows, and times twenty steps to estimate the duration. Without shards, rows are
+    assumed full, and the trial uses made-up ids.
+
+    \b
+    Example:
+      korbert plan base --seconds 0 --set vocab.size=30522
+    """
+    pipeline = pipeline_of(recipe, **common)
+    planned = planning.plan.plan(pipeline, seconds, hours)
+    if as_json:
+        click.echo(json.dumps(planning.tables.as_json(planned), ensure_ascii=False, allow_nan=False))
+        return
+    for line in planning.tables.lines(planned):
+        say(line)
+
+
+COMMANDS = [run, *map(_stage_command, STAGES.values()), tasks, status, report, new, plan]

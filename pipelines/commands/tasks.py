@@ -1,4 +1,4 @@
-"""Commands that fine-tune a model on the user's own task and evaluate it."""
+"""Commands that generate training data, fine-tune a model on the user's own task, and evaluate it."""
 
 import dataclasses
 import glob
@@ -6,17 +6,22 @@ import json
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, get_args
 
 import click
 
 import korbert
-from korbert.durable import check_output, write_whole
-from korbert.errors import SettingsError
+from corpus.pairs import Source as PairSource
+from corpus.pairs import pairs_of
+from korbert.durable import aside_of, check_output, write_aside, write_whole
+from korbert.errors import CorpusError, SettingsError
 from korbert.folders import bundled, model_folder
 from korbert.processor import cores
+from korbert.progress import track
 from korbert.scratch import claim, remove
 from korbert.tasks.kinds import ALIASES, KINDS
 from korbert.terminal import say
@@ -25,11 +30,6 @@ from pipelines import artifacts, experiments, inference, recipes, reports
 from pipelines.commands import options
 from pipelines.commands.stages import logged, run_stages
 from pipelines.commands.vector_options import Failed
-
-if TYPE_CHECKING:
-    from pipelines.artifacts.pipeline import Pipeline
-
-__all__ = ["COMMANDS"]
 
 _FILE, _PLACE = options.PathType(), options.PlaceType()
 _learning = options.together(  # model, data and settings of the commands that train
@@ -129,7 +129,7 @@ def _pipeline(
     others: tuple[str, ...], form: str, changes: tuple[str, ...], workers: int | None, device: str, anomaly: bool,
     debug: bool, rates: tuple[float, ...], seeds: int | None, valid_share: float | None, is_artifact: bool = True,
     **plain: Any,
-) -> "Pipeline":  # fmt: skip
+) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a single task, from the options of a command.
 
     is_artifact: whether `output` becomes an artifact. plain: options named like settings.
@@ -149,8 +149,8 @@ def _pipeline(
         section |= {name: _pattern(path) for name, path in files.items() if path} | {"form": form}
         kind, columns = _kind(train, kind, columns, form, several=plain["several"])
     numbers = {"learning_rates": list(rates), "validation_share": valid_share, "seeds": list(range(seeds or 0))}
-    found = {"kind": kind, "columns": columns, **numbers, **plain}
-    section |= {key: value for key, value in found.items() if value}
+    settings = {"kind": kind, "columns": columns, **numbers, **plain}
+    section |= {key: value for key, value in settings.items() if value}
     name = re.sub(r"[^a-z0-9_-]+", "-", output.name.lower()).strip("-") or "task"
     changes = tuple(f"tasks.{name}.{change}" for change in changes)
     recipe = recipes.loading.of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes)
@@ -166,15 +166,15 @@ def _kind(
     """The kind of task, and its columns by role. An inferred kind is reported on standard error."""
     from korbert.tasks.kinds.detecting import detect
 
-    found = dict(columns)
+    by_role = dict(columns)
     if kind is None:
         detected = detect(train, columns, form, several=several)
-        kind, found = detected.kind, found | {role: list(names) for role, names in detected.columns.items()}
+        kind, by_role = detected.kind, by_role | {role: list(names) for role, names in detected.columns.items()}
         say(f"{train}: {kind}: {detected.why}; --kind says otherwise", err=True)
     role = KINDS[ALIASES.get(kind, kind)].kind_class.label_role
-    if role != "label" and (label := found.pop("label", None)):
-        found.setdefault(role, label)
-    return kind, found
+    if role != "label" and (label := by_role.pop("label", None)):
+        by_role.setdefault(role, label)
+    return kind, by_role
 
 
 def _pattern(path: Path) -> str:
@@ -260,23 +260,120 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
         read = [path for path in (model, file) if isinstance(path, Path)]
         check_output(output, *read, is_ours=inference.outputs.is_evaluation)
     columns = options.by_role(text, pair, label, others)
-    found = experiments.evaluating.evaluated(korbert.load(model, device), file, columns, form, noise=noise)
-    for line in found.said:
+    result = experiments.evaluating.evaluated(korbert.load(model, device), file, columns, form, noise=noise)
+    for line in result.said:
         say(line, err=True)
     if output:
-        write_whole(output, b"".join(inference.lines.as_json(line) + b"\n" for line in found.lines))
+        write_whole(output, b"".join(inference.lines.as_json(line) + b"\n" for line in result.lines))
     if as_json:
-        disturbed = {"noise": found.noise} if noise else {}
-        click.echo(json.dumps(found.scores | disturbed, ensure_ascii=False, indent=2))
+        disturbed = {"noise": result.noise} if noise else {}
+        click.echo(json.dumps(result.scores | disturbed, ensure_ascii=False, indent=2))
         return
-    for metric, score in found.scores.items():
+    for metric, score in result.scores.items():
         value, low, high = score["score"], score["low"], score["high"]
         shown = "undefined" if value is None else f"{value:.4f}"
         interval = "" if low is None else f"{low:.4f} to {high:.4f}"
-        say(f"{metric:<24} {shown}   {interval:<16}   {len(found.lines):,} rows")
-    for name, scores in found.noise.items():
+        say(f"{metric:<24} {shown}   {interval:<16}   {len(result.lines):,} rows")
+    for name, scores in result.noise.items():
         metric, first = next(iter(scores.items()))
         say(f"{metric:<24} {'undefined' if first is None else f'{first:.4f}'}   {name}")
 
 
-COMMANDS = [finetune, distill, evaluate, layers]
+@click.command()
+@click.argument("corpus")
+@click.option("--output", type=options.Output(), required=True, help="File to write: .json (KorQuAD format) or .jsonl.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after the first N questions.")
+@click.option(
+    "--per-paragraph", type=click.IntRange(1, 100), default=2, help="Maximum number of questions per paragraph."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0,
+              help="Random seed for choosing sentences, answers and question forms.")  # fmt: skip
+@click.option(
+    "--text", default="text", metavar="NAME", help="Field or column that holds the text (JSON lines, tables)."
+)
+@click.option("--documents", type=click.Choice(["line", "blank", "file"]), default="line",
+              help="Document unit in text files: a line, a block between blank lines, or the whole file.")  # fmt: skip
+@options.workers
+@options.debug
+def questions(
+    corpus: str,
+    output: Path,
+    count: int | None,
+    per_paragraph: int,
+    seed: int,
+    text: str,
+    documents: Literal["line", "blank", "file"],
+    workers: int | None,
+    debug: bool,
+) -> None:
+    """Generate questions with answers from unlabelled text.
+
+    They warm up a reading comprehension model before it is trained on real questions.
+
+    CORPUS is a file, a folder or a glob: text, JSON lines, CSV, Parquet, compressed or not, or documents/ of a clean
+    artifact. Each question asks for a name, a date, a number, a place or a thing in one sentence; its answer occurs
+    once in the paragraph. The korquad stage and `korbert finetune --kind question-answering` read the output. The same
+    seed and text give the same file, whatever the number of workers. After Ctrl-C, the same command resumes.
+
+    \b
+    Example:
+      korbert questions wiki.jsonl.zst --count 100000 --output made.json
+    """
+    options.show_progress()
+    if not corpus:
+        raise click.UsageError("CORPUS is empty: name a file, a folder or a glob")
+    counts = inference.questions.write_questions(
+        corpus, output, per_paragraph=per_paragraph, seed=seed, text=text, documents=documents, count=count,
+        workers=workers or cores(),
+    )  # fmt: skip
+    for line in inference.questions.described(output, counts):
+        say(line)
+
+
+@click.command()
+@click.argument("corpus", type=_PLACE)
+@click.option("--output", type=options.Output(), required=True, help="File of JSON lines to write.")
+@click.option(
+    "--source",
+    "sources",
+    type=click.Choice(get_args(PairSource)),
+    multiple=True,
+    help="Only pairs of this kind; repeatable.  [default: all]",
+)
+@click.option("--title", default="title", metavar="NAME", help="Field or column of the title.")
+@click.option("--text", metavar="NAME", help="Field or column of the text.  [default: text, document, 문장, ..]")
+@options.debug
+def pairs(
+    corpus: Path, output: Path, sources: tuple[PairSource, ...], title: str, text: str | None, debug: bool
+) -> None:  # fmt: skip
+    """Take pairs of queries and passages from the documents of CORPUS, to learn vectors without labels.
+
+    CORPUS is a file of documents with titles: JSON lines or a table. A title and the first paragraph, a heading and its
+    section, and a sentence and the rest of its paragraph are pairs. `korbert finetune` reads the output (kind
+    embedding), `korbert negatives`, too.
+    """
+    options.show_progress()
+    check_output(output, *([corpus] if isinstance(corpus, Path) else []), is_ours=inference.outputs.is_nothing_else)
+    failed, counts, wanted = Failed(str(corpus)), Counter[PairSource](), sources or get_args(PairSource)
+
+    def write(aside: Path) -> None:
+        records = inference.embedding.text_records(corpus, corpus.name, text=text, fields=True)
+        with aside.open("wb") as file, track("pairs", None, "documents") as advance:
+            for record in chain.from_iterable(records):
+                advance(1)
+                if failed(record):
+                    continue
+                name = record["fields"].get(title)
+                for pair in pairs_of(name if isinstance(name, str) else "", record["text"]):
+                    if pair.source in wanted:
+                        counts[pair.source] += 1
+                        file.write(inference.lines.as_json(pair._asdict()) + b"\n")
+        if not counts:
+            raise CorpusError(f"{corpus}: holds no pairs: give documents of several lines, with titles (--title NAME)")
+
+    write_aside(output, write, aside_of(output))
+    say(f"{output}: {', '.join(f'{counts[source]:,} {source}' for source in wanted)}", err=True)
+    failed.end()
+
+
+COMMANDS = [questions, pairs, finetune, distill, evaluate, layers]

@@ -5,18 +5,16 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+import korbert
 from korbert.errors import CorpusError, SettingsError
-from korbert.records.form import FORMATS
+from korbert.records.form import FORMATS, Format
 from korbert.terminal import say
 from korbert.vectors.names import CorrectionName, Mix, PoolingName
+from pipelines import inference
 from pipelines.commands import options
 
 if TYPE_CHECKING:
-    from korbert.records.form import Format
     from korbert.vectors.settings import Asked
-    from pipelines.inference.embedding import Embedding
-
-__all__ = ["Failed", "asked_for", "embedding_of", "layers", "records", "vectors"]
 
 _PATH = options.PathType()
 
@@ -53,7 +51,7 @@ vectors = options.together(
 records = options.together(
     click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]"),
     click.option("--form", type=click.Choice(FORMATS), default="auto",
-                 show_default=True, help="File format; auto: by file name, else by the first line."),
+                 help="File format; auto: by file name, else by the first line."),
 )  # fmt: skip
 
 
@@ -75,19 +73,17 @@ def embedding_of(
     device: str,
     given: dict[str, Any],
     texts: Path | None,
-    form: "Format",
+    form: Format,
     text: str | None,
     *,
     search: bool = False,
-) -> "Embedding":
+) -> "inference.embedding.Embedding":
     """The model with its vector settings.
 
     texts, form, text: the input, to fit a correction on without --fit-on. search: with the default pooling of an index.
     """
-    import korbert
     from korbert.search.index import search_settings
     from korbert.vectors import POOLINGS, PieceCounts
-    from pipelines.inference.embedding import Embedding, fit_correction
 
     loaded = korbert.load(model, device, given["precision"])
     asked, way, fit_on = asked_for(given), given["correct"], given["fit_on"]
@@ -101,15 +97,17 @@ def embedding_of(
         asked, counts = search_settings(loaded, asked, counts)
     elif POOLINGS[pooling].counts and counts is None:
         counts = PieceCounts.find(None, str(model), loaded.tokenizer)
-    plain = Embedding(loaded, asked, counts)
+    plain = inference.embedding.Embedding(loaded, asked, counts)
     if way is None:
         return plain
     path = fit_on or texts
     if path is None or not path.exists():
         raise SettingsError("--correct: must be fitted on texts first: name a file of texts with --fit-on")
     # Another file than the input may have another format, and its own usual column of texts.
-    correction = fit_correction(plain, way, path, "auto" if fit_on else form, text, usual=fit_on is not None)
-    return Embedding(loaded, asked, counts, correction)
+    correction = inference.embedding.fit_correction(
+        plain, way, path, "auto" if fit_on else form, text, usual=fit_on is not None
+    )
+    return inference.embedding.Embedding(loaded, asked, counts, correction)
 
 
 class Failed:

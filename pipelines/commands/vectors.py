@@ -7,24 +7,21 @@ from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 
+import korbert
+from korbert import search
+from korbert.durable import check_output, write_whole
 from korbert.errors import CorpusError, ModelError, SettingsError
-from korbert.terminal import say
+from korbert.progress import track
+from korbert.records.form import Form, Format
+from korbert.terminal import console, say
 from korbert.vectors.names import Unit, Way
+from pipelines import inference
 from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
-
-if TYPE_CHECKING:
-    from korbert.model import Model
-    from korbert.records.form import Form, Format
-    from korbert.search import Index
-    from korbert.search.evaluation import Figure
-    from pipelines.inference.embedding import Embedding
-
-__all__ = ["COMMANDS"]
 
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
@@ -47,7 +44,7 @@ _rerank = click.option(
 @vector_options.records
 @_everywhere
 def embed(
-    model: Path, input: Any, output: Path | None, text: str | None, form: "Format", device: str, debug: bool,
+    model: Path, input: Any, output: Path | None, text: str | None, form: Format, device: str, debug: bool,
     parts: Unit | None, **given: Any,
 ) -> None:  # fmt: skip
     """Compute the vectors of the texts of INPUT.
@@ -57,15 +54,11 @@ def embed(
     "vector": ..}. A .npy file has one row per record; a .parquet file has line, id, error and vector. A record that
     cannot be read is reported, its row is NaN or null, and the exit code is 1.
     """
-    from korbert.durable import check_output
-    from korbert.progress import track
-    from pipelines.inference import embedding as files
-    from pipelines.inference.outputs import is_vectors
-
+    files = inference.embedding
     options.show_progress()
     if output is not None:
         files.check_ending(output)
-        check_output(output, model, *([input.path] if input.path else []), is_ours=is_vectors)
+        check_output(output, model, *([input.path] if input.path else []), is_ours=inference.outputs.is_vectors)
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
     of_texts = ("pooling", "no_special_tokens", "size", "counts", "correct", "fit_on", "normalize")
@@ -93,14 +86,12 @@ def _refuse(given: dict[str, Any], names: Sequence[str], why: str) -> None:
 
 
 def _print_vectors(
-    embedding: "Embedding",
+    embedding: "inference.embedding.Embedding",
     records: Iterator[list[Any]],
     parts: Unit | None,
     failed: Failed,
     advance: Callable[[int], None],
 ) -> None:
-    from pipelines.inference.lines import as_json
-
     for some in filter(None, records):
         good = [one for one in some if not failed(one)]
         texts = [one["text"] for one in good]
@@ -111,19 +102,19 @@ def _print_vectors(
         else:
             for one, vector in zip(good, embedding(texts), strict=True):
                 one["vector"] = vector.tolist()
-        click.echo(b"\n".join(map(as_json, some)))
+        click.echo(b"\n".join(map(inference.lines.as_json, some)))
         advance(len(some))
 
 
 def _pairs(
-    corpus: Path, form: "Format", text: str | None, failed: Failed, advance: Callable[[int], None] = lambda count: None
+    corpus: Path, form: Format, text: str | None, failed: Failed, advance: Callable[[int], None] = lambda count: None
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Id, text and fields of each record of a file; errors and repeated ids are reported."""
-    from pipelines.inference.embedding import text_records
-
     seen: dict[str, int] = {}
     line = number = 0  # the number of a record on its line: a list of JSON may be one line
-    for record in chain.from_iterable(text_records(corpus, corpus.name, form, text, utf8=True, fields=True)):
+    for record in chain.from_iterable(
+        inference.embedding.text_records(corpus, corpus.name, form, text, utf8=True, fields=True)
+    ):
         number = number + 1 if record["line"] == line else 1
         line = record["line"]
         id = str(record.get("id", f"{corpus.name}:{line}" if number == 1 else f"{corpus.name}:{line}.{number}"))
@@ -144,7 +135,7 @@ def _pairs(
 @vector_options.records
 @_everywhere
 def index(
-    model: Path, corpus: Path | None, output: Path, remove: Path | None, text: str | None, form: "Format",
+    model: Path, corpus: Path | None, output: Path, remove: Path | None, text: str | None, form: Format,
     device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Index the texts of CORPUS for search by BM25 and vectors.
@@ -153,10 +144,8 @@ def index(
     columns are kept: see `similar --where`. A text with an indexed id replaces the earlier one; the default id is
     FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run resumes without recomputing what it has added.
     """
-    from korbert.progress import track
     from korbert.records.detection import holds_records
     from korbert.search.index import Added
-    from pipelines.inference import lines
 
     options.show_progress()
     if corpus is None and remove is None:
@@ -167,7 +156,7 @@ def index(
     made = _index_to_write(model, corpus, output, device, given, form, text)
     removed, added, failed = 0, Added(), Failed(str(corpus))
     if remove is not None:
-        ids = {id for _, id in lines.texts(remove, remove.name) if id}
+        ids = {id for _, id in inference.lines.texts(remove, remove.name) if id}
         removed = made.remove(ids)
         if removed < len(ids):
             say(f"korbert: {remove}: {len(ids) - removed:,} of {len(ids):,} ids are not in the index", err=True)
@@ -182,23 +171,21 @@ def index(
 
 
 def _index_to_write(
-    model: Path, corpus: Path | None, output: Path, device: str, given: dict[str, Any], form: "Format", text: str | None
-) -> "Index":
+    model: Path, corpus: Path | None, output: Path, device: str, given: dict[str, Any], form: Format, text: str | None
+) -> "search.Index":
     """The index in a folder, or a new one. Raises SettingsError and ArtifactError if it has other settings."""
-    import korbert
-    from korbert.search import Index
     from korbert.search.database import is_index
 
     way = given["correct"]
     if is_index(output):
         _refuse(given, ("counts", "fit_on"), f"{output} was built with its own: leave the option out")
         own = korbert.load(model, device, given["precision"])
-        made = Index.create(
+        made = search.Index.create(
             output, own, **vector_options.asked_for(given)
         )  # refuses settings other than those of the index
     else:
         new = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
-        made = Index.create(output, new.model, counts=new.counts, correction=new.correction, **new.asked)
+        made = search.Index.create(output, new.model, counts=new.counts, correction=new.correction, **new.asked)
     if way is not None and way != (made.correction and made.correction.way):
         raise SettingsError(f"{output}: was made without --correct {way}: leave it out, or name another folder")
     return made
@@ -210,27 +197,25 @@ def _index_of(
     corpus: Path,
     device: str,
     given: dict[str, Any],
-    form: "Format",
+    form: Format,
     text: str | None,
     failed: Failed,
     way: Way | None,
-) -> "Iterator[Index]":
+) -> "Iterator[search.Index]":
     """The index in a folder, or one of a file for this time only, with vectors if this way of searching has them."""
-    import korbert
     from korbert.records.detection import holds_records
-    from korbert.search import Index
     from korbert.search.index import default_way
 
     if corpus.is_dir() and not holds_records(corpus):
         _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
         loaded = korbert.load(model, device, given["precision"])
-        Index.load(corpus, loaded)
-        yield Index.create(corpus, loaded, **vector_options.asked_for(given))  # refuses other settings
+        search.Index.load(corpus, loaded)
+        yield search.Index.create(corpus, loaded, **vector_options.asked_for(given))  # refuses other settings
         return
     own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
     words_only = (way or default_way(own.model)[0]) == "words"
     with TemporaryDirectory(prefix="korbert-index-") as folder:
-        made = Index.create(
+        made = search.Index.create(
             folder, own.model, counts=own.counts, correction=own.correction, words_only=words_only, **own.asked
         )
         made.add(_pairs(corpus, form, text, failed))
@@ -242,7 +227,7 @@ def _index_of(
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Number of texts to find.")
+@click.option("--top", type=click.IntRange(min=1), default=10, help="Number of texts to find.")
 @click.option(
     "--way",
     type=click.Choice(get_args(Way)),
@@ -256,7 +241,7 @@ def _index_of(
 @_everywhere
 def similar(
     model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way | None, where: str | None,
-    rerank: Path | None, as_json: bool, text: str | None, form: "Format", device: str, debug: bool, **given: Any,
+    rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Find the texts of CORPUS or INDEX most similar to TEXT.
 
@@ -264,8 +249,6 @@ def similar(
     lines of --input or standard input. Each output line shows rank, score, cosine similarity, BM25, id and text; - if a
     ranking did not return the text.
     """
-    from pipelines.inference.lines import as_json as line_of
-
     given_texts = options.texts_of(texts, input)
     failed, reranker = Failed(str(corpus)), _reranker(rerank, device)
     with _index_of(model, corpus, device, given, form, text, failed, way) as made:
@@ -274,7 +257,7 @@ def similar(
         for _, query in given_texts:
             hits = made.search(query, top, way, where, reranker)[0]
             if as_json:
-                click.echo(line_of({"text": query, "hits": list(map(asdict, hits))}))
+                click.echo(inference.lines.as_json({"text": query, "hits": list(map(asdict, hits))}))
                 continue
             if len(texts) != 1:
                 say(query)
@@ -291,14 +274,9 @@ def similar(
 @_MODEL
 @click.argument("queries", type=_PATH)
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
-@click.option("--query", metavar="NAME", default="query", show_default=True, help="Column or key of the query.")
-@click.option(
-    "--relevant",
-    metavar="NAME",
-    default="relevant",
-    show_default=True,
-    help="Column or key of the id, or list of ids, of the texts that answer it.",
-)
+@click.option("--query", metavar="NAME", default="query", help="Column or key of the query.")
+@click.option("--relevant", metavar="NAME", default="relevant",
+              help="Column or key of the id, or list of ids, of the texts that answer it.")  # fmt: skip
 @click.option("--way", type=click.Choice(get_args(Way)), help="Only this way of searching.  [default: each]")
 @_rerank
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line.")
@@ -307,7 +285,7 @@ def similar(
 @_everywhere
 def search_eval(
     model: Path, queries: Path, corpus: Path, query: str, relevant: str, way: Way | None, rerank: Path | None,
-    as_json: bool, text: str | None, form: "Format", device: str, debug: bool, **given: Any,
+    as_json: bool, text: str | None, form: Format, device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Measure how well words, vectors, both, and --rerank find the texts that answer QUERIES.
 
@@ -318,8 +296,6 @@ def search_eval(
     from rich.table import Table
 
     from korbert.search.evaluation import METRICS, evaluate
-    from korbert.terminal import console
-    from pipelines.inference.lines import as_json as line_of
 
     failed, failed_queries = Failed(str(corpus)), Failed(str(queries))
     pairs = list(_judged(queries, query, relevant, failed_queries))
@@ -331,19 +307,22 @@ def search_eval(
         facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
     if as_json:
         own = {name: {key: figure._asdict() for key, figure in row.items()} for name, row in figures.items()}
-        click.echo(line_of({**facts, "ways": own}))
+        click.echo(inference.lines.as_json({**facts, "ways": own}))
     else:
         table = Table(f"{len(pairs):,} queries, {facts['texts']:,} texts", *figures, box=None, pad_edge=False)
         for metric in METRICS:
-            table.add_row(metric, *(_shown(row[metric]) for row in figures.values()))
+            cells = []
+            for row in figures.values():
+                value, low, high = (None if part is None else f"{100 * part:.1f}" for part in row[metric])
+                cells.append(f"{value} ({low} to {high})" if low else str(value))
+            table.add_row(metric, *cells)
         console().print(table)
     failed_queries.end()
     failed.end()
 
 
-def _reranker(folder: Path | None, device: str) -> "Model | None":
+def _reranker(folder: Path | None, device: str) -> korbert.Model | None:
     """The model of kind rerank in a folder, if one is given. ModelError for another kind."""
-    import korbert
     from korbert.tasks.kinds.rerank import Rerank
 
     if folder is None:
@@ -361,25 +340,23 @@ def _reranker(folder: Path | None, device: str) -> "Model | None":
 @_MODEL
 @click.argument("pairs", type=_PATH)
 @click.option("--output", type=options.Output(), required=True, help="File of JSON lines to write.")
-@click.option("--count", type=click.IntRange(min=1), default=4, show_default=True, help="Negatives of a pair.")
+@click.option("--count", type=click.IntRange(min=1), default=4, help="Negatives of a pair.")
 @click.option(
     "--way",
     type=click.Choice(get_args(Way)),
     default="words",
-    show_default=True,
     help="Search by BM25 of words, by vectors, or by both.",
 )
 @click.option(
     "--most",
     type=click.FloatRange(0, 1),
     default=0.95,
-    show_default=True,
     help="Leave out passages that score more than this share of the right one's score: they may answer, too.",
 )
 @options.form
 @_everywhere
 def negatives(
-    model: Path, pairs: Path, output: Path, count: int, way: Way, most: float, form: "Form", device: str, debug: bool
+    model: Path, pairs: Path, output: Path, count: int, way: Way, most: float, form: Form, device: str, debug: bool
 ) -> None:  # fmt: skip
     """Find hard negatives for the queries of PAIRS among its passages.
 
@@ -387,24 +364,17 @@ def negatives(
     passages that a search finds for the query, except for those that answer it in any row. Train on the file with
     `korbert finetune --kind embedding` or `--kind rerank`.
     """
-    import korbert
-    from korbert.durable import check_output, write_whole
-    from korbert.progress import track
-    from korbert.search import Index
     from korbert.search.negatives import hard_negatives
-    from korbert.tasks.files import read_rows
     from korbert.tasks.kinds.embedding import PASSAGE, QUERY
-    from pipelines.inference.lines import as_json
-    from pipelines.inference.outputs import is_nothing_else
 
     options.show_progress()
-    check_output(output, model, pairs, is_ours=is_nothing_else)
-    rows = read_rows([pairs], [QUERY, PASSAGE], form=form)
+    check_output(output, model, pairs, is_ours=inference.outputs.is_nothing_else)
+    rows = korbert.tasks.files.read_rows([pairs], [QUERY, PASSAGE], form=form)
     for line in rows.said():
         say(line, err=True)
     loaded = korbert.load(model, device)
     with TemporaryDirectory(prefix="korbert-index-") as folder:
-        index = Index.create(folder, loaded, words_only=way == "words")
+        index = search.Index.create(folder, loaded, words_only=way == "words")
         with track("index", None, "texts") as advance:
             index.add(_numbered(dict.fromkeys(row["pair"] for row in rows), advance))
         results, none = [], 0
@@ -413,7 +383,7 @@ def negatives(
                 results.append({"query": row["text"], "passage": row["pair"], "negatives": found})
                 none += not found
                 advance(1)
-    write_whole(output, b"".join(as_json(result) + b"\n" for result in results))
+    write_whole(output, b"".join(inference.lines.as_json(result) + b"\n" for result in results))
     say(f"{output}: {len(results):,} pairs, {none:,} of them without negatives", err=True)
 
 
@@ -425,9 +395,9 @@ def _numbered(texts: Iterable[str], advance: Callable[[int], None]) -> Iterator[
 
 def _judged(queries: Path, query: str, relevant: str, failed: Failed) -> Iterator[tuple[str, list[str]]]:
     """Each query of a file with the ids that answer it; records without are reported."""
-    from pipelines.inference.embedding import text_records
-
-    for record in chain.from_iterable(text_records(queries, queries.name, text=query, usual=True, fields=True)):
+    for record in chain.from_iterable(
+        inference.embedding.text_records(queries, queries.name, text=query, usual=True, fields=True)
+    ):
         ids = record.get("fields", {}).get(relevant)
         ids = ids if isinstance(ids, list) else [ids]
         if "error" not in record and (not ids or not all(isinstance(id, str | int) and str(id) for id in ids)):
@@ -436,7 +406,7 @@ def _judged(queries: Path, query: str, relevant: str, failed: Failed) -> Iterato
             yield record["text"], list(map(str, ids))
 
 
-def _shown(figure: "Figure") -> str:
+def _shown(figure: search.evaluation.Figure) -> str:
     value, low, high = (None if part is None else f"{100 * part:.1f}" for part in figure)
     return f"{value} ({low} to {high})" if low else str(value)
 

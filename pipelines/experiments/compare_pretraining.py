@@ -12,8 +12,6 @@ from korbert.errors import ArtifactError, SettingsError
 from pipelines.artifacts.store import RECORD, Json, read_json
 from pipelines.reports.training_log import TrainingLog
 
-__all__ = ["Run", "difference", "distinct_names", "in_bits", "open_runs"]
-
 _STAGE = "pretrain"
 _TOKENIZER = Path("tokenizer", "korbert_tokenizer.json")
 _BITS_PER_NAT = np.log2(np.e)

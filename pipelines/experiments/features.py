@@ -13,8 +13,6 @@ from korbert.tasks.finetuning.vectors import Keeping, KeptVectors, keep_vectors
 from korbert.tasks.kinds.base import Kind, Prepared
 from korbert.tasks.kinds.sections import TaskSection
 
-__all__ = ["Build", "feature_builds", "kept_vectors"]
-
 Build = Callable[[int], Model]
 """Seed -> the model before training."""
 

@@ -20,8 +20,6 @@ from pipelines.reports.layers import write_page
 from pipelines.stages import Counts, Inputs
 from pipelines.stages.finetuning import Ready, baselines, learn, prepare
 
-__all__ = ["combinations", "layer_table"]
-
 _SEEDS = 3  # if the settings have none
 
 

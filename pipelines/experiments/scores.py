@@ -12,8 +12,6 @@ from korbert.tasks.kinds.base import Kind
 from korbert.tasks.metrics.statistics import bootstrap_interval, compare, over_seeds
 from pipelines.experiments.search import ModelResult
 
-__all__ = ["compared", "few_rows", "score_table"]
-
 _RESAMPLES = 1_000
 _SEED = 0
 _FEW = 50  # the interval of an accuracy is then 10 points to each side, or more

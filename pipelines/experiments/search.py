@@ -22,24 +22,12 @@ from korbert.tasks.finetuning.settings import WORDS, Way, training_name
 from korbert.training.checkpoints import remove_all
 from korbert.world import connected, from_first
 
-__all__ = ["Experiment", "ModelResult", "search"]
-
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """A model to train in several ways and with several seeds, for any task.
-
-    train: (way, seed, folder, metrics) -> the best epoch; saves its weights in `folder`, resumes from there, and writes
-    its curve to the file `metrics`. predict: (seed, folder) -> predictions of those weights, one JSON value per test
-    example. metric: name of the validation score that chooses the epoch.
-    """
-
-    name: str
-    metric: str
-    train: Callable[[Way, int, Path, Path], Best]
-    predict: Callable[[int, Path], list[Any]]
+Train = Callable[[Way, int, Path, Path], Best]
+"""(way, seed, folder, metrics) -> the best epoch; saves its weights in `folder`, resumes from there, and writes its
+curve to the file `metrics`."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +43,14 @@ class ModelResult:
     folder: Path
 
 
-def search(experiment: Experiment, ways: Sequence[Way], seeds: Sequence[int], output: Path) -> list[ModelResult]:
+def search(
+    name: str, metric: str, train: Train, predict: Callable[[int, Path], list[Any]], ways: Sequence[Way],
+    seeds: Sequence[int], output: Path,
+) -> list[ModelResult]:  # fmt: skip
     """One result per seed, all trained in the way chosen with the first seed. Curves are written to `output/metrics`.
 
+    metric: name of the validation score that chooses the epoch. predict: (seed, folder) -> predictions of those
+    weights, one JSON value per test example.
     With several connected processes, all train and predict; rank 0 looks up finished work and writes.
     """
     first = seeds[0]
@@ -68,9 +61,9 @@ def search(experiment: Experiment, ways: Sequence[Way], seeds: Sequence[int], ou
         return {key: value for key, word, value in zip(Way._fields, WORDS, way, strict=True) if word in varied}
 
     def folder_of(way: Way, seed: int) -> Path:
-        return output / "work" / "rows" / training_name({"name": experiment.name, "seed": seed, **varied_values(way)})
+        return output / "work" / "rows" / training_name({"name": name, "seed": seed, **varied_values(way)})
 
-    trials = {way: _train(experiment, way, first, folder_of(way, first), output) for way in ways}
+    trials = {way: _train(train, way, first, folder_of(way, first), output) for way in ways}
     chosen = max(trials, key=lambda way: trials[way].score)  # the first one if scores are equal
 
     def remove_other_weights() -> None:
@@ -80,32 +73,30 @@ def search(experiment: Experiment, ways: Sequence[Way], seeds: Sequence[int], ou
     from_first(remove_other_weights)
 
     def facts_of(way: Way, best: Best) -> dict[str, Any]:
-        return {**varied_values(way), "epoch": best.epoch, f"validation_{experiment.metric}": best.score}
+        return {**varied_values(way), "epoch": best.epoch, f"validation_{metric}": best.score}
 
     tried = [facts_of(way, best) for way, best in trials.items()]
     results = []
     for seed in seeds:
         folder = folder_of(chosen, seed)
-        best = _train(experiment, chosen, seed, folder, output, with_weights=True)
-        facts = {"name": experiment.name, "seed": seed, **facts_of(chosen, best), "trials": tried}
-        results.append(ModelResult(facts, _predictions(experiment, seed, folder), folder))
+        best = _train(train, chosen, seed, folder, output, with_weights=True)
+        facts = {"name": name, "seed": seed, **facts_of(chosen, best), "trials": tried}
+        results.append(ModelResult(facts, _predictions(predict, seed, folder), folder))
     return results
 
 
-def _predictions(experiment: Experiment, seed: int, folder: Path) -> list[Any]:
+def _predictions(predict: Callable[[int, Path], list[Any]], seed: int, folder: Path) -> list[Any]:
     """The predictions of a finished training, looked up or made."""
     path = folder / "predictions.json"
     record = from_first(lambda: _read_record(path))
     if record is None:
-        record = {"predictions": experiment.predict(seed, folder)}
+        record = {"predictions": predict(seed, folder)}
         if connected().writes:
             write_whole(path, checksummed(record))
     return list(record["predictions"])
 
 
-def _train(
-    experiment: Experiment, way: Way, seed: int, folder: Path, output: Path, *, with_weights: bool = False
-) -> Best:
+def _train(train: Train, way: Way, seed: int, folder: Path, output: Path, *, with_weights: bool = False) -> Best:
     """The result of one training, looked up if finished, else trained. with_weights: make sure its weights exist."""
     path = folder / "result.json"
 
@@ -121,7 +112,7 @@ def _train(
     if finished and kept is not None:
         return kept
     if kept is None:
-        kept = experiment.train(way, seed, folder, output / "metrics" / f"{folder.name}.jsonl")
+        kept = train(way, seed, folder, output / "metrics" / f"{folder.name}.jsonl")
     if connected().writes:
         write_whole(path, checksummed(asdict(kept)))
         remove_all(folder / "checkpoints")

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from korbert.durable import aside_of, content_digest, intact, write_aside, write_whole
 from korbert.errors import SettingsError
 from korbert.model import Model
+from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
@@ -30,12 +31,11 @@ from korbert.vectors import Correction, PieceCounts
 from korbert.vectors.names import CorrectionName
 from korbert.vectors.settings import Asked
 from pipelines.inference.predicting import Result, result_of
-from pipelines.inference.records import TEXT_NAMES, Format, Keys, column_for, records
-
-__all__ = ["Embedding", "Written", "check_ending", "fit_correction", "text_records", "write_vectors"]
+from pipelines.inference.records import TEXT_NAMES, Keys, column_for, records
 
 PART_ROWS = 4_096  # an interrupted run loses at most one part
 _FIT_TEXTS = 10_000
+_PART = re.compile(r"(\.korbert-)?part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet(\.tmp)?")  # names in OUTPUT.partial
 
 Advance = Callable[[int], None]
 
@@ -116,8 +116,8 @@ def fit_correction(
 
     form, text, usual: as for text_records.
     """
-    found = chain.from_iterable(text_records(path, path.name, form, text, usual=usual))
-    texts = [one["text"] for one in islice(found, _FIT_TEXTS) if "text" in one]
+    read = chain.from_iterable(text_records(path, path.name, form, text, usual=usual))
+    texts = [one["text"] for one in islice(read, _FIT_TEXTS) if "text" in one]
     plain: Asked = {**embedding.asked, "size": None, "normalize": False}
     return Correction.fit(way, Embedding(embedding.model, plain, embedding.counts)(texts))
 
@@ -149,7 +149,7 @@ def write_vectors(
     failed: called with each record; returns whether it has an error. made_from: a digest; a .parquet file has
     it in its metadata, and the texts, too.
     """
-    partial_folder = claim(output.with_name(f"{output.name}.partial"), _is_part)
+    partial_folder = claim(output.with_name(f"{output.name}.partial"), lambda name: _PART.fullmatch(name) is not None)
     width = embedding([]).shape[1]
     fields = [("line", pa.int64()), ("id", pa.string()), ("error", pa.string())]
     fields += [("text", pa.string())] if made_from else []
@@ -176,10 +176,6 @@ def write_vectors(
     write_aside(output, partial(_FORMATS[output.suffix], parts, schema, written.rows), aside_of(output))
     remove(partial_folder)
     return written
-
-
-def _is_part(name: str) -> bool:
-    return re.fullmatch(r"(\.korbert-)?part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet(\.tmp)?", name) is not None
 
 
 def _table(embedding: _Vectorizer, rows: list[Result], schema: pa.Schema) -> memoryview:

@@ -6,11 +6,10 @@ from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.records.detection import form_of
+from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.records.lines import LONGEST
-from pipelines.inference.records import TEXT_NAMES, Format, column_for, records
-
-__all__ = ["as_json", "checked", "texts"]
+from pipelines.inference.records import TEXT_NAMES, column_for, records
 
 
 def texts(file: Source, name: str, form: Format = "lines") -> Iterator[tuple[str, str]]:

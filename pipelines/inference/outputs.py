@@ -8,8 +8,6 @@ from typing import Any
 from korbert.durable import read_object
 from korbert.tasks.files import ROLES
 
-__all__ = ["is_evaluation", "is_layer_table", "is_nothing_else", "is_oracle", "is_page", "is_questions", "is_vectors"]
-
 _GENERATOR = b'<meta name="generator" content="korbert">'  # in templates/base.html and look.html
 _HEAD_BYTES = 1_000
 _LINE_BYTES = 1 << 20

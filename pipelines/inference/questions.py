@@ -8,7 +8,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from corpus.questions.generate import Asked, QuestionSettings, generate, is_part
 from corpus.readers.files import find_files
@@ -17,8 +17,6 @@ from korbert.durable import aside_of, check_output, write_aside
 from korbert.errors import CorpusError, SettingsError
 from korbert.scratch import claim, remove
 from pipelines.inference.outputs import is_questions
-
-__all__ = ["described", "write_questions"]
 
 _ENDINGS = (".json", ".jsonl")
 _GROUPS = {  # prefix of a count -> what it counts
@@ -85,16 +83,7 @@ def _squad(made: Iterable[Asked]) -> Iterator[str]:
     """The text of a KorQuAD file, with one article (a document) per line."""
     yield '{"version": "korbert questions", "data": ['
     for number, (place, of_document) in enumerate(groupby(made, key=lambda asked: asked.place)):
-        paragraphs = [
-            {
-                "context": asked.paragraph,
-                "qas": [
-                    {"id": id, "question": one.question, "answers": [{"text": one.answer, "answer_start": one.start}]}
-                    for id, one in zip(_ids(asked), asked.questions, strict=True)
-                ],
-            }
-            for asked in of_document
-        ]
+        paragraphs = [{"context": asked.paragraph, "qas": list(_entries(asked))} for asked in of_document]
         article = json.dumps({"title": place, "paragraphs": paragraphs}, ensure_ascii=False)
         yield f"{',' if number else ''}\n{article}"
     yield "\n]}\n"
@@ -103,16 +92,17 @@ def _squad(made: Iterable[Asked]) -> Iterator[str]:
 def _rows(made: Iterable[Asked]) -> Iterator[str]:
     """JSON lines, one per question, with the columns of a reading task."""
     for asked in made:
-        for id, one in zip(_ids(asked), asked.questions, strict=True):
-            answers = [{"text": one.answer, "answer_start": one.start}]
-            row = {"id": id, "title": asked.place, "context": asked.paragraph, "question": one.question}
-            yield json.dumps({**row, "answers": answers}, ensure_ascii=False) + "\n"
+        for entry in _entries(asked):
+            row = {"id": entry["id"], "title": asked.place, "context": asked.paragraph, **entry}
+            yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def _ids(asked: Asked) -> list[str]:
-    """Question ids that stay unique when files are merged."""
+def _entries(asked: Asked) -> Iterator[dict[str, Any]]:
+    """id, question and answers of each question, as in SQuAD. Ids stay unique when files are merged."""
     digest = blake2b(f"{asked.place}\n{asked.paragraph}".encode(), digest_size=10).hexdigest()
-    return [f"{digest}-{number}" for number in range(len(asked.questions))]
+    for number, made in enumerate(asked.questions):
+        answers = [{"text": made.answer, "answer_start": made.start}]
+        yield {"id": f"{digest}-{number}", "question": made.question, "answers": answers}
 
 
 def _why_none(corpus: str, source: SourceSettings, counts: Counter[str]) -> str:

@@ -10,14 +10,12 @@ from typing import Any
 from korbert.errors import CorpusError, SettingsError
 from korbert.records.detection import is_json
 from korbert.records.encodings import UNDECODABLE
-from korbert.records.form import FORMATS, Format
+from korbert.records.form import Format
 from korbert.records.inputs import Lines, Source, open_records
 from korbert.records.jsons import cell_of, fault_of, nested_columns, object_of, parsed
 from korbert.records.lines import TOO_LONG, Line, text_of
 from korbert.records.table import Columns, Fault, Table
 from korbert.tasks.files import ROLES, Role, columns_of
-
-__all__ = ["FORMATS", "TEXT_NAMES", "Format", "Keys", "Record", "column_for", "option_of", "records"]
 
 Keys = Mapping[str, tuple[str, ...]]
 """Field of a record -> its possible names in a file, in order of preference."""
@@ -71,7 +69,9 @@ def records(
 
     with open_records(source, name, form, guess, fits) as opened:
         if isinstance(opened, Table):
-            rows = _of_objects(opened, keys) if opened.objects else _of_table(opened, name, keys, every_column)
+            rows = _of_table(opened, name, keys, every_column)
+            if opened.objects:
+                rows = (_of_json(number, value, keys) for number, value in opened.objects())
             while part := list(islice(rows, _BATCH_ROWS)):
                 yield part
             return
@@ -88,8 +88,8 @@ def column_for(names: tuple[str, ...], present: tuple[str, ...]) -> str | None:
     for name in names:
         if name in present:
             return name
-        if found := columns_of(Role("", (name,)), present):
-            return found[0]
+        if columns := columns_of(Role("", (name,)), present):
+            return columns[0]
     return None
 
 
@@ -116,12 +116,6 @@ def _of_json(number: int, value: Any, keys: Keys) -> Record:
     if any("." in name for names in keys.values() for name in names):
         value = {column: cell_of(value, column) for column in nested_columns(value)}
     return Record(number, _with_text(value, keys))
-
-
-def _of_objects(table: Table, keys: Keys) -> Iterator[Record]:
-    assert table.objects
-    for number, value in table.objects():
-        yield _of_json(number, value, keys)
 
 
 def _missing(keys: Keys, columns: tuple[str, ...]) -> dict[str, str]:

@@ -14,17 +14,6 @@ from korbert.tokenization import AnyTokenizer, Pieces, Tokenizer
 from korbert.tokenization.pieces import EOJEOL
 from pipelines.inference import lines
 
-__all__ = [
-    "PageSpan",
-    "TokenRow",
-    "as_json",
-    "describe_change",
-    "page_spans",
-    "print_table",
-    "token_rows",
-    "write_page",
-]
-
 _MAX_PAGE_CHARS = 200_000  # about 30 MB of HTML
 
 

@@ -28,8 +28,6 @@ from pipelines.artifacts.pipeline import Pipeline
 from pipelines.stages.pretrain import evaluation_batches, model_and_loss, piece_counts, training_phases, training_plan
 from pipelines.stages.settings import PretrainStage
 
-__all__ = ["PhasePlan", "Plan", "Timing", "plan", "steps_within"]
-
 _SAMPLED = (16, 64)  # batches, and rows in each, to estimate the mean row length of a phase
 _WARM, _TIMED = 5, 20  # steps
 _FEW_ROWS = 8
@@ -168,7 +166,15 @@ def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | Non
     scored = settings.head.negatives + 1 if settings.head.kind == "sampled" else ids.vocab_size
     phases = []
     for number, phase in enumerate(settings.phases):
-        mean, epoch_rows = _row_pieces(rows[number]) if rows else (float(phase.length), None)
+        mean, epoch_rows = float(phase.length), None
+        if rows:
+            # The mean pieces per row, of batches from all over the phase.
+            batches, together = _SAMPLED
+            together = min(together, phase.steps * phase.batch_size)
+            last = phase.steps * phase.batch_size // together
+            steps = [int(n * _GOLDEN % 1 * last) for n in range(batches)]
+            pieces = sum(batch["pieces"] for step in steps for batch in rows[number].rows.batch(step, together))
+            mean, epoch_rows = pieces / (batches * together), len(rows[number].rows)
         rate = phase.masking_rate or settings.masking.rate
         config = settings.encoder.config(ids.vocab_size)
         flop = flop_a_piece(config, length=mean, label_share=rate, scored=scored)
@@ -201,16 +207,6 @@ def memory_of(device: torch.device) -> tuple[int, int]:
         total = min(total, int(allowed))
     available = re.search(r"MemAvailable: +(\d+) kB", about.read_text(encoding="ascii") if about.is_file() else "")
     return total, min(total, 1024 * int(available[1])) if available else total
-
-
-def _row_pieces(phase: Phase) -> tuple[float, int]:
-    """Mean pieces per row, of batches from all over the phase, and rows per epoch."""
-    number, together = _SAMPLED
-    together = min(together, phase.steps * phase.batch_size)
-    batches = phase.steps * phase.batch_size // together
-    steps = [int(n * _GOLDEN % 1 * batches) for n in range(number)]
-    pieces = sum(batch["pieces"] for step in steps for batch in phase.rows.batch(step, together))
-    return pieces / (number * together), len(phase.rows)
 
 
 class _Trial:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipelines.planning.plan import Plan
-
-__all__ = ["as_json", "duration", "lines"]
+from pipelines.reports.formatting import duration
 
 _GIB = 2**30
 
@@ -59,14 +58,6 @@ def _phase_table(plan: Plan) -> Iterator[str]:
         rows["seconds per step"] = [f"{phase.step_seconds or 0:,.3f}" for phase in plan.phases]
         rows["pieces per second"] = [f"{phase.pieces_a_second or 0:,.0f}" for phase in plan.phases]
     yield from (_line(name, *cells) for name, cells in rows.items())
-
-
-def duration(seconds: float) -> str:
-    """A duration in a convenient unit: 42.0 s, 12.5 min, 3.1 h, 20.0 days."""
-    for unit, size, most in (("s", 1, 90), ("min", 60, 90), ("h", 3600, 48)):
-        if seconds < most * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds / 86_400:,.1f} days"
 
 
 def _line(name: str, *cells: str) -> str:

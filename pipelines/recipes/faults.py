@@ -8,8 +8,6 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["explain", "model_in", "near", "short"]
-
 
 def explain(
     path: Path, error: ValidationError, model: type[BaseModel], section: str = "", shared: Sequence[str] = ()
@@ -39,8 +37,8 @@ def explain(
     if first["type"] == "missing":
         return f"{path}: {place}: is missing: add it{more}"
     message = first["msg"].removeprefix("Value error, ")
-    found = "" if isinstance(first["input"], dict) else f", not {short(repr(first['input']))}"
-    return f"{path}: {place}: {message}{found}{more}"
+    value = "" if isinstance(first["input"], dict) else f", not {short(repr(first['input']))}"
+    return f"{path}: {place}: {message}{value}{more}"
 
 
 def _places_of(model: type[BaseModel], name: str, before: str = "") -> Iterator[str]:

@@ -3,15 +3,13 @@
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from korbert.errors import SettingsError
 from korbert.names import on_disk
 from pipelines.recipes.faults import near, short
-
-__all__ = ["SHIPPED", "apply_change", "check_name", "find", "read_tables", "refuse_boundless"]
 
 SHIPPED = Path(__file__).parent
 
@@ -74,7 +72,11 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[st
         raise SettingsError(f"{path}: extends: {base_path} extends this recipe: remove one of the two")
     tables, bases = read_tables(base_path, (*extended_by, path))
     for key in without:
-        if not _removed(tables, key.split(".")):
+        *outer, last = key.split(".")
+        holder: Any = tables
+        for name in outer:
+            holder = holder.get(name) if isinstance(holder, dict) else None
+        if not isinstance(holder, dict) or holder.pop(last, None) is None:
             raise SettingsError(f"{path}: without: {base_path} has no {key!r}: remove it from the list")
     return _merged(tables, own), (base_path, *bases)
 
@@ -88,14 +90,6 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path}: is not TOML: {error}: correct it there") from error
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read ({error.strerror}): give a file of TOML") from error
-
-
-def _removed(tables: Any, names: Sequence[str]) -> bool:
-    """Removes the value at tables[names[0]][names[1]]..; False if there is none."""
-    *outer, last = names
-    for name in outer:
-        tables = tables.get(name) if isinstance(tables, dict) else None
-    return isinstance(tables, dict) and tables.pop(last, None) is not None
 
 
 def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

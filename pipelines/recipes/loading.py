@@ -74,7 +74,17 @@ def of_tables(raw: dict[str, Any], path: Path, given: str, changes: Sequence[str
     stages = _stages(raw, path)
     _hand_down(raw, stages, path)
     sections = _sections(raw, stages, path)
-    _check(sections, stages, path)
+
+    # Sections may contradict each other, or read a stage that the recipe lacks.
+    present = {name: section for name, section in sections.items() if section is not None}
+    for name, section in present.items():
+        for needed in stages[name].reads_under(section):
+            if needed not in present:
+                raise SettingsError(f"{path}: {needed}: is missing, and {name} reads it: add a section [{needed}]")
+        try:
+            stages[name].check(section, present)
+        except ValueError as error:
+            raise SettingsError(f"{path}: {name}.{error}") from error
     return Recipe(path.stem, given, sections, stages)
 
 
@@ -135,16 +145,3 @@ def _hand_down(raw: dict[str, Any], stages: Mapping[str, Stage], path: Path) -> 
         for key in shared.keys() & stage.settings_class.model_fields.keys() - section.keys():
             section[key] = shared[key]
         stage.derive(section, raw)
-
-
-def _check(sections: Mapping[str, BaseModel | None], stages: Mapping[str, Stage], path: Path) -> None:
-    """Raises SettingsError if settings of two stages contradict each other, or a stage reads one the recipe lacks."""
-    present = {name: section for name, section in sections.items() if section is not None}
-    for name, section in present.items():
-        for needed in stages[name].reads_under(section):
-            if needed not in present:
-                raise SettingsError(f"{path}: {needed}: is missing, and {name} reads it: add a section [{needed}]")
-        try:
-            stages[name].check(section, present)
-        except ValueError as error:
-            raise SettingsError(f"{path}: {name}.{error}") from error

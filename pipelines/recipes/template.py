@@ -19,8 +19,6 @@ from pipelines.recipes.files import SHIPPED
 from pipelines.recipes.loading import SHARED
 from pipelines.stages.table import STAGES
 
-__all__ = ["full_recipe", "short_recipe"]
-
 _WIDTH = 110
 _HEAD = """\
 ## Every key of a recipe, with its unit. A key behind `#` has the default that is shown: remove the `#` to change it.
@@ -39,30 +37,22 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
     recipe = (template / "short.toml").read_text(encoding="utf-8")
     if not begin:
         return recipe
-    continued = Template((template / "continued.toml").read_text(encoding="utf-8")).substitute(
-        model=_toml(_named(begin, folder)), encoder=_encoder(model_folder(begin))
-    )
-    start, end = recipe.index("[vocab]"), recipe.index("# [nsmc]")
-    return f"{recipe[:start]}{continued}\n{recipe[end:]}"
-
-
-def _named(model: str, folder: Path) -> str:
-    """As the recipe names it: what lies below the recipe's folder may move with it."""
-    if not Path(model).exists() and bundled(model):
-        return model
-    path, folder = Path(model).resolve(), folder.resolve()
-    return (path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix()
-
-
-def _encoder(folder: Path) -> str:
-    """The lines of [pretrain.encoder] for a model's encoder."""
+    # A model below the recipe's folder is named relative to it: both may move together.
+    name = begin
+    if Path(begin).exists() or not bundled(begin):
+        path, folder = Path(begin).resolve(), folder.resolve()
+        name = (path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix()
     from korbert.modeling.growing import pretrained_encoder
 
-    config = pretrained_encoder(folder)
+    config = pretrained_encoder(model_folder(begin))
     if not isinstance(config, EncoderConfig):
-        raise ModelError(f"{folder}: has an encoder of transformers: copy the recipe that pretrained it")
+        raise ModelError(f"{model_folder(begin)}: has an encoder of transformers: copy the recipe that pretrained it")
     values = {"architecture": config.architecture, **config.model_dump(exclude_defaults=True, exclude={"vocab_size"})}
-    return "\n".join(f"{name} = {_toml(value)}" for name, value in values.items())
+    encoder = "\n".join(f"{key} = {_toml(value)}" for key, value in values.items())
+    continued = Template((template / "continued.toml").read_text(encoding="utf-8"))
+    continued_text = continued.substitute(model=_toml(name), encoder=encoder)
+    start, end = recipe.index("[vocab]"), recipe.index("# [nsmc]")
+    return f"{recipe[:start]}{continued_text}\n{recipe[end:]}"
 
 
 def full_recipe(begin: str = "", folder: Path = Path()) -> str:

@@ -3,16 +3,16 @@
 How an artifact becomes a page:
 
 1. record.py: an `Artifact` opens `stage.json` and `run.json`, and streams the data files, never a whole corpus.
-2. stage_page.py: `render` looks up the stage's module in the stage table, and falls back to the record alone.
-3. clean.py (with dropped.py), analyze.py, vocab.py, shard.py, pretrain.py (with training_log.py), task.py (with kinds/,
+2. stage_page.py: `render` looks up the stage's module in the stage table, falls back to the record alone, and ends
+   with it: run time, machine, counts, settings, inputs, versions, files.
+3. clean.py, analyze.py, vocab.py, shard.py, pretrain.py (with training_log.py), task.py (with kinds/,
    a module per kind of task): `figures(artifact)` returns the main figures for the top of the page, the index and the
    terminal, `story(artifact)` the page, and an optional `use(folder)` the commands that use the artifact.
 4. figures.py: the label and format of a figure, wherever it is shown; formatting.py turns any number into text.
 5. elements.py: the elements of a story, as plain records; distributions.py makes them from lengths and counts,
    pictures.py draws charts as SVG.
-6. provenance.py: the end of every page: run time, machine, counts, settings, inputs, versions, files.
-7. page.py, templates/: `write` fills the templates and writes one self-contained file.
-8. index_page.py: `index` shows all stages of the recipe with their states, figures and links, and a table of task
+6. page.py, templates/: `write` fills the templates and writes one self-contained file.
+7. index_page.py: `index` shows all stages of the recipe with their states, figures and links, and a table of task
    results from task_scores.py, which cards.py also uses for the model card of an export.
 
 summary.py prints tables in the terminal; compare.py, preview.py, layers.py and look/ make the pages of commands.

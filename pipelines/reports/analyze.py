@@ -16,8 +16,6 @@ from pipelines.reports.figures import Figure, label
 from pipelines.reports.pictures import columns
 from pipelines.reports.record import Artifact, batches, num_rows, sampled
 
-__all__ = ["figures", "story"]
-
 _TOP_TAGS = 15
 _SAMPLES = 20  # failed documents shown for each reason
 _EOJEOL_MORPHEMES = 8  # last column of the chart: this many or more

@@ -18,8 +18,6 @@ from pipelines.reports.figures import label, text
 from pipelines.reports.page import write
 from pipelines.reports.training_log import time_axis
 
-__all__ = ["Shown", "of_runs", "of_tasks", "write_page"]
-
 _EXAMPLES = 10  # for each side of a pair
 _LOSS, _ACCURACY = "mlm_loss", "mlm_accuracy"
 

@@ -9,8 +9,6 @@ from pipelines.reports import formatting
 from pipelines.reports.elements import Bar, Bars, Element, Picture, Table
 from pipelines.reports.pictures import COLOURS, Line, curves, lengths
 
-__all__ = ["Lengths", "equal_groups", "most_frequent", "number_and_share", "rank_curve", "ranked_bars", "ranks"]
-
 _RANKS = 160  # points of a curve over ranks, evenly spaced on its logarithmic axis
 _GROUPS = 5
 

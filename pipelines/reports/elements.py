@@ -7,11 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = [
-    "Bar", "Bars", "Code", "Element", "Entry", "Folded", "Gap", "Gapped", "Guess", "Interval", "Intervals", "Marked",
-    "Matrix", "Picture", "Section", "Story", "Table", "Use",
-]  # fmt: skip
-
 _LONG_BARS = 15
 _NARROW_CHARS = 55  # a table with a longer head takes the whole width of the page
 _NARROW_CELLS = 6  # and one with more columns

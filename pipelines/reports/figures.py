@@ -4,13 +4,13 @@ A figure is known by its key in the JSON of an artifact: `macro_f1`, `mlm_loss`,
 """
 
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from pipelines.reports import formatting
-
-__all__ = ["OBJECTIVES", "Figure", "in_percent", "interval", "known", "label", "model_name", "text"]
 
 
 @dataclass(frozen=True)
@@ -35,84 +35,13 @@ OBJECTIVES: Mapping[str, str] = {
 }
 """Display names of the pretraining objectives; those that predict pieces come first."""
 
-_LABELS = {
-    "bad_json": "bad JSON",
-    "bad_xml": "bad XML",
-    "byte_share": "byte pieces",
-    "c": "C",
-    "character_f1": "character F1",
-    "character_f1_without_o": "character F1 without O",
-    "chars": "kept characters",
-    "count": "questions scored",
-    "cut.documents": "documents with lines removed",
-    "cut.lines": "lines removed",
-    "distinct": "distinct morphemes",
-    "entity_f1": "entity F1",
-    "entity_macro_f1": "entity macro F1",
-    "f1": "F1",
-    "f1_at_3": "F1 at 3",
-    "gold_unreachable": "answers that no span of pieces matches",
-    "heldout_documents": "held-out documents",
-    "heldout_morphemes": "held-out morphemes",
-    "heldout_pieces": "held-out pieces",
-    "kiwi_crashed": "Kiwi crashed",
-    "kiwi_timeout": "Kiwi timed out",
-    "looked_for": "texts searched for",
-    "macro_f1": "macro F1",
-    "mae": "mean absolute error",
-    "matthews": "Matthews correlation",
-    "micro_f1": "micro F1",
-    "mrr": "mean reciprocal rank",
-    "pearson": "Pearson correlation",
-    "pretrained_accuracy": "accuracy, pretrained",
-    "questions_cut": "questions truncated",
-    "rows": "training rows",
-    "epochs": "epochs",
-    "recall@1": "recall at 1",
-    "recall@10": "recall at 10",
-    "recall@100": "recall at 100",
-    "rouge_w": "ROUGE-W",
-    "scratch_accuracy": "accuracy, not pretrained",
-    "size": "vocabulary entries",
-    "spearman": "Spearman correlation",
-    "steps": "optimizer steps",
-    "teacher_cosine": "cosine to the teacher",
-    "test": "test rows",
-    "test_in_train": "scored rows whose texts are in a training row",
-    "tfidf_accuracy": "accuracy, TF-IDF baseline",
-    "too_little_hangul": "too little Hangul",
-    "train": "training rows",
-    "train_questions": "training questions",
-    "train_questions_cut": "training questions truncated",
-    "train_windows": "training windows",
-    "train_windows_without_answer": "training windows without an answer",
-    "unigram_loss": "unigram baseline",
-    "unseen": "unseen test rows",
-    "valid": "validation rows",
-    "validation": "validation rows",
-}
+_NAMES = tomllib.loads((files("pipelines.reports") / "figures.toml").read_text(encoding="utf-8"))
+_LABELS: dict[str, str] = _NAMES["labels"]
 _LABELS |= {
     f"{key}_{figure}": f"{words} {figure}" for key, words in OBJECTIVES.items() for figure in ("loss", "accuracy")
 }
-_MODELS: Mapping[str, str] = {
-    "scratch": "not pretrained",
-    "bm25": "BM25 baseline",
-    "tfidf": "TF-IDF baseline",
-    "majority": "majority baseline",
-    "mean": "mean baseline",
-    "dictionary": "dictionary baseline",
-    "sentence": "nearest sentence baseline",
-    "no_answer": "no answer baseline",
-}
-_DECIMALS = {
-    "pearson": 3,
-    "spearman": 3,
-    "matthews": 3,
-    "mae": 3,
-    "teacher_cosine": 3,
-    "pieces_per_morpheme": 2,
-    "pieces_per_eojeol": 2,
-}
+_DECIMALS = dict.fromkeys(("pearson", "spearman", "matthews", "mae", "teacher_cosine"), 3)
+_DECIMALS |= {"pieces_per_morpheme": 2, "pieces_per_eojeol": 2}
 _PERCENT_PLACES = {"byte_share": 2}  # 1 for all other shares
 _NAMING = ("contaminated", "evaluation", "kept")  # keys followed by a name from the recipe
 
@@ -132,7 +61,8 @@ def label(key: str) -> str:
 
 def model_name(name: str) -> str:
     """The display name of a model in scores.json."""
-    return _MODELS.get(name, name)
+    display_name: str = _NAMES["models"].get(name, name)
+    return display_name
 
 
 def known(value: Any) -> bool:

@@ -2,11 +2,6 @@
 
 import re
 
-__all__ = [
-    "PERCENT", "UNKNOWN", "compact", "count", "decimal", "duration", "megabytes", "percent", "ratio", "value",
-    "without_folders",
-]  # fmt: skip
-
 _SPACE = "\u00a0"  # keeps number and unit on one line
 PERCENT = f"{_SPACE}%"
 UNKNOWN = "–"

@@ -16,8 +16,6 @@ from pipelines.reports.stage_page import page_of, usage
 from pipelines.reports.task_scores import has_result, result_of, table
 from pipelines.stages.table import STAGES, TASK, is_task, stage_named
 
-__all__ = ["index"]
-
 _RESULTS = 4  # at the top of the page
 
 

@@ -11,8 +11,6 @@ from pipelines.reports.elements import Element, Table
 from pipelines.reports.page import write
 from pipelines.reports.pictures import COLOURS, Line, curves, groups
 
-__all__ = ["write_page", "write_pictures"]
-
 _HEADS = {"linear": "Linear heads", "mlp": "Heads with a hidden layer", "bilstm": "BiLSTM heads"}
 _PROJECTIONS = {"pca": "principal components", "tsne": "t-SNE"}
 

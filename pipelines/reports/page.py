@@ -13,8 +13,6 @@ from korbert.durable import check_output, write_whole
 from korbert.terminal import printable
 from pipelines.inference.outputs import is_page
 
-__all__ = ["filled", "write"]
-
 
 def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:
     """Fills a template and writes the page atomically. Returns its path.
@@ -47,10 +45,10 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=lambda value: printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
     )
-    environment.filters |= {"json": lambda value: json.dumps(value, ensure_ascii=False), "markdown": _markdown}
+    # Text in Markdown, cells of tables included, has neither markup nor HTML.
+    spaced = {"\u00a0": " ", "\n": " "}
+    environment.filters |= {
+        "json": lambda value: json.dumps(value, ensure_ascii=False),
+        "markdown": lambda text: re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text.translate(str.maketrans(spaced))),
+    }
     return environment
-
-
-def _markdown(text: str) -> str:
-    """Escapes text for Markdown, cells of tables included, so that it has neither markup nor HTML."""
-    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text.replace("\u00a0", " ").replace("\n", " "))

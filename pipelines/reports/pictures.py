@@ -20,8 +20,6 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from pipelines.reports import formatting
 from pipelines.reports.elements import Picture, Table
 
-__all__ = ["COLOURS", "Line", "columns", "curves", "groups", "lengths", "scatter", "shares"]
-
 COLOURS = 5  # series colours in the style sheet
 
 _POINTS = 240  # longer series are averaged: a phone has no more pixels

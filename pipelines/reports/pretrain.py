@@ -15,8 +15,6 @@ from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
 from pipelines.reports.training_log import TrainingLog, time_axis
 
-__all__ = ["figures", "story", "use"]
-
 _GAPS = (
     "The model's predictions for each gap, most likely first, at the first, a middle and the last evaluation. The "
     "original piece is marked, and listed below the top five if it is not among them. A slash separates the two "
@@ -55,17 +53,12 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
     shown = [Figure(text("mlm_loss", scores["mlm_loss"]), f"nats, held-out {label('mlm_loss')}", compared)]
     for name in OBJECTIVES:
         if f"{name}_count" in scores:
-            key, number = f"{name}_accuracy", scores[f"{name}_count"]
-            shown.append(Figure(text(key, scores[key]), label(key), _standard_error(scores[key], number)))
+            key, number, note = f"{name}_accuracy", scores[f"{name}_count"], "none in the held-out text"
+            if number:  # with the binomial standard error: ± 0.6 %, n = 3,945
+                error = math.sqrt(max(0.0, scores[key] * (1 - scores[key])) / number)
+                note = f"± {formatting.percent(error)}, n = {formatting.count(number)}"
+            shown.append(Figure(text(key, scores[key]), label(key), note))
     return shown
-
-
-def _standard_error(accuracy: float, number: int) -> str:
-    """The binomial standard error of an accuracy and the number of predictions: ± 0.6 %, n = 3,945."""
-    if not number:
-        return "none in the held-out text"
-    error = math.sqrt(max(0.0, accuracy * (1 - accuracy)) / number)
-    return f"± {formatting.percent(error)}, n = {formatting.count(number)}"
 
 
 def story(artifact: Artifact) -> Story:
@@ -76,14 +69,18 @@ def story(artifact: Artifact) -> Story:
     if initial := {key.removeprefix("init_"): value for key, value in scores.items() if key.startswith("init_")}:
         first = {"step": 0, "pieces": 0, "unigram_loss": scores["unigram_loss"], **initial}
         log = replace(log, heldout=[first, *log.heldout])
-    left_out = [line["step"] for line in metrics if line["kind"] == "left_out"]
+    # Steps that were left out (`pretrain.on_divergence`), if any.
+    left_out = [formatting.count(line["step"]) for line in metrics if line["kind"] == "left_out"]
+    more = f" and {formatting.count(len(left_out) - _STEPS_LISTED)} more" if len(left_out) > _STEPS_LISTED else ""
+    listed = ", ".join(left_out[:_STEPS_LISTED])
+    left_out_note = f"Steps left out because their loss or gradient was not finite: {listed}{more}."
     return Story(
         title=against_unigram(scores["mlm_loss"], scores["unigram_loss"]),
         lede=lede(scores, log, (artifact.record.get("settings") or {}).get("init")),
         sections=(
             Section("Filling gaps in held-out rows", list(gapped_samples(artifact.lines("samples.jsonl"))), _GAPS),
             Section("Held-out evaluation", list(heldout_elements(log, scores["unigram_loss"]))),
-            Section("Training loss", list(loss_curves(log)), _without_update(left_out)),
+            Section("Training loss", list(loss_curves(log)), left_out_note if left_out else ""),
             Section("Learning rate and gradient norm", list(step_curves(log))),
             Section("Speed", list(speed_curves(log))),
             Section("Held-out measurements", list(measurements(log))),
@@ -165,13 +162,6 @@ def loss_curves(log: TrainingLog) -> Iterator[Element]:
         yield from chart(title, log, log.train, {"": f"{name}_loss"}, y="nats")
         if name == "mlm":
             yield from chart(f"{title} over time", log, log.train, {"": f"{name}_loss"}, y="nats", time=True)
-
-
-def _without_update(steps: Sequence[int]) -> str:
-    """A note on steps that were left out (`pretrain.on_divergence`), if any."""
-    listed = ", ".join(map(formatting.count, steps[:_STEPS_LISTED]))
-    more = f" and {formatting.count(len(steps) - _STEPS_LISTED)} more" if len(steps) > _STEPS_LISTED else ""
-    return f"Steps left out because their loss or gradient was not finite: {listed}{more}." if steps else ""
 
 
 def step_curves(log: TrainingLog) -> Iterator[Element]:

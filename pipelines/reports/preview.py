@@ -14,8 +14,6 @@ from korbert.terminal import console, say
 from pipelines.artifacts.pipeline import Pipeline
 from pipelines.reports.figures import label
 
-__all__ = ["preview_stage", "print_preview", "write_page"]
-
 _SHOWN_CHARS = 160  # of a text that is not expanded
 _AROUND_CHARS = 40  # context before the first change; on the page, on both sides of each change
 _COMPARED_CHARS = 5_000  # of a text on the page, from its first change
@@ -28,7 +26,7 @@ def preview_stage(pipeline: Pipeline, count: int) -> None:
     """Previews cleaning on about `count` rows: writes the page and prints the first changes."""
     from pipelines.reports import index
 
-    sample = preview(pipeline.recipe.section("clean"), pipeline.sources("clean"), count)
+    sample = preview(pipeline.recipe.section("clean"), pipeline.sources.files("clean"), count)
     page = pipeline.folder / "preview.html"
     write_page(page, pipeline.recipe.name, sample)
     index(pipeline.folder, [stage.name for stage in pipeline.stages()])

@@ -16,8 +16,6 @@ from korbert.errors import ArtifactError
 from pipelines.artifacts.store import RECORD, RUN, Json, read_json
 from pipelines.reports import formatting
 
-__all__ = ["Artifact", "batches", "drawing", "num_rows", "sampled", "stream"]
-
 _SAMPLED_PARTS = 8  # read for a histogram: enough for its shape, in seconds at any corpus size
 
 _BATCH_ROWS = 4096

@@ -13,8 +13,6 @@ from pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table
 from pipelines.reports.figures import Figure
 from pipelines.reports.record import Artifact, batches, num_rows, sampled, stream
 
-__all__ = ["figures", "story"]
-
 _TOP = 30  # pieces in the bar chart
 _RARE = 20  # pieces seen less often are hardly learned
 _SPLITS = {"train": "training", "heldout": "held out"}

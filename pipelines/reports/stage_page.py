@@ -1,21 +1,23 @@
-"""The page of an artifact: what the module of its stage says, how to use it, and the record."""
+"""The page of an artifact: what the module of its stage says, how to use it, and the record.
+
+The record is the end of every page: run time, machine, counts, settings, inputs, versions and files, as tables.
+"""
 
 import json
 import pkgutil
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from pipelines.artifacts.store import PAGE
-from pipelines.reports import provenance
-from pipelines.reports.elements import Code, Section, Story, Use
+from pipelines.reports import formatting
+from pipelines.reports.elements import Code, Section, Story, Table, Use
+from pipelines.reports.figures import label
 from pipelines.reports.page import write
 from pipelines.reports.record import Artifact, drawing
 from pipelines.stages.table import stage_named
-
-__all__ = ["page_of", "render", "shown", "usage"]
 
 _DEFAULT = SimpleNamespace(
     figures=lambda artifact: (),
@@ -55,8 +57,8 @@ def render(folder: Path) -> Path:
             figures=[figure for figure in module.figures(artifact) if figure.value not in in_title],
             story=story,
             sections=[*story.sections, usage({artifact.stage: folder})],
-            facts=provenance.facts(artifact),
-            origins=provenance.origins(artifact),
+            facts=facts(artifact),
+            origins=origins(artifact),
         )
 
 
@@ -81,3 +83,75 @@ def usage(artifacts: Mapping[str, Path]) -> Section:
     use, path = uses[-1]
     python = use.python.format(json.dumps(path, ensure_ascii=False))
     return Section("Usage", (Code("Command line", commands), Code("Python", python)))
+
+
+_DIGEST_CHARS = 12  # enough to tell digests apart by eye
+
+
+def facts(artifact: Artifact) -> list[Table]:
+    """Run time and machine, always visible; empty if run.json has neither."""
+    run = artifact.run
+    rows = []
+    if artifact.seconds is not None:
+        resumed = " (last session of a resumed run)" if run.get("resumed") else ""
+        rows.append(("duration", formatting.duration(artifact.seconds) + resumed))
+    if isinstance(run.get("memory_peak_bytes"), int | float):
+        rows.append(("peak memory of the largest process", formatting.megabytes(run["memory_peak_bytes"])))
+    keys = ("started", "machine", "workers", "command")
+    rows += [(key, formatting.value(run[key])) for key in keys if run.get(key) is not None]
+    return [Table("Time and machine", ("", ""), rows, "ll")] if rows else []
+
+
+def origins(artifact: Artifact) -> list[Table]:
+    """Counts, settings, inputs, versions, numerics and files, collapsed on the page. Empty tables are left out."""
+    record = artifact.record
+    inputs = record.get("inputs") or {}
+    artifacts = [(stage, str(digest)[:_DIGEST_CHARS]) for stage, digest in (inputs.get("artifacts") or {}).items()]
+    files = [
+        (
+            role,
+            str(file["name"]),
+            formatting.megabytes(file["size"]),
+            str(file["version"] if "version" in file else file["sha256"])[:_DIGEST_CHARS],  # a version if remote
+        )
+        for role, role_files in (inputs.get("files") or {}).items()
+        for file in role_files
+    ]
+    tables = (
+        Table("Counts", ("", ""), _rows(record.get("counts"), label), "lr"),
+        Table("Settings", ("setting", "value"), _rows(record.get("settings")), "lk"),
+        Table("Input artifacts", ("stage", "digest"), artifacts, "ll"),
+        Table("Input files", ("role", "file", "size", "SHA-256 or version"), files, "lkrl"),
+        Table("Library versions", ("library", "version"), _rows(record.get("versions")), "ll"),
+        Table("Numerical environment", ("", ""), _rows(record.get("numerics"), label), "ll"),
+        Table("Files in this artifact", ("folder or file", "files", "size"), file_sizes(record.get("files")), "lrr"),
+    )
+    return [table for table in tables if table.rows]
+
+
+def _rows(values: Any, name: Callable[[str], str] = str) -> list[tuple[str, str]]:
+    """The rows of nested values. name: turns a key into its label."""
+    return [(name(key), formatting.value(value)) for key, value in _flat(values, "")] if values else []
+
+
+def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Nested objects as dotted names, in the order of the record; lists of plain values on one line."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _flat(inner, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
+        for index, inner in enumerate(value):
+            yield from _flat(inner, f"{name}[{index}]")
+    elif isinstance(value, dict | list):
+        yield name, ", ".join(formatting.value(inner) for inner in value) or "none"
+    else:
+        yield name, value
+
+
+def file_sizes(files: Any) -> list[tuple[str, str, str]]:
+    """One row per folder with all its parts, and one row per file at the top level."""
+    sizes: dict[str, list[int]] = {}
+    for name, file in sorted((files or {}).items()):
+        folder, slash, _ = name.rpartition("/")
+        sizes.setdefault(folder + slash if slash else name, []).append(file["size"])
+    return [(name, str(len(inside)), formatting.megabytes(sum(inside))) for name, inside in sizes.items()]

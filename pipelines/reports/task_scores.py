@@ -10,11 +10,6 @@ from pipelines.reports.figures import in_percent, known, label, model_name
 from pipelines.reports.record import Artifact
 from pipelines.stages.table import TASK, TASK_PAGE, stage_named
 
-__all__ = [
-    "HEAD", "Result", "best_baseline", "deviation", "example_interval", "has_result", "mean", "note", "result_of",
-    "table",
-]  # fmt: skip
-
 HEAD = ("task", "metric", "score", "95 % interval", "best baseline", "rows")
 
 

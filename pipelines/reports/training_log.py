@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from pipelines.artifacts.store import Json
 
-__all__ = ["TrainingLog", "time_axis"]
-
 
 @dataclass(frozen=True)
 class TrainingLog:

@@ -14,8 +14,6 @@ from pipelines.reports.figures import Figure, label, text
 from pipelines.reports.pictures import Line, columns, curves
 from pipelines.reports.record import Artifact, batches, num_rows
 
-__all__ = ["figures", "story", "use"]
-
 _TOP = 30  # morphemes in the bar chart
 _MOST_SPLIT = 20
 _WHOLE = "whole_morpheme_share"

@@ -19,8 +19,6 @@ from korbert.processes import starting
 from korbert.tokenization import Analysis, Analyzer, AnalyzerOptions, Tokenizer
 from korbert.tokenization.analyzer import Analyses
 
-__all__ = ["AnalysisProcess", "RemoteAnalyzer", "analysis_process"]
-
 
 class AnalysisProcess:
     """The process. It ends with its parent; if it dies, the next request starts another.

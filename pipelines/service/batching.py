@@ -15,15 +15,13 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pipelines.service.limits import Limits
 from pipelines.service.metrics import Metrics
 from pipelines.service.refusals import Refusal
-
-__all__ = ["Batcher", "Job", "Operation", "Row", "trace"]
 
 _logger = logging.getLogger(__name__)
 
@@ -76,48 +74,41 @@ class _Item(NamedTuple):
     row: Row = Row(0, None)
 
 
+_Function = Callable[[list[Any]], Sequence[Any]]
+_Future = Future[Sequence[Any]]
+
+
 class _Thread:
     """Runs functions in turn, in a daemon thread: an executor's thread would delay the end of the process."""
 
     def __init__(self, name: str) -> None:
-        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[tuple[_Function, list[Any], _Future] | None] = queue.SimpleQueue()
         threading.Thread(target=self._work, name=name, daemon=True).start()
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
-            call()
+            function, items, future = call
+            if future.set_running_or_notify_cancel():  # else nobody is waiting any more
+                try:
+                    results = function(items)
+                    if len(results) != len(items):
+                        raise ValueError(f"{len(results)} results for {len(items)} items")
+                    future.set_result(results)
+                except Exception as error:
+                    future.set_exception(error)
 
-    def run(self, function: Callable[[list[Any]], Sequence[Any]], items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
+    def run(self, function: _Function, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
         """Awaits the results of the function, one for each item. ValueError if it returns another number."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Sequence[Any]] = loop.create_future()
-
-        def settle(results: Sequence[Any], error: Exception | None) -> None:
-            if future.done():
-                return
-            if error is None:
-                future.set_result(results)
-            else:
-                future.set_exception(error)
-
-        def call() -> None:
-            results: Sequence[Any] = ()
-            error: Exception | None = None
-            try:
-                results = function(items)
-                if len(results) != len(items):
-                    raise ValueError(f"{len(results)} results for {len(items)} items")
-            except Exception as raised:
-                error = raised
-            with suppress(RuntimeError):  # the loop is closed: nobody is waiting
-                loop.call_soon_threadsafe(settle, results, error)
-
-        self._calls.put(call)
-        return future
+        future: _Future = Future()
+        self._calls.put((function, items, future))
+        return asyncio.wrap_future(future)
 
     def stop(self) -> None:
         """Ends the thread after what it is doing."""
         self._calls.put(None)
+
+
+_Work = Callable[[Sequence[_Item]], Awaitable[None]]
 
 
 class Batcher:
@@ -139,7 +130,9 @@ class Batcher:
 
     def start(self) -> None:
         self._tokenizer, self._model = _Thread("tokenizer"), _Thread("model")
-        self._tasks = [asyncio.create_task(self._tokenize()), asyncio.create_task(self._compute())]
+        tokenizing = self._keep_running(self._tokenize_batch, self._next_items, self._submitted)
+        computing = self._keep_running(self._compute_batch, self._next_batch, self._tokenized)
+        self._tasks = [asyncio.create_task(tokenizing), asyncio.create_task(computing)]
 
     def stop(self) -> None:
         """Items that still wait are dropped."""
@@ -166,15 +159,21 @@ class Batcher:
             self.waiting -= job.left
             job.future.cancel()
 
-    async def _tokenize(self) -> None:
+    async def _keep_running(
+        self, work: _Work, next_items: Callable[[], list[_Item] | None], more: asyncio.Event
+    ) -> None:
+        """Runs what is next; where nothing is, waits for the event."""
         while True:
-            while self._jobs and self._ready_pieces < _AHEAD * self._limits.batch_pieces:
-                await self._run(self._tokenize_batch, self._next_items())
-            self._submitted.clear()
-            await self._submitted.wait()
+            while (items := next_items()) is not None:
+                if items:
+                    await self._run(work, items)
+            more.clear()
+            await more.wait()
 
-    def _next_items(self) -> list[_Item]:
-        """The next items of one operation, some of each job in turn; may be empty."""
+    def _next_items(self) -> list[_Item] | None:
+        """The next items of one operation, some of each job in turn; may be empty. None: no job, or enough is ready."""
+        if not self._jobs or self._ready_pieces >= _AHEAD * self._limits.batch_pieces:
+            return None
         operation, jobs = next(iter(self._jobs.items()))
         del self._jobs[operation]
         items: list[_Item] = []
@@ -187,8 +186,10 @@ class Batcher:
                 self.metrics.queue_seconds.observe(time.monotonic() - job.since)
             end = min(job.taken + _ITEMS_PER_JOB, len(job.items))
             while job.taken < end and chars < _AT_ONCE_CHARS:
+                item = job.items[job.taken]
+                parts = item if isinstance(item, tuple) else (str(item),)
+                chars += sum(len(part) for part in parts if isinstance(part, str))
                 items.append(_Item(job, job.taken))
-                chars += _chars(job.items[job.taken])
                 job.taken += 1
             if job.taken < len(job.items):
                 jobs.append(job)
@@ -214,17 +215,10 @@ class Batcher:
             self._ready_pieces += sum(item.row.pieces for item in ready)
             self._tokenized.set()
 
-    async def _compute(self) -> None:
-        while True:
-            while self._ready:
-                batch = self._next_batch()
-                self._submitted.set()  # there is room for more rows
-                await self._run(self._compute_batch, batch)
-            self._tokenized.clear()
-            await self._tokenized.wait()
-
-    def _next_batch(self) -> list[_Item]:
-        """Rows of one operation, as many as fit into a batch, except those of ended jobs; may be empty."""
+    def _next_batch(self) -> list[_Item] | None:
+        """Rows of one operation, as many as fit into a batch, but of ended jobs; may be empty. None: none is ready."""
+        if not self._ready:
+            return None
         operation, items = next(iter(self._ready.items()))
         del self._ready[operation]
         batch: list[_Item] = []
@@ -237,6 +231,7 @@ class Batcher:
                 pieces += item.row.pieces
         if items:
             self._ready[operation] = items
+        self._submitted.set()  # there is room for more rows
         return batch
 
     async def _compute_batch(self, batch: Sequence[_Item]) -> None:
@@ -268,13 +263,11 @@ class Batcher:
             self.waiting -= job.left
             job.future.set_exception(refusal)
 
-    async def _run(self, work: Callable[[Sequence[_Item]], Awaitable[None]], items: Sequence[_Item]) -> None:
+    async def _run(self, work: _Work, items: Sequence[_Item]) -> None:
         """Runs a batch. If it fails, its jobs run separately, so that none fails because of another's text.
 
         Only the traceback is logged, as the text of an error may quote a request.
         """
-        if not items:
-            return
         try:
             await work(items)
         except Exception as error:
@@ -285,13 +278,6 @@ class Batcher:
                 return
             for job in jobs:
                 await self._run(work, [item for item in items if item.job is job])
-
-
-def _chars(item: Any) -> int:
-    """Characters of a text, of a tuple with texts, or of an object with fields."""
-    if isinstance(item, tuple):
-        return sum(len(part) for part in item if isinstance(part, str))
-    return len(item if isinstance(item, str) else str(item))
 
 
 def trace(error: BaseException) -> str:

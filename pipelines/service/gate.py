@@ -14,8 +14,6 @@ from pipelines.service.batching import trace
 from pipelines.service.refusals import Refusal, refused
 from pipelines.service.shared import Service
 
-__all__ = ["Gate"]
-
 _logger = logging.getLogger(__name__)
 
 # Need no token, as they reveal nothing about models and texts.
@@ -45,7 +43,12 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope = _normalized(scope)
+        # HEAD as GET, whose body the server leaves out; an absolute target as path and Host header (RFC 9112, 3.2.2).
+        scope = {**scope, "method": "GET" if scope["method"] == "HEAD" else scope["method"]}
+        if absolute := re.match(r"https?://([^/]*)(.*)", scope["path"], re.IGNORECASE | re.DOTALL):
+            scope["path"] = absolute[2] or "/"
+            scope["headers"] = [header for header in scope["headers"] if header[0] != b"host"]
+            scope["headers"].append((b"host", absolute[1].encode()))
         began, code = time.monotonic(), 499
         request_id = b"x-request-id", b"req_%024x" % random.getrandbits(96)
 
@@ -89,13 +92,3 @@ class Gate:
         if path not in _OPEN and not self._service.may_ask(headers):
             message = "the token is missing or wrong: send the header Authorization: Bearer TOKEN"
             raise Refusal(401, message, headers={"www-authenticate": "Bearer"})
-
-
-def _normalized(scope: Scope) -> Scope:
-    """HEAD as GET, whose body the server leaves out; an absolute target as path and Host header (RFC 9112, 3.2.2)."""
-    scope = {**scope, "method": "GET" if scope["method"] == "HEAD" else scope["method"]}
-    if absolute := re.match(r"https?://([^/]*)(.*)", scope["path"], re.IGNORECASE | re.DOTALL):
-        scope["path"] = absolute[2] or "/"
-        scope["headers"] = [header for header in scope["headers"] if header[0] != b"host"]
-        scope["headers"].append((b"host", absolute[1].encode()))
-    return scope

@@ -9,8 +9,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from pipelines.service.limits import Limits
 from pipelines.service.refusals import Refusal, refused
 
-__all__ = ["protocol_of"]
-
 
 def protocol_of(limits: Limits) -> type[asyncio.Protocol]:
     """The protocol class for uvicorn. A head may have 64 KiB (the limit of h11) and take head_seconds."""

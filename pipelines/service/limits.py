@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["CHARS_A_PIECE", "Limits"]
-
 CHARS_A_PIECE = 4  # a text with more characters per allowed piece is refused untokenized; Korean has about two
 
 

@@ -2,18 +2,8 @@
 
 from collections.abc import Callable
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    disable_created_metrics,
-    generate_latest,
-)
+import prometheus_client as prometheus
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-
-__all__ = ["Metrics"]
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _PIECES = tuple(float(1 << power) for power in range(3, 16))
@@ -25,26 +15,26 @@ class Metrics:
     content_type = CONTENT_TYPE_PLAIN_0_0_4
 
     def __init__(self, queue: Callable[[], int]) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        self.requests = Counter(
+        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each
+        self._registry = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=self._registry)
+        self.requests = prometheus.Counter(
             "korbert_requests", "Requests by route and code; 499: the client left.", ["route", "code"],
             registry=self._registry,
         )  # fmt: skip
-        length = Gauge("korbert_queue_texts", "Texts waiting or being computed.", registry=self._registry)
+        length = prometheus.Gauge("korbert_queue_texts", "Texts waiting or being computed.", registry=self._registry)
         length.set_function(queue)
         self.queue_seconds = self._seconds("queue", "Wait of a request until its first text is tokenized.")
         self.tokenizing_seconds = self._seconds("tokenizing", "Tokenizing one group of texts.")
         self.model_seconds = self._seconds("model", "Model time per batch.")
         self.request_seconds = self._seconds("request", "Request time, from head to answer.")
-        self.batch_pieces = Histogram(
+        self.batch_pieces = prometheus.Histogram(
             "korbert_batch_pieces", "Pieces per batch.", buckets=_PIECES, registry=self._registry
         )
 
-    def _seconds(self, name: str, about: str) -> Histogram:
-        return Histogram(f"korbert_{name}_seconds", about, buckets=_SECONDS, registry=self._registry)
+    def _seconds(self, name: str, about: str) -> prometheus.Histogram:
+        return prometheus.Histogram(f"korbert_{name}_seconds", about, buckets=_SECONDS, registry=self._registry)
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""
-        return generate_latest(self._registry)
+        return prometheus.generate_latest(self._registry)

@@ -3,35 +3,37 @@
 Answers equal those of the model's own methods (`embed`, `fill`, `predict`, `tag`, `answer`) up to rounding.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import korbert
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.modeling.onnx_encoder import OnnxEncoder
+from korbert.search import Index
 from korbert.tasks.files import Row as RowByRole
 from korbert.tasks.kinds.base import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage, encode_passages
-from korbert.tokenization import AnyTokenizer, Encoding
+from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer
 from korbert.tokenization.truncation import encode_beginnings, first_pieces
+from korbert.training.settings import PrecisionName
 from korbert.vectors.settings import VectorSettings
 from pipelines.inference.predicting import json_of
 from pipelines.inference.tokenizing import token_rows
+from pipelines.reports.look.data import look_data
+from pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
 from pipelines.service.batching import Operation, Row
 from pipelines.service.limits import CHARS_A_PIECE, Limits
 from pipelines.service.refusals import Refusal
-
-__all__ = ["LookData", "operations_of"]
+from pipelines.service.shared import Served
 
 _MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
 _MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of them
 
-LookData = Callable[[Any, str, str | None], dict[str, Any]]
-"""(model, text, pair) -> data of the page as JSON values: pipelines.reports.look.data."""
 
-
-def operations_of(model: Model, limits: Limits, look_data: LookData | None = None) -> dict[str, Operation]:
+def operations_of(model: Model, limits: Limits) -> dict[str, Operation]:
     """The operations of a model by name: tokenize, embed, and as supported fill, predict, answer, attention."""
     operations = {"tokenize": _tokenize(model.tokenizer, limits), "embed": _embed(model)}
     if "fill" in model.can:
@@ -40,8 +42,8 @@ def operations_of(model: Model, limits: Limits, look_data: LookData | None = Non
         operations["answer"] = _answer(model, model.kind, limits)
     elif model.kind is not None and {"predict", "tag"} & set(model.can):
         operations["predict"] = _predict(model, model.kind, limits)
-    if look_data is not None and not isinstance(model.network.encoder, OnnxEncoder):  # which exposes no attention
-        operations["attention"] = _attention(model, look_data)
+    if not isinstance(model.network.encoder, OnnxEncoder):  # which exposes no attention
+        operations["attention"] = _attention(model)
     return operations
 
 
@@ -67,15 +69,32 @@ def _embed(model: Model) -> Operation:
         ]
 
     def forward(rows: Sequence[tuple[Encoding, VectorSettings]]) -> list[Any]:
-        answers: list[Any] = [None] * len(rows)
-        for settings in dict.fromkeys(own for _, own in rows):
-            alike = [index for index, (_, own) in enumerate(rows) if own == settings]
-            vectors = model.pooled([rows[index][0] for index in alike], settings, batch_size=len(alike))
-            for index, vector in zip(alike, vectors, strict=True):
-                answers[index] = vector
-        return answers
+        return _by_settings(rows, lambda alike, settings: model.pooled(alike, settings, batch_size=len(alike)))
 
     return Operation(tokenize, forward)
+
+
+def search_operation(index: Index, limits: Limits) -> Operation:
+    """(text, (top, way)) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
+
+    def row(item: tuple[str, tuple[int, str | None]]) -> Row:
+        _check_chars(item[0], limits.pieces)
+        return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
+
+    def forward(rows: Sequence[tuple[str, tuple[int, Any]]]) -> list[dict[str, Any]]:
+        return [{"hits": hits} for hits in _by_settings(rows, lambda texts, asked: index.search(texts, *asked))]
+
+    return Operation(_each(row), forward)
+
+
+def _by_settings(rows: Sequence[tuple[Any, Any]], compute: Callable[[list[Any], Any], Iterable[Any]]) -> list[Any]:
+    """An answer for each (item, settings), in order; items of equal settings are computed together."""
+    answers: list[Any] = [None] * len(rows)
+    for settings in dict.fromkeys(own for _, own in rows):
+        alike = [number for number, (_, own) in enumerate(rows) if own == settings]
+        for number, answer in zip(alike, compute([rows[number][0] for number in alike], settings), strict=True):
+            answers[number] = answer
+    return answers
 
 
 def _fill(model: Model) -> Operation:
@@ -158,8 +177,8 @@ def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[RowByRole, Ma
     return forward
 
 
-def _attention(model: Model, look_data: LookData) -> Operation:
-    """(text, pair or None) -> the result of look_data; runs on the model's thread, as it adds hooks to the model."""
+def _attention(model: Model) -> Operation:
+    """(text, pair or None) -> the data of the page; runs on the model's thread, as it adds hooks to the model."""
 
     def row(item: tuple[str, str | None]) -> Row:
         pieces = len(_encoded(model, *item))
@@ -208,3 +227,35 @@ def _whole(tokenizer: AnyTokenizer, text: str, limits: Limits) -> Passage:
 def _check_chars(text: str, pieces: int) -> None:
     if len(text) > CHARS_A_PIECE * pieces:
         raise Refusal(413, f"has {len(text):,} characters, at most {CHARS_A_PIECE * pieces:,} are accepted: split it")
+
+
+def load_all(
+    folders: Mapping[str, Path],
+    index: Path | None,
+    device: str,
+    precision: PrecisionName,
+    limits: Limits,
+    process: AnalysisProcess,
+) -> tuple[dict[str, Served], Operation | None]:
+    """Loads and warms up the models by name, and the search of the index, which was built with the first model.
+
+    process: where Kiwi runs (analysis.py). Raises the ModelError and ArtifactError of the loaders.
+    """
+    models: dict[str, Served] = {}
+    for name, folder in folders.items():
+        model = korbert.load(folder, device, precision)
+        network = model.network
+        # The weights are mapped from the file: writing to it in place would change the model, or crash the process.
+        for tensor in (*network.parameters(), *network.buffers()):
+            tensor.data = tensor.data.clone()
+        if isinstance(tokenizer := model.tokenizer, Tokenizer):
+            tokenizer.analyzer = RemoteAnalyzer(tokenizer.analyzer_options, process)
+        operations = operations_of(model, limits)
+        embed = operations["embed"]
+        rows = [row.value for row in embed.tokenize([("안녕하세요", model.vector_settings())]) if isinstance(row, Row)]
+        if embed.forward is not None:
+            embed.forward(rows)  # the first pass is slower than later ones
+        models[name] = Served(name, str(network.kind), model, operations)
+    if index is None:
+        return models, None
+    return models, search_operation(Index.load(index, next(iter(models.values())).model), limits)

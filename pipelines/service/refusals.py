@@ -6,8 +6,6 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-__all__ = ["CODES", "Error", "Refusal", "refused"]
-
 CODES = {
     400: "The body is not JSON.",
     401: "The token is missing or wrong.",

@@ -8,31 +8,36 @@ import math
 import socket
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
 
 import uvicorn
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
 
+import korbert
 from korbert.errors import SettingsError
-from pipelines.service.app import application
+from pipelines.service.batching import Operation
 from pipelines.service.gate import Gate
 from pipelines.service.http11 import protocol_of
 from pipelines.service.limits import Limits
-from pipelines.service.shared import Searcher, Served, Service
-
-__all__ = ["is_loopback", "run"]
+from pipelines.service.refusals import Refusal, refused
+from pipelines.service.routes import ROUTES
+from pipelines.service.shared import Served, Service
 
 # With the default of 5 ms, the model would wait for the event loop at each of its hundred operations.
 _SWITCH_SECONDS = 0.0005
 
 
 def run(
-    load: Callable[[], tuple[Mapping[str, Served], Searcher | None]], host: str, port: int, *,
+    load: Callable[[], tuple[Mapping[str, Served], Operation | None]], host: str, port: int, *,
     limits: Limits | None = None, token: str | None = None, page: Callable[[], str] | None = None,
     said: Callable[[str], None] = lambda address: None,
 ) -> None:  # fmt: skip
     """Serves models until a signal arrives; then requests in progress are answered and later ones refused.
 
-    load: returns the models, the default first, and the index of /similar; until then the service reports that it is
+    load: returns the models, the default first, and the search of /similar; until then the service reports that it is
     loading. page: returns the body of `GET /`. said: called with the address once the models are loaded. Raises
     SettingsError if the address cannot be bound, and the errors of `load`.
     """
@@ -122,3 +127,51 @@ def _bound(host: str, port: int) -> socket.socket:
             ) from None
         raise SettingsError(f"{host}, port {port}: {error.strerror}: use another --host or --port") from None
     return listening
+
+
+_UNROUTED = {404: "no such path: see /docs", 405: "this method is not allowed on this path: see /docs"}
+
+
+class _Application(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """The document, with the token, which the gate checks."""
+        document = super().openapi()
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{}, {"token": []}]
+        return document
+
+
+def application(service: Service, start: Callable[[], None], hosts: Collection[str] | None = None) -> Gate:
+    """The application; its threads end with it. start: called once the event loop runs. hosts: see Gate."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service.batcher.start()
+        start()
+        yield
+        service.batcher.stop()
+
+    app = _Application(
+        title="korbert serve",
+        version=korbert.__version__,
+        description="Korean BERT models with morpheme tokenization.",
+        lifespan=lifespan,
+        openapi_url=None,
+        redirect_slashes=False,
+        routes=[*ROUTES],
+        exception_handlers={HTTPException: _answered, Exception: _answered},
+    )
+    app.state.service = service
+    return Gate(app, service, {route.path for route in ROUTES}, hosts)
+
+
+async def _answered(request: Request, error: Exception) -> Response:
+    """Refusals, 404 for an unknown path, 405 for another method, 500 for an internal error, which the gate logs."""
+    if isinstance(error, Refusal):
+        return refused(error)
+    if not isinstance(error, HTTPException):
+        return refused(Refusal(500, "the service failed on this request"))
+    response = refused(Refusal(error.status_code, _UNROUTED.get(error.status_code, error.detail)))
+    for name, value in (error.headers or {}).items():
+        response.headers[name] = value.replace("GET", "GET, HEAD")  # which the gate makes a GET
+    return response

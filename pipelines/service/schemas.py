@@ -60,7 +60,7 @@ class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신�
 
     @field_validator("input", mode="before")
     @classmethod
-    def _no_ids(cls, value: Any) -> Any:
+    def refuse_ids(cls, value: Any) -> Any:
         """Clients send ids of OpenAI's vocabulary: read as ours, they would stand for other texts."""
         if isinstance(value, list) and value and isinstance(value[0], int | list):
             raise PydanticCustomError(

@@ -4,24 +4,14 @@ import asyncio
 import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from fastapi import Request
 from starlette.datastructures import Headers
 
-from korbert.search import Hit
-from pipelines.service.batching import Batcher, Job, Operation, Row
-from pipelines.service.limits import CHARS_A_PIECE, Limits
+from pipelines.service.batching import Batcher, Job, Operation
+from pipelines.service.limits import Limits
 from pipelines.service.refusals import Refusal
-
-__all__ = ["Searcher", "Served", "Service"]
-
-
-class Searcher(Protocol):
-    """An index to search for similar texts; korbert.search.Index is one."""
-
-    def search(self, texts: Sequence[str], top: int = 10, way: Any = None) -> Sequence[Sequence[Hit]]:
-        """The `top` hits for each text, the best first."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +41,9 @@ class Service:
         sent = headers.get("authorization", "").encode("latin-1")
         return self.token is None or hmac.compare_digest(sent, f"Bearer {self.token}".encode())
 
-    def ready(self, models: Mapping[str, Served], searcher: Searcher | None) -> None:
+    def ready(self, models: Mapping[str, Served], search: Operation | None) -> None:
         """Installs the loaded models; from now on requests are answered."""
-        self.models = models
-        if searcher is not None:
-            self.search = _search(searcher, self.limits)
+        self.models, self.search = models, search
         if self.status == "loading":
             self.status = "ready"
 
@@ -108,24 +96,3 @@ class Service:
         finally:
             leaving.cancel()
             self.batcher.give_up(job)
-
-
-def _search(searcher: Searcher, limits: Limits) -> Operation:
-    """(text, top, way) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
-    longest = CHARS_A_PIECE * limits.pieces
-
-    def row(item: tuple[str, int, str | None]) -> Row | Refusal:
-        if len(item[0]) > longest:
-            return Refusal(413, f"has {len(item[0]):,} characters, at most {longest:,} are accepted")
-        return Row(len(item[0]) // CHARS_A_PIECE + 2, item)
-
-    def forward(items: Sequence[tuple[str, int, str | None]]) -> list[dict[str, Any]]:
-        answers: list[dict[str, Any]] = [{} for _ in items]
-        for top, way in dict.fromkeys(item[1:] for item in items):
-            same = [index for index, item in enumerate(items) if item[1:] == (top, way)]
-            hits = searcher.search([items[index][0] for index in same], top=top, way=way)
-            for index, own in zip(same, hits, strict=True):
-                answers[index] = {"hits": own}
-        return answers
-
-    return Operation(lambda items: list(map(row, items)), forward)

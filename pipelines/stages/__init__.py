@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["Counts", "Finder", "Help", "Inputs", "Stage"]
-
 Counts = dict[str, int | float]
 Finder = Callable[[Path], Path]
 """A folder as given -> the folder itself, or the matching one inside it (korbert.folders)."""

@@ -33,7 +33,7 @@ from korbert.scratch import remove
 from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning.best_epoch import Best, load_best
 from korbert.tasks.finetuning.encoded import EncodedTexts
-from korbert.tasks.finetuning.learning import Measure, finetune
+from korbert.tasks.finetuning.learning import finetune
 from korbert.tasks.finetuning.lora import require_peft
 from korbert.tasks.finetuning.settings import Way
 from korbert.tasks.kinds import KINDS
@@ -49,11 +49,9 @@ from korbert.world import connected, require_rows
 from pipelines.artifacts.runtime import Runtime
 from pipelines.experiments.features import Build, feature_builds
 from pipelines.experiments.scores import few_rows, score_table
-from pipelines.experiments.search import Experiment, ModelResult, search
+from pipelines.experiments.search import ModelResult, search
 from pipelines.stages import Counts, Inputs
 from pipelines.submission.writing import write_submission
-
-__all__ = ["Ready", "baselines", "learn", "prepare", "read_parts", "roles_of", "run"]
 
 _logger = logging.getLogger(__name__)
 
@@ -124,25 +122,29 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     save_model(output / "model", model, ready.tokenizer, task=task.task())
     _write_predictions(output / "predictions.jsonl", scored.rows, results)
     if getattr(settings, "submission", False):
-        _write_submission(output, scored.rows, main.predictions)
+        ids = [str(n if row.get("id") is None else row["id"]) for n, row in enumerate(scored.rows)]
+        answers = (prediction["answer"] for prediction in main.predictions)
+        write_json(output / "predictions.json", dict(zip(ids, answers, strict=True)))  # the official file of answers
+        remove(output / "submission", lambda folder: True)  # of the stage alone: left by an interrupted run
+        write_submission(output / "model", output / "submission")
     unseen = _unseen(ready, inputs, output, runtime.workers) if settings.unseen else None
     return _write_scores(output, replace(ready, task=task), results, unseen, settings.note)
-
-
-def _write_submission(output: Path, rows: Sequence[Row], predictions: Sequence[Any]) -> None:
-    """Writes predictions.json, the official file of answers, and submission/ with the model."""
-    ids = [str(n if row.get("id") is None else row["id"]) for n, row in enumerate(rows)]
-    write_json(output / "predictions.json", dict(zip(ids, (one["answer"] for one in predictions), strict=True)))
-    remove(output / "submission", lambda folder: True)  # of the stage alone: left by an interrupted run
-    write_submission(output / "model", output / "submission")
 
 
 def _write_scores(
     output: Path, ready: Ready, results: list[ModelResult], unseen: NDArray[np.bool_] | None, note: str
 ) -> Counts:
-    """Writes scores.json and returns its counts."""
+    """Writes scores.json and returns its counts: rows of each part, scored rows with the texts of a training row."""
     task, scored = ready.task, ready.scored
-    counts = _counts(ready, unseen)
+    counts: Counts = {name: len(part.rows) for name, part in ready.parts.items()}
+
+    def words_of(row: Row) -> tuple[str, ...]:
+        return tuple(" ".join(text.split()) for text in task.texts(row))
+
+    seen = {words_of(row) for row in ready.rows.train}
+    counts["test_in_train"] = sum(words_of(row) in seen for row in scored.rows)
+    if unseen is not None:
+        counts["unseen"] = int(unseen.sum())
     record = {
         **ready.facts,
         **score_table(task, scored.rows, results, unseen),
@@ -155,18 +157,6 @@ def _write_scores(
     return counts
 
 
-def _counts(ready: Ready, unseen: NDArray[np.bool_] | None) -> Counts:
-    """The rows of each part, of the unseen ones, and the scored rows with the same texts as a training row."""
-
-    def words_of(row: Row) -> tuple[str, ...]:
-        return tuple(" ".join(text.split()) for text in ready.task.texts(row))
-
-    seen = {words_of(row) for row in ready.rows.train}
-    counts: Counts = {name: len(part.rows) for name, part in ready.parts.items()}
-    counts["test_in_train"] = sum(words_of(row) in seen for row in ready.scored.rows)
-    return counts if unseen is None else {**counts, "unseen": int(unseen.sum())}
-
-
 def _unseen(ready: Ready, inputs: Inputs, output: Path, threads: int) -> NDArray[np.bool_]:
     """(scored,) bool: rows none of whose texts stands in the training or validation rows, or in the recipe's corpus."""
     scored, parts = ready.scored.rows, ready.rows
@@ -175,9 +165,9 @@ def _unseen(ready: Ready, inputs: Inputs, output: Path, threads: int) -> NDArray
     others = [text for rows in learned for row in rows for text in ready.task.together(row)]
     clean = inputs.artifacts.get("clean")
     with track("compare", total=None):
-        found = found_in([text for _, text in owners], others, clean and clean / "documents", output, threads)
+        is_known = found_in([text for _, text in owners], others, clean and clean / "documents", output, threads)
     unseen = np.ones(len(scored), dtype=np.bool_)
-    unseen[[number for (number, _), there in zip(owners, found, strict=True) if there]] = False
+    unseen[[number for (number, _), known in zip(owners, is_known, strict=True) if known]] = False
     return unseen
 
 
@@ -196,9 +186,7 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
             f"max_length {settings.max_length} is more than the {positions} positions of {source}: lower it"
         )
     if settings.features is not None:
-        chosen_layers(
-            settings.features.layers, start.config.num_hidden_layers
-        )  # raises for layers that it does not have
+        chosen_layers(settings.features.layers, start.config.num_hidden_layers)  # raises for layers that it lacks
     task, rows = read_parts(settings, inputs, runtime.data)
     said = [f"{task.name}: {task.about()}", *rows.read, *rows.notes]
     for line in said:
@@ -221,7 +209,14 @@ def learn(
         # Few rows need more epochs than 3 (Mosbach et al. 2021, 6).
         steps_per_epoch = Batches(parts["train"].examples, max(settings.batch_size), seed=0).steps_per_epoch
         settings = settings.model_copy(update={"epochs": (min(20, max(3, -(-200 // steps_per_epoch))),)})
-    measure = _measure(ready)
+
+    def measure(model: nn.Module) -> tuple[float, dict[str, float]]:
+        """The validation score that chooses the epoch."""
+        own, predictions = _settled(ready, model)
+        scores = own.scores(parts["valid"].rows, predictions)
+        known = {metric: score for metric, score in scores.items() if score is not None}
+        return known.get(own.metrics[0], -1.0), known
+
     results: list[ModelResult] = []
     for name, build in builds.items():
 
@@ -238,8 +233,7 @@ def learn(
             with track(f"score {name}", total=len(scored.examples), unit="examples") as advance:
                 return own.predict(model, scored, advance=advance, device=ready.device)
 
-        experiment = Experiment(name, task.metrics[0], train, predict)
-        results += search(experiment, list(settings.ways()), settings.seeds, output)
+        results += search(name, task.metrics[0], train, predict, list(settings.ways()), settings.seeds, output)
     return results
 
 
@@ -259,18 +253,6 @@ def _warmed(ready: Ready, build: Build, settings: TaskSection, output: Path, ano
         return model
 
     return warmed
-
-
-def _measure(ready: Ready) -> Measure:
-    """The validation score that chooses the epoch."""
-
-    def measure(model: nn.Module) -> tuple[float, dict[str, float]]:
-        own, predictions = _settled(ready, model)
-        scores = own.scores(ready.parts["valid"].rows, predictions)
-        known = {metric: score for metric, score in scores.items() if score is not None}
-        return known.get(own.metrics[0], -1.0), known
-
-    return measure
 
 
 def _settled(ready: Ready, model: nn.Module) -> tuple[Kind, list[Any]]:

@@ -88,7 +88,11 @@ def _initial_model(
     settings: PretrainStage, inputs: Inputs, output: Path, tokenizer: Tokenizer
 ) -> tuple[PretrainingModel | ReplacementModel, Loss]:
     """The model with random weights, Kiwi's vectors, or the weights of the recipe's `init`; and its loss."""
-    teacher = _teacher(inputs.folder("teacher", "config.json"), tokenizer) if settings.distill.teacher else None
+    teacher = None
+    if settings.distill.teacher:
+        folder = inputs.folder("teacher", "config.json")
+        teacher, its_tokenizer = load_model(folder, "pretraining")
+        _check_teacher(tokenizer, its_tokenizer, folder)
     model, loss = model_and_loss(settings, tokenizer.vocab_size, teacher)
     if settings.embeddings == "kiwi" and not from_first(lambda: load_newest(output / "checkpoints") is not None):
         # Skipped if there is a checkpoint, as that replaces all weights.
@@ -156,13 +160,6 @@ def model_and_loss(
     return model, PretrainingLoss(settings.objectives, settings.head.z_loss, distillation)
 
 
-def _teacher(folder: Path, tokenizer: Tokenizer) -> PretrainingModel:
-    """Loads the teacher. Raises ModelError if it is not a pretrained model or its tokenizer is not that of vocab."""
-    teacher, its_tokenizer = load_model(folder, "pretraining")
-    _check_teacher(tokenizer, its_tokenizer, folder)
-    return teacher
-
-
 def _check_teacher(tokenizer: AnyTokenizer, its_tokenizer: AnyTokenizer, folder: Path) -> None:
     if its_tokenizer.digest != tokenizer.digest:
         raise ModelError(f"{folder}: was trained with another tokenizer than that of vocab: set vocab.tokenizer to it")
@@ -214,21 +211,20 @@ def inspect(pipeline: Pipeline) -> None:
                 raise ModelError(f"{folder}: does not know the words that vocab.add adds: leave vocab.add out")
 
 
-def _negatives(settings: PretrainStage, counts: NDArray[np.int64]) -> Negatives | None:
-    """The sampler of a sampled head, or None. Raises SettingsError if the sample is as large as the vocabulary."""
-    if settings.head.kind == "full":
-        return None
-    if settings.head.negatives >= len(counts):
-        raise SettingsError(
-            f"pretrain.head.negatives {settings.head.negatives}: the vocabulary has {len(counts)} entries: "
-            'use fewer, or kind = "full"'
-        )
-    return Negatives(counts, settings.head.negatives)
-
-
 def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]) -> list[Phase]:
-    """The rows of each phase. folder: shard artifact, or the same layout. counts: (V,), of piece_counts."""
-    negatives, spans = _negatives(settings, counts), _spans(settings, ids, counts)
+    """The rows of each phase. folder: shard artifact, or the same layout. counts: (V,), of piece_counts.
+
+    Raises SettingsError if the sample of a sampled head is as large as the vocabulary.
+    """
+    negatives = None
+    if settings.head.kind == "sampled":
+        if settings.head.negatives >= len(counts):
+            raise SettingsError(
+                f"pretrain.head.negatives {settings.head.negatives}: the vocabulary has {len(counts)} entries: "
+                'use fewer, or kind = "full"'
+            )
+        negatives = Negatives(counts, settings.head.negatives)
+    spans = _spans(settings, ids, counts)
     files = Shards(sorted((folder / "train").glob("*.arrow")))
     # Rows of earlier phases, by series: phases of the same length share one.
     taken: Counter[tuple[int, bool]] = Counter()

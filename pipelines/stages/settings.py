@@ -29,17 +29,6 @@ from korbert.pretraining.settings import (
 )
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
-__all__ = [
-    "EncoderSection",
-    "HeldOut",
-    "Phase",
-    "PretrainStage",
-    "ShardStage",
-    "TheirConfig",
-    "TransformersSection",
-    "VocabStage",
-]
-
 
 class HeldOut(BaseModel, frozen=True, extra="forbid"):
     """Held-out documents, used by neither vocabulary nor training."""
@@ -65,7 +54,7 @@ class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
     )
 
     @model_validator(mode="after")
-    def _learns_or_takes(self) -> Self:
+    def check_tokenizer(self) -> Self:
         if self.add and not self.tokenizer:
             raise ValueError(
                 f"add {self.add} adds words to an existing tokenizer: set tokenizer, or raise size instead"
@@ -129,7 +118,7 @@ class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
     transformers: TheirConfig | None = Field(None, exclude_if=not_)  # TransformersSection's; listed to be refused
 
     @model_validator(mode="after")
-    def _is_our_own(self) -> Self:
+    def check_architecture(self) -> Self:
         if self.transformers:
             raise ValueError(
                 f'the table transformers needs architecture = "transformers", not "{self.architecture}": set that, or'
@@ -150,7 +139,7 @@ class TransformersSection(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="before")
     @classmethod
-    def _all_is_in_the_table(cls, values: Any) -> Any:
+    def check_keys(cls, values: Any) -> Any:
         for key in sorted(values.keys() - cls.model_fields.keys()):
             raise ValueError(
                 f'{key} is not read with architecture = "transformers": put it into [pretrain.encoder.transformers],'
@@ -159,7 +148,7 @@ class TransformersSection(BaseModel, frozen=True, extra="forbid"):
         return values
 
     @model_validator(mode="after")
-    def _can_be_built(self) -> Self:
+    def check_config(self) -> Self:
         try:
             self.config(vocab_size=1_000)
         except ModelError as error:
@@ -178,7 +167,8 @@ class TransformersSection(BaseModel, frozen=True, extra="forbid"):
         return new_config(self.transformers.model_dump(), vocab_size)
 
 
-def _encoder_section(values: Any, _: object) -> EncoderSection | TransformersSection:
+def _section_of_architecture(values: Any, validate: object) -> EncoderSection | TransformersSection:
+    """Validates by the section of the architecture alone, so that errors are about that one."""
     if isinstance(values, EncoderSection | TransformersSection):
         return values
     architecture = values.get("architecture", "modern") if isinstance(values, Mapping) else "modern"
@@ -211,7 +201,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
         False,
         description="freeze the piece embeddings of init or Kiwi; the model then packs small beside a packed init",
     )
-    encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_encoder_section)]
+    encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_section_of_architecture)]
     phases: tuple[Phase, ...] = Field(
         min_length=1, description="training phases, run in this order under one learning rate schedule"
     )
@@ -240,7 +230,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     heldout_rows: int = Field(2_000, ge=1, description="maximum held-out rows per evaluation")
 
     @model_validator(mode="after")
-    def _positions_reach(self) -> Self:
+    def check_positions(self) -> Self:
         longest = max(phase.length for phase in self.phases)
         if longest > (positions := self.encoder.max_position_embeddings):
             foreign = isinstance(self.encoder, TransformersSection)
@@ -252,11 +242,11 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
 
     @field_validator("objectives")
     @classmethod
-    def _objectives_fit(cls, objectives: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
+    def check_objective_names(cls, objectives: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
         return check_objectives(objectives)
 
     @model_validator(mode="after")
-    def _encoder_fits(self) -> Self:
+    def check_combinations(self) -> Self:
         if isinstance(self.encoder, TransformersSection):
             own = "rtd" in self.objectives
             if own or (self.distill.teacher and self.distill.begin):

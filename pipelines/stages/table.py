@@ -13,8 +13,6 @@ from pipelines.stages import Help, Stage
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["LIBRARIES", "STAGES", "TASK", "TASK_PAGE", "is_task", "stage_named", "task_stage"]
-
 LIBRARIES = ("torch", "numpy", "kiwipiepy", "kiwipiepy_model", "sentencepiece", "scikit-learn", "scipy")
 TASK = "tasks."  # prefix of the stage names of sections [tasks.NAME]
 TASK_RUN = "pipelines.stages.finetuning:run"
@@ -57,27 +55,14 @@ def is_task(name: str) -> bool:
     return re.fullmatch(re.escape(TASK) + "[a-z0-9_-]+", name) is not None
 
 
-def _folders(settings: Any) -> dict[str, Any]:
-    return {} if settings.init in ("pretrain", "scratch") else {"init": (settings.init, model_folder)}
-
-
-def _unread(settings: Any) -> tuple[str, ...]:
-    if _folders(settings):
-        return "clean", "pretrain", "vocab"
-    return () if settings.unseen else ("clean",)
-
-
-def _files_of_known_set(settings: Any, data: Path) -> Mapping[str, tuple[Path, ...]]:
-    if not getattr(settings, "set", ""):
-        return {}
-    return dict(sets.loading.files_at_hand(sets.known_set(settings.set), data).items())
+def _starts_from_another(settings: Any) -> bool:
+    return settings.init not in ("pretrain", "scratch")
 
 
 def _fits_the_encoder(settings: Any, others: Mapping[str, Any]) -> None:
     """Raises ValueError for texts that do not fit into the encoder of pretrain, unless it starts from another model."""
-    length = getattr(settings, "max_length", 0)
-    if "pretrain" not in _unread(settings):
-        positions = others["pretrain"].encoder.max_position_embeddings
+    if not _starts_from_another(settings):
+        length, positions = getattr(settings, "max_length", 0), others["pretrain"].encoder.max_position_embeddings
         if length > positions:
             raise ValueError(
                 f"max_length {length} is more than pretrain.encoder.max_position_embeddings {positions}: "
@@ -106,11 +91,22 @@ def task_stage(
         ", ".join(["model/, scores.json and predictions.jsonl", *products.values()]),
         f"korbert {f'tasks mine.toml {title}' if is_task(name) else f'{name} mine.toml --data ~/data'}",
     )
+    reads = ("clean", "pretrain", "vocab")
+
+    def unread(settings: Any) -> tuple[str, ...]:
+        return reads if _starts_from_another(settings) else () if settings.unseen else ("clean",)
+
+    def found(settings: Any, data: Path) -> Mapping[str, tuple[Path, ...]]:
+        known = getattr(settings, "set", "")
+        return dict(sets.loading.files_at_hand(sets.known_set(known), data).items()) if known else {}
+
+    def folders(settings: Any) -> dict[str, Any]:
+        return {"init": (settings.init, model_folder)} if _starts_from_another(settings) else {}
+
     return Stage(
-        name, 5, settings, TASK_RUN, about, asks or title, reads=("clean", "pretrain", "vocab"), unread=_unread,
-        libraries=LIBRARIES, trains=True, optional=True, patterns=lambda settings: settings.patterns(), remote=True,
-        found=_files_of_known_set, folders=_folders, check=_fits_the_encoder, page=TASK_PAGE, result=title,
-        products=products,
+        name, 5, settings, TASK_RUN, about, asks or title, reads=reads, unread=unread, libraries=LIBRARIES,
+        trains=True, optional=True, patterns=lambda settings: settings.patterns(), remote=True, found=found,
+        folders=folders, check=_fits_the_encoder, page=TASK_PAGE, result=title, products=products,
     )  # fmt: skip
 
 

@@ -26,29 +26,10 @@ from pipelines.stages.analyze import USER_WORDS, check_versions, options_of
 from pipelines.stages.settings import VocabStage
 
 
-def _analyzer(analyzed: Path) -> Analyzer:
-    """The analyzer that made the morphemes, for the tokenizer to use on other text.
-
-    Raises ArtifactError if another version of Kiwi is installed.
-    """
-    record = store.read_json(analyzed / store.RECORD) or {}
-    settings = AnalyzeSettings.model_validate(record["settings"])
-    options = settings.options
-    if settings.user_words:
-        options = options.model_copy(update={"user_words": read_user_words(analyzed / USER_WORDS)})
-    analyzer = Analyzer(options)
-    check_versions(analyzed, record, analyzer.versions, "is installed")
-    return analyzer
-
-
-def _whole_words(settings: VocabStage, options: AnalyzerOptions) -> tuple[str, ...]:
-    """Words that stay whole: those of the recipe and those of the user dictionary."""
-    return tuple(dict.fromkeys([*settings.words, *(word.form for word in options.user_words)]))
-
-
-def _learned(settings: VocabStage, analyzer: Analyzer, counts: Path, morphemes: Path) -> Tokenizer:
-    """Learns a tokenizer from the counts of these morphemes."""
-    words = _whole_words(settings, analyzer.options)
+def _learned(
+    settings: VocabStage, analyzer: Analyzer, words: tuple[str, ...], counts: Path, morphemes: Path
+) -> Tokenizer:
+    """Learns a tokenizer from the counts of these morphemes. words: see run."""
     try:
         settings = VocabStage.model_validate(settings.model_dump() | {"words": words})
     except ValidationError as error:
@@ -59,16 +40,6 @@ def _learned(settings: VocabStage, analyzer: Analyzer, counts: Path, morphemes: 
         except CorpusError as error:
             raise CorpusError(f"{morphemes}: {error}") from error
     return Tokenizer(model, settings, analyzer.options, analyzer.versions)
-
-
-def _extended(settings: VocabStage, base: Tokenizer, options: AnalyzerOptions, counts: Path) -> Tokenizer:
-    """The tokenizer extended with the words of the recipe and with frequent forms from the counts."""
-    words = _whole_words(settings, options)
-    if settings.add:
-        named = extended(base, words, options)
-        limits = {"min_count": settings.min_count, "min_documents": settings.min_documents}
-        words += tuple(frequent_cut_forms(counts, named, settings.add, **limits))
-    return extended(base, words, options)
 
 
 def _base(inputs: Inputs, options: AnalyzerOptions) -> Tokenizer:
@@ -93,7 +64,7 @@ def _base(inputs: Inputs, options: AnalyzerOptions) -> Tokenizer:
 
 def inspect(pipeline: "Pipeline") -> None:
     """Raises ModelError or SettingsError if the tokenizer named in the recipe cannot be used."""
-    options = options_of(pipeline.recipe.section("analyze"), pipeline.sources("analyze"))
+    options = options_of(pipeline.recipe.section("analyze"), pipeline.sources.files("analyze"))
     _base(pipeline.inputs(pipeline.recipe.stages["vocab"]), options)
 
 
@@ -101,14 +72,28 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
     """Writes counts.parquet, tokenizer/ and coverage.json."""
     analyzed = inputs.artifacts["analyze"]
     morphemes, seed, share = analyzed / "morphemes", settings.seed, settings.heldout_share
-    analyzer = _analyzer(analyzed)
-    base = _base(inputs, analyzer.options) if settings.tokenizer else None
+    # The analyzer that made the morphemes, for the tokenizer to use on other text.
+    record = store.read_json(analyzed / store.RECORD) or {}
+    analysis = AnalyzeSettings.model_validate(record["settings"])
+    options = analysis.options
+    if analysis.user_words:
+        options = options.model_copy(update={"user_words": read_user_words(analyzed / USER_WORDS)})
+    analyzer = Analyzer(options)
+    check_versions(analyzed, record, analyzer.versions, "is installed")
+
+    base = _base(inputs, options) if settings.tokenizer else None
     counted = count(morphemes, output, seed=seed, heldout_share=share, workers=runtime.units)
     counts = output / "counts.parquet"
+    # Words that stay whole: those of the recipe and those of the user dictionary.
+    words = tuple(dict.fromkeys([*settings.words, *(word.form for word in options.user_words)]))
     if base is None:
-        tokenizer = _learned(settings, analyzer, counts, morphemes)
+        tokenizer = _learned(settings, analyzer, words, counts, morphemes)
     else:
-        tokenizer = _extended(settings, base, analyzer.options, counts)
+        tokenizer = extended(base, words, options)
+        if settings.add:
+            limits = {"min_count": settings.min_count, "min_documents": settings.min_documents}
+            frequent = frequent_cut_forms(counts, tokenizer, settings.add, **limits)
+            tokenizer = extended(base, (*words, *frequent), options)
     if tokenizer.parts.probe is None:
         tokenizer.take_probe()
     tokenizer.save(output / "tokenizer")

@@ -27,8 +27,6 @@ from korbert.versions import installed_version
 from pipelines.artifacts.sources import sample_folder
 from pipelines.reports import formatting
 
-__all__ = ["Verdict", "check", "worksheet"]
-
 _PROGRAM, _OUTPUT = "predict.py", "predictions.json"
 _SHOWN = 5  # faults of each kind
 
@@ -76,7 +74,12 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
         for folder in ("home", "work", "judge"):
             (place / folder).mkdir()
         shutil.copyfile(path, place / "work" / "questions.json")
-        alone, answers = _without_network(), dict[str, str]()
+        # A command prefix that runs the program without network, if this machine permits it.
+        unshare = shutil.which("unshare")
+        alone = [unshare, "--map-root-user", "--net"] if unshare else []
+        if alone and subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+            alone = []
+        answers: dict[str, str] = {}
         ended = _run(place, alone, limit_seconds)
         faults = list(_faults_of_run(ended, limit_seconds))
         if ended.code == 0:
@@ -105,14 +108,6 @@ def _source(bundle: Path) -> Path:
         f"{bundle}: has no {_PROGRAM}: name the folder submission/ of a korquad artifact, such as "
         "artifacts/RECIPE/korquad/submission"
     )
-
-
-def _without_network() -> list[str]:
-    """Command prefix that runs a program without network; empty if this machine does not permit it."""
-    unshare = shutil.which("unshare")
-    command = [unshare, "--map-root-user", "--net"] if unshare else []
-    allowed = command and subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
-    return command if allowed else []
 
 
 def _run(place: Path, before: Sequence[str], limit_seconds: float) -> _Ended:
@@ -174,8 +169,8 @@ def _other_versions(source: Path) -> Iterator[str]:
     """Notes on libraries whose installed version differs from requirements.txt."""
     path = source / "requirements.txt"
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-        if found := re.fullmatch(r"([\w.-]+)==(\S+)", line.strip()):
-            name, wanted = found.groups()
+        if pin := re.fullmatch(r"([\w.-]+)==(\S+)", line.strip()):
+            name, wanted = pin.groups()
             if (here := installed_version(name)) != wanted:
                 yield f"requirements.txt: {name} {wanted}, but this run used {here}"
 

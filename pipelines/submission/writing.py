@@ -9,8 +9,6 @@ from korbert.tasks import korquad
 from korbert.versions import installed_version
 from pipelines.inference.outputs import is_nothing_else
 
-__all__ = ["score", "submit", "write_submission"]
-
 _NEEDS = (
     "kiwipiepy",
     "kiwipiepy_model",

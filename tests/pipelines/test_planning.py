@@ -18,7 +18,7 @@ from korbert.pretraining import MaskingSettings, PairSettings, Phase, Pretrainin
 from pipelines.artifacts.pipeline import Pipeline
 from pipelines.artifacts.runtime import Runtime
 from pipelines.cli import run_command
-from pipelines.planning import plan, tables
+from pipelines.planning import plan
 from pipelines.recipes import loading
 
 RECIPE = """
@@ -256,10 +256,3 @@ def test_models_larger_than_memory_are_not_tried(recipe: Path, tmp_path: Path, m
     assert found.memory["weights"] == found.memory["optimizer"] / 2 == 4 * sum(found.parameters.values())
     with pytest.raises(SettingsError, match=r"tiny\.toml: weights, gradients and optimizer need .* --seconds 0 plans"):
         plan.plan(_pipeline(recipe, tmp_path), 0.1)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(42, "42.0 s"), (600, "10.0 min"), (3 * 3600, "3.0 h"), (20 * 86_400, "20.0 days")]
-)
-def test_durations_have_a_convenient_unit(seconds: float, said: str) -> None:
-    assert tables.duration(seconds) == said

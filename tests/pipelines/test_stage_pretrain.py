@@ -17,7 +17,7 @@ from korbert.pretraining.shards import write_random_shards
 from korbert.tokenization import Tokenizer
 from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import Inputs, pretrain
-from pipelines.stages.pretrain import _negatives, model_and_loss, training_plan
+from pipelines.stages.pretrain import model_and_loss, training_phases, training_plan
 from pipelines.stages.settings import PretrainStage
 
 
@@ -62,9 +62,7 @@ def test_a_sample_as_large_as_the_vocabulary_is_refused() -> None:
     head = {"kind": "sampled", "negatives": 500}
     message = r"^pretrain\.head\.negatives 500: the vocabulary has 500 entries: use fewer, or kind = \"full\"$"
     with pytest.raises(SettingsError, match=message):
-        _negatives(settings(head=head), counts)
-    assert _negatives(settings(head={**head, "negatives": 499}), counts) is not None
-    assert _negatives(settings(head={**head, "kind": "full"}), counts) is None
+        training_phases(settings(head=head), Path(), SpecialIds(2, 3, 4, 128, 500), counts)
 
 
 def test_on_divergence_reaches_the_training_plan() -> None:

@@ -80,7 +80,7 @@ def test_what_a_task_goes_on_from(folder: Path, init: str, reads: tuple[str, ...
     assert tuple(given for given, _ in recipe.folders("tasks.mood").values()) == found
     pipeline = Pipeline(recipe, Runtime(root=folder / "artifacts", data=folder))
     roles = {"train", "init"} if found else {"train"}
-    assert pipeline.sources("tasks.mood").keys() == roles
+    assert pipeline.sources.files("tasks.mood").keys() == roles
 
 
 def test_a_recipe_of_tasks_alone_has_no_other_stage(folder: Path) -> None:

@@ -20,8 +20,6 @@ from korbert.vectors.attention import UNITS, Attention, attention
 from korbert.vectors.attribution import attribute, has_captum
 from pipelines.inference.tokenizing import page_spans
 
-__all__ = ["about", "look_data", "words_data"]
-
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
 _MOST_LABELS = 3  # with integrated gradients
 _MOST_DISTANCES = 100  # occurrences of a word up to which all distances are shown
@@ -148,7 +146,7 @@ def _signed(array: NDArray[np.float32]) -> dict[str, Any]:
 
 def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[str, Any] | None:
     """Mean vector of each text, encoded alone, in every layer, with the cosines between layers and between texts."""
-    device, found = next(model.parameters()).device, []
+    device, of_texts = next(model.parameters()).device, []
     for text in texts:
         encoding = tokenizer.encode(text, special_tokens=True)
         ids, boundaries = (torch.tensor([c], device=device) for c in (encoding.input_ids, encoding.boundaries))
@@ -157,8 +155,8 @@ def _layers(model: Any, tokenizer: AnyTokenizer, texts: Sequence[str]) -> dict[s
                 layers = model.encoder.all_layers(ids, boundaries=boundaries)
         except ModelError:  # an encoder with shorter rows in some layers
             return None
-        found.append(layers[:, 0].float().mean(dim=1).cpu().numpy())
-    vectors = np.stack(found)  # (texts, L + 1, D)
+        of_texts.append(layers[:, 0].float().mean(dim=1).cpu().numpy())
+    vectors = np.stack(of_texts)  # (texts, L + 1, D)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
     return {
         "vectors": _signed(vectors),
@@ -181,23 +179,23 @@ def _label(
     two = model.num_labels == 2 and model.problem_type == "single_label_classification"
     most = _MOST_LABELS if whole and not two else 1  # with two labels, the second mirrors the first
     text, *pair = data["texts"]
-    found = attribute(model, tokenizer, text, pair[0] if pair else None, most)
+    attribution = attribute(model, tokenizer, text, pair[0] if pair else None, most)
     return {
-        "names": found.labels,
+        "names": attribution.labels,
         "number": model.problem_type == "regression",
-        "probabilities": [_short(x) for x in found.probabilities],
-        "scores": [_short(x) for x in found.scores],
-        "masked": [_short(x) for x in found.masked],
-        "shares": [[_short(x) for x in row] for row in found.shares],
+        "probabilities": [_short(x) for x in attribution.probabilities],
+        "scores": [_short(x) for x in attribution.scores],
+        "masked": [_short(x) for x in attribution.masked],
+        "shares": [[_short(x) for x in row] for row in attribution.shares],
     }
 
 
 def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str | None) -> dict[str, Any]:
     prepared = loaded.prepared([{"question": question, "context": context}])
-    (found,) = kind.search(loaded.network, prepared, **loaded.scoring)
+    (searched,) = kind.search(loaded.network, prepared, **loaded.scoring)
     answers = [
         {"text": one.answer, "score": _short(one.score), "start": one.start, "end": one.end}
-        for one in kind.best_answers(found)
+        for one in kind.best_answers(searched)
     ]
     return {"question": question, "context": context, "answers": answers}
 

@@ -18,8 +18,6 @@ from korbert.tokenization import pad_batch
 from korbert.training.devices import moved
 from pipelines.reports.distributions import most_frequent
 
-__all__ = ["Way", "layer_points", "vectors_by_layer"]
-
 Way = Literal["pca", "tsne"]
 
 _AT_ONCE = 32  # texts
@@ -43,8 +41,17 @@ def layer_points(
     layers = []
     with track("draw", loaded.network.config.num_hidden_layers + 1, "layers") as advance:
         for vectors in vectors_by_layer(loaded, texts):
-            points = _projected(vectors, way).tolist()
-            layers.append({"points": points, "neighbours": _same_neighbours(vectors, members)})
+            if way == "pca":
+                projection = PCA(2, svd_solver="full")
+            else:
+                projection = TSNE(perplexity=min(30.0, (len(vectors) - 1) / 3), init="pca", random_state=0)
+            points = np.asarray(projection.fit_transform(vectors), np.float64)
+            # The share of texts whose nearest neighbour by cosine has the same label.
+            unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+            cosines = unit @ unit.T
+            np.fill_diagonal(cosines, -np.inf)
+            same = float((members[cosines.argmax(axis=1)] == members).mean())
+            layers.append({"points": points.tolist(), "neighbours": same})
             advance(1)
     return {
         "set": file.name,
@@ -76,19 +83,3 @@ def vectors_by_layer(loaded: Any, texts: list[str]) -> NDArray[np.float32]:
         vectors[:, indices] = means
     assert vectors is not None
     return vectors
-
-
-def _projected(vectors: NDArray[np.float32], way: Way) -> NDArray[np.float64]:
-    """(N, D) -> (N, 2)."""
-    if way == "pca":
-        return np.asarray(PCA(2, svd_solver="full").fit_transform(vectors), np.float64)
-    perplexity = min(30.0, (len(vectors) - 1) / 3)
-    return np.asarray(TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(vectors), np.float64)
-
-
-def _same_neighbours(vectors: NDArray[np.float32], members: NDArray[np.int64]) -> float:
-    """Share of texts whose nearest neighbour by cosine has the same label."""
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    cosines = unit @ unit.T
-    np.fill_diagonal(cosines, -np.inf)
-    return float((members[cosines.argmax(axis=1)] == members).mean())

@@ -15,8 +15,6 @@ from markupsafe import Markup
 
 from pipelines.reports.page import filled
 
-__all__ = ["page"]
-
 # Files of templates/look/, in the order in which they run.
 _SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "words", "page")
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from corpus.questions.answers import candidates
-from corpus.questions.asking import ask
+from corpus.questions.asking import ask, ask_definition
 from corpus.questions.checks import Refused
-from corpus.questions.definitions import ask_definition
 from corpus.questions.making import Maker
 from corpus.questions.sentences import Sentence
 from korbert.tokenization.morphemes import analyze, call_options, load_kiwi

@@ -18,9 +18,8 @@ from fastapi.testclient import TestClient
 
 from pipelines.cli import cli
 from pipelines.commands.serving import named
-from pipelines.service.app import application
 from pipelines.service.limits import Limits
-from pipelines.service.running import _bound, is_loopback
+from pipelines.service.running import _bound, application, is_loopback
 from pipelines.service.shared import Service
 from tests.pipelines.service.started import ROOT, ask, started, toy
 

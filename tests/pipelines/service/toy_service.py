@@ -29,17 +29,9 @@ class Searcher:
         return [(hits[::-1] if way == "words" else hits)[:top] for _ in texts]
 
 
-def with_attention(models, limits):
-    """The models with what pipelines.reports.look.data stands for."""
-    from pipelines.service.operations import operations_of
-
-    def look_data(model, text, pair):
-        return {"texts": [text] if pair is None else [text, pair], "model": model.network.kind}
-
-    return {
-        name: Served(name, one.kind, one.model, operations_of(one.model, limits, look_data))
-        for name, one in models.items()
-    }
+def look_data(model, text, pair):
+    """What pipelines.reports.look.data stands for."""
+    return {"texts": [text] if pair is None else [text, pair], "model": model.network.kind}
 
 
 def main() -> None:
@@ -58,11 +50,13 @@ def main() -> None:
     def load():
         time.sleep(how.get("loading", 0.0))
         if how.get("models"):
-            from pipelines.service.models import load_all
+            from pipelines.service import operations
+            from pipelines.service.operations import load_all
 
+            operations.look_data = look_data
             folders = {name: Path(folder) for name, folder in how["models"].items()}
             models, _ = load_all(folders, None, "cpu", "fp32", limits, process)
-            return with_attention(models, limits), Searcher()
+            return models, operations.search_operation(Searcher(), limits)
         if how.get("broken"):
             raise ValueError(how["broken"])
         model = SimpleNamespace(vector_settings=lambda **asked: VectorSettings.of(asked), width=lambda settings: 2)
