@@ -69,7 +69,7 @@ def _default(value: Any) -> str:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_setting_is_there_with_its_default_and_description(stage: str) -> None:
+def test_every_setting_is_there_with_its_default_and_description(stage):
     page = SECTIONS["Settings of a recipe"]
     shown = re.findall(rf"^\| `({stage}\.[\w.]+)` \| ([^|]+?) \| (.+) \|$", page, re.MULTILINE)
     expected = set(settings_rows(STAGES[stage].settings_class, stage))
@@ -78,7 +78,7 @@ def test_every_setting_is_there_with_its_default_and_description(stage: str) -> 
     assert sorted(shown) == sorted(expected)
 
 
-def test_every_setting_of_a_task_is_there_with_its_default() -> None:
+def test_every_setting_of_a_task_is_there_with_its_default():
     """The page has one table for all kinds; a row says whose the key is, and which kinds have another default."""
     page = SECTIONS["Settings of a recipe"]
     shown = dict(re.findall(r"^\| `(tasks\.NAME\.[\w.]+)` \| (.+) \|$", page, re.MULTILINE))
@@ -94,11 +94,11 @@ def test_every_setting_of_a_task_is_there_with_its_default() -> None:
     assert shown.keys() == known
 
 
-def test_every_stage_has_a_section() -> None:
+def test_every_stage_has_a_section():
     assert {*STAGES, "tasks"} <= set(SECTIONS)
 
 
-def test_the_record_is_there() -> None:
+def test_the_record_is_there():
     plan = store.Plan("clean", 1, {}, {}).as_json()
     around = named("Around all artifacts")
     assert {*plan, "files", "counts", "versions", "numerics", "digest"} <= around
@@ -106,7 +106,7 @@ def test_the_record_is_there() -> None:
     assert {name.removesuffix("/") for name in store.BESIDE} <= {name.removesuffix("/") for name in around}
 
 
-def test_the_columns_are_there() -> None:
+def test_the_columns_are_there():
     from corpus import counts, morphemes, shards
 
     assert set(morphemes.SCHEMA.names) <= named("analyze")
@@ -114,7 +114,7 @@ def test_the_columns_are_there() -> None:
     assert set(shards.SCHEMA.names) <= named("shard")
 
 
-def test_every_reason_to_drop_is_there() -> None:
+def test_every_reason_to_drop_is_there():
     from corpus.cleaning.filters import FILTERS
 
     files = (ROOT / "corpus").rglob("*.py")
@@ -125,7 +125,7 @@ def test_every_reason_to_drop_is_there() -> None:
     assert reasons <= named("clean")
 
 
-def test_every_cause_of_a_miss_is_there() -> None:
+def test_every_cause_of_a_miss_is_there():
     from typing import get_args
 
     from korbert.tasks.metrics.misses import Cause
@@ -144,7 +144,7 @@ def demo(stage: str) -> Path:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_file_of_the_demo_is_named(stage: str) -> None:
+def test_every_file_of_the_demo_is_named(stage):
     folder = demo(stage)
     missing = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -172,7 +172,7 @@ def _where(stage: str, name: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_field_of_the_demo_is_named(stage: str) -> None:
+def test_every_field_of_the_demo_is_named(stage):
     folder = demo(stage)
     missing = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -207,7 +207,7 @@ def _keys(value: dict[str, Any], name: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_counts_of_the_demo_are_named(stage: str) -> None:
+def test_the_counts_of_the_demo_are_named(stage):
     record = store.read_json(demo(stage) / store.RECORD)
     assert record is not None
     shown = [re.sub(r"^(kept|dropped|masked)\..+", r"\1.", key) for key in record["counts"]]
@@ -216,7 +216,7 @@ def test_the_counts_of_the_demo_are_named(stage: str) -> None:
 
 
 @pytest.mark.parametrize("stage", [name for name, spec in STAGES.items() if spec.trains])
-def test_the_numerics_of_the_demo_are_named(stage: str) -> None:
+def test_the_numerics_of_the_demo_are_named(stage):
     record = store.read_json(demo(stage) / store.RECORD)
     assert record is not None
     assert set(record["numerics"]) <= named("Around all artifacts")

@@ -26,7 +26,7 @@ def _imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
-def test_imports_go_one_way(package: str) -> None:
+def test_imports_go_one_way(package):
     for path in (ROOT / package).rglob("*.py"):
         ours = {name.split(".")[0] for name in _imported(path)} & MAY_IMPORT.keys()
         assert ours <= MAY_IMPORT[package], f"{path} imports {ours - MAY_IMPORT[package]}"
@@ -62,15 +62,15 @@ def _module_graph() -> dict[str, set[str]]:
     return {name: {*imports(ast.parse(path.read_text(encoding="utf-8")))} - {name} for name, path in paths.items()}
 
 
-def test_modules_of_korbert_import_each_other_in_no_circle() -> None:
+def test_modules_of_korbert_import_each_other_in_no_circle():
     assert list(graphlib.TopologicalSorter(_module_graph()).static_order())  # CycleError names the modules
 
 
-def test_vectors_stand_below_tasks() -> None:
+def test_vectors_stand_below_tasks():
     """But for the index, which stands above the model that it was made with."""
     graph = _module_graph()
 
-    def reached(name: str) -> set[str]:
+    def reached(name):
         found, left = set[str](), [name]
         while left:
             left += (new := graph[left.pop()] - found)
@@ -82,7 +82,7 @@ def test_vectors_stand_below_tasks() -> None:
             assert not {other for other in below if other.startswith("korbert.tasks")}, name
 
 
-def test_tokenization_never_imports_torch() -> None:
+def test_tokenization_never_imports_torch():
     for path in (ROOT / "korbert" / "tokenization").rglob("*.py"):
         assert "torch" not in {name.split(".")[0] for name in _imported(path)}, path
 
@@ -98,13 +98,13 @@ def test_tokenization_never_imports_torch() -> None:
         "import korbert.modeling.config, korbert.training.settings, korbert.pretraining.settings, corpus.settings",
     ],
 )
-def test_cheap_things_load_nothing_heavy(code: str) -> None:
+def test_cheap_things_load_nothing_heavy(code):
     check = f"; import sys; found = {HEAVY} & sys.modules.keys(); assert not found, found"
     done = subprocess.run([sys.executable, "-c", code + check], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
 
 
-def test_help_loads_no_settings() -> None:
+def test_help_loads_no_settings():
     """Their classes take longer to build than all the rest of a command line."""
     code = "import sys; from pipelines.cli import run_command; run_command(['--help'])"
     check = "; assert 'pydantic' not in sys.modules"
@@ -112,7 +112,7 @@ def test_help_loads_no_settings() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_public_names_exist() -> None:
+def test_public_names_exist():
     import importlib
 
     for path in [

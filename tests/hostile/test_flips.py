@@ -298,7 +298,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("number", CASES)
-def test_flips(cut_off: Base, tmp_path: Path, number: int) -> None:
+def test_flips(cut_off, tmp_path, number):
     harmed = Harmed(cut_off, tmp_path, random.Random(f"{SEED}/flips/{number}"), [])
     faults = list(_DO[kind_of(number)](harmed))
     if faults:

@@ -6,13 +6,12 @@ One alone: `pytest tests/hostile -m "" -k "inputs and 137"`. A failure says wher
 import shlex
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.hostile.faults import changes_of, faults_of, leftovers_of, shown
 from tests.hostile.inputs import COUNT, SLOTS, Case, Writers, draw, slot_of
-from tests.hostile.pipeline import Base, look, record_of
+from tests.hostile.pipeline import look, record_of
 from tests.running import Outcome, run_here, run_outside
 
 CASES = [
@@ -22,7 +21,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("number", CASES)
-def test_inputs(cut_off: Base, tmp_path: Path, number: int) -> None:
+def test_inputs(cut_off, tmp_path, number):
     case = draw(cut_off, tmp_path, number)
     before = look(tmp_path)
     outcome = _run(case)

@@ -30,7 +30,7 @@ _MAX_SECONDS = 120
 
 
 @pytest.fixture(autouse=True)
-def _signals_are_heeded() -> Iterator[None]:
+def _signals_are_heeded():
     """By what is started, too: a shell has what it runs in the background ignore Ctrl-C, and that is inherited."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -48,7 +48,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("number", CASES)
-def test_signals(base: Base, tmp_path: Path, number: int) -> None:
+def test_signals(base, tmp_path, number):
     rng = random.Random(f"{SEED}/signals/{number}")
     command, sent = COMMANDS[number % len(COMMANDS)], SIGNALS[number // 2 % 3]
     made = _made_by(command, rng)

@@ -37,7 +37,7 @@ SENTENCES = ["강을 건너는 다리가 둘 있다", "어제는 비가 왔고 �
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("new_stage")
     rows = [{"id": str(n), "text": f"{n}번째 글이다. {SENTENCES[n % 3]} {n * n}번."} for n in range(60)]
     (path / "mine.jsonl").write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
@@ -57,7 +57,7 @@ def korbert(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
     )
 
 
-def test_a_new_stage_is_one_entry(folder: Path) -> None:
+def test_a_new_stage_is_one_entry(folder):
     assert len((TOYS / "tally.py").read_text(encoding="utf-8").splitlines()) < 40
     assert "Documents -> their number of words." in korbert(folder, "--help").stdout
     shown = korbert(folder, "tally", "--help").stdout

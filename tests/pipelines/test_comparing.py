@@ -66,7 +66,7 @@ def shown(folders: list[Path]) -> dict[str, list[list[str]]]:
     }
 
 
-def test_runs_are_compared_at_equal_time_and_at_equal_pieces(tmp_path: Path) -> None:
+def test_runs_are_compared_at_equal_time_and_at_equal_pieces(tmp_path):
     fast = made(tmp_path / "fast", steps=60, loss=9.0, seconds=1.0)
     slow = made(tmp_path / "slow", steps=40, loss=8.9, seconds=2.0)
     found = shown([fast, slow])
@@ -83,19 +83,19 @@ def test_runs_are_compared_at_equal_time_and_at_equal_pieces(tmp_path: Path) -> 
     assert difference(open_runs([fast, slow])) == ""
 
 
-def test_between_two_evaluations_figures_lie_on_a_line(tmp_path: Path) -> None:
+def test_between_two_evaluations_figures_lie_on_a_line(tmp_path):
     one = made(tmp_path / "one", steps=30, seconds=1.5)
     two = made(tmp_path / "two", steps=60, seconds=1.0)
     assert shown([one, two])["At equal time: 4.5 s"] == [["two", "8.550", "4.5 %"], ["one", "8.700", "3.0 %"]]
 
 
-def test_before_the_first_evaluation_there_is_no_figure(tmp_path: Path) -> None:
+def test_before_the_first_evaluation_there_is_no_figure(tmp_path):
     short = made(tmp_path / "short", steps=10, seconds=1.0)
     slow = made(tmp_path / "slow", steps=20, seconds=9.0)
     assert shown([short, slow])["At equal time: 1.0 s"] == [["short", "8.900", "1.0 %"], ["slow", "–", "–"]]
 
 
-def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path: Path) -> None:
+def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path):
     one = made(tmp_path / "one", loss=9.0, chars=300)
     two = made(tmp_path / "two", loss=9.1, chars=400, vocabulary=(8000, "b" * 64))
     runs = open_runs([one, two])
@@ -111,7 +111,7 @@ def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path: Path)
     assert "MLM loss per character against time" in page
 
 
-def test_without_counted_characters_nothing_compares(tmp_path: Path) -> None:
+def test_without_counted_characters_nothing_compares(tmp_path):
     one, two = made(tmp_path / "one"), made(tmp_path / "two", vocabulary=(4000, "b" * 64), chars=None)
     said = "These runs have different tokenizers: losses and accuracies are not comparable."
     assert difference(open_runs([one, two])) == said
@@ -120,12 +120,12 @@ def test_without_counted_characters_nothing_compares(tmp_path: Path) -> None:
     ).read_text("utf-8")
 
 
-def test_other_held_out_rows_are_said(tmp_path: Path) -> None:
+def test_other_held_out_rows_are_said(tmp_path):
     one, two = made(tmp_path / "one"), made(tmp_path / "two", unigram=7.5)
     assert difference(open_runs([one, two])).startswith("These runs were evaluated on different held-out rows")
 
 
-def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path: Path) -> None:
+def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path):
     one, two = made(tmp_path / "one"), made(tmp_path / "two", finished=False)
     with (two / "metrics.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"kind": "heldout", "st')
@@ -134,7 +134,7 @@ def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path: Path) -> N
     assert shown([one / "model", two.with_name("pretrain")]) == found
 
 
-def test_a_step_that_was_left_out_is_no_damage(tmp_path: Path) -> None:
+def test_a_step_that_was_left_out_is_no_damage(tmp_path):
     one, two = made(tmp_path / "one"), made(tmp_path / "two")
     before = shown([one, two])
     with (two / "metrics.jsonl").open("a", encoding="utf-8") as file:
@@ -142,7 +142,7 @@ def test_a_step_that_was_left_out_is_no_damage(tmp_path: Path) -> None:
     assert shown([one, two]) == before
 
 
-def test_a_run_without_times_is_compared_by_pieces(tmp_path: Path) -> None:
+def test_a_run_without_times_is_compared_by_pieces(tmp_path):
     one, two = made(tmp_path / "one"), made(tmp_path / "two")
     (two / "timing.jsonl").unlink()
     assert list(shown([one, two])) == ["Runs", "Last evaluation of each run", "At equal pieces: 4,000"]
@@ -159,19 +159,19 @@ def test_a_run_without_times_is_compared_by_pieces(tmp_path: Path) -> None:
         (["a/one", "b/two"], ["one", "two"]),
     ],
 )
-def test_names_are_what_tells_runs_apart(tmp_path: Path, folders: list[str], names: list[str] | None) -> None:
+def test_names_are_what_tells_runs_apart(tmp_path, folders, names):
     runs = open_runs([made(tmp_path / folder) for folder in folders])
     found = [run.name for run in runs]
     assert len(set(found)) == len(found)
     assert names is None or found == names
 
 
-def test_a_finished_run_and_its_successor_are_told_apart(tmp_path: Path) -> None:
+def test_a_finished_run_and_its_successor_are_told_apart(tmp_path):
     runs = open_runs([made(tmp_path / "one"), made(tmp_path / "one", finished=False)])
     assert [run.name for run in runs] == ["pretrain", "pretrain.partial"]
 
 
-def test_what_is_no_run_is_named(tmp_path: Path) -> None:
+def test_what_is_no_run_is_named(tmp_path):
     one = made(tmp_path / "one")
     with pytest.raises(SettingsError, match="1 run to compare: name at least two"):
         open_runs([one])
@@ -193,7 +193,7 @@ def test_what_is_no_run_is_named(tmp_path: Path) -> None:
         ("timing.jsonl", '{"kind": "train", "step": 50, "seconds": null, "pieces_per_second": 1}'),
     ],
 )
-def test_damaged_lines_are_named(tmp_path: Path, name: str, line: str) -> None:
+def test_damaged_lines_are_named(tmp_path, name, line):
     one, two = made(tmp_path / "one"), made(tmp_path / "two")
     number = len((two / name).read_text(encoding="utf-8").splitlines()) + 1
     with (two / name).open("a", encoding="utf-8") as file:
@@ -202,13 +202,13 @@ def test_damaged_lines_are_named(tmp_path: Path, name: str, line: str) -> None:
         open_runs([one, two])
 
 
-def test_a_run_before_its_first_evaluation(tmp_path: Path) -> None:
+def test_a_run_before_its_first_evaluation(tmp_path):
     one, two = made(tmp_path / "one"), made(tmp_path / "two", steps=0)
     with pytest.raises(ArtifactError, match="no held-out figures yet: wait for the first evaluation"):
         open_runs([one, two])
 
 
-def test_the_command_prints_tables_and_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_tables_and_writes_a_page(tmp_path, capsys):
     one, two = made(tmp_path / "one"), made(tmp_path / "[bold]두<b>")
     page = tmp_path / "compare.html"
     assert cli.run_command(["compare", str(one), str(two), "--page", str(page)]) == 0

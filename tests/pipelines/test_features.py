@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,15 +25,15 @@ Learn = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
-def start(untrained: Callable[..., Path]) -> Path:
+def start(untrained):
     return untrained(hidden_size=32, intermediate_size=32, type_vocab_size=2, initializer_range=0.2)
 
 
 @pytest.fixture
-def learn(tmp_path: Path, start: Path) -> Learn:
+def learn(tmp_path, start):
     """Runs a task, or another function of a stage, on the rows of a CSV file; the output folder."""
 
-    def learned(kind: str, header: list[str], rows: list[list[str]], stage: Any = run, **settings: Any) -> Any:
+    def learned(kind, header, rows, stage=run, **settings):
         files = dict.fromkeys(PARTS, write_table(tmp_path / "mine.csv", header, rows))
         how = {**BASE, **settings}
         result = fine_tune(kind, start, tmp_path / "out", files, tmp_path / "kept", stage, **how)
@@ -82,7 +81,7 @@ def _score(folder: Path) -> float:
         (_spans, "concat of last 2, bilstm, 16"),
     ],
 )
-def test_ten_examples_by_heart(learn: Learn, given: Callable[[], Any], features: str) -> None:
+def test_ten_examples_by_heart(learn, given, features):
     folder = learn(*given(), features=features, epochs=60)
     assert _score(folder) > 0.99
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -94,18 +93,18 @@ def test_ten_examples_by_heart(learn: Learn, given: Callable[[], Any], features:
         assert one == (pytest.approx(two, abs=0.05) if isinstance(two, float) else two)
 
 
-def test_the_encoder_is_saved_as_it_was(learn: Learn, start: Path) -> None:
+def test_the_encoder_is_saved_as_it_was(learn, start):
     folder = learn(*_moods(), features="last")
     before, after = load_model(start)[0].encoder.state_dict(), load_model(folder, "features")[0].encoder.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(weight, after[name]) for name, weight in before.items())
 
 
-def test_the_next_head_computes_no_vectors(learn: Learn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_head_computes_no_vectors(learn, monkeypatch):
     calls: list[int] = []
     real = Encoder.all_layers
 
-    def counted(self: Encoder, input_ids: Any, *args: Any, **more: Any) -> Any:
+    def counted(self, input_ids, *args, **more):
         calls.append(len(input_ids))
         return real(self, input_ids, *args, **more)
 
@@ -119,8 +118,8 @@ def test_the_next_head_computes_no_vectors(learn: Learn, monkeypatch: pytest.Mon
     assert sum(calls) == 2 * len(TEXTS)
 
 
-def test_a_weighted_sum_learns_its_weights(learn: Learn) -> None:
-    def weights(epochs: int) -> torch.Tensor:
+def test_a_weighted_sum_learns_its_weights(learn):
+    def weights(epochs):
         folder = learn(*_moods(), features="weighted sum", seeds=(epochs,), epochs=epochs)
         model = load_model(folder, "features")[0]
         assert isinstance(model, FeatureModel)
@@ -129,7 +128,7 @@ def test_a_weighted_sum_learns_its_weights(learn: Learn) -> None:
     assert weights(20).abs().min() > 0.01
 
 
-def test_as_good_as_logistic_regression_on_the_same_vectors(learn: Learn, start: Path) -> None:
+def test_as_good_as_logistic_regression_on_the_same_vectors(learn, start):
     rows = [[f"{text} {number}", mood] for number in range(6) for text, mood in zip(TEXTS, MOODS, strict=True)]
     given = ("classification", ["text", "label"], rows)
     ready = learn(*given, stage=prepare, features="last")
@@ -146,7 +145,7 @@ def test_as_good_as_logistic_regression_on_the_same_vectors(learn: Learn, start:
     assert _score(learn(*given, features="last")) == theirs
 
 
-def test_what_does_not_go_together_is_refused(learn: Learn) -> None:
+def test_what_does_not_go_together_is_refused(learn):
     with pytest.raises(SettingsError, match="layers 'sum of last four': the encoder has 2 layers"):
         learn(*_moods(), features="sum of last four")
     for more in ({"layer_decay": 0.9}, {"frozen_layers": 1}, {"piece_dropout": 0.1}, {"lora": 2}):
@@ -154,14 +153,14 @@ def test_what_does_not_go_together_is_refused(learn: Learn) -> None:
             learn(*_moods(), features="last", **more)
 
 
-def test_rates_and_epochs_of_heads_are_higher_unless_they_are_given() -> None:
+def test_rates_and_epochs_of_heads_are_higher_unless_they_are_given():
     section = KINDS["classification"].section_class
     assert section(train="a").epochs == ()  # as many as the rows need
     assert section.model_validate({"train": "a", "features": "last"}).epochs == (20,)
     assert section.model_validate({"train": "a", "features": "last", "epochs": 7}).epochs == (7,)
 
 
-def test_a_table_of_layers(learn: Learn, tmp_path: Path) -> None:
+def test_a_table_of_layers(learn, tmp_path):
     stage = partial(layer_table, work=tmp_path / "work")
     folder = learn(*_moods(), stage=stage, epochs=5, baselines=True, features="last, mlp, 8")
     record = json.loads((folder / "layers.json").read_text(encoding="utf-8"))
@@ -185,6 +184,6 @@ def test_a_table_of_layers(learn: Learn, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("count", "last"), [(1, None), (2, "concat of last 2"), (4, "concat of last four"), (12, "weighted sum of all")]
 )
-def test_combinations_that_an_encoder_has(count: int, last: str | None) -> None:
+def test_combinations_that_an_encoder_has(count, last):
     found = combinations(count)
     assert (found[-1] if found else None) == last

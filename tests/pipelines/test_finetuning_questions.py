@@ -1,7 +1,6 @@
 """Questions on texts, and slots of texts: from a file of anybody's to a scored, saved and loaded model."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +41,15 @@ BASE: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def start(untrained: Callable[..., Path]) -> Path:
+def start(untrained):
     return untrained(hidden_size=32, intermediate_size=64, type_vocab_size=2)
 
 
 @pytest.fixture
-def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
+def learn(tmp_path, start):
     """Runs the task on files by part; the artifact's folder."""
 
-    def learned(files: dict[str, Path], kind: str = "question-answering", **settings: Any) -> Path:
+    def learned(files, kind="question-answering", **settings):
         fine_tune(kind, start, tmp_path / "out", files, **{**BASE, **settings})
         return tmp_path / "out"
 
@@ -77,7 +76,7 @@ def squad(path: Path, *, version: int = 2) -> Path:
     return path
 
 
-def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_ten_questions_of_a_table(learn, tmp_path):
     path = table(tmp_path / "mine.csv")
     assert detect(path, {})[::2] == (
         "question-answering",
@@ -122,7 +121,7 @@ def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) ->
         reader.predict("하나")
 
 
-def test_ten_questions_in_the_form_of_squad(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_ten_questions_in_the_form_of_squad(learn, tmp_path):
     path = squad(tmp_path / "mine.json")
     assert detect(path, {}).kind == "question-answering"
     metrics = ("klue_exact_match", "rouge_w")
@@ -133,7 +132,7 @@ def test_ten_questions_in_the_form_of_squad(learn: Callable[..., Path], tmp_path
     assert answers == {f"q{place}": answer for place, answer in enumerate(ANSWERS)}
 
 
-def test_questions_that_all_have_an_answer(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_questions_that_all_have_an_answer(learn, tmp_path):
     folder = learn({"train": squad(tmp_path / "mine.json", version=1)}, epochs=1, validation_share=0.4)
     found = json.loads((folder / "scores.json").read_text())
     assert found["metrics"] == ["f1", "exact_match"]
@@ -145,7 +144,7 @@ def test_questions_that_all_have_an_answer(learn: Callable[..., Path], tmp_path:
     assert all(line["predictions"]["pretrained"][0]["answer"] for line in lines)
 
 
-def test_the_threshold_is_chosen_on_validation_alone(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_the_threshold_is_chosen_on_validation_alone(learn, tmp_path):
     """Its questions all have an answer, so that an untrained model leaves none without; all of the test have none."""
     train = table(tmp_path / "train.csv")
     valid = table(tmp_path / "valid.csv", [one for one in QUESTIONS if one[2]])
@@ -161,7 +160,7 @@ def test_the_threshold_is_chosen_on_validation_alone(learn: Callable[..., Path],
 
 
 @pytest.mark.parametrize(("name", "version"), [("korquad", 1), ("klue-mrc", 2)])
-def test_known_sets(learn: Callable[..., Path], tmp_path: Path, name: str, version: int) -> None:
+def test_known_sets(learn, tmp_path, name, version):
     stem, folder = {"korquad": ("KorQuAD_v1.0", "korquad1"), "klue-mrc": ("klue-mrc-v1.1", "klue")}[name]
     (tmp_path / folder).mkdir()
     for part in ("train", "dev"):
@@ -173,7 +172,7 @@ def test_known_sets(learn: Callable[..., Path], tmp_path: Path, name: str, versi
     assert [row["name"] for row in found["rows"]] == ["pretrained", *["no_answer"] * (version == 2), "sentence"]
 
 
-def test_rows_that_cannot_be_learned(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_rows_that_cannot_be_learned(learn, tmp_path):
     wrong = table(tmp_path / "mine.csv", [*QUESTIONS, (KING, "누가 만들었나?", "장영실")])
     folder = learn({"train": wrong}, epochs=1)
     said = json.loads((folder / "scores.json").read_text())["said"]
@@ -206,7 +205,7 @@ def trips(path: Path, rows: list[tuple[str, dict[str, str | None]]] = TRIPS) -> 
     return table(path, [(text, json.dumps(slots)) for text, slots in rows], "text,slots")
 
 
-def test_slots_of_ten_texts(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_slots_of_ten_texts(learn, tmp_path):
     path = trips(tmp_path / "trips.csv")
     assert detect(path, {}).kind == "slots"
     folder = learn(dict.fromkeys(("train", "valid", "test"), path), "slots", epochs=60)
@@ -231,7 +230,7 @@ def test_slots_of_ten_texts(learn: Callable[..., Path], tmp_path: Path) -> None:
     assert not (tmp_path / "export").exists()
 
 
-def test_values_that_are_not_there(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_values_that_are_not_there(learn, tmp_path):
     path = trips(tmp_path / "trips.csv", [*TRIPS, ("광주로 갑니다", {TO: "서울"})])
     said = json.loads((learn({"train": path}, "slots", epochs=1) / "scores.json").read_text())["said"]
     fault = f"{path.name}, line 12: slot '{TO}' has the value '서울', which its text does not have"

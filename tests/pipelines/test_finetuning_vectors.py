@@ -1,9 +1,6 @@
 """Sentence vectors learned from each form of rows, validated and tested on pairs with scores."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +14,6 @@ from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.passages import encode_passages
-from korbert.tokenization import Tokenizer
 from tests.pipelines.small_tasks import TEXTS, fine_tune, json_lines, scores_of, write_table
 
 OTHERS = [
@@ -31,7 +27,7 @@ BASE = {"learning_rates": 3e-3, "batch_size": 10, "epochs": 25, "max_length": 32
 
 
 @pytest.fixture(scope="module", params=["modern"])
-def start(request: pytest.FixtureRequest, untrained: Callable[..., Path]) -> Path:
+def start(request, untrained):
     """A model folder to begin from. `modern` has no dropout of its own."""
     return untrained(architecture=request.param, hidden_size=32, intermediate_size=32)
 
@@ -40,10 +36,10 @@ Rows = tuple[list[str], list[list[str]]]
 
 
 @pytest.fixture
-def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
+def learn(tmp_path, start):
     """Runs a task on the rows of one CSV file, scored on those of another; the artifact's folder."""
 
-    def learned(train: Rows, scored: Rows | None = (SCORED, ALL_PAIRS), **settings: Any) -> Path:
+    def learned(train, scored=(SCORED, ALL_PAIRS), **settings):
         parts = {"train": train} | ({} if scored is None else {"valid": scored, "test": scored})
         files = {name: write_table(tmp_path / f"{name}.csv", *rows) for name, rows in parts.items()}
         fine_tune("embedding", start, tmp_path / "out", files, **{**BASE, **settings})
@@ -52,7 +48,7 @@ def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
     return learned
 
 
-def test_scores(learn: Callable[..., Path]) -> None:
+def test_scores(learn):
     rows = [[text, OTHERS[-place], str(place / 2)] for place, text in enumerate(TEXTS)]
     folder = learn((SCORED, rows), (SCORED, rows), epochs=60, precision="fp32")  # that of korbert.load
     found = scores_of(folder)
@@ -70,7 +66,7 @@ def test_scores(learn: Callable[..., Path]) -> None:
         embedder.predict_rows([{"text": "하나"}])
 
 
-def test_labels_with_far_texts(learn: Callable[..., Path]) -> None:
+def test_labels_with_far_texts(learn):
     """Each text has one that follows from it, one that contradicts it, and one that does neither."""
     rows = [
         [text, other, label]
@@ -85,7 +81,7 @@ def test_labels_with_far_texts(learn: Callable[..., Path]) -> None:
     assert any("dropped 10 as bad_row" in line and "'neutral' is neither near nor far" in line for line in said)
 
 
-def test_pairs_that_are_near(learn: Callable[..., Path]) -> None:
+def test_pairs_that_are_near(learn):
     folder = learn((SCORED[:2], [list(pair) for pair in zip(TEXTS, OTHERS, strict=True)]))
     assert scores_of(folder)["pretrained"]["spearman"] > 0.99 * HIGHEST
     found = korbert.load(folder, "cpu").similarity(TEXTS, OTHERS)
@@ -93,7 +89,7 @@ def test_pairs_that_are_near(learn: Callable[..., Path]) -> None:
 
 
 @pytest.mark.parametrize("start", ["bert", "modern"], indirect=True)
-def test_texts_alone(learn: Callable[..., Path]) -> None:
+def test_texts_alone(learn):
     """A text becomes nearest to the one that begins as it does, among many that end alike."""
     changed = [f"{text.split()[0]} 그래서 그랬다고 한다" for text in TEXTS]
     scored = [[a, b, str(int(one == two))] for one, a in enumerate(TEXTS) for two, b in enumerate(changed)]
@@ -142,16 +138,14 @@ def test_texts_alone(learn: Callable[..., Path]) -> None:
         ),
     ],
 )
-def test_rows_that_cannot_be_learned_are_refused(
-    learn: Callable[..., Path], train: Rows, more: dict[str, Any], error: type[Exception], said: str
-) -> None:
+def test_rows_that_cannot_be_learned_are_refused(learn, train, more, error, said):
     scored = more.pop("scored", None)
     with pytest.raises(error, match=said):
         learn(train, scored, **more)
 
 
 @pytest.mark.parametrize("learns", ["texts", "pairs", "labels", "scores"])
-def test_the_loss_of_a_batch(tmp_path: Path, tiny_tokenizer: Tokenizer, learns: str) -> None:
+def test_the_loss_of_a_batch(tmp_path, tiny_tokenizer, learns):
     """Against vectors of single rows without dropout, put together here."""
     rows = {
         "texts": [{"text": text} for text in TEXTS[:4]],
@@ -205,7 +199,7 @@ def test_the_loss_of_a_batch(tmp_path: Path, tiny_tokenizer: Tokenizer, learns: 
     assert found == pytest.approx(expected, rel=1e-4)
 
 
-def test_which_rows_can_be_learned(tmp_path: Path) -> None:
+def test_which_rows_can_be_learned(tmp_path):
     """Columns that the user names are looked for where the part needs them."""
     path = tmp_path / "mine.csv"
     path.write_text("문장,상대,관계\n가,나,같다\n다,라,다르다\n마,바,모른다\n", encoding="utf-8")

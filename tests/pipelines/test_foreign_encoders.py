@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,10 +32,10 @@ Learn = Callable[..., Path]
 
 
 @pytest.fixture
-def learn(tmp_path: Path, foreign: Callable[[str], Path]) -> Learn:
+def learn(tmp_path, foreign):
     """Imports an encoder, and runs a task on it; the artifact's folder."""
 
-    def learned(model_type: str, kind: str, header: list[str], rows: list[list[str]], **settings: Any) -> Path:
+    def learned(model_type, kind, header, rows, **settings):
         import_folder(foreign(model_type), tmp_path / "start")
         path = write_table(tmp_path / "mine.csv", header, rows)
         fine_tune(kind, tmp_path / "start", tmp_path / "out", dict.fromkeys(PARTS, path), **{**BASE, **settings})
@@ -46,7 +45,7 @@ def learn(tmp_path: Path, foreign: Callable[[str], Path]) -> Learn:
 
 
 @pytest.mark.parametrize("model_type", TYPES)
-def test_labels_of_pairs(learn: Learn, model_type: str) -> None:
+def test_labels_of_pairs(learn, model_type):
     rows = [[text, *((SEOUL, "도시") if place % 3 else (FRIEND, "사람"))] for place, text in enumerate(TEXTS)]
     folder = learn(model_type, "classification", ["sentence1", "sentence2", "label"], rows)
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
@@ -58,7 +57,7 @@ def test_labels_of_pairs(learn: Learn, model_type: str) -> None:
 
 
 @pytest.mark.parametrize("model_type", TYPES)
-def test_spans(learn: Learn, model_type: str) -> None:
+def test_spans(learn, model_type):
     spans = [
         [(found.start(), found.end(), "것") for found in re.finditer("학교에|친구를|서울에", text)] for text in TEXTS
     ]
@@ -72,7 +71,7 @@ def test_spans(learn: Learn, model_type: str) -> None:
 
 
 @pytest.mark.parametrize("model_type", TYPES)
-def test_choices(learn: Learn, model_type: str) -> None:
+def test_choices(learn, model_type):
     rows = [[text, *((SEOUL, FRIEND, "0") if place % 3 else (FRIEND, SEOUL, "1"))] for place, text in enumerate(TEXTS)]
     folder = learn(model_type, "multiple-choice", ["text", "choice1", "choice2", "label"], rows)
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
@@ -87,13 +86,13 @@ def test_choices(learn: Learn, model_type: str) -> None:
 LABELS = ["text", "label"], [[text, "서울" if "서울" in text else "다른 곳"] for text in TEXTS]
 
 
-def test_baselines_stand_beside_them(learn: Learn) -> None:
+def test_baselines_stand_beside_them(learn):
     folder = learn("roberta", "classification", *LABELS, epochs=1, baselines=True)
     rows = json.loads((folder / "scores.json").read_text())["rows"]
     assert [row["name"] for row in rows] == ["pretrained", "majority", "tfidf"]
 
 
-def test_piece_dropout_is_refused(learn: Learn) -> None:
+def test_piece_dropout_is_refused(learn):
     with pytest.raises(SettingsError, match=r"^piece_dropout 0\.2: an encoder of transformers has dropout settings"):
         learn("roberta", "classification", *LABELS, epochs=1, piece_dropout=0.2)
 
@@ -107,7 +106,7 @@ _LAYERS = {  # of what names begin with a layer's; L is its number, from 0
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
-def test_lower_layers_learn_less_or_not_at_all(learn: Learn, tmp_path: Path, model_type: str) -> None:
+def test_lower_layers_learn_less_or_not_at_all(learn, tmp_path, model_type):
     settings = {"epochs": 1, "layer_decay": 0.01, "frozen_layers": 1}
     if model_type in ("albert", "funnel"):
         with pytest.raises(SettingsError, match=r"^the layers of (ALBERT share|Funnel are).*: leave layer_decay and"):
@@ -122,7 +121,7 @@ def test_lower_layers_learn_less_or_not_at_all(learn: Learn, tmp_path: Path, mod
     }
     count = load_model(folder)[0].config.num_hidden_layers
 
-    def of_layer(number: int) -> list[float]:
+    def of_layer(number):
         begins = [one.replace("L", str(number)) for one in _LAYERS.get(model_type, ["encoder.layer.L."])]
         found = [step for name, step in steps.items() if any(name.startswith(one) for one in begins)]
         assert len(found) >= 4
@@ -142,7 +141,7 @@ def test_lower_layers_learn_less_or_not_at_all(learn: Learn, tmp_path: Path, mod
 
 
 @pytest.mark.parametrize("model_type", ["albert", "roberta", "xlm"])
-def test_adapters_leave_a_plain_model(learn: Learn, monkeypatch: pytest.MonkeyPatch, model_type: str) -> None:
+def test_adapters_leave_a_plain_model(learn, monkeypatch, model_type):
     folder = learn(model_type, "classification", *LABELS, lora=4, epochs=3)
     monkeypatch.setitem(sys.modules, "peft", None)
     found = korbert.load(folder, "cpu").predict(TEXTS)

@@ -95,7 +95,7 @@ def files(draw: st.DrawFn) -> tuple[str, bytes, list[str] | None]:
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(file=files())
-def test_every_command_reads_the_same_texts(tmp_path: Path, file: tuple[str, bytes, list[str] | None]) -> None:
+def test_every_command_reads_the_same_texts(tmp_path, file):
     name, data, texts = file
     path = tmp_path / name
     path.write_bytes(data)
@@ -118,7 +118,7 @@ def test_every_command_reads_the_same_texts(tmp_path: Path, file: tuple[str, byt
 
 
 @pytest.mark.parametrize("name", ["reviews.csv", "reviews.txt"])
-def test_a_published_form_of_tsv_is_read_alike(tmp_path: Path, name: str) -> None:
+def test_a_published_form_of_tsv_is_read_alike(tmp_path, name):
     path = tmp_path / name
     path.write_text('document\tlabel\n"그는 ""최고"" 라고 했다"\t1\n"탭\t속"\t0\n그냥\t1\n', "utf-8")
     learned = [row["text"] for row in read_rows(path, [ROLES["text"], ROLES["label"]])]
@@ -140,7 +140,7 @@ def _texts(path: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(("name", "content"), [*ENTITIES, *(one[:2] for one in LABELS)])
-def test_files_of_labelling_tools_are_read_alike(tmp_path: Path, name: str, content: Any) -> None:
+def test_files_of_labelling_tools_are_read_alike(tmp_path, name, content):
     if isinstance(content, list):  # an index takes each id once
         content = [one | {"id": number} if isinstance(one, dict) else one for number, one in enumerate(content)]
     path = written(tmp_path, name, content)
@@ -149,7 +149,7 @@ def test_files_of_labelling_tools_are_read_alike(tmp_path: Path, name: str, cont
     assert _texts(path) == [learned] * 3
 
 
-def test_what_is_not_settled_is_left_out_of_training_alone(tmp_path: Path) -> None:
+def test_what_is_not_settled_is_left_out_of_training_alone(tmp_path):
     files = [
         written(tmp_path, "a.jsonl", [PRODIGY | {"answer": answer} for answer in ("accept", "reject", "ignore")]),
         written(tmp_path, "a.json", [{"data": {"text": TEXT}, "annotations": []}] * 3),
@@ -162,7 +162,7 @@ def test_what_is_not_settled_is_left_out_of_training_alone(tmp_path: Path) -> No
     assert _texts(tmp_path / "가.ann") == [[TEXT]] * 3
 
 
-def test_tokens_are_the_words_of_a_text(tmp_path: Path) -> None:
+def test_tokens_are_the_words_of_a_text(tmp_path):
     words = [{"tokens": TEXT.split(), "tags": ["O"] * len(TEXT.split())}]
     files = [
         written(tmp_path, "a.conll", "".join(f"{word}\tO\n" for word in TEXT.split())),
@@ -185,7 +185,7 @@ class _EchoReader(Model):
 
 
 @pytest.mark.parametrize("article", ARTICLES)
-def test_questions_are_read_alike(tmp_path: Path, article: dict[str, Any]) -> None:
+def test_questions_are_read_alike(tmp_path, article):
     path = written(tmp_path, "a.json", {"version": "1", "data": [article]})
     learned = [(row["question"], row["context"]) for row in read_rows(path, [ROLES["question"], ROLES["context"]])]
     predicted = [one for part in predict_lines(_EchoReader(), path, "a.json") for one in part]

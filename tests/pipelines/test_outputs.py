@@ -5,7 +5,6 @@ model is loaded: the model here is none.
 """
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -62,7 +61,7 @@ READ = {  # paths that are only read
 CASES = FILES | FOLDERS | ROOTS
 
 
-def test_every_output_of_every_command_has_a_case() -> None:
+def test_every_output_of_every_command_has_a_case():
     outputs, others = set(), set()
     for name, command in cli.commands.items():
         for parameter in command.params:
@@ -75,7 +74,7 @@ def test_every_output_of_every_command_has_a_case() -> None:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     (tmp_path / "m").mkdir()
@@ -134,9 +133,7 @@ def _a_link_to_nothing(path: Path) -> None:
 
 @pytest.mark.parametrize("make", [_a_file, _a_page, _a_table, _a_folder, _an_artifact, _a_link, _a_link_to_nothing])
 @pytest.mark.parametrize("case", FILES | FOLDERS, ids=" ".join)
-def test_what_somebody_else_made_stays_as_it_is(
-    here: Path, capsys: pytest.CaptureFixture[str], case: tuple[str, str], make: Callable[[Path], None]
-) -> None:
+def test_what_somebody_else_made_stays_as_it_is(here, capsys, case, make):
     name, arguments = CASES[case]
     make(here / name)
     before = _everything(here)
@@ -148,7 +145,7 @@ def test_what_somebody_else_made_stays_as_it_is(
 
 
 @pytest.mark.parametrize("case", FILES | FOLDERS, ids=" ".join)
-def test_what_is_read_is_not_written_over(here: Path, case: tuple[str, str]) -> None:
+def test_what_is_read_is_not_written_over(here, case):
     before = _everything(here)
     for name in ("m/config.json", "m", "t.csv", "t.txt", "q.json"):
         _run(CASES[case][1], name)
@@ -156,7 +153,7 @@ def test_what_is_read_is_not_written_over(here: Path, case: tuple[str, str]) -> 
 
 
 @pytest.mark.parametrize("case", ROOTS, ids=" ".join)
-def test_files_of_somebody_else_below_the_root_stay_as_they_are(here: Path, case: tuple[str, str]) -> None:
+def test_files_of_somebody_else_below_the_root_stay_as_they_are(here, case):
     name, arguments = CASES[case]
     for place in ("clean", "clean.partial", ".korbert-clean.old", "analyze", "pretrain.partial"):
         _a_folder_of(here / name / "demo" / place)
@@ -189,9 +186,7 @@ ODD = {
 
 @pytest.mark.parametrize("why", ODD)
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
-def test_an_odd_name_is_refused_in_one_line(
-    here: Path, capsys: pytest.CaptureFixture[str], case: tuple[str, str], why: str
-) -> None:
+def test_an_odd_name_is_refused_in_one_line(here, capsys, case, why):
     if case in ROOTS and ODD[why] == "/":
         return
     (here / "loop").symlink_to("loop")
@@ -204,7 +199,7 @@ def test_an_odd_name_is_refused_in_one_line(
     assert _everything(here) == before
 
 
-def test_our_own_files_are_known_by_their_form(tmp_path: Path) -> None:
+def test_our_own_files_are_known_by_their_form(tmp_path):
     ours = {
         is_page: page(None),
         is_evaluation: '{"text": "가", "label": "좋음", "prediction": "나쁨"}\n',

@@ -1,17 +1,13 @@
 """korbert pack."""
 
-from pathlib import Path
-
-import pytest
 import torch
 
 from korbert.modeling import PretrainingModel, save_model
-from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
 from tests.korbert.tiny import tiny_config
 
 
-def test_pack_command(tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pack_command(tiny_tokenizer, tmp_path, capsys):
     config = tiny_config(vocab_size=tiny_tokenizer.vocab_size)
     save_model(tmp_path / "model", PretrainingModel(config, torch.Generator().manual_seed(0)), tiny_tokenizer)
     assert run_command(["pack", str(tmp_path / "model"), str(tmp_path / "base")]) == 0

@@ -6,7 +6,6 @@ import math
 import re
 import shlex
 import signal
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 import torch
 
 from korbert.errors import SettingsError
-from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, SpecialIds
+from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, SpecialIds
 from pipelines.artifacts.pipeline import Pipeline
 from pipelines.artifacts.runtime import Runtime
 from pipelines.cli import run_command
@@ -49,7 +48,7 @@ SAID = re.compile(r"^  (\S.*?)  +(.+)$", re.MULTILINE)
 
 
 @pytest.fixture(autouse=True)
-def _own_data(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_data(monkeypatch):
     """The recipe's folder is the data folder; the threads that a plan takes are given back."""
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     threads = torch.get_num_threads()
@@ -58,7 +57,7 @@ def _own_data(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def recipe(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
+def recipe(tmp_path_factory, sample):
     """A recipe and 30 short articles."""
     folder = tmp_path_factory.mktemp("planned")
     articles = (sample / "wiki.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -68,7 +67,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(recipe: Path) -> Path:
+def made(recipe):
     """The root of artifacts up to the shards."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("KORBERT_DATA", raising=False)
@@ -96,9 +95,7 @@ def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]
         ("albert", "11,750,400", "125,000", "4,096"),
     ],
 )
-def test_the_papers_parameters_are_counted_without_data(
-    name: str, count: str, steps: str, rows: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_papers_parameters_are_counted_without_data(name, count, steps, rows, tmp_path, capsys):
     said = _said(capsys, name, "--seconds", "0", "--set", "vocab.size=30522", "--root", str(tmp_path / "none"))
     assert said["encoder and pooler"].startswith(count)
     assert (said["steps"], said["rows per step"]) == (steps, rows)
@@ -107,7 +104,7 @@ def test_the_papers_parameters_are_counted_without_data(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_shards_rows_are_full_and_random(recipe: Path, tmp_path: Path) -> None:
+def test_without_shards_rows_are_full_and_random(recipe, tmp_path):
     found = plan.plan(_pipeline(recipe, tmp_path), 0.1)
     assert found.notes == (
         "vocab is absent: using the 1,600 entries of vocab.size",
@@ -118,7 +115,7 @@ def test_without_shards_rows_are_full_and_random(recipe: Path, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []  # nothing is left
 
 
-def test_with_shards_figures_are_those_of_a_run(recipe: Path, made: Path) -> None:
+def test_with_shards_figures_are_those_of_a_run(recipe, made):
     before = {path: path.stat().st_mtime_ns for path in made.rglob("*")}
     found = plan.plan(_pipeline(recipe, made), 1)
     assert found.notes == ()
@@ -138,13 +135,11 @@ def test_with_shards_figures_are_those_of_a_run(recipe: Path, made: Path) -> Non
     assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == before
 
 
-def test_steps_that_take_long_are_timed_with_fewer_rows(
-    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_that_take_long_are_timed_with_fewer_rows(recipe, tmp_path, monkeypatch):
     """Of a second for itself, and a tenth for each row."""
     steps: list[tuple[int, int]] = []
 
-    def seconds_of(trial: object, phase: Phase, rows: int, warm: int, timed: int) -> float:
+    def seconds_of(trial, phase, rows, warm, timed):
         steps.append((rows, timed))
         return 1 + 0.1 * rows
 
@@ -156,9 +151,7 @@ def test_steps_that_take_long_are_timed_with_fewer_rows(
     assert [one for one in steps if one[0] > 1] == [(8, 1), (80, 20), (8, 1), (30, 20), (8, 1), (8, 4), (8, 1)]
 
 
-def test_an_encoder_of_transformers_is_counted_where_it_runs(
-    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_encoder_of_transformers_is_counted_where_it_runs(recipe, tmp_path, capsys):
     own = RECIPE.partition("[pretrain.encoder]")[2].partition("[pretrain.optimizer]")[0]
     table = f'\narchitecture = "transformers"\n[pretrain.encoder.transformers]\nmodel_type = "bert"{own}'
     other = tmp_path / "other.toml"
@@ -171,9 +164,7 @@ def test_an_encoder_of_transformers_is_counted_where_it_runs(
     assert said["seconds per step"]
 
 
-def test_an_interrupted_trial_leaves_nothing_to_resume(
-    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_interrupted_trial_leaves_nothing_to_resume(recipe, tmp_path, monkeypatch, capsys):
     presses = [signal.SIGINT]  # one: a second one would not wait for the step's end
     monkeypatch.setattr(plan, "training_plan", lambda settings: presses and signal.raise_signal(presses.pop()))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
@@ -188,8 +179,8 @@ def test_an_interrupted_trial_leaves_nothing_to_resume(
 
 
 @pytest.mark.parametrize("hours", [0.05, 0.5, 1, 7.5, 1000])
-def test_as_many_steps_as_fit_are_planned(hours: float) -> None:
-    def seconds(steps: Sequence[int]) -> float:
+def test_as_many_steps_as_fit_are_planned(hours):
+    def seconds(steps):
         return steps[0] * 2 + steps[1] * 5 + math.ceil(sum(steps) / 100) * 30
 
     found = plan.steps_within(3600 * hours, (1450, 400), 1450 * 2 + 400 * 5, 30, 100)
@@ -198,14 +189,12 @@ def test_as_many_steps_as_fit_are_planned(hours: float) -> None:
     assert found[0] / found[1] == pytest.approx(1450 / 400, rel=0.1 if hours < 1 else 0.01)
 
 
-def test_too_few_hours_are_refused() -> None:
+def test_too_few_hours_are_refused():
     with pytest.raises(SettingsError, match=r"--hours 0\.001: one step of each phase .* take 0\.013 hours: give more"):
         plan.steps_within(3.6, (100, 20), 300, 30, 100)
 
 
-def test_hours_give_a_command_with_so_many_steps(
-    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, capsys):
     options = ["--root", str(tmp_path), "--set", "pretrain.phases.0.steps=7"]
     capsys.readouterr()
     assert run_command(["plan", str(recipe), "--seconds", "1", "--hours", "1", *options]) == 0
@@ -235,21 +224,19 @@ def test_hours_give_a_command_with_so_many_steps(
         (["--set", "pretrain.encoder.hiden_size=1"], r"did you mean hidden_size\?"),
     ],
 )
-def test_invalid_options_are_refused(
-    recipe: Path, tmp_path: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_invalid_options_are_refused(recipe, tmp_path, options, said, capsys):
     assert run_command(["plan", str(recipe), "--root", str(tmp_path), *options]) == 2
     assert re.search(said, capsys.readouterr().err)
 
 
-def test_a_recipe_that_does_not_pretrain_is_refused(tmp_path: Path) -> None:
+def test_a_recipe_that_does_not_pretrain_is_refused(tmp_path):
     path = tmp_path / "text.toml"
     path.write_text(RECIPE.partition("[pretrain]")[0], encoding="utf-8")
     with pytest.raises(SettingsError, match=r"text\.toml: has no section \[pretrain\], and only pretraining is"):
         plan.plan(_pipeline(path, tmp_path), 0)
 
 
-def test_models_larger_than_memory_are_not_tried(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_larger_than_memory_are_not_tried(recipe, tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "memory_of", lambda device: (2**19, 2**19))
     found = plan.plan(_pipeline(recipe, tmp_path), 0)
     assert found.device_memory == (2**19, 2**19)
@@ -261,5 +248,5 @@ def test_models_larger_than_memory_are_not_tried(recipe: Path, tmp_path: Path, m
 @pytest.mark.parametrize(
     ("seconds", "said"), [(42, "42.0 s"), (600, "10.0 min"), (3 * 3600, "3.0 h"), (20 * 86_400, "20.0 days")]
 )
-def test_durations_have_a_convenient_unit(seconds: float, said: str) -> None:
+def test_durations_have_a_convenient_unit(seconds, said):
     assert tables.duration(seconds) == said

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from korbert.errors import ModelError, SettingsError
 from korbert.model import Model
 from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.tasks.kinds.classification import Classification
-from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
 from pipelines.inference.predicting import MAX_CHARS, predict_lines
 
@@ -24,7 +22,7 @@ CONTEXT = "서울은 한국의 수도이다."
 
 
 @pytest.fixture(scope="module")
-def folders(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folders(tiny_tokenizer, tmp_path_factory):
     """Artifacts of models that have learned nothing."""
     root = tmp_path_factory.mktemp("tiny")
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
@@ -40,12 +38,12 @@ def folders(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture(scope="module")
-def classifier(folders: Path) -> Model:
+def classifier(folders):
     return korbert.load(folders / "nsmc", "cpu")
 
 
 @pytest.fixture(scope="module")
-def reader(folders: Path) -> Model:
+def reader(folders):
     return korbert.load(folders / "korquad", "cpu")
 
 
@@ -58,7 +56,7 @@ def errors(found: list[dict[str, Any]]) -> dict[int, str]:
     return {result["line"]: result["error"] for result in found if "error" in result}
 
 
-def test_results_have_line_and_text_in_order(classifier: Model) -> None:
+def test_results_have_line_and_text_in_order(classifier):
     texts = ["정말 좋다", "", "별로다 ㅋㅋ", '"따옴표"', "null"]
     found = results(classifier, "\r\n".join(texts))
     assert [(one["line"], one["text"]) for one in found] == list(enumerate(texts, 1))
@@ -67,7 +65,7 @@ def test_results_have_line_and_text_in_order(classifier: Model) -> None:
         assert one["probabilities"] == pytest.approx(expected.probabilities, abs=1e-6)
 
 
-def test_a_line_that_is_not_utf8_costs_nothing_but_itself(classifier: Model) -> None:
+def test_a_line_that_is_not_utf8_costs_nothing_but_itself(classifier):
     found = results(classifier, "좋다\n".encode() + "나쁘다\n".encode("cp949") + "좋다\n".encode())
     assert [one["line"] for one in found] == [1, 2, 3]
     assert list(errors(found)) == [2]
@@ -75,7 +73,7 @@ def test_a_line_that_is_not_utf8_costs_nothing_but_itself(classifier: Model) -> 
     assert found[0]["probabilities"] == found[2]["probabilities"]
 
 
-def test_json_lines(classifier: Model) -> None:
+def test_json_lines(classifier):
     lines = [
         '{"id": "a", "text": "좋다"}',
         '{"id": 7, "document": "좋다", "label": 1e999}',
@@ -102,7 +100,7 @@ def test_json_lines(classifier: Model) -> None:
     assert results(classifier, '{"text": 3}', form="lines")[0]["text"] == '{"text": 3}'
 
 
-def test_tables(classifier: Model) -> None:
+def test_tables(classifier):
     data = 'id,문장,label\n1,"좋다, 정말\n""최고""",1\n\n2,별로다\n3,"아\n4,좋다,1\n5,좋다,0\n'
     found = results(classifier, data, "리뷰.CSV")
     assert [(one["line"], one.get("id"), one.get("text")) for one in found] == [
@@ -145,14 +143,12 @@ def test_tables(classifier: Model) -> None:
         ),
     ],
 )
-def test_columns_that_are_not_there(
-    classifier: Model, data: str, name: str, options: dict[str, Any], said: str
-) -> None:
+def test_columns_that_are_not_there(classifier, data, name, options, said):
     with pytest.raises(SettingsError, match=said):
         results(classifier, data, name, **options)
 
 
-def test_of_a_long_text_the_beginning_is_read(classifier: Model) -> None:
+def test_of_a_long_text_the_beginning_is_read(classifier):
     long, just = "ㅋ" * 2_000_000, "ㅋ" * MAX_CHARS
     found = results(classifier, f"{long}\n{just}\n{just}가\n")
     assert [one.get("cut") for one in found] == [True, None, True]
@@ -161,7 +157,7 @@ def test_of_a_long_text_the_beginning_is_read(classifier: Model) -> None:
         assert one["probabilities"] == pytest.approx(found[0]["probabilities"], abs=1e-6)
 
 
-def test_questions(reader: Model) -> None:
+def test_questions(reader):
     good = {"id": "q1", "context": CONTEXT, "question": "수도는?"}
     lines = [good, good | {"context": None}, {"question": "수도는?"}, good | {"id": "q2"}]
     found = results(reader, "\n".join(json.dumps(line, ensure_ascii=False) for line in lines))
@@ -183,7 +179,7 @@ def test_questions(reader: Model) -> None:
     assert found["answer"] == table[0]["answer"]
 
 
-def test_scores_that_are_no_numbers_give_no_result(folders: Path) -> None:
+def test_scores_that_are_no_numbers_give_no_result(folders):
     broken = korbert.load(folders / "nsmc", "cpu")
     with torch.no_grad():
         broken.network.classifier.bias.fill_(float("nan"))
@@ -191,7 +187,7 @@ def test_scores_that_are_no_numbers_give_no_result(folders: Path) -> None:
         results(broken, "좋다")
 
 
-def test_many_lines_are_those_one_by_one(classifier: Model, sample: Path) -> None:
+def test_many_lines_are_those_one_by_one(classifier, sample):
     rows = (sample / "nsmc" / "ratings_train.txt").read_text(encoding="utf-8").split("\n")[1:3001]
     texts = [row.split("\t")[1] for row in rows]
     found = results(classifier, "\n".join(texts))
@@ -201,9 +197,7 @@ def test_many_lines_are_those_one_by_one(classifier: Model, sample: Path) -> Non
         assert found[place]["probabilities"] == pytest.approx(alone.probabilities, abs=1e-5)
 
 
-def test_the_command_says_what_failed_and_goes_on(
-    folders: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_failed_and_goes_on(folders, tmp_path, capfd):
     path = tmp_path / "reviews.jsonl"
     path.write_text('{"text": "좋다\\ud800"}\n{"text": "\\u001b[31m"}\n{"text": null}\n', encoding="utf-8")
     assert run_command(["predict", str(folders / "nsmc"), str(path)]) == 1
@@ -216,7 +210,7 @@ def test_the_command_says_what_failed_and_goes_on(
     ]
 
 
-def test_a_slow_writer_sees_results_at_once(folders: Path) -> None:
+def test_a_slow_writer_sees_results_at_once(folders):
     command = [sys.executable, "-m", "korbert", "predict", str(folders / "nsmc"), "--device", "cpu"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
@@ -229,7 +223,7 @@ def test_a_slow_writer_sees_results_at_once(folders: Path) -> None:
     assert process.returncode == 0
 
 
-def test_fill_takes_many_and_shows_the_texts(folders: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_fill_takes_many_and_shows_the_texts(folders, tmp_path, capfd):
     model, path = str(folders / "pretrain"), tmp_path / "lines.txt"
     assert run_command(["fill", model, "오늘 [MASK] 정말", "\x1b[31m[MASK]", "--top", "2"]) == 0
     shown = capfd.readouterr().out.splitlines()

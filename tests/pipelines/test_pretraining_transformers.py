@@ -1,8 +1,6 @@
 """Encoders of transformers, untrained, that the stage pretrains over our vocabulary with our rows."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -22,14 +20,14 @@ from pipelines.stages.settings import PretrainStage
 
 
 @pytest.fixture(autouse=True)
-def _same_threads() -> Iterator[None]:
+def _same_threads():
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Inputs:
+def inputs(tmp_path_factory, tiny_tokenizer):
     folder = tmp_path_factory.mktemp("artifacts")
     tiny_tokenizer.save(folder / "vocab" / "tokenizer")
     write_random_shards(folder / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
@@ -49,7 +47,7 @@ def stage_settings(model_type: str, **others: object) -> PretrainStage:
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
-def test_each_architecture_learns_and_equals_transformers(model_type: str, inputs: Inputs, tmp_path: Path) -> None:
+def test_each_architecture_learns_and_equals_transformers(model_type, inputs, tmp_path):
     settings = stage_settings(model_type)
     counts = pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
     model, tokenizer = load_model(tmp_path / "model", "pretraining")
@@ -129,7 +127,7 @@ scratch = true
 
 
 @pytest.fixture(scope="module")
-def recipe(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
+def recipe(tmp_path_factory, sample):
     folder = tmp_path_factory.mktemp("recipe")
     articles = (sample / "wiki.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / "wiki.jsonl").write_text("".join(sorted(articles, key=len)[:20]), encoding="utf-8")
@@ -144,9 +142,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
     return folder / "mine.toml"
 
 
-def test_from_a_recipe_to_its_tasks(
-    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_from_a_recipe_to_its_tasks(recipe, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     given = [str(recipe), "--root", str(tmp_path), "--workers", "1"]
     assert run_command(["run", *given]) == 0
@@ -174,7 +170,7 @@ def test_from_a_recipe_to_its_tasks(
     assert f"transformers=={installed_version('transformers')}" in requirements
 
 
-def test_sop_and_spans_train_but_rtd_is_refused(inputs: Inputs, tmp_path: Path) -> None:
+def test_sop_and_spans_train_but_rtd_is_refused(inputs, tmp_path):
     settings = stage_settings("electra", objectives=["mlm", "sop", "spans"])
     pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
     model, _ = load_model(tmp_path / "model", "pretraining")

@@ -1,7 +1,6 @@
 """`korbert questions`, as a user types it, and what reads its files."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,7 @@ LINES = [
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "poets.txt").write_text("\n".join(LINES), encoding="utf-8")
     return tmp_path
@@ -117,7 +116,7 @@ def test_an_interrupted_run_is_resumed(here, capsys, monkeypatch):
     assert not (here / "whole.json.partial").exists()
     made = []
 
-    def interrupted(number: int):
+    def interrupted(number):
         def questions(*given, **named):
             for asked in generate(*given, **named):
                 made.append(asked)

@@ -55,7 +55,7 @@ def _write(folder: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in Path(loading.__file__).parent.glob("recipes/*.toml")))
-def test_shipped_recipes_load(name: str) -> None:
+def test_shipped_recipes_load(name):
     recipe = loading.load(name)
     assert recipe.name == name
     for stage in recipe.stages:
@@ -74,9 +74,7 @@ def test_shipped_recipes_load(name: str) -> None:
         ("albert", 6e-4, 6_000, 0.98, 4_096, 125_000, 1),
     ],
 )
-def test_recipes_of_papers_have_their_settings(
-    name: str, rate: float, warmup: int, beta2: float, rows: int, steps: int, share_at_512: float
-) -> None:
+def test_recipes_of_papers_have_their_settings(name, rate, warmup, beta2, rows, steps, share_at_512):
     """Devlin et al. 2018, A.2; Liu et al. 2019, table 9; Clark et al. 2020, table 6; Lan et al. 2020, 4.1."""
     section = loading.load(name).section("pretrain")
     optimizer = section.optimizer
@@ -97,7 +95,7 @@ def _new(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> Path:
     return folder / "mine.toml"
 
 
-def test_the_long_recipe_is_the_short_one_with_every_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_long_recipe_is_the_short_one_with_every_key(tmp_path, monkeypatch):
     short = loading.load(str(_new(tmp_path, monkeypatch)))
     (tmp_path / "mine.toml").unlink()
     path = _new(tmp_path, monkeypatch, "--all")
@@ -127,13 +125,13 @@ def _keys(model: type[BaseModel]) -> Iterator[str]:
             yield name
 
 
-def test_the_short_recipe_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_short_recipe_is_short(tmp_path, monkeypatch):
     lines = _new(tmp_path, monkeypatch).read_text(encoding="utf-8").splitlines()
     assert len(lines) < 50
     assert [line for line in lines if len(line) > 120] == []
 
 
-def test_a_recipe_that_continues_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recipe_that_continues_a_model(tmp_path, monkeypatch):
     path = _new(tmp_path, monkeypatch, "--from", "korbert-mini")
     short = loading.load(str(path))
     vocab, pretrain = short.section("vocab"), short.section("pretrain")
@@ -143,7 +141,7 @@ def test_a_recipe_that_continues_a_model(tmp_path: Path, monkeypatch: pytest.Mon
     assert loading.load(str(_new(tmp_path, monkeypatch, "--from", "korbert-mini", "--all"))).sections == short.sections
 
 
-def test_a_model_is_named_as_the_recipe_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_is_named_as_the_recipe_finds_it(tmp_path, monkeypatch):
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "mini").symlink_to(model_folder("korbert-mini"))
     text = _new(tmp_path, monkeypatch, "--from", "models/mini").read_text(encoding="utf-8")
@@ -162,9 +160,7 @@ def test_a_model_is_named_as_the_recipe_finds_it(tmp_path: Path, monkeypatch: py
         ("absent", "absent/config.json: no such file"),
     ],
 )
-def test_a_recipe_that_cannot_continue_is_not_written(
-    model: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recipe_that_cannot_continue_is_not_written(model, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert run_command(["new", "mine", "--from", model]) != 0
     assert said in capsys.readouterr().err
@@ -174,7 +170,7 @@ def test_a_recipe_that_cannot_continue_is_not_written(
 CLEAN = '[[clean.sources]]\nname = "mine"\npath = "*.jsonl"\n'
 
 
-def test_sections_are_asked_for_when_they_are_needed(tmp_path: Path) -> None:
+def test_sections_are_asked_for_when_they_are_needed(tmp_path):
     recipe = loading.load(_write(tmp_path, CLEAN))
     assert [stage for stage, section in recipe.sections.items() if section is None] == ["pretrain", "nsmc", "korquad"]
     assert recipe.settings("vocab") == loading.load(_write(tmp_path, MINIMAL), ["seed=0"]).settings("vocab")
@@ -184,7 +180,7 @@ def test_sections_are_asked_for_when_they_are_needed(tmp_path: Path) -> None:
         loading.load(_write(tmp_path, "[vocab]\nsize = 2000\n"))
 
 
-def test_an_encoder_of_transformers_is_recorded_as_it_is_said(tmp_path: Path) -> None:
+def test_an_encoder_of_transformers_is_recorded_as_it_is_said(tmp_path):
     recipe = loading.load(_write(tmp_path, FOREIGN))
     given = {"model_type": "roberta", "hidden_size": 32, "num_attention_heads": 2, "max_position_embeddings": 65}
     assert recipe.settings("pretrain")["encoder"] == {"architecture": "transformers", "transformers": given}
@@ -196,7 +192,7 @@ def test_an_encoder_of_transformers_is_recorded_as_it_is_said(tmp_path: Path) ->
     assert own.stages["pretrain"].more_libraries(own.section("pretrain")) == ()
 
 
-def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path: Path) -> None:
+def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path):
     given = _write(tmp_path, MINIMAL + '[vocab]\nseed = 4\n[shard]\nseed = 4\n[nsmc]\ntrain = "a"\ntest = "b"\n')
     recipe = loading.load(given, ["threads=1"])
     assert (recipe.section("shard").seed, recipe.section("vocab").seed, recipe.section("pretrain").seed) == (4, 4, 3)
@@ -205,7 +201,7 @@ def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path: Path) -
     assert recipe.section("nsmc").seeds == (3,)
 
 
-def test_a_source_without_documents_makes_no_pairs(tmp_path: Path) -> None:
+def test_a_source_without_documents_makes_no_pairs(tmp_path):
     single = '\n[[clean.sources]]\nname = "comments"\npath = "c.txt"\npairs = false\n'
     assert loading.load(_write(tmp_path, MINIMAL + single)).section("pretrain").pairs.without == ("comments",)
     assert loading.load(_write(tmp_path, MINIMAL)).section("pretrain").pairs.without == ()
@@ -217,7 +213,7 @@ def test_a_source_without_documents_makes_no_pairs(tmp_path: Path) -> None:
     ("change", "read"),
     [("vocab.size=8000", 8000), ("vocab.mark=eojeol", "eojeol"), ("vocab.words=['카카오톡']", ("카카오톡",))],
 )
-def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> None:
+def test_set_changes_one_value(tmp_path, change, read):
     recipe = loading.load(_write(tmp_path, MINIMAL), [change])
     assert getattr(recipe.section("vocab"), change.split("=")[0].split(".")[1]) == read
 
@@ -286,12 +282,12 @@ def test_set_changes_one_value(tmp_path: Path, change: str, read: object) -> Non
         (MINIMAL, ["vocab.tokenizer=x", "vocab.min_count=2"], r"vocab: min_count cannot be set with tokenizer 'x'"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, text: str, changes: list[str], said: str) -> None:
+def test_what_is_wrong_is_said(tmp_path, text, changes, said):
     with pytest.raises(SettingsError, match=said):
         loading.load(_write(tmp_path, text), changes)
 
 
-def test_the_record_of_vocab_has_the_settings_that_are_used(tmp_path: Path) -> None:
+def test_the_record_of_vocab_has_the_settings_that_are_used(tmp_path):
     """Without a tokenizer to take, the record is that of before there was one, and no artifact is stale."""
     given = _write(tmp_path, MINIMAL)
     learning = {"size", "mark", "character_coverage", "max_piece_chars", "foreign_share"}
@@ -303,29 +299,27 @@ def test_the_record_of_vocab_has_the_settings_that_are_used(tmp_path: Path) -> N
     assert chosen.settings("vocab").keys() == always | choosing | {"tokenizer", "add"}
 
 
-def test_a_folder_of_the_same_name_hides_no_shipped_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_the_same_name_hides_no_shipped_recipe(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo").mkdir()
     assert loading.load("demo").name == "demo"
 
 
 @pytest.mark.parametrize(("given", "said"), [("dmo", r"did you mean demo\?"), ("nowhere.toml", "no such file")])
-def test_a_recipe_that_is_not_there(given: str, said: str) -> None:
+def test_a_recipe_that_is_not_there(given, said):
     with pytest.raises(SettingsError, match=said):
         loading.load(given)
 
 
 @pytest.mark.parametrize("given", ["...toml", ".hidden.toml", "..toml", "a\nb.toml", "\x1b[31m.toml"])
-def test_a_name_that_no_folder_of_artifacts_can_have(
-    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_no_folder_of_artifacts_can_have(given, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / given).write_text(MINIMAL, encoding="utf-8")
     with pytest.raises(SettingsError, match="the artifact folder is named after the recipe"):
         loading.load(given)
 
 
-def test_a_recipe_is_found_by_its_name_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recipe_is_found_by_its_name_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _write(tmp_path, MINIMAL)
     assert loading.load("mine").name == "mine"
@@ -349,7 +343,7 @@ set = "klue-ner"
 """
 
 
-def test_a_recipe_that_extends_another(tmp_path: Path) -> None:
+def test_a_recipe_that_extends_another(tmp_path):
     base = loading.load(_write(tmp_path, MINIMAL))
     (tmp_path / "further").mkdir()
     own = tmp_path / "further" / "own.toml"
@@ -364,7 +358,7 @@ def test_a_recipe_that_extends_another(tmp_path: Path) -> None:
     assert recipe.settings("clean") == base.settings("clean")
 
 
-def test_a_recipe_may_extend_one_that_extends_another(tmp_path: Path) -> None:
+def test_a_recipe_may_extend_one_that_extends_another(tmp_path):
     _write(tmp_path, 'extends = "mini"\nwithout = ["tasks", "nsmc"]\n[pretrain.masking]\nrate = 0.4')
     recipe, mini, small = loading.load(str(tmp_path / "mine.toml")), loading.load("mini"), loading.load("small")
     assert recipe.settings("pretrain") == mini.settings("pretrain") | {
@@ -389,20 +383,20 @@ def test_a_recipe_may_extend_one_that_extends_another(tmp_path: Path) -> None:
         ('extends = "small"\n[vocab]\nsise = 3', r"vocab\.sise: no such key .*\(.*mine\.toml extends .*small\.toml\)"),
     ],
 )
-def test_what_a_recipe_cannot_extend(text: str, said: str, tmp_path: Path) -> None:
+def test_what_a_recipe_cannot_extend(text, said, tmp_path):
     (tmp_path / "other.toml").write_text('extends = "mine.toml"', encoding="utf-8")
     with pytest.raises(SettingsError, match=said):
         loading.load(_write(tmp_path, text))
 
 
-def test_an_entry_of_a_list_is_changed_by_its_number(tmp_path: Path) -> None:
+def test_an_entry_of_a_list_is_changed_by_its_number(tmp_path):
     path = _write(tmp_path, MINIMAL)
     assert loading.load(path, ["pretrain.phases.0.steps=7"]).section("pretrain").phases[0].steps == 7
     with pytest.raises(SettingsError, match=r"pretrain\.phases has no '9' in the recipe"):
         loading.load(path, ["pretrain.phases.9.steps=7"])
 
 
-def test_groups_of_parameters_are_a_list_of_tables(tmp_path: Path) -> None:
+def test_groups_of_parameters_are_a_list_of_tables(tmp_path):
     group = '[[pretrain.optimizer.groups]]\npattern = "encoder.embeddings.token.*"\n'
     path = _write(tmp_path, MINIMAL + group + "rate_factor = 5\n")
     (found,) = loading.load(path).section("pretrain").optimizer.groups
@@ -415,7 +409,7 @@ def test_groups_of_parameters_are_a_list_of_tables(tmp_path: Path) -> None:
     ("change", "meant"),
     [("pretrain.steps=7", "pretrain.phases.0.steps"), ("pretrain.learning_rate=1", "pretrain.optimizer.learning_rate")],
 )
-def test_a_key_one_level_too_high_is_pointed_to(tmp_path: Path, change: str, meant: str) -> None:
+def test_a_key_one_level_too_high_is_pointed_to(tmp_path, change, meant):
     with pytest.raises(SettingsError, match=re.escape(f"no such key (did you mean {meant}?)")):
         loading.load(_write(tmp_path, MINIMAL), [change])
 
@@ -430,13 +424,13 @@ def test_a_key_one_level_too_high_is_pointed_to(tmp_path: Path, change: str, mea
         ("vocab.words=" + "[" * 50_000, "vocab.words"),
     ],
 )
-def test_numbers_without_bounds_are_refused_by_name(tmp_path: Path, change: str, said: str) -> None:
+def test_numbers_without_bounds_are_refused_by_name(tmp_path, change, said):
     with pytest.raises(SettingsError, match=re.escape(said)) as caught:
         loading.load(_write(tmp_path, MINIMAL), [change])
     assert len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize("text", ["seed = " + "1" * 5000, "seed = " + "[" * 50_000, "seed = inf\n" + MINIMAL])
-def test_a_file_with_such_numbers_is_named(tmp_path: Path, text: str) -> None:
+def test_a_file_with_such_numbers_is_named(tmp_path, text):
     with pytest.raises(SettingsError, match=r"mine\.toml: "):
         loading.load(_write(tmp_path, text))

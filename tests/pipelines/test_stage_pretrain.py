@@ -14,7 +14,6 @@ from korbert.modeling import load_model
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
 from korbert.pretraining.shards import write_random_shards
-from korbert.tokenization import Tokenizer
 from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import Inputs, pretrain
 from pipelines.stages.pretrain import _negatives, model_and_loss, training_plan
@@ -30,7 +29,7 @@ def settings(**changes: Any) -> PretrainStage:
 @pytest.mark.parametrize(
     "objectives", [["mlm"], ["mlm", "sop"], ["mlm", "nsp", "spans"], ["rtd"], ["rtd", "sop"]], ids="-".join
 )
-def test_objectives_that_fit_have_a_model_and_a_loss(objectives: list[str]) -> None:
+def test_objectives_that_fit_have_a_model_and_a_loss(objectives):
     made = settings(objectives=objectives)
     assert list(made.objectives) == objectives
     model, loss = model_and_loss(made, 500)
@@ -51,12 +50,12 @@ def test_objectives_that_fit_have_a_model_and_a_loss(objectives: list[str]) -> N
         (["rtd"], {"init": "a"}, "init has weights for neither generator nor detector"),
     ],
 )
-def test_objectives_that_do_not_fit_are_refused(objectives: list[str], more: dict[str, Any], message: str) -> None:
+def test_objectives_that_do_not_fit_are_refused(objectives, more, message):
     with pytest.raises(ValidationError, match=message):
         settings(objectives=objectives, **more)
 
 
-def test_a_sample_as_large_as_the_vocabulary_is_refused() -> None:
+def test_a_sample_as_large_as_the_vocabulary_is_refused():
     """Of a vocabulary that is smaller than vocab.size, or of a tokenizer that was taken."""
     counts = np.ones(500, dtype=np.int64)
     head = {"kind": "sampled", "negatives": 500}
@@ -67,13 +66,13 @@ def test_a_sample_as_large_as_the_vocabulary_is_refused() -> None:
     assert _negatives(settings(head={**head, "kind": "full"}), counts) is None
 
 
-def test_on_divergence_reaches_the_training_plan() -> None:
+def test_on_divergence_reaches_the_training_plan():
     assert training_plan(settings()).on_divergence == "stop"
     assert training_plan(settings(on_divergence="skip")).on_divergence == "skip"
 
 
 @pytest.fixture
-def inputs(tiny_tokenizer: Tokenizer, tmp_path: Path) -> Inputs:
+def inputs(tiny_tokenizer, tmp_path):
     """A tokenizer, counts of three words, and made-up rows."""
     tiny_tokenizer.save(tmp_path / "vocab" / "tokenizer")
     counts = pa.table({"form": ["영화", "재미", "학교"], "tag": ["NNG"] * 3, "count": [30, 20, 10]})
@@ -90,9 +89,7 @@ def trained(inputs: Inputs, output: Path, **given: Any) -> Any:
     return load_model(output / "model")[0].encoder
 
 
-def test_a_resumed_run_asks_kiwi_for_no_vectors(
-    inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_asks_kiwi_for_no_vectors(inputs, tmp_path, monkeypatch):
     """A checkpoint has all weights; where each is damaged, the run begins anew, and with Kiwi's vectors."""
     asked = []
     real = pretrain.piece_vectors
@@ -108,7 +105,7 @@ def test_a_resumed_run_asks_kiwi_for_no_vectors(
 
 
 @pytest.mark.parametrize("head", [{"kind": "full"}, {"kind": "sampled", "negatives": 100}])
-def test_frozen_embeddings_stay_and_all_else_learns(inputs: Inputs, tmp_path: Path, head: dict[str, Any]) -> None:
+def test_frozen_embeddings_stay_and_all_else_learns(inputs, tmp_path, head):
     step = {"embeddings": "kiwi", "head": head, "phases": [{"length": 48, "batch_size": 4, "steps": 1}]}
     first, last = (
         trained(inputs, tmp_path / str(rate), frozen_embeddings=True, optimizer={"learning_rate": rate}, **step)

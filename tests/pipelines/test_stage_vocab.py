@@ -31,7 +31,7 @@ def runtime(folder: Path) -> Runtime:
 
 
 @pytest.mark.parametrize("package", ["kiwipiepy", "kiwipiepy_model"])
-def test_morphemes_of_another_kiwi_are_refused(tmp_path: Path, package: str) -> None:
+def test_morphemes_of_another_kiwi_are_refused(tmp_path, package):
     morphemes = analyzed(tmp_path / "analyze", {**VERSIONS, "pyarrow": "1", package: "0.23.0"})
     (tmp_path / "out").mkdir()
     expected = (
@@ -45,7 +45,7 @@ def test_morphemes_of_another_kiwi_are_refused(tmp_path: Path, package: str) -> 
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_the_tokenizer_is_of_the_kiwi_that_made_the_morphemes(tmp_path: Path) -> None:
+def test_the_tokenizer_is_of_the_kiwi_that_made_the_morphemes(tmp_path):
     morphemes = analyzed(tmp_path / "analyze", VERSIONS)
     (tmp_path / "vocab").mkdir()
     vocab.run(SETTINGS, Inputs({"analyze": morphemes}, {}), tmp_path / "vocab", runtime(tmp_path))
@@ -59,7 +59,7 @@ def test_the_tokenizer_is_of_the_kiwi_that_made_the_morphemes(tmp_path: Path) ->
 
 
 @pytest.fixture(scope="module")
-def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def taken(tmp_path_factory):
     """The folder of a tokenizer, whose longest piece may have 3 characters."""
     folder = tmp_path_factory.mktemp("taken")
     base = made_up.tokenizer()
@@ -78,7 +78,7 @@ def run_with(taken: Path, morphemes: Path, output: Path, settings: dict[str, Any
     return vocab.run(stage, inputs, output, runtime(output))
 
 
-def test_a_tokenizer_is_taken_as_it_is(tmp_path: Path, taken: Path) -> None:
+def test_a_tokenizer_is_taken_as_it_is(tmp_path, taken):
     morphemes = analyzed(tmp_path / "analyze", VERSIONS)
     counts = run_with(taken, morphemes, tmp_path / "out", {})
     made = tmp_path / "out" / "tokenizer"
@@ -91,7 +91,7 @@ def test_a_tokenizer_is_taken_as_it_is(tmp_path: Path, taken: Path) -> None:
     assert (tmp_path / "out" / "counts.parquet").exists()
 
 
-def test_words_are_added_to_it(tmp_path: Path, taken: Path) -> None:
+def test_words_are_added_to_it(tmp_path, taken):
     """Those of the recipe first, then those that this text needs most."""
     morphemes = analyzed(tmp_path / "analyze", VERSIONS)
     counts = run_with(taken, morphemes, tmp_path / "out", {"words": ("갓생", "다"), "add": 2})
@@ -110,7 +110,7 @@ def test_words_are_added_to_it(tmp_path: Path, taken: Path) -> None:
     assert Tokenizer.load(tmp_path / "again" / "tokenizer").digest == made.digest
 
 
-def test_morphemes_of_other_options_are_refused(tmp_path: Path, taken: Path) -> None:
+def test_morphemes_of_other_options_are_refused(tmp_path, taken):
     other = analyzed(tmp_path / "analyze", VERSIONS, typos="basic")
     with pytest.raises(SettingsError) as refusal:
         run_with(taken, other, tmp_path / "out", {})

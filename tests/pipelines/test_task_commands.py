@@ -4,7 +4,6 @@ import contextlib
 import csv
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,12 @@ QUICK = ["--epochs", "30", "--learning-rate", "3e-3", "--set", "batch_size=5", "
 
 
 @pytest.fixture(scope="module")
-def model(untrained: Callable[..., Path]) -> str:
+def model(untrained):
     return str(untrained(hidden_size=32, num_hidden_layers=1, intermediate_size=32))
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -46,7 +45,7 @@ def _printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_training_and_test_files_may_be_addresses(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_and_test_files_may_be_addresses(here, model, capsys):
     _moods(here / "my.csv")
     address = (here / "my.csv").as_uri()
     files = ["--train", address, "--test", address, "--text", "후기", "--label", "느낌", "--output", "mood"]
@@ -63,7 +62,7 @@ def test_training_and_test_files_may_be_addresses(here: Path, model: str, capsys
     assert "no.csv: no such file: did you mean my.csv?" in capsys.readouterr().err
 
 
-def test_from_a_csv_file_to_a_model_in_one_command(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_a_csv_file_to_a_model_in_one_command(here, model, capsys):
     _moods(here / "my.csv", "cp949")
     command = ["finetune", model, "--train", "my.csv", "--test", "my.csv", "--text", "후기", "--label", "느낌",
                "--output", "models/mood", *QUICK]  # fmt: skip
@@ -124,9 +123,7 @@ def _entities(path: Path) -> None:
         (_numbers, "numbers.tsv", "regression: score from 'label': 5 numbers"),
     ],
 )
-def test_the_kind_is_found_from_the_columns(
-    here: Path, model: str, write: Callable[[Path], None], name: str, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_kind_is_found_from_the_columns(here, model, write, name, kind, capsys):
     write(here / name)
     options = ["--test", name, "--output", "out", *QUICK, "--epochs", "2"]
     assert _run("finetune", model, "--train", name, *options) == 0
@@ -139,13 +136,11 @@ def test_the_kind_is_found_from_the_columns(
     assert _run("evaluate", "out", name, *named, "--device", "cpu") == 0
 
 
-def test_finetune_and_evaluate_print_the_same_scores(
-    here: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finetune_and_evaluate_print_the_same_scores(here, model, capsys, monkeypatch):
     """With interval, macro F1 and the number of rows; scored in fp32 whatever the precision of training."""
     asked = []
 
-    def autocast(device: object, precision: str) -> contextlib.AbstractContextManager[None]:
+    def autocast(device, precision):
         asked.append(precision)
         return contextlib.nullcontext()
 
@@ -171,7 +166,7 @@ def test_finetune_and_evaluate_print_the_same_scores(
     assert few in shown.err
 
 
-def test_one_row_to_score_is_said(here: Path, model: str) -> None:
+def test_one_row_to_score_is_said(here, model):
     rows = [f"{text},{label}" for text, label in zip(GOOD, "가나가나가", strict=True)]
     Path("few.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
     assert _run("finetune", model, "--train", "few.csv", "--output", "out", *QUICK, "--epochs", "1") == 0
@@ -180,9 +175,7 @@ def test_one_row_to_score_is_said(here: Path, model: str) -> None:
     assert "1 row<" in Path("out/report.html").read_text("utf-8")
 
 
-def test_a_regression_names_its_baseline_and_its_error(
-    here: Path, model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_regression_names_its_baseline_and_its_error(here, model, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     _numbers(here / "numbers.tsv")
     files = ["--train", "numbers.tsv", "--test", "numbers.tsv", "--output", "out"]
@@ -196,7 +189,7 @@ def test_a_regression_names_its_baseline_and_its_error(
 
 
 @pytest.fixture(scope="module")
-def of_pairs(model: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def of_pairs(model, tmp_path_factory):
     """A model of pairs whose training file has column names of its own."""
     folder = tmp_path_factory.mktemp("pairs")
     _pairs(folder / "train.csv", "앞글,뒷글,같은가")
@@ -221,9 +214,7 @@ def _pairs(path: Path, head: str) -> None:
         ("가,뒷글,같은가", ["--text", "가"]),  # one by the user, the others as in training
     ],
 )
-def test_a_model_remembers_the_columns_it_was_trained_on(
-    here: Path, of_pairs: Path, head: str, options: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_remembers_the_columns_it_was_trained_on(here, of_pairs, head, options, capsys):
     _pairs(here / "new.csv", head)
     assert _run("evaluate", str(of_pairs), "new.csv", "--output", "rows.jsonl", *options, "--device", "cpu") == 0
     capsys.readouterr()
@@ -234,16 +225,14 @@ def test_a_model_remembers_the_columns_it_was_trained_on(
     assert [one["label"] for one in predicted] == [one["prediction"]["label"] for one in scored]
 
 
-def test_a_missing_column_of_pairs_is_named_with_its_option(
-    here: Path, of_pairs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_column_of_pairs_is_named_with_its_option(here, of_pairs, capsys):
     _pairs(here / "new.csv", "가,나,다")
     assert _run("predict", str(of_pairs), "new.csv", "--device", "cpu") == 2
     said = capsys.readouterr().err
     assert "no column 앞글 and 뒷글 among 가, 나, 다: name it with --text NAME and --pair NAME\n" in said
 
 
-def test_choices_in_several_columns_are_predicted(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_choices_in_several_columns_are_predicted(here, model, capsys):
     rows = [f"{good},{bad},{good},1" for good, bad in zip(GOOD, BAD, strict=True)]
     Path("choices.csv").write_text("\n".join(["물음,첫째,둘째,정답", *rows]), encoding="utf-8")
     named = ["--kind", "choice", "--text", "물음", "--column", "choices=첫째", "--column", "choices=둘째"]
@@ -272,10 +261,7 @@ def test_choices_in_several_columns_are_predicted(here: Path, model: str, capsys
         ([], "give either --train FILE or --task NAME"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_learned_is_refused(
-    here: Path, model: str, options: list[str], said: str, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+def test_what_cannot_be_learned_is_refused(here, model, options, said, capsys, monkeypatch):
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     _moods(here / "my.csv")
     Path("other.csv").write_text("후기,느낌\n좋다,좋음\n이상하다,다름\n", encoding="utf-8")
@@ -284,7 +270,7 @@ def test_what_cannot_be_learned_is_refused(
     assert not Path("out").exists()
 
 
-def test_a_known_set_by_name(here: Path, model: str, korbert_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_known_set_by_name(here, model, korbert_data, capsys):
     """COPA, whose rows are changed, of its first lines alone."""
     source = korbert_data / "tasks" / "kobest" / "COPA"
     folder = here / "data" / "kobest" / "COPA"
@@ -304,9 +290,7 @@ def test_a_known_set_by_name(here: Path, model: str, korbert_data: Path, capsys:
     assert "kobest/COPA/test.tsv" in capsys.readouterr().err
 
 
-def test_a_model_of_a_known_set_knows_the_labels_of_its_files(
-    here: Path, model: str, sample: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_of_a_known_set_knows_the_labels_of_its_files(here, model, sample, capsys):
     folder = here / "data" / "nsmc"
     folder.mkdir(parents=True)
     for part in ("train", "test"):
@@ -320,7 +304,7 @@ def test_a_model_of_a_known_set_knows_the_labels_of_its_files(
     assert json.loads(Path("out/predictions.jsonl").read_text("utf-8").splitlines()[0])["label"] in ("부정", "긍정")
 
 
-def test_every_layer_is_scored(here: Path, model: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_layer_is_scored(here, model, capsys):
     _moods(here / "my.csv")
     command = ["layers", model, "--train", "my.csv", "--text", "후기", "--label", "느낌", "--output", "layers", *QUICK]
     Path("layers/work").mkdir(parents=True)

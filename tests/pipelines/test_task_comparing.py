@@ -1,7 +1,6 @@
 """Artifacts of one task side by side: paired row by row, with intervals, tests, words, and a page."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ MOODS = ["긍정" if text.endswith("좋다") else "부정" for text in TEXTS]
 
 
 @pytest.fixture(scope="module")
-def start(untrained: Callable[..., Path]) -> Path:
+def start(untrained):
     return untrained(type_vocab_size=2)
 
 
@@ -36,7 +35,7 @@ def learn(output: Path, start: Path, rows: list[list[str]], **settings: Any) -> 
 
 
 @pytest.fixture(scope="module")
-def moods(tmp_path_factory: pytest.TempPathFactory, start: Path) -> tuple[Path, Path]:
+def moods(tmp_path_factory, start):
     """The same rows in two orders: learned well with two seeds, and hardly with one."""
     folder = tmp_path_factory.mktemp("moods")
     rows = [[text, mood] for text, mood in zip(TEXTS, MOODS, strict=True)]
@@ -77,7 +76,7 @@ def side(folder: Path, predicted: str, **more: Any) -> Path:
     return made(folder, ROWS, {"pretrained": [labels(predicted)]}, **more)
 
 
-def test_seeds_of_trained_models_are_compared_row_by_row(moods: tuple[Path, Path], tmp_path: Path) -> None:
+def test_seeds_of_trained_models_are_compared_row_by_row(moods, tmp_path):
     found = compare_tasks(moods)
     assert [side.name for side in found.sides] == ["well", "poor"]
     assert [model["seeds"] for model in found.scores["models"]] == [2, 1]
@@ -96,7 +95,7 @@ def test_seeds_of_trained_models_are_compared_row_by_row(moods: tuple[Path, Path
     assert "well right more often than poor" in page
 
 
-def test_differences_are_those_of_scipy(tmp_path: Path) -> None:
+def test_differences_are_those_of_scipy(tmp_path):
     one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS[::-1], {"pretrained": [labels(TWO[::-1])]})
     (found,) = compare_tasks([one, two]).scores["comparisons"]
@@ -112,12 +111,12 @@ def test_differences_are_those_of_scipy(tmp_path: Path) -> None:
     assert found["p_value"] == pytest.approx(permuted.pvalue, abs=0.02)
 
 
-def test_the_first_is_compared_with_each_other_one(tmp_path: Path) -> None:
+def test_the_first_is_compared_with_each_other_one(tmp_path):
     found = compare_tasks([side(tmp_path / name, text) for name, text in (("a", ONE), ("b", TWO), ("c", RIGHT))])
     assert [one["names"] for one in found.scores["comparisons"]] == [["a", "b"], ["a", "c"]]
 
 
-def test_rows_of_the_same_text_are_each_matched_once(tmp_path: Path) -> None:
+def test_rows_of_the_same_text_are_each_matched_once(tmp_path):
     rows = [{"text": "같은 글", "label": "a"}, {"text": "같은 글", "label": "a"}, {"text": "다른 글", "label": "b"}]
     one = made(tmp_path / "one", rows, {"pretrained": [labels("aab")]})
     two = made(tmp_path / "two", [rows[2], *rows[:2]], {"pretrained": [labels("bba")]})
@@ -126,7 +125,7 @@ def test_rows_of_the_same_text_are_each_matched_once(tmp_path: Path) -> None:
         compare_tasks([one, made(tmp_path / "three" / "two", rows[1:], {"pretrained": [labels("ab")]})])
 
 
-def test_other_rows_are_refused_with_the_first(tmp_path: Path) -> None:
+def test_other_rows_are_refused_with_the_first(tmp_path):
     one = side(tmp_path / "one", ONE)
     changed = [{**row, "label": "b"} if number in (3, 4) else row for number, row in enumerate(ROWS)]
     two = made(tmp_path / "two", [*changed, {"text": "더", "label": "a"}], {"pretrained": [labels(TWO + "a")]})
@@ -143,7 +142,7 @@ def test_other_rows_are_refused_with_the_first(tmp_path: Path) -> None:
         compare_tasks([one, more])
 
 
-def test_other_models_than_the_first(tmp_path: Path) -> None:
+def test_other_models_than_the_first(tmp_path):
     one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)], "tfidf": [labels(TWO)]})
     two = made(tmp_path / "two", ROWS, {"pretrained": [labels(RIGHT)], "tfidf": [labels(TWO)]})
     assert [side.name for side in compare_tasks([one, two], ["tfidf"]).sides] == ["one", "two"]
@@ -171,7 +170,7 @@ def test_other_models_than_the_first(tmp_path: Path) -> None:
         ({"several": True, "metrics": ["accuracy"]}, "several is False and True"),
     ],
 )
-def test_tasks_that_are_not_alike_are_refused(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+def test_tasks_that_are_not_alike_are_refused(tmp_path, more, said):
     one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO, **more)
     with pytest.raises(
         SettingsError, match=f"one, .*two: have different tasks: {said}: compare artifacts of the same task"
@@ -179,7 +178,7 @@ def test_tasks_that_are_not_alike_are_refused(tmp_path: Path, more: dict[str, An
         compare_tasks([one, two])
 
 
-def test_labels_of_all_sides_count(tmp_path: Path) -> None:
+def test_labels_of_all_sides_count(tmp_path):
     """One side has learned from rows with a label more."""
     one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS, {"pretrained": [labels("c" * 20 + RIGHT[20:])]}, labels=["c", "a", "b"])
@@ -203,7 +202,7 @@ def test_labels_of_all_sides_count(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_damaged_files_are_named(tmp_path: Path, name: str, line: str, said: str) -> None:
+def test_damaged_files_are_named(tmp_path, name, line, said):
     one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO)
     with (two / name).open("a" if name == "predictions.jsonl" else "w", encoding="utf-8") as file:
         file.write(line + "\n")
@@ -211,15 +210,15 @@ def test_damaged_files_are_named(tmp_path: Path, name: str, line: str, said: str
         compare_tasks([one, two])
 
 
-def test_predictions_of_another_kind_are_damage(tmp_path: Path) -> None:
+def test_predictions_of_another_kind_are_damage(tmp_path):
     one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS, {"pretrained": [list(range(40))]})
     with pytest.raises(ArtifactError, match=r"two/predictions\.jsonl: pretrained: not predictions of a classification"):
         compare_tasks([one, two])
 
 
-def test_what_is_right_in_each_kind(tmp_path: Path) -> None:
-    def task(kind: str, **fields: Any) -> Any:
+def test_what_is_right_in_each_kind(tmp_path):
+    def task(kind, **fields):
         return KINDS[kind].kind_class(metrics=("accuracy",), max_length=32, **fields)
 
     rows = [{"text": "한강 물", "spans": [(0, 2, "곳"), (3, 4, "것")]}] * 2
@@ -236,7 +235,7 @@ def test_what_is_right_in_each_kind(tmp_path: Path) -> None:
     assert merits(regression, [{"text": "가", "score": 3.0}] * 2, [2.5, 5.0]).tolist() == [-0.5, -2.0]
 
 
-def test_numbers_are_compared_and_shown(tmp_path: Path) -> None:
+def test_numbers_are_compared_and_shown(tmp_path):
     task = {"kind": "regression", "metrics": ["pearson"], "mean": 2.0, "deviation": 1.0}
     rows = [{"text": f"글 {number}", "score": number / 4} for number in range(20)]
     near = [row["score"] + 0.1 * (-1) ** number for number, row in enumerate(rows)]
@@ -253,7 +252,7 @@ def test_numbers_are_compared_and_shown(tmp_path: Path) -> None:
     assert "two closer" not in page
 
 
-def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path: Path) -> None:
+def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path):
     rows = [{**ROWS[0], "text": "<b>글"}, *ROWS[1:]]
     one = made(tmp_path / "one", rows, {"pretrained": [labels(ONE)]})
     two = made(tmp_path / "두<i>", rows, {"pretrained": [labels(TWO)]})
@@ -266,7 +265,7 @@ def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path: Path) ->
     assert "src=" not in page
 
 
-def test_scores_of_validation_rows_are_said(tmp_path: Path) -> None:
+def test_scores_of_validation_rows_are_said(tmp_path):
     one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO)
     scores = json.loads((two / "scores.json").read_text(encoding="utf-8"))
     (two / "scores.json").write_text(json.dumps({**scores, "scored_on": "valid"}), encoding="utf-8")
@@ -276,8 +275,8 @@ def test_scores_of_validation_rows_are_said(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def ran(*arguments: object) -> tuple[int, str, str]:
+def command(capsys):
+    def ran(*arguments):
         code = cli.run_command(["compare", *map(str, arguments)])
         said = capsys.readouterr()
         return code, said.out, said.err
@@ -285,7 +284,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str,
     return ran
 
 
-def test_the_command(tmp_path: Path, command: Callable[..., tuple[int, str, str]]) -> None:
+def test_the_command(tmp_path, command):
     one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)], "tfidf": [labels(TWO)]})
     two = made(tmp_path / "[bold]두", ROWS, {"pretrained": [labels(TWO)], "tfidf": [labels(TWO)]})
     page = tmp_path / "compare.html"
@@ -307,7 +306,7 @@ def test_the_command(tmp_path: Path, command: Callable[..., tuple[int, str, str]
     assert command(one)[0] == 2
 
 
-def test_what_does_not_compare_is_refused(tmp_path: Path, command: Callable[..., tuple[int, str, str]]) -> None:
+def test_what_does_not_compare_is_refused(tmp_path, command):
     one = side(tmp_path / "one", ONE)
     other = tmp_path / "pretrain"
     other.mkdir()

@@ -27,14 +27,14 @@ LENGTHS = '[tasks.my-lengths]\nkind = "length"\ntrain = "moods.tsv"\ninit = "mod
 
 
 @pytest.fixture(autouse=True)
-def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+def _toy(monkeypatch):
     monkeypatch.setattr(loading, "section_class", moods.section_class)
     monkeypatch.setattr(table, "TASK_RUN", f"{moods.__name__}:run")
     monkeypatch.setattr(table, "TASK_PAGE", moods.__name__)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """The working folder: a file of texts, and what is taken for a model."""
     (tmp_path / "moods.tsv").write_text("좋다\t1\n싫다\t0\n그저 그렇다\t0\n", encoding="utf-8")
     (tmp_path / "model").mkdir()
@@ -49,7 +49,7 @@ def _write(folder: Path, text: str) -> str:
     return "mine.toml"
 
 
-def test_sections_of_tasks_are_the_last_stages_with_settings_by_kind(folder: Path) -> None:
+def test_sections_of_tasks_are_the_last_stages_with_settings_by_kind(folder):
     given = _write(folder, MINIMAL.replace("seed = 3", "seed = 3\nthreads = 2") + MOOD + LENGTHS)
     recipe = loading.load(given, ["tasks.mood.epochs=2", "tasks.my-lengths.threads=1", "tasks.my-lengths.unit=eojeol"])
     assert list(recipe.stages) == [*STAGES, "tasks.mood", "tasks.my-lengths"]
@@ -73,7 +73,7 @@ def test_sections_of_tasks_are_the_last_stages_with_settings_by_kind(folder: Pat
         ('init = "model"\n', (), ("model",)),
     ],
 )
-def test_what_a_task_goes_on_from(folder: Path, init: str, reads: tuple[str, ...], found: tuple[str, ...]) -> None:
+def test_what_a_task_goes_on_from(folder, init, reads, found):
     recipe = loading.load(_write(folder, MINIMAL + MOOD + init))
     stage = recipe.stages["tasks.mood"]
     assert stage.reads_under(recipe.section("tasks.mood")) == reads
@@ -83,7 +83,7 @@ def test_what_a_task_goes_on_from(folder: Path, init: str, reads: tuple[str, ...
     assert pipeline.sources("tasks.mood").keys() == roles
 
 
-def test_a_recipe_of_tasks_alone_has_no_other_stage(folder: Path) -> None:
+def test_a_recipe_of_tasks_alone_has_no_other_stage(folder):
     recipe = loading.load(_write(folder, "threads = 2\n" + OWN + LENGTHS))
     assert list(recipe.stages) == ["tasks.mood", "tasks.my-lengths"]
     assert recipe.section("tasks.mood").threads == 2
@@ -119,16 +119,16 @@ def test_a_recipe_of_tasks_alone_has_no_other_stage(folder: Path) -> None:
         (MINIMAL + MOOD, ["tasks.mood.max_length=600"], "mine.toml: tasks.mood.max_length 600 is more than pretrain."),
     ],
 )
-def test_what_is_wrong_is_said(folder: Path, text: str, changes: list[str], said: str) -> None:
+def test_what_is_wrong_is_said(folder, text, changes, said):
     with pytest.raises(SettingsError, match=re.escape(said)):
         loading.load(_write(folder, text), changes)
 
 
-def test_the_positions_of_pretrain_do_not_bound_a_task_that_does_not_read_it(folder: Path) -> None:
+def test_the_positions_of_pretrain_do_not_bound_a_task_that_does_not_read_it(folder):
     assert loading.load(_write(folder, MINIMAL + OWN + "max_length = 600\n")).section("tasks.mood").max_length == 600
 
 
-def test_run_status_report_and_pages_know_tasks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_status_report_and_pages_know_tasks(folder, capsys):
     given = _write(folder, OWN + LENGTHS)
     made = folder / "artifacts" / "mine"
     assert run_command(["run", given]) == 0
@@ -161,7 +161,7 @@ def test_run_status_report_and_pages_know_tasks(folder: Path, capsys: pytest.Cap
     assert page.count("not in the recipe") == 1
 
 
-def test_tasks_run_by_name(folder: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_tasks_run_by_name(folder, capsys, caplog):
     caplog.set_level("INFO")
     given = _write(folder, OWN + LENGTHS)
     made = folder / "artifacts" / "mine"
@@ -202,16 +202,14 @@ def test_tasks_run_by_name(folder: Path, capsys: pytest.CaptureFixture[str], cap
         (["vocab", "mine.toml"], "mine.toml: has no section [vocab]: add one"),
     ],
 )
-def test_stages_that_are_not_there(
-    arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stages_that_are_not_there(arguments, said, folder, capsys):
     _write(folder, OWN)
     assert run_command(arguments) == 2
     assert said in capsys.readouterr().err
     assert not (folder / "artifacts").exists()
 
 
-def test_a_task_reads_what_pretrain_and_vocab_have_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_task_reads_what_pretrain_and_vocab_have_made(folder, capsys):
     (folder / "a.jsonl").write_text('{"text": "글"}\n', encoding="utf-8")
     given = _write(folder, MINIMAL + LENGTHS + MOOD)
     assert run_command(["tasks", given]) == 2
@@ -256,7 +254,7 @@ def _names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_a_stage_makes_one_artifact_exactly_where_it_is_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_makes_one_artifact_exactly_where_it_is_wanted(folder, monkeypatch):
     place = Path("out", "mine")
     monkeypatch.setenv("DIES", "1")
     with pytest.raises(KeyboardInterrupt):
@@ -272,10 +270,10 @@ def test_a_stage_makes_one_artifact_exactly_where_it_is_wanted(folder: Path, mon
     assert json.loads((place / "run.json").read_text(encoding="utf-8"))["resumed"]
 
 
-def test_its_sources_are_hashed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_sources_are_hashed_once(folder, monkeypatch):
     _make(_alone(Path("mine")))
 
-    def refuse(path: Path) -> str:
+    def refuse(path):
         raise AssertionError(path)
 
     monkeypatch.setattr("pipelines.artifacts.sources.sha256_of", refuse)
@@ -285,7 +283,7 @@ def test_its_sources_are_hashed_once(folder: Path, monkeypatch: pytest.MonkeyPat
         _make(_alone(Path("mine")))
 
 
-def test_drift_is_refused_with_the_command_that_was_typed(folder: Path) -> None:
+def test_drift_is_refused_with_the_command_that_was_typed(folder):
     place = Path("mine")
     _make(_alone(place))
     said = (
@@ -300,7 +298,7 @@ def test_drift_is_refused_with_the_command_that_was_typed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["mine", "mine.partial", ".korbert-mine.old"])
-def test_files_of_others_are_never_removed(folder: Path, name: str) -> None:
+def test_files_of_others_are_never_removed(folder, name):
     (folder / name).mkdir()
     assert _alone(Path("mine")).artifact("tasks.mood") == Path("mine")  # an empty folder gives way
     (folder / name / "thesis.hwp").touch()
@@ -311,7 +309,7 @@ def test_files_of_others_are_never_removed(folder: Path, name: str) -> None:
         _alone(Path("thesis"))
 
 
-def test_the_working_folder_can_be_the_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_working_folder_can_be_the_place(folder, monkeypatch):
     (folder / "here").mkdir()
     monkeypatch.chdir(folder / "here")
     assert _alone(Path()).artifact("tasks.mood") == folder / "here"

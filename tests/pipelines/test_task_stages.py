@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +91,7 @@ def reviews(count: int, seed: int) -> list[tuple[str, int]]:
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory, task_artifacts: dict[str, Path], tiny_tokenizer: Tokenizer) -> Path:
+def root(tmp_path_factory, task_artifacts, tiny_tokenizer):
     """A folder with a pretrained model of 64 positions, the documents of a corpus, and files of both tasks."""
     root = tmp_path_factory.mktemp("tasks")
     config = EncoderConfig(
@@ -131,20 +130,18 @@ def load(path: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def rated(root: Path) -> tuple[Path, Counts]:
+def rated(root):
     """An artifact of nsmc, made without interruption, and its counts."""
     return root / "nsmc", make(root, NsmcSection.model_validate(REVIEWS), root / "nsmc")
 
 
 @pytest.fixture(scope="module")
-def answered(root: Path) -> tuple[Path, Counts]:
+def answered(root):
     """An artifact of korquad."""
     return root / "korquad", make(root, KorquadSection.model_validate(QUESTIONS), root / "korquad")
 
 
-def test_reviews_are_scored_beside_an_untrained_encoder_and_those_unseen_apart(
-    rated: tuple[Path, Counts], root: Path
-) -> None:
+def test_reviews_are_scored_beside_an_untrained_encoder_and_those_unseen_apart(rated, root):
     output, counts = rated
     scores = load(output / "scores.json")
     assert [model["name"] for model in scores["models"]] == ["pretrained", "scratch", "majority", "tfidf"]
@@ -166,7 +163,7 @@ def test_reviews_are_scored_beside_an_untrained_encoder_and_those_unseen_apart(
             assert row[name]["accuracy"] == sum(right) / len(right)
 
 
-def test_labels_have_the_names_of_the_settings(rated: tuple[Path, Counts], root: Path) -> None:
+def test_labels_have_the_names_of_the_settings(rated, root):
     model = korbert.load(rated[0], "cpu")
     assert model.network.labels == ("부정", "긍정")
     assert model.predict("최고의 영화").label == "긍정"
@@ -176,7 +173,7 @@ def test_labels_have_the_names_of_the_settings(rated: tuple[Path, Counts], root:
     assert said.split()[:2] == ["accuracy", f"{accuracy:.4f}"]  # the file's 0 and 1 are known
 
 
-def test_questions_are_answered_scored_and_explained(answered: tuple[Path, Counts], root: Path) -> None:
+def test_questions_are_answered_scored_and_explained(answered, root):
     output, counts = answered
     predictions, scores = load(output / "predictions.json"), load(output / "scores.json")
     test = load(root / "test.json")
@@ -237,13 +234,11 @@ def kill(root: Path, output: Path, name: str, after: int) -> None:
     assert not (output / "scores.json").exists()
 
 
-def test_a_killed_run_resumes_and_ends_in_the_same_bytes(
-    rated: tuple[Path, Counts], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_resumes_and_ends_in_the_same_bytes(rated, root, tmp_path, monkeypatch):
     kill(root, tmp_path, "nsmc", 12)
     kill(root, tmp_path, "nsmc", 25)
 
-    def again(*args: Any, **kwargs: Any) -> Any:
+    def again(*args, **kwargs):
         raise AssertionError("a text was analysed again")
 
     monkeypatch.setattr(Tokenizer, "pieces_of_many", again)
@@ -252,7 +247,7 @@ def test_a_killed_run_resumes_and_ends_in_the_same_bytes(
 
 
 @pytest.mark.parametrize("lost", ["scores.json", "model/model.safetensors"])
-def test_an_interrupted_end_is_made_anew(answered: tuple[Path, Counts], root: Path, tmp_path: Path, lost: str) -> None:
+def test_an_interrupted_end_is_made_anew(answered, root, tmp_path, lost):
     shutil.copytree(answered[0], tmp_path / "late")
     (tmp_path / "late" / lost).unlink()
     (tmp_path / "late" / "submission" / "predict.py").unlink()
@@ -271,16 +266,14 @@ def _without_results(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [_without_weights, _without_results])
-def test_damaged_results_are_made_anew(
-    rated: tuple[Path, Counts], root: Path, tmp_path: Path, harm: Callable[[Path], None]
-) -> None:
+def test_damaged_results_are_made_anew(rated, root, tmp_path, harm):
     shutil.copytree(rated[0], tmp_path / "harmed")
     harm(tmp_path / "harmed")
     make(root, NsmcSection.model_validate(REVIEWS), tmp_path / "harmed")
     assert digests(tmp_path / "harmed") == digests(rated[0])
 
 
-def test_a_warm_up_is_learned_first_and_only_once(root: Path, tmp_path: Path) -> None:
+def test_a_warm_up_is_learned_first_and_only_once(root, tmp_path):
     (root / "warm_up.json").write_text(json.dumps(document(ARTICLES[:2]), ensure_ascii=False), encoding="utf-8")
     section, files = read("warm")
     counts = make(root, section, tmp_path / "warm", **files)
@@ -302,7 +295,7 @@ def test_a_warm_up_is_learned_first_and_only_once(root: Path, tmp_path: Path) ->
         assert digests(tmp_path / f"killed-{after}") == digests(tmp_path / "warm")
 
 
-def test_one_file_split_by_article(root: Path, tmp_path: Path) -> None:
+def test_one_file_split_by_article(root, tmp_path):
     articles = [(f"글 {number}", *rest) for number, (_, *rest) in enumerate(ARTICLES * 3)]
     (root / "official.json").write_text(json.dumps(document(articles), ensure_ascii=False), encoding="utf-8")
     settings = KorquadSection.model_validate({**QUESTIONS, "epochs": 1, "split_by_article": True})
@@ -318,7 +311,7 @@ def test_one_file_split_by_article(root: Path, tmp_path: Path) -> None:
         make(root, settings, tmp_path / "one", train="one.json")
 
 
-def test_answers_to_questions_without_ids_are_numbered(root: Path, tmp_path: Path) -> None:
+def test_answers_to_questions_without_ids_are_numbered(root, tmp_path):
     rows = [
         {"context": context, "question": question, "answer": answer}
         for _, context, *asked in ARTICLES
@@ -332,7 +325,7 @@ def test_answers_to_questions_without_ids_are_numbered(root: Path, tmp_path: Pat
     assert list(load(tmp_path / "predictions.json")) == [str(number) for number in range(len(rows))]
 
 
-def test_settings_that_do_not_fit_are_refused(root: Path, tmp_path: Path) -> None:
+def test_settings_that_do_not_fit_are_refused(root, tmp_path):
     long = NsmcSection.model_validate({**REVIEWS, "max_length": 128})
     with pytest.raises(SettingsError, match=r"max_length 128 is more than the 64 positions of .*pretrain"):
         make(root, long, tmp_path)

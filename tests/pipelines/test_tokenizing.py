@@ -2,7 +2,6 @@
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +20,7 @@ def _fused() -> Pieces:
     return Pieces([400] * 5, names, [3, 1, 1, 2, 1], spans, [*range(5)], ["VV", "EP", "EF", "VCP", "EF"])
 
 
-def test_fused_pieces_share_their_characters() -> None:
+def test_fused_pieces_share_their_characters():
     spans = tokenizing.page_spans("했다  의다!", _fused())
     assert [(span.text, [piece for piece, _ in span.pieces]) for span in spans] == [
         ("했", ["하", "었"]),
@@ -35,16 +34,14 @@ def test_fused_pieces_share_their_characters() -> None:
 
 @settings(max_examples=60)
 @given(st.text(_ALPHABET, max_size=30))
-def test_the_spans_of_the_page_are_the_text(tiny_tokenizer: Tokenizer, text: str) -> None:
+def test_the_spans_of_the_page_are_the_text(tiny_tokenizer, text):
     encoded = tiny_tokenizer.encode_pieces(text)
     spans = tokenizing.page_spans(text, encoded)
     assert "".join(span.text for span in spans) == text
     assert [piece for span in spans for piece, _ in span.pieces] == encoded.pieces
 
 
-def test_the_command_takes_arguments_files_and_standard_input(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_takes_arguments_files_and_standard_input(tiny_tokenizer, tmp_path, capsys):
     folder, lines = tmp_path / "model" / "tokenizer", tmp_path / "lines.txt"
     tiny_tokenizer.save(folder)
     lines.write_text("\ufeff학교에 간다\n이걸 봤다\n", encoding="utf-8")
@@ -67,14 +64,12 @@ def test_the_command_takes_arguments_files_and_standard_input(
     assert "&lt;b&gt;" in shown or "&lt;" in shown
 
 
-def test_a_folder_that_is_no_tokenizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_no_tokenizer(tmp_path, capsys):
     assert cli.run_command(["tokenize", str(tmp_path), "가"]) == 1
     assert "is no tokenizer" in capsys.readouterr().err
 
 
-def test_check_says_how_much_another_kiwi_changes(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_says_how_much_another_kiwi_changes(tiny_tokenizer, tmp_path, capsys, monkeypatch):
     tokenizer = Tokenizer(*tiny_tokenizer.parts)
     tokenizer.save(tmp_path / "without")
     tokenizer.take_probe()
@@ -89,9 +84,7 @@ def test_check_says_how_much_another_kiwi_changes(
     assert "installed is kiwipiepy 9.9.9" in said
 
 
-def test_accept_kiwi_is_handed_to_processes(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_accept_kiwi_is_handed_to_processes(tiny_tokenizer, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("KORBERT_ACCEPT_KIWI", "")  # put back behind the test
     tiny_tokenizer.save(tmp_path)
     monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
@@ -102,14 +95,14 @@ def test_accept_kiwi_is_handed_to_processes(
 
 
 @pytest.fixture(scope="module")
-def vocab(tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def vocab(tiny_tokenizer, tmp_path_factory):
     """A vocab artifact."""
     folder = tmp_path_factory.mktemp("vocab")
     tiny_tokenizer.save(folder / "tokenizer")
     return folder
 
 
-def test_escape_sequences_stay_in_the_text(vocab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_escape_sequences_stay_in_the_text(vocab, capsys):
     assert cli.run_command(["tokenize", str(vocab), "가\x1b]0;x\x07\u202e나"]) == 0
     table = capsys.readouterr().out
     assert not {"\x1b", "\x07", "\u202e"} & set(table)
@@ -117,9 +110,7 @@ def test_escape_sequences_stay_in_the_text(vocab: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("options", [["--json"], [], ["--html", "page.html"]], ids=["json", "table", "page"])
-def test_a_line_that_is_too_long_is_named(
-    vocab: Path, tmp_path: Path, options: list[str], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_that_is_too_long_is_named(vocab, tmp_path, options, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lines.txt").write_text("가\n" + "나" * 500_000 + "\n", encoding="utf-8")
     assert cli.run_command(["tokenize", str(vocab), "--input", "lines.txt", *options]) == 1
@@ -129,9 +120,7 @@ def test_a_line_that_is_too_long_is_named(
     assert [path.name for path in tmp_path.iterdir()] == ["lines.txt"]
 
 
-def test_a_page_has_an_end(
-    vocab: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_has_an_end(vocab, tmp_path, capfd, monkeypatch):
     monkeypatch.setattr(tokenizing, "_MAX_PAGE_CHARS", 5)
     page = tmp_path / "page.html"
     assert cli.run_command(["tokenize", str(vocab), "가나", "다라", "마바", "--html", str(page)]) == 2
@@ -139,13 +128,13 @@ def test_a_page_has_an_end(
     assert not page.exists()
 
 
-def test_a_text_that_is_not_utf8(vocab: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_text_that_is_not_utf8(vocab, capfd):
     for form in ([], ["--json"]):
         assert cli.run_command(["tokenize", str(vocab), "가", os.fsdecode(b"\xb0\xa1"), *form]) == 2
         assert "text 2: character 1 is not UTF-8" in capfd.readouterr().err
 
 
-def test_only_a_page_is_written_over(vocab: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_only_a_page_is_written_over(vocab, tmp_path, capfd):
     lines, pipe = tmp_path / "lines.txt", tmp_path / "pipe"
     lines.write_text("가\n", encoding="utf-8")
     os.mkfifo(pipe)
@@ -160,9 +149,7 @@ def test_only_a_page_is_written_over(vocab: Path, tmp_path: Path, capfd: pytest.
     assert lines.read_text(encoding="utf-8") == "가\n"
 
 
-def test_the_oracle_writes_over_no_input_and_shows_no_escapes(
-    vocab: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_oracle_writes_over_no_input_and_shows_no_escapes(vocab, tmp_path, capfd):
     context = "학교에 간다\x1b[2J"
     answer = {"text": "다\x1b[2J", "answer_start": context.index("다")}  # within ᆫ다
     qas = [{"id": "q\x1b[1m", "question": "?", "answers": [answer]}]

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import korbert
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.scratch import claim
 from korbert.search import Index
-from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
 from pipelines.inference import embedding
 
@@ -30,9 +28,7 @@ pytestmark = pytest.mark.usefixtures("one_kiwi")
 
 
 @pytest.fixture(scope="module")
-def model(
-    tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig], tmp_path_factory: pytest.TempPathFactory
-) -> str:
+def model(tiny_tokenizer, tiny_config, tmp_path_factory):
     """An artifact of a model that has learned nothing."""
     config = tiny_config(max_position_embeddings=32, initializer_range=0.5)
     folder = tmp_path_factory.mktemp("pretrain")
@@ -41,7 +37,7 @@ def model(
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> str:
+def texts(tmp_path):
     path = tmp_path / "texts.txt"
     path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     return str(path)
@@ -57,7 +53,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
 # --- embed ---
 
 
-def test_vectors_as_json_lines(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_vectors_as_json_lines(model, texts, capsys):
     out, _ = said(
         capsys, "embed", model, texts, "--layer", "-2,-1", "--mix", "concat", "--pooling", "max", "--normalize"
     )
@@ -69,7 +65,7 @@ def test_vectors_as_json_lines(model: str, texts: str, capsys: pytest.CaptureFix
     )
 
 
-def test_parts_as_json_lines(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parts_as_json_lines(model, texts, capsys):
     out, _ = said(capsys, "embed", model, texts, "--parts", "eojeol")
     for line, text in zip(out.splitlines(), TEXTS, strict=True):
         parts = json.loads(line)["parts"]
@@ -78,9 +74,7 @@ def test_parts_as_json_lines(model: str, texts: str, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("ending", ["npy", "parquet"])
-def test_vectors_in_a_file(
-    model: str, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_in_a_file(model, tmp_path, ending, capsys, monkeypatch):
     """A row for each record; one that cannot be read is named, and has none."""
     monkeypatch.setattr(embedding, "PART_ROWS", 2)
     lines = [json.dumps({"id": f"r{number}", "text": text}) for number, text in enumerate(TEXTS)]
@@ -110,7 +104,7 @@ def test_vectors_in_a_file(
 
 
 @pytest.mark.parametrize("ending", ["npy", "parquet"])
-def test_no_texts_at_all(model: str, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_texts_at_all(model, tmp_path, ending, capsys):
     (tmp_path / "texts.txt").write_text("")
     output = tmp_path / f"벡터 1.npy.2.{ending}"
     said(capsys, "embed", model, str(tmp_path / "texts.txt"), "--output", str(output))
@@ -118,9 +112,7 @@ def test_no_texts_at_all(model: str, tmp_path: Path, ending: str, capsys: pytest
     assert (np.load(output) if ending == "npy" else np.zeros((pq.read_table(output).num_rows, 16))).shape == (0, 16)
 
 
-def test_an_interrupted_run_is_resumed(
-    model: str, texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_is_resumed(model, texts, tmp_path, capsys, monkeypatch):
     """Killed while it reads; the parts that were there are not made again, and all is as if nothing had happened."""
     output = tmp_path / "vectors.npy"
     code = (
@@ -151,9 +143,7 @@ def test_an_interrupted_run_is_resumed(
     assert not part.exists()
 
 
-def test_parts_of_other_settings_or_damaged_ones_are_made_anew(
-    model: str, texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_other_settings_or_damaged_ones_are_made_anew(model, texts, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(embedding, "PART_ROWS", 2)
     output, kept = tmp_path / "vectors.npy", tmp_path / "kept"
     with monkeypatch.context() as patch:
@@ -172,9 +162,7 @@ def test_parts_of_other_settings_or_damaged_ones_are_made_anew(
         np.testing.assert_allclose(np.load(output), korbert.load(model, "cpu").embed(TEXTS, **asked), atol=1e-5)
 
 
-def test_correction_and_counts(
-    model: str, texts: str, tmp_path: Path, tiny_tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_correction_and_counts(model, texts, tmp_path, tiny_tokenizer, capsys):
     from korbert.vectors import Correction, PieceCounts
 
     loaded = korbert.load(model, "cpu")
@@ -201,9 +189,7 @@ def test_correction_and_counts(
         (["--fit-on", "x.txt"], "--fit-on: needs --correct: add it, or leave --fit-on out"),
     ],
 )
-def test_options_that_are_refused(
-    model: str, texts: str, arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_that_are_refused(model, texts, arguments, error, capsys):
     _, err = said(capsys, "embed", model, texts, *arguments, code=2)
     assert error in err
 
@@ -211,7 +197,7 @@ def test_options_that_are_refused(
 # --- index, similar ---
 
 
-def test_an_index_is_made_added_to_and_searched(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_index_is_made_added_to_and_searched(model, tmp_path, capsys):
     corpus, more, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", str(tmp_path / "index")
     with corpus.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([["id", "문장"], *((f"t{number}", text) for number, text in enumerate(TEXTS))])
@@ -252,7 +238,7 @@ def test_an_index_is_made_added_to_and_searched(model: str, tmp_path: Path, caps
     assert {hit["id"] for hit in found[1]["hits"]} & {"more.jsonl:2"}
 
 
-def test_columns_are_kept_and_searched_by(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_are_kept_and_searched_by(model, tmp_path, capsys):
     table, lines, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", str(tmp_path / "index")
     rows = [["id", "문장", "kind"], ["a", "신용 대출", "금융"], ["b", "대출 도서", "도서관"]]
     with table.open("w", encoding="utf-8", newline="") as file:
@@ -275,7 +261,7 @@ def test_columns_are_kept_and_searched_by(model: str, tmp_path: Path, capsys: py
     assert "where \"kid = '금융'\": no such column: kid: write a condition such as" in err
 
 
-def test_a_search_is_measured(model: str, texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_is_measured(model, texts, tmp_path, capsys):
     queries, folder = tmp_path / "queries.jsonl", str(tmp_path / "index")
     rows = [
         {"query": "대출", "relevant": "texts.txt:1"},
@@ -300,16 +286,14 @@ def test_a_search_is_measured(model: str, texts: str, tmp_path: Path, capsys: py
     assert "has no query with ids in 'id': nothing can be measured" in err
 
 
-def test_a_corpus_is_searched_at_once(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_corpus_is_searched_at_once(model, texts, capsys):
     out, _ = said(capsys, "similar", model, texts, "카드를 잃어버렸어요", "--way", "vectors", "--top", "1")
     _, row = out.splitlines()
     assert row.split(maxsplit=5)[4:] == ["texts.txt:3", "카드를 잃어버렸어요"]
     assert row.split()[2] == "1.000"
 
 
-def test_other_models_and_settings_are_refused(
-    model: str, texts: str, tmp_path: Path, tiny_tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_models_and_settings_are_refused(model, texts, tmp_path, tiny_tokenizer, capsys):
     folder = str(tmp_path / "index")
     said(capsys, "index", model, texts, "--output", folder, "--correct", "common")
     config = EncoderConfig(
@@ -342,7 +326,7 @@ def test_other_models_and_settings_are_refused(
 # --- words ---
 
 
-def test_the_occurrences_of_a_word(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_occurrences_of_a_word(model, tmp_path, capsys):
     from scipy.spatial.distance import cdist
 
     path = tmp_path / "sentences.txt"
@@ -375,7 +359,7 @@ def test_the_occurrences_of_a_word(model: str, tmp_path: Path, capsys: pytest.Ca
     assert np.diag(shown).tolist() == [0, 0, 0]
 
 
-def test_a_word_that_is_nowhere(model: str, texts: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_word_that_is_nowhere(model, texts, capsys):
     page = Path(texts).with_name("words.html")
     out, err = said(capsys, "words", model, "없는말", texts, "--html", str(page))
     assert (out, "없는말: does not occur in any of the 5 texts" in err) == ("", True)

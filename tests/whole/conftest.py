@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,7 +147,7 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _own_data() -> Iterator[None]:
+def _own_data():
     """The recipe's folder is the data folder here, whatever the tests of real data are given."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("KORBERT_DATA", raising=False)
@@ -155,7 +155,7 @@ def _own_data() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def data(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
+def data(tmp_path_factory, sample):
     """A data folder and a recipe: 20 articles and 30 reviews, 300 NSMC rows, some of the sample's questions."""
     folder = tmp_path_factory.mktemp("data")
     _short_articles(sample / "wiki.jsonl", folder / "wiki.jsonl", 20)
@@ -169,7 +169,7 @@ def data(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+def whole(data, tmp_path_factory):
     """All stages, run once without a break."""
     made = Whole(data / "tiny.toml", tmp_path_factory.mktemp("whole"))
     made.run_outside("run", "--workers", "2")

@@ -16,7 +16,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".zst": zstan
 
 
 @pytest.fixture
-def made(data: Path, tmp_path: Path) -> Whole:
+def made(data, tmp_path):
     """A copy of the data and the recipe, to be harmed, and no artifacts."""
     shutil.copytree(data, tmp_path / "data")
     return Whole(tmp_path / "data" / "tiny.toml", tmp_path / "artifacts")
@@ -123,15 +123,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("stage", "harm", "options", "code", "said"), BAD.values(), ids=BAD.keys())
-def test_bad_input_is_said_in_one_line(
-    whole: Whole,
-    made: Whole,
-    stage: str,
-    harm: Harm,
-    options: tuple[str, ...],
-    code: int,
-    said: tuple[str, ...],
-) -> None:
+def test_bad_input_is_said_in_one_line(whole, made, stage, harm, options, code, said):
     for name in STAGES[: STAGES.index(stage)]:
         shutil.copytree(whole.folder / name, made.folder / name)
     harm(made.recipe.parent)
@@ -148,7 +140,7 @@ def _documents(made: Whole) -> list[dict[str, str]]:
     return found
 
 
-def test_bad_rows_are_dropped_with_their_reasons_and_the_run_goes_on(whole: Whole, made: Whole) -> None:
+def test_bad_rows_are_dropped_with_their_reasons_and_the_run_goes_on(whole, made):
     path = made.recipe.parent / "wiki.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
     lines[1:1] = [b'{"id": "cut", "text": "\n', '{"id": "cp949", "text": "한국어"}\n'.encode("cp949")]

@@ -4,7 +4,6 @@ import json
 import math
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +20,10 @@ Made = Callable[..., Whole]
 
 
 @pytest.fixture
-def onward(data: Path, whole: Whole, tmp_path: Path) -> Made:
+def onward(data, whole, tmp_path):
     """Makes a recipe that goes on from the model of `whole`, with clean and analyze made already."""
 
-    def make(*changes: tuple[str, str]) -> Whole:
+    def make(*changes):
         folder = tmp_path / "data"
         shutil.copytree(data, folder)
         shutil.copytree(whole.folder / "pretrain", folder / MODEL)
@@ -56,7 +55,7 @@ def scores(made: Whole) -> dict[str, Any]:
     return found
 
 
-def test_training_begins_where_the_model_ended(onward: Made, whole: Whole, tmp_path: Path) -> None:
+def test_training_begins_where_the_model_ended(onward, whole, tmp_path):
     made = onward()
     said = run(made)
     before, after = scores(whole), scores(made)
@@ -87,7 +86,7 @@ def test_training_begins_where_the_model_ended(onward: Made, whole: Whole, tmp_p
     assert "inputs.files.init" in refused
 
 
-def test_words_are_added(onward: Made, whole: Whole) -> None:
+def test_words_are_added(onward, whole):
     made = onward(("tokenizer =", 'words = ["삐까뻔쩍체"]\nadd = 30\ntokenizer ='))
     run(made)
     old, base = load_model(whole.folder / "pretrain", "pretraining")
@@ -105,7 +104,7 @@ def test_words_are_added(onward: Made, whole: Whole) -> None:
     assert load(made.folder / "pretrain").fill("오늘 [MASK] 정말 좋다.")  # type: ignore[union-attr]
 
 
-def test_user_words_are_added(onward: Made, whole: Whole) -> None:
+def test_user_words_are_added(onward, whole):
     """Kiwi is told of them, and the tokenizer that was taken gets them behind its entries."""
     made = onward(("[analyze]", '[analyze]\nuser_words = "words.tsv"'))
     (made.recipe.parent / "words.tsv").write_text("삐까뻔쩍체\n", encoding="utf-8")
@@ -120,10 +119,10 @@ def nothing_was_made(made: Whole) -> bool:
     return sorted(path.name for path in made.folder.iterdir() if path.is_dir()) == ["analyze", "clean"]
 
 
-def test_what_does_not_fit_is_refused_before_anything_starts(onward: Made) -> None:
+def test_what_does_not_fit_is_refused_before_anything_starts(onward):
     made = onward()
 
-    def refusal(*changes: str) -> str:
+    def refusal(*changes):
         options = [word for change in changes for word in ("--set", change)]
         errors = run(made, *options, code=None).err + run(made, "--dry-run", *options, code=None).err
         assert nothing_was_made(made)
@@ -141,13 +140,13 @@ def test_what_does_not_fit_is_refused_before_anything_starts(onward: Made) -> No
     assert "vocabulary.model: was changed since it was saved" in refusal()
 
 
-def test_a_teacher_that_does_not_fit_is_refused_before_anything_starts(onward: Made) -> None:
+def test_a_teacher_that_does_not_fit_is_refused_before_anything_starts(onward):
     distill = f'objectives = ["mlm", "distill"]\n[pretrain.distill]\nteacher = "{MODEL}"\nbegin = false\n'
     made = onward(
         (f'[pretrain]\ninit = "{MODEL}"', "[pretrain]"), ("[pretrain.encoder]", f"{distill}[pretrain.encoder]")
     )
 
-    def refusal(change: str) -> str:
+    def refusal(change):
         said = run(made, "--set", change, code=1).err
         assert nothing_was_made(made)
         return said
@@ -158,7 +157,7 @@ def test_a_teacher_that_does_not_fit_is_refused_before_anything_starts(onward: M
     assert "does not know the words that vocab.add adds" in refusal("vocab.add=9")
 
 
-def test_another_tokenizer_is_refused(onward: Made) -> None:
+def test_another_tokenizer_is_refused(onward):
     """One that is learned is known when it has been learned; one that is taken, at once."""
     made = onward((f'tokenizer = "{MODEL}"', "size = 1_500"))
     reason = "(another vocabulary was learned): set vocab.tokenizer to the same folder"
@@ -179,7 +178,7 @@ def test_another_tokenizer_is_refused(onward: Made) -> None:
     assert nothing_was_made(made)
 
 
-def test_a_damaged_model_is_refused(onward: Made) -> None:
+def test_a_damaged_model_is_refused(onward):
     made = onward()
     weights = made.recipe.parent / MODEL / "model" / "model.safetensors"
     data = bytearray(weights.read_bytes())

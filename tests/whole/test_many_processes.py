@@ -55,14 +55,14 @@ def said(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 @pytest.fixture
-def many(whole: Whole, tmp_path: Path, free_port: int) -> Many:
+def many(whole, tmp_path, free_port):
     """The artifacts before pretrain."""
     made = whole.copy(tmp_path / "artifacts", BEFORE)
     return Many(made.recipe, made.root, port=free_port)
 
 
 @pytest.fixture(scope="session")
-def straight(whole: Whole, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+def straight(whole, tmp_path_factory):
     """pretrain by two processes that nothing has ended. The second one writes nothing."""
     made = whole.copy(tmp_path_factory.mktemp("straight") / "artifacts", BEFORE)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -94,7 +94,7 @@ def same_metrics(one: Whole, two: Whole, stages: Sequence[str]) -> None:
             same_figures(path, two.folder / path.relative_to(one.folder))
 
 
-def test_two_processes_have_the_losses_of_one(whole: Whole, straight: Whole) -> None:
+def test_two_processes_have_the_losses_of_one(whole, straight):
     same_metrics(whole, straight, ["pretrain"])
     made, alone = straight.record("pretrain"), whole.record("pretrain")
     assert (made["numerics"]["processes"], alone["numerics"]["processes"]) == (2, 1)
@@ -108,7 +108,7 @@ def test_two_processes_have_the_losses_of_one(whole: Whole, straight: Whole) -> 
 
 
 @pytest.mark.parametrize("objectives", ['["rtd"]', pytest.param('["mlm"]', marks=pytest.mark.slow)])
-def test_objectives_that_leave_heads_unused(many: Many, tmp_path: Path, objectives: str) -> None:
+def test_objectives_that_leave_heads_unused(many, tmp_path, objectives):
     """The pieces that a generator draws depend on the last bits of its scores, so losses drift apart a little."""
     alone = Whole(many.recipe, tmp_path / "alone")
     many.copy(alone.root, BEFORE)
@@ -122,7 +122,7 @@ def test_objectives_that_leave_heads_unused(many: Many, tmp_path: Path, objectiv
 
 
 @pytest.mark.slow
-def test_tasks_have_the_losses_of_one(whole: Whole, many: Many) -> None:
+def test_tasks_have_the_losses_of_one(whole, many):
     """By one command, of which some stages train and others are fresh."""
     done = replace(many, fault=("writes", "1")).run("run")
     assert done.err.count("nsmc: done") == 1
@@ -136,7 +136,7 @@ def test_tasks_have_the_losses_of_one(whole: Whole, many: Many) -> None:
     assert again.out.count("pages: ") == 1
 
 
-def test_a_rank_is_killed_and_one_process_goes_on(straight: Whole, many: Many) -> None:
+def test_a_rank_is_killed_and_one_process_goes_on(straight, many):
     done = replace(many, fault=("step-23", "1")).ended()
     assert len(said(done)) <= 1  # torchrun may end rank 0 before it has spoken
     partial = many.folder / "pretrain.partial"
@@ -150,7 +150,7 @@ def test_a_rank_is_killed_and_one_process_goes_on(straight: Whole, many: Many) -
 
 
 @pytest.mark.slow
-def test_killed_again_and_again(straight: Whole, many: Many) -> None:
+def test_killed_again_and_again(straight, many):
     """One rank and all, twice in a row, in a checkpoint's writing, behind the last step: the bits are the same."""
     for fault in (("step-13", "1"), ("step-13", "0"), ("step-39", "all"), ("checkpoint", "0"), ("end", "0")):
         done = replace(many, fault=fault).ended()
@@ -162,7 +162,7 @@ def test_killed_again_and_again(straight: Whole, many: Many) -> None:
     assert starts == [0, 10, 10, 35, 40, 60]
 
 
-def test_a_signal_to_one_rank_stops_all_at_one_step(straight: Whole, many: Many) -> None:
+def test_a_signal_to_one_rank_stops_all_at_one_step(straight, many):
     done = replace(many, fault=("stop-23", "1")).ended()
     assert said(done) == ["korbert: ended by SIGTERM: pretrain: step 24 is saved; the same command resumes there"]
     many.run("pretrain")
@@ -170,7 +170,7 @@ def test_a_signal_to_one_rank_stops_all_at_one_step(straight: Whole, many: Many)
 
 
 @pytest.mark.slow
-def test_an_error_of_one_rank_is_told_once(many: Many) -> None:
+def test_an_error_of_one_rank_is_told_once(many):
     done = replace(many, fault=("error-3", "1")).ended()
     assert said(done) == [
         "korbert: of 2 processes, rank 1 failed:",
@@ -190,13 +190,13 @@ def test_an_error_of_one_rank_is_told_once(many: Many) -> None:
         pytest.param(["--set", "pretrain.no=1"], "no: ", marks=pytest.mark.slow),
     ],
 )
-def test_what_is_refused_is_said_by_rank_0(many: Many, arguments: list[str], message: str) -> None:
+def test_what_is_refused_is_said_by_rank_0(many, arguments, message):
     done = many.ended(*arguments)
     assert len(said(done)) == 1
     assert message in said(done)[0]
 
 
-def test_plans_and_comparisons_are_printed_once(data: Path, tmp_path: Path, free_port: int) -> None:
+def test_plans_and_comparisons_are_printed_once(data, tmp_path, free_port):
     many = Many(data / "tiny.toml", tmp_path / "artifacts", port=free_port)
     assert many.run("plan", "--seconds", "0").out.count("token embedding") == 1
 
@@ -210,7 +210,7 @@ def test_plans_and_comparisons_are_printed_once(data: Path, tmp_path: Path, free
     assert compared.stdout.count("Last evaluation of each run") == 1, compared.stdout
 
 
-def test_a_rank_that_never_comes_is_named(many: Many) -> None:
+def test_a_rank_that_never_comes_is_named(many):
     done = replace(many, fault=("absent", "1")).ended(KORBERT_WAIT_FOR_RANKS="1")
     assert said(done)[0].startswith("korbert: 1 of 2 processes did not come within 1 s (rank 1): look at how they")
     assert len(said(done)) == 1

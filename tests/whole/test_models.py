@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ import korbert
 from corpus.counts import form_counts
 from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn
 from tests.running import Outcome, run_here
-from tests.whole.conftest import Whole
 
 
 def _korbert(*arguments: str | Path, code: int = 0, stdin: str = "") -> Outcome:
@@ -23,7 +21,7 @@ def _korbert(*arguments: str | Path, code: int = 0, stdin: str = "") -> Outcome:
     return done
 
 
-def test_load_gives_what_the_folder_holds(whole: Whole) -> None:
+def test_load_gives_what_the_folder_holds(whole):
     filler = korbert.load(whole.folder / "pretrain" / "model")
     (candidates,) = filler.fill("오늘 [MASK] 정말 좋다", top=5)
     assert len(candidates) == 5
@@ -38,7 +36,7 @@ def test_load_gives_what_the_folder_holds(whole: Whole) -> None:
     assert answer.answer == context[answer.start : answer.end]
 
 
-def test_fill(whole: Whole) -> None:
+def test_fill(whole):
     model = whole.folder / "pretrain" / "model"
     assert len(_korbert("fill", model, "오늘 [MASK] 정말 [MASK]").out.splitlines()) == 10
 
@@ -56,7 +54,7 @@ def test_fill(whole: Whole) -> None:
         (("submit", "korquad/model", "other.json", "out.json"), "no column 'id' for id among title"),
     ],
 )
-def test_misuse_is_said(whole: Whole, tmp_path: Path, command: tuple[str, ...], said: str) -> None:
+def test_misuse_is_said(whole, tmp_path, command, said):
     (tmp_path / "other.json").write_text('{"data": [{"title": "가"}]}', encoding="utf-8")
     (tmp_path / "empty.json").write_text("{}\n", encoding="utf-8")
     name, model, *others = command
@@ -64,7 +62,7 @@ def test_misuse_is_said(whole: Whole, tmp_path: Path, command: tuple[str, ...], 
     assert said in _korbert(name, whole.folder / model, *given, code=1).err
 
 
-def test_predict_reads_lines(whole: Whole) -> None:
+def test_predict_reads_lines(whole):
     done = _korbert("predict", whole.folder / "nsmc" / "model", stdin="정말 좋다\n\n별로다\n")
     keys = {"line", "text", "label", "probabilities"}
     assert [set(json.loads(line)) for line in done.out.splitlines()] == [keys] * 3
@@ -73,7 +71,7 @@ def test_predict_reads_lines(whole: Whole) -> None:
     assert set(json.loads(done.out)) == {"line", "question", "answer", "start", "end", "score"}
 
 
-def test_submit_and_score_agree_with_the_stage(whole: Whole, data: Path, tmp_path: Path) -> None:
+def test_submit_and_score_agree_with_the_stage(whole, data, tmp_path):
     output = tmp_path / "predictions.json"
     _korbert("submit", whole.folder / "korquad" / "model", data / "valid.json", output)
     assert json.loads(output.read_text()) == json.loads((whole.folder / "korquad" / "predictions.json").read_text())
@@ -83,7 +81,7 @@ def test_submit_and_score_agree_with_the_stage(whole: Whole, data: Path, tmp_pat
 
 
 @pytest.mark.parametrize("stage", ["pretrain", "korquad", pytest.param("nsmc", marks=pytest.mark.slow)])
-def test_export_has_the_same_logits(whole: Whole, tmp_path: Path, stage: str) -> None:
+def test_export_has_the_same_logits(whole, tmp_path, stage):
     done = _korbert("export", whole.folder / stage / "model", tmp_path / stage, "--check")
     assert "largest difference" in done.out
 
@@ -91,7 +89,7 @@ def test_export_has_the_same_logits(whole: Whole, tmp_path: Path, stage: str) ->
 @pytest.mark.parametrize(
     "other", [{"size": 1_500}, pytest.param({"mark": "eojeol"}, marks=pytest.mark.slow)], ids=["size", "mark"]
 )
-def test_a_model_with_another_tokenizer(whole: Whole, tmp_path: Path, other: dict[str, Any]) -> None:
+def test_a_model_with_another_tokenizer(whole, tmp_path, other):
     """One that is whole in itself, of other pieces or of the same number of them."""
     settings = VocabularySettings.model_validate({"size": 1_600, **other})
     vocabulary = learn(form_counts(whole.folder / "vocab" / "counts.parquet", settings), settings)
@@ -107,7 +105,7 @@ def test_a_model_with_another_tokenizer(whole: Whole, tmp_path: Path, other: dic
     )
 
 
-def test_the_submission_answers_from_another_folder(whole: Whole, data: Path, tmp_path: Path) -> None:
+def test_the_submission_answers_from_another_folder(whole, data, tmp_path):
     """Sockets are blocked and hubs offline, as in every process of these tests (tests/offline)."""
     script = shutil.copytree(whole.folder / "korquad" / "submission", tmp_path / "handed in") / "predict.py"
     (tmp_path / "elsewhere").mkdir()

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -26,9 +25,7 @@ from tests.whole.conftest import Whole
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
-def test_objectives(
-    objectives: list[str], more: str, figures: set[str], data: Path, whole: Whole, tmp_path: Path
-) -> None:
+def test_objectives(objectives, more, figures, data, whole, tmp_path):
     folder = tmp_path / "data"
     shutil.copytree(data, folder)
     shutil.copytree(whole.folder / "pretrain", folder / "before" / "pretrain")
@@ -59,7 +56,7 @@ def test_objectives(
     assert "korbert fill" in page
 
 
-def test_embeddings_begin_as_vectors_of_kiwi(whole: Whole, tmp_path: Path) -> None:
+def test_embeddings_begin_as_vectors_of_kiwi(whole, tmp_path):
     made = Whole(whole.recipe, tmp_path / "artifacts")
     for stage in ("clean", "analyze", "vocab", "shard"):
         shutil.copytree(whole.folder / stage, made.folder / stage)

@@ -25,9 +25,7 @@ def _flip(path: Path) -> None:
         ("pretrain/model/model.safetensors", "nsmc"),
     ],
 )
-def test_one_flipped_bit_beneath_a_stage_is_found_before_its_work(
-    whole: Whole, tmp_path: Path, name: str, stage: str
-) -> None:
+def test_one_flipped_bit_beneath_a_stage_is_found_before_its_work(whole, tmp_path, name, stage):
     made = whole.copy(tmp_path, STAGES[: STAGES.index(stage)])
     _flip(made.folder / name)
     said = made.run(stage, code=2).err.splitlines()[-1]
@@ -37,7 +35,7 @@ def test_one_flipped_bit_beneath_a_stage_is_found_before_its_work(
     assert not (made.folder / f"{stage}.partial").exists()
 
 
-def test_half_an_analysis_is_not_resumed_with_another_kiwi(whole: Whole, tmp_path: Path) -> None:
+def test_half_an_analysis_is_not_resumed_with_another_kiwi(whole, tmp_path):
     """A run under another version leaves its plan and a part; here its plan is written as that run would have."""
     made = whole.copy(tmp_path, ["clean"])
     record = whole.record("analyze")
@@ -54,7 +52,7 @@ def test_half_an_analysis_is_not_resumed_with_another_kiwi(whole: Whole, tmp_pat
     assert made.record("analyze")["digest"] == record["digest"]
 
 
-def test_a_start_that_failed_does_not_refuse_the_corrected_command(whole: Whole, tmp_path: Path) -> None:
+def test_a_start_that_failed_does_not_refuse_the_corrected_command(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean", "analyze"])
     made.run("vocab", "--set", "vocab.size=50000", code=1)
     assert "the last run failed: " in made.run("status").out
@@ -62,7 +60,7 @@ def test_a_start_that_failed_does_not_refuse_the_corrected_command(whole: Whole,
     assert made.record("vocab")["digest"] == whole.record("vocab")["digest"]
 
 
-def test_a_wrong_column_is_corrected_in_the_same_recipe(whole: Whole, tmp_path: Path) -> None:
+def test_a_wrong_column_is_corrected_in_the_same_recipe(whole, tmp_path):
     shutil.copytree(whole.recipe.parent, tmp_path / "data")
     made = Whole(tmp_path / "data" / "tiny.toml", tmp_path / "artifacts")
     text = made.recipe.read_text(encoding="utf-8")
@@ -76,7 +74,7 @@ def test_a_wrong_column_is_corrected_in_the_same_recipe(whole: Whole, tmp_path: 
     assert made.record("clean")["digest"] == whole.record("clean")["digest"]
 
 
-def test_finished_work_of_other_settings_is_still_refused(whole: Whole, tmp_path: Path) -> None:
+def test_finished_work_of_other_settings_is_still_refused(whole, tmp_path):
     """Neither silently thrown away nor mixed: hours may lie in it."""
     made = whole.copy(tmp_path, ["clean", "analyze"])
     shutil.copytree(whole.folder / "vocab", made.folder / "vocab.partial")
@@ -90,7 +88,7 @@ def _lines(made: Whole, *command: str) -> list[str]:
     return made.run(*command).out.splitlines()
 
 
-def test_a_dry_run_and_status_say_the_same(whole: Whole, tmp_path: Path) -> None:
+def test_a_dry_run_and_status_say_the_same(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean", "vocab", "shard", "pretrain"])
     shown = _lines(made, "status")
     assert shown == _lines(made, "run", "--dry-run")
@@ -104,7 +102,7 @@ def test_a_dry_run_and_status_say_the_same(whole: Whole, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["stage.json", "run.json"])
 @pytest.mark.parametrize("content", ["{}", "[]", "{", '{"sources": [1], "files": 3}'])
-def test_a_broken_record_of_one_stage_breaks_no_status(whole: Whole, tmp_path: Path, name: str, content: str) -> None:
+def test_a_broken_record_of_one_stage_breaks_no_status(whole, tmp_path, name, content):
     made = whole.copy(tmp_path, STAGES)
     (made.folder / "vocab" / name).write_text(content, encoding="utf-8")
     shown = _lines(made, "status", "--verify")
@@ -113,7 +111,7 @@ def test_a_broken_record_of_one_stage_breaks_no_status(whole: Whole, tmp_path: P
     assert states["vocab"] == ("stale" if name == "stage.json" else "fresh")
 
 
-def test_a_broken_plan_is_named_and_made_anew_on_request(whole: Whole, tmp_path: Path) -> None:
+def test_a_broken_plan_is_named_and_made_anew_on_request(whole, tmp_path):
     made = Whole(whole.recipe, tmp_path)
     (made.folder / "clean.partial" / "work" / "read").mkdir(parents=True)
     (made.folder / "clean.partial" / "work" / "read" / "part-00000.json").write_text("{}")
@@ -123,7 +121,7 @@ def test_a_broken_plan_is_named_and_made_anew_on_request(whole: Whole, tmp_path:
     assert made.record("clean")["digest"] == whole.record("clean")["digest"]
 
 
-def test_a_file_name_that_is_not_utf8_is_named(tmp_path: Path, whole: Whole) -> None:
+def test_a_file_name_that_is_not_utf8_is_named(tmp_path, whole):
     shutil.copytree(whole.recipe.parent, tmp_path / "data")
     (tmp_path / "data" / "wiki.jsonl").rename(
         tmp_path / "data" / "위키.jsonl".encode("cp949").decode("utf-8", "surrogateescape")
@@ -137,12 +135,7 @@ def test_a_file_name_that_is_not_utf8_is_named(tmp_path: Path, whole: Whole) -> 
 @pytest.mark.parametrize(
     "variables", [{"RANK": "1"}, {"WORLD_SIZE": "2", "RANK": "0"}, {"RANK": "one"}]
 )  # no MASTER_ADDR
-def test_variables_of_torchrun_are_refused_by_a_stage_that_trains(
-    whole: Whole,
-    tmp_path: Path,
-    variables: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_variables_of_torchrun_are_refused_by_a_stage_that_trains(whole, tmp_path, variables, monkeypatch):
     made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -151,7 +144,7 @@ def test_variables_of_torchrun_are_refused_by_a_stage_that_trains(
     assert not (made.folder / "pretrain.partial").exists()
 
 
-def test_clean_names_the_largest_reasons(whole: Whole, tmp_path: Path) -> None:
+def test_clean_names_the_largest_reasons(whole, tmp_path):
     made = Whole(whole.recipe, tmp_path)
     said = made.run("clean", "--set", "clean.filters.min_chars=30").err
     done = next(line for line in said.splitlines() if "clean: done" in line)

@@ -89,7 +89,7 @@ def _run_and_watch(made: Whole, stage: str, finished: dict[Path, Stamp]) -> dict
 
 
 @pytest.mark.parametrize("stage", [pytest.param(s, marks=pytest.mark.slow if s in SLOW else ()) for s in STAGES])
-def test_killed_and_run_again(whole: Whole, tmp_path: Path, stage: str) -> None:
+def test_killed_and_run_again(whole, tmp_path, stage):
     made = whole.copy(tmp_path, STAGES[: STAGES.index(stage)])
     assert _kill(made, (stage,), stage, _has_parts if stage in OF_PARTS else _has_checkpoint)
     before = _finished(made.folder / f"{stage}.partial")

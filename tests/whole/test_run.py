@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import pytest
 from tests.whole.conftest import STAGES, Whole
 
 
-def test_a_second_run_does_nothing(whole: Whole) -> None:
+def test_a_second_run_does_nothing(whole):
     before = {stage: (whole.folder / stage / "stage.json").stat().st_ino for stage in STAGES}
     said = whole.run("run").err
     assert [f"{stage}: fresh, skipped" in said for stage in STAGES] == [True] * 7
@@ -33,7 +33,7 @@ sys.exit(code)
 
 
 @pytest.mark.parametrize("name", ["status", "run"])
-def test_what_has_nothing_to_do_loads_nothing_heavy(whole: Whole, name: str) -> None:
+def test_what_has_nothing_to_do_loads_nothing_heavy(whole, name):
     command = [sys.executable, "-c", _IMPORTED, name, str(whole.recipe), "--root", str(whole.root)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -41,28 +41,28 @@ def test_what_has_nothing_to_do_loads_nothing_heavy(whole: Whole, name: str) -> 
     assert done.stdout.splitlines()[-1] == "heavy:"
 
 
-def test_one_worker_makes_the_same(whole: Whole, tmp_path: Path) -> None:
+def test_one_worker_makes_the_same(whole, tmp_path):
     made = Whole(whole.recipe, tmp_path)
     made.run("run", "--workers", "1", "--to", "shard")
     for stage in STAGES[:4]:
         assert made.record(stage)["digest"] == whole.record(stage)["digest"], stage
 
 
-def test_drift_is_refused_field_by_field(whole: Whole) -> None:
+def test_drift_is_refused_field_by_field(whole):
     said = whole.run("run", "--set", "vocab.size=1500", code=2).err
     assert "size: 1500 here, 1600 in the artifact" in said
     assert f"--from vocab --rebuild --root {whole.root} --set vocab.size=1500`" in said
     assert "Traceback" not in said
 
 
-def test_status_says_what_is_stale_and_why(whole: Whole) -> None:
+def test_status_says_what_is_stale_and_why(whole):
     assert whole.run("status", "--verify").out.count("fresh") == 7
     said = whole.run("status", "--set", "vocab.size=1500").out
     assert "1500 here" in said
     assert said.count("stale") >= 2
 
 
-def test_a_stage_alone_refuses_without_its_inputs(whole: Whole, tmp_path: Path) -> None:
+def test_a_stage_alone_refuses_without_its_inputs(whole, tmp_path):
     made = Whole(whole.recipe, tmp_path)
     said = made.run("vocab", code=2).err
     assert "is absent" in said
@@ -70,7 +70,7 @@ def test_a_stage_alone_refuses_without_its_inputs(whole: Whole, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("harm", ["missing", "changed"])
-def test_a_damaged_artifact_is_refused(whole: Whole, tmp_path: Path, harm: str) -> None:
+def test_a_damaged_artifact_is_refused(whole, tmp_path, harm):
     made = whole.copy(tmp_path, ["clean"])
     part = next((made.folder / "clean" / "documents").iterdir())
     if harm == "missing":
@@ -82,7 +82,7 @@ def test_a_damaged_artifact_is_refused(whole: Whole, tmp_path: Path, harm: str) 
     assert "--rebuild" in said or "korbert run" in said
 
 
-def test_dry_run_tells_and_does_nothing(whole: Whole, tmp_path: Path) -> None:
+def test_dry_run_tells_and_does_nothing(whole, tmp_path):
     made = Whole(whole.recipe, tmp_path)
     assert made.run("run", "--dry-run").out.count("would be made") == 7
     assert not made.folder.exists()
@@ -94,7 +94,7 @@ def _wait_for(running: subprocess.Popen[str], condition: Callable[[], object]) -
         time.sleep(0.005)
 
 
-def test_two_runs_on_one_artifact(whole: Whole, tmp_path: Path) -> None:
+def test_two_runs_on_one_artifact(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean"])
     with made.start("analyze") as running:
         try:
@@ -120,7 +120,7 @@ def _has_checkpoint(partial: Path) -> bool:
 
 
 @pytest.fixture
-def _ctrl_c_is_heeded() -> Iterator[None]:
+def _ctrl_c_is_heeded():
     """By what is started, too: a shell has what it runs in the background ignore the signal, and that is inherited."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -143,9 +143,7 @@ def _alive(group: int) -> list[str]:
     [("analyze", _has_part, "parts done"), ("pretrain", _has_checkpoint, "is saved")],
     ids=["analyze", "pretrain"],
 )
-def test_both_signals_say_that_it_can_go_on(
-    whole: Whole, tmp_path: Path, stage: str, ready: Callable[[Path], bool], told: str, number: int, how: str
-) -> None:
+def test_both_signals_say_that_it_can_go_on(whole, tmp_path, stage, ready, told, number, how):
     """A terminal sends Ctrl-C to all processes of the group, the workers too. Those of rows change no digest."""
     made = whole.copy(tmp_path, STAGES[: STAGES.index(stage)])
     with made.start("run", "--to", stage, "--row-workers", "2") as running:
@@ -174,11 +172,11 @@ def test_both_signals_say_that_it_can_go_on(
         assert [line["step"] for line in map(json.loads, timing) if line["kind"] == "start"] == [0, step]
 
 
-def test_a_full_disk_is_said_and_survived(whole: Whole, tmp_path: Path) -> None:
+def test_a_full_disk_is_said_and_survived(whole, tmp_path):
     """A limit on file sizes stands in for the disk: writing fails in the same place, by an error of the system."""
     made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
 
-    def small_files() -> None:
+    def small_files():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
@@ -192,7 +190,7 @@ def test_a_full_disk_is_said_and_survived(whole: Whole, tmp_path: Path) -> None:
     assert made.record("pretrain")["digest"] == whole.record("pretrain")["digest"]
 
 
-def test_anomaly_mode_changes_no_byte(whole: Whole, tmp_path: Path) -> None:
+def test_anomaly_mode_changes_no_byte(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
     made.run("pretrain", "--anomaly")
     assert made.record("pretrain")["digest"] == whole.record("pretrain")["digest"]
@@ -200,20 +198,20 @@ def test_anomaly_mode_changes_no_byte(whole: Whole, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["nsmc", "korquad"])
-def test_anomaly_mode_changes_no_byte_of_a_task(whole: Whole, tmp_path: Path, stage: str) -> None:
+def test_anomaly_mode_changes_no_byte_of_a_task(whole, tmp_path, stage):
     made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard", "pretrain"])
     made.run(stage, "--anomaly")
     assert made.record(stage)["digest"] == whole.record(stage)["digest"]
 
 
-def test_predictions_answer_every_question(whole: Whole, data: Path) -> None:
+def test_predictions_answer_every_question(whole, data):
     content = json.loads((data / "valid.json").read_text(encoding="utf-8"))
     ids = {qa["id"] for article in content["data"] for paragraph in article["paragraphs"] for qa in paragraph["qas"]}
     answers = json.loads((whole.folder / "korquad" / "predictions.json").read_text(encoding="utf-8"))
     assert answers.keys() == ids
 
 
-def test_report_draws_all_pages_anew(whole: Whole, tmp_path: Path) -> None:
+def test_report_draws_all_pages_anew(whole, tmp_path):
     made = whole.copy(tmp_path, STAGES)
     pages = [*(made.folder / stage / "report.html" for stage in STAGES), made.folder / "index.html"]
     for page in pages[:-1]:
@@ -226,7 +224,7 @@ def test_report_draws_all_pages_anew(whole: Whole, tmp_path: Path) -> None:
     assert made.run("status", "--verify").out.count("fresh") == 7
 
 
-def test_another_setting_of_a_task_analyses_nothing(whole: Whole, tmp_path: Path) -> None:
+def test_another_setting_of_a_task_analyses_nothing(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard", "pretrain", "encoded"])
     before = {path: path.stat().st_mtime_ns for path in (made.folder / "encoded").iterdir()}
     assert len(before) == 2  # of both tasks

@@ -13,10 +13,10 @@ from tests.whole.conftest import Whole
 
 
 @pytest.fixture
-def made(whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Whole:
+def made(whole, tmp_path, monkeypatch):
     """A root where the stage's own work is to copy what `clean` made: all around it is at work as ever."""
 
-    def copy(settings: object, inputs: object, output: Path, runtime: object) -> Mapping[str, Any]:
+    def copy(settings, inputs, output, runtime):
         for name in ("documents", "dropped", "frequent"):
             shutil.copytree(whole.folder / "clean" / name, output / name)
         (output / "work").mkdir()
@@ -76,9 +76,7 @@ _OLD = ".korbert-clean.old"
     ],
     ids=["with its plan", "without", "older one in place", "older one in place, no plan", "older one moved away"],
 )
-def test_a_whole_partial_folder_is_put_in_place(
-    whole: Whole, made: Whole, monkeypatch: pytest.MonkeyPatch, step: str, options: tuple[str, ...], there: set[str]
-) -> None:
+def test_a_whole_partial_folder_is_put_in_place(whole, made, monkeypatch, step, options, there):
     if options:
         _older(whole, made)
     _cut_off(made, step, *options)
@@ -87,7 +85,7 @@ def test_a_whole_partial_folder_is_put_in_place(
     before = _written(made.folder / "clean.partial")
     assert {"stage.json", "run.json", "documents/part-00000.parquet"} <= before.keys()
 
-    def work(*_: object) -> None:
+    def work(*_):
         raise AssertionError("the stage was run again")
 
     monkeypatch.setattr("pipelines.stages.clean.run", work)

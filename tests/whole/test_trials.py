@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
@@ -49,12 +48,12 @@ init = "model"
 
 
 @pytest.fixture
-def trials(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def trials(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     return importlib.import_module("trials")
 
 
-def test_every_way_of_the_file_loads(trials: ModuleType) -> None:
+def test_every_way_of_the_file_loads(trials):
     """Each changes something, and gives the encoder that its name says."""
     listed = trials.Trials.load(BENCHMARKS / "trials.toml")
     settings = {way: listed.settings(way) for way in listed.ways}
@@ -68,7 +67,7 @@ def test_every_way_of_the_file_loads(trials: ModuleType) -> None:
     assert loading.load(listed.tasks, changes).section("tasks.nsmc").train_rows == 20_000
 
 
-def test_steps_of_all_phases_are_scaled_to_the_time(trials: ModuleType) -> None:
+def test_steps_of_all_phases_are_scaled_to_the_time(trials):
     assert trials.steps_within(600, 2_400, [1_450, 400]) == [362, 100]
     assert trials.steps_within(4_800, 2_400, [1_450, 400]) == [2_900, 800]
     assert trials.steps_within(1, 2_400, [1_450, 400]) == [1, 1]
@@ -82,15 +81,13 @@ def test_steps_of_all_phases_are_scaled_to_the_time(trials: ModuleType) -> None:
         ("pretrain.masking.rate=0.3", "vocab.size=500", "vocab.size=500: the ways share their shards"),
     ],
 )
-def test_what_no_trial_can_be_of(trials: ModuleType, tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_what_no_trial_can_be_of(trials, tmp_path, old, new, said):
     (tmp_path / "t.toml").write_text(TRIALS.format(recipe="demo").replace(old, new), encoding="utf-8")
     with pytest.raises(ValueError, match=said):
         trials.Trials.load(tmp_path / "t.toml")
 
 
-def test_ways_are_timed_against_the_base_of_their_round(
-    trials: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ways_are_timed_against_the_base_of_their_round(trials, tmp_path, monkeypatch):
     """The machine is twice as slow in the second round, and five times when a way is added; `steps` takes what counts.
 
     A mock of the clock, as it were: `korbert plan` says what we make up, and tries fewer rows in a second than in two.
@@ -100,7 +97,7 @@ def test_ways_are_timed_against_the_base_of_their_round(
     listed = trials.Trials.load(path)
     said = iter([100, 150, 200, 300, 100, 170, 500, 250])
 
-    def plan(*words: object, **_: object) -> str:
+    def plan(*words, **_):
         enough = words[words.index("--seconds") + 1] >= 2  # type: ignore[operator]
         phases = [{"batch_size": 16, "tried_rows": 16}, {"batch_size": 8, "tried_rows": 8 if enough else 3}]
         return json.dumps({"phases": phases, "timing": {"training": next(said) if enough else 1}})
@@ -147,9 +144,7 @@ def _in_this_process(command: str, recipe: str, *words: object, changes: Iterabl
     return said.getvalue()
 
 
-def test_trials_end_in_a_table(
-    trials: ModuleType, whole: Whole, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trials_end_in_a_table(trials, whole, data, tmp_path, monkeypatch):
     """In one process, which takes seconds less for each command."""
     monkeypatch.setattr(trials, "korbert", _in_this_process)
     monkeypatch.setattr(sys, "argv", ["trials.py", *_command(tmp_path, whole, data, "0.02")])
@@ -194,9 +189,7 @@ def test_trials_end_in_a_table(
     assert "mood" in (root / "trials.svg").read_text(encoding="utf-8")
 
 
-def test_a_way_is_told_from_the_base_by_more_than_chance(
-    trials: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_way_is_told_from_the_base_by_more_than_chance(trials, tmp_path, monkeypatch):
     """Right on 190, on 160 and on 161 of 200 rows, give or take one by seed."""
     table = importlib.import_module("trials_table")
     task = {"kind": "classification", "metrics": ["accuracy"], "labels": ["0", "1"], "max_length": 8}

@@ -2,13 +2,12 @@
 
 import json
 import shutil
-from pathlib import Path
 
 from korbert.tokenization import Tokenizer
 from tests.whole.conftest import Whole
 
 
-def test_words_go_from_the_recipe_to_the_tokenizer(data: Path, whole: Whole, tmp_path: Path) -> None:
+def test_words_go_from_the_recipe_to_the_tokenizer(data, whole, tmp_path):
     folder = tmp_path / "data"
     shutil.copytree(data, folder)
     words = folder / "words.tsv"

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -77,14 +77,14 @@ class Service:
 
 
 @pytest.fixture
-def service(filler: Model) -> Iterator[Service]:
+def service(filler):
     service = Service(filler)
     yield service
     service.server.shutdown()
     service.server.server_close()
 
 
-def test_type_see_and_pass_on_the_link(window: NewWindow, service: Service) -> None:
+def test_type_see_and_pass_on_the_link(window, service):
     one = window()
     tab = one.tab
     tab.goto(service.address)
@@ -107,7 +107,7 @@ def test_type_see_and_pass_on_the_link(window: NewWindow, service: Service) -> N
     assert one.faults == again.faults == []
 
 
-def test_an_example_is_one_click_away(window: NewWindow, service: Service) -> None:
+def test_an_example_is_one_click_away(window, service):
     one = window()
     one.tab.goto(service.address)
     one.tab.get_by_role("button", name="나는 너를 사랑해").click()
@@ -120,7 +120,7 @@ def test_an_example_is_one_click_away(window: NewWindow, service: Service) -> No
     assert one.faults == []
 
 
-def test_the_service_is_asked_for_a_mask_and_for_similar_texts(window: NewWindow, service: Service) -> None:
+def test_the_service_is_asked_for_a_mask_and_for_similar_texts(window, service):
     one = window()
     tab = one.open(f"{service.address}#room=guesses&text={TEXT}&pair={PAIR}")
     tab.get_by_role("button", name="또").click()
@@ -132,14 +132,14 @@ def test_the_service_is_asked_for_a_mask_and_for_similar_texts(window: NewWindow
     assert one.faults == []
 
 
-def test_rooms_that_the_service_has_not_are_not_there(window: NewWindow, service: Service) -> None:
+def test_rooms_that_the_service_has_not_are_not_there(window, service):
     service.operations, service.index = ["attention"], False
     tab = window().open(f"{service.address}#text={TEXT}")
     assert tab.get_by_role("tab").all_inner_texts() == ["Attention", "Neurons", "Pieces", "Vectors"]
     assert not [route for route, _ in service.asked if route in ("similar", "fill")]
 
 
-def test_what_the_service_refuses_is_said(window: NewWindow, service: Service) -> None:
+def test_what_the_service_refuses_is_said(window, service):
     service.token = "secret"
     tab = window().tab
     tab.goto(f"{service.address}#text={TEXT}")

@@ -349,5 +349,5 @@ class Maker:
 
 
 @pytest.fixture
-def maker(tmp_path: Path) -> Maker:
+def maker(tmp_path):
     return Maker(tmp_path / "시험")

@@ -219,13 +219,13 @@ async def _ordinary_client(service: Started, ended: asyncio.Event, expected: byt
     return seconds
 
 
-def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models: dict[str, Path]) -> None:
+def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models):
     with toy(models={"vectors": str(models["vectors"]), "gaps": str(models["gaps"])}, limits=LIMITS) as service:
         before = service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"]
         expected = np.array(before, "<f4").tobytes()
         files = len(list(Path(f"/proc/{service.process.pid}/fd").iterdir()))
 
-        async def run_all() -> tuple[Counter[str], list[float]]:
+        async def run_all():
             ended = asyncio.Event()
             ordinary = asyncio.ensure_future(_ordinary_client(service, ended, expected))
             try:
@@ -253,10 +253,10 @@ def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models: dict[st
     print(json.dumps(dict(sorted(counts.items())), indent=1), f"{max(seconds):.2f} s")
 
 
-def test_overload_is_refused_at_once_with_a_bounded_queue() -> None:
+def test_overload_is_refused_at_once_with_a_bounded_queue():
     """Twice as many clients as queue places."""
 
-    async def client(service: Started, replies: list[Any]) -> None:
+    async def client(service, replies):
         for _ in range(12):
             began = time.monotonic()
             code, received = await _send(service.port, _post(b'{"input": "aaaa"}'))
@@ -264,7 +264,7 @@ def test_overload_is_refused_at_once_with_a_bounded_queue() -> None:
             if code == 429:
                 await asyncio.sleep(0.02)
 
-    async def watch(service: Started, ended: asyncio.Event) -> float:
+    async def watch(service, ended):
         most = 0.0
         while not ended.is_set():
             _, received = await _send(
@@ -274,7 +274,7 @@ def test_overload_is_refused_at_once_with_a_bounded_queue() -> None:
             await asyncio.sleep(0.02)
         return most
 
-    async def run_all(service: Started) -> tuple[list[Any], float]:
+    async def run_all(service):
         ended, replies = asyncio.Event(), list[Any]()
         watching = asyncio.ensure_future(watch(service, ended))
         await asyncio.gather(*(client(service, replies) for _ in range(32)))
@@ -295,7 +295,7 @@ def test_overload_is_refused_at_once_with_a_bounded_queue() -> None:
         assert service.ask("/v1/embeddings", {"input": "aaaa"}).code == 200
 
 
-def test_an_answer_past_the_time_limit_gets_503() -> None:
+def test_an_answer_past_the_time_limit_gets_503():
     with toy(seconds_a_batch=3.0, limits={"seconds": 0.5, "queue": 1}) as service:
         reply = service.ask("/v1/embeddings", {"input": "글"})
         assert (reply.code, reply.headers["retry-after"]) == (503, "5")
@@ -303,8 +303,8 @@ def test_an_answer_past_the_time_limit_gets_503() -> None:
         assert "korbert_queue_texts 0.0" in service.ask("/metrics").body.decode()
 
 
-def test_a_disconnect_frees_queue_places() -> None:
-    async def leave(service: Started) -> None:
+def test_a_disconnect_frees_queue_places():
+    async def leave(service):
         async with _connected(service.port) as (_, writer):
             writer.write(_post(b'{"input": ["a", "b"]}'))
             await writer.drain()
@@ -321,8 +321,8 @@ def test_a_disconnect_frees_queue_places() -> None:
         assert service.ask("/v1/embeddings", {"input": ["a", "b"]}).code == 200
 
 
-def test_connections_above_the_limit_get_503() -> None:
-    async def many(service: Started) -> list[int]:
+def test_connections_above_the_limit_get_503():
+    async def many(service):
         idle = [await asyncio.open_connection("127.0.0.1", service.port) for _ in range(5)]
         code, received = await _send(service.port, b"")
         assert b"5 connections are open" in received
@@ -337,7 +337,7 @@ def test_connections_above_the_limit_get_503() -> None:
             assert time.monotonic() < deadline
 
 
-def test_slow_heads_and_bodies_are_cut_off() -> None:
+def test_slow_heads_and_bodies_are_cut_off():
     with toy(limits={"body_seconds": 0.5, "head_seconds": 1.0}) as service:
         received = service.raw(_post(VALID)[:-5])
         assert received.startswith(b"HTTP/1.1 408 ")

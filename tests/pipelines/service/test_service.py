@@ -4,8 +4,6 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from pipelines.service import schemas
 from pipelines.service.batching import Row
 from pipelines.service.limits import Limits
 from pipelines.service.operations import operations_of
-from tests.pipelines.service.started import Started, toy
+from tests.pipelines.service.started import toy
 
 TEXTS = [
     "신용 대출을 신청하고 싶어요",
@@ -31,12 +29,12 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def loaded(models: dict[str, Path]) -> dict[str, Any]:
+def loaded(models):
     return {name: korbert.load(folder, "cpu") for name, folder in models.items()}
 
 
 @pytest.fixture
-def client(service: Started) -> Iterator[openai.OpenAI]:
+def client(service):
     with openai.OpenAI(base_url=f"{service.address}/v1", api_key="none", max_retries=0) as client:
         yield client
 
@@ -57,7 +55,7 @@ def _assert_close(actual: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["float", "base64", None])
-def test_openai_client_gets_vectors_of_embed(encoding: Any, client: openai.OpenAI, loaded: dict[str, Any]) -> None:
+def test_openai_client_gets_vectors_of_embed(encoding, client, loaded):
     more = {"encoding_format": encoding} if encoding else {}
     answer = client.embeddings.create(model="vectors", input=TEXTS, **more)
     vectors = [
@@ -70,7 +68,7 @@ def test_openai_client_gets_vectors_of_embed(encoding: Any, client: openai.OpenA
     assert answer.usage.prompt_tokens == answer.usage.total_tokens == pieces
 
 
-def test_openai_client_gets_fewer_dimensions_and_the_models(client: openai.OpenAI, loaded: dict[str, Any]) -> None:
+def test_openai_client_gets_fewer_dimensions_and_the_models(client, loaded):
     whole = loaded["vectors"].embed(TEXTS[0])
     fewer = client.embeddings.create(model="vectors", input=TEXTS[0], dimensions=5).data[0].embedding
     np.testing.assert_allclose(fewer, whole[:5] / np.linalg.norm(whole[:5]), atol=1e-5)
@@ -78,7 +76,7 @@ def test_openai_client_gets_fewer_dimensions_and_the_models(client: openai.OpenA
     assert client.models.retrieve("gaps").id == "gaps"
 
 
-def test_openai_client_understands_errors(client: openai.OpenAI) -> None:
+def test_openai_client_understands_errors(client):
     with pytest.raises(openai.NotFoundError, match="no model has that name: available are vectors, gaps") as unknown:
         client.embeddings.create(model="text-embedding-3-small", input="글")
     assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
@@ -93,9 +91,7 @@ def test_openai_client_understands_errors(client: openai.OpenAI) -> None:
     assert all(re.fullmatch(r"req_[0-9a-f]{24}", str(one)) for one in ids)
 
 
-def test_models_of_other_kinds_embed_with_the_mean_of_their_last_layer(
-    service: Started, loaded: dict[str, Any]
-) -> None:
+def test_models_of_other_kinds_embed_with_the_mean_of_their_last_layer(service, loaded):
     reply = service.ask("/v1/embeddings", {"input": TEXTS[0], "model": "gaps"})
     encoding = loaded["gaps"].tokenizer.encode(TEXTS[0])
     with torch.inference_mode():
@@ -116,9 +112,7 @@ def test_models_of_other_kinds_embed_with_the_mean_of_their_last_layer(
     ids=str,
 )
 @pytest.mark.parametrize("name", ["gaps", "mood"])
-def test_layer_and_pooling_are_those_of_embed(
-    settings: dict[str, Any], name: str, service: Started, loaded: dict[str, Any]
-) -> None:
+def test_layer_and_pooling_are_those_of_embed(settings, name, service, loaded):
     reply = service.ask("/v1/embeddings", {"input": TEXTS, "model": name, **settings})
     if settings.get("pooling") == "idf" and name != "gaps":  # the only folder with piece counts
         assert (reply.code, reply.error["param"]) == (422, "pooling")
@@ -130,7 +124,7 @@ def test_layer_and_pooling_are_those_of_embed(
     np.testing.assert_allclose(vectors, loaded[name].embed(TEXTS, **named), atol=1e-5)
 
 
-def test_texts_with_different_settings_share_a_batch(loaded: dict[str, Any]) -> None:
+def test_texts_with_different_settings_share_a_batch(loaded):
     """Interleaved, so that a vector at the wrong index would show."""
     model = loaded["gaps"]
     settings: list[Any] = [{}, {"layer": 0}, {"pooling": "mean-max"}, {"layer": 1, "size": 3}]
@@ -143,14 +137,14 @@ def test_texts_with_different_settings_share_a_batch(loaded: dict[str, Any]) -> 
         np.testing.assert_allclose(vector, other, atol=1e-5)
 
 
-def test_fill_gives_the_candidates_of_the_model(service: Started, loaded: dict[str, Any]) -> None:
+def test_fill_gives_the_candidates_of_the_model(service, loaded):
     texts = ["오늘 [MASK] 정말 [MASK]", "[MASK] 간다", "학교에 [MASK]"]
     data = service.ask("/fill", {"input": texts, "top": 3, "model": "gaps"}).json["data"]
     expected = [[[vars(one) for one in gap] for gap in gaps] for gaps in loaded["gaps"].fill(texts, top=3)]
     _assert_close([one["gaps"] for one in data], expected)
 
 
-def test_predict_gives_the_predictions_of_the_model(service: Started, loaded: dict[str, Any]) -> None:
+def test_predict_gives_the_predictions_of_the_model(service, loaded):
     data = service.ask("/predict", {"input": TEXTS, "model": "mood"}).json["data"]
     _assert_close(data, list(map(vars, loaded["mood"].predict(TEXTS))))
     rows = [{"text": "한 남자가", "pair": text} for text in TEXTS]
@@ -160,7 +154,7 @@ def test_predict_gives_the_predictions_of_the_model(service: Started, loaded: di
     _assert_close([one["spans"] for one in data], [list(map(vars, spans)) for spans in loaded["names"].tag(TEXTS[:4])])
 
 
-def test_predict_ignores_other_fields_of_a_row(service: Started) -> None:
+def test_predict_ignores_other_fields_of_a_row(service):
     """A label would be read otherwise, and an invalid one would fail a batch that others share."""
     plain = service.ask("/predict", {"input": [{"text": "글", "pair": "말"}], "model": "pairs"})
     labelled = service.ask("/predict", {"input": [{"text": "글", "pair": "말", "label": ["a"]}], "model": "pairs"})
@@ -168,7 +162,7 @@ def test_predict_ignores_other_fields_of_a_row(service: Started) -> None:
     assert plain.json["data"] == labelled.json["data"]
 
 
-def test_answer_gives_the_answers_of_the_model(service: Started, loaded: dict[str, Any]) -> None:
+def test_answer_gives_the_answers_of_the_model(service, loaded):
     questions = ["한글은 언제 만들어졌나?", "누가 갔나? " * 30, "?"]
     contexts = ["세종은 1443년에 한글을 만들었다.", "철수가 학교에 갔다. " * 40, " "]
     expected = [
@@ -181,7 +175,7 @@ def test_answer_gives_the_answers_of_the_model(service: Started, loaded: dict[st
     _assert_close(reply.json["data"], expected[:1])
 
 
-def test_tokenize_gives_the_pieces_of_the_tokenizer(service: Started, loaded: dict[str, Any]) -> None:
+def test_tokenize_gives_the_pieces_of_the_tokenizer(service, loaded):
     expected = loaded["vectors"].tokenizer.encode_pieces("학교에 [MASK]", special_tokens=True)
     (data,) = service.ask("/tokenize", {"input": "학교에 [MASK]", "special_tokens": True}).json["data"]
     assert [one["piece"] for one in data["pieces"]] == expected.pieces
@@ -238,16 +232,14 @@ def test_tokenize_gives_the_pieces_of_the_tokenizer(service: Started, loaded: di
         ("/fill/", {}, 404, None, "no such path"),
     ],
 )  # fmt: skip
-def test_errors_name_the_field_and_what_to_do(
-    path: str, body: Any, code: int, param: str | None, message: str, service: Started
-) -> None:
+def test_errors_name_the_field_and_what_to_do(path, body, code, param, message, service):
     reply = service.ask(path, body)
     assert (reply.code, reply.error["param"]) == (code, param), reply
     assert re.search(message, reply.error["message"]), reply.error["message"]
     assert reply.headers["content-type"] == "application/json"
 
 
-def test_a_body_is_json_of_any_content_type_but_not_compressed(service: Started) -> None:
+def test_a_body_is_json_of_any_content_type_but_not_compressed(service):
     body = json.dumps({"input": "글"}).encode()
     for kind in ("application/json", "application/x-www-form-urlencoded", "text/plain", "multipart/form-data", ""):
         assert service.ask("/tokenize", body, Content_Type=kind).code == 200
@@ -258,7 +250,7 @@ def test_a_body_is_json_of_any_content_type_but_not_compressed(service: Started)
     )  # fmt: skip
 
 
-def test_texts_of_requests_never_become_html(service: Started) -> None:
+def test_texts_of_requests_never_become_html(service):
     script = "<script>alert(1)</script>"
     replies = [
         service.ask("/tokenize", {"input": script}),
@@ -272,7 +264,7 @@ def test_texts_of_requests_never_become_html(service: Started) -> None:
     assert all("default-src 'none'" in reply.headers["content-security-policy"] for reply in replies)
 
 
-def test_other_hosts_and_origins_are_refused(service: Started) -> None:
+def test_other_hosts_and_origins_are_refused(service):
     """Host names have no case, and a dot may end them."""
     for host in (
         "localhost",
@@ -291,7 +283,7 @@ def test_other_hosts_and_origins_are_refused(service: Started) -> None:
     assert "access-control-allow-origin" not in service.ask("/health", Origin=service.address).headers
 
 
-def test_absolute_targets_are_understood(service: Started) -> None:
+def test_absolute_targets_are_understood(service):
     for target, host, code in (
         ("http://localhost:8000/health", "localhost:8000", 200),
         ("HTTP://localhost:8000/health?x=y", "evil.example", 200),  # the target's host counts
@@ -302,7 +294,7 @@ def test_absolute_targets_are_understood(service: Started) -> None:
         assert service.raw(head.encode()).startswith(f"HTTP/1.1 {code} ".encode()), target
 
 
-def test_head_is_answered_like_get_without_a_body(service: Started) -> None:
+def test_head_is_answered_like_get_without_a_body(service):
     answer = service.raw(b"HEAD /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert answer.endswith(b"\r\n\r\n")
@@ -310,7 +302,7 @@ def test_head_is_answered_like_get_without_a_body(service: Started) -> None:
     assert service.ask("/health", {}).headers["allow"] == "GET, HEAD"
 
 
-def test_answers_and_logs_reveal_no_folder_and_no_text(service: Started, models: dict[str, Path]) -> None:
+def test_answers_and_logs_reveal_no_folder_and_no_text(service, models):
     replies = [
         service.ask("/openapi.json"),
         service.ask("/health"),
@@ -327,7 +319,7 @@ def test_answers_and_logs_reveal_no_folder_and_no_text(service: Started, models:
     assert not any("비밀" in line for line in service.log)
 
 
-def test_metrics_count_requests_by_route(service: Started) -> None:
+def test_metrics_count_requests_by_route(service):
     service.ask("/v1/embeddings", {"input": TEXTS[:2]})
     service.ask("/" + "x" * 40)
     service.ask("/v1/models/gaps")
@@ -342,7 +334,7 @@ def test_metrics_count_requests_by_route(service: Started) -> None:
     assert figures["korbert_batch_pieces_sum"] >= figures["korbert_batch_pieces_count"]
 
 
-def test_health_lists_what_each_model_can_do(service: Started) -> None:
+def test_health_lists_what_each_model_can_do(service):
     health = service.ask("/health").json
     assert (health["status"], health["index"]) == ("ready", False)
     common = ["attention", "embed", "tokenize"]
@@ -357,7 +349,7 @@ def test_health_lists_what_each_model_can_do(service: Started) -> None:
     assert service.ask("/ready").json == {"ready": True}
 
 
-def test_similar_texts_and_attention(models: dict[str, Path]) -> None:
+def test_similar_texts_and_attention(models):
     with toy(models={"gaps": str(models["gaps"])}) as service:
         assert service.ask("/health").json["index"]
         data = service.ask("/similar", {"input": ["글", "글"], "top": 1, "way": "words"}).json["data"]
