@@ -108,9 +108,8 @@ def word(text: str) -> str:
 def _set_dry(case: Case) -> None:
     """--set of an odd key or value, where nothing is made."""
     case.base.copy(case.folder, ())
-    command = case.rng.choice(
-        (["run", "--dry-run"], ["status"], ["clean", "--dry-run"], ["report"], ["nsmc", "--dry-run"])
-    )
+    commands = ["run", "--dry-run"], ["status"], ["clean", "--dry-run"], ["report"], ["nsmc", "--dry-run"]
+    command = case.rng.choice(commands)
     case.arguments = [command[0], "data/tiny.toml", "--root", "artifacts", *command[1:]]
     names: list[str] = []
     for _ in range(case.rng.choice((1, 1, 1, 2))):
@@ -122,14 +121,7 @@ def _set_dry(case: Case) -> None:
     case.allowed = ("artifacts/tiny/index.html",) if command[0] == "report" else ()
 
 
-_LIVE = {
-    "clean": [key for key in KEYS if key.startswith("clean.")],
-    "analyze": [key for key in KEYS if key.startswith("analyze.")],
-    "vocab": [key for key in KEYS if key.startswith("vocab.")],
-    "shard": ["shard.part_bytes", "shard.seed"],
-    "pretrain": [key for key in KEYS if key.startswith("pretrain.") and key != "pretrain.phases"],
-    "korquad": ["korquad.stride", "korquad.max_length", "korquad.n_best", "korquad.weight_decay"],
-}
+_NOT_LIVE = ("pretrain.phases", "korquad.train", "korquad.epochs")
 
 
 def _set_live(*stages: str) -> Callable[[Case], None]:
@@ -137,7 +129,7 @@ def _set_live(*stages: str) -> Callable[[Case], None]:
 
     def slot(case: Case) -> None:
         stage = case.rng.choice(stages)
-        key = case.rng.choice(_LIVE[stage])
+        key = case.rng.choice([key for key in KEYS if key.startswith(f"{stage}.") and key not in _NOT_LIVE])
         value = word(case.rng.choice(ODD_SETTINGS))
         case.runs_stage(stage, "--set", f"{key}={value}", names=(key.rpartition(".")[2], stage, "tiny.toml", "--set"))
 
@@ -162,24 +154,13 @@ def _in_recipe(case: Case) -> None:
         case 4:
             del lines[case.rng.randrange(len(lines))]
         case 5:
-            extra = (
-                "[clean.filters.a.b]",
-                "[[vocab]]",
-                "[[clean.sources]]",
-                "clean = 1",
-                f"[{'a.' * 500}a]",
-                "[nsmc.x]\ny=1",
-            )
-            lines.insert(case.rng.randrange(len(lines)), case.rng.choice(extra))
-    if b"".join(recipe.read_bytes().splitlines()) == "".join(case_lines(case)).encode():
+            extra = "[clean.filters.a.b]", "[[vocab]]", "[[clean.sources]]", "clean = 1", "[nsmc.x]\ny=1"
+            lines.insert(case.rng.randrange(len(lines)), case.rng.choice((*extra, f"[{'a.' * 500}a]")))
+    if recipe.read_bytes() == (case.base.data / "tiny.toml").read_bytes():
         recipe.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogatepass")
     command = case.rng.choice((["run", "--dry-run"], ["status"], ["pretrain", "--dry-run"], ["status", "--verify"]))
     case.arguments = [command[0], "data/tiny.toml", "--root", "artifacts", *command[1:]]
     case.names = ("tiny.toml",)
-
-
-def case_lines(case: Case) -> list[str]:
-    return (case.base.data / "tiny.toml").read_text(encoding="utf-8").splitlines()
 
 
 _NAMES = (
@@ -204,18 +185,6 @@ def _recipe_names(case: Case) -> None:
     given = str(target) if case.rng.random() < 0.2 else f"data/{name}"
     case.arguments = [command[0], given, "--root", "artifacts/deep/down", *command[1:]]
     case.allowed = ("artifacts/deep/down/",)
-
-
-def _new(case: Case) -> None:
-    """`korbert new` by an odd name."""
-    case.base.copy(case.folder, ())
-    name = case.rng.choice(
-        (*_NAMES, "", ".", "..", "data", "data/", "nowhere/x", "data/tiny.toml", "/", "a/../b", "--")
-    )
-    case.arguments = ["new", name]
-    made = name if name.endswith(".toml") else f"{name}.toml"
-    case.allowed = (made,) if made and "/" not in made and not (case.folder / made).exists() else ("data/.toml",)
-    case.right = oracles.recipe_is_there(made)
 
 
 def _roots(case: Case) -> None:
@@ -382,14 +351,8 @@ def _text(case: Case) -> None:
     documents = case.rng.choice(("line", "blank", "file"))
     texts = [row["text"] for row in _rows(case)]
     content = ("\n\n" if documents == "blank" else "\n").join(texts).encode()
-    path = _reads(
-        case,
-        "mine.txt",
-        content,
-        documents=documents,
-        encoding=case.rng.choice(("auto", "auto", "utf-8", "cp949", "utf-16")),
-    )
-    case.harm(path, spoiled)
+    encoding = case.rng.choice(("auto", "auto", "utf-8", "cp949", "utf-16"))
+    case.harm(_reads(case, "mine.txt", content, documents=documents, encoding=encoding), spoiled)
 
 
 def _delimited(case: Case) -> None:
@@ -458,15 +421,9 @@ def _korquad_source(case: Case) -> None:
 
 
 def _packed(case: Case) -> None:
-    suffix, pack = case.rng.choice(
-        (
-            (".gz", gzip.compress),
-            (".zst", zstandard.ZstdCompressor().compress),
-            (".xz", lzma.compress),
-            (".bz2", bz2.compress),
-            (".zip", base64.b64encode),
-        )
-    )
+    packs = {".gz": gzip, ".zst": zstandard, ".xz": lzma, ".bz2": bz2}
+    suffix = case.rng.choice((*packs, ".zip"))
+    pack = base64.b64encode if suffix == ".zip" else packs[suffix].compress
     content = case.base.data.joinpath("reviews.jsonl").read_bytes()
     half = len(content) // 2
     path = _reads(case, f"mine.jsonl{suffix}", pack(content[:half]) + pack(content[half:]))
@@ -507,42 +464,25 @@ def _odd_source(case: Case) -> None:
         _odd_file(case, case.data(name))
         case.can_be_mended(case.data(name))
         return
-    names = (
-        "g[1].jsonl",
-        "*.jsonl",
-        "\udcff\udcfe.jsonl",
-        "줄\n바꿈.jsonl",
-        "it's.jsonl",
-        " .jsonl",
-        "\x1b[31m.jsonl",
-        "한글.jsonl",
+    names = "g[1]", "*", "\udcff\udcfe", "줄\n바꿈", "it's", " ", "\x1b[31m", "한글"
+    paths = (
+        "folder",
+        "fol*",
+        "folder/*",
+        "folder/**",
+        "**/*.jsonl",
+        "folder/../folder",
+        "folder/",
+        "~",
+        "file:///nowhere",
     )
-    path = case.rng.choice(
-        (
-            "folder",
-            "folder",
-            "fol*",
-            "folder/*",
-            "folder/**",
-            "**/*.jsonl",
-            "folder/../folder",
-            "/",
-            "~",
-            "file:///nowhere",
-        )
-    )
-    case.runs_stage(
-        "clean",
-        "--set",
-        f'clean.sources=[{{name = "mine", path = "{path if path != "/" else "folder/"}"}}]',
-        names=("mine",),
-    )
-    (case.data("folder")).mkdir()
+    source = f'{{name = "mine", path = "{case.rng.choice(("folder", *paths))}"}}'
+    case.runs_stage("clean", "--set", f"clean.sources=[{source}]", names=("mine",))
+    case.data("folder").mkdir()
     for name in case.rng.sample(names, 3):
-        shutil.copy(case.data("reviews.jsonl"), case.data("folder") / name)
-        case.harm(
-            case.data("folder") / name, lambda data, rng: data.replace(b'"id": "', b'"id": "%d' % rng.randrange(10**9))
-        )
+        path = case.data("folder") / f"{name}.jsonl"
+        shutil.copy(case.data("reviews.jsonl"), path)
+        case.harm(path, lambda data, rng: data.replace(b'"id": "', b'"id": "%d' % rng.randrange(10**9)))
 
 
 def _evaluation(case: Case) -> None:
@@ -557,33 +497,14 @@ def _evaluation(case: Case) -> None:
         case.harm(case.data(name), spoiled)
 
 
-def _preview(case: Case) -> None:
-    """What preview shows of texts that try to reach the terminal."""
-    rows = [
-        {"id": str(number), "text": f"{odd} 나쁜 글이 여기에 있습니다 \x1b[31m빨강 \x9b1m"}
-        for number, odd in enumerate(ODD_TEXTS)
-    ]
-    path = _reads(case, "odd.jsonl", b"\n".join(dumped(row, case.rng) for row in rows + _rows(case)))
-    if case.rng.random() < 0.3:
-        case.harm(path, spoiled)
-    case.arguments += ["--preview", str(case.rng.choice((1, 3, 100, 2**40)))]
-    case.stage, case.right, case.allowed = None, None, ("artifacts/tiny/preview.html", "artifacts/tiny/index.html")
-
-
 # Files of the tasks
 
 
 def _nsmc(case: Case) -> None:
     name = case.rng.choice(("ratings_train.txt", "ratings_test.txt"))
     case.runs_stage("nsmc", names=(name,))
-    odd = (
-        b"1\t\xea\xb0\x80\t2\n",
-        b"1\t\t1\n",
-        b"\t\t\n",
-        b'1\t"\t1\n',
-        b"id\tdocument\tlabel\n",
-        b"1\t" + b"a" * 70_000 + b"\t0\n",
-    )
+    odd = b"1\t\xea\xb0\x80\t2\n", b"1\t\t1\n", b"\t\t\n", b'1\t"\t1\n', b"id\tdocument\tlabel\n"
+    odd = (*odd, b"1\t" + b"a" * 70_000 + b"\t0\n")
     if case.rng.random() < 0.2:
         _odd_file(case, case.data(name))
     elif case.rng.random() < 0.6:
@@ -636,11 +557,8 @@ def _use(case: Case, stage: str, *options: str) -> None:
     if command == "fill":
         case.arguments, case.right = ["fill", "model", "나는 [MASK]에 간다.", *options], oracles.guesses_fit
     elif command == "predict":
-        case.arguments, case.stdin, case.right = (
-            ["predict", "model", *options],
-            "재미있다\n지루하다\n".encode(),
-            oracles.json_lines(2),
-        )
+        case.arguments, case.stdin = ["predict", "model", *options], "재미있다\n지루하다\n".encode()
+        case.right = oracles.json_lines(2)
     else:
         shutil.copy(case.base.data / "valid.json", case.folder / "valid.json")
         case.arguments = ["submit", "model", "valid.json", "answers.json", *options]
@@ -667,68 +585,6 @@ def _submit(case: Case) -> None:
         case.right = None
     else:
         case.harm(case.folder / "valid.json", spoiled_json if case.rng.random() < 0.75 else spoiled)
-
-
-def _outputs(case: Case) -> None:
-    """An output that is an input, a folder, a link, a pipe, or in a folder that is not there."""
-    case.base.copy_data(case.folder)
-    shutil.copytree(case.base.artifacts / "vocab" / "tokenizer", case.folder / "tokenizer")
-    _model(case, "korquad")
-    (case.folder / "precious.json").write_text("{}", encoding="utf-8")
-    (case.folder / "folder").mkdir()
-    (case.folder / "link.json").symlink_to("precious.json")
-    (case.folder / "loop.json").symlink_to("loop.json")
-    (case.folder / "hanging.json").symlink_to("nowhere/x.json")
-    os.mkfifo(case.folder / "pipe.json")
-    target = case.rng.choice(
-        ("data/valid.json", "./data/../data/valid.json", "folder", "folder/", "link.json", "loop.json", "hanging.json",
-         "pipe.json", "nowhere/x.json", "precious.json/x", "x" * 300, "", "data/valid.json/", "\udcff.json")
-    )  # fmt: skip
-    case.arguments = list(
-        case.rng.choice(
-            (
-                ["submit", "model", "data/valid.json", target],
-                ["oracle", "tokenizer", "data/valid.json", "--all", target],
-                ["tokenize", "tokenizer", "가나다", "--html", target],
-                ["tokenize", "tokenizer", "--input", "data/valid.json", "--html", target],
-            )
-        )
-    )
-    reads_it = "data/valid.json" in case.arguments
-    case.codes = (0, 1, 2) if target == "\udcff.json" or (not reads_it and "valid.json" in target) else (1, 2)
-    case.allowed = ("\udcff.json",) if reads_it or "valid" not in target else ("\udcff.json", "data/valid.json")
-
-
-def _export(case: Case) -> None:
-    """Into folders that hold something."""
-    stage = case.rng.choice(tuple(MODELS))
-    _model(case, stage)
-    target = case.folder / "out"
-    match case.rng.randrange(8):
-        case 0:
-            target.mkdir()
-            (target / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
-        case 1:
-            target.mkdir()
-            (target / "model.safetensors").write_bytes(b"precious")
-        case 2:
-            target.write_text("precious", encoding="utf-8")
-        case 3:
-            target.symlink_to("elsewhere")
-        case 4:
-            target.symlink_to("model")
-        case 5:
-            target.mkdir()
-            (target / "config.json").mkdir()
-        case 6:
-            target.mkdir()
-            (target / "config.json").write_bytes(b"\xff\xfe")
-        case 7:
-            target.mkdir()
-            (target / "model.safetensors").symlink_to("../model/model.safetensors")
-    case.arguments = ["export", "model", case.rng.choice(("out", "out", "out", "model", "model/..", "model/tokenizer"))]
-    case.codes = (1, 2)
-    case.names = ("out", "model")
 
 
 def _model_config(case: Case) -> None:
@@ -859,20 +715,8 @@ def _records(case: Case) -> None:
     folder = case.folder / "artifacts" / "tiny" / stage
     name = case.rng.choice(("stage.json", "stage.json", "stage.json", "run.json"))
     if case.rng.random() < 0.3:
-        odd = (
-            b"{}",
-            b"[]",
-            b"null",
-            b"",
-            b"1",
-            b'"x"',
-            b"{" * 50_000,
-            b'{"digest": 1}',
-            b"\xff",
-            b'{"files": []}',
-            b"[" * 100_000,
-        )
-        (folder / name).write_bytes(case.rng.choice(odd))
+        odd = "{}", "[]", "null", "", "1", '"x"', '{"digest": 1}', '{"files": []}', "{" * 50_000, "[" * 100_000
+        (folder / name).write_bytes(case.rng.choice((b"\xff", *map(str.encode, odd))))
     else:
         case.harm(folder / name, lambda data, rng: spoiled_json(data, rng, times=rng.randrange(1, 4)))
     command = case.rng.choice(
@@ -901,7 +745,7 @@ def _pages(case: Case) -> None:
 
 def _outside(case: Case) -> None:
     """One of the quick ones, in a process of its own."""
-    case.rng.choice((_set_dry, _in_recipe, _recipe_names, _new, _options, _wrong_data, _score, _records))(case)
+    case.rng.choice((_set_dry, _in_recipe, _recipe_names, _options, _wrong_data, _score, _records))(case)
     case.outside = True
 
 
@@ -914,7 +758,6 @@ SLOTS: dict[str, Callable[[Case], None]] = {
     "set-2": _set_dry,
     "table": _table,
     "options-1": _options,
-    "outputs-1": _outputs,
     "set-vocab": _set_live("vocab", "shard"),
     "recipe-names": _recipe_names,
     "records-1": _records,
@@ -922,7 +765,6 @@ SLOTS: dict[str, Callable[[Case], None]] = {
     "tokenizer-record": _tokenizer_record,
     "roots": _roots,
     "model-config-1": _model_config,
-    "new": _new,
     "delimited": _delimited,
     "submit": _submit,
     "recipe-2": _in_recipe,
@@ -930,14 +772,12 @@ SLOTS: dict[str, Callable[[Case], None]] = {
     "odd-source": _odd_source,
     "predict-reader": _predict_reader,
     "set-3": _set_dry,
-    "export": _export,
     "wiki": _wiki,
     "set-clean": _set_live("clean", "analyze"),
     "nsmc": _nsmc,
     "tokenize": _tokenize,
     "packed": _packed,
     "records-2": _records,
-    "preview": _preview,
     "fill": _fill,
     "jsonl-odd": _jsonl_odd,
     "user-words": _user_words,

@@ -144,17 +144,3 @@ def guesses_fit(folder: Path, outcome: Outcome) -> Iterator[str]:
             yield f"probability {found}"
     if "nan" in outcome.out.lower():
         yield "a probability that is no number"
-
-
-def recipe_is_there(name: str) -> Oracle:
-    """`new`: a recipe that can be read."""
-
-    def check(folder: Path, outcome: Outcome) -> Iterator[str]:
-        from pipelines.recipes import loading
-
-        if not (folder / name).is_file():
-            yield f"{name!r} was not written"
-        else:
-            loading.load(str(folder / name))
-
-    return check

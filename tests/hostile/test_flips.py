@@ -15,7 +15,7 @@ import pytest
 
 from tests.hostile.faults import faults_of, shown
 from tests.hostile.inputs import MODELS, SEED
-from tests.hostile.mutations import flip
+from tests.hostile.mutations import flip, zeros
 from tests.hostile.pipeline import READS, STAGES, Base, record_of
 from tests.running import Outcome, run_here, run_outside
 
@@ -25,15 +25,10 @@ COUNT, FAST = 400, 14
 KINDS = ("data", "record", "model", "checkpoint", "data", "beside", "part", "data", "record", "model", "checkpoint",
          "data", "plan", "data", "data", "model", "record", "checkpoint", "data", "model")  # fmt: skip
 
-NEXT = {
-    "clean": ("analyze",),
-    "analyze": ("vocab", "shard"),
-    "vocab": ("shard", "pretrain"),
-    "shard": ("pretrain",),
-    "pretrain": ("korquad", "nsmc"),
-    "nsmc": (),
-    "korquad": (),
-}  # what builds on it
+NEXT = {  # what builds on it
+    "clean": ("analyze",), "analyze": ("vocab", "shard"), "vocab": ("shard", "pretrain"), "shard": ("pretrain",),
+    "pretrain": ("korquad", "nsmc"), "nsmc": (), "korquad": (),
+}  # fmt: skip
 
 
 def kind_of(number: int) -> str:
@@ -59,7 +54,7 @@ class Harmed:
         ways: Sequence[tuple[str, bytes]] = (
             ("a bit is flipped", flip(data, self.rng)),
             ("the last byte is gone", data[:-1]),
-            ("64 zeros", _zeros(data, self.rng)),
+            ("64 zeros", zeros(data, self.rng)),
             ("one byte more", data + b"\n"),
             ("empty", b""),
         )
@@ -92,11 +87,6 @@ class Harmed:
         outcome = self.run("status", "data/tiny.toml", "--root", "artifacts", "--verify")
         self.told += [f"> {line[:300]}" for line in outcome.out.splitlines()]
         return outcome
-
-
-def _zeros(data: bytes, rng: random.Random) -> bytes:
-    begin = rng.randrange(len(data) + 1)
-    return data[:begin] + bytes(min(64, len(data) - begin)) + data[begin + 64 :]
 
 
 def _state(outcome: Outcome, stage: str) -> str:
@@ -185,18 +175,11 @@ def _beside(harmed: Harmed) -> Iterator[str]:
     """What no digest covers makes nothing stale, whatever becomes of it."""
     stage = harmed.rng.choice(STAGES)
     following = _below(harmed, stage)
-    files = [
-        path for path in (harmed.artifacts / stage).rglob("*") if path.is_file() and _is_beside(path, harmed, stage)
-    ]
-    path = harmed.one_of(files)
+    folder, names = harmed.artifacts / stage, ("run.json", "report.html", "timing.jsonl", "tensorboard")
+    path = harmed.one_of(_files(folder, lambda path: path.relative_to(folder).parts[0] in names))
     harmed.harm(path)
     yield from _status_says(harmed, stage, damaged=None if path.name == "run.json" else False)
     yield from _next_is_right(harmed, stage, following, (stage,))
-
-
-def _is_beside(path: Path, harmed: Harmed, stage: str) -> bool:
-    name = path.relative_to(harmed.artifacts / stage).parts[0]
-    return name in ("run.json", "report.html", "timing.jsonl", "tensorboard")
 
 
 def _cut_off(harmed: Harmed, stage: str) -> Path:
@@ -282,14 +265,9 @@ def _said(harmed: Harmed, stage: str, *, exports: bool) -> tuple[Outcome, dict[s
 
 
 _DO = {
-    "data": _data,
-    "record": _record,
-    "beside": _beside,
-    "checkpoint": _checkpoint,
-    "part": _part,
-    "plan": _plan,
+    "data": _data, "record": _record, "beside": _beside, "checkpoint": _checkpoint, "part": _part, "plan": _plan,
     "model": _model,
-}
+}  # fmt: skip
 
 CASES = [
     pytest.param(number, id=f"{number:03d}-{kind_of(number)}", marks=() if number < FAST else pytest.mark.slow)

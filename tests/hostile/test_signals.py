@@ -19,7 +19,7 @@ import pytest
 from tests.hostile.faults import faults_of, leftovers_of, shown
 from tests.hostile.inputs import SEED
 from tests.hostile.pipeline import READS, STAGES, Base, look, record_of
-from tests.running import Outcome, run_here, start
+from tests.running import Outcome, left_of, run_here, start
 
 COUNT, FAST = 60, 6
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
@@ -27,14 +27,6 @@ CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130, signal.SIGTERM: 14
 COMMANDS = ("analyze", "pretrain", "clean", "run", "korquad", "shard", "nsmc", "vocab", "pretrain", "run")
 SECONDS_FOR_WORKERS = 10  # in which processes of a command that has ended are to be gone
 _MAX_SECONDS = 120
-
-
-@pytest.fixture(autouse=True)
-def _signals_are_heeded():
-    """By what is started, too: a shell has what it runs in the background ignore Ctrl-C, and that is inherited."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 CASES = [
@@ -110,7 +102,7 @@ def _broken(
             code: int | None = running.wait(60)
         except subprocess.TimeoutExpired:
             code = None
-        left = _left_of(running.pid)
+        left = left_of(running.pid, SECONDS_FOR_WORKERS)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(running.pid, signal.SIGKILL)
@@ -120,24 +112,6 @@ def _broken(
     whom = "to the parent" if alone else "to the group"
     told = {"moment": f"{whom} {seconds:.3f} s {'after the start' if early else f'into {stage}'}", "processes": left}
     return begun, Outcome(code, "", err_text), told
-
-
-def _left_of(group: int) -> str:
-    """The processes of a group that are still there after some seconds; those that only wait to be buried are not."""
-    deadline = time.monotonic() + SECONDS_FOR_WORKERS
-    while left := [pid for pid in Path("/proc").glob("[0-9]*") if _group_of(pid) == group]:
-        if time.monotonic() > deadline:
-            return ", ".join(path.name for path in left)
-        time.sleep(0.05)
-    return ""
-
-
-def _group_of(process: Path) -> int | None:
-    try:
-        state, _, group = (process / "stat").read_text().rpartition(")")[2].split()[:3]
-    except (OSError, ValueError):
-        return None
-    return None if state == "Z" else int(group)
 
 
 def _ended(outcome: Outcome, sent: signal.Signals, *, begun: bool) -> Iterator[str]:

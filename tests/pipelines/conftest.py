@@ -7,6 +7,20 @@ import torch
 
 from korbert.modeling import PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
+from pipelines.cli import run_command
+
+
+@pytest.fixture
+def command(capsys):
+    """(arguments, code) -> what a command line prints, which has to end with that code: .out and .err."""
+
+    def ran(*arguments, code=0):
+        ended = run_command([*map(str, arguments)])
+        said = capsys.readouterr()
+        assert ended == code, said.err
+        return said
+
+    return ran
 
 
 @pytest.fixture(scope="session")

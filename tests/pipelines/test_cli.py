@@ -34,10 +34,9 @@ FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same comma
         (EOFError("cut short"), "EOFError: cut short: the same command with --debug shows where"),
     ],
 )  # fmt: skip
-def test_an_unforeseen_error_is_one_line_with_a_way_out(error, said, monkeypatch, capsys):
+def test_an_unforeseen_error_is_one_line_with_a_way_out(error, said, monkeypatch, command):
     _fail_with(error, monkeypatch)
-    assert cli.run_command(["status", "demo"]) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == f"korbert: {said}"
+    assert command("status", "demo", code=1).err.splitlines()[-1] == f"korbert: {said}"
     if isinstance(error, ZeroDivisionError):
         with pytest.raises(ZeroDivisionError):
             cli.run_command(["status", "demo", "--debug"])
@@ -72,20 +71,20 @@ def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
     assert capsys.readouterr().err.splitlines()[-1] == f"korbert: {said}: {then}"
 
 
-def test_text_of_others_in_an_error_moves_no_cursor(tmp_path, capsys):
-    assert cli.run_command(["score", str(tmp_path / "\x1b[2J.json"), "nowhere"]) == 1
-    assert "\\x1b[2J.json: no such file" in capsys.readouterr().err
+def test_text_of_others_in_an_error_moves_no_cursor(tmp_path, command):
+    assert "\\x1b[2J.json: no such file" in command("score", tmp_path / "\x1b[2J.json", "nowhere", code=1).err
 
 
-def test_an_address_is_of_a_ray_cluster(capsys):
-    assert cli.run_command(["clean", "demo", "--address", "here:6379"]) == 2
-    assert "--address names a Ray cluster: add --runner ray" in capsys.readouterr().err
+def test_an_address_is_of_a_ray_cluster(command):
+    assert (
+        "--address names a Ray cluster: add --runner ray"
+        in command("clean", "demo", "--address", "here:6379", code=2).err
+    )
 
 
 @pytest.mark.parametrize(("stage", "option"), [("clean", "--workers"), ("pretrain", "--row-workers")])
-def test_more_workers_than_any_machine_could_bear(stage, option, capsys):
-    assert cli.run_command([stage, "demo", option, "1000000"]) == 2
-    assert f"{option} 1000000: this machine has " in capsys.readouterr().err
+def test_more_workers_than_any_machine_could_bear(stage, option, command):
+    assert f"{option} 1000000: this machine has " in command(stage, "demo", option, "1000000", code=2).err
 
 
 def test_a_gpu_is_fed_by_processes_and_a_processor_by_a_thread(monkeypatch):
@@ -140,9 +139,8 @@ def test_what_trains_nothing_is_done_by_rank_0(arguments, tmp_path, monkeypatch,
 
 
 @pytest.mark.parametrize("name", ["clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad"])
-def test_the_help_of_a_stage_says_what_it_reads_and_writes(name, capsys):
-    assert cli.run_command([name, "--help"]) == 0
-    said = capsys.readouterr().out
+def test_the_help_of_a_stage_says_what_it_reads_and_writes(name, command):
+    said = command(name, "--help").out
     assert [word for word in ("Reads ", "Writes ", f"korbert {name} mine.toml") if word not in said] == []
     assert ("--device" in said) == (name in ("pretrain", "nsmc", "korquad"))
     assert ("--anomaly" in said) == (name in ("pretrain", "nsmc", "korquad"))
@@ -153,14 +151,12 @@ def test_the_help_of_a_stage_says_what_it_reads_and_writes(name, capsys):
     assert "See `korbert run --help`" in said
 
 
-def test_a_new_recipe_is_written_over_nothing(tmp_path, monkeypatch, capsys):
+def test_a_new_recipe_is_written_over_nothing(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").symlink_to(tmp_path / "elsewhere.toml")
-    assert cli.run_command(["new", "mine"]) == 2
-    assert "mine.toml: is a symbolic link" in capsys.readouterr().err
+    assert "mine.toml: is a symbolic link" in command("new", "mine", code=2).err
     assert not (tmp_path / "elsewhere.toml").exists()
-    assert cli.run_command(["new", "absent/mine"]) == 2
-    assert "there is no folder absent" in capsys.readouterr().err
+    assert "there is no folder absent" in command("new", "absent/mine", code=2).err
 
 
 def test_log_lines_go_to_the_standard_error_of_the_moment(monkeypatch):

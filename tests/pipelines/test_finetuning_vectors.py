@@ -112,32 +112,16 @@ def test_texts_alone(learn):
         ((["text"], [["가"], ["나"]]), {}, SettingsError, "valid: the training rows are texts alone, each under two"),
         ((SCORED, [["가", "나", "1"]] * 3), {}, CorpusError, "all rows have the score 1: give rows with others"),
         ((SCORED, [["가", "나", "1"], ["다", "라", "2"]]), {"batch_size": 1}, SettingsError, "batch_size 1: rows are"),
-        (
-            (["text", "pair", "label"], [["가", "나", "1"], ["다", "라", "0"]]),
-            {"scored": (SCORED, ALL_PAIRS)},
-            CorpusError,
-            r"no pair has a label of near \(entailment\); there are 0, 1: name those of pairs that are near",
-        ),
-        (
-            (["text"], [["가"], ["나"]]),
-            {"scored": (SCORED, ALL_PAIRS), "dropout": 0.0},
-            SettingsError,
-            "dropout 0: two vectors of a text do not differ then",
-        ),
-        (
-            (SCORED, [["가", "나", "1"], ["다", "라", "2"]]),
-            {"frozen_layers": -1},
-            SettingsError,
-            "frozen_layers -1: nothing would learn",
-        ),
-        (
-            (["text"], [["가"], ["나"]]),
-            {"scored": (["text", "pair"], [["가", "나"]])},
-            CorpusError,
-            r"valid\.csv: no column for score",
-        ),
+        ((["text", "pair", "label"], [["가", "나", "1"], ["다", "라", "0"]]), {"scored": (SCORED, ALL_PAIRS)},
+         CorpusError, r"no pair has a label of near \(entailment\); there are 0, 1: name those of pairs that are near"),
+        ((["text"], [["가"], ["나"]]), {"scored": (SCORED, ALL_PAIRS), "dropout": 0.0}, SettingsError,
+         "dropout 0: two vectors of a text do not differ then"),
+        ((SCORED, [["가", "나", "1"], ["다", "라", "2"]]), {"frozen_layers": -1}, SettingsError,
+         "frozen_layers -1: nothing would learn"),
+        ((["text"], [["가"], ["나"]]), {"scored": (["text", "pair"], [["가", "나"]])}, CorpusError,
+         r"valid\.csv: no column for score"),
     ],
-)
+)  # fmt: skip
 def test_rows_that_cannot_be_learned_are_refused(learn, train, more, error, said):
     scored = more.pop("scored", None)
     with pytest.raises(error, match=said):

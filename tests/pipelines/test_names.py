@@ -63,11 +63,10 @@ def test_a_recipe_finds_its_files(tmp_path, written, stored):
 
 
 @FORMS
-def test_the_command_line_finds_its_files(tmp_path, written, stored, capsys, sample):
+def test_the_command_line_finds_its_files(tmp_path, written, stored, command, sample):
     _write(tmp_path / "내 자료" / "글.txt", "학교에 갔다.\n", stored)
     given = unicodedata.normalize(written, str(tmp_path / "내 자료" / "글.txt"))
-    assert run_command(["tokenize", "korbert-mini", "--input", given]) == 0
-    assert "학교" in capsys.readouterr().out
+    assert "학교" in command("tokenize", "korbert-mini", "--input", given).out
     _write(tmp_path / "영화.toml", 'extends = "바탕.toml"\n', stored)
     _write(tmp_path / "바탕.toml", 'extends = "demo"\n', stored)
     recipe = unicodedata.normalize(written, str(tmp_path / "영화"))

@@ -37,19 +37,8 @@ FOLDERS = {
     ("pack", "folder"): ("out", ["pack", "m", OUT]),
 }
 ON_RECIPES = [
-    "run",
-    "clean",
-    "analyze",
-    "vocab",
-    "shard",
-    "pretrain",
-    "nsmc",
-    "korquad",
-    "tasks",
-    "status",
-    "report",
-    "plan",
-]
+    "run", "clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad", "tasks", "status", "report", "plan",
+]  # fmt: skip
 ROOTS = {
     (name, "root"): ("out", [name, "demo", "--root", OUT, *(["--seconds", "0"] if name == "plan" else [])])
     for name in ON_RECIPES

@@ -19,30 +19,8 @@ from pipelines.artifacts.runtime import Runtime
 from pipelines.cli import run_command
 from pipelines.planning import plan, tables
 from pipelines.recipes import loading
+from tests.tiny_recipe import RECIPE, write_data
 
-RECIPE = """
-seed = 1
-heldout_share = 0.2
-threads = 1
-precision = "fp32"
-[[clean.sources]]
-name = "wiki"
-path = "wiki.jsonl"
-[vocab]
-size = 1_600
-[pretrain]
-phases = [{ length = 64, batch_size = 8, steps = 40 }, { length = 128, batch_size = 4, steps = 20 }]
-evaluate_every = 25
-checkpoint_every = 10
-heldout_rows = 16
-[pretrain.encoder]
-hidden_size = 32
-num_hidden_layers = 1
-num_attention_heads = 2
-intermediate_size = 64
-[pretrain.optimizer]
-learning_rate = 1e-3
-"""
 IDS = SpecialIds(cls=2, sep=3, mask=4, first_piece=384, vocab_size=1600)
 SAID = re.compile(r"^  (\S.*?)  +(.+)$", re.MULTILINE)
 
@@ -59,11 +37,7 @@ def _own_data(monkeypatch):
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory, sample):
     """A recipe and 30 short articles."""
-    folder = tmp_path_factory.mktemp("planned")
-    articles = (sample / "wiki.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    (folder / "wiki.jsonl").write_text("".join(sorted(articles, key=len)[:30]), encoding="utf-8")
-    (folder / "tiny.toml").write_text(RECIPE, encoding="utf-8")
-    return folder / "tiny.toml"
+    return write_data(sample, tmp_path_factory.mktemp("planned"), articles=30)
 
 
 @pytest.fixture(scope="module")
@@ -80,11 +54,9 @@ def _pipeline(recipe: Path, root: Path, *changes: str, given: tuple[str, ...] = 
     return Pipeline(loading.load(str(recipe), changes), runtime)
 
 
-def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
+def _said(command, *arguments: object) -> dict[str, str]:
     """What a plan says, by what it says it of."""
-    capsys.readouterr()
-    assert run_command(["plan", *arguments]) == 0
-    return {name: " ".join(rest.split()) for name, rest in SAID.findall(capsys.readouterr().out)}
+    return {name: " ".join(rest.split()) for name, rest in SAID.findall(command("plan", *arguments).out)}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +68,7 @@ def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]
     ],
 )
 def test_the_papers_parameters_are_counted_without_data(name, count, steps, rows, tmp_path, capsys):
-    said = _said(capsys, name, "--seconds", "0", "--set", "vocab.size=30522", "--root", str(tmp_path / "none"))
+    said = _said(command, name, "--seconds", "0", "--set", "vocab.size=30522", "--root", str(tmp_path / "none"))
     assert said["encoder and pooler"].startswith(count)
     assert (said["steps"], said["rows per step"]) == (steps, rows)
     assert set(said["epochs"].split()) == {"-"}
@@ -157,8 +129,8 @@ def test_an_encoder_of_transformers_is_counted_where_it_runs(recipe, tmp_path, c
     other = tmp_path / "other.toml"
     other.write_text(RECIPE.replace(own, table), encoding="utf-8")
     given = ["--root", str(tmp_path), "--data", str(recipe.parent)]
-    said = _said(capsys, str(other), *given, "--seconds", "1")
-    bert = _said(capsys, str(recipe), *given, "--seconds", "0", "--set", "pretrain.encoder.architecture=bert")
+    said = _said(command, str(other), *given, "--seconds", "1")
+    bert = _said(command, str(recipe), *given, "--seconds", "0", "--set", "pretrain.encoder.architecture=bert")
     assert said["encoder and pooler"] == bert["encoder and pooler"]
     assert said["optimizer"] == bert["optimizer"]
     assert said["seconds per step"]
@@ -194,17 +166,15 @@ def test_too_few_hours_are_refused():
         plan.steps_within(3.6, (100, 20), 300, 30, 100)
 
 
-def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, capsys):
+def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, capsys, command):
     options = ["--root", str(tmp_path), "--set", "pretrain.phases.0.steps=7"]
-    capsys.readouterr()
-    assert run_command(["plan", str(recipe), "--seconds", "1", "--hours", "1", *options]) == 0
-    command = shlex.split(capsys.readouterr().out.split("\nkorbert ")[1])
-    assert command[:6] == ["run", str(recipe), *options]
-    changes = [command[place + 1] for place, word in enumerate(command) if word == "--set"]
+    said = command("plan", recipe, "--seconds", "1", "--hours", "1", *options).out
+    words = shlex.split(said.split("\nkorbert ")[1])
+    assert words[:6] == ["run", str(recipe), *options]
+    changes = [words[place + 1] for place, word in enumerate(words) if word == "--set"]
     section = loading.load(str(recipe), changes).section("pretrain")
     assert section.phases[0].steps > 7
-    assert run_command(["plan", str(recipe), "--seconds", "1", "--hours", "1", "--json", *options]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(command("plan", recipe, "--seconds", "1", "--hours", "1", "--json", *options).out)
     assert found["phases"][1]["step_pieces"] == 512
     assert found["phases"][1]["pieces_a_second"] == pytest.approx(512 / found["phases"][1]["step_seconds"])
     assert len(found["timing"]["within"]) == 2
@@ -224,9 +194,8 @@ def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, capsys):
         (["--set", "pretrain.encoder.hiden_size=1"], r"did you mean hidden_size\?"),
     ],
 )
-def test_invalid_options_are_refused(recipe, tmp_path, options, said, capsys):
-    assert run_command(["plan", str(recipe), "--root", str(tmp_path), *options]) == 2
-    assert re.search(said, capsys.readouterr().err)
+def test_invalid_options_are_refused(recipe, tmp_path, options, said, command):
+    assert re.search(said, command("plan", recipe, "--root", tmp_path, *options, code=2).err)
 
 
 def test_a_recipe_that_does_not_pretrain_is_refused(tmp_path):

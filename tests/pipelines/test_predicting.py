@@ -135,14 +135,10 @@ def test_tables(classifier):
         ),
         ("id,text\n1,좋다\n", "a.csv", {"columns": {"text": ["후기"]}}, "no column 후기 among id, text"),
         ("id,후기글\n1,좋다\n", "a.csv", {"columns": {"text": ["후기"]}}, "did you mean 후기글\\? name it with --text"),
-        (
-            "좋다\n",
-            "a.txt",
-            {"columns": {"text": ["후기"]}},
-            "a.txt: plain lines have no 후기: give a table or JSON lines",
-        ),
+        ("좋다\n", "a.txt", {"columns": {"text": ["후기"]}},
+         "a.txt: plain lines have no 후기: give a table or JSON lines"),
     ],
-)
+)  # fmt: skip
 def test_columns_that_are_not_there(classifier, data, name, options, said):
     with pytest.raises(SettingsError, match=said):
         results(classifier, data, name, **options)

@@ -11,12 +11,12 @@ from korbert.modeling import PretrainingModel, load_model
 from korbert.modeling.transformers_config import CLASSES, class_of, their_config
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.shards import write_random_shards
-from korbert.tokenization import Tokenizer
 from korbert.versions import installed_version
 from pipelines.artifacts.runtime import Runtime
 from pipelines.cli import run_command
 from pipelines.stages import Inputs, pretrain
 from pipelines.stages.settings import PretrainStage
+from tests import tiny_recipe
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,6 @@ def test_each_architecture_learns_and_equals_transformers(model_type, inputs, tm
     counts = pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
     model, tokenizer = load_model(tmp_path / "model", "pretraining")
     assert counts["parameters"] == sum(weight.numel() for weight in model.parameters())
-    assert isinstance(tokenizer, Tokenizer)
 
     # A gradient has reached every weight, and the held-out rows are predicted better than the first ones were.
     before = PretrainingModel(model.config, torch.Generator().manual_seed(settings.seed))
@@ -78,44 +77,13 @@ def test_each_architecture_learns_and_equals_transformers(model_type, inputs, tm
         torch.testing.assert_close(model.encoder(ids, mask), expected, atol=1e-5, rtol=0)
 
 
-RECIPE = """
-seed = 1
-heldout_share = 0.2
-threads = 1
-precision = "fp32"
-[[clean.sources]]
-name = "wiki"
-path = "wiki.jsonl"
-[vocab]
-size = 1_600
-[pretrain]
-phases = [{ length = 64, batch_size = 8, steps = 4 }]
-heldout_rows = 16
-[pretrain.encoder]
-architecture = "transformers"
+ELECTRA = """architecture = "transformers"
 [pretrain.encoder.transformers]
 model_type = "electra"
 embedding_size = 16
-hidden_size = 32
-num_hidden_layers = 2
-num_attention_heads = 2
-intermediate_size = 64
 max_position_embeddings = 128
-[pretrain.optimizer]
-learning_rate = 1e-3
-[nsmc]
-train = "ratings.txt"
-test = "ratings.txt"
-max_length = 32
-epochs = 1
-learning_rates = [1e-3]
-[korquad]
-train = "questions.json"
-test = "questions.json"
-max_length = 128
-stride = 32
-max_query_pieces = 32
-epochs = 1
+hidden_size = 32"""
+MOOD = """
 [tasks.mood]
 kind = "classification"
 train = "moods.csv"
@@ -129,30 +97,21 @@ scratch = true
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory, sample):
     folder = tmp_path_factory.mktemp("recipe")
-    articles = (sample / "wiki.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    (folder / "wiki.jsonl").write_text("".join(sorted(articles, key=len)[:20]), encoding="utf-8")
-    ratings = (sample / "nsmc" / "ratings_test.txt").read_text(encoding="utf-8").splitlines(keepends=True)
-    (folder / "ratings.txt").write_text("".join(ratings[:41]), encoding="utf-8")
-    questions = json.loads((sample / "korquad" / "valid.json").read_text(encoding="utf-8"))
-    questions["data"] = questions["data"][:1]
-    (folder / "questions.json").write_text(json.dumps(questions, ensure_ascii=False), encoding="utf-8")
     moods = "정말 좋다,좋음\n정말 싫다,나쁨\n" * 6
     (folder / "moods.csv").write_text(f"text,label\n{moods}", encoding="utf-8")
-    (folder / "mine.toml").write_text(RECIPE, encoding="utf-8")
-    return folder / "mine.toml"
+    recipe = tiny_recipe.RECIPE.replace("hidden_size = 32", ELECTRA).replace("epochs = 2", "epochs = 1") + MOOD
+    return tiny_recipe.write_data(sample, folder, recipe, ratings=(40, 40), questions=(1, 1))
 
 
-def test_from_a_recipe_to_its_tasks(recipe, tmp_path, monkeypatch, capsys):
+def test_from_a_recipe_to_its_tasks(recipe, tmp_path, monkeypatch, command):
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     given = [str(recipe), "--root", str(tmp_path), "--workers", "1"]
     assert run_command(["run", *given]) == 0
-    folder = tmp_path / "mine"
+    folder = tmp_path / "tiny"
     record = json.loads((folder / "pretrain" / "stage.json").read_text(encoding="utf-8"))
     assert record["versions"]["transformers"] == installed_version("transformers")
     assert record["settings"]["encoder"]["transformers"]["embedding_size"] == 16
-    capsys.readouterr()
-    assert run_command(["status", *given[:3]]) == 0
-    assert capsys.readouterr().out.count("fresh") >= 7
+    assert command("status", *given[:3]).out.count("fresh") >= 7
 
     # Each task has begun with it, and stands beside the same encoder untrained.
     config = load_model(folder / "pretrain", "pretraining")[0].config

@@ -5,15 +5,13 @@ from collections import Counter
 from pathlib import Path
 
 from corpus.cleaning.preview import Preview, Shown
-from pipelines import cli
 from pipelines.recipes.files import SHIPPED
 from pipelines.reports import index
 from pipelines.reports.preview import print_preview, write_page
 
 
-def test_preview_of_the_demo(tmp_path, capsys):
-    assert cli.run_command(["clean", "demo", "--root", str(tmp_path), "--preview", "150"]) == 0
-    said = capsys.readouterr().out
+def test_preview_of_the_demo(tmp_path, command):
+    said = command("clean", "demo", "--root", tmp_path, "--preview", "150").out
     assert "sampled from" in said
     assert "dropped: too_short" in said
     page = (tmp_path / "demo" / "preview.html").read_text(encoding="utf-8")
@@ -22,13 +20,12 @@ def test_preview_of_the_demo(tmp_path, capsys):
     assert not (tmp_path / "demo" / "clean").exists()
 
 
-def test_text_is_escaped_in_terminal_and_page(tmp_path, capsys):
+def test_text_is_escaped_in_terminal_and_page(tmp_path, command):
     (tmp_path / "a.txt").write_text("[red]대괄호와[/red] <태그>가 있는 긴 문장 a@b.kr\n[/] 짧다\n", encoding="utf-8")
     recipe = tmp_path / "mine.toml"
     demo = (SHIPPED / "demo.toml").read_text(encoding="utf-8")
     recipe.write_text(demo.replace("sample:wiki.jsonl", str(tmp_path / "a.txt")), encoding="utf-8")
-    assert cli.run_command(["clean", str(recipe), "--root", str(tmp_path), "--preview", "5"]) == 0
-    assert "[red]대괄호와[/red]" in capsys.readouterr().out.replace("\n", "")
+    assert "[red]대괄호와[/red]" in command("clean", recipe, "--root", tmp_path, "--preview", "5").out.replace("\n", "")
     page = (tmp_path / "mine" / "preview.html").read_text(encoding="utf-8")
     assert "&lt;태그&gt;" in page
     assert "이메일" in page

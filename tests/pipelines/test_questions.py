@@ -82,15 +82,12 @@ def test_a_field_of_another_name(here):
         (("poets.txt", "--output", "poets.txt"), 2, "poets.txt: extension is .txt"),
         (("poets.txt", "--output", "absent/made.json"), 2, "there is no folder absent"),
         (("short.txt", "--output", "made.json"), 1, "short.txt: no questions from 1 paragraphs, 1 of them too short"),
-        (
-            ("other.jsonl", "--output", "made.json"),
-            1,
-            "none of 2 records has text in the field 'text': name the field with --text",
-        ),
+        (("other.jsonl", "--output", "made.json"), 1,
+         "none of 2 records has text in the field 'text': name the field with --text"),
         (("same.jsonl", "--output", "same.jsonl"), 2, "same.jsonl: is the file that is read"),
         (("poets.txt", "--output", "made.json", "--count", "0"), 2, "0 is not in the range"),
     ],
-)
+)  # fmt: skip
 def test_errors(here, capsys, arguments, code, said):
     (here / "short.txt").write_text("세종은 1443년에 한글을 만들었다.", encoding="utf-8")
     (here / "other.jsonl").write_text('{"body": "가"}\n{"body": "나"}\n', encoding="utf-8")

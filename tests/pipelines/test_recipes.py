@@ -224,38 +224,20 @@ def test_set_changes_one_value(tmp_path, change, read):
         (MINIMAL, ["vocab.sise=1"], r"mine\.toml: vocab\.sise: no such key \(did you mean size\?\)"),
         (MINIMAL, ["vocabs.size=1"], r"vocabs: no such key \(did you mean vocab\?\)"),
         (MINIMAL, ["pretrain.encoder.hiden_size=1"], r"did you mean hidden_size\?"),
-        (
-            MINIMAL,
-            ["pretrain.encoder.architecture=electra"],
-            r"architecture 'electra': take .* for one of that library",
-        ),
-        (
-            MINIMAL,
-            ["pretrain.encoder.transformers.model_type=bert"],
-            r'encoder: the table transformers needs architecture = "transformers", not "modern": set that, or remove',
-        ),
-        (
-            MINIMAL,
-            ["pretrain.encoder.architecture=transformers", "pretrain.encoder.transformers.model_type=bert"],
-            r"encoder: \w+ is not read with architecture = .transformers.: put it into .pretrain.encoder.transformers.",
-        ),
-        (
-            FOREIGN,
-            ["pretrain.encoder.transformers.model_type=gpt2"],
-            r"encoder: transformers: model_type 'gpt2' is not supported",
-        ),
-        (
-            FOREIGN,
-            ["pretrain.encoder.transformers.hiden_size=1"],
-            r"transformers: hiden_size: no .* mean hidden_size\?\)",
-        ),
+        (MINIMAL, ["pretrain.encoder.architecture=electra"],
+         r"architecture 'electra': take .* for one of that library"),
+        (MINIMAL, ["pretrain.encoder.transformers.model_type=bert"],
+         r'encoder: the table transformers needs architecture = "transformers", not "modern": set that, or remove'),
+        (MINIMAL, ["pretrain.encoder.architecture=transformers", "pretrain.encoder.transformers.model_type=bert"],
+         r"encoder: \w+ is not read with architecture = .transformers.: put it into .pretrain.encoder.transformers."),
+        (FOREIGN, ["pretrain.encoder.transformers.model_type=gpt2"],
+         r"encoder: transformers: model_type 'gpt2' is not supported"),
+        (FOREIGN, ["pretrain.encoder.transformers.hiden_size=1"],
+         r"transformers: hiden_size: no .* mean hidden_size\?\)"),
         (FOREIGN, ["pretrain.encoder.transformers.model_type=3"], r"transformers\.model_type: .*valid string, not 3"),
         (FOREIGN.replace("model_type", "mode_type"), [], r"encoder\.transformers\.model_type: is missing: add it"),
-        (
-            FOREIGN,
-            ["pretrain.encoder.transformers.max_position_embeddings=64"],
-            r"a phase has length 64, the encoder 63 positions: raise encoder\.transformers\.max_position_embeddings",
-        ),
+        (FOREIGN, ["pretrain.encoder.transformers.max_position_embeddings=64"],
+         r"a phase has length 64, the encoder 63 positions: raise encoder\.transformers\.max_position_embeddings"),
         (FOREIGN + "[nsmc]\n", ["nsmc.max_length=65"], r"nsmc\.max_length 65 is more than .* 64: lower"),
         (MINIMAL, ["vocab.size=many"], r"vocab\.size: .*not 'many'"),
         (MINIMAL, ["size"], r"--set size: write it as section\.key=value"),
@@ -269,11 +251,8 @@ def test_set_changes_one_value(tmp_path, change, read):
         (MINIMAL, ["heldout_share=0"], r"heldout_share: .*greater than 0"),
         (MINIMAL.replace("steps = 10", "steps = 0"), [], r"pretrain\.phases\.0\.steps: .*greater than or equal to 1"),
         (MINIMAL, ["pretrain.on_divergence=go on"], r"pretrain\.on_divergence: .*'stop' or 'skip'"),
-        (
-            MINIMAL,
-            ["pretrain.head.kind=sampled", "vocab.size=4096"],
-            r"mine\.toml: pretrain\.head\.negatives 4096: the vocabulary has at most 4096 entries \(vocab\.size\): ",
-        ),
+        (MINIMAL, ["pretrain.head.kind=sampled", "vocab.size=4096"],
+         r"mine\.toml: pretrain\.head\.negatives 4096: the vocabulary has at most 4096 entries \(vocab\.size\): "),
         (MINIMAL, ["shard.seed=5"], r"shard\.seed 5 is not vocab\.seed 3, so that held-out documents would be counted"),
         (MINIMAL, ["pretrain.shares={wiki=-0.5}"], r"pretrain\.shares\.wiki: .*greater than or equal to 0"),
         (MINIMAL, ["vocab.add=9"], r"vocab: add 9 adds words to an existing tokenizer: set tokenizer, or"),
@@ -281,7 +260,7 @@ def test_set_changes_one_value(tmp_path, change, read):
         (MINIMAL, ["vocab.tokenizer=x", "vocab.mark=none"], r"vocab: mark cannot be set with tokenizer 'x'"),
         (MINIMAL, ["vocab.tokenizer=x", "vocab.min_count=2"], r"vocab: min_count cannot be set with tokenizer 'x'"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_said(tmp_path, text, changes, said):
     with pytest.raises(SettingsError, match=said):
         loading.load(_write(tmp_path, text), changes)

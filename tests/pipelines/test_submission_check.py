@@ -186,23 +186,20 @@ def test_commands_of_a_worksheet(bundle):
     assert [line.split()[1] for line in lines] == ["upload", "add", "run", "make", "macro"]
 
 
-def test_the_command(bundle, asked, tmp_path, capsys):
+def test_the_command(bundle, asked, tmp_path, command):
     folder = str(bundle(""))
-    assert cli.run_command(["submit", "--check", folder, "--dataset", str(asked)]) == 0
-    said = capsys.readouterr().out
+    said = command("submit", "--check", folder, "--dataset", asked).out
     assert f"2 questions of {asked}, each answered" in said
     assert "exact match: 50.00, F1: 50.00" in said
     assert "cl macro korquad-utils/dev-evaluate-v1.0 predictions-NAME" in said
     assert cli.run_command(["submit", "--check", folder]) == 0  # on the questions that korbert carries
     bundle("answers.clear()")
-    assert cli.run_command(["submit", "--check", folder]) == 1
-    assert "without an answer" in capsys.readouterr().err
+    assert "without an answer" in command("submit", "--check", folder, code=1).err
     for wrong, text in (
         (["--check", folder, "model"], "--check takes BUNDLE alone"),
         (["model", "input.json"], "name MODEL INPUT OUTPUT, or --check BUNDLE"),
         (["model", "a.json", "b.json", "--dataset", "c"], "--dataset is for --check BUNDLE"),
     ):
-        assert cli.run_command(["submit", *wrong]) == 2
-        assert text in capsys.readouterr().err
+        assert text in command("submit", *wrong, code=2).err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["asked.json", "submission"]
     assert [path.name for path in Path(folder).iterdir()] == ["predict.py"]

@@ -10,7 +10,6 @@ from scipy import stats
 
 from korbert.errors import ArtifactError, SettingsError
 from korbert.tasks.kinds import KINDS
-from pipelines import cli
 from pipelines.experiments.compare_tasks import compare_tasks, merits
 from pipelines.reports.compare import of_tasks, write_page
 from tests.pipelines.small_tasks import PARTS, fine_tune, write_table
@@ -195,13 +194,10 @@ def test_labels_of_all_sides_count(tmp_path):
         ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": []}}', "line 41 is damaged"),
         ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": [1, 2]}}', "line 41 is damaged"),
         ("scores.json", '{"rows": []}', "has 0 runs of pretrained, predictions.jsonl has 1"),
-        (
-            "scores.json",
-            '{"task": {"kind": "multiple-choice"}, "rows": [{"name": "pretrained"}]}',
-            "task.metrics: Field required: rebuild this artifact with --rebuild",
-        ),
+        ("scores.json", '{"task": {"kind": "multiple-choice"}, "rows": [{"name": "pretrained"}]}',
+         "task.metrics: Field required: rebuild this artifact with --rebuild"),
     ],
-)
+)  # fmt: skip
 def test_damaged_files_are_named(tmp_path, name, line, said):
     one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO)
     with (two / name).open("a" if name == "predictions.jsonl" else "w", encoding="utf-8") as file:
@@ -274,45 +270,25 @@ def test_scores_of_validation_rows_are_said(tmp_path):
     ]
 
 
-@pytest.fixture
-def command(capsys):
-    def ran(*arguments):
-        code = cli.run_command(["compare", *map(str, arguments)])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return ran
-
-
 def test_the_command(tmp_path, command):
     one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)], "tfidf": [labels(TWO)]})
     two = made(tmp_path / "[bold]두", ROWS, {"pretrained": [labels(TWO)], "tfidf": [labels(TWO)]})
     page = tmp_path / "compare.html"
-    code, out, _ = command(one, two, "--page", page)
-    assert code == 0
+    out = command("compare", one, two, "--page", page).out
     assert "one (0.9000) scores higher than [bold]두 (0.6500); this is more than chance" in out.replace("\n", " ")
     assert "Scores on 40 rows" in out
     assert f"page: {page}" in out
     assert page.is_file()
-    code, out, _ = command(one, two, "--json", "--model", "tfidf")
-    assert code == 0
-    found = json.loads(out)
+    found = json.loads(command("compare", one, two, "--json", "--model", "tfidf").out)
     assert (found["kind"], found["rows"], found["metrics"]) == ("classification", 40, ["accuracy", "macro_f1"])
     assert [side["model"] for side in found["sides"]] == ["tfidf", "tfidf"]
     assert found["comparisons"][0]["p_value"] == 1.0
-    code, _, err = command(one, two, "--page", one / "compare.html")
-    assert code == 2
-    assert "which is read: name a file elsewhere" in err
-    assert command(one)[0] == 2
 
 
 def test_what_does_not_compare_is_refused(tmp_path, command):
     one = side(tmp_path / "one", ONE)
     other = tmp_path / "pretrain"
     other.mkdir()
-    code, _, err = command(one, other)
-    assert code == 2
+    err = command("compare", one, other, code=2).err
     assert f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs" in err
-    code, _, err = command(other, other, "--json")
-    assert code == 2
-    assert "--model and --json are for artifacts of tasks" in err
+    assert "--model and --json are for artifacts of tasks" in command("compare", other, other, "--json", code=2).err

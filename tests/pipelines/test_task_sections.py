@@ -100,11 +100,8 @@ def test_a_recipe_of_tasks_alone_has_no_other_stage(folder):
         (OWN, ["tasks.mood.kind=moot"], "mine.toml: tasks.mood.kind: 'moot' is no kind (did you mean mood?)"),
         (OWN, ["tasks.mood.epoch=2"], "mine.toml: tasks.mood.epoch: no such key (did you mean epochs?): known here: "),
         (OWN, ["tasks.mood.learning_rate=1"], "no such key (did you mean tasks.mood.optimizer.learning_rate?)"),
-        (
-            OWN,
-            ["tasks.mood.optimizer.lr_rate=1"],
-            "tasks.mood.optimizer.lr_rate: no such key (did you mean learning_rate?)",
-        ),
+        (OWN, ["tasks.mood.optimizer.lr_rate=1"],
+         "tasks.mood.optimizer.lr_rate: no such key (did you mean learning_rate?)"),
         (OWN, ["tasks.mood.unit=x"], "mine.toml: tasks.mood.unit: no such key"),
         (OWN, ["tasks.mood.epochs=0"], "mine.toml: tasks.mood.epochs: Input should be greater than or equal to 1"),
         (OWN.replace('train = "moods.tsv"\n', ""), [], "mine.toml: tasks.mood.train: is missing: add it"),
@@ -118,7 +115,7 @@ def test_a_recipe_of_tasks_alone_has_no_other_stage(folder):
         ('[tasks."../x"]\n', [], "mine.toml: tasks: '../x' is not a task name"),
         (MINIMAL + MOOD, ["tasks.mood.max_length=600"], "mine.toml: tasks.mood.max_length 600 is more than pretrain."),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_said(folder, text, changes, said):
     with pytest.raises(SettingsError, match=re.escape(said)):
         loading.load(_write(folder, text), changes)
@@ -128,11 +125,10 @@ def test_the_positions_of_pretrain_do_not_bound_a_task_that_does_not_read_it(fol
     assert loading.load(_write(folder, MINIMAL + OWN + "max_length = 600\n")).section("tasks.mood").max_length == 600
 
 
-def test_run_status_report_and_pages_know_tasks(folder, capsys):
+def test_run_status_report_and_pages_know_tasks(folder, command):
     given = _write(folder, OWN + LENGTHS)
     made = folder / "artifacts" / "mine"
-    assert run_command(["run", given]) == 0
-    said = capsys.readouterr()
+    said = command("run", given)
     for name in ("mood", "my-lengths"):
         assert re.search(rf"tasks\.{name}\W+81\.2\s% accuracy", said.out)
     record = store.read_record(made / "tasks.mood") or {}
@@ -147,13 +143,11 @@ def test_run_status_report_and_pages_know_tasks(folder, capsys):
     assert "mood accuracy" in page[: page.index('<ol class="chain">')]
     assert '<a href="../index.html">' in (made / "tasks.mood" / "report.html").read_text(encoding="utf-8")
 
-    assert run_command(["status", given]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = command("status", given).out.splitlines()
     assert [line.split()[:2] for line in lines[1:]] == [["tasks.mood", "fresh"], ["tasks.my-lengths", "fresh"]]
     assert len({line.index("fresh") for line in lines[1:]}) == 1
     (made / "index.html").unlink()
-    assert run_command(["report", given]) == 0
-    shown = capsys.readouterr().out
+    shown = command("report", given).out
     assert all(f"{name}" in shown for name in ("tasks.mood/report.html", "tasks.my-lengths/report.html", "index.html"))
 
     page = index(made, ["tasks.mood"]).read_text(encoding="utf-8")  # as of a recipe that has the other no more
@@ -161,7 +155,7 @@ def test_run_status_report_and_pages_know_tasks(folder, capsys):
     assert page.count("not in the recipe") == 1
 
 
-def test_tasks_run_by_name(folder, capsys, caplog):
+def test_tasks_run_by_name(folder, capsys, command, caplog):
     caplog.set_level("INFO")
     given = _write(folder, OWN + LENGTHS)
     made = folder / "artifacts" / "mine"
@@ -173,12 +167,10 @@ def test_tasks_run_by_name(folder, capsys, caplog):
     assert "tasks.my-lengths: fresh, skipped" in caplog.text
     assert re.search(r"81\.2\s% accuracy", capsys.readouterr().out)
 
-    assert run_command(["tasks", given, "--dry-run", "mood", "--set", "tasks.mood.epochs=2"]) == 0
-    shown = capsys.readouterr().out
+    shown = command("tasks", given, "--dry-run", "mood", "--set", "tasks.mood.epochs=2").out
     assert "tasks.mood stale" in shown
     assert "my-lengths" not in shown
-    assert run_command(["tasks", given, "--set", "tasks.mood.epochs=2"]) == 2
-    said = capsys.readouterr().err
+    said = command("tasks", given, "--set", "tasks.mood.epochs=2", code=2).err
     assert "tasks.mood: is not what mine.toml would make: epochs: 2 here, 1 in the artifact" in said
     assert "a run cannot be made longer, since" in said
     assert "name its model as init in another recipe" in said
@@ -209,11 +201,10 @@ def test_stages_that_are_not_there(arguments, said, folder, capsys):
     assert not (folder / "artifacts").exists()
 
 
-def test_a_task_reads_what_pretrain_and_vocab_have_made(folder, capsys):
+def test_a_task_reads_what_pretrain_and_vocab_have_made(folder, command):
     (folder / "a.jsonl").write_text('{"text": "글"}\n', encoding="utf-8")
     given = _write(folder, MINIMAL + LENGTHS + MOOD)
-    assert run_command(["tasks", given]) == 2
-    said = capsys.readouterr().err
+    said = command("tasks", given, code=2).err
     assert "clean: is absent, and tasks.mood builds on it: run `korbert run mine.toml --from clean`" in said
     assert run_command(["tasks", given, "my-lengths"]) == 0  # builds on a folder alone
 

@@ -41,17 +41,15 @@ def test_the_spans_of_the_page_are_the_text(tiny_tokenizer, text):
     assert [piece for span in spans for piece, _ in span.pieces] == encoded.pieces
 
 
-def test_the_command_takes_arguments_files_and_standard_input(tiny_tokenizer, tmp_path, capsys):
+def test_the_command_takes_arguments_files_and_standard_input(tiny_tokenizer, tmp_path, command):
     folder, lines = tmp_path / "model" / "tokenizer", tmp_path / "lines.txt"
     tiny_tokenizer.save(folder)
     lines.write_text("\ufeff학교에 간다\n이걸 봤다\n", encoding="utf-8")
 
-    assert cli.run_command(["tokenize", str(tmp_path / "model"), "학교에 [MASK] 간다", "--special-tokens"]) == 0
-    table = capsys.readouterr().out
+    table = command("tokenize", tmp_path / "model", "학교에 [MASK] 간다", "--special-tokens").out
     assert [line.split()[0] for line in table.splitlines()] == ["piece", "학교", "에", "[MASK]", "가", "ᆫ다"]
 
-    assert cli.run_command(["tokenize", str(folder), "--json", "--input", str(lines)]) == 0
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = [json.loads(line) for line in command("tokenize", folder, "--json", "--input", lines).out.splitlines()]
     assert [one["text"] for one in found] == ["학교에 간다", "이걸 봤다"]
     assert found[0]["pieces"][-1] == {
         "piece": "ᆫ다", "id": tiny_tokenizer.ids_of("ᆫ다")[0], "span": [4, 6], "tag": "EF", "eojeol": 1
@@ -64,32 +62,31 @@ def test_the_command_takes_arguments_files_and_standard_input(tiny_tokenizer, tm
     assert "&lt;b&gt;" in shown or "&lt;" in shown
 
 
-def test_a_folder_that_is_no_tokenizer(tmp_path, capsys):
-    assert cli.run_command(["tokenize", str(tmp_path), "가"]) == 1
-    assert "is no tokenizer" in capsys.readouterr().err
+def test_a_folder_that_is_no_tokenizer(tmp_path, command):
+    assert "is no tokenizer" in command("tokenize", tmp_path, "가", code=1).err
 
 
-def test_check_says_how_much_another_kiwi_changes(tiny_tokenizer, tmp_path, capsys, monkeypatch):
+def test_check_says_how_much_another_kiwi_changes(tiny_tokenizer, tmp_path, command, monkeypatch):
     tokenizer = Tokenizer(*tiny_tokenizer.parts)
     tokenizer.save(tmp_path / "without")
     tokenizer.take_probe()
     tokenizer.save(tmp_path / "with")
     monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
-    assert cli.run_command(["tokenize", str(tmp_path / "without"), "--check"]) == 0
-    assert capsys.readouterr().out == "this tokenizer was saved without probe sentences to compare\n"
-    assert cli.run_command(["tokenize", str(tmp_path / "with"), "--check"]) == 0
-    said = capsys.readouterr().out
+    assert (
+        command("tokenize", tmp_path / "without", "--check").out
+        == "this tokenizer was saved without probe sentences to compare\n"
+    )
+    said = command("tokenize", tmp_path / "with", "--check").out
     assert said.startswith("0 of ")
     assert "pieces differ (0.0%): made with kiwipiepy 0.24.1" in said
     assert "installed is kiwipiepy 9.9.9" in said
 
 
-def test_accept_kiwi_is_handed_to_processes(tiny_tokenizer, tmp_path, capsys, monkeypatch):
+def test_accept_kiwi_is_handed_to_processes(tiny_tokenizer, tmp_path, command, monkeypatch):
     monkeypatch.setenv("KORBERT_ACCEPT_KIWI", "")  # put back behind the test
     tiny_tokenizer.save(tmp_path)
     monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
-    assert cli.run_command(["tokenize", str(tmp_path), "가"]) == 1
-    assert "--accept-kiwi" in capsys.readouterr().err
+    assert "--accept-kiwi" in command("tokenize", tmp_path, "가", code=1).err
     assert cli.run_command(["tokenize", str(tmp_path), "가", "--accept-kiwi"]) == 0
     assert options.ACCEPT == folder.ACCEPT
 
@@ -102,9 +99,8 @@ def vocab(tiny_tokenizer, tmp_path_factory):
     return folder
 
 
-def test_escape_sequences_stay_in_the_text(vocab, capsys):
-    assert cli.run_command(["tokenize", str(vocab), "가\x1b]0;x\x07\u202e나"]) == 0
-    table = capsys.readouterr().out
+def test_escape_sequences_stay_in_the_text(vocab, command):
+    table = command("tokenize", vocab, "가\x1b]0;x\x07\u202e나").out
     assert not {"\x1b", "\x07", "\u202e"} & set(table)
     assert "\\x1b" in table
 

@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,37 +11,16 @@ from korbert import load
 from korbert.modeling.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
 from tests.running import Outcome
-from tests.whole.conftest import Whole
-
-MODEL = "before/pretrain"  # below the data folder: an artifact of tiny.toml
-
-Made = Callable[..., Whole]
+from tests.whole.conftest import MODEL, Whole
 
 
 @pytest.fixture
-def onward(data, whole, tmp_path):
+def onward(whole, tmp_path):
     """Makes a recipe that goes on from the model of `whole`, with clean and analyze made already."""
 
-    def make(*changes):
-        folder = tmp_path / "data"
-        shutil.copytree(data, folder)
-        shutil.copytree(whole.folder / "pretrain", folder / MODEL)
-        text = (folder / "tiny.toml").read_text(encoding="utf-8")
-        usual = (
-            ("size = 1_600", f'tokenizer = "{MODEL}"'),
-            ("[pretrain]", f'[pretrain]\ninit = "{MODEL}"'),
-            ("steps = 40", "steps = 20"),
-        )
-        for before, after in (*usual, *changes):
-            assert text.count(before) == 1, before
-            text = text.replace(before, after)
-        (folder / "onward.toml").write_text(text, encoding="utf-8")
-        made = Whole(folder / "onward.toml", tmp_path / "artifacts")
-        for stage in ("clean", "analyze"):
-            shutil.copytree(whole.folder / stage, made.folder / stage)
-        return made
-
-    return make
+    usual = ("size = 1_600", f'tokenizer = "{MODEL}"'), ("[pretrain]", f'[pretrain]\ninit = "{MODEL}"')
+    fewer = ("steps = 40", "steps = 20")
+    return lambda *changes: whole.changed(tmp_path, (*usual, fewer, *changes), ["clean", "analyze"])
 
 
 def run(made: Whole, *options: str, code: int | None = 0) -> Outcome:
@@ -101,7 +79,7 @@ def test_words_are_added(onward, whole):
 
     found = scores(made)
     assert found["mlm_loss"] < found["init_mlm_loss"] < math.log(tokenizer.vocab_size)  # that of a drawn model
-    assert load(made.folder / "pretrain").fill("오늘 [MASK] 정말 좋다.")  # type: ignore[union-attr]
+    assert load(made.folder / "pretrain").fill("오늘 [MASK] 정말 좋다.")
 
 
 def test_user_words_are_added(onward, whole):
@@ -129,9 +107,8 @@ def test_what_does_not_fit_is_refused_before_anything_starts(onward):
         return errors
 
     other = "pretrain.encoder.hidden_size=64", "pretrain.encoder.layer_norm_eps=1e-3"
-    assert "hidden_size: 64 in the recipe, 32 in the model; layer_norm_eps: 0.001 in the recipe, 1e-05 in" in refusal(
-        *other
-    )
+    said = "hidden_size: 64 in the recipe, 32 in the model; layer_norm_eps: 0.001 in the recipe, 1e-05 in"
+    assert said in refusal(*other)
     assert "pretrain.init: no folder nowhere in" in refusal("pretrain.init=nowhere")
     assert "vocab.tokenizer: no folder nowhere in" in refusal("vocab.tokenizer=nowhere")
     assert "is no model, but has some below: give" in refusal("pretrain.init=before")

@@ -1,6 +1,5 @@
 """The whole pipeline by its command: fresh, stale, drifted, damaged, misused."""
 
-import contextlib
 import json
 import os
 import resource
@@ -9,10 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
+from tests.running import left_of
 from tests.whole.conftest import STAGES, Whole
 
 
@@ -55,39 +54,6 @@ def test_drift_is_refused_field_by_field(whole):
     assert "Traceback" not in said
 
 
-def test_status_says_what_is_stale_and_why(whole):
-    assert whole.run("status", "--verify").out.count("fresh") == 7
-    said = whole.run("status", "--set", "vocab.size=1500").out
-    assert "1500 here" in said
-    assert said.count("stale") >= 2
-
-
-def test_a_stage_alone_refuses_without_its_inputs(whole, tmp_path):
-    made = Whole(whole.recipe, tmp_path)
-    said = made.run("vocab", code=2).err
-    assert "is absent" in said
-    assert "korbert run" in said
-
-
-@pytest.mark.parametrize("harm", ["missing", "changed"])
-def test_a_damaged_artifact_is_refused(whole, tmp_path, harm):
-    made = whole.copy(tmp_path, ["clean"])
-    part = next((made.folder / "clean" / "documents").iterdir())
-    if harm == "missing":
-        part.unlink()
-    else:
-        part.write_bytes(part.read_bytes() + b"x")
-    said = made.run("analyze", code=2).err
-    assert part.name in said
-    assert "--rebuild" in said or "korbert run" in said
-
-
-def test_dry_run_tells_and_does_nothing(whole, tmp_path):
-    made = Whole(whole.recipe, tmp_path)
-    assert made.run("run", "--dry-run").out.count("would be made") == 7
-    assert not made.folder.exists()
-
-
 def _wait_for(running: subprocess.Popen[str], condition: Callable[[], object]) -> None:
     while not condition():
         assert running.poll() is None, "it ended too early"
@@ -111,43 +77,19 @@ def test_two_runs_on_one_artifact(whole, tmp_path):
             running.kill()
 
 
-def _has_part(partial: Path) -> bool:
-    return any(partial.glob("work/*/part-*.json"))
-
-
-def _has_checkpoint(partial: Path) -> bool:
-    return any(partial.glob("checkpoints/step-????????"))
-
-
-@pytest.fixture
-def _ctrl_c_is_heeded():
-    """By what is started, too: a shell has what it runs in the background ignore the signal, and that is inherited."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def _alive(group: int) -> list[str]:
-    """Processes of a group, those aside that have ended and that nobody has asked about."""
-    stats = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            stats.append(path.read_text(encoding="utf-8").rpartition(")")[2].split())
-    return [" ".join(stat[:3]) for stat in stats if int(stat[2]) == group and stat[0] != "Z"]
-
-
-@pytest.mark.usefixtures("_ctrl_c_is_heeded")
-@pytest.mark.parametrize(("number", "how"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "ended by SIGTERM")])
 @pytest.mark.parametrize(
-    ("stage", "ready", "told"),
-    [("analyze", _has_part, "parts done"), ("pretrain", _has_checkpoint, "is saved")],
+    ("stage", "ready", "told", "number", "how"),
+    [
+        ("analyze", "work/*/part-*.json", "parts done", signal.SIGINT, "interrupted"),
+        ("pretrain", "checkpoints/step-????????", "is saved", signal.SIGTERM, "ended by SIGTERM"),
+    ],
     ids=["analyze", "pretrain"],
 )
 def test_both_signals_say_that_it_can_go_on(whole, tmp_path, stage, ready, told, number, how):
     """A terminal sends Ctrl-C to all processes of the group, the workers too. Those of rows change no digest."""
     made = whole.copy(tmp_path, STAGES[: STAGES.index(stage)])
     with made.start("run", "--to", stage, "--row-workers", "2") as running:
-        _wait_for(running, lambda: ready(made.folder / f"{stage}.partial"))
+        _wait_for(running, lambda: any((made.folder / f"{stage}.partial").glob(ready)))
         os.killpg(running.pid, number)
     said = (made.root / "stderr.txt").read_text(encoding="utf-8")
     assert running.returncode == 128 + number
@@ -158,10 +100,7 @@ def test_both_signals_say_that_it_can_go_on(whole, tmp_path, stage, ready, told,
         lost = f"pretrain: step {step} is saved; the same command resumes there"
     assert said.splitlines()[-1] == f"korbert: {how}: {lost}"
     assert "Traceback" not in said
-    deadline = time.monotonic() + 30
-    while left := _alive(running.pid):  # the tracker of Python's resources is a moment behind
-        assert time.monotonic() < deadline, f"processes are left: {left}"
-        time.sleep(0.05)
+    assert not left_of(running.pid, 30)
     status = made.run("status").out
     assert "a run was interrupted" in status
     assert told in status
@@ -194,21 +133,6 @@ def test_anomaly_mode_changes_no_byte(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
     made.run("pretrain", "--anomaly")
     assert made.record("pretrain")["digest"] == whole.record("pretrain")["digest"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stage", ["nsmc", "korquad"])
-def test_anomaly_mode_changes_no_byte_of_a_task(whole, tmp_path, stage):
-    made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard", "pretrain"])
-    made.run(stage, "--anomaly")
-    assert made.record(stage)["digest"] == whole.record(stage)["digest"]
-
-
-def test_predictions_answer_every_question(whole, data):
-    content = json.loads((data / "valid.json").read_text(encoding="utf-8"))
-    ids = {qa["id"] for article in content["data"] for paragraph in article["paragraphs"] for qa in paragraph["qas"]}
-    answers = json.loads((whole.folder / "korquad" / "predictions.json").read_text(encoding="utf-8"))
-    assert answers.keys() == ids
 
 
 def test_report_draws_all_pages_anew(whole, tmp_path):

@@ -230,10 +230,9 @@ def folder(filler, tiny_tokenizer, tmp_path_factory):
     return folder
 
 
-def test_the_command_writes_the_page(folder, tmp_path, capsys):
+def test_the_command_writes_the_page(folder, tmp_path, command):
     path = tmp_path / "look.html"
-    assert cli.run_command(["look", str(folder), TEXT, PAIR, "--html", str(path)]) == 0
-    assert capsys.readouterr().out == f"{path}\n"
+    assert command("look", folder, TEXT, PAIR, "--html", path).out == f"{path}\n"
     made = path.read_text(encoding="utf-8")
     assert '"guesses"' in made
     assert str(folder) not in made  # a page is passed on

@@ -13,7 +13,6 @@ from korbert.model import Model
 from korbert.modeling import ClassificationModel, QuestionAnsweringModel, save_model
 from korbert.tasks.kinds.classification import Classification
 from korbert.vectors.attention import Attention, attention
-from pipelines.cli import run_command
 from pipelines.reports.look.data import about, look_data, words_data
 from pipelines.reports.look.page import page
 
@@ -226,14 +225,13 @@ def test_words_alone_are_a_page(window, filler, tmp_path):
     assert one.faults == []
 
 
-def test_the_command_of_words_writes_a_page_that_opens_at_their_room(window, filler, tmp_path, capsys):
+def test_the_command_of_words_writes_a_page_that_opens_at_their_room(window, filler, tmp_path, command):
     save_model(tmp_path / "pretrain" / "model", filler.network, filler.tokenizer)
     sentences = ["나는 너를 <b>사랑</b>해", "학교에 간다", "나는 너를 사랑했다", "사랑 누가 말했나"]
     (tmp_path / "sentences.txt").write_text("\n".join(sentences), encoding="utf-8")
     path = tmp_path / "words.html"
     given = ["words", str(tmp_path / "pretrain"), "사랑", str(tmp_path / "sentences.txt")]
-    assert run_command([*given, "--html", str(path), "--json"]) == 0
-    said = capsys.readouterr()
+    said = command(*given, "--html", path, "--json")
     assert said.err == f"{path}\n"
     nearest = [json.loads(line)["nearest"] for line in said.out.splitlines()]
 

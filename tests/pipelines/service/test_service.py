@@ -19,13 +19,9 @@ from pipelines.service.operations import operations_of
 from tests.pipelines.service.started import toy
 
 TEXTS = [
-    "신용 대출을 신청하고 싶어요",
-    "",
-    "\x00한 남자가 춤을 춘다 😀",
-    "대출 " * 400,
-    "<script>alert(1)</script>",
+    "신용 대출을 신청하고 싶어요", "", "\x00한 남자가 춤을 춘다 😀", "대출 " * 400, "<script>alert(1)</script>",
     "학교에 간다\n" * 9,
-]
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
