@@ -49,7 +49,7 @@ def test_the_box_is_small():
 def test_tuned_models_share_the_embeddings_of_their_base():
     base, *tuned = (load_model(BOX / name)[0] for name in NAMES)
     for model in tuned:
-        assert model.encoder.token_weight.equal(base.encoder.token_weight)  # type: ignore[union-attr]
+        assert model.encoder.token_weight.equal(base.encoder.token_weight)
 
 
 def test_the_readmes_show_what_the_box_answers(tmp_path):

@@ -4,7 +4,6 @@ import ast
 import graphlib
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ MAY_IMPORT = {"korbert": {"korbert"}, "corpus": {"korbert", "corpus"}, "pipeline
 HEAVY = {"torch", "kiwipiepy", "duckdb", "datasets", "sklearn", "matplotlib", "fastapi"}
 
 
-def _imported(path: Path) -> set[str]:
+def _imported(path):
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -32,7 +31,7 @@ def test_imports_go_one_way(package):
         assert ours <= MAY_IMPORT[package], f"{path} imports {ours - MAY_IMPORT[package]}"
 
 
-def _module_graph() -> dict[str, set[str]]:
+def _module_graph():
     """Each module of korbert with those that it imports, in functions, too, but not for types alone.
 
     A name that a package exports lazily is looked up in its stub: the import is of the module that has it.
@@ -40,7 +39,7 @@ def _module_graph() -> dict[str, set[str]]:
     paths = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in (ROOT / "korbert").rglob("*.py")}
     paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
 
-    def module_of(package: str, name: str) -> str:
+    def module_of(package, name):
         if f"{package}.{name}" in paths:
             return f"{package}.{name}"
         stub = paths[package].with_suffix(".pyi")
@@ -49,7 +48,7 @@ def _module_graph() -> dict[str, set[str]]:
                 return module_of(f"{package}.{node.module}" if node.level else node.module or "", name)
         return package
 
-    def imports(node: ast.AST) -> Iterator[str]:
+    def imports(node):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             return
         if isinstance(node, ast.Import):

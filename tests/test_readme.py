@@ -5,16 +5,14 @@ import importlib
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import click
 import pytest
 
-from corpus.readers import Chunk, chunks, rows
+from corpus.readers import chunks, rows
 from corpus.settings import SourceSettings
 from korbert.durable import sha256_of
 from pipelines.cli import cli, run_command
@@ -35,15 +33,15 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _MODULES = ("korbert", "corpus", "pipelines")
 
 
-def text_of(page: str) -> str:
+def text_of(page):
     return (ROOT / page).read_text(encoding="utf-8")
 
 
-def blocks(page: str, language: str) -> list[str]:
+def blocks(page, language):
     return [body for name, body in _FENCE.findall(text_of(page)) if name == language]
 
 
-def shell_lines(page: str) -> list[str]:
+def shell_lines(page):
     """Lines of shell blocks without their comments, and what inline code shows of korbert and make."""
     shown = [line for body in blocks(page, "sh") for line in body.splitlines()]
     shown += _SPAN.findall(_FENCE.sub("", text_of(page)))
@@ -56,11 +54,10 @@ TARGETS = sorted({word for page in PAGES for line in shell_lines(page) for word 
 BLOCKS = [(page, number) for page in (*READMES, "docs/data.md") for number in range(len(blocks(page, "python")))]
 
 
-def parse(command: str) -> None:
+def parse(command):
     """Raises click's UsageError where the command line is not one of korbert's."""
     context = click.Context(cli)
     name, subcommand, rest = cli.resolve_command(context, shlex.split(command)[1:])
-    assert subcommand is not None
     with subcommand.make_context(name, rest, parent=context):
         pass
 
@@ -135,10 +132,10 @@ def test_the_file_tree_is_there(page):
     assert [path for path in paths if not (ROOT / path).is_dir()] == []
 
 
-def _paths_of_tree(page: str) -> list[str]:
+def _paths_of_tree(page):
     """The folders of the block that begins with korbert/, each with those it stands below."""
     (tree,) = (body for body in blocks(page, "text") if body.startswith("korbert/"))
-    paths: list[str] = []
+    paths = []
     for line in tree.splitlines():
         name = line.split()[0]
         paths.append(paths[-1].split("/")[0] + "/" + name if line.startswith(" ") else name)
@@ -157,7 +154,7 @@ def test_the_files_of_the_map_are_there(page):
     assert [name for name in named if not name.startswith(generated) and not _is_named(name, known)] == []
 
 
-def _is_named(name: str, known: Sequence[str]) -> bool:
+def _is_named(name, known):
     return "NAME" in name or any(path == name or path.endswith(f"/{name}") for path in known)
 
 
@@ -166,7 +163,7 @@ def test_links_lead_somewhere(page):
     assert [link for link in _LINK.findall(text_of(page)) if not _leads_somewhere(page, link)] == []
 
 
-def _leads_somewhere(page: str, link: str) -> bool:
+def _leads_somewhere(page, link):
     if link.startswith("https://"):
         return True  # no test reaches the network
     name, _, heading = link.partition("#")
@@ -174,7 +171,7 @@ def _leads_somewhere(page: str, link: str) -> bool:
     return target.exists() and (not heading or heading in _anchors(target.read_text(encoding="utf-8")))
 
 
-def _anchors(text: str) -> set[str]:
+def _anchors(text):
     return {line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line.startswith("#")}
 
 
@@ -195,7 +192,7 @@ def test_python_blocks_import_what_is_there(page, number):
             assert hasattr(importlib.import_module(node.value.id), node.attr)
 
 
-def _imports(node: ast.AST) -> Iterator[tuple[str, str | None]]:
+def _imports(node):
     if isinstance(node, ast.Import):
         yield from ((alias.name, None) for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -211,7 +208,7 @@ def test_python_blocks_run_on_the_demo(number, monkeypatch, capsys):
             pytest.skip(f"{folder} is absent: `make demo` makes it")
     monkeypatch.chdir(ROOT)
     with nullcontext(code) if SERVED not in code else _served(code) as running:
-        names: dict[str, Any] = {"__name__": "readme"}
+        names = {"__name__": "readme"}
         exec(compile(running, f"README.md, block {number}", "exec"), names)
         if "client" in names:
             names["client"].close()
@@ -219,7 +216,7 @@ def test_python_blocks_run_on_the_demo(number, monkeypatch, capsys):
 
 
 @contextmanager
-def _served(code: str) -> Iterator[str]:
+def _served(code):
     """The code with the address of a plain `korbert serve`."""
     with started() as service:
         yield code.replace(SERVED, service.address)
@@ -237,7 +234,7 @@ def test_the_reviews_of_the_data_page_can_be_read(tmp_path, monkeypatch):
     exec(blocks("docs/data.md", "python")[0], {"__name__": "data"})
 
     source = SourceSettings(name="reviews", path="corpus/reviews.jsonl.zst")
-    read: list[Chunk] = list(chunks(source, [tmp_path / source.path], 1 << 20))
+    read = list(chunks(source, [tmp_path / source.path], 1 << 20))
     found = [(row.id, row.text, row.reason) for chunk in read for row in rows(chunk)]
     assert found == [("review-8", "8 번째 영화평", None), ("review-9", "9 번째 영화평", None)]
 

@@ -5,7 +5,6 @@ A slot is one way to be hostile; case number n is of slot n modulo their number,
 
 import base64
 import bz2
-import csv
 import gzip
 import io
 import json
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
@@ -225,41 +225,22 @@ def _make_other(case: Case, folder: Path, stage: str) -> None:
             pq.write_table(pa.table({"id": texts, "source": texts, "text": texts}), part)
 
 
+_OPTIONS = (  # ODD: something odd, R: the recipe
+    "run R --from korquad --to clean", "run R --from ODD", "run R --workers ODD --dry-run", "run R --set", "run R R",
+    "run R --device ODD --dry-run", "run R --runner ODD --dry-run", "run R --address ODD --dry-run", "run R --verify",
+    "run", "status", "status ODD", "status R --rebuild", "clean R --preview ODD --root artifacts", "ODD R", "ODD",
+    "analyze R --preview 3", "fill nowhere [MASK] --top ODD", "oracle nowhere data/valid.json --workers ODD",
+    "--data ODD", "submit ODD ODD ODD", "score ODD ODD", "tokenize ODD 가", "export ODD out", "predict ODD ODD",
+    "korquad R --data ODD --dry-run", "pretrain R --device cuda --root artifacts",
+)  # fmt: skip
+
+
 def _options(case: Case) -> None:
     """Options that do not exist, do not go together or lack their value."""
     case.base.copy(case.folder, ("clean",))
     odd = word(case.rng.choice((*ODD_TEXTS[:8], "-1", "0", "1e9", DIGITS, "가", "clean", "ray", "cuda")))
-    choices = (
-        ["run", "data/tiny.toml", "--from", "korquad", "--to", "clean"],
-        ["run", "data/tiny.toml", "--from", odd],
-        ["run", "data/tiny.toml", "--workers", odd, "--dry-run"],
-        ["run", "data/tiny.toml", "--device", odd, "--dry-run"],
-        ["run", "data/tiny.toml", "--runner", odd, "--dry-run"],
-        ["run", "data/tiny.toml", "--address", odd, "--dry-run"],
-        ["run", "data/tiny.toml", "--verify"],
-        ["run", "data/tiny.toml", "data/tiny.toml", "--dry-run"],
-        ["run", "data/tiny.toml", "--set"],
-        ["run"],
-        ["status"],
-        ["clean", "data/tiny.toml", "--preview", odd, "--root", "artifacts"],
-        ["analyze", "data/tiny.toml", "--preview", "3"],
-        ["status", "data/tiny.toml", "--rebuild"],
-        ["fill", "nowhere", "[MASK]", "--top", odd],
-        ["oracle", "nowhere", "data/valid.json", "--workers", odd],
-        [odd, "data/tiny.toml"],
-        ["--data", odd],
-        [odd],
-        ["status", odd],
-        ["submit", odd, odd, odd],
-        ["score", odd, odd],
-        ["tokenize", odd, "가"],
-        ["export", odd, "out"],
-        ["predict", odd, odd],
-        ["nsmc", "data/tiny.toml", "--root", odd or "artifacts"],
-        ["korquad", "data/tiny.toml", "--data", odd, "--dry-run"],
-        ["pretrain", "data/tiny.toml", "--device", "cuda", "--root", "artifacts"],
-    )
-    case.arguments = list(case.rng.choice(choices))
+    words = {"ODD": odd, "R": "data/tiny.toml"}
+    case.arguments = [words.get(one, one) for one in case.rng.choice(_OPTIONS).split()]
     case.allowed = ("artifacts/tiny/clean", "artifacts/tiny/preview.html", "artifacts/tiny/index.html")
 
 
@@ -281,33 +262,6 @@ def _wrong_data(case: Case) -> None:
 def _rows(case: Case) -> list[dict[str, str]]:
     lines = (case.base.data / "reviews.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
-
-
-def _as_csv(rows: Sequence[dict[str, str]], delimiter: str) -> bytes:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, ["id", "text"], delimiter=delimiter, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue().encode()
-
-
-def _as_parquet(rows: Sequence[dict[str, Any]], rng: random.Random) -> bytes:
-    texts: Any = [row["text"] for row in rows]
-    kinds: tuple[Any, ...] = (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.binary())
-    column = pa.array(texts).cast(pa.string())
-    kind = rng.choice(kinds)
-    column = column.dictionary_encode() if pa.types.is_dictionary(kind) else column.cast(kind)
-    sink = io.BytesIO()
-    pq.write_table(pa.table({"id": [row["id"] for row in rows], "text": column}), sink)
-    return sink.getvalue()
-
-
-def _as_arrow(rows: Sequence[dict[str, Any]]) -> bytes:
-    table = pa.table({"id": [row["id"] for row in rows], "text": [row["text"] for row in rows]})
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
 
 
 def _as_dump(rows: Sequence[dict[str, str]], bodies: Sequence[str] = ()) -> bytes:
@@ -357,21 +311,28 @@ def _text(case: Case) -> None:
 
 def _delimited(case: Case) -> None:
     kind = case.rng.choice(("csv", "tsv"))
-    path = _reads(case, f"mine.{kind}", _as_csv(_rows(case), "," if kind == "csv" else "\t"))
+    rows = pd.DataFrame(_rows(case), columns=["id", "text"])
+    content = rows.to_csv(index=False, sep="," if kind == "csv" else "\t").encode()
     odd = (b'"', b'""', b'"a\nb"', b",,,", b"\t\t\t", b"id,text\n", b"\n\n", b'"' + b"a" * 200_000, b"\x00")
-    if case.rng.random() < 0.5:
-        case.harm(path, spoiled)
-    else:
-        content = path.read_bytes()
-        place = case.rng.randrange(len(content))
-        path.write_bytes(content[:place] + case.rng.choice(odd) + content[place:])
+    place = case.rng.randrange(len(content))
+    inserted = content[:place] + case.rng.choice(odd) + content[place:]
+    _reads(case, f"mine.{kind}", spoiled(content, case.rng) if case.rng.random() < 0.5 else inserted)
 
 
 def _table(case: Case) -> None:
     kind = case.rng.choice(("parquet", "arrow"))
-    rows = _rows(case)
-    content = _as_parquet(rows, case.rng) if kind == "parquet" else _as_arrow(rows)
-    path = _reads(case, f"mine.{kind}", content, **case.rng.choice(({}, {"id": ""}, {"text": "본문"}, {"id": "text"})))
+    table, sink = pa.Table.from_pylist(_rows(case)).select(["id", "text"]), io.BytesIO()
+    if kind == "parquet":
+        types = (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.binary())
+        text = table["text"].combine_chunks()
+        of_type = case.rng.choice(types)
+        text = text.dictionary_encode() if pa.types.is_dictionary(of_type) else text.cast(of_type)
+        pq.write_table(table.set_column(1, "text", text), sink)
+    else:
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    settings = case.rng.choice(({}, {"id": ""}, {"text": "본문"}, {"id": "text"}))
+    path = _reads(case, f"mine.{kind}", sink.getvalue(), **settings)
     if case.rng.random() < 0.7:
         case.harm(path, spoiled)
 

@@ -13,14 +13,10 @@ from tests import tiny_recipe
 
 STAGES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
 READS = {
-    "clean": (),
-    "analyze": ("clean",),
-    "vocab": ("clean", "analyze"),
-    "shard": ("clean", "analyze", "vocab"),
-    "pretrain": ("clean", "analyze", "vocab", "shard"),
-    "nsmc": ("clean", "analyze", "vocab", "shard", "pretrain"),
+    "clean": (), "analyze": ("clean",), "vocab": ("clean", "analyze"), "shard": ("clean", "analyze", "vocab"),
+    "pretrain": ("clean", "analyze", "vocab", "shard"), "nsmc": ("clean", "analyze", "vocab", "shard", "pretrain"),
     "korquad": ("clean", "analyze", "vocab", "shard", "pretrain"),
-}  # with what those were made from, as a stage is only begun where all before it is fresh
+}  # fmt: skip
 
 _QUICKER = {  # than the recipe of tests/whole
     "part_bytes = 2_048": "part_bytes = 16_384",

@@ -5,14 +5,13 @@ One alone: `pytest tests/hostile -m "" -k "inputs and 137"`. A failure says wher
 
 import shlex
 import shutil
-from collections.abc import Iterator
 
 import pytest
 
 from tests.hostile.faults import changes_of, faults_of, leftovers_of, shown
-from tests.hostile.inputs import COUNT, SLOTS, Case, Writers, draw, slot_of
+from tests.hostile.inputs import COUNT, SLOTS, Writers, draw, slot_of
 from tests.hostile.pipeline import look, record_of
-from tests.running import Outcome, run_here, run_outside
+from tests.running import run_here, run_outside
 
 CASES = [
     pytest.param(number, id=f"{number:03d}-{slot_of(number)}", marks=() if number < len(SLOTS) else pytest.mark.slow)
@@ -31,13 +30,13 @@ def test_inputs(cut_off, tmp_path, number):
     shutil.rmtree(tmp_path)
 
 
-def _run(case: Case) -> Outcome:
+def _run(case):
     run = run_outside if case.outside else run_here
     with Writers(case.pipes):
         return run(case.arguments, case.folder, case.stdin, case.seconds)
 
 
-def _faults(case: Case, outcome: Outcome) -> Iterator[str]:
+def _faults(case, outcome):
     lines = "\n" in "".join(case.arguments)
     yield from faults_of(outcome, names=case.names, codes=case.codes, lines=lines)
     for oracle in (case.right if outcome.code == 0 else None, case.always):
@@ -48,13 +47,13 @@ def _faults(case: Case, outcome: Outcome) -> Iterator[str]:
                 yield f"what came out cannot be looked at: {error!r}"
 
 
-def _changed(case: Case, before: dict[str, str]) -> Iterator[str]:
+def _changed(case, before):
     after = look(case.folder)
     yield from changes_of(before, after, case.allowed)
     yield from leftovers_of(after)
 
 
-def _mended(case: Case, outcome: Outcome) -> Iterator[str]:
+def _mended(case, outcome):
     """What has made nothing locks nothing: with the right file the command gives what it always gave.
 
     Where parts of the stage were finished, they may stand for the other file: then it may refuse, by name.
@@ -73,12 +72,12 @@ def _mended(case: Case, outcome: Outcome) -> Iterator[str]:
         yield "with the right file it gives another artifact"
 
 
-def _told(case: Case, outcome: Outcome, faults: list[str]) -> str:
+def _told(case, outcome, faults):
     lines = [f"FAULT: {fault[:600]}" for fault in faults]
     lines.append(f"cd {case.folder} && {shlex.join(['korbert', *(_short(one) for one in case.arguments)])}")
     lines.append(f"left with {outcome.code}; standard input {case.stdin[:200]!r}")
     return shown("\n".join([*lines, *(f"| {line[:600]}" for line in outcome.err.rstrip("\n").splitlines()[-4:])]))
 
 
-def _short(text: str) -> str:
+def _short(text):
     return text if len(text) <= 200 else f"{text[:100]}...({len(text):,} characters)"

@@ -11,14 +11,12 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.hostile.faults import faults_of, leftovers_of, shown
 from tests.hostile.inputs import SEED
-from tests.hostile.pipeline import READS, STAGES, Base, look, record_of
+from tests.hostile.pipeline import READS, STAGES, look, record_of
 from tests.running import Outcome, left_of, run_here, start
 
 COUNT, FAST = 60, 6
@@ -62,7 +60,7 @@ def test_signals(base, tmp_path, number):
     shutil.rmtree(tmp_path)
 
 
-def _made_by(command: str, rng: random.Random) -> tuple[str, ...]:
+def _made_by(command, rng):
     """The stages that the command makes: of `run` two or three in a row."""
     if command != "run":
         return (command,)
@@ -70,9 +68,7 @@ def _made_by(command: str, rng: random.Random) -> tuple[str, ...]:
     return STAGES[first : first + rng.randrange(2, 4)]
 
 
-def _broken(
-    base: Base, folder: Path, arguments: list[str], made: tuple[str, ...], sent: signal.Signals, rng: random.Random
-) -> tuple[bool, Outcome, dict[str, str]]:
+def _broken(base, folder, arguments, made, sent, rng):
     """Starts the command and ends it at a random moment of a random stage of it, or one time in six as it starts.
 
     The signal goes to the whole group, as a terminal and a scheduler send it, or to the parent alone. Returns whether a
@@ -99,7 +95,7 @@ def _broken(
             else:
                 os.killpg(running.pid, sent)
         try:
-            code: int | None = running.wait(60)
+            code = running.wait(60)
         except subprocess.TimeoutExpired:
             code = None
         left = left_of(running.pid, SECONDS_FOR_WORKERS)
@@ -114,7 +110,7 @@ def _broken(
     return begun, Outcome(code, "", err_text), told
 
 
-def _ended(outcome: Outcome, sent: signal.Signals, *, begun: bool) -> Iterator[str]:
+def _ended(outcome, sent, *, begun):
     """With the code of the signal and, but for a kill, one line that says so. Before it began, Python's own will do.
 
     Ctrl-C inside `exec` of a text, as modules do that are being imported, ends Python by the signal itself whoever
@@ -130,7 +126,7 @@ def _ended(outcome: Outcome, sent: signal.Signals, *, begun: bool) -> Iterator[s
         yield from faults_of(outcome, codes=(0, 130, 143, -sent))
 
 
-def _same_again(base: Base, folder: Path, arguments: list[str], made: tuple[str, ...]) -> Iterator[str]:
+def _same_again(base, folder, arguments, made):
     again = run_here(arguments, folder, seconds=_MAX_SECONDS)
     if again.code != 0:
         yield f"the same command again leaves with {again.code}: {again.message[:400]}"

@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
     return path
 
 
-def korbert(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def korbert(folder, *arguments, **environment):
     path = os.pathsep.join([str(TOYS), *(entry for entry in sys.path if entry)])
     return subprocess.run(
         [sys.executable, "-c", KORBERT, *arguments],

@@ -1,8 +1,6 @@
 """The model card of an export: what the records say, in a form that Hugging Face reads."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -18,7 +16,7 @@ from tests.pipelines.reports.task_artifacts import labelled, numbered, write_tas
 ARCHITECTURE = "ModernBertForSequenceClassification"
 
 
-def _card(folder: Path, architecture: str = ARCHITECTURE, **exported: Any) -> str:
+def _card(folder, architecture=ARCHITECTURE, **exported):
     config = json.loads((folder / "model/config.json").read_text(encoding="utf-8"))
     return model_card(folder, config, {"architectures": [architecture], **exported})
 

@@ -13,8 +13,8 @@ from pipelines.artifacts.runtime import Runtime
 from pipelines.commands import stages
 
 
-def _fail_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
+def _fail_with(error, monkeypatch):
+    def fail(*_, **__):
         raise error
 
     monkeypatch.setattr("pipelines.recipes.loading.load", fail)
@@ -47,11 +47,11 @@ def test_an_unforeseen_error_is_one_line_with_a_way_out(error, said, monkeypatch
 )
 @pytest.mark.parametrize("turned", [False, True], ids=["as it is", "turned into an error by a library"])
 @pytest.mark.parametrize(
-    ("command", "then"),
+    ("name", "then"),
     [("run", "finished work is kept; the same command resumes"), ("status", "the same command starts over")],
 )
 def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
-    number, code, said, turned, command, then, monkeypatch, capsys
+    number, code, said, turned, name, then, monkeypatch, command
 ):
     def ended(*_, **__):
         try:
@@ -62,13 +62,9 @@ def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
             raise
 
     monkeypatch.setattr("pipelines.recipes.loading.load", ended)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.getsignal(signal.SIGTERM)
-    try:
-        assert cli.run_command([command, "demo"]) == code
-        assert signal.getsignal(signal.SIGTERM) == before[1]
-    finally:
-        signal.signal(signal.SIGINT, before[0])
-    assert capsys.readouterr().err.splitlines()[-1] == f"korbert: {said}: {then}"
+    before = signal.getsignal(signal.SIGTERM)
+    assert command(name, "demo", code=code).err.splitlines()[-1] == f"korbert: {said}: {then}"
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_text_of_others_in_an_error_moves_no_cursor(tmp_path, command):

@@ -1,9 +1,7 @@
 """Heads on a frozen encoder, for every kind: learned by heart, saved whole, and computed from vectors that are kept."""
 
 import json
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,7 +19,6 @@ from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, fine_tune, write_ta
 
 BASE = {"learning_rates": 3e-2, "batch_size": 5, "epochs": 40, "max_length": 32, "threads": 1, "baselines": False}
 WORDS = ["영화", "시간", "연기", "이야기", "보고", "음악", "돈", "배우", "가족", "결말"]
-Learn = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +39,11 @@ def learn(tmp_path, start):
     return learned
 
 
-def _moods() -> tuple[str, list[str], list[list[str]]]:
+def _moods():
     return "classification", ["text", "label"], list(map(list, zip(TEXTS, MOODS, strict=True)))
 
 
-def _spans() -> tuple[str, list[str], list[list[str]]]:
+def _spans():
     rows = []
     for text, word in zip(TEXTS, WORDS, strict=True):
         first = text.index(word)
@@ -55,17 +52,17 @@ def _spans() -> tuple[str, list[str], list[list[str]]]:
     return "token-classification", ["text", "spans"], rows
 
 
-def _numbers() -> tuple[str, list[str], list[list[str]]]:
+def _numbers():
     rows = [[text, TEXTS[-place], str(place / 2)] for place, text in enumerate(TEXTS)]
     return "regression", ["sentence1", "sentence2", "score"], rows
 
 
-def _choices() -> tuple[str, list[str], list[list[str]]]:
+def _choices():
     rows = [[text, *(TEXTS[place - at] for at in (1, 2, 3)), str(place % 3)] for place, text in enumerate(TEXTS)]
     return "multiple-choice", ["text", "choice1", "choice2", "choice3", "label"], rows
 
 
-def _score(folder: Path) -> float:
+def _score(folder):
     scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     return float(scores["rows"][0]["scores"][scores["metrics"][0]])
 
@@ -101,7 +98,7 @@ def test_the_encoder_is_saved_as_it_was(learn, start):
 
 
 def test_the_next_head_computes_no_vectors(learn, monkeypatch):
-    calls: list[int] = []
+    calls = []
     real = Encoder.all_layers
 
     def counted(self, input_ids, *args, **more):

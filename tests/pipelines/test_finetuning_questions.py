@@ -1,8 +1,6 @@
 """Questions on texts, and slots of texts: from a file of anybody's to a scored, saved and loaded model."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,7 +32,7 @@ QUESTIONS = [
     (ISLAND, "제주도의 인구는?", ""),
 ]
 ANSWERS = [answer for *_, answer in QUESTIONS]
-BASE: dict[str, Any] = {
+BASE = {
     "learning_rates": 6e-3, "batch_size": 8, "epochs": 40, "warmup_share": 0.0, "threads": 1, "checkpoint_every": 9999,
     "max_length": 36, "stride": 8, "max_query_pieces": 12,
 }  # fmt: skip
@@ -56,11 +54,11 @@ def learn(tmp_path, start):
     return learned
 
 
-def table(path: Path, rows: list[tuple[str, ...]] | None = None, header: str = "지문,질문,정답") -> Path:
+def table(path, rows=None, header="지문,질문,정답"):
     return write_table(path, header.split(","), QUESTIONS if rows is None else rows, "utf-8-sig")
 
 
-def squad(path: Path, *, version: int = 2) -> Path:
+def squad(path, *, version=2):
     """The same in SQuAD's form; version 1 leaves the questions without answer out."""
     data = []
     for context in (KING, RIVER, ISLAND):
@@ -186,7 +184,7 @@ def test_rows_that_cannot_be_learned(learn, tmp_path):
 
 
 FROM, TO, DAY = "출발하는 곳", "도착하는 곳", "떠나는 날"
-TRIPS: list[tuple[str, dict[str, str | None]]] = [
+TRIPS = [
     ("서울에서 부산으로 갑니다", {FROM: "서울", TO: "부산"}),
     ("부산에서 서울로 갑니다", {FROM: "부산", TO: "서울"}),
     ("내일 대전으로 갈게요", {DAY: "내일", TO: "대전"}),
@@ -201,7 +199,7 @@ TRIPS: list[tuple[str, dict[str, str | None]]] = [
 STATES = [{name: value for name, value in slots.items() if value} for _, slots in TRIPS]
 
 
-def trips(path: Path, rows: list[tuple[str, dict[str, str | None]]] = TRIPS) -> Path:
+def trips(path, rows=TRIPS):
     return table(path, [(text, json.dumps(slots)) for text, slots in rows], "text,slots")
 
 

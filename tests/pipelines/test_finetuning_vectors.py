@@ -9,7 +9,7 @@ import torch
 import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.model import Model
-from korbert.modeling import EncoderConfig, read_config
+from korbert.modeling import read_config
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
@@ -30,9 +30,6 @@ BASE = {"learning_rates": 3e-3, "batch_size": 10, "epochs": 25, "max_length": 32
 def start(request, untrained):
     """A model folder to begin from. `modern` has no dropout of its own."""
     return untrained(architecture=request.param, hidden_size=32, intermediate_size=32)
-
-
-Rows = tuple[list[str], list[list[str]]]
 
 
 @pytest.fixture
@@ -129,7 +126,7 @@ def test_rows_that_cannot_be_learned_are_refused(learn, train, more, error, said
 
 
 @pytest.mark.parametrize("learns", ["texts", "pairs", "labels", "scores"])
-def test_the_loss_of_a_batch(tmp_path, tiny_tokenizer, learns):
+def test_the_loss_of_a_batch(tiny_tokenizer, tiny_config, learns):
     """Against vectors of single rows without dropout, put together here."""
     rows = {
         "texts": [{"text": text} for text in TEXTS[:4]],
@@ -143,18 +140,9 @@ def test_the_loss_of_a_batch(tmp_path, tiny_tokenizer, learns):
         ],
         "scores": [{"text": a, "pair": b, "score": len(a) % 3} for a, b in zip(TEXTS[:4], OTHERS, strict=False)],
     }[learns]
-    task = Embedding(
-        metrics=("spearman",),
-        max_length=32,
-        temperature=1.0,
-        learns=learns,
-        near=("entailment",),
-        far=("contradiction",),
-    )  # type: ignore[arg-type]
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=64, initializer_range=0.5,
-    )  # fmt: skip
+    labels = {"near": ("entailment",), "far": ("contradiction",)}
+    task = Embedding(metrics=("spearman",), max_length=32, temperature=1.0, learns=learns, **labels)
+    config = tiny_config(max_position_embeddings=64, initializer_range=0.5)
     model = task.model(config, torch.Generator().manual_seed(1)).eval()
     texts = [*TEXTS, *OTHERS]
     encoded = dict(zip(texts, encode_passages(tiny_tokenizer, texts), strict=True))

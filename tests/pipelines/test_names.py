@@ -38,7 +38,7 @@ test = "말뭉치/시험.tsv"
 FORMS = pytest.mark.parametrize(("written", "stored"), [("NFC", "NFD"), ("NFD", "NFC"), ("NFC", "NFC")])
 
 
-def _write(path: Path, text: str, form: str) -> Path:
+def _write(path, text, form):
     path = Path(unicodedata.normalize(form, str(path)))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, "utf-8")

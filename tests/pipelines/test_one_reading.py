@@ -6,9 +6,6 @@ import gzip
 import io
 import json
 import lzma
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -39,29 +36,29 @@ GENERATED = st.text("가나한글 a1,;\"'#[]{}:\\\t\n", min_size=1, max_size=12)
 class _Echo(Model):
     """A model that finds nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.kind = TokenClassification(
             metrics=("accuracy",), max_length=8, stride=2, tags=("O", "B-PS", "I-PS"), units="characters"
         )
 
-    def tag(self, texts: Any) -> Any:
+    def tag(self, texts):
         return [[] for _ in texts]
 
 
-def _delimited(texts: Sequence[str], delimiter: str, quoting: int, end: str) -> str:
+def _delimited(texts, delimiter, quoting, end):
     file = io.StringIO()
     writer = csv.writer(file, delimiter=delimiter, quoting=quoting, lineterminator=end)
     writer.writerows([["n", "문장", "label"], *([number, text, "긍정"] for number, text in enumerate(texts))])
     return file.getvalue()
 
 
-def _plain(texts: Sequence[str]) -> str:
+def _plain(texts):
     rows = ["n\t문장\tlabel", *(f"{number}\t{text}\t긍정" for number, text in enumerate(texts))]
     return "".join(f"{row}\n" for row in rows)
 
 
 @st.composite
-def files(draw: st.DrawFn) -> tuple[str, bytes, list[str] | None]:
+def files(draw):
     """Name, content, and the texts if nothing about them is a guess."""
     form = draw(st.sampled_from(["csv", "semicolons", "tsv", "plain", "jsonl", "json", "objects", "parquet", "arrow"]))
     text = GENERATED.map(lambda text: " ".join(text.split())) if form == "plain" else GENERATED
@@ -126,7 +123,7 @@ def test_a_published_form_of_tsv_is_read_alike(tmp_path, name):
     assert [one["text"] for part in predict_lines(_Echo(), path, name) for one in part] == learned
 
 
-def _texts(path: Path) -> list[list[str]]:
+def _texts(path):
     """The texts of a file for predict, embed and index, and for predict where it can come through a pipe."""
     name = str(path)
     predicted = [one for part in predict_lines(_Echo(), path, name) for one in part]
@@ -177,10 +174,10 @@ def test_tokens_are_the_words_of_a_text(tmp_path):
 class _EchoReader(Model):
     """A model that answers with its text."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.kind = QuestionAnswering(metrics=("f1",))
 
-    def answer(self, questions: Any, contexts: Any) -> Any:
+    def answer(self, questions, contexts):
         return [Answer(context, 0, 0, 0.0) for context in contexts]
 
 

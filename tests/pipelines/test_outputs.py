@@ -5,7 +5,6 @@ model is loaded: the model here is none.
 """
 
 import json
-from pathlib import Path
 
 import click
 import pytest
@@ -76,7 +75,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def _everything(folder: Path) -> dict[str, str]:
+def _everything(folder):
     """Path -> the content of a file, the target of a link, or that it is a folder."""
     found = {}
     for path in sorted(folder.rglob("*")):
@@ -85,38 +84,38 @@ def _everything(folder: Path) -> dict[str, str]:
     return found
 
 
-def _run(arguments: list[str], out: str) -> int:
+def _run(arguments, out):
     return run_command([argument.replace(OUT, out) for argument in arguments])
 
 
-def _a_file(path: Path) -> None:
+def _a_file(path):
     path.write_text("of someone")
 
 
-def _a_page(path: Path) -> None:
+def _a_page(path):
     path.write_text("<!doctype html>\n<html>\n<head>\n<title>korbert</title>")
 
 
-def _a_table(path: Path) -> None:
+def _a_table(path):
     path.write_text('{"id": 3, "text": "가", "label": "좋음"}\n')
 
 
-def _a_folder(path: Path) -> None:
+def _a_folder(path):
     path.mkdir()
     for name in ("thesis.hwp", "layers.json", "layers.html", "words.tsv", "part-00000.arrow"):
         (path / name).write_text("of someone")
 
 
-def _an_artifact(path: Path) -> None:
+def _an_artifact(path):
     path.mkdir()
     (path / "stage.json").write_text('{"stage": "of a rocket"}')
 
 
-def _a_link(path: Path) -> None:
+def _a_link(path):
     path.symlink_to("elsewhere/thesis.hwp")
 
 
-def _a_link_to_nothing(path: Path) -> None:
+def _a_link_to_nothing(path):
     path.symlink_to("nowhere")
 
 
@@ -160,7 +159,7 @@ def test_files_of_somebody_else_below_the_root_stay_as_they_are(here, case):
     assert (here / "file").read_text() == "of someone"
 
 
-def _a_folder_of(path: Path) -> None:
+def _a_folder_of(path):
     path.mkdir(parents=True)
     (path / "thesis.hwp").write_text("of someone")
 

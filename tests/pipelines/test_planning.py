@@ -6,7 +6,6 @@ import math
 import re
 import shlex
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -49,12 +48,12 @@ def made(recipe):
     return recipe.parent
 
 
-def _pipeline(recipe: Path, root: Path, *changes: str, given: tuple[str, ...] = ()) -> Pipeline:
+def _pipeline(recipe, root, *changes, given=()):
     runtime = Runtime(root=root, data=recipe.parent, device="cpu", given=given)
     return Pipeline(loading.load(str(recipe), changes), runtime)
 
 
-def _said(command, *arguments: object) -> dict[str, str]:
+def _said(command, *arguments):
     """What a plan says, by what it says it of."""
     return {name: " ".join(rest.split()) for name, rest in SAID.findall(command("plan", *arguments).out)}
 
@@ -67,7 +66,7 @@ def _said(command, *arguments: object) -> dict[str, str]:
         ("albert", "11,750,400", "125,000", "4,096"),
     ],
 )
-def test_the_papers_parameters_are_counted_without_data(name, count, steps, rows, tmp_path, capsys):
+def test_the_papers_parameters_are_counted_without_data(name, count, steps, rows, tmp_path, command):
     said = _said(command, name, "--seconds", "0", "--set", "vocab.size=30522", "--root", str(tmp_path / "none"))
     assert said["encoder and pooler"].startswith(count)
     assert (said["steps"], said["rows per step"]) == (steps, rows)
@@ -99,7 +98,6 @@ def test_with_shards_figures_are_those_of_a_run(recipe, made):
         assert phase.epoch_rows == len(rows)
         assert phase.epochs == settings.steps * settings.batch_size / len(rows)
         assert phase.step_seconds
-    assert found.timing is not None
     assert found.timing.training == sum(phase.steps * (phase.step_seconds or 0) for phase in found.phases)
     assert (found.timing.evaluations, found.timing.evaluating > 0) == (3, True)
     left = found.timing.ends - datetime.datetime.now().astimezone()
@@ -109,7 +107,7 @@ def test_with_shards_figures_are_those_of_a_run(recipe, made):
 
 def test_steps_that_take_long_are_timed_with_fewer_rows(recipe, tmp_path, monkeypatch):
     """Of a second for itself, and a tenth for each row."""
-    steps: list[tuple[int, int]] = []
+    steps = []
 
     def seconds_of(trial, phase, rows, warm, timed):
         steps.append((rows, timed))
@@ -123,7 +121,7 @@ def test_steps_that_take_long_are_timed_with_fewer_rows(recipe, tmp_path, monkey
     assert [one for one in steps if one[0] > 1] == [(8, 1), (80, 20), (8, 1), (30, 20), (8, 1), (8, 4), (8, 1)]
 
 
-def test_an_encoder_of_transformers_is_counted_where_it_runs(recipe, tmp_path, capsys):
+def test_an_encoder_of_transformers_is_counted_where_it_runs(recipe, tmp_path, command):
     own = RECIPE.partition("[pretrain.encoder]")[2].partition("[pretrain.optimizer]")[0]
     table = f'\narchitecture = "transformers"\n[pretrain.encoder.transformers]\nmodel_type = "bert"{own}'
     other = tmp_path / "other.toml"

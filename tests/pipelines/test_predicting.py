@@ -5,15 +5,13 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 import torch
 
 import korbert
 from korbert.errors import ModelError, SettingsError
-from korbert.model import Model
-from korbert.modeling import ClassificationModel, EncoderConfig, PretrainingModel, QuestionAnsweringModel, save_model
+from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.tasks.kinds.classification import Classification
 from pipelines.cli import run_command
 from pipelines.inference.predicting import MAX_CHARS, predict_lines
@@ -22,11 +20,10 @@ CONTEXT = "서울은 한국의 수도이다."
 
 
 @pytest.fixture(scope="module")
-def folders(tiny_tokenizer, tmp_path_factory):
+def folders(tiny_tokenizer, tiny_config, tmp_path_factory):
     """Artifacts of models that have learned nothing."""
     root = tmp_path_factory.mktemp("tiny")
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    config = EncoderConfig.model_validate({"vocab_size": tiny_tokenizer.vocab_size, **sizes})
+    config = tiny_config(num_hidden_layers=1)
     generator = torch.Generator().manual_seed(0)
     save_model(root / "pretrain" / "model", PretrainingModel(config, generator), tiny_tokenizer)
     labels = ["부정", "긍정"]
@@ -47,12 +44,12 @@ def reader(folders):
     return korbert.load(folders / "korquad", "cpu")
 
 
-def results(model: Model, data: str | bytes, name: str = "input", **options: Any) -> list[dict[str, Any]]:
+def results(model, data, name="input", **options):
     file = io.BytesIO(data.encode() if isinstance(data, str) else data)
     return [result for part in predict_lines(model, file, name, **options) for result in part]
 
 
-def errors(found: list[dict[str, Any]]) -> dict[int, str]:
+def errors(found):
     return {result["line"]: result["error"] for result in found if "error" in result}
 
 
@@ -98,29 +95,6 @@ def test_json_lines(classifier):
     assert [part in error for part, error in zip(said, errors(found).values(), strict=True)] == [True] * 8
     assert errors(results(classifier, '{"body": "좋다"}', columns={"text": ["body"]})) == {}
     assert results(classifier, '{"text": 3}', form="lines")[0]["text"] == '{"text": 3}'
-
-
-def test_tables(classifier):
-    data = 'id,문장,label\n1,"좋다, 정말\n""최고""",1\n\n2,별로다\n3,"아\n4,좋다,1\n5,좋다,0\n'
-    found = results(classifier, data, "리뷰.CSV")
-    assert [(one["line"], one.get("id"), one.get("text")) for one in found] == [
-        (2, "1", '좋다, 정말\n"최고"'),
-        (5, None, None),
-        (6, None, None),
-        (7, "4", "좋다"),
-        (8, "5", "좋다"),
-    ]
-    assert errors(found) == {
-        5: "2 fields where the first line has 3",
-        6: "a quoted field does not end or goes on after its quote, or a carriage return stands outside quotes",
-    }
-    (one,) = results(classifier, 'id\tdocument\tlabel\n8\t"좋다" 하고\t1\n', "ratings.txt", form="tsv")
-    assert (one["id"], one["text"]) == ("8", '"좋다" 하고')
-    wrong = results(classifier, "text\n좋다\n".encode() + "나쁘다\n".encode("cp949"), "a.csv")
-    assert "is not UTF-8" in errors(wrong)[3]
-    assert errors(results(classifier, "text\n" + "가" * 400_000 + "\n좋다\n", "a.csv")) == {
-        2: "is longer than 1,048,576 bytes"
-    }
 
 
 @pytest.mark.parametrize(
@@ -209,8 +183,6 @@ def test_the_command_says_what_failed_and_goes_on(folders, tmp_path, capfd):
 def test_a_slow_writer_sees_results_at_once(folders):
     command = [sys.executable, "-m", "korbert", "predict", str(folders / "nsmc"), "--device", "cpu"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin
-        assert process.stdout
         for text in ("좋다", "나쁘다"):
             process.stdin.write(f"{text}\n".encode())
             process.stdin.flush()

@@ -34,7 +34,7 @@ def inputs(tmp_path_factory, tiny_tokenizer):
     return Inputs({"vocab": folder / "vocab", "shard": folder / "shard"}, {})
 
 
-def stage_settings(model_type: str, **others: object) -> PretrainStage:
+def stage_settings(model_type, **others):
     given = {
         "encoder": {"architecture": "transformers", "transformers": {"model_type": model_type, **CONFIGS[model_type]}},
         "phases": [{"length": 48, "batch_size": 4, "steps": 3}],

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from pathlib import Path
 
 from corpus.cleaning.preview import Preview, Shown
 from pipelines.recipes.files import SHIPPED
@@ -31,16 +30,16 @@ def test_text_is_escaped_in_terminal_and_page(tmp_path, command):
     assert "이메일" in page
 
 
-def _row(before: str, after: str, number: int = 1, reason: str | None = None) -> Shown:
+def _row(before, after, number=1, reason=None):
     return Shown(f"wiki:{number}", f"wiki.jsonl:{number}", before, after, reason, "3 characters" if reason else None)
 
 
-def _page(tmp_path: Path, *rows: Shown) -> str:
+def _page(tmp_path, *rows):
     write_page(tmp_path / "preview.html", "시험", Preview(list(rows), Counter(email=1), {"wiki": 9}))
     return (tmp_path / "preview.html").read_text(encoding="utf-8")
 
 
-def _open(page: str) -> str:
+def _open(page):
     """What is seen before anything is unfolded, as text."""
     folded = re.sub(r"(<details[^>]*>\s*<summary>.*?</summary>).*?</details>", r"\1", page, flags=re.DOTALL)
     return re.sub(r"<style>.*?</style>|<[^>]*>", "", folded, flags=re.DOTALL)

@@ -1,8 +1,5 @@
 """What the stage makes of its settings."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +17,7 @@ from pipelines.stages.pretrain import _negatives, model_and_loss, training_plan
 from pipelines.stages.settings import PretrainStage
 
 
-def settings(**changes: Any) -> PretrainStage:
+def settings(**changes):
     encoder = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
     needed = {"encoder": encoder, "phases": [{"length": 64, "steps": 10}], "optimizer": {"learning_rate": 1e-3}}
     return PretrainStage.model_validate({**needed, **changes})
@@ -81,7 +78,7 @@ def inputs(tiny_tokenizer, tmp_path):
     return Inputs({name: tmp_path / name for name in ("vocab", "shard")}, {})
 
 
-def trained(inputs: Inputs, output: Path, **given: Any) -> Any:
+def trained(inputs, output, **given):
     """The encoder after two steps."""
     run = settings(**{"phases": [{"length": 48, "batch_size": 4, "steps": 2}], "precision": "fp32", "threads": 1,
                       "heldout_rows": 8, **given})  # fmt: skip

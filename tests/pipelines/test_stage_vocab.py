@@ -1,8 +1,6 @@
 """The vocab and shard stages by themselves: the tokenizer is of the Kiwi that made the morphemes, or there is none."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +16,7 @@ VERSIONS = Analyzer().versions
 SETTINGS = VocabStage(size=410, seed=1, heldout_share=0.2)
 
 
-def analyzed(folder: Path, versions: dict[str, str], **options: str) -> Path:
+def analyzed(folder, versions, **options):
     """An artifact of `analyze` made with those versions and options of Kiwi."""
     made_up.write_parts(folder, [made_up.documents(0, 60)])
     record = {"settings": {"options": options}, "versions": versions}
@@ -26,7 +24,7 @@ def analyzed(folder: Path, versions: dict[str, str], **options: str) -> Path:
     return folder
 
 
-def runtime(folder: Path) -> Runtime:
+def runtime(folder):
     return Runtime(root=folder, data=folder, workers=1)
 
 
@@ -70,7 +68,7 @@ def taken(tmp_path_factory):
     return folder
 
 
-def run_with(taken: Path, morphemes: Path, output: Path, settings: dict[str, Any]) -> dict[str, int | float]:
+def run_with(taken, morphemes, output, settings):
     """A run of the stage with a tokenizer to take."""
     output.mkdir()
     stage = VocabStage.model_validate({"seed": 1, "heldout_share": 0.2, "tokenizer": "taken", **settings})

@@ -5,7 +5,6 @@ import csv
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,17 +29,17 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def _moods(path: Path, encoding: str = "utf-8") -> None:
+def _moods(path, encoding="utf-8"):
     rows = [[text, mood] for mood, texts in (("좋음", GOOD), ("나쁨", BAD)) for text in texts]
     with path.open("w", encoding=encoding, newline="") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([["후기", "느낌"], *rows])
 
 
-def _run(*arguments: str) -> int:
+def _run(*arguments):
     return run_command(list(arguments))
 
 
-def _printed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+def _printed(capsys):
     """The JSON lines on standard output."""
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
@@ -91,24 +90,21 @@ def test_from_a_csv_file_to_a_model_in_one_command(here, model, capsys):
     assert "is not what korbert finetune would make" in capsys.readouterr().err
 
 
-def _choices(path: Path) -> None:
+def _choices(path):
     rows = [{"text": good, "choices": [bad, good], "label": 1} for good, bad in zip(GOOD, BAD, strict=True)]
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
 
 
-def _numbers(path: Path) -> None:
+def _numbers(path):
     rows = [f"{text}\t{BAD[0]}\t{place / 4}" for place, text in enumerate(GOOD)]
     path.write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]), encoding="utf-8")
 
 
-def _entities(path: Path) -> None:
+def _entities(path):
     words = {
-        "정말 재미있는 영화": "영화",
-        "서울에 갔다": "서울",
-        "부산은 멀다": "부산",
-        "영화를 보았다": "영화",
+        "정말 재미있는 영화": "영화", "서울에 갔다": "서울", "부산은 멀다": "부산", "영화를 보았다": "영화",
         "서울": "서울",
-    }
+    }  # fmt: skip
     rows = [
         {"text": text, "entities": [[text.index(word), text.index(word) + 2, "것"]]} for text, word in words.items()
     ]
@@ -166,15 +162,6 @@ def test_finetune_and_evaluate_print_the_same_scores(here, model, capsys, monkey
     assert few in shown.err
 
 
-def test_one_row_to_score_is_said(here, model):
-    rows = [f"{text},{label}" for text, label in zip(GOOD, "가나가나가", strict=True)]
-    Path("few.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
-    assert _run("finetune", model, "--train", "few.csv", "--output", "out", *QUICK, "--epochs", "1") == 0
-    said = json.loads(Path("out/scores.json").read_text("utf-8"))["said"]
-    assert [line for line in said if line.startswith("only 1 row is scored, each worth 100 points")]
-    assert "1 row<" in Path("out/report.html").read_text("utf-8")
-
-
 def test_a_regression_names_its_baseline_and_its_error(here, model, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     _numbers(here / "numbers.tsv")
@@ -199,7 +186,7 @@ def of_pairs(model, tmp_path_factory):
     return folder / "out"
 
 
-def _pairs(path: Path, head: str) -> None:
+def _pairs(path, head):
     rows = [f"{a},{b},{'예' if a in GOOD else '아니요'}" for a, b in zip(GOOD + BAD, BAD + GOOD, strict=True)]
     path.write_text("\n".join([head, *rows]), encoding="utf-8")
 
@@ -223,13 +210,6 @@ def test_a_model_remembers_the_columns_it_was_trained_on(here, of_pairs, head, o
     predicted = _printed(capsys)
     assert [(one["text"], one["pair"]) for one in predicted] == list(zip(GOOD + BAD, BAD + GOOD, strict=True))
     assert [one["label"] for one in predicted] == [one["prediction"]["label"] for one in scored]
-
-
-def test_a_missing_column_of_pairs_is_named_with_its_option(here, of_pairs, capsys):
-    _pairs(here / "new.csv", "가,나,다")
-    assert _run("predict", str(of_pairs), "new.csv", "--device", "cpu") == 2
-    said = capsys.readouterr().err
-    assert "no column 앞글 and 뒷글 among 가, 나, 다: name it with --text NAME and --pair NAME\n" in said
 
 
 def test_choices_in_several_columns_are_predicted(here, model, capsys):
@@ -268,26 +248,6 @@ def test_what_cannot_be_learned_is_refused(here, model, options, said, capsys, m
     assert _run("finetune", model, *options, "--output", "out", *QUICK) in (1, 2)
     assert re.search(said, capsys.readouterr().err)
     assert not Path("out").exists()
-
-
-def test_a_known_set_by_name(here, model, korbert_data, capsys):
-    """COPA, whose rows are changed, of its first lines alone."""
-    source = korbert_data / "tasks" / "kobest" / "COPA"
-    folder = here / "data" / "kobest" / "COPA"
-    folder.mkdir(parents=True)
-    for part in ("train", "dev", "test"):
-        lines = (source / f"{part}.tsv").read_text("utf-8").splitlines()[:21]
-        (folder / f"{part}.tsv").write_text("\n".join(lines), encoding="utf-8")
-    command = ["finetune", model, "--task", "kobest-copa", "--data", "data", "--output", "copa", *QUICK]
-    command += ["--epochs", "1"]
-    assert _run(*command) == 0
-    record = json.loads(Path("copa/stage.json").read_text())
-    assert [file["name"] for file in record["inputs"]["files"]["train"]] == ["kobest/COPA/train.tsv"]
-    assert json.loads(Path("copa/scores.json").read_text())["metrics"][0] == "macro_f1"
-    (folder / "test.tsv").write_text("\n".join(lines[:11]), encoding="utf-8")
-    capsys.readouterr()
-    assert _run(*command) == 2
-    assert "kobest/COPA/test.tsv" in capsys.readouterr().err
 
 
 def test_a_model_of_a_known_set_knows_the_labels_of_its_files(here, model, sample, capsys):

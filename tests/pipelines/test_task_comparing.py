@@ -1,8 +1,6 @@
 """Artifacts of one task side by side: paired row by row, with intervals, tests, words, and a page."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +22,7 @@ def start(untrained):
     return untrained(type_vocab_size=2)
 
 
-def learn(output: Path, start: Path, rows: list[list[str]], **settings: Any) -> Path:
+def learn(output, start, rows, **settings):
     """Labels, learned from and scored on the same rows: an artifact without its record."""
     output.parent.mkdir(parents=True, exist_ok=True)
     files = dict.fromkeys(PARTS, write_table(output.with_suffix(".csv"), ["text", "label"], rows))
@@ -43,7 +41,7 @@ def moods(tmp_path_factory, start):
     return well, poor
 
 
-def made(folder: Path, rows: list[dict[str, Any]], predictions: dict[str, list[list[Any]]], **more: Any) -> Path:
+def made(folder, rows, predictions, **more):
     """An artifact as fine-tuning leaves it. predictions: name of a model -> each seed's."""
     task = {
         "kind": "classification", "metrics": ["accuracy", "macro_f1"], "max_length": 32, "labels": ["a", "b"], **more
@@ -60,7 +58,7 @@ def made(folder: Path, rows: list[dict[str, Any]], predictions: dict[str, list[l
     return folder
 
 
-def labels(text: str) -> list[dict[str, Any]]:
+def labels(text):
     return [{"label": label, "probabilities": {label: 0.9}} for label in text]
 
 
@@ -70,7 +68,7 @@ ONE = "ab" * 18 + "ba" * 2  # 4 wrong
 TWO = "ba" * 6 + "ab" * 13 + "ba"  # 14 wrong, 2 of them wrong in ONE, too
 
 
-def side(folder: Path, predicted: str, **more: Any) -> Path:
+def side(folder, predicted, **more):
     """An artifact whose encoder has predicted these labels for ROWS."""
     return made(folder, ROWS, {"pretrained": [labels(predicted)]}, **more)
 
@@ -219,7 +217,7 @@ def test_what_is_right_in_each_kind(tmp_path):
 
     rows = [{"text": "한강 물", "spans": [(0, 2, "곳"), (3, 4, "것")]}] * 2
     tagging = task("token-classification", tags=("O", "B-것", "I-것", "B-곳", "I-곳"), units="characters", stride=8)
-    predictions: list[Any] = [[[3, 4, "것"], [0, 2, "곳"]], [[0, 2, "곳"]]]
+    predictions = [[[3, 4, "것"], [0, 2, "곳"]], [[0, 2, "곳"]]]
     assert merits(tagging, rows, predictions).tolist() == [1, 0]
     choice = task("multiple-choice", most=2)
     rows = [{"text": "가", "choices": ["나", "다"], "label": "1"}] * 2

@@ -15,7 +15,7 @@ from pipelines.inference import tokenizing
 _ALPHABET = "가나다했걸써ᄒㅋ a1.\n\t👍🏻學𠀀\u200d"
 
 
-def _fused() -> Pieces:
+def _fused():
     names, spans = ["하", "었", "다", "이", "다"], [(0, 1), (0, 1), (1, 2), (5, 5), (5, 6)]
     return Pieces([400] * 5, names, [3, 1, 1, 2, 1], spans, [*range(5)], ["VV", "EP", "EF", "VCP", "EF"])
 
@@ -130,31 +130,12 @@ def test_a_text_that_is_not_utf8(vocab, capfd):
         assert "text 2: character 1 is not UTF-8" in capfd.readouterr().err
 
 
-def test_only_a_page_is_written_over(vocab, tmp_path, capfd):
-    lines, pipe = tmp_path / "lines.txt", tmp_path / "pipe"
-    lines.write_text("가\n", encoding="utf-8")
-    os.mkfifo(pipe)
-    for page, said in (
-        (lines, "is the file that is read"),
-        (pipe, "is a named pipe"),
-        (tmp_path / "nowhere" / "page.html", "there is no folder"),
-        (vocab / "tokenizer" / "pieces.txt", "which is read: name a file elsewhere"),
-    ):
-        assert cli.run_command(["tokenize", str(vocab), "--input", str(lines), "--html", str(page)]) == 2
-        assert said in capfd.readouterr().err
-    assert lines.read_text(encoding="utf-8") == "가\n"
-
-
-def test_the_oracle_writes_over_no_input_and_shows_no_escapes(vocab, tmp_path, capfd):
+def test_the_oracle_shows_no_escapes(vocab, tmp_path, capfd):
     context = "학교에 간다\x1b[2J"
     answer = {"text": "다\x1b[2J", "answer_start": context.index("다")}  # within ᆫ다
     qas = [{"id": "q\x1b[1m", "question": "?", "answers": [answer]}]
     path = tmp_path / "dev.json"
     path.write_text(json.dumps({"data": [{"title": "", "paragraphs": [{"context": context, "qas": qas}]}]}))
-    before = path.read_bytes()
-    assert cli.run_command(["oracle", str(vocab), str(path), "--all", str(path)]) == 2
-    assert "is the file that is read" in capfd.readouterr().err
-    assert path.read_bytes() == before
     assert cli.run_command(["oracle", str(vocab), str(path), "--all", str(tmp_path / "missed.json")]) == 0
     shown = capfd.readouterr().out
     assert "q\\x1b[1m" in shown

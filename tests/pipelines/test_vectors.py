@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -49,7 +48,7 @@ def test_vectors_as_json_lines(model, texts, command):
     out, _ = command("embed", model, texts, "--layer", "-2,-1", "--mix", "concat", "--pooling", "max", "--normalize")
     found = [json.loads(line) for line in out.splitlines()]
     assert [(one["line"], one["text"]) for one in found] == list(enumerate(TEXTS, 1))
-    asked: Any = {"layer": (-2, -1), "mix": "concat", "pooling": "max", "normalize": True}
+    asked = {"layer": (-2, -1), "mix": "concat", "pooling": "max", "normalize": True}
     np.testing.assert_allclose(
         [one["vector"] for one in found], korbert.load(model, "cpu").embed(TEXTS, **asked), atol=1e-5
     )
@@ -111,7 +110,6 @@ def test_an_interrupted_run_is_resumed(model, texts, tmp_path, command, monkeypa
     )
     command = [sys.executable, "-c", code, "embed", model, "-", "--output", str(output)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}) as run:
-        assert run.stdin is not None
         run.stdin.write("\n".join(TEXTS[:3]).encode() + b"\n")
         run.stdin.flush()
         while not list(tmp_path.glob("vectors.npy.partial/part-000000-*.parquet")):
@@ -148,7 +146,7 @@ def test_parts_of_other_settings_or_damaged_ones_are_made_anew(model, texts, tmp
         more = ("--pooling", "max") if change == "settings" else ()
         _, err = command("embed", model, texts, "--output", str(output), *more)
         assert ("from an earlier run" in err) == (change == "")
-        asked: Any = {"pooling": "max"} if more else {}
+        asked = {"pooling": "max"} if more else {}
         np.testing.assert_allclose(np.load(output), korbert.load(model, "cpu").embed(TEXTS, **asked), atol=1e-5)
 
 

@@ -2,7 +2,6 @@
 
 import gzip
 import shutil
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,18 +16,18 @@ def made(data, tmp_path):
     return Whole(tmp_path / "data" / "tiny.toml", tmp_path / "artifacts")
 
 
-def _empty(folder: Path) -> None:
+def _empty(folder):
     for name in ("wiki.jsonl", "reviews.jsonl"):
         (folder / name).write_bytes(b"")
 
 
-def _cut_in_the_second_frame(folder: Path) -> None:
+def _cut_in_the_second_frame(folder):
     lines = (folder / "wiki.jsonl").read_bytes().splitlines(keepends=True)
     first, second = (gzip.compress(b"".join(half)) for half in (lines[:10], lines[10:]))
     (folder / "wiki.jsonl.gz").write_bytes(first + second[: len(second) // 2])
 
 
-def _other_header(folder: Path) -> None:
+def _other_header(folder):
     path = folder / "ratings_train.txt"
     path.write_text(path.read_text(encoding="utf-8").replace("id\tdocument\tlabel", "id,text,label"), encoding="utf-8")
 

@@ -3,15 +3,13 @@
 import json
 import math
 import shutil
-from typing import Any
 
 import pytest
 
 from korbert import load
 from korbert.modeling.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
-from tests.running import Outcome
-from tests.whole.conftest import MODEL, Whole
+from tests.whole.conftest import MODEL
 
 
 @pytest.fixture
@@ -23,14 +21,13 @@ def onward(whole, tmp_path):
     return lambda *changes: whole.changed(tmp_path, (*usual, fewer, *changes), ["clean", "analyze"])
 
 
-def run(made: Whole, *options: str, code: int | None = 0) -> Outcome:
+def run(made, *options, code=0):
     """A run to pretrain."""
     return made.run("run", "--to", "pretrain", "--workers", "1", *options, code=code)
 
 
-def scores(made: Whole) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((made.folder / "pretrain" / "scores.json").read_text(encoding="utf-8"))
-    return found
+def scores(made):
+    return json.loads((made.folder / "pretrain" / "scores.json").read_text(encoding="utf-8"))
 
 
 def test_training_begins_where_the_model_ended(onward, whole, tmp_path):
@@ -93,7 +90,7 @@ def test_user_words_are_added(onward, whole):
     assert made.record("vocab")["counts"]["added"] == 1
 
 
-def nothing_was_made(made: Whole) -> bool:
+def nothing_was_made(made):
     return sorted(path.name for path in made.folder.iterdir() if path.is_dir()) == ["analyze", "clean"]
 
 

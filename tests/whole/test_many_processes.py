@@ -4,14 +4,11 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.running import Outcome
 from tests.whole.conftest import Whole, environment
 
 FAULTY = Path(__file__).with_name("faulty_rank.py")
@@ -27,19 +24,19 @@ class Many(Whole):
     port: int = 0
     fault: tuple[str, str] | None = None
 
-    def command(self, name: str, *arguments: str) -> list[str]:
+    def command(self, name, *arguments):
         return self.torchrun(*super().command(name, *arguments)[3:])
 
-    def run(self, name: str, *arguments: str, code: int = 0) -> Outcome:
+    def run(self, name, *arguments, code=0):
         return self.run_outside(name, *arguments, code=code)
 
-    def torchrun(self, *arguments: str) -> list[str]:
+    def torchrun(self, *arguments):
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(self.processes)]
         torchrun += ["--master-addr", "127.0.0.1", "--master-port", str(self.port)]
         ours = [str(FAULTY), *self.fault] if self.fault else ["-m", "korbert"]
         return [*torchrun, *ours, *arguments]
 
-    def ended(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def ended(self, *arguments, **variables):
         """The command, which fails in time. One line of all ranks says why."""
         command = self.command("pretrain", *arguments)
         variables = {**environment(), **variables}
@@ -50,7 +47,7 @@ class Many(Whole):
         return done
 
 
-def said(done: subprocess.CompletedProcess[str]) -> list[str]:
+def said(done):
     return [line for line in done.stderr.splitlines() if line.startswith("korbert: ")]
 
 
@@ -71,11 +68,11 @@ def straight(whole, tmp_path_factory):
     return made
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
+def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def same_figures(one: Path, two: Path) -> None:
+def same_figures(one, two):
     first, second = lines(one), lines(two)
     assert len(first) == len(second) > 1
     for a, b in zip(first, second, strict=True):
@@ -86,7 +83,7 @@ def same_figures(one: Path, two: Path) -> None:
             assert b[name] == (pytest.approx(value, rel=1e-5) if isinstance(value, float) else value), (name, a, b)
 
 
-def same_metrics(one: Whole, two: Whole, stages: Sequence[str]) -> None:
+def same_metrics(one, two, stages):
     for stage in stages:
         found = [*(one.folder / stage).glob("metrics.jsonl"), *(one.folder / stage / "metrics").glob("*.jsonl")]
         assert found

@@ -8,7 +8,7 @@ import pytest
 from tests.running import run_here
 
 
-def _said(*arguments: object) -> str:
+def _said(*arguments):
     done = run_here([*map(str, arguments)], Path.cwd())
     assert done.code == 0, done.out + done.err
     return done.out

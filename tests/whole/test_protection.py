@@ -9,7 +9,7 @@ import pytest
 from tests.whole.conftest import STAGES, Whole
 
 
-def _flip(path: Path) -> None:
+def _flip(path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
@@ -67,7 +67,7 @@ def test_finished_work_of_other_settings_is_still_refused(whole, tmp_path):
     assert "size: 1500 here, 1600 in the artifact" in made.run("vocab", "--set", "vocab.size=1500", code=2).err
 
 
-def _lines(made: Whole, *command: str) -> list[str]:
+def _lines(made, *command):
     return made.run(*command).out.splitlines()
 
 

@@ -4,13 +4,11 @@ import contextlib
 import json
 import signal
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.whole.conftest import STAGES, Whole
+from tests.whole.conftest import STAGES
 
 OF_PARTS = {"clean", "analyze", "vocab", "shard"}
 SLOW = {"clean", "vocab", "shard", "nsmc", "korquad"}  # the fast siblings: a stage of parts, and one that trains
@@ -24,12 +22,12 @@ class Stamp(NamedTuple):
     content: bytes
 
 
-def _stamp(path: Path) -> Stamp:
+def _stamp(path):
     stat = path.stat()
     return Stamp(stat.st_ino, stat.st_mtime_ns, path.read_bytes())
 
 
-def _finished(partial: Path) -> dict[Path, Stamp]:
+def _finished(partial):
     """Records of finished parts and of checkpoints, and the files that they speak for."""
     found = {}
     for record in (*partial.rglob("part-*.json"), *partial.rglob("step-????????/record.json")):
@@ -39,17 +37,17 @@ def _finished(partial: Path) -> dict[Path, Stamp]:
     return found
 
 
-def _has_parts(partial: Path) -> bool:
+def _has_parts(partial):
     return len(list(partial.glob("work/*/part-*.json"))) >= 2
 
 
-def _has_checkpoint(partial: Path) -> bool:
+def _has_checkpoint(partial):
     with contextlib.suppress(FileNotFoundError):  # a folder may be renamed while it is looked into
         return bool(list(partial.rglob("step-????????")))
     return False
 
 
-def _kill(made: Whole, command: tuple[str, ...], stage: str, ready: Callable[[Path], bool], seconds: float = 0) -> bool:
+def _kill(made, command, stage, ready, seconds=0):
     """Kills the command that many seconds after its stage is ready for it; False where the stage was done by then."""
     partial, final = made.folder / f"{stage}.partial", made.folder / stage
     deadline = time.monotonic() + 120
@@ -69,11 +67,11 @@ def _kill(made: Whole, command: tuple[str, ...], stage: str, ready: Callable[[Pa
     return partial.exists() and not final.exists()  # else it was done in that instant
 
 
-def _run_and_watch(made: Whole, stage: str, finished: dict[Path, Stamp]) -> dict[Path, Stamp]:
+def _run_and_watch(made, stage, finished):
     """Runs the stage; returns those of the finished files that were never written again. Scratch is gone at the end."""
     untouched = dict(finished)
 
-    def look(folder: Path) -> None:
+    def look(folder):
         for path, stamp in list(untouched.items()):
             with contextlib.suppress(FileNotFoundError):
                 if _stamp(folder / path) != stamp:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -54,7 +53,7 @@ def test_drift_is_refused_field_by_field(whole):
     assert "Traceback" not in said
 
 
-def _wait_for(running: subprocess.Popen[str], condition: Callable[[], object]) -> None:
+def _wait_for(running, condition):
     while not condition():
         assert running.poll() is None, "it ended too early"
         time.sleep(0.005)

@@ -7,7 +7,6 @@ import json
 import math
 import signal
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ import torch
 
 from pipelines.cli import run_command
 from pipelines.recipes import loading
-from tests.whole.conftest import Whole
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 TRIALS = """
@@ -98,7 +96,7 @@ def test_ways_are_timed_against_the_base_of_their_round(trials, tmp_path, monkey
     said = iter([100, 150, 200, 300, 100, 170, 500, 250])
 
     def plan(*words, **_):
-        enough = words[words.index("--seconds") + 1] >= 2  # type: ignore[operator]
+        enough = words[words.index("--seconds") + 1] >= 2
         phases = [{"batch_size": 16, "tried_rows": 16}, {"batch_size": 8, "tried_rows": 8 if enough else 3}]
         return json.dumps({"phases": phases, "timing": {"training": next(said) if enough else 1}})
 
@@ -128,7 +126,7 @@ def test_ways_are_timed_against_the_base_of_their_round(trials, tmp_path, monkey
         trials.Bench(trials.Trials.load(path), tmp_path, tmp_path, 1).steps("added")
 
 
-def _command(folder: Path, whole: Whole, data: Path, minutes: str) -> list[str]:
+def _command(folder, whole, data, minutes):
     """Arguments for trials of two ways below folder/root, of one task of two."""
     (folder / "t.toml").write_text(TRIALS.format(recipe=whole.recipe), encoding="utf-8")
     (folder / "tasks.toml").write_text(TASKS, encoding="utf-8")
@@ -137,7 +135,7 @@ def _command(folder: Path, whole: Whole, data: Path, minutes: str) -> list[str]:
     return [str(folder / "t.toml"), *given, "--rounds", "1", "--seconds", "1"]
 
 
-def _in_this_process(command: str, recipe: str, *words: object, changes: Iterable[str] = ()) -> str:
+def _in_this_process(command, recipe, *words, changes=()):
     options = [word for change in changes for word in ("--set", change)]
     with contextlib.redirect_stdout(io.StringIO()) as said:
         assert run_command([command, recipe, *map(str, words), *options]) == 0

@@ -5,8 +5,6 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +33,6 @@ from pipelines.reports.look.layers import layer_points, vectors_by_layer
 from pipelines.reports.look.page import page
 
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
-Stirred = Callable[[Any], Any]
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">&amp; \u202e \ud800'
 
 
@@ -47,7 +44,7 @@ def classifier(tiny_tokenizer, config, stirred):
     return Model(stirred(model), tiny_tokenizer, kind)
 
 
-def opened(packed: dict[str, Any], kind: Any = np.uint8) -> np.ndarray:
+def opened(packed, kind=np.uint8):
     return np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), kind).reshape(packed["shape"])
 
 
@@ -64,7 +61,6 @@ def test_weights_are_kept_to_half_a_percent(filler):
 def test_queries_and_keys_are_kept_so_that_their_products_hold(filler):
     seen = attention(filler.network, filler.tokenizer, TEXT)
     neurons = look_data(filler, TEXT)["neurons"]
-    assert seen.queries is not None
     for name, expected in (("queries", seen.queries), ("keys", seen.keys)):
         scale = np.array(neurons[name]["scale"])[:, :, None, None]
         got = opened(neurons[name], np.int8) / 127 * scale
@@ -197,7 +193,6 @@ def test_no_text_is_markup_in_the_page(filler):
     assert made.count("<script") == 2
     assert made.count("</script>") == 2
     said = re.search(r'<script type="application/json" id="data">(.*?)</script>', made, re.DOTALL)
-    assert said is not None
     assert json.loads(said[1])["texts"] == [HOSTILE, HOSTILE]
     assert not set("<>&") & set(said[1])
 

@@ -1,9 +1,7 @@
 """The page from disk as people use it, in a real browser: by mouse and by keyboard, on a phone, in the dark."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +17,6 @@ from pipelines.reports.look.page import page
 ROOT = Path(__file__).resolve().parents[3]
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2"> \u202e "'
-NewWindow = Callable[..., Any]  # a Window of conftest.py
 ROOMS = ("attention", "neurons", "guesses", "pieces", "vectors", "words")
 
 
@@ -161,8 +158,6 @@ def test_all_by_keyboard(window, on_disk):
 def test_neurons_add_up_to_the_weight(window, on_disk, seen):
     place = seen.labels("piece").index("학교")
     tab = window().open(f"{on_disk}#room=neurons&layer=2&head=2&from={place + 1}&to=4")
-    assert seen.queries is not None
-    assert seen.keys is not None
     product = float(seen.queries[1, 1, place] @ seen.keys[1, 1, 3])
     words = tab.locator(".sum").inner_text().replace("\u2212", "-").replace(";", "").split()
     assert float(words[words.index("to") + 1]) == pytest.approx(product, abs=0.05 + 0.02 * abs(product))

@@ -50,15 +50,10 @@ _IDS, _BOUNDARIES = pa.list_(pa.int32()), pa.list_(pa.uint8())
 _SHARD = pa.schema({"id": pa.string(), "source": pa.string(), "input_ids": _IDS, "boundaries": _BOUNDARIES})
 
 RUN = {
-    "seconds": 83.4,
-    "started": "2025-03-01T09:00:00+00:00",
-    "machine": "Linux x86_64, a processor",
-    "workers": 2,
-    "memory_peak_bytes": 734_003_200,
-    "command": "korbert run demo",
-    "resumed": False,
+    "seconds": 83.4, "started": "2025-03-01T09:00:00+00:00", "machine": "Linux x86_64, a processor", "workers": 2,
+    "memory_peak_bytes": 734_003_200, "command": "korbert run demo", "resumed": False,
     "sources": {"/somewhere/wiki.jsonl": {"sha256": "ab" * 32}},
-}
+}  # fmt: skip
 
 
 def write_parquet(path: Path, rows: Rows, schema: pa.Schema | None = None) -> None:

@@ -95,13 +95,9 @@ def spoken() -> Kit:
 
 
 KINDS: Mapping[str, Callable[[], Kit]] = {
-    "multiple-choice": chosen,
-    "classification": labelled,
-    "regression": numbered,
-    "several": several,
-    "token-classification": tagged,
-    "words": spoken,
-}
+    "multiple-choice": chosen, "classification": labelled, "regression": numbered, "several": several,
+    "token-classification": tagged, "words": spoken,
+}  # fmt: skip
 
 
 def write_task(recipe: Path, name: str, kit: Kit, **changes: Any) -> Path:

@@ -2,12 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 import pytest
 
-from pipelines.service.batching import Batcher, Job, Operation, Row
+from pipelines.service.batching import Batcher, Operation, Row
 from pipelines.service.limits import Limits
 from pipelines.service.refusals import Refusal
 
@@ -15,19 +13,19 @@ from pipelines.service.refusals import Refusal
 class Toy:
     """An operation whose rows are numbers, which are their pieces, too. open: the model may go on."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.batches: list[list[int]] = []
         self.open = threading.Event()
         self.open.set()
         self.inside = threading.Event()  # it has a batch
         self.operation = Operation(self._tokenize, self._forward)
 
-    def _tokenize(self, items: Sequence[int]) -> list[Row | Refusal]:
+    def _tokenize(self, items):
         if -2 in items:
             raise ZeroDivisionError
         return [Row(item, item) if item >= 0 else Refusal(413, "too long") for item in items]
 
-    def _forward(self, rows: Sequence[int]) -> list[int]:
+    def _forward(self, rows):
         self.inside.set()
         assert self.open.wait(30)
         self.batches.append(list(rows))
@@ -43,8 +41,8 @@ def toy():
     made.open.set()
 
 
-def _run(work: Callable[[Batcher], Awaitable[Any]], **limits: int) -> Any:
-    async def all_of_it() -> Any:
+def _run(work, **limits):
+    async def all_of_it():
         batcher = Batcher(Limits(**limits))
         batcher.start()
         try:
@@ -55,11 +53,11 @@ def _run(work: Callable[[Batcher], Awaitable[Any]], **limits: int) -> Any:
     return asyncio.run(all_of_it())
 
 
-def _submit(batcher: Batcher, toy: Toy, items: list[int]) -> Job:
+def _submit(batcher, toy, items):
     return batcher.submit(toy.operation, items)
 
 
-async def _until(holds: Callable[[], bool]) -> None:
+async def _until(holds):
     while not holds():
         await asyncio.sleep(0.01)
 

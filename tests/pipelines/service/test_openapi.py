@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from typing import Any
 
 import pytest
 import schemathesis
@@ -11,7 +10,6 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from pipelines.service.routes import ROUTES
-from tests.pipelines.service.started import Started
 
 CAPABLE = {"/fill": "gaps", "/predict": "mood", "/answer": "answers"}  # path -> a model for it; else the first one
 # What no JSON Schema can say: limits of a model, texts without [MASK], lists of different lengths.
@@ -22,14 +20,14 @@ NOT_DESCRIBED = re.compile(
 
 
 @cache
-def document(service: Started) -> Any:
+def document(service):
     return service.ask("/openapi.json").json
 
 
-def example(service: Started, path: str) -> dict[str, Any]:
+def example(service, path):
     schema = document(service)["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
     name = schema["$ref"].rpartition("/")[2]
-    found: dict[str, Any] = document(service)["components"]["schemas"][name]["examples"][0]
+    found = document(service)["components"]["schemas"][name]["examples"][0]
     return found | {"model": CAPABLE.get(path)}
 
 

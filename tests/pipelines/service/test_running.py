@@ -25,13 +25,13 @@ from pipelines.service.shared import Service
 from tests.pipelines.service.started import ROOT, ask, started, toy
 
 
-def _korbert(*arguments: str) -> subprocess.CompletedProcess[str]:
+def _korbert(*arguments):
     return subprocess.run(
         [sys.executable, "-m", "korbert", *arguments], capture_output=True, text=True, cwd=ROOT, timeout=120
     )
 
 
-def _refused(port: int) -> bool:
+def _refused(port):
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
@@ -48,8 +48,7 @@ def test_signals_end_it_with_their_exit_code(models, number, code):
 def test_shutdown_answers_pending_requests_and_refuses_new_ones():
     with toy(seconds_a_batch=1.5) as service, ThreadPoolExecutor() as clients:
         running = clients.submit(service.ask, "/v1/embeddings", {"input": "글"})
-        while "korbert_queue_texts 1.0" not in service.ask("/metrics").body.decode():
-            time.sleep(0.01)
+        service.wait_for("korbert_queue_texts 1.0")
         service.process.send_signal(signal.SIGTERM)
         while service.ask("/health").json["status"] != "ending":
             time.sleep(0.01)
@@ -65,8 +64,7 @@ def test_shutdown_answers_pending_requests_and_refuses_new_ones():
 def test_a_second_signal_ends_it_although_the_model_is_at_work():
     with toy(seconds_a_batch=100) as service, ThreadPoolExecutor() as clients:
         clients.submit(service.ask, "/v1/embeddings", {"input": "글"})  # its error is nobody's
-        while "korbert_queue_texts 1.0" not in service.ask("/metrics").body.decode():
-            time.sleep(0.01)
+        service.wait_for("korbert_queue_texts 1.0")
         service.process.send_signal(signal.SIGINT)
         while service.ask("/health").json["status"] != "ending":
             time.sleep(0.01)
@@ -106,8 +104,7 @@ def test_a_port_in_use_is_an_error(free_port, models):
 def test_a_killed_service_can_start_again_on_its_port(free_port):
     with toy(port=free_port, seconds_a_batch=0.5) as service, ThreadPoolExecutor() as clients:
         asking = clients.submit(service.ask, "/v1/embeddings", {"input": "글"})
-        while "korbert_queue_texts 1.0" not in service.ask("/metrics").body.decode():
-            time.sleep(0.01)
+        service.wait_for("korbert_queue_texts 1.0")
         assert service.end(signal.SIGKILL) == -signal.SIGKILL
         with pytest.raises(OSError):  # noqa: PT011
             asking.result()
@@ -137,12 +134,8 @@ def test_changes_to_a_model_folder_do_not_affect_it(models, tmp_path):
 def test_requests_need_the_token():
     with toy(token="비밀".encode().hex()) as service:
         token = "비밀".encode().hex()
-        for headers in (
-            {},
-            {"Authorization": "Bearer no"},
-            {"Authorization": f"bearer{token}"},
-            {"Authorization": token},
-        ):
+        for wrong in (None, "Bearer no", f"bearer{token}", token):
+            headers = {"Authorization": wrong} if wrong else {}
             reply = service.ask("/v1/embeddings", {"input": "글"}, **headers)
             assert (reply.code, reply.headers["www-authenticate"]) == (401, "Bearer")
             assert service.ask("/metrics", **headers).code == 401
