@@ -100,12 +100,6 @@ def test_the_new_recipe_of_the_readme_is_one(page, tmp_path, monkeypatch, capsys
     assert path.read_bytes() == mine
 
 
-@pytest.mark.parametrize("wrong", ["korbert train mine.toml", "korbert run mine.toml --until vocab", "korbert fill"])
-def test_a_wrong_command_line_is_found_out(wrong):
-    with pytest.raises(click.UsageError):
-        parse(wrong)
-
-
 def test_make_targets_exist():
     makefile = text_of("Makefile")
     assert {"demo", "test"} <= set(TARGETS)

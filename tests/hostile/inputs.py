@@ -5,15 +5,15 @@ A slot is one way to be hostile; case number n is of slot n modulo their number,
 
 import base64
 import bz2
+import contextlib
 import gzip
 import io
+import itertools
 import json
 import lzma
-import os
 import random
 import shutil
 import socket
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +51,7 @@ class Case:
     names: an error has to hold one of them. allowed: beginnings of names below the folder that the command may write.
     right: what has to hold where it leaves with 0; always: whatever it leaves with. mended: undoes the harm; then the
     same stage has to give what the unharmed pipeline has. outside: in a process of its own. codes: with which it may
-    leave. pipes: named pipes, and what somebody writes into each. stage: what it makes.
+    leave. stage: what it makes.
     """
 
     base: Base
@@ -67,7 +67,6 @@ class Case:
     outside: bool = False
     seconds: float = 60
     codes: tuple[int, ...] = (0, 1, 2)
-    pipes: list[tuple[Path, bytes]] = field(default_factory=list)
     stage: str | None = None
 
     def data(self, name: str) -> Path:
@@ -376,11 +375,6 @@ def _wiki(case: Case) -> None:
         case.harm(path, spoiled)
 
 
-def _korquad_source(case: Case) -> None:
-    path = _reads(case, "mine.json", case.base.data.joinpath("train.json").read_bytes(), kind="korquad")
-    case.harm(path, spoiled_json if case.rng.random() < 0.7 else spoiled)
-
-
 def _packed(case: Case) -> None:
     packs = {".gz": gzip, ".zst": zstandard, ".xz": lzma, ".bz2": bz2}
     suffix = case.rng.choice((*packs, ".zip"))
@@ -393,28 +387,15 @@ def _packed(case: Case) -> None:
 
 def _odd_file(case: Case, path: Path) -> None:
     """Something else where a file was."""
-    content = path.read_bytes()
     path.unlink()
-    match case.rng.randrange(7):
+    match case.rng.randrange(4):
         case 0:
             path.mkdir()
         case 1:
-            path.symlink_to(path.name)
+            path.symlink_to(case.rng.choice((path.name, "nowhere", path.parent)))
         case 2:
-            path.symlink_to("nowhere")
-        case 3:
-            os.mkfifo(path)
-            case.pipes.append((path, content))
-        case 4:
-            with socket.socket(socket.AF_UNIX) as here:
-                try:
-                    here.bind(str(path))
-                except OSError:  # a path of more than 108 bytes
-                    path.mkdir()
-        case 5:
-            pass
-        case 6:
-            path.symlink_to(path.parent)
+            with socket.socket(socket.AF_UNIX) as here, contextlib.suppress(OSError):  # a path of more than 108 bytes
+                here.bind(str(path))
 
 
 def _odd_source(case: Case) -> None:
@@ -537,17 +518,6 @@ def _score(case: Case) -> None:
         case.harm(case.folder / name, spoiled_json if case.rng.random() < 0.75 else spoiled)
 
 
-def _submit(case: Case) -> None:
-    _model(case, "korquad")
-    _use(case, "korquad", "--device", case.rng.choice(("cpu", "auto")))
-    case.names = ("valid.json",)
-    if case.rng.random() < 0.15:
-        _odd_file(case, case.folder / "valid.json")
-        case.right = None
-    else:
-        case.harm(case.folder / "valid.json", spoiled_json if case.rng.random() < 0.75 else spoiled)
-
-
 def _model_config(case: Case) -> None:
     """The records of a model and of its tokenizer. What flips do to them is the affair of test_flips."""
     stage = case.rng.choice(tuple(MODELS))
@@ -558,8 +528,6 @@ def _model_config(case: Case) -> None:
     case.names = ("model/",)
     if case.rng.random() < 0.15:
         _odd_file(case, folder / name)
-        case.pipes.clear()
-        (folder / name).unlink() if (folder / name).is_fifo() else None
 
 
 def _tokenizer_record(case: Case) -> None:
@@ -588,14 +556,18 @@ def _predict(case: Case) -> None:
     data = "\n".join(lines).encode("utf-8", "surrogateescape")
     if case.rng.random() < 0.4:
         data = spoiled(data, case.rng)
-    good = _decodable(data)
+    good = list(itertools.takewhile(_is_text, data.removesuffix(b"\n").split(b"\n")))  # before the first that is not
     case.stdin, case.arguments, case.names = data, ["predict", "model"], ("<stdin>", "input", "line")
     if case.rng.random() < 0.5:
         (case.folder / "lines.txt").write_bytes(data)
         case.arguments, case.names = ["predict", "model", "lines.txt"], ("lines.txt",)
-    whole = _is_text(data)
-    case.right = oracles.json_lines(len(good) if whole else None)
-    case.always = _says_at_least(len(good))
+    case.right = oracles.json_lines(len(good) if _is_text(data) else None)
+
+    def at_least(folder: Path, outcome: Any) -> Any:
+        if len(outcome.out.split("\n")) - 1 < len(good):
+            yield f"{len(outcome.out.splitlines())} results, where {len(good)} lines before the bad one are good"
+
+    case.always = at_least
 
 
 def _is_text(data: bytes) -> bool:
@@ -604,44 +576,6 @@ def _is_text(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _decodable(data: bytes) -> list[bytes]:
-    """The lines before the first that is not UTF-8."""
-    lines = data.split(b"\n")
-    lines = lines[:-1] if lines[-1] == b"" else lines
-    for number, line in enumerate(lines):
-        if not _is_text(line):
-            return lines[:number]
-    return lines
-
-
-def _says_at_least(count: int) -> Oracle:
-    def check(folder: Path, outcome: Any) -> Any:
-        if len(outcome.out.split("\n")) - 1 < count:
-            yield f"{len(outcome.out.splitlines())} results, where {count} lines before the bad one are good"
-
-    return check
-
-
-def _predict_reader(case: Case) -> None:
-    _model(case, "korquad")
-    good = {"context": "서울은 대한민국의 수도이다. 부산은 항구 도시이다.", "question": "수도는 어디인가?"}
-    lines = [dumped(good, case.rng) for _ in range(3)]
-    for _ in range(case.rng.randrange(1, 3)):
-        key = case.rng.choice(("context", "question", "둘 다 아님"))
-        lines[case.rng.randrange(3)] = dumped({**good, key: case.rng.choice(ODD_TEXTS)}, case.rng)
-    bad = case.rng.random() < 0.6
-    if bad:
-        place, key = case.rng.randrange(3), case.rng.choice(("context", "question"))
-        odd = (None, 1, [], {}, True, [good], 0.5)
-        lines[place] = case.rng.choice(
-            (dumped({**good, key: case.rng.choice(odd)}, case.rng), b"{", b"null", b"[]", b'{"context": 1')
-        )
-    case.stdin, case.arguments, case.names = b"\n".join(lines) + b"\n", ["predict", "model"], ("line",)
-    case.right = oracles.json_lines(3)
-    if bad:
-        case.codes = (1, 2)
 
 
 def _tokenize(case: Case) -> None:
@@ -658,15 +592,6 @@ def _tokenize(case: Case) -> None:
         (case.folder / "lines.txt").write_bytes(data)
         case.arguments += ["--input", case.rng.choice(("lines.txt", "lines.txt", "-"))]
         case.stdin, case.right = data, oracles.pieces_fit() if "--json" in options else None
-
-
-def _fill(case: Case) -> None:
-    _model(case, "pretrain")
-    text = word(
-        case.rng.choice((*ODD_TEXTS, "[MASK]" * 700, "[MASK] 가 [MASK]", "가 나 다 " * 2_000 + "[MASK]", "[mask]"))
-    )
-    top = case.rng.choice(("1", "5", "100000", "2000000000000", DIGITS, "0", "-1"))
-    case.arguments, case.right = ["fill", "model", "--top", top, "--", text], oracles.guesses_fit
 
 
 def _records(case: Case) -> None:
@@ -727,11 +652,9 @@ SLOTS: dict[str, Callable[[Case], None]] = {
     "roots": _roots,
     "model-config-1": _model_config,
     "delimited": _delimited,
-    "submit": _submit,
     "recipe-2": _in_recipe,
     "korquad": _korquad,
     "odd-source": _odd_source,
-    "predict-reader": _predict_reader,
     "set-3": _set_dry,
     "wiki": _wiki,
     "set-clean": _set_live("clean", "analyze"),
@@ -739,14 +662,13 @@ SLOTS: dict[str, Callable[[Case], None]] = {
     "tokenize": _tokenize,
     "packed": _packed,
     "records-2": _records,
-    "fill": _fill,
     "jsonl-odd": _jsonl_odd,
     "user-words": _user_words,
     "outside": _outside,
     "set-pretrain": _set_live("pretrain", "korquad"),
     "wrong-data": _wrong_data,
     "pages": _pages,
-    "last": lambda case: case.rng.choice((_odd_columns, _korquad_source, _evaluation, _options))(case),
+    "last": lambda case: case.rng.choice((_odd_columns, _evaluation, _options))(case),
 }
 
 
@@ -759,35 +681,3 @@ def draw(base: Base, folder: Path, number: int, seed: int = SEED) -> Case:
     case = Case(base, folder, random.Random(f"{seed}/{number}"))
     SLOTS[slot_of(number)](case)
     return case
-
-
-class Writers:
-    """Whoever writes into the named pipes of a case, as long as somebody reads."""
-
-    def __init__(self, pipes: Sequence[tuple[Path, bytes]]) -> None:
-        self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._write, args=pipe, daemon=True) for pipe in pipes]
-
-    def __enter__(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join(5)
-
-    def _write(self, path: Path, content: bytes) -> None:
-        while not self._over.wait(0.02):
-            try:
-                handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError:  # nobody reads yet
-                continue
-            try:
-                os.set_blocking(handle, True)
-                os.write(handle, content[:60_000])  # within what a pipe holds
-            except OSError:
-                pass
-            finally:
-                os.close(handle)
-            return

@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
-from tests.hostile.faults import changes_of, faults_of, leftovers_of, shown
-from tests.hostile.inputs import COUNT, SLOTS, Writers, draw, slot_of
+from tests.hostile.faults import changes_of, fail, faults_of, leftovers_of
+from tests.hostile.inputs import COUNT, SLOTS, draw, slot_of
 from tests.hostile.pipeline import look, record_of
 from tests.running import run_here, run_outside
 
@@ -24,16 +24,13 @@ def test_inputs(cut_off, tmp_path, number):
     case = draw(cut_off, tmp_path, number)
     before = look(tmp_path)
     outcome = _run(case)
-    faults = [*_faults(case, outcome), *_changed(case, before), *_mended(case, outcome)]
-    if faults:
-        pytest.fail(_told(case, outcome, faults), pytrace=False)
+    fail([*_faults(case, outcome), *_changed(case, before), *_mended(case, outcome)], _told(case, outcome))
     shutil.rmtree(tmp_path)
 
 
 def _run(case):
     run = run_outside if case.outside else run_here
-    with Writers(case.pipes):
-        return run(case.arguments, case.folder, case.stdin, case.seconds)
+    return run(case.arguments, case.folder, case.stdin, case.seconds)
 
 
 def _faults(case, outcome):
@@ -72,12 +69,10 @@ def _mended(case, outcome):
         yield "with the right file it gives another artifact"
 
 
-def _told(case, outcome, faults):
-    lines = [f"FAULT: {fault[:600]}" for fault in faults]
-    lines.append(f"cd {case.folder} && {shlex.join(['korbert', *(_short(one) for one in case.arguments)])}")
-    lines.append(f"left with {outcome.code}; standard input {case.stdin[:200]!r}")
-    return shown("\n".join([*lines, *(f"| {line[:600]}" for line in outcome.err.rstrip("\n").splitlines()[-4:])]))
-
-
-def _short(text):
-    return text if len(text) <= 200 else f"{text[:100]}...({len(text):,} characters)"
+def _told(case, outcome):
+    words = [word if len(word) <= 200 else f"{word[:100]}...({len(word):,} characters)" for word in case.arguments]
+    return [
+        f"cd {case.folder} && {shlex.join(['korbert', *words])}",
+        f"left with {outcome.code}; standard input {case.stdin[:200]!r}",
+        *(f"| {line[:600]}" for line in outcome.err.rstrip("\n").splitlines()[-4:]),
+    ]

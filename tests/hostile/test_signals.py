@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from tests.hostile.faults import faults_of, leftovers_of, shown
+from tests.hostile.faults import fail, faults_of, leftovers_of
 from tests.hostile.inputs import SEED
 from tests.hostile.pipeline import READS, STAGES, look, record_of
 from tests.running import Outcome, left_of, run_here, start
@@ -52,11 +52,9 @@ def test_signals(base, tmp_path, number):
     ]
     if outcome.code is not None and (left := told.pop("processes", "")):
         faults.append(f"processes left after {SECONDS_FOR_WORKERS} s: {left}")
-    if faults:
-        lines = [f"FAULT: {fault[:600]}" for fault in faults]
-        typed = f"cd {tmp_path} && {shlex.join(['korbert', *arguments])}: {sent.name} {told['moment']}"
-        ends = [f"| {line[:400]}" for line in outcome.err.splitlines()[-6:]]
-        pytest.fail(shown("\n".join([*lines, typed, f"left with {outcome.code}", *ends])), pytrace=False)
+    typed = f"cd {tmp_path} && {shlex.join(['korbert', *arguments])}: {sent.name} {told['moment']}"
+    ends = [f"| {line[:400]}" for line in outcome.err.splitlines()[-6:]]
+    fail(faults, [typed, f"left with {outcome.code}", *ends])
     shutil.rmtree(tmp_path)
 
 

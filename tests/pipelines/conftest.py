@@ -23,6 +23,14 @@ def command(capsys):
     return ran
 
 
+@pytest.fixture(autouse=True)
+def _same_threads():
+    """The threads that a stage takes are given back."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(scope="session")
 def task_artifacts(tmp_path_factory, tiny_tokenizer, tiny_config):
     """Stage -> artifact of what a task reads: a corpus of two documents, a tokenizer, an encoder that knows nothing."""

@@ -7,7 +7,7 @@ import torch
 from huggingface_hub import ModelCard
 
 from korbert.errors import ArtifactError
-from korbert.modeling import ClassificationModel, EncoderConfig, save_model
+from korbert.modeling import ClassificationModel, save_model
 from pipelines.cli import run_command
 from pipelines.reports.cards import model_card
 from tests.pipelines.reports.conftest import change, make, write_json
@@ -91,11 +91,8 @@ def test_damaged_record_is_named(tmp_path):
         _card(folder)
 
 
-def test_export_writes_the_card_and_keeps_an_edited_one(tmp_path, tiny_tokenizer, capsys):
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=64, type_vocab_size=0, architecture="modern",
-    )  # fmt: skip
+def test_export_writes_the_card_and_keeps_an_edited_one(tmp_path, tiny_tokenizer, tiny_config, capsys):
+    config = tiny_config(max_position_embeddings=64, type_vocab_size=0, architecture="modern")
     folder = write_task(tmp_path / "mine", "mood", labelled())
     model = ClassificationModel(config, 3, "mean", generator=torch.Generator().manual_seed(1))
     save_model(folder / "model", model, tiny_tokenizer)

@@ -4,16 +4,13 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
 import korbert
 from korbert.errors import CorpusError, SettingsError
-from korbert.model import Model
 from korbert.modeling import read_config
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
-from korbert.tasks.passages import encode_passages
 from tests.pipelines.small_tasks import TEXTS, fine_tune, json_lines, scores_of, write_table
 
 OTHERS = [
@@ -123,52 +120,6 @@ def test_rows_that_cannot_be_learned_are_refused(learn, train, more, error, said
     scored = more.pop("scored", None)
     with pytest.raises(error, match=said):
         learn(train, scored, **more)
-
-
-@pytest.mark.parametrize("learns", ["texts", "pairs", "labels", "scores"])
-def test_the_loss_of_a_batch(tiny_tokenizer, tiny_config, learns):
-    """Against vectors of single rows without dropout, put together here."""
-    rows = {
-        "texts": [{"text": text} for text in TEXTS[:4]],
-        "pairs": [{"text": a, "pair": b} for a, b in zip(TEXTS[:4], OTHERS, strict=False)],
-        "labels": [
-            {"text": TEXTS[0], "pair": OTHERS[0], "label": "entailment"},
-            {"text": TEXTS[0], "pair": OTHERS[5], "label": "contradiction"},
-            {"text": TEXTS[1], "pair": OTHERS[1], "label": "entailment"},
-            {"text": TEXTS[2], "pair": OTHERS[7], "label": "contradiction"},  # near to none: left out
-            {"text": TEXTS[0], "pair": OTHERS[2], "label": "entailment"},
-        ],
-        "scores": [{"text": a, "pair": b, "score": len(a) % 3} for a, b in zip(TEXTS[:4], OTHERS, strict=False)],
-    }[learns]
-    labels = {"near": ("entailment",), "far": ("contradiction",)}
-    task = Embedding(metrics=("spearman",), max_length=32, temperature=1.0, learns=learns, **labels)
-    config = tiny_config(max_position_embeddings=64, initializer_range=0.5)
-    model = task.model(config, torch.Generator().manual_seed(1)).eval()
-    texts = [*TEXTS, *OTHERS]
-    encoded = dict(zip(texts, encode_passages(tiny_tokenizer, texts), strict=True))
-    embedder = Model(model, tiny_tokenizer, task)
-    units = {text: (vector := torch.from_numpy(embedder.embed(text))) / vector.norm() for text in texts}
-    examples = task.prepare(rows, encoded, tiny_tokenizer).examples
-    with torch.no_grad():
-        found = float(task.loss(model, examples.batch(np.arange(len(examples))))["loss"])
-    if learns == "scores":
-        cosines = [float(units[row["text"]] @ units[row["pair"]]) for row in rows]
-        pairs = [(i, j) for i, one in enumerate(rows) for j, two in enumerate(rows) if one["score"] > two["score"]]
-        expected = float(np.log(1 + sum(np.exp(cosines[j] - cosines[i]) for i, j in pairs)))
-    else:
-        near = [
-            (row["text"], row.get("pair") or row["text"]) for row in rows if row.get("label") in (None, "entailment")
-        ]
-        near.sort(key=lambda pair: texts.index(pair[0]))  # both of the first text come first
-        far = [OTHERS[5]] * 2 if learns == "labels" else []
-        losses = []
-        for place, (text, _) in enumerate(near):
-            others = [pair for at, (anchor, pair) in enumerate(near) if anchor != text or at == place]
-            cosines = [float(units[text] @ units[other]) for other in [*others, *far]]
-            own = float(units[text] @ units[near[place][1]])
-            losses.append(np.log(np.exp(cosines).sum()) - own)
-        expected = float(np.mean(losses))
-    assert found == pytest.approx(expected, rel=1e-4)
 
 
 def test_which_rows_can_be_learned(tmp_path):

@@ -8,7 +8,7 @@ from foreign_folders import CONFIGS
 
 import korbert
 from korbert.modeling import PretrainingModel, load_model
-from korbert.modeling.transformers_config import CLASSES, class_of, their_config
+from korbert.modeling.transformers_config import CLASSES
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.shards import write_random_shards
 from korbert.versions import installed_version
@@ -17,13 +17,6 @@ from pipelines.cli import run_command
 from pipelines.stages import Inputs, pretrain
 from pipelines.stages.settings import PretrainStage
 from tests import tiny_recipe
-
-
-@pytest.fixture(autouse=True)
-def _same_threads():
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
@@ -47,10 +40,10 @@ def stage_settings(model_type, **others):
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
-def test_each_architecture_learns_and_equals_transformers(model_type, inputs, tmp_path):
+def test_each_architecture_learns(model_type, inputs, tmp_path):
     settings = stage_settings(model_type)
     counts = pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
-    model, tokenizer = load_model(tmp_path / "model", "pretraining")
+    model, _ = load_model(tmp_path / "model", "pretraining")
     assert counts["parameters"] == sum(weight.numel() for weight in model.parameters())
 
     # A gradient has reached every weight, and the held-out rows are predicted better than the first ones were.
@@ -60,21 +53,6 @@ def test_each_architecture_learns_and_equals_transformers(model_type, inputs, tm
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["step"] for line in lines] == [1, 3, 3]
     assert lines[-1]["mlm_loss"] < lines[0]["mlm_loss"]
-
-    # The same weights in their class, called as its users call it.
-    config = their_config(model.config)
-    assert config.vocab_size == tokenizer.vocab_size
-    theirs = class_of(model_type)(config).eval()
-    theirs.load_state_dict(model.encoder.model.state_dict(), strict=False)  # they have a pooler besides
-    ids = torch.randint(384, tokenizer.vocab_size, (2, 20), generator=torch.Generator().manual_seed(2))
-    mask = torch.ones_like(ids)
-    mask[1, 13:] = 0
-    given = {"input_ids": ids * mask, "attention_mask": mask}
-    if model_type == "longformer":  # its first piece sees all, as its classifiers have it
-        given["global_attention_mask"] = torch.zeros_like(ids).index_fill(1, torch.tensor([0]), 1)
-    with torch.inference_mode():
-        expected = theirs(**given).last_hidden_state * mask[:, :, None]
-        torch.testing.assert_close(model.encoder(ids, mask), expected, atol=1e-5, rtol=0)
 
 
 ELECTRA = """architecture = "transformers"

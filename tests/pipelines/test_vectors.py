@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import torch
 
 import korbert
 from korbert.modeling import PretrainingModel, save_model
@@ -26,12 +25,8 @@ pytestmark = pytest.mark.usefixtures("one_kiwi")
 
 
 @pytest.fixture(scope="module")
-def model(tiny_tokenizer, tiny_config, tmp_path_factory):
-    """An artifact of a model that has learned nothing."""
-    config = tiny_config(max_position_embeddings=32, initializer_range=0.5)
-    folder = tmp_path_factory.mktemp("pretrain")
-    save_model(folder / "model", PretrainingModel(config, torch.Generator().manual_seed(0)), tiny_tokenizer)
-    return str(folder)
+def model(untrained):
+    return str(untrained(initializer_range=0.5))
 
 
 @pytest.fixture

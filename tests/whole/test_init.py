@@ -79,6 +79,7 @@ def test_words_are_added(onward, whole):
     assert load(made.folder / "pretrain").fill("오늘 [MASK] 정말 좋다.")
 
 
+@pytest.mark.slow
 def test_user_words_are_added(onward, whole):
     """Kiwi is told of them, and the tokenizer that was taken gets them behind its entries."""
     made = onward(("[analyze]", '[analyze]\nuser_words = "words.tsv"'))

@@ -27,8 +27,9 @@ def test_damage_beneath_a_stage_is_found_before_its_work(whole, tmp_path, name, 
     harm(made.folder / name)
     said = made.run(stage, code=2).err.splitlines()[-1]
     before = name.partition("/")[0]
-    assert f"{name.rpartition('/')[2]}: {found}" in said
-    assert "--rebuild" in said or f"--from {before} --to {before}" in said
+    assert name.rpartition("/")[2] in said
+    assert found in said
+    assert f"--from {before}" in said
     assert not (made.folder / f"{stage}.partial").exists()
 
 

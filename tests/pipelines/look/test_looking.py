@@ -144,17 +144,14 @@ def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier):
     np.testing.assert_allclose(data["label"]["shares"], found.shares, rtol=1e-2, atol=1e-6)
 
 
-def test_without_captum_the_page_says_what_to_install(classifier, monkeypatch):
+def test_a_label_that_is_not_explained_says_why(classifier, monkeypatch):
+    """Somebody who waits is not kept waiting for that of a long text."""
+    assert "takes long: use korbert look" in look_data(classifier, TEXT * 10)["missing"]["label"]
+    assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT).label,)
     monkeypatch.setattr(attribution.importlib.util, "find_spec", lambda name: None)
     data = look_data(classifier, TEXT)
     assert data["label"] is None
     assert "pip install 'korbert[look]'" in data["missing"]["label"]
-
-
-def test_somebody_who_waits_is_not_kept_waiting_for_the_label_of_a_long_text(classifier):
-    data = look_data(classifier, TEXT * 10)
-    assert "takes long: use korbert look" in data["missing"]["label"]
-    assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT).label,)
 
 
 def test_a_reader_shows_its_answers(tiny_tokenizer, config, stirred):

@@ -207,19 +207,6 @@ def test_what_is_missing_is_said(window, data, tmp_path):
     assert tab.get_by_text("<i>left out</i>").is_visible()
 
 
-def test_words_alone_are_a_page(window, filler, tmp_path):
-    found = words_data("사랑", ["나는 사랑해", "사랑이 뭐야", "내 사랑"], [(3, 5), (0, 2), (2, 4)], np.eye(3))
-    path = tmp_path / "words.html"
-    path.write_text(page({"model": about(filler), "texts": ["사랑"], "missing": {}, "words": found}), encoding="utf-8")
-    one = window()
-    tab = one.open(path.as_uri())
-    assert tab.get_by_role("tab").all_inner_texts() == ["Words"]
-    assert tab.locator(".occurrences mark").all_inner_texts() == ["사랑"] * 3
-    tab.locator(".occurrences li").nth(1).hover()
-    assert tab.locator("svg g.on text").text_content() == "2"
-    assert one.faults == []
-
-
 def test_the_command_of_words_writes_a_page_that_opens_at_their_room(window, filler, tmp_path, command):
     save_model(tmp_path / "pretrain" / "model", filler.network, filler.tokenizer)
     sentences = ["나는 너를 <b>사랑</b>해", "학교에 간다", "나는 너를 사랑했다", "사랑 누가 말했나"]
@@ -236,6 +223,8 @@ def test_the_command_of_words_writes_a_page_that_opens_at_their_room(window, fil
     assert tab.locator(".occurrences li").all_inner_texts() == [sentences[number] for number in (0, 2, 3)]
     assert tab.locator(".occurrences mark").all_inner_texts() == ["사랑"] * 3
     assert tab.locator("svg circle").count() == 3
+    tab.locator(".occurrences li").nth(1).hover()
+    assert tab.locator("svg g.on text").text_content() == "2"
     cells = tab.locator("table.shaded tbody tr").nth(0).locator("td").all_inner_texts()
     expected = {near["occurrence"]: near["distance"] for near in nearest[0]}
     assert [float(cell) for cell in cells[1:]] == pytest.approx([expected[2], expected[3]], abs=1e-3)

@@ -223,7 +223,6 @@ def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models):
             before
         )
     assert service.log == []
-    print(json.dumps(dict(sorted(counts.items())), indent=1), f"{max(seconds):.2f} s")
 
 
 def test_overload_is_refused_at_once_with_a_bounded_queue():
@@ -237,30 +236,17 @@ def test_overload_is_refused_at_once_with_a_bounded_queue():
             if code == 429:
                 await asyncio.sleep(0.02)
 
-    async def watch(service, ended):
-        most = 0.0
-        while not ended.is_set():
-            _, received = await _send(
-                service.port, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-            )
-            most = max(most, float(re.search(rb"\nkorbert_queue_texts (\S+)", received)[1]))
-            await asyncio.sleep(0.02)
-        return most
-
     async def run_all(service):
-        ended, replies = asyncio.Event(), []
-        watching = asyncio.ensure_future(watch(service, ended))
+        replies = []
         await asyncio.gather(*(client(service, replies) for _ in range(32)))
-        ended.set()
-        return replies, await watching
+        return replies
 
     with toy(seconds_a_batch=0.05, limits={"queue": 16, "batch_pieces": 32}) as service:
-        replies, most = asyncio.run(run_all(service))
+        replies = asyncio.run(run_all(service))
         codes = Counter(code for code, _, _ in replies)
         assert codes.keys() == {200, 429}
         assert codes.total() == 32 * 12
         assert min(codes.values()) > 20
-        assert most <= 16
         refused = [(received, seconds) for code, received, seconds in replies if code == 429]
         assert all(re.search(rb"\r\nretry-after: [1-9]\d*\r\n", received) for received, _ in refused)
         assert sorted(seconds for _, seconds in refused)[len(refused) // 2] < 2
