@@ -153,12 +153,8 @@ def test_bf16_gives_nearly_the_same(tmp_path, monkeypatch):
 def test_a_csv_of_ones_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KORBERT_DATA", raising=False)
-    rows = [
-        f"{text} {number},{label}"
-        for number in range(8)
-        for text, label in (("정말 재미있다", "좋음"), ("시간이 아깝다", "나쁨"))
-    ]
-    (tmp_path / "my.csv").write_text("\n".join(["문장,감정", *rows]), encoding="utf-8")
+    rows = [f"정말 재미있다 {number},좋음\n시간이 아깝다 {number},나쁨\n" for number in range(8)]
+    (tmp_path / "my.csv").write_text("문장,감정\n" + "".join(rows), encoding="utf-8")
     words = "finetune korbert-mini --train my.csv --text 문장 --label 감정 --output mood"
     assert run_command(words.split()) == 0
     record = json.loads((tmp_path / "mood" / "stage.json").read_text())

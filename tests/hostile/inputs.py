@@ -162,30 +162,6 @@ def _in_recipe(case: Case) -> None:
     case.names = ("tiny.toml",)
 
 
-_NAMES = (
-    "...toml", "....toml", ".toml", "..toml", " .toml", "나의 글.toml", "a b.toml", "줄\n바꿈.toml", "g[1].toml",
-    "*.toml", "'\".toml", "-x.toml", "tiny.TOML", "tiny", "x" * 250 + ".toml", "x" * 300 + ".toml",
-    "\udcff\udcfe.toml", "demo",
-    "\x1b[31m.toml", "a.b.toml", "con.toml", "nul\t.toml", "~.toml", "$HOME.toml", "%s.toml", "{}.toml", "\u202e.toml",
-)  # fmt: skip
-
-
-def _recipe_names(case: Case) -> None:
-    """A recipe by an odd name, made or not. Whatever it is called, only --root is written below."""
-    case.base.copy(case.folder, ())
-    name = case.rng.choice(_NAMES)
-    command = case.rng.choice((["run", "--dry-run"], ["status"], ["clean"], ["clean", "--preview", "3"], ["report"]))
-    if case.rng.random() < 0.4:  # what could lead out of the root, where something is written
-        name = case.rng.choice(("...toml", "...toml", "....toml", "..toml"))
-        command = case.rng.choice((["clean"], ["clean", "--preview", "3"]))
-    target = case.data(name)
-    if case.rng.random() < 0.85 and len(target.name.encode(errors="surrogateescape")) < 256:
-        shutil.copy(case.data("tiny.toml"), target)
-    given = str(target) if case.rng.random() < 0.2 else f"data/{name}"
-    case.arguments = [command[0], given, "--root", "artifacts/deep/down", *command[1:]]
-    case.allowed = ("artifacts/deep/down/",)
-
-
 def _roots(case: Case) -> None:
     """A root or a data folder whose name means something to a shell, to SQL or to a glob, beside its lookalikes."""
     odd = ("it's", 'g"1', "g 1", "g;1", "한국", "-g", "g\\1", "{g}", "%g", "g\n1", "\udcffg", "[", "g[!a]", "**")
@@ -336,28 +312,6 @@ def _table(case: Case) -> None:
         case.harm(path, spoiled)
 
 
-def _odd_columns(case: Case) -> None:
-    """A Parquet file whose columns are of other types, or of that name twice."""
-    count = 30
-    columns: dict[str, Any] = {
-        "numbers": list(range(count)),
-        "nulls": pa.nulls(count),
-        "floats": [float("nan")] * count,
-        "lists": [["a"]] * count,
-        "objects": [{"a": 1}] * count,
-        "binary": pa.array([b"\xff\xfe"] * count),
-        "times": pa.array(range(count), pa.timestamp("ns")),
-        "decimals": pa.array(range(count), pa.int64()).cast(pa.decimal128(38, 0)),
-        "words": [f"{number}번째 문서입니다. 글이 조금 더 있어야 합니다." for number in range(count)],
-    }
-    names = [case.rng.choice(list(columns)) for _ in range(2)]
-    sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink)
-    path = _reads(case, "mine.parquet", sink.getvalue(), id=names[0], text=names[1])
-    if case.rng.random() < 0.2:
-        case.harm(path, spoiled)
-
-
 _WIKITEXT = (
     "{{a|" * 500, "[[" * 2_000, "{|" * 500, "'''" * 2_000, "<ref>" * 1_000, "<" * 5_000, "&#x1b;[31m빨강", "&#0;",
     "&#xD800;", "{{" * 1_000 + "}}" * 1_000, "[[파일:" * 500, "<!--" * 1_000, "[http://" * 1_000, "==" * 3_000,
@@ -466,24 +420,6 @@ def _korquad(case: Case) -> None:
         case.harm(case.data(name), spoiled_json if case.rng.random() < 0.75 else spoiled)
 
 
-def _user_words(case: Case) -> None:
-    lines = ["코르버트\tNNP\t0", "뽀시래기\tNNG", "한강뷰"]
-    odd = (
-        "띄어 쓰기\tNNP", "\tNNP", "가\tNOUN", "나\tNNP\tinf", "나\tNNP\tnan", "나\tNNP\t1e999", f"나\tNNP\t{DIGITS}",
-        "한강뷰", "#주석", "나\tNNP\t0\t1", "ㅋ" * 5_000, "\x1b[31m\tNNP", "가\x00나", "e\u0301", "\ufeff나", "👨‍👩‍👧",
-        "나\tEF\t-1e30", "[MASK]", "▁", "나\tJKS\t1e30",
-    )  # fmt: skip
-    for _ in range(case.rng.randrange(3)):
-        lines.insert(case.rng.randrange(len(lines)), case.rng.choice(odd))
-    case.runs_stage("analyze", "--set", 'analyze.user_words="words.tsv"', names=("words.tsv", "user_words"))
-    path = case.data("words.tsv")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    if case.rng.random() < 0.4:
-        case.harm(path, spoiled)
-    elif case.rng.random() < 0.2:
-        _odd_file(case, path)
-
-
 # Models and tokenizers
 
 
@@ -530,23 +466,6 @@ def _model_config(case: Case) -> None:
         _odd_file(case, folder / name)
 
 
-def _tokenizer_record(case: Case) -> None:
-    shutil.copytree(case.base.artifacts / "vocab" / "tokenizer", case.folder / "tokenizer")
-    name = case.rng.choice(
-        ("korbert_tokenizer.json", "korbert_tokenizer.json", "vocabulary.model", "pieces.txt", "probe.json")
-    )
-    path = case.folder / "tokenizer" / name
-    record = name == "korbert_tokenizer.json"
-    case.harm(path, spoiled_json if record and case.rng.random() < 0.6 else spoiled)
-    if record and case.rng.random() < 0.2:  # a file that is not the tokenizer's own
-        content = json.loads((case.base.artifacts / "vocab" / "tokenizer" / name).read_text(encoding="utf-8"))
-        content["files"][case.rng.choice(("../../secret", "/etc/hostname", "..", "tokenizer\x00"))] = "0" * 64
-        path.write_text(json.dumps(content), encoding="utf-8")
-    check = case.rng.random() < 0.3
-    case.arguments = ["tokenize", "tokenizer", *(["--check"] if check else ["--json", "학교에 간다"])]
-    case.names, case.right = ("tokenizer",), None if check else oracles.pieces_fit(["학교에 간다"])
-
-
 def _predict(case: Case) -> None:
     """Lines for a classifier: odd texts, and bytes that are none."""
     _model(case, "nsmc")
@@ -578,22 +497,6 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-def _tokenize(case: Case) -> None:
-    shutil.copytree(case.base.artifacts / "vocab" / "tokenizer", case.folder / "tokenizer")
-    options = [option for option in ("--json", "--special-tokens") if case.rng.random() < 0.6]
-    texts = [word(case.rng.choice(ODD_TEXTS)) for _ in range(case.rng.randrange(1, 4))]
-    texts = [text for text in texts if not text.startswith("-")]
-    case.arguments = ["tokenize", "tokenizer", *options]
-    if case.rng.random() < 0.5 and texts:
-        case.arguments += ["--", *texts]
-        case.right = oracles.pieces_fit(texts) if "--json" in options else None
-    else:
-        data = spoiled("\n".join(texts).encode("utf-8", "surrogateescape"), case.rng)
-        (case.folder / "lines.txt").write_bytes(data)
-        case.arguments += ["--input", case.rng.choice(("lines.txt", "lines.txt", "-"))]
-        case.stdin, case.right = data, oracles.pieces_fit() if "--json" in options else None
-
-
 def _records(case: Case) -> None:
     """Records of artifacts that are JSON, but not theirs. `status` shows it and never fails."""
     case.base.copy(case.folder, STAGES)
@@ -614,24 +517,9 @@ def _records(case: Case) -> None:
     case.names = (stage, "tiny")
 
 
-def _pages(case: Case) -> None:
-    """What pages are drawn from, as other JSON or other bytes."""
-    case.base.copy(case.folder, STAGES)
-    folder = case.folder / "artifacts" / "tiny"
-    name = case.rng.choice(
-        ("vocab/coverage.json", "pretrain/scores.json", "nsmc/scores.json", "korquad/scores.json",
-         "korquad/predictions.jsonl", "pretrain/metrics.jsonl", "pretrain/timing.jsonl", "nsmc/predictions.jsonl",
-         "vocab/counts.parquet", "shard/pieces.parquet", "korquad/predictions.json")
-    )  # fmt: skip
-    as_json = name.endswith(".json") and case.rng.random() < 0.7
-    case.harm(folder / name, spoiled_json if as_json else spoiled)
-    case.arguments = [case.rng.choice(("report", "report", "run")), "data/tiny.toml", "--root", "artifacts"]
-    case.allowed, case.names = ("artifacts/tiny/",), (name.split("/")[0], name.split("/")[1])
-
-
 def _outside(case: Case) -> None:
     """One of the quick ones, in a process of its own."""
-    case.rng.choice((_set_dry, _in_recipe, _recipe_names, _options, _wrong_data, _score, _records))(case)
+    case.rng.choice((_set_dry, _in_recipe, _options, _wrong_data, _score, _records))(case)
     case.outside = True
 
 
@@ -645,10 +533,8 @@ SLOTS: dict[str, Callable[[Case], None]] = {
     "table": _table,
     "options-1": _options,
     "set-vocab": _set_live("vocab", "shard"),
-    "recipe-names": _recipe_names,
     "records-1": _records,
     "text": _text,
-    "tokenizer-record": _tokenizer_record,
     "roots": _roots,
     "model-config-1": _model_config,
     "delimited": _delimited,
@@ -659,16 +545,13 @@ SLOTS: dict[str, Callable[[Case], None]] = {
     "wiki": _wiki,
     "set-clean": _set_live("clean", "analyze"),
     "nsmc": _nsmc,
-    "tokenize": _tokenize,
     "packed": _packed,
     "records-2": _records,
     "jsonl-odd": _jsonl_odd,
-    "user-words": _user_words,
     "outside": _outside,
     "set-pretrain": _set_live("pretrain", "korquad"),
     "wrong-data": _wrong_data,
-    "pages": _pages,
-    "last": lambda case: case.rng.choice((_odd_columns, _evaluation, _options))(case),
+    "last": lambda case: case.rng.choice((_evaluation, _options))(case),
 }
 
 

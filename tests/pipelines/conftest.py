@@ -6,8 +6,11 @@ import pytest
 import torch
 
 from korbert.modeling import PretrainingModel, QuestionAnsweringModel, save_model
+from korbert.pretraining import SpecialIds
+from korbert.pretraining.shards import write_random_shards
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from pipelines.cli import run_command
+from pipelines.stages import Inputs
 
 
 @pytest.fixture
@@ -43,6 +46,17 @@ def task_artifacts(tmp_path_factory, tiny_tokenizer, tiny_config):
     save_model(folder / "pretrain" / "model", model, tiny_tokenizer)
     tiny_tokenizer.save(folder / "vocab" / "tokenizer")
     return {name: folder / name for name in ("clean", "vocab", "pretrain")}
+
+
+@pytest.fixture(scope="session")
+def pretraining(tmp_path_factory, tiny_tokenizer):
+    """What pretrain reads: a tokenizer, counts of three words, and made-up rows."""
+    folder = tmp_path_factory.mktemp("pretraining")
+    tiny_tokenizer.save(folder / "vocab" / "tokenizer")
+    counts = pa.table({"form": ["영화", "재미", "학교"], "tag": ["NNG"] * 3, "count": [30, 20, 10]})
+    pq.write_table(counts, folder / "vocab" / "counts.parquet")
+    write_random_shards(folder / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
+    return Inputs({name: folder / name for name in ("vocab", "shard")}, {})
 
 
 @pytest.fixture(scope="session")

@@ -94,42 +94,29 @@ def test_an_older_artifact_gives_way_only_to_a_whole_one(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["vocab"]
 
 
-_HOLD = """
-import sys
-from pathlib import Path
-from pipelines.artifacts import store
-with store.locked(Path(sys.argv[1])):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
+def test_work_that_is_done_is_counted_and_kept(tmp_path):
+    partial = tmp_path / "a.partial"
 
+    def work():
+        return store.progress(partial), store.holds_work(partial)
 
-def test_two_runs_on_one_artifact(tmp_path):
-    command = [sys.executable, "-c", _HOLD, str(tmp_path / "vocab")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline() == "held\n"
-        said = rf"is being written by process {other.pid}: wait for it"
-        with pytest.raises(ArtifactError, match=said), store.locked(tmp_path / "vocab"):
-            pass
-        other.kill()
-    with store.locked(tmp_path / "vocab"):
-        assert (tmp_path / "vocab.lock").read_text() == f"process {os.getpid()}"
-
-
-def test_progress_counts_parts_and_finds_whole_checkpoints(tmp_path):
-    assert store.progress(tmp_path) is None
-    step = tmp_path / "work" / "read"
+    store.begin(partial, _plan())
+    assert work() == (None, False)
+    step = partial / "work" / "read"
     step.mkdir(parents=True)
     (step / "parts").write_text("")  # as it is for a moment
-    assert store.progress(tmp_path) is None
+    assert work() == (None, False)
     (step / "parts").write_text("12\n")
+    assert not store.holds_work(partial)
     (step / "part-00000.json").write_text("{}")
-    assert store.progress(tmp_path) == "read: 1 of 12 parts done"
-
-    training = tmp_path / "pretrain.partial"
-    (training / "checkpoints" / "step-00000400").mkdir(parents=True)
-    (training / "checkpoints" / "step-00000500.partial").mkdir()
-    assert store.progress(training) == "step 400 is saved"
+    assert work() == ("read: 1 of 12 parts done", True)
+    store.begin(partial, _plan(), keep="work")
+    assert store.holds_work(partial)
+    store.begin(partial, _plan())
+    assert work() == (None, False)
+    (partial / "checkpoints" / "step-00000500.partial").mkdir(parents=True)
+    (partial / "checkpoints" / "step-00000400").mkdir()
+    assert work() == ("step 400 is saved", True)
 
 
 def test_a_lock_that_nobody_holds_has_no_owner(tmp_path):
@@ -218,23 +205,6 @@ def test_nothing_but_a_folder_gives_way_to_an_artifact(tmp_path):
     partial.write_text("mine")
     with pytest.raises(ArtifactError, match=r"vocab\.partial: is not a folder"):
         store.check_place(final, partial)
-
-
-def test_what_holds_work(tmp_path):
-    store.begin(tmp_path / "a.partial", _plan())
-    assert not store.holds_work(tmp_path / "a.partial")
-    step = tmp_path / "a.partial" / "work" / "read"
-    step.mkdir(parents=True)
-    (step / "parts").write_text("12\n")
-    assert not store.holds_work(tmp_path / "a.partial")
-    (step / "part-00000.json").write_text("{}")
-    assert store.holds_work(tmp_path / "a.partial")
-    store.begin(tmp_path / "a.partial", _plan(), keep="work")
-    assert store.holds_work(tmp_path / "a.partial")
-    store.begin(tmp_path / "a.partial", _plan())
-    assert not store.holds_work(tmp_path / "a.partial")
-    (tmp_path / "a.partial" / "checkpoints" / "step-00000400").mkdir(parents=True)
-    assert store.holds_work(tmp_path / "a.partial")
 
 
 def _strangers(made):

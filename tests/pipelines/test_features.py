@@ -15,10 +15,9 @@ from korbert.modeling import Encoder, FeatureModel, load_model
 from korbert.tasks.kinds import KINDS
 from pipelines.experiments.layers import combinations, layer_table
 from pipelines.stages.finetuning import prepare, run
-from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, fine_tune, write_table
+from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, choices, fine_tune, moods, numbers, spans, write_table
 
 BASE = {"learning_rates": 3e-2, "batch_size": 5, "epochs": 40, "max_length": 32, "threads": 1, "baselines": False}
-WORDS = ["영화", "시간", "연기", "이야기", "보고", "음악", "돈", "배우", "가족", "결말"]
 
 
 @pytest.fixture(scope="module")
@@ -39,29 +38,6 @@ def learn(tmp_path, start):
     return learned
 
 
-def _moods():
-    return "classification", ["text", "label"], list(map(list, zip(TEXTS, MOODS, strict=True)))
-
-
-def _spans():
-    rows = []
-    for text, word in zip(TEXTS, WORDS, strict=True):
-        first = text.index(word)
-        span = {"start": first, "end": first + len(word), "label": "것"}
-        rows.append([text, json.dumps([span], ensure_ascii=False)])
-    return "token-classification", ["text", "spans"], rows
-
-
-def _numbers():
-    rows = [[text, TEXTS[-place], str(place / 2)] for place, text in enumerate(TEXTS)]
-    return "regression", ["sentence1", "sentence2", "score"], rows
-
-
-def _choices():
-    rows = [[text, *(TEXTS[place - at] for at in (1, 2, 3)), str(place % 3)] for place, text in enumerate(TEXTS)]
-    return "multiple-choice", ["text", "choice1", "choice2", "choice3", "label"], rows
-
-
 def _score(folder):
     scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     return float(scores["rows"][0]["scores"][scores["metrics"][0]])
@@ -70,12 +46,12 @@ def _score(folder):
 @pytest.mark.parametrize(
     ("given", "features"),
     [
-        (_moods, "last, linear"),
-        (_moods, "weighted sum, bilstm, 16"),
-        (_numbers, "concat of last 2, mlp, 32"),
-        (_choices, "sum of all, mlp, 32"),
-        (_spans, "first, linear"),
-        (_spans, "concat of last 2, bilstm, 16"),
+        (moods, "last, linear"),
+        (moods, "weighted sum, bilstm, 16"),
+        (numbers, "concat of last 2, mlp, 32"),
+        (choices, "sum of all, mlp, 32"),
+        (spans, "first, linear"),
+        (spans, "concat of last 2, bilstm, 16"),
     ],
 )
 def test_ten_examples_by_heart(learn, given, features):
@@ -91,7 +67,7 @@ def test_ten_examples_by_heart(learn, given, features):
 
 
 def test_the_encoder_is_saved_as_it_was(learn, start):
-    folder = learn(*_moods(), features="last")
+    folder = learn(*moods(), features="last")
     before, after = load_model(start)[0].encoder.state_dict(), load_model(folder, "features")[0].encoder.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(weight, after[name]) for name, weight in before.items())
@@ -106,18 +82,18 @@ def test_the_next_head_computes_no_vectors(learn, monkeypatch):
         return real(self, input_ids, *args, **more)
 
     monkeypatch.setattr(Encoder, "all_layers", counted)
-    learn(*_moods(), features="weighted sum", epochs=1)
+    learn(*moods(), features="weighted sum", epochs=1)
     assert sum(calls) == len(TEXTS)  # train, valid and test are the same rows
-    learn(*_moods(), features="weighted sum, mlp", epochs=1, seeds=(5,))
-    learn(*_moods(), features="last", epochs=1, seeds=(6,))
+    learn(*moods(), features="weighted sum, mlp", epochs=1, seeds=(5,))
+    learn(*moods(), features="last", epochs=1, seeds=(6,))
     assert sum(calls) == len(TEXTS)
-    learn(*_moods(), features="last", epochs=1, seeds=(7,), scratch=True)  # another encoder
+    learn(*moods(), features="last", epochs=1, seeds=(7,), scratch=True)  # another encoder
     assert sum(calls) == 2 * len(TEXTS)
 
 
 def test_a_weighted_sum_learns_its_weights(learn):
     def weights(epochs):
-        folder = learn(*_moods(), features="weighted sum", seeds=(epochs,), epochs=epochs)
+        folder = learn(*moods(), features="weighted sum", seeds=(epochs,), epochs=epochs)
         model = load_model(folder, "features")[0]
         assert isinstance(model, FeatureModel)
         return model.weights.detach()
@@ -144,10 +120,10 @@ def test_as_good_as_logistic_regression_on_the_same_vectors(learn, start):
 
 def test_what_does_not_go_together_is_refused(learn):
     with pytest.raises(SettingsError, match="layers 'sum of last four': the encoder has 2 layers"):
-        learn(*_moods(), features="sum of last four")
+        learn(*moods(), features="sum of last four")
     for more in ({"layer_decay": 0.9}, {"frozen_layers": 1}, {"piece_dropout": 0.1}, {"lora": 2}):
         with pytest.raises(ValidationError, match="the whole encoder is frozen then"):
-            learn(*_moods(), features="last", **more)
+            learn(*moods(), features="last", **more)
 
 
 def test_rates_and_epochs_of_heads_are_higher_unless_they_are_given():
@@ -159,7 +135,7 @@ def test_rates_and_epochs_of_heads_are_higher_unless_they_are_given():
 
 def test_a_table_of_layers(learn, tmp_path):
     stage = partial(layer_table, work=tmp_path / "work")
-    folder = learn(*_moods(), stage=stage, epochs=5, baselines=True, features="last, mlp, 8")
+    folder = learn(*moods(), stage=stage, epochs=5, baselines=True, features="last, mlp, 8")
     record = json.loads((folder / "layers.json").read_text(encoding="utf-8"))
     names = ["0", "1", "2", "sum of last 2", "weighted sum of last 2", "concat of last 2"]
     assert [model["name"] for model in record["models"]] == [*names, "majority", "tfidf"]

@@ -9,7 +9,20 @@ import pytest
 import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import load_model
-from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, fine_tune, json_lines, scores_of, write_table
+from tests.pipelines.small_tasks import (
+    MOODS,
+    PARTS,
+    TEXTS,
+    WORDS,
+    choices,
+    fine_tune,
+    json_lines,
+    moods,
+    numbers,
+    scores_of,
+    spans,
+    write_table,
+)
 
 BASE = {"learning_rates": 3e-3, "batch_size": 5, "epochs": 30, "max_length": 32, "threads": 1, "checkpoint_every": 9999}
 
@@ -33,7 +46,7 @@ def learn(tmp_path, start):
 
 
 def test_labels_of_texts(learn):
-    folder = learn("classification", ["문장", "감정"], list(map(list, zip(TEXTS, MOODS, strict=True))))
+    folder = learn(*moods(("문장", "감정")))
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
     model = korbert.load(folder, "cpu")
     assert [one.label for one in model.predict(TEXTS)] == MOODS
@@ -90,33 +103,25 @@ def test_several_labels_a_text(learn):
 
 
 def test_numbers_for_pairs(learn):
-    rows = [[text, TEXTS[-place], str(place / 2)] for place, text in enumerate(TEXTS)]
-    folder = learn("regression", ["sentence1", "sentence2", "score"], rows, epochs=60)
+    folder = learn(*numbers(), epochs=60)
     assert scores_of(folder)["pretrained"]["pearson"] > 0.99
-    model = korbert.load(folder, "cpu")
-    assert model.predict((TEXTS[8], TEXTS[-8])) == pytest.approx(4.0, abs=0.5)
+    assert korbert.load(folder, "cpu").predict((TEXTS[8], TEXTS[-8])) == pytest.approx(4.0, abs=0.5)
 
 
 def test_choices(learn):
-    rows = [[text, *(TEXTS[place - at] for at in (1, 2, 3)), str(place % 3)] for place, text in enumerate(TEXTS)]
-    folder = learn("multiple-choice", ["text", "choice1", "choice2", "choice3", "label"], rows, epochs=80)
+    folder = learn(*choices(), epochs=80)
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
-    model = korbert.load(folder, "cpu")
-    found = model.predict({"text": rows[4][0], "choices": rows[4][1:4]})
+    text, *texts, _ = choices()[2][4]
+    found = korbert.load(folder, "cpu").predict({"text": text, "choices": texts})
     assert found.choice == 1
     assert sum(found.probabilities) == pytest.approx(1)
 
 
 def test_spans(learn):
-    words = ["영화", "시간", "연기", "이야기", "보고", "음악", "돈", "배우", "가족", "결말"]
-    rows = []
-    for text, word in zip(TEXTS, words, strict=True):
-        start = text.index(word)
-        rows.append([text, json.dumps([{"start": start, "end": start + len(word), "label": "것"}], ensure_ascii=False)])
-    folder = learn("token-classification", ["text", "spans"], rows, epochs=60)
+    folder = learn(*spans(), epochs=60)
     assert scores_of(folder)["pretrained"]["entity_f1"] == 1.0
-    tagger = korbert.load(folder, "cpu")
-    assert [[one.text for one in found] for found in tagger.tag(TEXTS)] == [[word] for word in words]
+    found = korbert.load(folder, "cpu").tag(TEXTS)
+    assert [[one.text for one in own] for own in found] == [[word] for word in WORDS]
 
 
 def test_labels_of_words(learn):
@@ -126,9 +131,8 @@ def test_labels_of_words(learn):
 
 
 def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn, tmp_path):
-    rows = list(map(list, zip(TEXTS, MOODS, strict=True)))
     more = {"learning_rates": [1e-5, 3e-3], "batch_size": [2, 5], "epochs": 3, "seeds": (0, 1, 2), "scratch": True}
-    folder = learn("classification", ["text", "label"], rows, **more)
+    folder = learn(*moods(), **more)
     scores = json.loads((folder / "scores.json").read_text())
     names = [(row["name"], row["seed"]) for row in scores["rows"]]
     trained = [(name, seed) for name in ("pretrained", "scratch") for seed in (0, 1, 2)]
@@ -140,7 +144,7 @@ def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn, tmp_path):
     assert scores["models"][0]["seeds"] == 3
     assert "interval" in scores["comparisons"][0]
     before = (folder / "scores.json").read_bytes(), (folder / "model" / "model.safetensors").read_bytes()
-    learn("classification", ["text", "label"], rows, **more)  # all trainings are kept
+    learn(*moods(), **more)  # all trainings are kept
     assert before == ((folder / "scores.json").read_bytes(), (folder / "model" / "model.safetensors").read_bytes())
 
 
@@ -152,8 +156,7 @@ def test_rows_that_cannot_be_learned_are_refused(learn):
 
 
 def test_training_stops_where_validation_gets_no_better(learn):
-    rows = list(map(list, zip(TEXTS, MOODS, strict=True)))
-    folder = learn("classification", ["text", "label"], rows, learning_rates=1e-12, epochs=9, patience=2)
+    folder = learn(*moods(), learning_rates=1e-12, epochs=9, patience=2)
     (curve,) = (folder / "metrics").iterdir()
     epochs = [line["epoch"] for line in map(json.loads, curve.read_text().splitlines()) if line["kind"] == "heldout"]
     assert epochs == [1, 2, 3]  # nothing changes, so the first is the best
@@ -161,9 +164,8 @@ def test_training_stops_where_validation_gets_no_better(learn):
 
 @pytest.mark.parametrize("frozen", [0, "embeddings", 1, -1])
 def test_lower_layers_learn_less_or_not_at_all(learn, start, frozen):
-    rows = list(map(list, zip(TEXTS, MOODS, strict=True)))
     what = {"frozen_embeddings": True} if frozen == "embeddings" else {"frozen_layers": frozen}
-    folder = learn("classification", ["text", "label"], rows, epochs=1, layer_decay=0.01, **what)
+    folder = learn(*moods(), epochs=1, layer_decay=0.01, **what)
     before, after = load_model(start)[0].state_dict(), load_model(folder)[0].state_dict()
 
     def moved(part):
@@ -180,8 +182,7 @@ def test_lower_layers_learn_less_or_not_at_all(learn, start, frozen):
 
 
 def test_without_any_piece_there_is_nothing_to_learn(learn):
-    rows = list(map(list, zip(TEXTS, MOODS, strict=True)))
-    folder = learn("classification", ["text", "label"], rows, piece_dropout=0.999_999)
+    folder = learn(*moods(), piece_dropout=0.999_999)
     (curve,) = (folder / "metrics").iterdir()
     losses = [line["loss"] for line in map(json.loads, curve.read_text().splitlines()) if line["kind"] == "train"]
     assert min(losses) > 0.3, "these rows are learned by heart otherwise"
@@ -207,7 +208,7 @@ def test_a_label_can_be_left_out_of_micro_f1(learn):
 
 def test_no_more_training_rows_than_a_limit(learn):
     """The files are the same for all parts: validation and test rows stay, and so do labels that no row is left of."""
-    folder = learn("classification", ["문장", "감정"], list(map(list, zip(TEXTS, MOODS, strict=True))), train_rows=4)
+    folder = learn(*moods(("문장", "감정")), train_rows=4)
     record = json.loads((folder / "scores.json").read_text())
     assert record["counts"] == {"train": 4, "valid": 10, "test": 10, "test_in_train": 4}
     assert "4 of the 10 training rows, by a hash of their texts, are used" in record["said"]

@@ -146,19 +146,6 @@ def test_the_threshold_is_chosen_on_validation_alone(learn, tmp_path):
         assert (one["no_answer_score"] > threshold) == (not one["answer"])
 
 
-@pytest.mark.parametrize(("name", "version"), [("korquad", 1), ("klue-mrc", 2)])
-def test_known_sets(learn, tmp_path, name, version):
-    stem, folder = {"korquad": ("KorQuAD_v1.0", "korquad1"), "klue-mrc": ("klue-mrc-v1.1", "klue")}[name]
-    (tmp_path / folder).mkdir()
-    for part in ("train", "dev"):
-        path = squad(tmp_path / folder / f"{stem}_{part}.json", version=version)
-        path.write_text(path.read_text().replace('"id"', '"id"' if name == "korquad" else '"guid"'))
-    found = json.loads((learn({}, set=name, epochs=1) / "scores.json").read_text())
-    assert found["metrics"] == {"korquad": ["exact_match", "f1"], "klue-mrc": ["klue_exact_match", "rouge_w"]}[name]
-    assert found["counts"]["train"] + found["counts"]["valid"] == found["counts"]["test"] == {1: 6, 2: 10}[version]
-    assert [row["name"] for row in found["rows"]] == ["pretrained", *["no_answer"] * (version == 2), "sentence"]
-
-
 def test_rows_that_cannot_be_learned(learn, tmp_path):
     wrong = table(tmp_path / "mine.csv", [*QUESTIONS, (KING, "누가 만들었나?", "장영실")])
     folder = learn({"train": wrong}, epochs=1)

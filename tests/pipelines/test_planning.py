@@ -9,7 +9,6 @@ import signal
 
 import numpy as np
 import pytest
-import torch
 
 from korbert.errors import SettingsError
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, SpecialIds
@@ -26,11 +25,8 @@ SAID = re.compile(r"^  (\S.*?)  +(.+)$", re.MULTILINE)
 
 @pytest.fixture(autouse=True)
 def _own_data(monkeypatch):
-    """The recipe's folder is the data folder; the threads that a plan takes are given back."""
+    """The recipe's folder is the data folder."""
     monkeypatch.delenv("KORBERT_DATA", raising=False)
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +58,6 @@ def _said(command, *arguments):
     ("name", "count", "steps", "rows"),
     [
         ("base", "109,482,240", "900,000 100,000", "256 256"),
-        ("large", "335,141,888", "900,000 100,000", "256 256"),
         ("albert", "11,750,400", "125,000", "4,096"),
     ],
 )
@@ -134,15 +129,10 @@ def test_an_encoder_of_transformers_is_counted_where_it_runs(recipe, tmp_path, c
     assert said["seconds per step"]
 
 
-def test_an_interrupted_trial_leaves_nothing_to_resume(recipe, tmp_path, monkeypatch, capsys):
+def test_an_interrupted_trial_leaves_nothing_to_resume(recipe, tmp_path, monkeypatch, command):
     presses = [signal.SIGINT]  # one: a second one would not wait for the step's end
     monkeypatch.setattr(plan, "training_plan", lambda settings: presses and signal.raise_signal(presses.pop()))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-    try:
-        assert run_command(["plan", str(recipe), "--root", str(tmp_path)]) == 130
-    finally:
-        signal.signal(signal.SIGINT, before)
-    said = capsys.readouterr().err
+    said = command("plan", recipe, "--root", tmp_path, code=130).err
     assert "interrupted" in said
     assert "is saved" not in said
     assert list(tmp_path.iterdir()) == []
@@ -175,8 +165,6 @@ def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, capsys, comma
     found = json.loads(command("plan", recipe, "--seconds", "1", "--hours", "1", "--json", *options).out)
     assert found["phases"][1]["step_pieces"] == 512
     assert found["phases"][1]["pieces_a_second"] == pytest.approx(512 / found["phases"][1]["step_seconds"])
-    assert len(found["timing"]["within"]) == 2
-    assert found["timing"]["total"] == found["timing"]["training"] + found["timing"]["evaluating"]
     assert datetime.datetime.fromisoformat(found["timing"]["ends"])
 
 

@@ -9,22 +9,12 @@ from foreign_folders import CONFIGS
 import korbert
 from korbert.modeling import PretrainingModel, load_model
 from korbert.modeling.transformers_config import CLASSES
-from korbert.pretraining import SpecialIds
-from korbert.pretraining.shards import write_random_shards
 from korbert.versions import installed_version
 from pipelines.artifacts.runtime import Runtime
 from pipelines.cli import run_command
-from pipelines.stages import Inputs, pretrain
+from pipelines.stages import pretrain
 from pipelines.stages.settings import PretrainStage
 from tests import tiny_recipe
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory, tiny_tokenizer):
-    folder = tmp_path_factory.mktemp("artifacts")
-    tiny_tokenizer.save(folder / "vocab" / "tokenizer")
-    write_random_shards(folder / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
-    return Inputs({"vocab": folder / "vocab", "shard": folder / "shard"}, {})
 
 
 def stage_settings(model_type, **others):
@@ -40,9 +30,9 @@ def stage_settings(model_type, **others):
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
-def test_each_architecture_learns(model_type, inputs, tmp_path):
+def test_each_architecture_learns(model_type, pretraining, tmp_path):
     settings = stage_settings(model_type)
-    counts = pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
+    counts = pretrain.run(settings, pretraining, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
     model, _ = load_model(tmp_path / "model", "pretraining")
     assert counts["parameters"] == sum(weight.numel() for weight in model.parameters())
 
@@ -107,9 +97,9 @@ def test_from_a_recipe_to_its_tasks(recipe, tmp_path, monkeypatch, command):
     assert f"transformers=={installed_version('transformers')}" in requirements
 
 
-def test_sop_and_spans_train_but_rtd_is_refused(inputs, tmp_path):
+def test_sop_and_spans_train_but_rtd_is_refused(pretraining, tmp_path):
     settings = stage_settings("electra", objectives=["mlm", "sop", "spans"])
-    pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
+    pretrain.run(settings, pretraining, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
     model, _ = load_model(tmp_path / "model", "pretraining")
     assert model.objectives == ("mlm", "sop", "spans")
     assert {"mlm_loss", "sop_loss", "spans_loss"} <= json.loads((tmp_path / "scores.json").read_text()).keys()

@@ -1,18 +1,14 @@
 """What the stage makes of its settings."""
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
 from korbert.errors import SettingsError
 from korbert.modeling import load_model
-from korbert.pretraining import SpecialIds
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
-from korbert.pretraining.shards import write_random_shards
 from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Inputs, pretrain
+from pipelines.stages import pretrain
 from pipelines.stages.pretrain import _negatives, model_and_loss, training_plan
 from pipelines.stages.settings import PretrainStage
 
@@ -68,16 +64,6 @@ def test_on_divergence_reaches_the_training_plan():
     assert training_plan(settings(on_divergence="skip")).on_divergence == "skip"
 
 
-@pytest.fixture
-def inputs(tiny_tokenizer, tmp_path):
-    """A tokenizer, counts of three words, and made-up rows."""
-    tiny_tokenizer.save(tmp_path / "vocab" / "tokenizer")
-    counts = pa.table({"form": ["영화", "재미", "학교"], "tag": ["NNG"] * 3, "count": [30, 20, 10]})
-    pq.write_table(counts, tmp_path / "vocab" / "counts.parquet")
-    write_random_shards(tmp_path / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
-    return Inputs({name: tmp_path / name for name in ("vocab", "shard")}, {})
-
-
 def trained(inputs, output, **given):
     """The encoder after two steps."""
     run = settings(**{"phases": [{"length": 48, "batch_size": 4, "steps": 2}], "precision": "fp32", "threads": 1,
@@ -86,28 +72,28 @@ def trained(inputs, output, **given):
     return load_model(output / "model")[0].encoder
 
 
-def test_a_resumed_run_asks_kiwi_for_no_vectors(inputs, tmp_path, monkeypatch):
+def test_a_resumed_run_asks_kiwi_for_no_vectors(pretraining, tmp_path, monkeypatch):
     """A checkpoint has all weights; where each is damaged, the run begins anew, and with Kiwi's vectors."""
     asked = []
     real = pretrain.piece_vectors
     monkeypatch.setattr(pretrain, "piece_vectors", lambda *arguments: (asked.append(1), real(*arguments))[1])
-    first = trained(inputs, tmp_path / "out", embeddings="kiwi").token_weight
+    first = trained(pretraining, tmp_path / "out", embeddings="kiwi").token_weight
     assert len(asked) == 1
-    assert trained(inputs, tmp_path / "out", embeddings="kiwi").token_weight.equal(first)
+    assert trained(pretraining, tmp_path / "out", embeddings="kiwi").token_weight.equal(first)
     assert len(asked) == 1
     for path in (tmp_path / "out" / "checkpoints").glob("*/state.safetensors"):
         path.write_bytes(path.read_bytes()[:-1])
-    assert trained(inputs, tmp_path / "out", embeddings="kiwi").token_weight.equal(first)
+    assert trained(pretraining, tmp_path / "out", embeddings="kiwi").token_weight.equal(first)
     assert len(asked) == 2
 
 
 @pytest.mark.parametrize("head", [{"kind": "full"}, {"kind": "sampled", "negatives": 100}])
-def test_frozen_embeddings_stay_and_all_else_learns(inputs, tmp_path, head):
+def test_frozen_embeddings_stay_and_all_else_learns(pretraining, tmp_path, head):
     step = {"embeddings": "kiwi", "head": head, "phases": [{"length": 48, "batch_size": 4, "steps": 1}]}
     first, last = (
-        trained(inputs, tmp_path / str(rate), frozen_embeddings=True, optimizer={"learning_rate": rate}, **step)
+        trained(pretraining, tmp_path / str(rate), frozen_embeddings=True, optimizer={"learning_rate": rate}, **step)
         for rate in (1e-9, 1e-2)
     )
     changed = {name for name, tensor in last.state_dict().items() if not tensor.equal(first.state_dict()[name])}
     assert changed == last.state_dict().keys() - {"embeddings.token.weight"}
-    assert not trained(inputs, tmp_path / "learned", **step).token_weight.equal(first.token_weight)
+    assert not trained(pretraining, tmp_path / "learned", **step).token_weight.equal(first.token_weight)

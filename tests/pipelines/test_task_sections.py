@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from korbert.errors import ArtifactError, SettingsError
+from korbert.errors import SettingsError
 from pipelines.artifacts import store
 from pipelines.artifacts.pipeline import Pipeline
 from pipelines.artifacts.runner import make
@@ -268,32 +268,6 @@ def test_its_sources_are_hashed_once(folder, monkeypatch):
     (folder / "moods.tsv").write_text("다른 글\n", encoding="utf-8")
     with pytest.raises(AssertionError, match=r"moods\.tsv"):
         _make(_alone(Path("mine")))
-
-
-def test_drift_is_refused_with_the_command_that_was_typed(folder):
-    place = Path("mine")
-    _make(_alone(place))
-    said = (
-        "mine: is not what korbert finetune would make: epochs: 2 here, 1 in the artifact: rebuild it with "
-        "`korbert finetune model --output mine --rebuild`, or choose another --output; a run cannot be made longer, "
-        "since its learning rates depend on its length: to train on, finish it as it was, and name its model as MODEL"
-    )
-    with pytest.raises(ArtifactError, match=re.escape(said)):
-        _make(_alone(place, epochs=2))
-    assert _make(_alone(place, epochs=2), rebuild=True)
-    assert (store.read_record(place) or {})["settings"]["epochs"] == 2
-
-
-@pytest.mark.parametrize("name", ["mine", "mine.partial", ".korbert-mine.old"])
-def test_files_of_others_are_never_removed(folder, name):
-    (folder / name).mkdir()
-    assert _alone(Path("mine")).artifact("tasks.mood") == Path("mine")  # an empty folder gives way
-    (folder / name / "thesis.hwp").touch()
-    with pytest.raises(ArtifactError, match=rf"{name}: holds files that the run would remove: move them away, or"):
-        _alone(Path("mine"))
-    (folder / "thesis").touch()
-    with pytest.raises(ArtifactError, match=r"thesis: is not a folder, .* choose another --output"):
-        _alone(Path("thesis"))
 
 
 def test_the_working_folder_can_be_the_place(folder, monkeypatch):

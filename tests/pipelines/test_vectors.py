@@ -1,6 +1,5 @@
 """`korbert embed`, `index`, `similar`, `words`: what they print and write, and what a bad line or a kill costs."""
 
-import csv
 import json
 import os
 import signal
@@ -180,20 +179,14 @@ def test_options_that_are_refused(model, texts, arguments, error, command):
 
 def test_an_index_is_made_added_to_and_searched(model, tmp_path, command):
     corpus, more, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", tmp_path / "index"
-    with corpus.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([["id", "문장"], *((f"t{number}", text) for number, text in enumerate(TEXTS))])
+    corpus.write_text("id,문장\n" + "".join(f"t{number},{text}\n" for number, text in enumerate(TEXTS)), "utf-8")
     out, _ = command("index", model, str(corpus), "--output", folder, "--layer", "-2")
     assert out == f"{folder}: 5 new, 0 replaced, 0 unchanged, 0 removed; 5 texts\n"
     out, _ = command("index", model, str(corpus), "--output", folder)
     assert "0 new, 0 replaced, 5 unchanged" in out
 
-    rows = [
-        '{"id": "t0", "text": "대출 상담"}',
-        '{"text": "눈이 온다"}',
-        '{"id": "t0", "text": "또"}',
-        '{"text": "\\udfff"}',
-    ]
-    more.write_text("\n".join(rows), encoding="utf-8")
+    rows = [{"id": "t0", "text": "대출 상담"}, {"text": "눈이 온다"}, {"id": "t0", "text": "또"}, {"text": "\udfff"}]
+    more.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     (tmp_path / "gone.txt").write_text("\ufefft1\nt9\n")
     out, err = command("index", model, str(more), "--output", folder, "--remove", tmp_path / "gone.txt", code=1)
     assert out == f"{folder}: 1 new, 1 replaced, 0 unchanged, 1 removed; 5 texts\n"
@@ -210,22 +203,18 @@ def test_an_index_is_made_added_to_and_searched(model, tmp_path, command):
     found = [json.loads(line) for line in out.splitlines()]
     hits = Index.load(folder, model).search(["대출", "눈"], 2)
     assert [one["text"] for one in found] == ["대출", "눈"]
-    for one, expected in zip(found, hits, strict=True):
-        assert [(hit["id"], hit["text"], hit["rank_vectors"], hit["rank_words"]) for hit in one["hits"]] == [
-            (hit.id, hit.text, hit.rank_vectors, hit.rank_words) for hit in expected
-        ]
-    assert {hit["id"] for hit in found[1]["hits"]} & {"more.jsonl:2"}
+    assert [[hit["id"] for hit in one["hits"]] for one in found] == [[hit.id for hit in own] for own in hits]
+    assert "more.jsonl:2" in [hit["id"] for hit in found[1]["hits"]]
 
 
 def test_columns_are_kept_and_searched_by(model, tmp_path, command):
     table, lines, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", tmp_path / "index"
-    rows = [["id", "문장", "kind"], ["a", "신용 대출", "금융"], ["b", "대출 도서", "도서관"]]
-    with table.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(rows)
-    lines.write_text(
-        '{"id": 3, "text": "대출", "kind": "금융", "year": 2020, "tags": ["새", null]}\n{"text": "눈", "x": "\\ud800"}',
-        encoding="utf-8",
-    )
+    table.write_text("id,문장,kind\na,신용 대출,금융\nb,대출 도서,도서관\n", encoding="utf-8")
+    rows = [
+        {"id": 3, "text": "대출", "kind": "금융", "year": 2020, "tags": ["새", None]},
+        {"text": "눈", "x": "\ud800"},
+    ]
+    lines.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     command("index", model, str(table), "--output", folder)
     _, err = command("index", model, str(lines), "--output", folder, code=1)
     assert "more.jsonl: line 2: has a lone surrogate" in err

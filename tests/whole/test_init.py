@@ -151,15 +151,3 @@ def test_another_tokenizer_is_refused(onward):
     assert f"the one of vocab, {digest}, is neither the same nor an extension of it" in said
     assert "(another vocabulary was learned)" in said
     assert nothing_was_made(made)
-
-
-def test_a_damaged_model_is_refused(onward):
-    made = onward()
-    weights = made.recipe.parent / MODEL / "model" / "model.safetensors"
-    data = bytearray(weights.read_bytes())
-    data[-9] ^= 4
-    weights.write_bytes(data)
-    said = run(made, code=1).err
-    assert "model.safetensors: SHA-256" in said
-    assert "the file was changed or is damaged" in said
-    assert not (made.folder / "pretrain").exists()

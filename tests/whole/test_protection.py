@@ -85,16 +85,6 @@ def test_a_dry_run_and_status_say_the_same(whole, tmp_path):
     assert "1500 here" in "".join(changed)
 
 
-def test_a_broken_plan_is_named_and_made_anew_on_request(whole, tmp_path):
-    made = Whole(whole.recipe, tmp_path)
-    (made.folder / "clean.partial" / "work" / "read").mkdir(parents=True)
-    (made.folder / "clean.partial" / "work" / "read" / "part-00000.json").write_text("{}")
-    (made.folder / "clean.partial" / "plan.json").write_text("[]")
-    assert "plan.json: holds a list" in made.run("clean", code=2).err
-    made.run("clean", "--rebuild")
-    assert made.record("clean")["digest"] == whole.record("clean")["digest"]
-
-
 def test_variables_of_torchrun_are_refused_by_a_stage_that_trains(whole, tmp_path, monkeypatch):
     made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
     monkeypatch.setenv("RANK", "1")

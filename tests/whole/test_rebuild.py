@@ -1,5 +1,6 @@
 """What is made anew, what is left alone, and what is still readable when something of it is gone."""
 
+import json
 import shutil
 import time
 
@@ -33,6 +34,7 @@ def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(whole, tmp_path):
         path: path.stat().st_mtime_ns for path in (made.folder / "analyze" / "morphemes").iterdir()
     }.items()  # fmt: skip
     assert made.record("analyze")["digest"] == whole.record("analyze")["digest"]
+    assert json.loads((made.folder / "analyze" / "run.json").read_text(encoding="utf-8"))["resumed"]
     assert not list(made.folder.glob("*.rebuild"))
 
 

@@ -85,42 +85,6 @@ def test_what_no_trial_can_be_of(trials, tmp_path, old, new, said):
         trials.Trials.load(tmp_path / "t.toml")
 
 
-def test_ways_are_timed_against_the_base_of_their_round(trials, tmp_path, monkeypatch):
-    """The machine is twice as slow in the second round, and five times when a way is added; `steps` takes what counts.
-
-    `korbert plan` says what we make up, and tries fewer rows in a second than in two.
-    """
-    path = tmp_path / "t.toml"
-    path.write_text(TRIALS.format(recipe="demo"), encoding="utf-8")
-    listed = trials.Trials.load(path)
-    said = iter([100, 150, 200, 300, 100, 170, 500, 250])
-
-    def plan(*words, **_):
-        enough = words[words.index("--seconds") + 1] >= 2
-        phases = [{"batch_size": 16, "tried_rows": 16}, {"batch_size": 8, "tried_rows": 8 if enough else 3}]
-        return json.dumps({"phases": phases, "timing": {"training": next(said) if enough else 1}})
-
-    monkeypatch.setattr(trials, "korbert", plan)
-    bench = trials.Bench(listed, tmp_path, tmp_path, 1)
-    bench.calibrate(["hidden"], rounds=3, seconds=1)
-    bench.calibrate(["hidden"], rounds=3, seconds=1)  # nothing is left to do
-    phases = [phase.steps for phase in listed.settings("plain").phases]
-    assert bench.steps("plain") == trials.steps_within(60, 100, phases)
-    assert bench.steps("hidden") == trials.steps_within(60, 150, phases)
-
-    path.write_text(path.read_text(encoding="utf-8") + '[ways.added]\nset = ["pretrain.seed=7"]\n', encoding="utf-8")
-    more = trials.Bench(trials.Trials.load(path), tmp_path, tmp_path, 1)
-    with pytest.raises(SystemExit, match="added: is not calibrated"):
-        more.steps("added")
-    more.calibrate(["added"], rounds=1, seconds=1)
-    assert more.steps("added") == trials.steps_within(60, 50, phases)
-    assert more.steps("plain") == bench.steps("plain")
-
-    path.write_text(path.read_text(encoding="utf-8").replace("seed=7", "seed=8"), encoding="utf-8")
-    with pytest.raises(SystemExit, match="give other settings another name"):
-        trials.Bench(trials.Trials.load(path), tmp_path, tmp_path, 1).steps("added")
-
-
 def _command(folder, whole, data, minutes):
     """Arguments for trials of two ways below folder/root, of one task of two."""
     (folder / "t.toml").write_text(TRIALS.format(recipe=whole.recipe), encoding="utf-8")
@@ -158,7 +122,6 @@ def test_trials_end_in_a_table(trials, whole, data, tmp_path, monkeypatch):
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in first.splitlines()]
     assert rows[0][6:] == ["mood", "against plain"]  # the other task has no scores
     assert [row[0] for row in rows[1:]] == ["---", "untrained", "majority", "tfidf", "plain", "hidden"]
-    assert {len(row) for row in rows} == {8}
     table = {row[0]: row for row in rows}
     root = tmp_path / "root"
     for way, run in (("plain", "plain-1"), ("hidden", "hidden-0")):
@@ -167,17 +130,13 @@ def test_trials_end_in_a_table(trials, whole, data, tmp_path, monkeypatch):
         steps = _json(artifact / "stage.json")["counts"]["steps"]
         assert table[way][1:4] == ["0.02", f"{steps:,}", f"{last['pieces']:,}"]
         assert table[way][4].startswith("1 / ")
-    own, of_hidden = (
-        _json(root / f"0.02/{run}/tiny/pretrain/scores.json")["mlm_loss"] for run in ("plain-1", "hidden-0")
-    )
+    own = _json(root / "0.02/plain-1/tiny/pretrain/scores.json")["mlm_loss"]
     counts = _json(root / "corpus" / "heldout.json")
     bits = own / math.log(2) * counts["pieces"] / counts["characters"]  # the base's own rows are those of all
     assert float(table["plain"][5]) == pytest.approx(bits, abs=6e-4)
-    assert float(table["hidden"][5]) != pytest.approx(of_hidden / own * bits, abs=6e-4)  # 30 % of them masked
     places = {"untrained": "untrained/plain", "plain": "0.02/plain-1"}
     scores = {name: _json(root / place / "tasks/tasks.mood/scores.json") for name, place in places.items()}
     means = {name: 100 * found["models"][0]["accuracy"]["mean"] for name, found in scores.items()}
-    assert table["untrained"][6].startswith(f"{means['untrained']:.2f} ± ")
     assert table["plain"][6].startswith(f"{means['plain']:.2f} ± ")
     assert table["plain"][6].endswith(f" ({means['plain'] - means['untrained']:+.2f})")
     assert [row["name"] for row in scores["plain"]["rows"]] == ["pretrained"] * 2  # baselines are scored once

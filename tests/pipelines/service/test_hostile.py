@@ -1,7 +1,6 @@
 """Three thousand hostile requests, overload, slow clients, and clients that disconnect."""
 
 import asyncio
-import base64
 import json
 import random
 import re
@@ -10,7 +9,6 @@ from collections import Counter
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.pipelines.service.started import toy
@@ -95,19 +93,13 @@ def _unknown_paths(rng):
     return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode(), {404, 405}
 
 
-def _foreign_pages(rng):
-    if rng.random() < 0.5:
-        return _post(VALID, "/v1/embeddings", "Origin: https://evil.example"), {403}
-    return _post(VALID).replace(b"Host: localhost", b"Host: evil.example:8000"), {403}
-
-
 def _valid(rng):
     return _post(VALID), {200, 429}
 
 
 FAMILIES = {
     _bad_json: 700, _odd_characters: 700, _valid: 600, _announced_too_large: 150, _odd_lengths: 150, _no_http: 200,
-    _unknown_paths: 200, _foreign_pages: 150, _deep: 100, _heads_without_end: 30, _too_large: 15, _many_texts: 10,
+    _unknown_paths: 300, _deep: 150, _heads_without_end: 30, _too_large: 15, _many_texts: 10,
 }  # fmt: skip
 SLOW = LEAVING = 60  # requests each whose body or head stops in the middle, whose sender waits or leaves
 
@@ -181,14 +173,10 @@ async def _ordinary_client(service, ended, expected):
     seconds = []
     while not ended.is_set():
         began = time.monotonic()
-        code, received = await _send(
-            service.port, _post('{"input": "학교에 간다", "encoding_format": "base64"}'.encode())
-        )
+        code, received = await _send(service.port, _post('{"input": "학교에 간다"}'.encode()))
         assert code == 200
-        vector = np.frombuffer(
-            base64.b64decode(json.loads(received.partition(b"\r\n\r\n")[2])["data"][0]["embedding"]), "<f4"
-        )
-        np.testing.assert_allclose(vector, np.frombuffer(expected, "<f4"), atol=1e-5)
+        vector = json.loads(received.partition(b"\r\n\r\n")[2])["data"][0]["embedding"]
+        assert vector == pytest.approx(expected, abs=1e-5)
         seconds.append(time.monotonic() - began)
         await asyncio.sleep(0.05)
     return seconds
@@ -197,12 +185,11 @@ async def _ordinary_client(service, ended, expected):
 def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models):
     with toy(models={"vectors": str(models["vectors"]), "gaps": str(models["gaps"])}, limits=LIMITS) as service:
         before = service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"]
-        expected = np.array(before, "<f4").tobytes()
         files = len(list(Path(f"/proc/{service.process.pid}/fd").iterdir()))
 
         async def run_all():
             ended = asyncio.Event()
-            ordinary = asyncio.ensure_future(_ordinary_client(service, ended, expected))
+            ordinary = asyncio.ensure_future(_ordinary_client(service, ended, before))
             try:
                 counts = await _attack(service, random.Random(27))
             finally:
@@ -219,9 +206,8 @@ def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models):
         while len(list(Path(f"/proc/{service.process.pid}/fd").iterdir())) > files + 2:
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        assert service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"] == pytest.approx(
-            before
-        )
+        after = service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"]
+        assert after == pytest.approx(before)
     assert service.log == []
 
 
