@@ -72,10 +72,7 @@ def test_text_of_others_in_an_error_moves_no_cursor(tmp_path, command):
 
 
 def test_an_address_is_of_a_ray_cluster(command):
-    assert (
-        "--address names a Ray cluster: add --runner ray"
-        in command("clean", "demo", "--address", "here:6379", code=2).err
-    )
+    assert "add --runner ray" in command("clean", "demo", "--address", "here:6379", code=2).err
 
 
 @pytest.mark.parametrize(("stage", "option"), [("clean", "--workers"), ("pretrain", "--row-workers")])

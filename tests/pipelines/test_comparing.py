@@ -150,6 +150,8 @@ def test_what_is_no_run_is_named(tmp_path):
         open_runs([one])
     with pytest.raises(SettingsError, match=r"one: is named twice: name different runs"):
         open_runs([one, tmp_path / "one"])
+    with pytest.raises(ArtifactError, match="no held-out figures yet: wait for the first evaluation"):
+        open_runs([one, made(tmp_path / "two", steps=0)])
     place = r"name a folder such as artifacts/RECIPE/pretrain, or pretrain\.partial"
     for folder, what in (("clean", "an artifact of clean"), ("nowhere", "absent"), (".", "no pretraining run")):
         with pytest.raises(ArtifactError, match=rf"is {what}: {place}"):
@@ -172,12 +174,6 @@ def test_damaged_lines_are_named(tmp_path, name, line):
     with (two / name).open("a", encoding="utf-8") as file:
         file.write(line + "\n")
     with pytest.raises(ArtifactError, match=rf"two/pretrain/{name}: line {number} is damaged: rebuild this artifact"):
-        open_runs([one, two])
-
-
-def test_a_run_before_its_first_evaluation(tmp_path):
-    one, two = made(tmp_path / "one"), made(tmp_path / "two", steps=0)
-    with pytest.raises(ArtifactError, match="no held-out figures yet: wait for the first evaluation"):
         open_runs([one, two])
 
 

@@ -88,18 +88,6 @@ def _run(arguments, out):
     return run_command([argument.replace(OUT, out) for argument in arguments])
 
 
-def _a_file(path):
-    path.write_text("of someone")
-
-
-def _a_page(path):
-    path.write_text("<!doctype html>\n<html>\n<head>\n<title>korbert</title>")
-
-
-def _a_table(path):
-    path.write_text('{"id": 3, "text": "가", "label": "좋음"}\n')
-
-
 def _a_folder(path):
     path.mkdir()
     for name in ("thesis.hwp", "layers.json", "layers.html", "words.tsv", "part-00000.arrow"):
@@ -111,19 +99,22 @@ def _an_artifact(path):
     (path / "stage.json").write_text('{"stage": "of a rocket"}')
 
 
-def _a_link(path):
-    path.symlink_to("elsewhere/thesis.hwp")
+SOMEBODY_ELSES = {
+    "a file": lambda path: path.write_text("of someone"),
+    "a page": lambda path: path.write_text("<!doctype html>\n<html>\n<head>\n<title>korbert</title>"),
+    "a table": lambda path: path.write_text('{"id": 3, "text": "가", "label": "좋음"}\n'),
+    "a folder": _a_folder,
+    "an artifact": _an_artifact,
+    "a link": lambda path: path.symlink_to("elsewhere/thesis.hwp"),
+    "a link to nothing": lambda path: path.symlink_to("nowhere"),
+}
 
 
-def _a_link_to_nothing(path):
-    path.symlink_to("nowhere")
-
-
-@pytest.mark.parametrize("make", [_a_file, _a_page, _a_table, _a_folder, _an_artifact, _a_link, _a_link_to_nothing])
+@pytest.mark.parametrize("kind", SOMEBODY_ELSES)
 @pytest.mark.parametrize("case", FILES | FOLDERS, ids=" ".join)
-def test_what_somebody_else_made_stays_as_it_is(here, capsys, case, make):
+def test_what_somebody_else_made_stays_as_it_is(here, capsys, case, kind):
     name, arguments = CASES[case]
-    make(here / name)
+    SOMEBODY_ELSES[kind](here / name)
     before = _everything(here)
     assert _run(arguments, name) in (1, 2)
     said = capsys.readouterr().err.splitlines()
@@ -144,7 +135,8 @@ def test_what_is_read_is_not_written_over(here, case):
 def test_files_of_somebody_else_below_the_root_stay_as_they_are(here, case):
     name, arguments = CASES[case]
     for place in ("clean", "clean.partial", ".korbert-clean.old", "analyze", "pretrain.partial"):
-        _a_folder_of(here / name / "demo" / place)
+        (here / name / "demo" / place).mkdir(parents=True)
+        (here / name / "demo" / place / "thesis.hwp").write_text("of someone")
     for file in ("index.html", "preview.html", "vocab", "shard.lock", "clean.rebuild"):
         (here / name / "demo" / file).write_text("of someone")
     before = _everything(here)
@@ -157,11 +149,6 @@ def test_files_of_somebody_else_below_the_root_stay_as_they_are(here, case):
     (here / "file").write_text("of someone")
     _run(arguments, "file")
     assert (here / "file").read_text() == "of someone"
-
-
-def _a_folder_of(path):
-    path.mkdir(parents=True)
-    (path / "thesis.hwp").write_text("of someone")
 
 
 ODD = {

@@ -62,14 +62,6 @@ def test_results_have_line_and_text_in_order(classifier):
         assert one["probabilities"] == pytest.approx(expected.probabilities, abs=1e-6)
 
 
-def test_a_line_that_is_not_utf8_costs_nothing_but_itself(classifier):
-    found = results(classifier, "좋다\n".encode() + "나쁘다\n".encode("cp949") + "좋다\n".encode())
-    assert [one["line"] for one in found] == [1, 2, 3]
-    assert list(errors(found)) == [2]
-    assert "byte 1 is not UTF-8" in errors(found)[2]
-    assert found[0]["probabilities"] == found[2]["probabilities"]
-
-
 def test_json_lines(classifier):
     lines = [
         '{"id": "a", "text": "좋다"}',

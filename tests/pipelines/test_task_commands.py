@@ -85,7 +85,7 @@ def test_from_a_csv_file_to_a_model_in_one_command(here, model, capsys):
     assert Path("models/mood/stage.json").read_bytes() == before
     assert _run(*command, "--seeds", "2") == 2
     said = capsys.readouterr().err
-    assert "is not what korbert finetune would make: seeds.1: 1 here, nothing in the artifact" in said
+    assert "is not what korbert finetune would make: seeds: [0, 1] here, [0] in the artifact" in said
     assert "--rebuild`, or choose another --output" in said
 
 
@@ -100,13 +100,8 @@ def _numbers(path):
 
 
 def _entities(path):
-    words = {
-        "정말 재미있는 영화": "영화", "서울에 갔다": "서울", "부산은 멀다": "부산", "영화를 보았다": "영화",
-        "서울": "서울",
-    }  # fmt: skip
-    rows = [
-        {"text": text, "entities": [[text.index(word), text.index(word) + 2, "것"]]} for text, word in words.items()
-    ]
+    starts = {"정말 재미있는 영화": 8, "서울에 갔다": 0, "부산은 멀다": 0, "이 영화를 보았다": 2, "서울": 0}
+    rows = [{"text": text, "entities": [[start, start + 2, "것"]]} for text, start in starts.items()]
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
 
 

@@ -210,11 +210,8 @@ def test_an_index_is_made_added_to_and_searched(model, tmp_path, command):
 def test_columns_are_kept_and_searched_by(model, tmp_path, command):
     table, lines, folder = tmp_path / "corpus.csv", tmp_path / "more.jsonl", tmp_path / "index"
     table.write_text("id,문장,kind\na,신용 대출,금융\nb,대출 도서,도서관\n", encoding="utf-8")
-    rows = [
-        {"id": 3, "text": "대출", "kind": "금융", "year": 2020, "tags": ["새", None]},
-        {"text": "눈", "x": "\ud800"},
-    ]
-    lines.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    row = {"id": 3, "text": "대출", "kind": "금융", "year": 2020, "tags": ["새", None]}
+    lines.write_text(json.dumps(row) + '\n{"text": "눈", "x": "\\ud800"}\n', encoding="utf-8")
     command("index", model, str(table), "--output", folder)
     _, err = command("index", model, str(lines), "--output", folder, code=1)
     assert "more.jsonl: line 2: has a lone surrogate" in err
@@ -252,13 +249,6 @@ def test_a_search_is_measured(model, texts, tmp_path, command):
     assert rows[0][1:] == ["75.0", "(50.0", "to", "100.0)"]
     _, err = command("search-eval", model, str(queries), folder, "--relevant", "id", code=1)
     assert "has no query with ids in 'id': nothing can be measured" in err
-
-
-def test_a_corpus_is_searched_at_once(model, texts, command):
-    out, _ = command("similar", model, texts, "카드를 잃어버렸어요", "--way", "vectors", "--top", "1")
-    _, row = out.splitlines()
-    assert row.split(maxsplit=5)[4:] == ["texts.txt:3", "카드를 잃어버렸어요"]
-    assert row.split()[2] == "1.000"
 
 
 def test_other_models_and_settings_are_refused(model, texts, tmp_path, tiny_tokenizer, tiny_config, command):

@@ -65,7 +65,3 @@ def test_interval_names_the_unit_once():
 )
 def test_numbers_as_text(function, number, text):
     assert plain(function(number)) == text
-
-
-def test_ratio_to_nothing_is_zero():
-    assert (formatting.ratio(1, 4), formatting.ratio(0, 0)) == (0.25, 0)

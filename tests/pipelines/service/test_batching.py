@@ -179,11 +179,3 @@ def test_an_abandoned_job_frees_its_queue_places(toy):
 
     _run(work, queue=10, batch_pieces=4)
     assert len([batch for batch in toy.batches if 2 in batch]) <= 1
-
-
-def test_an_operation_without_a_model_is_answered_after_tokenizing():
-    async def work(batcher):
-        operation = Operation(lambda items: [Row(1, item + 1) for item in items], None)
-        assert await batcher.submit(operation, [1, 2]).future == [2, 3]
-
-    _run(work)
