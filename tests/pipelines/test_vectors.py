@@ -102,8 +102,8 @@ def test_an_interrupted_run_is_resumed(model, texts, tmp_path, command, monkeypa
         "import sys; from pipelines import cli; from pipelines.inference import embedding; embedding.PART_ROWS = 2;"
         " cli.run_command(sys.argv[1:])"
     )
-    command = [sys.executable, "-c", code, "embed", model, "-", "--output", str(output)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}) as run:
+    words = [sys.executable, "-c", code, "embed", model, "-", "--output", str(output)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}) as run:
         run.stdin.write("\n".join(TEXTS[:3]).encode() + b"\n")
         run.stdin.flush()
         while not list(tmp_path.glob("vectors.npy.partial/part-000000-*.parquet")):

@@ -49,14 +49,9 @@ class Whole:
         """Leads a process group of its own. Its messages go to a file in the root, for who looks into a failure."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "stderr.txt").open("a") as messages:
-            return subprocess.Popen(
-                self.command(name, *arguments),
-                stdout=subprocess.DEVNULL,
-                stderr=messages,
-                text=True,
-                env=environment(),
-                start_new_session=True,
-            )
+            streams = {"stdout": subprocess.DEVNULL, "stderr": messages, "text": True}
+            command = self.command(name, *arguments)
+            return subprocess.Popen(command, env=environment(), start_new_session=True, **streams)
 
     def record(self, stage: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / stage / "stage.json").read_text(encoding="utf-8"))

@@ -22,15 +22,13 @@ def models(tmp_path_factory, tiny_tokenizer, tiny_config):
     random = torch.Generator().manual_seed(3)
     task = Classification(metrics=("accuracy",), max_length=32, labels=("같다", "다르다"), pair=True)
     mood = Classification(metrics=("accuracy",), max_length=32, labels=("부정", "긍정"))
+    tags = ["O", "B-PS", "I-PS"]
     made = {
         "vectors": (EmbeddingModel(config, "mean", True, generator=random), {"max_length": 32}),
         "gaps": (PretrainingModel(config, random), {}),
         "mood": (mood.model(config, random), mood.task()),
         "pairs": (task.model(config, random), task.task()),
-        "names": (
-            TokenClassificationModel(config, ["O", "B-PS", "I-PS"], generator=random),
-            {"max_length": 32, "stride": 8},
-        ),
+        "names": (TokenClassificationModel(config, tags, generator=random), {"max_length": 32, "stride": 8}),
         "answers": (QuestionAnsweringModel(config, random), {"max_length": 48, "stride": 8, "max_query_pieces": 12}),
     }
     folder = tmp_path_factory.mktemp("models")
