@@ -51,6 +51,7 @@ def test_drift_is_refused_field_by_field(whole):
     assert "size: 1500 here, 1600 in the artifact" in said
     assert f"--from vocab --rebuild --root {whole.root} --set vocab.size=1500`" in said
     assert "Traceback" not in said
+    assert "size: 1500 here" in whole.run("status", "--set", "vocab.size=1500").out
 
 
 def _wait_for(running, condition):
