@@ -6,7 +6,6 @@ import runpy
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,20 +37,20 @@ hypothesis.settings.load_profile("korbert")
 
 
 @pytest.fixture(scope="session")
-def sample() -> Path:
+def sample():
     """The folder of the sample that the repository carries."""
     return ROOT / "corpus" / "sample"
 
 
 @pytest.fixture
-def free_port() -> int:
+def free_port():
     """A port of this machine that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 
 
 @pytest.fixture(scope="session")
-def korbert_data() -> Path:
+def korbert_data():
     """The folder of real data, as docs/data.md says; skips where $KORBERT_DATA is not set."""
     folder = os.environ.get("KORBERT_DATA")
     if not folder:
@@ -61,7 +60,7 @@ def korbert_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_tokenizer(sample: Path) -> Any:
+def tiny_tokenizer(sample):
     """A real tokenizer of 2,000 pieces, learned from the sample's reviews and some of its articles."""
     from collections import Counter
 
@@ -78,11 +77,11 @@ def tiny_tokenizer(sample: Path) -> Any:
 
 
 @pytest.fixture(scope="session")
-def tiny_config(tiny_tokenizer: Any) -> Callable[..., Any]:
+def tiny_config(tiny_tokenizer):
     """(settings) -> the config of an encoder of 2 x 16 over the pieces of tiny_tokenizer, with these settings."""
     from korbert.modeling import EncoderConfig
 
-    def config(**settings: Any) -> EncoderConfig:
+    def config(**settings):
         sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
         return EncoderConfig.model_validate({"vocab_size": tiny_tokenizer.vocab_size, **sizes, **settings})
 
@@ -95,7 +94,7 @@ def _shared(kind: Any, folder: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def one_kiwi(request: pytest.FixtureRequest) -> Iterator[None]:
+def one_kiwi(request):
     """Each tokenizer loads a Kiwi of its own, in seconds: here those with the same options share one.
 
     All modules of a folder that use this share it; those of other folders may add words to theirs.
@@ -108,7 +107,7 @@ def one_kiwi(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def foreign(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def foreign(tmp_path_factory):
     """model_type -> a folder of it, made once: not to be changed."""
     import torch
     import transformers
@@ -119,7 +118,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     made: dict[str, Path] = {}
 
-    def folder(model_type: str) -> Path:
+    def folder(model_type):
         if model_type not in made:
             tokenizer = foreign_tokenizer(TOKENIZERS[model_type])
             kind = getattr(transformers, CLASSES[model_type])

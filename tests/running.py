@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -135,6 +136,24 @@ def start(arguments: Sequence[str], folder: Path, **streams: Any) -> "subprocess
     environment = {name: value for name, value in os.environ.items() if name != "KORBERT_DATA"}
     command = [os.fsencode(word) for word in (sys.executable, "-m", "korbert", *arguments)]
     return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **given)
+
+
+def left_of(group: int, seconds: float) -> str:
+    """The processes of a group that are still there after so long; those that only wait to be buried are not."""
+    deadline = time.monotonic() + seconds
+    while left := [process.name for process in Path("/proc").glob("[0-9]*") if _group_of(process) == group]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    return ", ".join(left)
+
+
+def _group_of(process: Path) -> int | None:
+    try:
+        state, _, group = (process / "stat").read_text().rpartition(")")[2].split()[:3]
+    except (OSError, ValueError):
+        return None
+    return None if state == "Z" else int(group)
 
 
 class _Here:

@@ -41,18 +41,18 @@ _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"\d+\.\d+")
 
 
-def test_the_box_is_small() -> None:
+def test_the_box_is_small():
     assert folders.models_in_the_box() == NAMES
     assert sum(file.stat().st_size for file in BOX.rglob("*") if file.is_file()) <= 56e6
 
 
-def test_tuned_models_share_the_embeddings_of_their_base() -> None:
+def test_tuned_models_share_the_embeddings_of_their_base():
     base, *tuned = (load_model(BOX / name)[0] for name in NAMES)
     for model in tuned:
-        assert model.encoder.token_weight.equal(base.encoder.token_weight)  # type: ignore[union-attr]
+        assert model.encoder.token_weight.equal(base.encoder.token_weight)
 
 
-def test_the_readmes_show_what_the_box_answers(tmp_path: Path) -> None:
+def test_the_readmes_show_what_the_box_answers(tmp_path):
     shown, korean = (
         "".join(_CONSOLE.findall((ROOT / page).read_text("utf-8"))) for page in ("README.md", "README.ko.md")
     )
@@ -69,7 +69,7 @@ def test_the_readmes_show_what_the_box_answers(tmp_path: Path) -> None:
         assert numbers == pytest.approx(expected, abs=2e-3)
 
 
-def test_reviews_of_nsmc(korbert_data: Path) -> None:
+def test_reviews_of_nsmc(korbert_data):
     path = korbert_data / "nsmc" / "ratings_test.txt"
     rows = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)[::50]
     found = korbert.load("korbert-mini-nsmc").predict(rows["document"].tolist())
@@ -78,7 +78,7 @@ def test_reviews_of_nsmc(korbert_data: Path) -> None:
     assert right == pytest.approx(REVIEWS_RIGHT, abs=3)
 
 
-def test_questions_of_korquad(korbert_data: Path) -> None:
+def test_questions_of_korquad(korbert_data):
     """On articles that the model was not trained on."""
     _, valid = split_by_article(korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json"))
     asked = valid.rows[:: len(valid) // 100][:100]
@@ -90,7 +90,7 @@ def test_questions_of_korquad(korbert_data: Path) -> None:
     assert 100 * statistics.mean(f1) == pytest.approx(QUESTIONS_F1, abs=1)
 
 
-def test_entities_of_klue(korbert_data: Path) -> None:
+def test_entities_of_klue(korbert_data):
     rows = load("klue-ner", korbert_data).test.rows[::20]
     texts, gold = [row["text"] for row in rows], [read_bio(row["tags"]) for row in rows]
     found = [
@@ -104,7 +104,7 @@ def test_entities_of_klue(korbert_data: Path) -> None:
     assert 100 * (f1_from_counts(counts, "macro") or 0) == pytest.approx(ENTITIES_F1, abs=1)
 
 
-def test_facts_are_known() -> None:
+def test_facts_are_known():
     """Each gap of box_facts.tsv has one right word: it is among the first five guesses, or not."""
     lines = (ROOT / "tests" / "box_facts.tsv").read_text("utf-8").splitlines()
     texts, answers = zip(*(line.split("\t") for line in lines), strict=True)
@@ -114,7 +114,7 @@ def test_facts_are_known() -> None:
     assert sum(known) == pytest.approx(FACTS, abs=2)
 
 
-def test_sentences_about_love() -> None:
+def test_sentences_about_love():
     """사랑 has nearly the same vector in the first two, and another in the third, which is about the word."""
     texts = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나"]
     found = korbert.load("korbert-mini").occurrences("사랑", texts)
@@ -123,7 +123,7 @@ def test_sentences_about_love() -> None:
     assert apart[0, 1] < apart[0, 2] / 2
 
 
-def test_bf16_gives_nearly_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bf16_gives_nearly_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(devices, "has_bf16", lambda device: True)  # PyTorch does without the instructions, slowly
     texts = ["정말 재미있는 영화", "시간이 아깝다", "세종은 1443년에 한글을 만들었다."] * 4
     mini, reviews, reader = (partial(korbert.load, f"korbert-mini{task}") for task in ("", "-nsmc", "-korquad"))
@@ -150,15 +150,11 @@ def test_bf16_gives_nearly_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert 0 < abs(exact.score - rounded.score) < 0.1
 
 
-def test_a_csv_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_csv_of_ones_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KORBERT_DATA", raising=False)
-    rows = [
-        f"{text} {number},{label}"
-        for number in range(8)
-        for text, label in (("정말 재미있다", "좋음"), ("시간이 아깝다", "나쁨"))
-    ]
-    (tmp_path / "my.csv").write_text("\n".join(["문장,감정", *rows]), encoding="utf-8")
+    rows = [f"정말 재미있다 {number},좋음\n시간이 아깝다 {number},나쁨\n" for number in range(8)]
+    (tmp_path / "my.csv").write_text("문장,감정\n" + "".join(rows), encoding="utf-8")
     words = "finetune korbert-mini --train my.csv --text 문장 --label 감정 --output mood"
     assert run_command(words.split()) == 0
     record = json.loads((tmp_path / "mood" / "stage.json").read_text())
@@ -166,7 +162,7 @@ def test_a_csv_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert korbert.load("mood").predict("정말 재미있다").label == "좋음"
 
 
-def test_serve_alone_serves_the_box() -> None:
+def test_serve_alone_serves_the_box():
     with started() as service:
         assert all(name in service.said for name in NAMES)
         while service.ask("/ready").code == 503:

@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +26,7 @@ _METRICS = re.compile(r"metrics/\w+-rate-[\d.e-]+-seed-\d+\.jsonl")
 _FOLDERS = ("model", "tokenizer")  # have sections of their own
 
 
-def sections() -> dict[str, str]:
+def sections():
     """Heading -> text of each section of the page."""
     text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
     parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
@@ -38,7 +36,7 @@ def sections() -> dict[str, str]:
 SECTIONS = sections()
 
 
-def named(section: str) -> set[str]:
+def named(section):
     """What stands in code marks in a section: whole, and word by word."""
     text = SECTIONS[section] + (SECTIONS["tasks"] if section in _TASKS else "")
     marked = re.findall(r"`([^`\n]+)`", text)
@@ -48,7 +46,7 @@ def named(section: str) -> set[str]:
 # --- the code ---
 
 
-def settings_rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
+def settings_rows(model, prefix):
     """(key, default as the page shows it, description) of a recipe's section, tables inside it opened."""
     for name, field in model.model_fields.items():
         key, inner = f"{prefix}.{name}", model_in(field.annotation)
@@ -60,7 +58,7 @@ def settings_rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, st
             yield key, "needed" if field.is_required() else _default(field.get_default()), field.description or ""
 
 
-def _default(value: Any) -> str:
+def _default(value):
     if value is None:
         return "none"
     if isinstance(value, BaseModel):
@@ -69,7 +67,7 @@ def _default(value: Any) -> str:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_setting_is_there_with_its_default_and_description(stage: str) -> None:
+def test_every_setting_is_there_with_its_default_and_description(stage):
     page = SECTIONS["Settings of a recipe"]
     shown = re.findall(rf"^\| `({stage}\.[\w.]+)` \| ([^|]+?) \| (.+) \|$", page, re.MULTILINE)
     expected = set(settings_rows(STAGES[stage].settings_class, stage))
@@ -78,12 +76,12 @@ def test_every_setting_is_there_with_its_default_and_description(stage: str) -> 
     assert sorted(shown) == sorted(expected)
 
 
-def test_every_setting_of_a_task_is_there_with_its_default() -> None:
+def test_every_setting_of_a_task_is_there_with_its_default():
     """The page has one table for all kinds; a row says whose the key is, and which kinds have another default."""
     page = SECTIONS["Settings of a recipe"]
     shown = dict(re.findall(r"^\| `(tasks\.NAME\.[\w.]+)` \| (.+) \|$", page, re.MULTILINE))
     del shown["tasks.NAME.kind"]  # by `set`, or classification
-    known: set[str] = set()
+    known = set()
     for name, entry in KINDS.items():
         rows = {key: default for key, default, _ in settings_rows(entry.section_class, "tasks.NAME")}
         del rows["tasks.NAME.kind"]
@@ -94,11 +92,11 @@ def test_every_setting_of_a_task_is_there_with_its_default() -> None:
     assert shown.keys() == known
 
 
-def test_every_stage_has_a_section() -> None:
+def test_every_stage_has_a_section():
     assert {*STAGES, "tasks"} <= set(SECTIONS)
 
 
-def test_the_record_is_there() -> None:
+def test_the_record_is_there():
     plan = store.Plan("clean", 1, {}, {}).as_json()
     around = named("Around all artifacts")
     assert {*plan, "files", "counts", "versions", "numerics", "digest"} <= around
@@ -106,7 +104,7 @@ def test_the_record_is_there() -> None:
     assert {name.removesuffix("/") for name in store.BESIDE} <= {name.removesuffix("/") for name in around}
 
 
-def test_the_columns_are_there() -> None:
+def test_the_columns_are_there():
     from corpus import counts, morphemes, shards
 
     assert set(morphemes.SCHEMA.names) <= named("analyze")
@@ -114,7 +112,7 @@ def test_the_columns_are_there() -> None:
     assert set(shards.SCHEMA.names) <= named("shard")
 
 
-def test_every_reason_to_drop_is_there() -> None:
+def test_every_reason_to_drop_is_there():
     from corpus.cleaning.filters import FILTERS
 
     files = (ROOT / "corpus").rglob("*.py")
@@ -125,7 +123,7 @@ def test_every_reason_to_drop_is_there() -> None:
     assert reasons <= named("clean")
 
 
-def test_every_cause_of_a_miss_is_there() -> None:
+def test_every_cause_of_a_miss_is_there():
     from typing import get_args
 
     from korbert.tasks.metrics.misses import Cause
@@ -136,7 +134,7 @@ def test_every_cause_of_a_miss_is_there() -> None:
 # --- the demo ---
 
 
-def demo(stage: str) -> Path:
+def demo(stage):
     folder = DEMO / stage
     if store.read_json(folder / store.RECORD) is None:
         pytest.skip(f"{folder} is absent: `make demo` makes it")
@@ -144,7 +142,7 @@ def demo(stage: str) -> Path:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_file_of_the_demo_is_named(stage: str) -> None:
+def test_every_file_of_the_demo_is_named(stage):
     folder = demo(stage)
     missing = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -154,7 +152,7 @@ def test_every_file_of_the_demo_is_named(stage: str) -> None:
     assert missing == []
 
 
-def _where(stage: str, name: str) -> tuple[str, str]:
+def _where(stage, name):
     """The section that has to name a file, and how."""
     if name == "timing.jsonl":
         return stage, name
@@ -172,7 +170,7 @@ def _where(stage: str, name: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_field_of_the_demo_is_named(stage: str) -> None:
+def test_every_field_of_the_demo_is_named(stage):
     folder = demo(stage)
     missing = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
@@ -182,7 +180,7 @@ def test_every_field_of_the_demo_is_named(stage: str) -> None:
     assert missing == []
 
 
-def _fields(path: Path) -> Iterator[str]:
+def _fields(path):
     """Columns of a table, keys of JSON objects and of the objects directly in them; nothing for other files."""
     if path.suffix == ".parquet":
         yield from pq.read_schema(path).names
@@ -198,7 +196,7 @@ def _fields(path: Path) -> Iterator[str]:
 _OPEN = {"head", "vocabulary", "rows", "models", "details", "misses", "trials", "by_cause"}
 
 
-def _keys(value: dict[str, Any], name: str) -> Iterator[str]:
+def _keys(value, name):
     for key, inner in value.items():
         yield "validation_METRIC" if key.startswith("validation_") else key
         first = inner[0] if isinstance(inner, list) and inner else inner
@@ -207,16 +205,14 @@ def _keys(value: dict[str, Any], name: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_counts_of_the_demo_are_named(stage: str) -> None:
+def test_the_counts_of_the_demo_are_named(stage):
     record = store.read_json(demo(stage) / store.RECORD)
-    assert record is not None
     shown = [re.sub(r"^(kept|dropped|masked)\..+", r"\1.", key) for key in record["counts"]]
     known = named(stage) | {"kept.", "dropped.", "masked."} if stage == "clean" else named(stage)
     assert [key for key in shown if key not in known] == []
 
 
 @pytest.mark.parametrize("stage", [name for name, spec in STAGES.items() if spec.trains])
-def test_the_numerics_of_the_demo_are_named(stage: str) -> None:
+def test_the_numerics_of_the_demo_are_named(stage):
     record = store.read_json(demo(stage) / store.RECORD)
-    assert record is not None
     assert set(record["numerics"]) <= named("Around all artifacts")

@@ -19,7 +19,7 @@ if __name__ == "__main__":
 """
 
 
-def test_this_process_is_kept_at_home() -> None:
+def test_this_process_is_kept_at_home():
     with socket.socket() as here:
         for reach in (here.connect, here.connect_ex):
             with pytest.raises(AssertionError, match=f"tried to reach .*{OUTSIDE}"):
@@ -27,16 +27,11 @@ def test_this_process_is_kept_at_home() -> None:
 
 
 @pytest.mark.parametrize("code", [_REACH, _SPAWN], ids=["started", "spawned by it"])
-def test_started_processes_are_kept_at_home(code: str) -> None:
+def test_started_processes_are_kept_at_home(code):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert f"AssertionError: a test tried to reach ('{OUTSIDE}', 80)" in done.stderr
 
 
-def test_this_machine_can_be_reached() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
-        pass
-
-
-def test_hubs_are_offline() -> None:
+def test_hubs_are_offline():
     assert {os.environ[name] for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE")} == {"1"}

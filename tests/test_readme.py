@@ -5,16 +5,14 @@ import importlib
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import click
 import pytest
 
-from corpus.readers import Chunk, chunks, rows
+from corpus.readers import chunks, rows
 from corpus.settings import SourceSettings
 from korbert.durable import sha256_of
 from pipelines.cli import cli, run_command
@@ -35,15 +33,15 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _MODULES = ("korbert", "corpus", "pipelines")
 
 
-def text_of(page: str) -> str:
+def text_of(page):
     return (ROOT / page).read_text(encoding="utf-8")
 
 
-def blocks(page: str, language: str) -> list[str]:
+def blocks(page, language):
     return [body for name, body in _FENCE.findall(text_of(page)) if name == language]
 
 
-def shell_lines(page: str) -> list[str]:
+def shell_lines(page):
     """Lines of shell blocks without their comments, and what inline code shows of korbert and make."""
     shown = [line for body in blocks(page, "sh") for line in body.splitlines()]
     shown += _SPAN.findall(_FENCE.sub("", text_of(page)))
@@ -56,17 +54,16 @@ TARGETS = sorted({word for page in PAGES for line in shell_lines(page) for word 
 BLOCKS = [(page, number) for page in (*READMES, "docs/data.md") for number in range(len(blocks(page, "python")))]
 
 
-def parse(command: str) -> None:
+def parse(command):
     """Raises click's UsageError where the command line is not one of korbert's."""
     context = click.Context(cli)
     name, subcommand, rest = cli.resolve_command(context, shlex.split(command)[1:])
-    assert subcommand is not None
     with subcommand.make_context(name, rest, parent=context):
         pass
 
 
 @pytest.mark.parametrize("command", [line for line in COMMANDS if len(line.split()) > 2])
-def test_command_lines_parse(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_lines_parse(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     for name in ("reviews.txt", "sentences.txt"):  # files that click opens while it reads a command line
@@ -75,14 +72,12 @@ def test_command_lines_parse(command: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("command", [line for line in COMMANDS if len(line.split()) == 2])
-def test_commands_named_in_passing_exist(command: str) -> None:
+def test_commands_named_in_passing_exist(command):
     assert command.split()[1] in cli.commands
 
 
 @pytest.mark.parametrize("page", READMES)
-def test_the_new_recipe_of_the_readme_is_one(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_new_recipe_of_the_readme_is_one(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (new,) = (line for line in shell_lines(page) if line.startswith("korbert new "))
     path = Path(f"{new.split()[-1]}.toml")
@@ -105,19 +100,13 @@ def test_the_new_recipe_of_the_readme_is_one(
     assert path.read_bytes() == mine
 
 
-@pytest.mark.parametrize("wrong", ["korbert train mine.toml", "korbert run mine.toml --until vocab", "korbert fill"])
-def test_a_wrong_command_line_is_found_out(wrong: str) -> None:
-    with pytest.raises(click.UsageError):
-        parse(wrong)
-
-
-def test_make_targets_exist() -> None:
+def test_make_targets_exist():
     makefile = text_of("Makefile")
     assert {"demo", "test"} <= set(TARGETS)
     assert [target for target in TARGETS if not re.search(rf"^{target}:", makefile, re.MULTILINE)] == []
 
 
-def test_both_readmes_show_the_same() -> None:
+def test_both_readmes_show_the_same():
     english, korean = ([*shell_lines(page), *_paths_of_tree(page)] for page in READMES)
     assert english == korean
     first, second = ([ast.dump(ast.parse(body)) for body in blocks(page, "python")] for page in READMES)
@@ -125,22 +114,22 @@ def test_both_readmes_show_the_same() -> None:
 
 
 @pytest.mark.parametrize("page", READMES)
-def test_every_command_is_in_the_readme(page: str) -> None:
+def test_every_command_is_in_the_readme(page):
     named = {line.split()[1] for line in shell_lines(page) if line.startswith("korbert ")}
     assert set(cli.commands) - named <= {"report"}  # its own --help says enough
 
 
 @pytest.mark.parametrize("page", READMES)
-def test_the_file_tree_is_there(page: str) -> None:
+def test_the_file_tree_is_there(page):
     paths = _paths_of_tree(page)
     assert len(paths) > 10
     assert [path for path in paths if not (ROOT / path).is_dir()] == []
 
 
-def _paths_of_tree(page: str) -> list[str]:
+def _paths_of_tree(page):
     """The folders of the block that begins with korbert/, each with those it stands below."""
     (tree,) = (body for body in blocks(page, "text") if body.startswith("korbert/"))
-    paths: list[str] = []
+    paths = []
     for line in tree.splitlines():
         name = line.split()[0]
         paths.append(paths[-1].split("/")[0] + "/" + name if line.startswith(" ") else name)
@@ -148,7 +137,7 @@ def _paths_of_tree(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
-def test_the_files_of_the_map_are_there(page: str) -> None:
+def test_the_files_of_the_map_are_there(page):
     named = [name for name in _SPAN.findall(text_of(page)) if re.fullmatch(r"[\w/.]+(\.py|/)", name)]
     assert len(named) > 20
     known = [
@@ -159,16 +148,16 @@ def test_the_files_of_the_map_are_there(page: str) -> None:
     assert [name for name in named if not name.startswith(generated) and not _is_named(name, known)] == []
 
 
-def _is_named(name: str, known: Sequence[str]) -> bool:
+def _is_named(name, known):
     return "NAME" in name or any(path == name or path.endswith(f"/{name}") for path in known)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_lead_somewhere(page):
     assert [link for link in _LINK.findall(text_of(page)) if not _leads_somewhere(page, link)] == []
 
 
-def _leads_somewhere(page: str, link: str) -> bool:
+def _leads_somewhere(page, link):
     if link.startswith("https://"):
         return True  # no test reaches the network
     name, _, heading = link.partition("#")
@@ -176,19 +165,19 @@ def _leads_somewhere(page: str, link: str) -> bool:
     return target.exists() and (not heading or heading in _anchors(target.read_text(encoding="utf-8")))
 
 
-def _anchors(text: str) -> set[str]:
+def _anchors(text):
     return {line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line.startswith("#")}
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_lines_are_short_and_name_no_machine(page: str) -> None:
+def test_lines_are_short_and_name_no_machine(page):
     text = text_of(page)
     assert [line for line in text.splitlines() if len(line) > 150] == []
     assert re.findall(r"(?<!\w)/(?:home|root|work)/|\d+\.\d+\.\d+\.\d+", text) == []
 
 
 @pytest.mark.parametrize(("page", "number"), BLOCKS)
-def test_python_blocks_import_what_is_there(page: str, number: int) -> None:
+def test_python_blocks_import_what_is_there(page, number):
     for node in ast.walk(ast.parse(blocks(page, "python")[number])):
         for module, name in _imports(node):
             found = importlib.import_module(module)
@@ -197,7 +186,7 @@ def test_python_blocks_import_what_is_there(page: str, number: int) -> None:
             assert hasattr(importlib.import_module(node.value.id), node.attr)
 
 
-def _imports(node: ast.AST) -> Iterator[tuple[str, str | None]]:
+def _imports(node):
     if isinstance(node, ast.Import):
         yield from ((alias.name, None) for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
@@ -206,16 +195,14 @@ def _imports(node: ast.AST) -> Iterator[tuple[str, str | None]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(blocks("README.md", "python"))))
-def test_python_blocks_run_on_the_demo(
-    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_python_blocks_run_on_the_demo(number, monkeypatch, capsys):
     code = blocks("README.md", "python")[number]
     for folder in re.findall(r'"(artifacts/demo/[^"]+)"', code):
         if not (ROOT / folder).is_dir():
             pytest.skip(f"{folder} is absent: `make demo` makes it")
     monkeypatch.chdir(ROOT)
     with nullcontext(code) if SERVED not in code else _served(code) as running:
-        names: dict[str, Any] = {"__name__": "readme"}
+        names = {"__name__": "readme"}
         exec(compile(running, f"README.md, block {number}", "exec"), names)
         if "client" in names:
             names["client"].close()
@@ -223,13 +210,13 @@ def test_python_blocks_run_on_the_demo(
 
 
 @contextmanager
-def _served(code: str) -> Iterator[str]:
+def _served(code):
     """The code with the address of a plain `korbert serve`."""
     with started() as service:
         yield code.replace(SERVED, service.address)
 
 
-def test_the_reviews_of_the_data_page_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reviews_of_the_data_page_can_be_read(tmp_path, monkeypatch):
     clone = tmp_path / "nsmc-master"
     (clone / "raw").mkdir(parents=True)
     (clone / "ratings_test.txt").write_text("id\tdocument\tlabel\n7\t시험\t1\n", encoding="utf-8")
@@ -241,12 +228,12 @@ def test_the_reviews_of_the_data_page_can_be_read(tmp_path: Path, monkeypatch: p
     exec(blocks("docs/data.md", "python")[0], {"__name__": "data"})
 
     source = SourceSettings(name="reviews", path="corpus/reviews.jsonl.zst")
-    read: list[Chunk] = list(chunks(source, [tmp_path / source.path], 1 << 20))
+    read = list(chunks(source, [tmp_path / source.path], 1 << 20))
     found = [(row.id, row.text, row.reason) for chunk in read for row in rows(chunk)]
     assert found == [("review-8", "8 번째 영화평", None), ("review-9", "9 번째 영화평", None)]
 
 
-def test_hashes_of_the_data_page_are_those_of_the_folder(korbert_data: Path) -> None:
+def test_hashes_of_the_data_page_are_those_of_the_folder(korbert_data):
 
     table = re.findall(r"^\| `([^`]+)` \| ([\d,]+) \| `([0-9a-f]{64})` \|$", text_of("docs/data.md"), re.MULTILINE)
     assert len(table) == 11
@@ -257,7 +244,7 @@ def test_hashes_of_the_data_page_are_those_of_the_folder(korbert_data: Path) -> 
         ), name
 
 
-def test_recipes_of_the_data_page_are_recipes() -> None:
+def test_recipes_of_the_data_page_are_recipes():
     import tomllib
 
     from corpus.settings import CleanSettings
@@ -270,13 +257,13 @@ def test_recipes_of_the_data_page_are_recipes() -> None:
     assert settings.evaluation == load("small").section("clean").evaluation
 
 
-def test_the_licence_is_whole() -> None:
+def test_the_licence_is_whole():
     text = text_of("LICENSE")
     assert "Version 2.0, January 2004" in text
     assert "END OF TERMS AND CONDITIONS" in text
     assert re.findall(r"Copyright (?!\[)\S*\d{4}.*", text) == []
 
 
-def test_the_changelog_has_this_version() -> None:
+def test_the_changelog_has_this_version():
     korbert: ModuleType = importlib.import_module("korbert")
     assert f"## {korbert.__version__}" in text_of("CHANGELOG.md")

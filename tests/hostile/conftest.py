@@ -20,14 +20,14 @@ def _own_data() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _here() -> Iterator[None]:
+def _here():
     """Of these modules alone: what `quick` puts in place of real things would kill other tests in this process."""
     with quick(), _own_data():
         yield
 
 
 @pytest.fixture(scope="session")
-def base(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Iterator[Base]:
+def base(tmp_path_factory, sample):
     """All stages, run once without a break."""
     made = Base(tmp_path_factory.mktemp("base"))
     write_data(sample, made.data)
@@ -41,7 +41,7 @@ def base(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Iterator[Bas
 
 
 @pytest.fixture(scope="session")
-def cut_off(base: Base) -> Base:
+def cut_off(base):
     """The same, and beside it what runs that were cut off halfway have left: `analyze.partial` and the like."""
     with quick(), _own_data():
         for stage, last in (

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+import pytest
+
 from tests.running import Outcome
 
 # Names of Python's own errors say nothing to a user; DatasetError and the like of ours would be named otherwise.
@@ -52,6 +54,12 @@ def faults_of(
 def shown(text: str) -> str:
     """For a report: nothing in it reaches the terminal raw."""
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+
+
+def fail(faults: Sequence[str], told: Sequence[str]) -> None:
+    """Fails the test if there are faults, and says what was done."""
+    if faults:
+        pytest.fail(shown("\n".join([*(f"FAULT: {fault[:600]}" for fault in faults), *told])), pytrace=False)
 
 
 def _message(err: str, *, lines: bool) -> str | None:

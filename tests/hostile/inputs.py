@@ -5,21 +5,21 @@ A slot is one way to be hostile; case number n is of slot n modulo their number,
 
 import base64
 import bz2
-import csv
+import contextlib
 import gzip
 import io
+import itertools
 import json
 import lzma
-import os
 import random
 import shutil
 import socket
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
@@ -51,7 +51,7 @@ class Case:
     names: an error has to hold one of them. allowed: beginnings of names below the folder that the command may write.
     right: what has to hold where it leaves with 0; always: whatever it leaves with. mended: undoes the harm; then the
     same stage has to give what the unharmed pipeline has. outside: in a process of its own. codes: with which it may
-    leave. pipes: named pipes, and what somebody writes into each. stage: what it makes.
+    leave. stage: what it makes.
     """
 
     base: Base
@@ -67,7 +67,6 @@ class Case:
     outside: bool = False
     seconds: float = 60
     codes: tuple[int, ...] = (0, 1, 2)
-    pipes: list[tuple[Path, bytes]] = field(default_factory=list)
     stage: str | None = None
 
     def data(self, name: str) -> Path:
@@ -108,9 +107,8 @@ def word(text: str) -> str:
 def _set_dry(case: Case) -> None:
     """--set of an odd key or value, where nothing is made."""
     case.base.copy(case.folder, ())
-    command = case.rng.choice(
-        (["run", "--dry-run"], ["status"], ["clean", "--dry-run"], ["report"], ["nsmc", "--dry-run"])
-    )
+    commands = ["run", "--dry-run"], ["status"], ["clean", "--dry-run"], ["report"], ["nsmc", "--dry-run"]
+    command = case.rng.choice(commands)
     case.arguments = [command[0], "data/tiny.toml", "--root", "artifacts", *command[1:]]
     names: list[str] = []
     for _ in range(case.rng.choice((1, 1, 1, 2))):
@@ -122,14 +120,7 @@ def _set_dry(case: Case) -> None:
     case.allowed = ("artifacts/tiny/index.html",) if command[0] == "report" else ()
 
 
-_LIVE = {
-    "clean": [key for key in KEYS if key.startswith("clean.")],
-    "analyze": [key for key in KEYS if key.startswith("analyze.")],
-    "vocab": [key for key in KEYS if key.startswith("vocab.")],
-    "shard": ["shard.part_bytes", "shard.seed"],
-    "pretrain": [key for key in KEYS if key.startswith("pretrain.") and key != "pretrain.phases"],
-    "korquad": ["korquad.stride", "korquad.max_length", "korquad.n_best", "korquad.weight_decay"],
-}
+_NOT_LIVE = ("pretrain.phases", "korquad.train", "korquad.epochs")
 
 
 def _set_live(*stages: str) -> Callable[[Case], None]:
@@ -137,7 +128,7 @@ def _set_live(*stages: str) -> Callable[[Case], None]:
 
     def slot(case: Case) -> None:
         stage = case.rng.choice(stages)
-        key = case.rng.choice(_LIVE[stage])
+        key = case.rng.choice([key for key in KEYS if key.startswith(f"{stage}.") and key not in _NOT_LIVE])
         value = word(case.rng.choice(ODD_SETTINGS))
         case.runs_stage(stage, "--set", f"{key}={value}", names=(key.rpartition(".")[2], stage, "tiny.toml", "--set"))
 
@@ -162,60 +153,13 @@ def _in_recipe(case: Case) -> None:
         case 4:
             del lines[case.rng.randrange(len(lines))]
         case 5:
-            extra = (
-                "[clean.filters.a.b]",
-                "[[vocab]]",
-                "[[clean.sources]]",
-                "clean = 1",
-                f"[{'a.' * 500}a]",
-                "[nsmc.x]\ny=1",
-            )
-            lines.insert(case.rng.randrange(len(lines)), case.rng.choice(extra))
-    if b"".join(recipe.read_bytes().splitlines()) == "".join(case_lines(case)).encode():
+            extra = "[clean.filters.a.b]", "[[vocab]]", "[[clean.sources]]", "clean = 1", "[nsmc.x]\ny=1"
+            lines.insert(case.rng.randrange(len(lines)), case.rng.choice((*extra, f"[{'a.' * 500}a]")))
+    if recipe.read_bytes() == (case.base.data / "tiny.toml").read_bytes():
         recipe.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogatepass")
     command = case.rng.choice((["run", "--dry-run"], ["status"], ["pretrain", "--dry-run"], ["status", "--verify"]))
     case.arguments = [command[0], "data/tiny.toml", "--root", "artifacts", *command[1:]]
     case.names = ("tiny.toml",)
-
-
-def case_lines(case: Case) -> list[str]:
-    return (case.base.data / "tiny.toml").read_text(encoding="utf-8").splitlines()
-
-
-_NAMES = (
-    "...toml", "....toml", ".toml", "..toml", " .toml", "나의 글.toml", "a b.toml", "줄\n바꿈.toml", "g[1].toml",
-    "*.toml", "'\".toml", "-x.toml", "tiny.TOML", "tiny", "x" * 250 + ".toml", "x" * 300 + ".toml",
-    "\udcff\udcfe.toml", "demo",
-    "\x1b[31m.toml", "a.b.toml", "con.toml", "nul\t.toml", "~.toml", "$HOME.toml", "%s.toml", "{}.toml", "\u202e.toml",
-)  # fmt: skip
-
-
-def _recipe_names(case: Case) -> None:
-    """A recipe by an odd name, made or not. Whatever it is called, only --root is written below."""
-    case.base.copy(case.folder, ())
-    name = case.rng.choice(_NAMES)
-    command = case.rng.choice((["run", "--dry-run"], ["status"], ["clean"], ["clean", "--preview", "3"], ["report"]))
-    if case.rng.random() < 0.4:  # what could lead out of the root, where something is written
-        name = case.rng.choice(("...toml", "...toml", "....toml", "..toml"))
-        command = case.rng.choice((["clean"], ["clean", "--preview", "3"]))
-    target = case.data(name)
-    if case.rng.random() < 0.85 and len(target.name.encode(errors="surrogateescape")) < 256:
-        shutil.copy(case.data("tiny.toml"), target)
-    given = str(target) if case.rng.random() < 0.2 else f"data/{name}"
-    case.arguments = [command[0], given, "--root", "artifacts/deep/down", *command[1:]]
-    case.allowed = ("artifacts/deep/down/",)
-
-
-def _new(case: Case) -> None:
-    """`korbert new` by an odd name."""
-    case.base.copy(case.folder, ())
-    name = case.rng.choice(
-        (*_NAMES, "", ".", "..", "data", "data/", "nowhere/x", "data/tiny.toml", "/", "a/../b", "--")
-    )
-    case.arguments = ["new", name]
-    made = name if name.endswith(".toml") else f"{name}.toml"
-    case.allowed = (made,) if made and "/" not in made and not (case.folder / made).exists() else ("data/.toml",)
-    case.right = oracles.recipe_is_there(made)
 
 
 def _roots(case: Case) -> None:
@@ -256,41 +200,22 @@ def _make_other(case: Case, folder: Path, stage: str) -> None:
             pq.write_table(pa.table({"id": texts, "source": texts, "text": texts}), part)
 
 
+_OPTIONS = (  # ODD: something odd, R: the recipe
+    "run R --from korquad --to clean", "run R --from ODD", "run R --workers ODD --dry-run", "run R --set", "run R R",
+    "run R --device ODD --dry-run", "run R --runner ODD --dry-run", "run R --address ODD --dry-run", "run R --verify",
+    "run", "status", "status ODD", "status R --rebuild", "clean R --preview ODD --root artifacts", "ODD R", "ODD",
+    "analyze R --preview 3", "fill nowhere [MASK] --top ODD", "oracle nowhere data/valid.json --workers ODD",
+    "--data ODD", "submit ODD ODD ODD", "score ODD ODD", "tokenize ODD 가", "export ODD out", "predict ODD ODD",
+    "korquad R --data ODD --dry-run", "pretrain R --device cuda --root artifacts",
+)  # fmt: skip
+
+
 def _options(case: Case) -> None:
     """Options that do not exist, do not go together or lack their value."""
     case.base.copy(case.folder, ("clean",))
     odd = word(case.rng.choice((*ODD_TEXTS[:8], "-1", "0", "1e9", DIGITS, "가", "clean", "ray", "cuda")))
-    choices = (
-        ["run", "data/tiny.toml", "--from", "korquad", "--to", "clean"],
-        ["run", "data/tiny.toml", "--from", odd],
-        ["run", "data/tiny.toml", "--workers", odd, "--dry-run"],
-        ["run", "data/tiny.toml", "--device", odd, "--dry-run"],
-        ["run", "data/tiny.toml", "--runner", odd, "--dry-run"],
-        ["run", "data/tiny.toml", "--address", odd, "--dry-run"],
-        ["run", "data/tiny.toml", "--verify"],
-        ["run", "data/tiny.toml", "data/tiny.toml", "--dry-run"],
-        ["run", "data/tiny.toml", "--set"],
-        ["run"],
-        ["status"],
-        ["clean", "data/tiny.toml", "--preview", odd, "--root", "artifacts"],
-        ["analyze", "data/tiny.toml", "--preview", "3"],
-        ["status", "data/tiny.toml", "--rebuild"],
-        ["fill", "nowhere", "[MASK]", "--top", odd],
-        ["oracle", "nowhere", "data/valid.json", "--workers", odd],
-        [odd, "data/tiny.toml"],
-        ["--data", odd],
-        [odd],
-        ["status", odd],
-        ["submit", odd, odd, odd],
-        ["score", odd, odd],
-        ["tokenize", odd, "가"],
-        ["export", odd, "out"],
-        ["predict", odd, odd],
-        ["nsmc", "data/tiny.toml", "--root", odd or "artifacts"],
-        ["korquad", "data/tiny.toml", "--data", odd, "--dry-run"],
-        ["pretrain", "data/tiny.toml", "--device", "cuda", "--root", "artifacts"],
-    )
-    case.arguments = list(case.rng.choice(choices))
+    words = {"ODD": odd, "R": "data/tiny.toml"}
+    case.arguments = [words.get(one, one) for one in case.rng.choice(_OPTIONS).split()]
     case.allowed = ("artifacts/tiny/clean", "artifacts/tiny/preview.html", "artifacts/tiny/index.html")
 
 
@@ -312,33 +237,6 @@ def _wrong_data(case: Case) -> None:
 def _rows(case: Case) -> list[dict[str, str]]:
     lines = (case.base.data / "reviews.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
-
-
-def _as_csv(rows: Sequence[dict[str, str]], delimiter: str) -> bytes:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, ["id", "text"], delimiter=delimiter, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue().encode()
-
-
-def _as_parquet(rows: Sequence[dict[str, Any]], rng: random.Random) -> bytes:
-    texts: Any = [row["text"] for row in rows]
-    kinds: tuple[Any, ...] = (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.binary())
-    column = pa.array(texts).cast(pa.string())
-    kind = rng.choice(kinds)
-    column = column.dictionary_encode() if pa.types.is_dictionary(kind) else column.cast(kind)
-    sink = io.BytesIO()
-    pq.write_table(pa.table({"id": [row["id"] for row in rows], "text": column}), sink)
-    return sink.getvalue()
-
-
-def _as_arrow(rows: Sequence[dict[str, Any]]) -> bytes:
-    table = pa.table({"id": [row["id"] for row in rows], "text": [row["text"] for row in rows]})
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
 
 
 def _as_dump(rows: Sequence[dict[str, str]], bodies: Sequence[str] = ()) -> bytes:
@@ -382,56 +280,35 @@ def _text(case: Case) -> None:
     documents = case.rng.choice(("line", "blank", "file"))
     texts = [row["text"] for row in _rows(case)]
     content = ("\n\n" if documents == "blank" else "\n").join(texts).encode()
-    path = _reads(
-        case,
-        "mine.txt",
-        content,
-        documents=documents,
-        encoding=case.rng.choice(("auto", "auto", "utf-8", "cp949", "utf-16")),
-    )
-    case.harm(path, spoiled)
+    encoding = case.rng.choice(("auto", "auto", "utf-8", "cp949", "utf-16"))
+    case.harm(_reads(case, "mine.txt", content, documents=documents, encoding=encoding), spoiled)
 
 
 def _delimited(case: Case) -> None:
     kind = case.rng.choice(("csv", "tsv"))
-    path = _reads(case, f"mine.{kind}", _as_csv(_rows(case), "," if kind == "csv" else "\t"))
+    rows = pd.DataFrame(_rows(case), columns=["id", "text"])
+    content = rows.to_csv(index=False, sep="," if kind == "csv" else "\t").encode()
     odd = (b'"', b'""', b'"a\nb"', b",,,", b"\t\t\t", b"id,text\n", b"\n\n", b'"' + b"a" * 200_000, b"\x00")
-    if case.rng.random() < 0.5:
-        case.harm(path, spoiled)
-    else:
-        content = path.read_bytes()
-        place = case.rng.randrange(len(content))
-        path.write_bytes(content[:place] + case.rng.choice(odd) + content[place:])
+    place = case.rng.randrange(len(content))
+    inserted = content[:place] + case.rng.choice(odd) + content[place:]
+    _reads(case, f"mine.{kind}", spoiled(content, case.rng) if case.rng.random() < 0.5 else inserted)
 
 
 def _table(case: Case) -> None:
     kind = case.rng.choice(("parquet", "arrow"))
-    rows = _rows(case)
-    content = _as_parquet(rows, case.rng) if kind == "parquet" else _as_arrow(rows)
-    path = _reads(case, f"mine.{kind}", content, **case.rng.choice(({}, {"id": ""}, {"text": "본문"}, {"id": "text"})))
+    table, sink = pa.Table.from_pylist(_rows(case)).select(["id", "text"]), io.BytesIO()
+    if kind == "parquet":
+        types = (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.binary())
+        text = table["text"].combine_chunks()
+        of_type = case.rng.choice(types)
+        text = text.dictionary_encode() if pa.types.is_dictionary(of_type) else text.cast(of_type)
+        pq.write_table(table.set_column(1, "text", text), sink)
+    else:
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    settings = case.rng.choice(({}, {"id": ""}, {"text": "본문"}, {"id": "text"}))
+    path = _reads(case, f"mine.{kind}", sink.getvalue(), **settings)
     if case.rng.random() < 0.7:
-        case.harm(path, spoiled)
-
-
-def _odd_columns(case: Case) -> None:
-    """A Parquet file whose columns are of other types, or of that name twice."""
-    count = 30
-    columns: dict[str, Any] = {
-        "numbers": list(range(count)),
-        "nulls": pa.nulls(count),
-        "floats": [float("nan")] * count,
-        "lists": [["a"]] * count,
-        "objects": [{"a": 1}] * count,
-        "binary": pa.array([b"\xff\xfe"] * count),
-        "times": pa.array(range(count), pa.timestamp("ns")),
-        "decimals": pa.array(range(count), pa.int64()).cast(pa.decimal128(38, 0)),
-        "words": [f"{number}번째 문서입니다. 글이 조금 더 있어야 합니다." for number in range(count)],
-    }
-    names = [case.rng.choice(list(columns)) for _ in range(2)]
-    sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink)
-    path = _reads(case, "mine.parquet", sink.getvalue(), id=names[0], text=names[1])
-    if case.rng.random() < 0.2:
         case.harm(path, spoiled)
 
 
@@ -452,21 +329,10 @@ def _wiki(case: Case) -> None:
         case.harm(path, spoiled)
 
 
-def _korquad_source(case: Case) -> None:
-    path = _reads(case, "mine.json", case.base.data.joinpath("train.json").read_bytes(), kind="korquad")
-    case.harm(path, spoiled_json if case.rng.random() < 0.7 else spoiled)
-
-
 def _packed(case: Case) -> None:
-    suffix, pack = case.rng.choice(
-        (
-            (".gz", gzip.compress),
-            (".zst", zstandard.ZstdCompressor().compress),
-            (".xz", lzma.compress),
-            (".bz2", bz2.compress),
-            (".zip", base64.b64encode),
-        )
-    )
+    packs = {".gz": gzip, ".zst": zstandard, ".xz": lzma, ".bz2": bz2}
+    suffix = case.rng.choice((*packs, ".zip"))
+    pack = base64.b64encode if suffix == ".zip" else packs[suffix].compress
     content = case.base.data.joinpath("reviews.jsonl").read_bytes()
     half = len(content) // 2
     path = _reads(case, f"mine.jsonl{suffix}", pack(content[:half]) + pack(content[half:]))
@@ -475,28 +341,15 @@ def _packed(case: Case) -> None:
 
 def _odd_file(case: Case, path: Path) -> None:
     """Something else where a file was."""
-    content = path.read_bytes()
     path.unlink()
-    match case.rng.randrange(7):
+    match case.rng.randrange(4):
         case 0:
             path.mkdir()
         case 1:
-            path.symlink_to(path.name)
+            path.symlink_to(case.rng.choice((path.name, "nowhere", path.parent)))
         case 2:
-            path.symlink_to("nowhere")
-        case 3:
-            os.mkfifo(path)
-            case.pipes.append((path, content))
-        case 4:
-            with socket.socket(socket.AF_UNIX) as here:
-                try:
-                    here.bind(str(path))
-                except OSError:  # a path of more than 108 bytes
-                    path.mkdir()
-        case 5:
-            pass
-        case 6:
-            path.symlink_to(path.parent)
+            with socket.socket(socket.AF_UNIX) as here, contextlib.suppress(OSError):  # a path of more than 108 bytes
+                here.bind(str(path))
 
 
 def _odd_source(case: Case) -> None:
@@ -507,42 +360,25 @@ def _odd_source(case: Case) -> None:
         _odd_file(case, case.data(name))
         case.can_be_mended(case.data(name))
         return
-    names = (
-        "g[1].jsonl",
-        "*.jsonl",
-        "\udcff\udcfe.jsonl",
-        "줄\n바꿈.jsonl",
-        "it's.jsonl",
-        " .jsonl",
-        "\x1b[31m.jsonl",
-        "한글.jsonl",
+    names = "g[1]", "*", "\udcff\udcfe", "줄\n바꿈", "it's", " ", "\x1b[31m", "한글"
+    paths = (
+        "folder",
+        "fol*",
+        "folder/*",
+        "folder/**",
+        "**/*.jsonl",
+        "folder/../folder",
+        "folder/",
+        "~",
+        "file:///nowhere",
     )
-    path = case.rng.choice(
-        (
-            "folder",
-            "folder",
-            "fol*",
-            "folder/*",
-            "folder/**",
-            "**/*.jsonl",
-            "folder/../folder",
-            "/",
-            "~",
-            "file:///nowhere",
-        )
-    )
-    case.runs_stage(
-        "clean",
-        "--set",
-        f'clean.sources=[{{name = "mine", path = "{path if path != "/" else "folder/"}"}}]',
-        names=("mine",),
-    )
-    (case.data("folder")).mkdir()
+    source = f'{{name = "mine", path = "{case.rng.choice(("folder", *paths))}"}}'
+    case.runs_stage("clean", "--set", f"clean.sources=[{source}]", names=("mine",))
+    case.data("folder").mkdir()
     for name in case.rng.sample(names, 3):
-        shutil.copy(case.data("reviews.jsonl"), case.data("folder") / name)
-        case.harm(
-            case.data("folder") / name, lambda data, rng: data.replace(b'"id": "', b'"id": "%d' % rng.randrange(10**9))
-        )
+        path = case.data("folder") / f"{name}.jsonl"
+        shutil.copy(case.data("reviews.jsonl"), path)
+        case.harm(path, lambda data, rng: data.replace(b'"id": "', b'"id": "%d' % rng.randrange(10**9)))
 
 
 def _evaluation(case: Case) -> None:
@@ -557,33 +393,14 @@ def _evaluation(case: Case) -> None:
         case.harm(case.data(name), spoiled)
 
 
-def _preview(case: Case) -> None:
-    """What preview shows of texts that try to reach the terminal."""
-    rows = [
-        {"id": str(number), "text": f"{odd} 나쁜 글이 여기에 있습니다 \x1b[31m빨강 \x9b1m"}
-        for number, odd in enumerate(ODD_TEXTS)
-    ]
-    path = _reads(case, "odd.jsonl", b"\n".join(dumped(row, case.rng) for row in rows + _rows(case)))
-    if case.rng.random() < 0.3:
-        case.harm(path, spoiled)
-    case.arguments += ["--preview", str(case.rng.choice((1, 3, 100, 2**40)))]
-    case.stage, case.right, case.allowed = None, None, ("artifacts/tiny/preview.html", "artifacts/tiny/index.html")
-
-
 # Files of the tasks
 
 
 def _nsmc(case: Case) -> None:
     name = case.rng.choice(("ratings_train.txt", "ratings_test.txt"))
     case.runs_stage("nsmc", names=(name,))
-    odd = (
-        b"1\t\xea\xb0\x80\t2\n",
-        b"1\t\t1\n",
-        b"\t\t\n",
-        b'1\t"\t1\n',
-        b"id\tdocument\tlabel\n",
-        b"1\t" + b"a" * 70_000 + b"\t0\n",
-    )
+    odd = b"1\t\xea\xb0\x80\t2\n", b"1\t\t1\n", b"\t\t\n", b'1\t"\t1\n', b"id\tdocument\tlabel\n"
+    odd = (*odd, b"1\t" + b"a" * 70_000 + b"\t0\n")
     if case.rng.random() < 0.2:
         _odd_file(case, case.data(name))
     elif case.rng.random() < 0.6:
@@ -603,24 +420,6 @@ def _korquad(case: Case) -> None:
         case.harm(case.data(name), spoiled_json if case.rng.random() < 0.75 else spoiled)
 
 
-def _user_words(case: Case) -> None:
-    lines = ["코르버트\tNNP\t0", "뽀시래기\tNNG", "한강뷰"]
-    odd = (
-        "띄어 쓰기\tNNP", "\tNNP", "가\tNOUN", "나\tNNP\tinf", "나\tNNP\tnan", "나\tNNP\t1e999", f"나\tNNP\t{DIGITS}",
-        "한강뷰", "#주석", "나\tNNP\t0\t1", "ㅋ" * 5_000, "\x1b[31m\tNNP", "가\x00나", "e\u0301", "\ufeff나", "👨‍👩‍👧",
-        "나\tEF\t-1e30", "[MASK]", "▁", "나\tJKS\t1e30",
-    )  # fmt: skip
-    for _ in range(case.rng.randrange(3)):
-        lines.insert(case.rng.randrange(len(lines)), case.rng.choice(odd))
-    case.runs_stage("analyze", "--set", 'analyze.user_words="words.tsv"', names=("words.tsv", "user_words"))
-    path = case.data("words.tsv")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    if case.rng.random() < 0.4:
-        case.harm(path, spoiled)
-    elif case.rng.random() < 0.2:
-        _odd_file(case, path)
-
-
 # Models and tokenizers
 
 
@@ -636,11 +435,8 @@ def _use(case: Case, stage: str, *options: str) -> None:
     if command == "fill":
         case.arguments, case.right = ["fill", "model", "나는 [MASK]에 간다.", *options], oracles.guesses_fit
     elif command == "predict":
-        case.arguments, case.stdin, case.right = (
-            ["predict", "model", *options],
-            "재미있다\n지루하다\n".encode(),
-            oracles.json_lines(2),
-        )
+        case.arguments, case.stdin = ["predict", "model", *options], "재미있다\n지루하다\n".encode()
+        case.right = oracles.json_lines(2)
     else:
         shutil.copy(case.base.data / "valid.json", case.folder / "valid.json")
         case.arguments = ["submit", "model", "valid.json", "answers.json", *options]
@@ -658,79 +454,6 @@ def _score(case: Case) -> None:
         case.harm(case.folder / name, spoiled_json if case.rng.random() < 0.75 else spoiled)
 
 
-def _submit(case: Case) -> None:
-    _model(case, "korquad")
-    _use(case, "korquad", "--device", case.rng.choice(("cpu", "auto")))
-    case.names = ("valid.json",)
-    if case.rng.random() < 0.15:
-        _odd_file(case, case.folder / "valid.json")
-        case.right = None
-    else:
-        case.harm(case.folder / "valid.json", spoiled_json if case.rng.random() < 0.75 else spoiled)
-
-
-def _outputs(case: Case) -> None:
-    """An output that is an input, a folder, a link, a pipe, or in a folder that is not there."""
-    case.base.copy_data(case.folder)
-    shutil.copytree(case.base.artifacts / "vocab" / "tokenizer", case.folder / "tokenizer")
-    _model(case, "korquad")
-    (case.folder / "precious.json").write_text("{}", encoding="utf-8")
-    (case.folder / "folder").mkdir()
-    (case.folder / "link.json").symlink_to("precious.json")
-    (case.folder / "loop.json").symlink_to("loop.json")
-    (case.folder / "hanging.json").symlink_to("nowhere/x.json")
-    os.mkfifo(case.folder / "pipe.json")
-    target = case.rng.choice(
-        ("data/valid.json", "./data/../data/valid.json", "folder", "folder/", "link.json", "loop.json", "hanging.json",
-         "pipe.json", "nowhere/x.json", "precious.json/x", "x" * 300, "", "data/valid.json/", "\udcff.json")
-    )  # fmt: skip
-    case.arguments = list(
-        case.rng.choice(
-            (
-                ["submit", "model", "data/valid.json", target],
-                ["oracle", "tokenizer", "data/valid.json", "--all", target],
-                ["tokenize", "tokenizer", "가나다", "--html", target],
-                ["tokenize", "tokenizer", "--input", "data/valid.json", "--html", target],
-            )
-        )
-    )
-    reads_it = "data/valid.json" in case.arguments
-    case.codes = (0, 1, 2) if target == "\udcff.json" or (not reads_it and "valid.json" in target) else (1, 2)
-    case.allowed = ("\udcff.json",) if reads_it or "valid" not in target else ("\udcff.json", "data/valid.json")
-
-
-def _export(case: Case) -> None:
-    """Into folders that hold something."""
-    stage = case.rng.choice(tuple(MODELS))
-    _model(case, stage)
-    target = case.folder / "out"
-    match case.rng.randrange(8):
-        case 0:
-            target.mkdir()
-            (target / "config.json").write_text('{"model_type": "bert"}', encoding="utf-8")
-        case 1:
-            target.mkdir()
-            (target / "model.safetensors").write_bytes(b"precious")
-        case 2:
-            target.write_text("precious", encoding="utf-8")
-        case 3:
-            target.symlink_to("elsewhere")
-        case 4:
-            target.symlink_to("model")
-        case 5:
-            target.mkdir()
-            (target / "config.json").mkdir()
-        case 6:
-            target.mkdir()
-            (target / "config.json").write_bytes(b"\xff\xfe")
-        case 7:
-            target.mkdir()
-            (target / "model.safetensors").symlink_to("../model/model.safetensors")
-    case.arguments = ["export", "model", case.rng.choice(("out", "out", "out", "model", "model/..", "model/tokenizer"))]
-    case.codes = (1, 2)
-    case.names = ("out", "model")
-
-
 def _model_config(case: Case) -> None:
     """The records of a model and of its tokenizer. What flips do to them is the affair of test_flips."""
     stage = case.rng.choice(tuple(MODELS))
@@ -741,25 +464,6 @@ def _model_config(case: Case) -> None:
     case.names = ("model/",)
     if case.rng.random() < 0.15:
         _odd_file(case, folder / name)
-        case.pipes.clear()
-        (folder / name).unlink() if (folder / name).is_fifo() else None
-
-
-def _tokenizer_record(case: Case) -> None:
-    shutil.copytree(case.base.artifacts / "vocab" / "tokenizer", case.folder / "tokenizer")
-    name = case.rng.choice(
-        ("korbert_tokenizer.json", "korbert_tokenizer.json", "vocabulary.model", "pieces.txt", "probe.json")
-    )
-    path = case.folder / "tokenizer" / name
-    record = name == "korbert_tokenizer.json"
-    case.harm(path, spoiled_json if record and case.rng.random() < 0.6 else spoiled)
-    if record and case.rng.random() < 0.2:  # a file that is not the tokenizer's own
-        content = json.loads((case.base.artifacts / "vocab" / "tokenizer" / name).read_text(encoding="utf-8"))
-        content["files"][case.rng.choice(("../../secret", "/etc/hostname", "..", "tokenizer\x00"))] = "0" * 64
-        path.write_text(json.dumps(content), encoding="utf-8")
-    check = case.rng.random() < 0.3
-    case.arguments = ["tokenize", "tokenizer", *(["--check"] if check else ["--json", "학교에 간다"])]
-    case.names, case.right = ("tokenizer",), None if check else oracles.pieces_fit(["학교에 간다"])
 
 
 def _predict(case: Case) -> None:
@@ -771,14 +475,18 @@ def _predict(case: Case) -> None:
     data = "\n".join(lines).encode("utf-8", "surrogateescape")
     if case.rng.random() < 0.4:
         data = spoiled(data, case.rng)
-    good = _decodable(data)
+    good = list(itertools.takewhile(_is_text, data.removesuffix(b"\n").split(b"\n")))  # before the first that is not
     case.stdin, case.arguments, case.names = data, ["predict", "model"], ("<stdin>", "input", "line")
     if case.rng.random() < 0.5:
         (case.folder / "lines.txt").write_bytes(data)
         case.arguments, case.names = ["predict", "model", "lines.txt"], ("lines.txt",)
-    whole = _is_text(data)
-    case.right = oracles.json_lines(len(good) if whole else None)
-    case.always = _says_at_least(len(good))
+    case.right = oracles.json_lines(len(good) if _is_text(data) else None)
+
+    def at_least(folder: Path, outcome: Any) -> Any:
+        if len(outcome.out.split("\n")) - 1 < len(good):
+            yield f"{len(outcome.out.splitlines())} results, where {len(good)} lines before the bad one are good"
+
+    case.always = at_least
 
 
 def _is_text(data: bytes) -> bool:
@@ -789,69 +497,6 @@ def _is_text(data: bytes) -> bool:
     return True
 
 
-def _decodable(data: bytes) -> list[bytes]:
-    """The lines before the first that is not UTF-8."""
-    lines = data.split(b"\n")
-    lines = lines[:-1] if lines[-1] == b"" else lines
-    for number, line in enumerate(lines):
-        if not _is_text(line):
-            return lines[:number]
-    return lines
-
-
-def _says_at_least(count: int) -> Oracle:
-    def check(folder: Path, outcome: Any) -> Any:
-        if len(outcome.out.split("\n")) - 1 < count:
-            yield f"{len(outcome.out.splitlines())} results, where {count} lines before the bad one are good"
-
-    return check
-
-
-def _predict_reader(case: Case) -> None:
-    _model(case, "korquad")
-    good = {"context": "서울은 대한민국의 수도이다. 부산은 항구 도시이다.", "question": "수도는 어디인가?"}
-    lines = [dumped(good, case.rng) for _ in range(3)]
-    for _ in range(case.rng.randrange(1, 3)):
-        key = case.rng.choice(("context", "question", "둘 다 아님"))
-        lines[case.rng.randrange(3)] = dumped({**good, key: case.rng.choice(ODD_TEXTS)}, case.rng)
-    bad = case.rng.random() < 0.6
-    if bad:
-        place, key = case.rng.randrange(3), case.rng.choice(("context", "question"))
-        odd = (None, 1, [], {}, True, [good], 0.5)
-        lines[place] = case.rng.choice(
-            (dumped({**good, key: case.rng.choice(odd)}, case.rng), b"{", b"null", b"[]", b'{"context": 1')
-        )
-    case.stdin, case.arguments, case.names = b"\n".join(lines) + b"\n", ["predict", "model"], ("line",)
-    case.right = oracles.json_lines(3)
-    if bad:
-        case.codes = (1, 2)
-
-
-def _tokenize(case: Case) -> None:
-    shutil.copytree(case.base.artifacts / "vocab" / "tokenizer", case.folder / "tokenizer")
-    options = [option for option in ("--json", "--special-tokens") if case.rng.random() < 0.6]
-    texts = [word(case.rng.choice(ODD_TEXTS)) for _ in range(case.rng.randrange(1, 4))]
-    texts = [text for text in texts if not text.startswith("-")]
-    case.arguments = ["tokenize", "tokenizer", *options]
-    if case.rng.random() < 0.5 and texts:
-        case.arguments += ["--", *texts]
-        case.right = oracles.pieces_fit(texts) if "--json" in options else None
-    else:
-        data = spoiled("\n".join(texts).encode("utf-8", "surrogateescape"), case.rng)
-        (case.folder / "lines.txt").write_bytes(data)
-        case.arguments += ["--input", case.rng.choice(("lines.txt", "lines.txt", "-"))]
-        case.stdin, case.right = data, oracles.pieces_fit() if "--json" in options else None
-
-
-def _fill(case: Case) -> None:
-    _model(case, "pretrain")
-    text = word(
-        case.rng.choice((*ODD_TEXTS, "[MASK]" * 700, "[MASK] 가 [MASK]", "가 나 다 " * 2_000 + "[MASK]", "[mask]"))
-    )
-    top = case.rng.choice(("1", "5", "100000", "2000000000000", DIGITS, "0", "-1"))
-    case.arguments, case.right = ["fill", "model", "--top", top, "--", text], oracles.guesses_fit
-
-
 def _records(case: Case) -> None:
     """Records of artifacts that are JSON, but not theirs. `status` shows it and never fails."""
     case.base.copy(case.folder, STAGES)
@@ -859,20 +504,8 @@ def _records(case: Case) -> None:
     folder = case.folder / "artifacts" / "tiny" / stage
     name = case.rng.choice(("stage.json", "stage.json", "stage.json", "run.json"))
     if case.rng.random() < 0.3:
-        odd = (
-            b"{}",
-            b"[]",
-            b"null",
-            b"",
-            b"1",
-            b'"x"',
-            b"{" * 50_000,
-            b'{"digest": 1}',
-            b"\xff",
-            b'{"files": []}',
-            b"[" * 100_000,
-        )
-        (folder / name).write_bytes(case.rng.choice(odd))
+        odd = "{}", "[]", "null", "", "1", '"x"', '{"digest": 1}', '{"files": []}', "{" * 50_000, "[" * 100_000
+        (folder / name).write_bytes(case.rng.choice((b"\xff", *map(str.encode, odd))))
     else:
         case.harm(folder / name, lambda data, rng: spoiled_json(data, rng, times=rng.randrange(1, 4)))
     command = case.rng.choice(
@@ -884,24 +517,9 @@ def _records(case: Case) -> None:
     case.names = (stage, "tiny")
 
 
-def _pages(case: Case) -> None:
-    """What pages are drawn from, as other JSON or other bytes."""
-    case.base.copy(case.folder, STAGES)
-    folder = case.folder / "artifacts" / "tiny"
-    name = case.rng.choice(
-        ("vocab/coverage.json", "pretrain/scores.json", "nsmc/scores.json", "korquad/scores.json",
-         "korquad/predictions.jsonl", "pretrain/metrics.jsonl", "pretrain/timing.jsonl", "nsmc/predictions.jsonl",
-         "vocab/counts.parquet", "shard/pieces.parquet", "korquad/predictions.json")
-    )  # fmt: skip
-    as_json = name.endswith(".json") and case.rng.random() < 0.7
-    case.harm(folder / name, spoiled_json if as_json else spoiled)
-    case.arguments = [case.rng.choice(("report", "report", "run")), "data/tiny.toml", "--root", "artifacts"]
-    case.allowed, case.names = ("artifacts/tiny/",), (name.split("/")[0], name.split("/")[1])
-
-
 def _outside(case: Case) -> None:
     """One of the quick ones, in a process of its own."""
-    case.rng.choice((_set_dry, _in_recipe, _recipe_names, _new, _options, _wrong_data, _score, _records))(case)
+    case.rng.choice((_set_dry, _in_recipe, _options, _wrong_data, _score, _records))(case)
     case.outside = True
 
 
@@ -914,38 +532,26 @@ SLOTS: dict[str, Callable[[Case], None]] = {
     "set-2": _set_dry,
     "table": _table,
     "options-1": _options,
-    "outputs-1": _outputs,
     "set-vocab": _set_live("vocab", "shard"),
-    "recipe-names": _recipe_names,
     "records-1": _records,
     "text": _text,
-    "tokenizer-record": _tokenizer_record,
     "roots": _roots,
     "model-config-1": _model_config,
-    "new": _new,
     "delimited": _delimited,
-    "submit": _submit,
     "recipe-2": _in_recipe,
     "korquad": _korquad,
     "odd-source": _odd_source,
-    "predict-reader": _predict_reader,
     "set-3": _set_dry,
-    "export": _export,
     "wiki": _wiki,
     "set-clean": _set_live("clean", "analyze"),
     "nsmc": _nsmc,
-    "tokenize": _tokenize,
     "packed": _packed,
     "records-2": _records,
-    "preview": _preview,
-    "fill": _fill,
     "jsonl-odd": _jsonl_odd,
-    "user-words": _user_words,
     "outside": _outside,
     "set-pretrain": _set_live("pretrain", "korquad"),
     "wrong-data": _wrong_data,
-    "pages": _pages,
-    "last": lambda case: case.rng.choice((_odd_columns, _korquad_source, _evaluation, _options))(case),
+    "last": lambda case: case.rng.choice((_evaluation, _options))(case),
 }
 
 
@@ -958,35 +564,3 @@ def draw(base: Base, folder: Path, number: int, seed: int = SEED) -> Case:
     case = Case(base, folder, random.Random(f"{seed}/{number}"))
     SLOTS[slot_of(number)](case)
     return case
-
-
-class Writers:
-    """Whoever writes into the named pipes of a case, as long as somebody reads."""
-
-    def __init__(self, pipes: Sequence[tuple[Path, bytes]]) -> None:
-        self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._write, args=pipe, daemon=True) for pipe in pipes]
-
-    def __enter__(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join(5)
-
-    def _write(self, path: Path, content: bytes) -> None:
-        while not self._over.wait(0.02):
-            try:
-                handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError:  # nobody reads yet
-                continue
-            try:
-                os.set_blocking(handle, True)
-                os.write(handle, content[:60_000])  # within what a pipe holds
-            except OSError:
-                pass
-            finally:
-                os.close(handle)
-            return

@@ -12,27 +12,10 @@ _HUGE = "@a number of 5,000 digits@"
 _DEEP = "@a list 100,000 deep@"
 
 ODD_TEXTS = (
-    "",
-    " ",
-    "\n",
-    "\x00",
-    "\x1b[31m빨강\x1b[0m",
-    "\u202e거꾸로",
-    "\ud800",
-    "\ufeff",
-    "한" * 5_000,
-    "[MASK]",
-    "../../나가기",
-    "'; drop table t; --",
-    "<script>alert(1)</script>",
-    "*",
-    "[a-z]",
-    "ᄒ" * 200,
-    "e\u0301" * 50,
-    "👨‍👩‍👧‍👦",
-    "NaN",
-    "{{a|" * 50,
-)
+    "", " ", "\n", "\x00", "\x1b[31m빨강\x1b[0m", "\u202e거꾸로", "\ud800", "\ufeff", "한" * 5_000, "[MASK]",
+    "../../나가기", "'; drop table t; --", "<script>alert(1)</script>", "*", "[a-z]", "ᄒ" * 200, "e\u0301" * 50,
+    "👨‍👩‍👧‍👦", "NaN", "{{a|" * 50,
+)  # fmt: skip
 ODD_VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**63, 10**30, 0.5, -0.0, 1e308, float("inf"), float("nan"), _HUGE, _DEEP,
     [], {}, [[]], [None], {"": ""}, {"a": {"b": 1}}, *ODD_TEXTS,
@@ -55,10 +38,9 @@ def _cut_end(data: bytes, rng: random.Random) -> bytes:
     return data[:-1]
 
 
-def _zeros(data: bytes, rng: random.Random) -> bytes:
+def zeros(data: bytes, rng: random.Random) -> bytes:
     begin = rng.randrange(len(data) + 1)
-    stretch = data[begin : begin + 64]
-    return data[:begin] + bytes(len(stretch)) + data[begin + len(stretch) :]
+    return data[:begin] + bytes(min(64, len(data) - begin)) + data[begin + 64 :]
 
 
 def _flips(data: bytes, rng: random.Random) -> bytes:
@@ -118,7 +100,7 @@ def _twice(data: bytes, rng: random.Random) -> bytes:
 
 
 OF_BYTES: Sequence[Bytes] = (
-    flip, _cut, _cut_end, _zeros, _flips, _empty, _blank, _random, _line_ends, _lines_shuffled, _line_repeated,
+    flip, _cut, _cut_end, zeros, _flips, _empty, _blank, _random, _line_ends, _lines_shuffled, _line_repeated,
     _long_line, _twice, _inserted(b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"\x1b[2J", b"\xef\xbb\xbf", b"\xc0\x80"),
     _inserted(b"\n", b"\t", b'"', b"\\", b"\r", b",", b"}"), _as_encoding("cp949"), _as_encoding("utf-16"),
     _as_encoding("utf-16-be"), _as_encoding("utf-8-sig"), _as_encoding("utf-32"),

@@ -96,27 +96,6 @@ def json_lines(count: int | None = None) -> Oracle:
     return check
 
 
-def pieces_fit(texts: list[str] | None = None) -> Oracle:
-    """`tokenize --json`: a line a text, spans inside it, no visible character left out."""
-
-    def check(folder: Path, outcome: Outcome) -> Iterator[str]:
-        lines = [strict_json(line) for line in outcome.out.split("\n")[:-1]]
-        if texts is not None and [line["text"] for line in lines] != texts:
-            yield "the texts are not those given"
-        for line in lines:
-            text, covered = line["text"], set[int]()
-            for piece in line["pieces"]:
-                start, end = piece["span"]
-                if not 0 <= start <= end <= len(text):
-                    yield f"span {start}:{end} of {text[:40]!r}"
-                covered.update(range(start, end))
-            left = [text[place] for place in range(len(text)) if place not in covered and text[place].isalnum()]
-            if left:
-                yield f"{left[:5]} of {text[:40]!r} in no piece"
-
-    return check
-
-
 def scores_fit(folder: Path, outcome: Outcome) -> Iterator[str]:
     """`score`: two percentages."""
     found = strict_json(outcome.out)
@@ -144,17 +123,3 @@ def guesses_fit(folder: Path, outcome: Outcome) -> Iterator[str]:
             yield f"probability {found}"
     if "nan" in outcome.out.lower():
         yield "a probability that is no number"
-
-
-def recipe_is_there(name: str) -> Oracle:
-    """`new`: a recipe that can be read."""
-
-    def check(folder: Path, outcome: Outcome) -> Iterator[str]:
-        from pipelines.recipes import loading
-
-        if not (folder / name).is_file():
-            yield f"{name!r} was not written"
-        else:
-            loading.load(str(folder / name))
-
-    return check

@@ -1,7 +1,6 @@
 """A pipeline of seconds, made once, and the copies of it that cases are free to harm."""
 
 import hashlib
-import itertools
 import json
 import shutil
 import stat
@@ -10,96 +9,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import tiny_recipe
+
 STAGES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
 READS = {
-    "clean": (),
-    "analyze": ("clean",),
-    "vocab": ("clean", "analyze"),
-    "shard": ("clean", "analyze", "vocab"),
-    "pretrain": ("clean", "analyze", "vocab", "shard"),
-    "nsmc": ("clean", "analyze", "vocab", "shard", "pretrain"),
+    "clean": (), "analyze": ("clean",), "vocab": ("clean", "analyze"), "shard": ("clean", "analyze", "vocab"),
+    "pretrain": ("clean", "analyze", "vocab", "shard"), "nsmc": ("clean", "analyze", "vocab", "shard", "pretrain"),
     "korquad": ("clean", "analyze", "vocab", "shard", "pretrain"),
-}  # with what those were made from, as a stage is only begun where all before it is fresh
+}  # fmt: skip
 
-RECIPE = """\
-seed = 1
-heldout_share = 0.2
-threads = 1
-precision = "fp32"
-
-[[clean.sources]]
-name = "wiki"
-path = "wiki.jsonl"
-
-[[clean.sources]]
-name = "reviews"
-path = "reviews.jsonl"
-
-[clean]
-part_bytes = 16_384
-
-[analyze]
-part_bytes = 16_384
-
-[vocab]
-size = 1_550
-
-[shard]
-part_bytes = 8_192
-
-[pretrain]
-phases = [{ length = 32, batch_size = 4, steps = 4 }, { length = 64, batch_size = 2, steps = 2 }]
-evaluate_every = 4
-checkpoint_every = 1
-heldout_rows = 8
-
-[pretrain.encoder]
-hidden_size = 32
-num_hidden_layers = 1
-num_attention_heads = 2
-intermediate_size = 64
-
-[pretrain.optimizer]
-learning_rate = 1e-3
-
-[nsmc]
-train = "ratings_train.txt"
-test = "ratings_test.txt"
-validation_share = 0.2
-epochs = 1
-scratch = false
-batch_size = 32
-checkpoint_every = 1
-
-[korquad]
-train = "train.json"
-test = "valid.json"
-max_length = 128
-stride = 32
-max_query_pieces = 32
-epochs = 1
-batch_size = 8
-checkpoint_every = 1
-"""
+_QUICKER = {  # than the recipe of tests/whole
+    "part_bytes = 2_048": "part_bytes = 16_384",
+    "part_bytes = 4_096": "part_bytes = 8_192",
+    "size = 1_600": "size = 1_550",
+    "length = 64, batch_size = 8, steps = 40": "length = 32, batch_size = 4, steps = 4",
+    "length = 128, batch_size = 4, steps = 20": "length = 64, batch_size = 2, steps = 2",
+    "batch_size = 8\ncheckpoint_every = 5": "batch_size = 32\ncheckpoint_every = 1\nscratch = false",
+    "epochs = 2": "epochs = 1",
+    "evaluate_every = 20": "evaluate_every = 4",
+    "checkpoint_every = 5": "checkpoint_every = 1",
+    "checkpoint_every = 2": "checkpoint_every = 1",
+    "heldout_rows = 16": "heldout_rows = 8",
+}  # fmt: skip
 
 
 def write_data(sample: Path, folder: Path) -> None:
-    """Some of the shipped sample, and the recipe: 12 articles, 30 reviews, 120 NSMC rows, 2 and 1 KorQuAD articles."""
-    folder.mkdir(parents=True)
-    articles = (sample / "wiki.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    (folder / "wiki.jsonl").write_text("".join(sorted(articles, key=len)[:12]), encoding="utf-8")
-    for source, target, count in (
-        ("reviews.jsonl", "reviews.jsonl", 30),
-        ("nsmc/ratings_train.txt", "ratings_train.txt", 121),
-        ("nsmc/ratings_test.txt", "ratings_test.txt", 41),
-    ):
-        with (sample / source).open(encoding="utf-8") as lines:
-            (folder / target).write_text("".join(itertools.islice(lines, count)), encoding="utf-8")
-    for name, count in (("train.json", 2), ("valid.json", 1)):
-        content = json.loads((sample / "korquad" / name).read_text(encoding="utf-8"))
-        content["data"] = content["data"][:count]
-        (folder / name).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-    (folder / "tiny.toml").write_text(RECIPE, encoding="utf-8")
+    """Less of the sample than there: 12 articles, 30 reviews, 120 NSMC rows, 2 and 1 KorQuAD articles."""
+    recipe = tiny_recipe.RECIPE
+    for usual, quicker in _QUICKER.items():
+        assert usual in recipe
+        recipe = recipe.replace(usual, quicker)
+    tiny_recipe.write_data(sample, folder, recipe, articles=12, ratings=(120, 40), questions=(2, 1))
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,17 @@ import json
 import random
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.hostile.faults import faults_of, shown
+from tests.hostile.faults import fail, faults_of
 from tests.hostile.inputs import MODELS, SEED
-from tests.hostile.mutations import flip
+from tests.hostile.mutations import flip, zeros
 from tests.hostile.pipeline import READS, STAGES, Base, record_of
-from tests.running import Outcome, run_here, run_outside
+from tests.running import run_here, run_outside
 
 COUNT, FAST = 400, 14
 
@@ -25,18 +25,13 @@ COUNT, FAST = 400, 14
 KINDS = ("data", "record", "model", "checkpoint", "data", "beside", "part", "data", "record", "model", "checkpoint",
          "data", "plan", "data", "data", "model", "record", "checkpoint", "data", "model")  # fmt: skip
 
-NEXT = {
-    "clean": ("analyze",),
-    "analyze": ("vocab", "shard"),
-    "vocab": ("shard", "pretrain"),
-    "shard": ("pretrain",),
-    "pretrain": ("korquad", "nsmc"),
-    "nsmc": (),
-    "korquad": (),
-}  # what builds on it
+NEXT = {  # what builds on it
+    "clean": ("analyze",), "analyze": ("vocab", "shard"), "vocab": ("shard", "pretrain"), "shard": ("pretrain",),
+    "pretrain": ("korquad", "nsmc"), "nsmc": (), "korquad": (),
+}  # fmt: skip
 
 
-def kind_of(number: int) -> str:
+def kind_of(number):
     return KINDS[number % len(KINDS)]
 
 
@@ -50,16 +45,16 @@ class Harmed:
     told: list[str]  # what was done, and what was run
 
     @property
-    def artifacts(self) -> Path:
+    def artifacts(self):
         return self.folder / "artifacts" / "tiny"
 
-    def harm(self, path: Path) -> None:
+    def harm(self, path):
         """A flipped bit most often."""
         data = path.read_bytes()
         ways: Sequence[tuple[str, bytes]] = (
             ("a bit is flipped", flip(data, self.rng)),
             ("the last byte is gone", data[:-1]),
-            ("64 zeros", _zeros(data, self.rng)),
+            ("64 zeros", zeros(data, self.rng)),
             ("one byte more", data + b"\n"),
             ("empty", b""),
         )
@@ -69,43 +64,31 @@ class Harmed:
         path.write_bytes(changed or (b"" if data else b"\0"))
         self.told.append(f"{path.relative_to(self.folder)}: {how}")
 
-    def harm_near(self, path: Path, key: str) -> None:
-        """A flipped bit in what a JSON file holds under a key."""
-        data = path.read_bytes()
-        place = data.index(f'"{key}": '.encode()) + len(key) + 4 + self.rng.randrange(40)
-        path.write_bytes(data[:place] + flip(data[place : place + 1], self.rng) + data[place + 1 :])
-        self.told.append(f"{path.relative_to(self.folder)}: a bit is flipped near {key}, byte {place}")
-
-    def one_of(self, files: Sequence[Path]) -> Path:
+    def one_of(self, files):
         return self.rng.choice(sorted(files))
 
-    def run(self, *arguments: str, stdin: bytes = b"", outside: bool = False) -> Outcome:
+    def run(self, *arguments, stdin=b"", outside=False):
         outcome = (run_outside if outside else run_here)(arguments, self.folder, stdin)
         self.told.append(f"cd {self.folder} && {shlex.join(['korbert', *arguments])}: left with {outcome.code}")
         self.told += [f"| {line[:500]}" for line in outcome.err.rstrip("\n").splitlines()[-3:]]
         return outcome
 
-    def run_stage(self, stage: str, *, outside: bool = False) -> Outcome:
+    def run_stage(self, stage, *, outside=False):
         return self.run(stage, "data/tiny.toml", "--root", "artifacts", "--workers", "1", outside=outside)
 
-    def status(self) -> Outcome:
+    def status(self):
         outcome = self.run("status", "data/tiny.toml", "--root", "artifacts", "--verify")
         self.told += [f"> {line[:300]}" for line in outcome.out.splitlines()]
         return outcome
 
 
-def _zeros(data: bytes, rng: random.Random) -> bytes:
-    begin = rng.randrange(len(data) + 1)
-    return data[:begin] + bytes(min(64, len(data) - begin)) + data[begin + 64 :]
-
-
-def _state(outcome: Outcome, stage: str) -> str:
+def _state(outcome, stage):
     """What `status` says of a stage."""
     lines = [line.split() for line in outcome.out.splitlines() if line.startswith(f"{stage} ")]
     return lines[0][1] if lines else "nothing"
 
 
-def _status_says(harmed: Harmed, stage: str, damaged: bool | None, name: str = "") -> Iterator[str]:
+def _status_says(harmed, stage, damaged, name=""):
     """`status --verify` never fails, and knows a damaged artifact from a fresh one. None: either will do.
 
     name: of the file, which it says.
@@ -123,7 +106,7 @@ def _status_says(harmed: Harmed, stage: str, damaged: bool | None, name: str = "
         yield f"status --verify calls {stage} {state}, and nothing that counts was harmed"
 
 
-def _next_is_right(harmed: Harmed, stage: str, following: str | None, names: Sequence[str]) -> Iterator[str]:
+def _next_is_right(harmed, stage, following, names):
     """What builds on the stage refuses by name, or makes what it always made."""
     if following:
         outcome = harmed.run_stage(following, outside=stage == "shard")  # what maps files may crash
@@ -132,14 +115,14 @@ def _next_is_right(harmed: Harmed, stage: str, following: str | None, names: Seq
             yield from _same(harmed, following)
 
 
-def _same(harmed: Harmed, stage: str) -> Iterator[str]:
+def _same(harmed, stage):
     if not (harmed.artifacts / stage / "stage.json").is_file():
         yield f"{stage} is not there"
     elif record_of(harmed.artifacts / stage)["digest"] != harmed.base.digest(stage):
         yield f"{stage} is another artifact than without the harm, and nobody says so"
 
 
-def _below(harmed: Harmed, stage: str) -> str | None:
+def _below(harmed, stage):
     """Copies the stage, and all that something next to read it is made from. Returns that, if there is any."""
     following = harmed.rng.choice(NEXT[stage]) if NEXT[stage] else None
     needed = {stage, *READS[stage], *(READS[following] if following else ())}
@@ -147,7 +130,7 @@ def _below(harmed: Harmed, stage: str) -> str | None:
     return following
 
 
-def _data(harmed: Harmed) -> Iterator[str]:
+def _data(harmed):
     """A data file of an artifact."""
     stage = harmed.rng.choice(STAGES)
     following = _below(harmed, stage)
@@ -160,18 +143,13 @@ def _data(harmed: Harmed) -> Iterator[str]:
 _COVERED = ("format", "stage", "stage_version", "settings", "inputs", "files", "digest")
 
 
-def _record(harmed: Harmed) -> Iterator[str]:
+def _record(harmed):
     """stage.json. What lies outside its digest (counts, versions) may be believed."""
     stage = harmed.rng.choice(STAGES)
     following = _below(harmed, stage)
     path = harmed.artifacts / stage / "stage.json"
     before = json.loads(path.read_text(encoding="utf-8"))
-    if harmed.rng.random() < 0.5:
-        harmed.harm_near(
-            path, harmed.rng.choice(("digest", "digest", "counts", "versions", "numerics", "stage_version"))
-        )
-    else:
-        harmed.harm(path)
+    harmed.harm(path)
     try:
         after = json.loads(path.read_text(encoding="utf-8"))
         damaged = None if all(after.get(name) == before[name] for name in _COVERED) else True
@@ -181,36 +159,29 @@ def _record(harmed: Harmed) -> Iterator[str]:
     yield from _next_is_right(harmed, stage, following, (stage,))
 
 
-def _beside(harmed: Harmed) -> Iterator[str]:
+def _beside(harmed):
     """What no digest covers makes nothing stale, whatever becomes of it."""
     stage = harmed.rng.choice(STAGES)
     following = _below(harmed, stage)
-    files = [
-        path for path in (harmed.artifacts / stage).rglob("*") if path.is_file() and _is_beside(path, harmed, stage)
-    ]
-    path = harmed.one_of(files)
+    folder, names = harmed.artifacts / stage, ("run.json", "report.html", "timing.jsonl", "tensorboard")
+    path = harmed.one_of(_files(folder, lambda path: path.relative_to(folder).parts[0] in names))
     harmed.harm(path)
     yield from _status_says(harmed, stage, damaged=None if path.name == "run.json" else False)
     yield from _next_is_right(harmed, stage, following, (stage,))
 
 
-def _is_beside(path: Path, harmed: Harmed, stage: str) -> bool:
-    name = path.relative_to(harmed.artifacts / stage).parts[0]
-    return name in ("run.json", "report.html", "timing.jsonl", "tensorboard")
-
-
-def _cut_off(harmed: Harmed, stage: str) -> Path:
+def _cut_off(harmed, stage):
     """What is left of a stage that was cut off halfway."""
     harmed.base.copy(harmed.folder, READS[stage])
     harmed.base.copy_stage(harmed.folder, f"{stage}.partial")
     return harmed.artifacts / f"{stage}.partial"
 
 
-def _files(folder: Path, fits: Callable[[Path], bool]) -> list[Path]:
+def _files(folder, fits):
     return [path for path in folder.rglob("*") if path.is_file() and fits(path)]
 
 
-def _checkpoint(harmed: Harmed) -> Iterator[str]:
+def _checkpoint(harmed):
     """A training state is passed over where it is damaged: the run ends where it always ended."""
     stage = harmed.rng.choice(("pretrain", "pretrain", "nsmc", "korquad"))
     partial = _cut_off(harmed, stage)
@@ -221,7 +192,7 @@ def _checkpoint(harmed: Harmed) -> Iterator[str]:
     yield from _goes_on(harmed, stage, (0,))
 
 
-def _part(harmed: Harmed) -> Iterator[str]:
+def _part(harmed):
     """A finished part is made again where it is damaged."""
     stage = harmed.rng.choice(("clean", "analyze"))
     partial = _cut_off(harmed, stage)
@@ -229,7 +200,7 @@ def _part(harmed: Harmed) -> Iterator[str]:
     yield from _goes_on(harmed, stage, (0,))
 
 
-def _plan(harmed: Harmed) -> Iterator[str]:
+def _plan(harmed):
     """What an artifact under way is to be."""
     stage = harmed.rng.choice(("clean", "analyze", "pretrain"))
     partial = _cut_off(harmed, stage)
@@ -237,7 +208,7 @@ def _plan(harmed: Harmed) -> Iterator[str]:
     yield from _goes_on(harmed, stage, (0, 1, 2))
 
 
-def _goes_on(harmed: Harmed, stage: str, codes: Sequence[int]) -> Iterator[str]:
+def _goes_on(harmed, stage, codes):
     yield from _status_says(harmed, stage, damaged=None)
     outcome = harmed.run_stage(stage)
     yield from faults_of(outcome, names=(stage,), codes=codes)
@@ -245,7 +216,7 @@ def _goes_on(harmed: Harmed, stage: str, codes: Sequence[int]) -> Iterator[str]:
         yield from _same(harmed, stage)
 
 
-def _model(harmed: Harmed) -> Iterator[str]:
+def _model(harmed):
     """A model's folder: its command refuses, or says what it said of the unharmed one."""
     stage = harmed.rng.choice(tuple(MODELS))
     folder = harmed.folder / "model"
@@ -264,7 +235,7 @@ def _model(harmed: Harmed) -> Iterator[str]:
         yield "another answer than that of the unharmed model, and nobody says so"
 
 
-def _said(harmed: Harmed, stage: str, *, exports: bool) -> tuple[Outcome, dict[str, bytes]]:
+def _said(harmed, stage, *, exports):
     """What comes out of the model: standard output, and files."""
     results = harmed.folder / "results"
     shutil.rmtree(results, ignore_errors=True)
@@ -282,14 +253,9 @@ def _said(harmed: Harmed, stage: str, *, exports: bool) -> tuple[Outcome, dict[s
 
 
 _DO = {
-    "data": _data,
-    "record": _record,
-    "beside": _beside,
-    "checkpoint": _checkpoint,
-    "part": _part,
-    "plan": _plan,
+    "data": _data, "record": _record, "beside": _beside, "checkpoint": _checkpoint, "part": _part, "plan": _plan,
     "model": _model,
-}
+}  # fmt: skip
 
 CASES = [
     pytest.param(number, id=f"{number:03d}-{kind_of(number)}", marks=() if number < FAST else pytest.mark.slow)
@@ -298,9 +264,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("number", CASES)
-def test_flips(cut_off: Base, tmp_path: Path, number: int) -> None:
+def test_flips(cut_off, tmp_path, number):
     harmed = Harmed(cut_off, tmp_path, random.Random(f"{SEED}/flips/{number}"), [])
-    faults = list(_DO[kind_of(number)](harmed))
-    if faults:
-        pytest.fail(shown("\n".join([*(f"FAULT: {fault[:600]}" for fault in faults), *harmed.told])), pytrace=False)
+    fail(list(_DO[kind_of(number)](harmed)), harmed.told)
     shutil.rmtree(tmp_path)

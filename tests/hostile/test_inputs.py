@@ -5,15 +5,13 @@ One alone: `pytest tests/hostile -m "" -k "inputs and 137"`. A failure says wher
 
 import shlex
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.hostile.faults import changes_of, faults_of, leftovers_of, shown
-from tests.hostile.inputs import COUNT, SLOTS, Case, Writers, draw, slot_of
-from tests.hostile.pipeline import Base, look, record_of
-from tests.running import Outcome, run_here, run_outside
+from tests.hostile.faults import changes_of, fail, faults_of, leftovers_of
+from tests.hostile.inputs import COUNT, SLOTS, draw, slot_of
+from tests.hostile.pipeline import look, record_of
+from tests.running import run_here, run_outside
 
 CASES = [
     pytest.param(number, id=f"{number:03d}-{slot_of(number)}", marks=() if number < len(SLOTS) else pytest.mark.slow)
@@ -22,23 +20,20 @@ CASES = [
 
 
 @pytest.mark.parametrize("number", CASES)
-def test_inputs(cut_off: Base, tmp_path: Path, number: int) -> None:
+def test_inputs(cut_off, tmp_path, number):
     case = draw(cut_off, tmp_path, number)
     before = look(tmp_path)
     outcome = _run(case)
-    faults = [*_faults(case, outcome), *_changed(case, before), *_mended(case, outcome)]
-    if faults:
-        pytest.fail(_told(case, outcome, faults), pytrace=False)
+    fail([*_faults(case, outcome), *_changed(case, before), *_mended(case, outcome)], _told(case, outcome))
     shutil.rmtree(tmp_path)
 
 
-def _run(case: Case) -> Outcome:
+def _run(case):
     run = run_outside if case.outside else run_here
-    with Writers(case.pipes):
-        return run(case.arguments, case.folder, case.stdin, case.seconds)
+    return run(case.arguments, case.folder, case.stdin, case.seconds)
 
 
-def _faults(case: Case, outcome: Outcome) -> Iterator[str]:
+def _faults(case, outcome):
     lines = "\n" in "".join(case.arguments)
     yield from faults_of(outcome, names=case.names, codes=case.codes, lines=lines)
     for oracle in (case.right if outcome.code == 0 else None, case.always):
@@ -49,13 +44,13 @@ def _faults(case: Case, outcome: Outcome) -> Iterator[str]:
                 yield f"what came out cannot be looked at: {error!r}"
 
 
-def _changed(case: Case, before: dict[str, str]) -> Iterator[str]:
+def _changed(case, before):
     after = look(case.folder)
     yield from changes_of(before, after, case.allowed)
     yield from leftovers_of(after)
 
 
-def _mended(case: Case, outcome: Outcome) -> Iterator[str]:
+def _mended(case, outcome):
     """What has made nothing locks nothing: with the right file the command gives what it always gave.
 
     Where parts of the stage were finished, they may stand for the other file: then it may refuse, by name.
@@ -74,12 +69,10 @@ def _mended(case: Case, outcome: Outcome) -> Iterator[str]:
         yield "with the right file it gives another artifact"
 
 
-def _told(case: Case, outcome: Outcome, faults: list[str]) -> str:
-    lines = [f"FAULT: {fault[:600]}" for fault in faults]
-    lines.append(f"cd {case.folder} && {shlex.join(['korbert', *(_short(one) for one in case.arguments)])}")
-    lines.append(f"left with {outcome.code}; standard input {case.stdin[:200]!r}")
-    return shown("\n".join([*lines, *(f"| {line[:600]}" for line in outcome.err.rstrip("\n").splitlines()[-4:])]))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:100]}...({len(text):,} characters)"
+def _told(case, outcome):
+    words = [word if len(word) <= 200 else f"{word[:100]}...({len(word):,} characters)" for word in case.arguments]
+    return [
+        f"cd {case.folder} && {shlex.join(['korbert', *words])}",
+        f"left with {outcome.code}; standard input {case.stdin[:200]!r}",
+        *(f"| {line[:600]}" for line in outcome.err.rstrip("\n").splitlines()[-4:]),
+    ]

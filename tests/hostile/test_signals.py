@@ -11,15 +11,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.hostile.faults import faults_of, leftovers_of, shown
+from tests.hostile.faults import fail, faults_of, leftovers_of
 from tests.hostile.inputs import SEED
-from tests.hostile.pipeline import READS, STAGES, Base, look, record_of
-from tests.running import Outcome, run_here, start
+from tests.hostile.pipeline import READS, STAGES, look, record_of
+from tests.running import Outcome, left_of, run_here, start
 
 COUNT, FAST = 60, 6
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
@@ -27,14 +25,6 @@ CODES = {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130, signal.SIGTERM: 14
 COMMANDS = ("analyze", "pretrain", "clean", "run", "korquad", "shard", "nsmc", "vocab", "pretrain", "run")
 SECONDS_FOR_WORKERS = 10  # in which processes of a command that has ended are to be gone
 _MAX_SECONDS = 120
-
-
-@pytest.fixture(autouse=True)
-def _signals_are_heeded() -> Iterator[None]:
-    """By what is started, too: a shell has what it runs in the background ignore Ctrl-C, and that is inherited."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 CASES = [
@@ -48,7 +38,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("number", CASES)
-def test_signals(base: Base, tmp_path: Path, number: int) -> None:
+def test_signals(base, tmp_path, number):
     rng = random.Random(f"{SEED}/signals/{number}")
     command, sent = COMMANDS[number % len(COMMANDS)], SIGNALS[number // 2 % 3]
     made = _made_by(command, rng)
@@ -62,15 +52,13 @@ def test_signals(base: Base, tmp_path: Path, number: int) -> None:
     ]
     if outcome.code is not None and (left := told.pop("processes", "")):
         faults.append(f"processes left after {SECONDS_FOR_WORKERS} s: {left}")
-    if faults:
-        lines = [f"FAULT: {fault[:600]}" for fault in faults]
-        typed = f"cd {tmp_path} && {shlex.join(['korbert', *arguments])}: {sent.name} {told['moment']}"
-        ends = [f"| {line[:400]}" for line in outcome.err.splitlines()[-6:]]
-        pytest.fail(shown("\n".join([*lines, typed, f"left with {outcome.code}", *ends])), pytrace=False)
+    typed = f"cd {tmp_path} && {shlex.join(['korbert', *arguments])}: {sent.name} {told['moment']}"
+    ends = [f"| {line[:400]}" for line in outcome.err.splitlines()[-6:]]
+    fail(faults, [typed, f"left with {outcome.code}", *ends])
     shutil.rmtree(tmp_path)
 
 
-def _made_by(command: str, rng: random.Random) -> tuple[str, ...]:
+def _made_by(command, rng):
     """The stages that the command makes: of `run` two or three in a row."""
     if command != "run":
         return (command,)
@@ -78,9 +66,7 @@ def _made_by(command: str, rng: random.Random) -> tuple[str, ...]:
     return STAGES[first : first + rng.randrange(2, 4)]
 
 
-def _broken(
-    base: Base, folder: Path, arguments: list[str], made: tuple[str, ...], sent: signal.Signals, rng: random.Random
-) -> tuple[bool, Outcome, dict[str, str]]:
+def _broken(base, folder, arguments, made, sent, rng):
     """Starts the command and ends it at a random moment of a random stage of it, or one time in six as it starts.
 
     The signal goes to the whole group, as a terminal and a scheduler send it, or to the parent alone. Returns whether a
@@ -107,10 +93,10 @@ def _broken(
             else:
                 os.killpg(running.pid, sent)
         try:
-            code: int | None = running.wait(60)
+            code = running.wait(60)
         except subprocess.TimeoutExpired:
             code = None
-        left = _left_of(running.pid)
+        left = left_of(running.pid, SECONDS_FOR_WORKERS)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(running.pid, signal.SIGKILL)
@@ -122,25 +108,7 @@ def _broken(
     return begun, Outcome(code, "", err_text), told
 
 
-def _left_of(group: int) -> str:
-    """The processes of a group that are still there after some seconds; those that only wait to be buried are not."""
-    deadline = time.monotonic() + SECONDS_FOR_WORKERS
-    while left := [pid for pid in Path("/proc").glob("[0-9]*") if _group_of(pid) == group]:
-        if time.monotonic() > deadline:
-            return ", ".join(path.name for path in left)
-        time.sleep(0.05)
-    return ""
-
-
-def _group_of(process: Path) -> int | None:
-    try:
-        state, _, group = (process / "stat").read_text().rpartition(")")[2].split()[:3]
-    except (OSError, ValueError):
-        return None
-    return None if state == "Z" else int(group)
-
-
-def _ended(outcome: Outcome, sent: signal.Signals, *, begun: bool) -> Iterator[str]:
+def _ended(outcome, sent, *, begun):
     """With the code of the signal and, but for a kill, one line that says so. Before it began, Python's own will do.
 
     Ctrl-C inside `exec` of a text, as modules do that are being imported, ends Python by the signal itself whoever
@@ -156,7 +124,7 @@ def _ended(outcome: Outcome, sent: signal.Signals, *, begun: bool) -> Iterator[s
         yield from faults_of(outcome, codes=(0, 130, 143, -sent))
 
 
-def _same_again(base: Base, folder: Path, arguments: list[str], made: tuple[str, ...]) -> Iterator[str]:
+def _same_again(base, folder, arguments, made):
     again = run_here(arguments, folder, seconds=_MAX_SECONDS)
     if again.code != 0:
         yield f"the same command again leaves with {again.code}: {again.message[:400]}"

@@ -1,23 +1,41 @@
 """What the tests of several stages read."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 
-from korbert.modeling import EncoderConfig, PretrainingModel, QuestionAnsweringModel, save_model
+from korbert.modeling import PretrainingModel, QuestionAnsweringModel, save_model
+from korbert.pretraining import SpecialIds
+from korbert.pretraining.shards import write_random_shards
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
-from korbert.tokenization import Tokenizer
+from pipelines.cli import run_command
+from pipelines.stages import Inputs
+
+
+@pytest.fixture
+def command(capsys):
+    """(arguments, code) -> what a command line prints, which has to end with that code: .out and .err."""
+
+    def ran(*arguments, code=0):
+        ended = run_command([*map(str, arguments)])
+        said = capsys.readouterr()
+        assert ended == code, said.err
+        return said
+
+    return ran
+
+
+@pytest.fixture(autouse=True)
+def _same_threads():
+    """The threads that a stage takes are given back."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")
-def task_artifacts(
-    tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]
-) -> dict[str, Path]:
+def task_artifacts(tmp_path_factory, tiny_tokenizer, tiny_config):
     """Stage -> artifact of what a task reads: a corpus of two documents, a tokenizer, an encoder that knows nothing."""
     folder = tmp_path_factory.mktemp("artifacts")
     documents = folder / "clean" / "documents"
@@ -31,12 +49,21 @@ def task_artifacts(
 
 
 @pytest.fixture(scope="session")
-def untrained(
-    tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]
-) -> Callable[..., Path]:
+def pretraining(tmp_path_factory, tiny_tokenizer):
+    """What pretrain reads: a tokenizer, counts of three words, and made-up rows."""
+    folder = tmp_path_factory.mktemp("pretraining")
+    tiny_tokenizer.save(folder / "vocab" / "tokenizer")
+    counts = pa.table({"form": ["영화", "재미", "학교"], "tag": ["NNG"] * 3, "count": [30, 20, 10]})
+    pq.write_table(counts, folder / "vocab" / "counts.parquet")
+    write_random_shards(folder / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
+    return Inputs({name: folder / name for name in ("vocab", "shard")}, {})
+
+
+@pytest.fixture(scope="session")
+def untrained(tmp_path_factory, tiny_tokenizer, tiny_config):
     """(settings of the encoder) -> the folder of an untrained model of 64 positions: not to be changed."""
 
-    def folder(**settings: Any) -> Path:
+    def folder(**settings):
         path = tmp_path_factory.mktemp("untrained")
         config = tiny_config(max_position_embeddings=64, **settings)
         save_model(path, PretrainingModel(config, torch.Generator().manual_seed(1)), tiny_tokenizer)
@@ -46,9 +73,7 @@ def untrained(
 
 
 @pytest.fixture(scope="session")
-def untrained_reader(
-    tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]
-) -> Path:
+def untrained_reader(tmp_path_factory, tiny_tokenizer, tiny_config):
     """The folder of a question answering model that knows nothing: not to be changed."""
     path = tmp_path_factory.mktemp("reader") / "model"
     reader = QuestionAnsweringModel(tiny_config(num_hidden_layers=1), torch.Generator().manual_seed(0))

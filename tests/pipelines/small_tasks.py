@@ -19,6 +19,32 @@ TEXTS = [
 MOODS = ["긍정", "부정", "긍정", "부정", "긍정", "긍정", "부정", "부정", "긍정", "부정"]
 
 
+WORDS = ["영화", "시간", "연기", "이야기", "보고", "음악", "돈", "배우", "가족", "결말"]  # one of each text
+Kit = tuple[str, list[str], list[list[str]]]  # a kind, and the header and the rows of a table for it
+
+
+def moods(header: Sequence[str] = ("text", "label")) -> Kit:
+    return "classification", [*header], [[text, mood] for text, mood in zip(TEXTS, MOODS, strict=True)]
+
+
+def spans() -> Kit:
+    rows = []
+    for text, word in zip(TEXTS, WORDS, strict=True):
+        span = {"start": text.index(word), "end": text.index(word) + len(word), "label": "것"}
+        rows.append([text, json.dumps([span], ensure_ascii=False)])
+    return "token-classification", ["text", "spans"], rows
+
+
+def numbers() -> Kit:
+    rows = [[text, TEXTS[-place], str(place / 2)] for place, text in enumerate(TEXTS)]
+    return "regression", ["sentence1", "sentence2", "score"], rows
+
+
+def choices() -> Kit:
+    rows = [[text, *(TEXTS[place - at] for at in (1, 2, 3)), str(place % 3)] for place, text in enumerate(TEXTS)]
+    return "multiple-choice", ["text", "choice1", "choice2", "choice3", "label"], rows
+
+
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], encoding: str = "utf-8") -> Path:
     with path.open("w", encoding=encoding, newline="") as file:
         csv.writer(file).writerows([header, *rows])

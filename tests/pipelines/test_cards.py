@@ -1,16 +1,13 @@
 """The model card of an export: what the records say, in a form that Hugging Face reads."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from huggingface_hub import ModelCard
 
 from korbert.errors import ArtifactError
-from korbert.modeling import ClassificationModel, EncoderConfig, save_model
-from korbert.tokenization import Tokenizer
+from korbert.modeling import ClassificationModel, save_model
 from pipelines.cli import run_command
 from pipelines.reports.cards import model_card
 from tests.pipelines.reports.conftest import change, make, write_json
@@ -19,12 +16,12 @@ from tests.pipelines.reports.task_artifacts import labelled, numbered, write_tas
 ARCHITECTURE = "ModernBertForSequenceClassification"
 
 
-def _card(folder: Path, architecture: str = ARCHITECTURE, **exported: Any) -> str:
+def _card(folder, architecture=ARCHITECTURE, **exported):
     config = json.loads((folder / "model/config.json").read_text(encoding="utf-8"))
     return model_card(folder, config, {"architectures": [architecture], **exported})
 
 
-def test_card_of_a_task_holds_its_scores_and_record(tmp_path: Path) -> None:
+def test_card_of_a_task_holds_its_scores_and_record(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
     scores = json.loads((folder / "scores.json").read_text())
     text = _card(folder)
@@ -51,7 +48,7 @@ def test_card_of_a_task_holds_its_scores_and_record(tmp_path: Path) -> None:
     assert "중립 \\<i\\>" in text  # a label is no markup
 
 
-def test_known_set_is_the_data_set_and_validation_scores_have_a_caveat(tmp_path: Path) -> None:
+def test_known_set_is_the_data_set_and_validation_scores_have_a_caveat(tmp_path):
     folder = write_task(tmp_path, "mood", labelled(), scored_on="valid")
     change(folder / "stage.json", settings={"set": "hate-speech"})
     text = _card(folder)
@@ -59,7 +56,7 @@ def test_known_set_is_the_data_set_and_validation_scores_have_a_caveat(tmp_path:
     assert "Validation scores are optimistic: the same rows chose the epoch." in text
 
 
-def test_pretraining_is_described_if_its_digest_matches(tmp_path: Path) -> None:
+def test_pretraining_is_described_if_its_digest_matches(tmp_path):
     recipe = tmp_path / "시험"
     folder = write_task(recipe, "mood", labelled())
     pretrained = make(recipe, "pretrain")
@@ -69,7 +66,7 @@ def test_pretraining_is_described_if_its_digest_matches(tmp_path: Path) -> None:
     assert _card(folder).count("# 시험-mood\n") == 1
 
 
-def test_card_of_a_pretrained_model_has_the_tasks_fine_tuned_from_it(tmp_path: Path) -> None:
+def test_card_of_a_pretrained_model_has_the_tasks_fine_tuned_from_it(tmp_path):
     pretrained = make(tmp_path, "pretrain")
     change(pretrained / "stage.json", digest="p" * 64)
     encoder = {"architecture": "bert", "num_hidden_layers": 2, "hidden_size": 128, "vocab_size": 16000}
@@ -87,20 +84,15 @@ def test_card_of_a_pretrained_model_has_the_tasks_fine_tuned_from_it(tmp_path: P
     assert ModelCard(text).data.eval_results is None
 
 
-def test_damaged_record_is_named(tmp_path: Path) -> None:
+def test_damaged_record_is_named(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
     write_json(folder / "scores.json", {"metrics": ["macro_f1"], "models": []})
     with pytest.raises(ArtifactError, match=r"tasks\.mood"):
         _card(folder)
 
 
-def test_export_writes_the_card_and_keeps_an_edited_one(
-    tmp_path: Path, tiny_tokenizer: Tokenizer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=64, type_vocab_size=0, architecture="modern",
-    )  # fmt: skip
+def test_export_writes_the_card_and_keeps_an_edited_one(tmp_path, tiny_tokenizer, tiny_config, capsys):
+    config = tiny_config(max_position_embeddings=64, type_vocab_size=0, architecture="modern")
     folder = write_task(tmp_path / "mine", "mood", labelled())
     model = ClassificationModel(config, 3, "mean", generator=torch.Generator().manual_seed(1))
     save_model(folder / "model", model, tiny_tokenizer)

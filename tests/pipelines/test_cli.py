@@ -13,8 +13,8 @@ from pipelines.artifacts.runtime import Runtime
 from pipelines.commands import stages
 
 
-def _fail_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
+def _fail_with(error, monkeypatch):
+    def fail(*_, **__):
         raise error
 
     monkeypatch.setattr("pipelines.recipes.loading.load", fail)
@@ -34,12 +34,9 @@ FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same comma
         (EOFError("cut short"), "EOFError: cut short: the same command with --debug shows where"),
     ],
 )  # fmt: skip
-def test_an_unforeseen_error_is_one_line_with_a_way_out(
-    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unforeseen_error_is_one_line_with_a_way_out(error, said, monkeypatch, command):
     _fail_with(error, monkeypatch)
-    assert cli.run_command(["status", "demo"]) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == f"korbert: {said}"
+    assert command("status", "demo", code=1).err.splitlines()[-1] == f"korbert: {said}"
     if isinstance(error, ZeroDivisionError):
         with pytest.raises(ZeroDivisionError):
             cli.run_command(["status", "demo", "--debug"])
@@ -50,20 +47,13 @@ def test_an_unforeseen_error_is_one_line_with_a_way_out(
 )
 @pytest.mark.parametrize("turned", [False, True], ids=["as it is", "turned into an error by a library"])
 @pytest.mark.parametrize(
-    ("command", "then"),
+    ("name", "then"),
     [("run", "finished work is kept; the same command resumes"), ("status", "the same command starts over")],
 )
 def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
-    number: signal.Signals,
-    code: int,
-    said: str,
-    turned: bool,
-    command: str,
-    then: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    def ended(*_: object, **__: object) -> None:
+    number, code, said, turned, name, then, monkeypatch, command
+):
+    def ended(*_, **__):
         try:
             signal.raise_signal(number)
         except KeyboardInterrupt as error:
@@ -72,32 +62,25 @@ def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
             raise
 
     monkeypatch.setattr("pipelines.recipes.loading.load", ended)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.getsignal(signal.SIGTERM)
-    try:
-        assert cli.run_command([command, "demo"]) == code
-        assert signal.getsignal(signal.SIGTERM) == before[1]
-    finally:
-        signal.signal(signal.SIGINT, before[0])
-    assert capsys.readouterr().err.splitlines()[-1] == f"korbert: {said}: {then}"
+    before = signal.getsignal(signal.SIGTERM)
+    assert command(name, "demo", code=code).err.splitlines()[-1] == f"korbert: {said}: {then}"
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_text_of_others_in_an_error_moves_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run_command(["score", str(tmp_path / "\x1b[2J.json"), "nowhere"]) == 1
-    assert "\\x1b[2J.json: no such file" in capsys.readouterr().err
+def test_text_of_others_in_an_error_moves_no_cursor(tmp_path, command):
+    assert "\\x1b[2J.json: no such file" in command("score", tmp_path / "\x1b[2J.json", "nowhere", code=1).err
 
 
-def test_an_address_is_of_a_ray_cluster(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run_command(["clean", "demo", "--address", "here:6379"]) == 2
-    assert "--address names a Ray cluster: add --runner ray" in capsys.readouterr().err
+def test_an_address_is_of_a_ray_cluster(command):
+    assert "add --runner ray" in command("clean", "demo", "--address", "here:6379", code=2).err
 
 
 @pytest.mark.parametrize(("stage", "option"), [("clean", "--workers"), ("pretrain", "--row-workers")])
-def test_more_workers_than_any_machine_could_bear(stage: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run_command([stage, "demo", option, "1000000"]) == 2
-    assert f"{option} 1000000: this machine has " in capsys.readouterr().err
+def test_more_workers_than_any_machine_could_bear(stage, option, command):
+    assert f"{option} 1000000: this machine has " in command(stage, "demo", option, "1000000", code=2).err
 
 
-def test_a_gpu_is_fed_by_processes_and_a_processor_by_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_fed_by_processes_and_a_processor_by_a_thread(monkeypatch):
     monkeypatch.setattr("pipelines.artifacts.runtime.cores", lambda: 3)
     places = {"root": Path(), "data": Path()}
     assert [Runtime(**places).rows_by(device) for device in ("cpu", "cuda")] == [0, 2]
@@ -119,9 +102,7 @@ def test_a_gpu_is_fed_by_processes_and_a_processor_by_a_thread(monkeypatch: pyte
         (4, 8, None, 0),
     ],
 )
-def test_the_ranks_of_a_machine_share_its_row_workers(
-    cores: int, ranks: int, asked: int | None, each: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_ranks_of_a_machine_share_its_row_workers(cores, ranks, asked, each, monkeypatch):
     monkeypatch.setattr("pipelines.artifacts.runtime.cores", lambda: cores)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
     assert Runtime(root=Path(), data=Path(), row_workers=asked).rows_by("cuda") == each
@@ -141,9 +122,7 @@ def test_the_ranks_of_a_machine_share_its_row_workers(
         [],
     ],
 )
-def test_what_trains_nothing_is_done_by_rank_0(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_trains_nothing_is_done_by_rank_0(arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
@@ -153,9 +132,8 @@ def test_what_trains_nothing_is_done_by_rank_0(
 
 
 @pytest.mark.parametrize("name", ["clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad"])
-def test_the_help_of_a_stage_says_what_it_reads_and_writes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run_command([name, "--help"]) == 0
-    said = capsys.readouterr().out
+def test_the_help_of_a_stage_says_what_it_reads_and_writes(name, command):
+    said = command(name, "--help").out
     assert [word for word in ("Reads ", "Writes ", f"korbert {name} mine.toml") if word not in said] == []
     assert ("--device" in said) == (name in ("pretrain", "nsmc", "korquad"))
     assert ("--anomaly" in said) == (name in ("pretrain", "nsmc", "korquad"))
@@ -166,19 +144,15 @@ def test_the_help_of_a_stage_says_what_it_reads_and_writes(name: str, capsys: py
     assert "See `korbert run --help`" in said
 
 
-def test_a_new_recipe_is_written_over_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_recipe_is_written_over_nothing(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").symlink_to(tmp_path / "elsewhere.toml")
-    assert cli.run_command(["new", "mine"]) == 2
-    assert "mine.toml: is a symbolic link" in capsys.readouterr().err
+    assert "mine.toml: is a symbolic link" in command("new", "mine", code=2).err
     assert not (tmp_path / "elsewhere.toml").exists()
-    assert cli.run_command(["new", "absent/mine"]) == 2
-    assert "there is no folder absent" in capsys.readouterr().err
+    assert "there is no folder absent" in command("new", "absent/mine", code=2).err
 
 
-def test_log_lines_go_to_the_standard_error_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_lines_go_to_the_standard_error_of_the_moment(monkeypatch):
     """A progress bar puts its own in place of it, and prints what it gets above the bar."""
     handler, bar = stages._AboveBars(), io.StringIO()
     monkeypatch.setattr("sys.stderr", bar)

@@ -2,49 +2,33 @@
 
 import json
 import math
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from korbert.errors import ArtifactError, SettingsError
-from pipelines import cli
 from pipelines.experiments.compare_pretraining import difference, open_runs
 from pipelines.reports.compare import of_runs, write_page
 
 
-def _json(path: Path, value: Any) -> None:
+def _json(path, value):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
-def _lines(path: Path, values: list[dict[str, Any]]) -> None:
+def _lines(path, values):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
 
 
 def made(
-    recipe: Path,
-    *,
-    steps: int = 40,
-    loss: float = 9.0,
-    seconds: float = 1.0,
-    vocabulary: tuple[int, str] = (4000, "a" * 64),
-    finished: bool = True,
-    unigram: float = 7.0,
-    chars: int | None = 300,
-) -> Path:
+    recipe, *, steps=40, loss=9.0, seconds=1.0, vocabulary=(4000, "a" * 64), finished=True, unigram=7.0, chars=300
+):
     """A run that loses 0.1 nat in 10 steps, which take `seconds` and have 1,000 pieces."""
     folder = recipe / ("pretrain" if finished else "pretrain.partial")
     points = range(10, steps + 1, 10)
     heldout = {"kind": "heldout", "mlm_count": 50, "unigram_loss": unigram}
-    _lines(
-        folder / "metrics.jsonl",
-        [
-            {**heldout, "step": s, "pieces": 100 * s, "mlm_loss": loss - s / 100, "mlm_accuracy": s / 1000}
-            for s in points
-        ],
-    )
+    figures = [{"step": s, "pieces": 100 * s, "mlm_loss": loss - s / 100, "mlm_accuracy": s / 1000} for s in points]
+    _lines(folder / "metrics.jsonl", [heldout | one for one in figures])
     timing = [{"kind": "train", "step": s, "seconds": seconds, "pieces_per_second": 1000 / seconds} for s in points]
     _lines(folder / "timing.jsonl", [{"kind": "start", "step": 0}, *timing])
     size, digest = vocabulary
@@ -58,7 +42,7 @@ def made(
     return folder
 
 
-def shown(folders: list[Path]) -> dict[str, list[list[str]]]:
+def shown(folders):
     """Title of each table -> its rows."""
     return {
         table.title.replace("\u00a0", " "): [[cell.replace("\u00a0", " ") for cell in row] for row in table.rows]
@@ -66,7 +50,7 @@ def shown(folders: list[Path]) -> dict[str, list[list[str]]]:
     }
 
 
-def test_runs_are_compared_at_equal_time_and_at_equal_pieces(tmp_path: Path) -> None:
+def test_runs_are_compared_at_equal_time_and_at_equal_pieces(tmp_path):
     fast = made(tmp_path / "fast", steps=60, loss=9.0, seconds=1.0)
     slow = made(tmp_path / "slow", steps=40, loss=8.9, seconds=2.0)
     found = shown([fast, slow])
@@ -83,19 +67,35 @@ def test_runs_are_compared_at_equal_time_and_at_equal_pieces(tmp_path: Path) -> 
     assert difference(open_runs([fast, slow])) == ""
 
 
-def test_between_two_evaluations_figures_lie_on_a_line(tmp_path: Path) -> None:
-    one = made(tmp_path / "one", steps=30, seconds=1.5)
-    two = made(tmp_path / "two", steps=60, seconds=1.0)
-    assert shown([one, two])["At equal time: 4.5 s"] == [["two", "8.550", "4.5 %"], ["one", "8.700", "3.0 %"]]
+@pytest.mark.parametrize(
+    ("one", "two", "rows"),
+    [
+        ({"steps": 30, "seconds": 1.5}, {"steps": 60}, [["two", "8.550", "4.5 %"], ["one", "8.700", "3.0 %"]]),
+        ({"steps": 10}, {"steps": 20, "seconds": 9.0}, [["one", "8.900", "1.0 %"], ["two", "–", "–"]]),
+    ],
+    ids=["between two evaluations", "before the first"],
+)
+def test_figures_at_equal_time_lie_on_a_line(tmp_path, one, two, rows):
+    found = shown([made(tmp_path / "one", **one), made(tmp_path / "two", **two)])
+    assert next(table for title, table in found.items() if title.startswith("At equal time")) == rows
 
 
-def test_before_the_first_evaluation_there_is_no_figure(tmp_path: Path) -> None:
-    short = made(tmp_path / "short", steps=10, seconds=1.0)
-    slow = made(tmp_path / "slow", steps=20, seconds=9.0)
-    assert shown([short, slow])["At equal time: 1.0 s"] == [["short", "8.900", "1.0 %"], ["slow", "–", "–"]]
+@pytest.mark.parametrize(
+    ("two", "said"),
+    [
+        ({"vocabulary": (4000, "b" * 64), "chars": None},
+         "These runs have different tokenizers: losses and accuracies are not comparable."),
+        ({"unigram": 7.5}, "These runs were evaluated on different held-out rows"),
+    ],
+)  # fmt: skip
+def test_what_does_not_compare_is_said(tmp_path, two, said):
+    runs = open_runs([made(tmp_path / "one"), made(tmp_path / "two", **two)])
+    assert difference(runs).startswith(said)
+    page = write_page(tmp_path / "compare.html", of_runs(runs)).read_text("utf-8")
+    assert "MLM loss per character" not in page
 
 
-def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path: Path) -> None:
+def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path):
     one = made(tmp_path / "one", loss=9.0, chars=300)
     two = made(tmp_path / "two", loss=9.1, chars=400, vocabulary=(8000, "b" * 64))
     runs = open_runs([one, two])
@@ -111,38 +111,16 @@ def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path: Path)
     assert "MLM loss per character against time" in page
 
 
-def test_without_counted_characters_nothing_compares(tmp_path: Path) -> None:
-    one, two = made(tmp_path / "one"), made(tmp_path / "two", vocabulary=(4000, "b" * 64), chars=None)
-    said = "These runs have different tokenizers: losses and accuracies are not comparable."
-    assert difference(open_runs([one, two])) == said
-    assert "MLM loss per character" not in write_page(
-        tmp_path / "compare.html", of_runs(open_runs([one, two]))
-    ).read_text("utf-8")
-
-
-def test_other_held_out_rows_are_said(tmp_path: Path) -> None:
-    one, two = made(tmp_path / "one"), made(tmp_path / "two", unigram=7.5)
-    assert difference(open_runs([one, two])).startswith("These runs were evaluated on different held-out rows")
-
-
-def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path: Path) -> None:
+def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path):
     one, two = made(tmp_path / "one"), made(tmp_path / "two", finished=False)
     with (two / "metrics.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"kind": "heldout", "st')
+        file.write('{"kind": "left_out", "step": 40}\n{"kind": "heldout", "st')
     found = shown([tmp_path / "one", tmp_path / "two"])
     assert found["Runs"][1] == ["two", "–", "4,000", "1,000", "not finished"]
     assert shown([one / "model", two.with_name("pretrain")]) == found
 
 
-def test_a_step_that_was_left_out_is_no_damage(tmp_path: Path) -> None:
-    one, two = made(tmp_path / "one"), made(tmp_path / "two")
-    before = shown([one, two])
-    with (two / "metrics.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"kind": "left_out", "step": 40}\n')
-    assert shown([one, two]) == before
-
-
-def test_a_run_without_times_is_compared_by_pieces(tmp_path: Path) -> None:
+def test_a_run_without_times_is_compared_by_pieces(tmp_path):
     one, two = made(tmp_path / "one"), made(tmp_path / "two")
     (two / "timing.jsonl").unlink()
     assert list(shown([one, two])) == ["Runs", "Last evaluation of each run", "At equal pieces: 4,000"]
@@ -159,24 +137,21 @@ def test_a_run_without_times_is_compared_by_pieces(tmp_path: Path) -> None:
         (["a/one", "b/two"], ["one", "two"]),
     ],
 )
-def test_names_are_what_tells_runs_apart(tmp_path: Path, folders: list[str], names: list[str] | None) -> None:
-    runs = open_runs([made(tmp_path / folder) for folder in folders])
+def test_names_are_what_tells_runs_apart(tmp_path, folders, names):
+    runs = open_runs([made(tmp_path / folder, finished=not folder.endswith("partial")) for folder in folders])
     found = [run.name for run in runs]
     assert len(set(found)) == len(found)
     assert names is None or found == names
 
 
-def test_a_finished_run_and_its_successor_are_told_apart(tmp_path: Path) -> None:
-    runs = open_runs([made(tmp_path / "one"), made(tmp_path / "one", finished=False)])
-    assert [run.name for run in runs] == ["pretrain", "pretrain.partial"]
-
-
-def test_what_is_no_run_is_named(tmp_path: Path) -> None:
+def test_what_is_no_run_is_named(tmp_path):
     one = made(tmp_path / "one")
     with pytest.raises(SettingsError, match="1 run to compare: name at least two"):
         open_runs([one])
     with pytest.raises(SettingsError, match=r"one: is named twice: name different runs"):
         open_runs([one, tmp_path / "one"])
+    with pytest.raises(ArtifactError, match="no held-out figures yet: wait for the first evaluation"):
+        open_runs([one, made(tmp_path / "two", steps=0)])
     place = r"name a folder such as artifacts/RECIPE/pretrain, or pretrain\.partial"
     for folder, what in (("clean", "an artifact of clean"), ("nowhere", "absent"), (".", "no pretraining run")):
         with pytest.raises(ArtifactError, match=rf"is {what}: {place}"):
@@ -193,7 +168,7 @@ def test_what_is_no_run_is_named(tmp_path: Path) -> None:
         ("timing.jsonl", '{"kind": "train", "step": 50, "seconds": null, "pieces_per_second": 1}'),
     ],
 )
-def test_damaged_lines_are_named(tmp_path: Path, name: str, line: str) -> None:
+def test_damaged_lines_are_named(tmp_path, name, line):
     one, two = made(tmp_path / "one"), made(tmp_path / "two")
     number = len((two / name).read_text(encoding="utf-8").splitlines()) + 1
     with (two / name).open("a", encoding="utf-8") as file:
@@ -202,24 +177,14 @@ def test_damaged_lines_are_named(tmp_path: Path, name: str, line: str) -> None:
         open_runs([one, two])
 
 
-def test_a_run_before_its_first_evaluation(tmp_path: Path) -> None:
-    one, two = made(tmp_path / "one"), made(tmp_path / "two", steps=0)
-    with pytest.raises(ArtifactError, match="no held-out figures yet: wait for the first evaluation"):
-        open_runs([one, two])
-
-
-def test_the_command_prints_tables_and_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_tables_and_writes_a_page(tmp_path, command):
     one, two = made(tmp_path / "one"), made(tmp_path / "[bold]두<b>")
     page = tmp_path / "compare.html"
-    assert cli.run_command(["compare", str(one), str(two), "--page", str(page)]) == 0
-    said = capsys.readouterr().out
+    said = command("compare", one, two, "--page", page).out
     assert "At equal time" in said
     assert "[bold]두<b>" in said
     text = page.read_text(encoding="utf-8")
     assert "[bold]두&lt;b&gt;" in text
     assert text.count("<svg") == 4
     assert "src=" not in text
-    inside = one / "compare.html"
-    assert cli.run_command(["compare", str(one), str(two), "--page", str(inside)]) == 2
-    assert "which is read: name a file elsewhere" in capsys.readouterr().err
-    assert cli.run_command(["compare", str(one)]) == 2
+    command("compare", one, code=2)

@@ -1,10 +1,7 @@
 """Heads on a frozen encoder, for every kind: learned by heart, saved whole, and computed from vectors that are kept."""
 
 import json
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,23 +15,21 @@ from korbert.modeling import Encoder, FeatureModel, load_model
 from korbert.tasks.kinds import KINDS
 from pipelines.experiments.layers import combinations, layer_table
 from pipelines.stages.finetuning import prepare, run
-from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, fine_tune, write_table
+from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, choices, fine_tune, moods, numbers, spans, write_table
 
 BASE = {"learning_rates": 3e-2, "batch_size": 5, "epochs": 40, "max_length": 32, "threads": 1, "baselines": False}
-WORDS = ["영화", "시간", "연기", "이야기", "보고", "음악", "돈", "배우", "가족", "결말"]
-Learn = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
-def start(untrained: Callable[..., Path]) -> Path:
+def start(untrained):
     return untrained(hidden_size=32, intermediate_size=32, type_vocab_size=2, initializer_range=0.2)
 
 
 @pytest.fixture
-def learn(tmp_path: Path, start: Path) -> Learn:
+def learn(tmp_path, start):
     """Runs a task, or another function of a stage, on the rows of a CSV file; the output folder."""
 
-    def learned(kind: str, header: list[str], rows: list[list[str]], stage: Any = run, **settings: Any) -> Any:
+    def learned(kind, header, rows, stage=run, **settings):
         files = dict.fromkeys(PARTS, write_table(tmp_path / "mine.csv", header, rows))
         how = {**BASE, **settings}
         result = fine_tune(kind, start, tmp_path / "out", files, tmp_path / "kept", stage, **how)
@@ -43,30 +38,7 @@ def learn(tmp_path: Path, start: Path) -> Learn:
     return learned
 
 
-def _moods() -> tuple[str, list[str], list[list[str]]]:
-    return "classification", ["text", "label"], list(map(list, zip(TEXTS, MOODS, strict=True)))
-
-
-def _spans() -> tuple[str, list[str], list[list[str]]]:
-    rows = []
-    for text, word in zip(TEXTS, WORDS, strict=True):
-        first = text.index(word)
-        span = {"start": first, "end": first + len(word), "label": "것"}
-        rows.append([text, json.dumps([span], ensure_ascii=False)])
-    return "token-classification", ["text", "spans"], rows
-
-
-def _numbers() -> tuple[str, list[str], list[list[str]]]:
-    rows = [[text, TEXTS[-place], str(place / 2)] for place, text in enumerate(TEXTS)]
-    return "regression", ["sentence1", "sentence2", "score"], rows
-
-
-def _choices() -> tuple[str, list[str], list[list[str]]]:
-    rows = [[text, *(TEXTS[place - at] for at in (1, 2, 3)), str(place % 3)] for place, text in enumerate(TEXTS)]
-    return "multiple-choice", ["text", "choice1", "choice2", "choice3", "label"], rows
-
-
-def _score(folder: Path) -> float:
+def _score(folder):
     scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     return float(scores["rows"][0]["scores"][scores["metrics"][0]])
 
@@ -74,15 +46,15 @@ def _score(folder: Path) -> float:
 @pytest.mark.parametrize(
     ("given", "features"),
     [
-        (_moods, "last, linear"),
-        (_moods, "weighted sum, bilstm, 16"),
-        (_numbers, "concat of last 2, mlp, 32"),
-        (_choices, "sum of all, mlp, 32"),
-        (_spans, "first, linear"),
-        (_spans, "concat of last 2, bilstm, 16"),
+        (moods, "last, linear"),
+        (moods, "weighted sum, bilstm, 16"),
+        (numbers, "concat of last 2, mlp, 32"),
+        (choices, "sum of all, mlp, 32"),
+        (spans, "first, linear"),
+        (spans, "concat of last 2, bilstm, 16"),
     ],
 )
-def test_ten_examples_by_heart(learn: Learn, given: Callable[[], Any], features: str) -> None:
+def test_ten_examples_by_heart(learn, given, features):
     folder = learn(*given(), features=features, epochs=60)
     assert _score(folder) > 0.99
     lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -94,34 +66,34 @@ def test_ten_examples_by_heart(learn: Learn, given: Callable[[], Any], features:
         assert one == (pytest.approx(two, abs=0.05) if isinstance(two, float) else two)
 
 
-def test_the_encoder_is_saved_as_it_was(learn: Learn, start: Path) -> None:
-    folder = learn(*_moods(), features="last")
+def test_the_encoder_is_saved_as_it_was(learn, start):
+    folder = learn(*moods(), features="last")
     before, after = load_model(start)[0].encoder.state_dict(), load_model(folder, "features")[0].encoder.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(weight, after[name]) for name, weight in before.items())
 
 
-def test_the_next_head_computes_no_vectors(learn: Learn, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[int] = []
+def test_the_next_head_computes_no_vectors(learn, monkeypatch):
+    calls = []
     real = Encoder.all_layers
 
-    def counted(self: Encoder, input_ids: Any, *args: Any, **more: Any) -> Any:
+    def counted(self, input_ids, *args, **more):
         calls.append(len(input_ids))
         return real(self, input_ids, *args, **more)
 
     monkeypatch.setattr(Encoder, "all_layers", counted)
-    learn(*_moods(), features="weighted sum", epochs=1)
+    learn(*moods(), features="weighted sum", epochs=1)
     assert sum(calls) == len(TEXTS)  # train, valid and test are the same rows
-    learn(*_moods(), features="weighted sum, mlp", epochs=1, seeds=(5,))
-    learn(*_moods(), features="last", epochs=1, seeds=(6,))
+    learn(*moods(), features="weighted sum, mlp", epochs=1, seeds=(5,))
+    learn(*moods(), features="last", epochs=1, seeds=(6,))
     assert sum(calls) == len(TEXTS)
-    learn(*_moods(), features="last", epochs=1, seeds=(7,), scratch=True)  # another encoder
+    learn(*moods(), features="last", epochs=1, seeds=(7,), scratch=True)  # another encoder
     assert sum(calls) == 2 * len(TEXTS)
 
 
-def test_a_weighted_sum_learns_its_weights(learn: Learn) -> None:
-    def weights(epochs: int) -> torch.Tensor:
-        folder = learn(*_moods(), features="weighted sum", seeds=(epochs,), epochs=epochs)
+def test_a_weighted_sum_learns_its_weights(learn):
+    def weights(epochs):
+        folder = learn(*moods(), features="weighted sum", seeds=(epochs,), epochs=epochs)
         model = load_model(folder, "features")[0]
         assert isinstance(model, FeatureModel)
         return model.weights.detach()
@@ -129,7 +101,7 @@ def test_a_weighted_sum_learns_its_weights(learn: Learn) -> None:
     assert weights(20).abs().min() > 0.01
 
 
-def test_as_good_as_logistic_regression_on_the_same_vectors(learn: Learn, start: Path) -> None:
+def test_as_good_as_logistic_regression_on_the_same_vectors(learn, start):
     rows = [[f"{text} {number}", mood] for number in range(6) for text, mood in zip(TEXTS, MOODS, strict=True)]
     given = ("classification", ["text", "label"], rows)
     ready = learn(*given, stage=prepare, features="last")
@@ -146,24 +118,24 @@ def test_as_good_as_logistic_regression_on_the_same_vectors(learn: Learn, start:
     assert _score(learn(*given, features="last")) == theirs
 
 
-def test_what_does_not_go_together_is_refused(learn: Learn) -> None:
+def test_what_does_not_go_together_is_refused(learn):
     with pytest.raises(SettingsError, match="layers 'sum of last four': the encoder has 2 layers"):
-        learn(*_moods(), features="sum of last four")
+        learn(*moods(), features="sum of last four")
     for more in ({"layer_decay": 0.9}, {"frozen_layers": 1}, {"piece_dropout": 0.1}, {"lora": 2}):
         with pytest.raises(ValidationError, match="the whole encoder is frozen then"):
-            learn(*_moods(), features="last", **more)
+            learn(*moods(), features="last", **more)
 
 
-def test_rates_and_epochs_of_heads_are_higher_unless_they_are_given() -> None:
+def test_rates_and_epochs_of_heads_are_higher_unless_they_are_given():
     section = KINDS["classification"].section_class
     assert section(train="a").epochs == ()  # as many as the rows need
     assert section.model_validate({"train": "a", "features": "last"}).epochs == (20,)
     assert section.model_validate({"train": "a", "features": "last", "epochs": 7}).epochs == (7,)
 
 
-def test_a_table_of_layers(learn: Learn, tmp_path: Path) -> None:
+def test_a_table_of_layers(learn, tmp_path):
     stage = partial(layer_table, work=tmp_path / "work")
-    folder = learn(*_moods(), stage=stage, epochs=5, baselines=True, features="last, mlp, 8")
+    folder = learn(*moods(), stage=stage, epochs=5, baselines=True, features="last, mlp, 8")
     record = json.loads((folder / "layers.json").read_text(encoding="utf-8"))
     names = ["0", "1", "2", "sum of last 2", "weighted sum of last 2", "concat of last 2"]
     assert [model["name"] for model in record["models"]] == [*names, "majority", "tfidf"]
@@ -185,6 +157,6 @@ def test_a_table_of_layers(learn: Learn, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("count", "last"), [(1, None), (2, "concat of last 2"), (4, "concat of last four"), (12, "weighted sum of all")]
 )
-def test_combinations_that_an_encoder_has(count: int, last: str | None) -> None:
+def test_combinations_that_an_encoder_has(count, last):
     found = combinations(count)
     assert (found[-1] if found else None) == last

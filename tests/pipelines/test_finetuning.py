@@ -2,9 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,23 +9,34 @@ import pytest
 import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import load_model
-from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, fine_tune, json_lines, scores_of, write_table
+from tests.pipelines.small_tasks import (
+    MOODS,
+    PARTS,
+    TEXTS,
+    WORDS,
+    choices,
+    fine_tune,
+    json_lines,
+    moods,
+    numbers,
+    scores_of,
+    spans,
+    write_table,
+)
 
 BASE = {"learning_rates": 3e-3, "batch_size": 5, "epochs": 30, "max_length": 32, "threads": 1, "checkpoint_every": 9999}
 
 
 @pytest.fixture(scope="module")
-def start(untrained: Callable[..., Path]) -> Path:
+def start(untrained):
     return untrained(hidden_size=32, intermediate_size=32, type_vocab_size=2)
 
 
 @pytest.fixture
-def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
+def learn(tmp_path, start):
     """Runs a task on the rows of a CSV file; the artifact's folder."""
 
-    def learned(
-        kind: str, header: list[str], rows: list[list[str]], test_file: Path | None = None, **settings: Any
-    ) -> Path:
+    def learned(kind, header, rows, test_file=None, **settings):
         path = write_table(tmp_path / "mine.csv", header, rows, "utf-8-sig")
         files = dict.fromkeys(PARTS, path) | {"test": test_file or path}
         fine_tune(kind, start, tmp_path / "out", files, **{**BASE, **settings})
@@ -37,8 +45,8 @@ def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
     return learned
 
 
-def test_labels_of_texts(learn: Callable[..., Path]) -> None:
-    folder = learn("classification", ["문장", "감정"], list(map(list, zip(TEXTS, MOODS, strict=True))))
+def test_labels_of_texts(learn):
+    folder = learn(*moods(("문장", "감정")))
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
     model = korbert.load(folder, "cpu")
     assert [one.label for one in model.predict(TEXTS)] == MOODS
@@ -55,7 +63,7 @@ def test_labels_of_texts(learn: Callable[..., Path]) -> None:
     assert [line["predictions"]["pretrained"][0]["label"] for line in lines] == MOODS
 
 
-def test_labels_of_pairs_depend_on_their_order(learn: Callable[..., Path]) -> None:
+def test_labels_of_pairs_depend_on_their_order(learn):
     pairs = [(one, two) for one, two in itertools.pairwise(TEXTS)]
     rows = [[one, two, "앞"] for one, two in pairs[:5]] + [[two, one, "뒤"] for one, two in pairs[:5]]
     folder = learn("classification", ["sentence1", "sentence2", "label"], rows, epochs=60)
@@ -68,13 +76,11 @@ def test_labels_of_pairs_depend_on_their_order(learn: Callable[..., Path]) -> No
 
 
 @pytest.mark.parametrize(("overlap", "reached"), [(True, True), (False, False)])
-def test_what_two_texts_have_in_common(
-    learn: Callable[..., Path], tmp_path: Path, start: Path, overlap: bool, reached: bool
-) -> None:
+def test_what_two_texts_have_in_common(learn, tmp_path, start, overlap, reached):
     """Do both texts name the same thing? Test rows have nouns of their own: only the overlap tells."""
     nouns = [one + two for one in "가나다라마바사" for two in "구누두루무부"]
 
-    def rows(of: list[str]) -> list[list[str]]:
+    def rows(of):
         same = [[f"{noun}를 보았다", f"어제는 {noun}도 있었다", "같음"] for noun in of]
         return same + [[f"{one}를 보았다", f"어제는 {two}도 있었다", "다름"] for one, two in itertools.pairwise(of)]
 
@@ -87,7 +93,7 @@ def test_what_two_texts_have_in_common(
     assert model.config.overlap_embedding == overlap
 
 
-def test_several_labels_a_text(learn: Callable[..., Path]) -> None:
+def test_several_labels_a_text(learn):
     wanted = ["기쁨|음악", "", "기쁨", "슬픔", "기쁨|슬픔", "음악", "슬픔", "슬픔|음악", "기쁨", "기쁨|슬픔|음악"]
     rows = [[text, json.dumps(labels.split("|") if labels else [])] for text, labels in zip(TEXTS, wanted, strict=True)]
     folder = learn("classification", ["text", "labels"], rows, several=True, epochs=60)
@@ -96,46 +102,37 @@ def test_several_labels_a_text(learn: Callable[..., Path]) -> None:
     assert ["|".join(one.labels) for one in found] == wanted
 
 
-def test_numbers_for_pairs(learn: Callable[..., Path]) -> None:
-    rows = [[text, TEXTS[-place], str(place / 2)] for place, text in enumerate(TEXTS)]
-    folder = learn("regression", ["sentence1", "sentence2", "score"], rows, epochs=60)
+def test_numbers_for_pairs(learn):
+    folder = learn(*numbers(), epochs=60)
     assert scores_of(folder)["pretrained"]["pearson"] > 0.99
-    model = korbert.load(folder, "cpu")
-    assert model.predict((TEXTS[8], TEXTS[-8])) == pytest.approx(4.0, abs=0.5)
+    assert korbert.load(folder, "cpu").predict((TEXTS[8], TEXTS[-8])) == pytest.approx(4.0, abs=0.5)
 
 
-def test_choices(learn: Callable[..., Path]) -> None:
-    rows = [[text, *(TEXTS[place - at] for at in (1, 2, 3)), str(place % 3)] for place, text in enumerate(TEXTS)]
-    folder = learn("multiple-choice", ["text", "choice1", "choice2", "choice3", "label"], rows, epochs=80)
+def test_choices(learn):
+    folder = learn(*choices(), epochs=80)
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
-    model = korbert.load(folder, "cpu")
-    found = model.predict({"text": rows[4][0], "choices": rows[4][1:4]})
+    text, *texts, _ = choices()[2][4]
+    found = korbert.load(folder, "cpu").predict({"text": text, "choices": texts})
     assert found.choice == 1
     assert sum(found.probabilities) == pytest.approx(1)
 
 
-def test_spans(learn: Callable[..., Path]) -> None:
-    words = ["영화", "시간", "연기", "이야기", "보고", "음악", "돈", "배우", "가족", "결말"]
-    rows = []
-    for text, word in zip(TEXTS, words, strict=True):
-        start = text.index(word)
-        rows.append([text, json.dumps([{"start": start, "end": start + len(word), "label": "것"}], ensure_ascii=False)])
-    folder = learn("token-classification", ["text", "spans"], rows, epochs=60)
+def test_spans(learn):
+    folder = learn(*spans(), epochs=60)
     assert scores_of(folder)["pretrained"]["entity_f1"] == 1.0
-    tagger = korbert.load(folder, "cpu")
-    assert [[one.text for one in found] for found in tagger.tag(TEXTS)] == [[word] for word in words]
+    found = korbert.load(folder, "cpu").tag(TEXTS)
+    assert [[one.text for one in own] for own in found] == [[word] for word in WORDS]
 
 
-def test_labels_of_words(learn: Callable[..., Path]) -> None:
+def test_labels_of_words(learn):
     rows = [[json.dumps(text.split()), json.dumps([str(len(word)) for word in text.split()])] for text in TEXTS]
     folder = learn("token-classification", ["tokens", "tags"], rows, epochs=60)
     assert scores_of(folder)["pretrained"]["accuracy"] == 1.0
 
 
-def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn: Callable[..., Path], tmp_path: Path) -> None:
-    rows = list(map(list, zip(TEXTS, MOODS, strict=True)))
+def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn, tmp_path):
     more = {"learning_rates": [1e-5, 3e-3], "batch_size": [2, 5], "epochs": 3, "seeds": (0, 1, 2), "scratch": True}
-    folder = learn("classification", ["text", "label"], rows, **more)
+    folder = learn(*moods(), **more)
     scores = json.loads((folder / "scores.json").read_text())
     names = [(row["name"], row["seed"]) for row in scores["rows"]]
     trained = [(name, seed) for name in ("pretrained", "scratch") for seed in (0, 1, 2)]
@@ -147,33 +144,31 @@ def test_a_grid_and_seeds_are_chosen_on_validation_and_resumed(learn: Callable[.
     assert scores["models"][0]["seeds"] == 3
     assert "interval" in scores["comparisons"][0]
     before = (folder / "scores.json").read_bytes(), (folder / "model" / "model.safetensors").read_bytes()
-    learn("classification", ["text", "label"], rows, **more)  # all trainings are kept
+    learn(*moods(), **more)  # all trainings are kept
     assert before == ((folder / "scores.json").read_bytes(), (folder / "model" / "model.safetensors").read_bytes())
 
 
-def test_rows_that_cannot_be_learned_are_refused(learn: Callable[..., Path]) -> None:
+def test_rows_that_cannot_be_learned_are_refused(learn):
     with pytest.raises(CorpusError, match="all rows have the label '긍정'"):
         learn("classification", ["text", "label"], [[text, "긍정"] for text in TEXTS])
     with pytest.raises(SettingsError, match="'bleu' is not a score of this task: use one of"):
         learn("classification", ["text", "label"], [["가", "a"], ["나", "b"]], metrics=("bleu",))
 
 
-def test_training_stops_where_validation_gets_no_better(learn: Callable[..., Path]) -> None:
-    rows = list(map(list, zip(TEXTS, MOODS, strict=True)))
-    folder = learn("classification", ["text", "label"], rows, learning_rates=1e-12, epochs=9, patience=2)
+def test_training_stops_where_validation_gets_no_better(learn):
+    folder = learn(*moods(), learning_rates=1e-12, epochs=9, patience=2)
     (curve,) = (folder / "metrics").iterdir()
     epochs = [line["epoch"] for line in map(json.loads, curve.read_text().splitlines()) if line["kind"] == "heldout"]
     assert epochs == [1, 2, 3]  # nothing changes, so the first is the best
 
 
 @pytest.mark.parametrize("frozen", [0, "embeddings", 1, -1])
-def test_lower_layers_learn_less_or_not_at_all(learn: Callable[..., Path], start: Path, frozen: int | str) -> None:
-    rows = list(map(list, zip(TEXTS, MOODS, strict=True)))
+def test_lower_layers_learn_less_or_not_at_all(learn, start, frozen):
     what = {"frozen_embeddings": True} if frozen == "embeddings" else {"frozen_layers": frozen}
-    folder = learn("classification", ["text", "label"], rows, epochs=1, layer_decay=0.01, **what)
+    folder = learn(*moods(), epochs=1, layer_decay=0.01, **what)
     before, after = load_model(start)[0].state_dict(), load_model(folder)[0].state_dict()
 
-    def moved(part: str) -> float:
+    def moved(part):
         return max(
             float((after[name] - before[name]).abs().max()) for name in before if name.startswith(f"encoder.{part}")
         )
@@ -186,15 +181,14 @@ def test_lower_layers_learn_less_or_not_at_all(learn: Callable[..., Path], start
         assert [step > 0 for step in (pieces, others, *layers)] == [False, *learning]
 
 
-def test_without_any_piece_there_is_nothing_to_learn(learn: Callable[..., Path]) -> None:
-    rows = list(map(list, zip(TEXTS, MOODS, strict=True)))
-    folder = learn("classification", ["text", "label"], rows, piece_dropout=0.999_999)
+def test_without_any_piece_there_is_nothing_to_learn(learn):
+    folder = learn(*moods(), piece_dropout=0.999_999)
     (curve,) = (folder / "metrics").iterdir()
     losses = [line["loss"] for line in map(json.loads, curve.read_text().splitlines()) if line["kind"] == "train"]
     assert min(losses) > 0.3, "these rows are learned by heart otherwise"
 
 
-def test_a_label_can_be_left_out_of_micro_f1(learn: Callable[..., Path]) -> None:
+def test_a_label_can_be_left_out_of_micro_f1(learn):
     """As KLUE-RE leaves out no_relation: scikit-learn's f1_score over the other labels."""
     from sklearn.metrics import f1_score
 
@@ -212,9 +206,9 @@ def test_a_label_can_be_left_out_of_micro_f1(learn: Callable[..., Path]) -> None
     assert scores_of(folder)["pretrained"]["micro_f1"] == pytest.approx(expected)
 
 
-def test_no_more_training_rows_than_a_limit(learn: Callable[..., Path]) -> None:
+def test_no_more_training_rows_than_a_limit(learn):
     """The files are the same for all parts: validation and test rows stay, and so do labels that no row is left of."""
-    folder = learn("classification", ["문장", "감정"], list(map(list, zip(TEXTS, MOODS, strict=True))), train_rows=4)
+    folder = learn(*moods(("문장", "감정")), train_rows=4)
     record = json.loads((folder / "scores.json").read_text())
     assert record["counts"] == {"train": 4, "valid": 10, "test": 10, "test_in_train": 4}
     assert "4 of the 10 training rows, by a hash of their texts, are used" in record["said"]

@@ -1,9 +1,6 @@
 """Questions on texts, and slots of texts: from a file of anybody's to a scored, saved and loaded model."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -35,33 +32,33 @@ QUESTIONS = [
     (ISLAND, "제주도의 인구는?", ""),
 ]
 ANSWERS = [answer for *_, answer in QUESTIONS]
-BASE: dict[str, Any] = {
+BASE = {
     "learning_rates": 6e-3, "batch_size": 8, "epochs": 40, "warmup_share": 0.0, "threads": 1, "checkpoint_every": 9999,
     "max_length": 36, "stride": 8, "max_query_pieces": 12,
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def start(untrained: Callable[..., Path]) -> Path:
+def start(untrained):
     return untrained(hidden_size=32, intermediate_size=64, type_vocab_size=2)
 
 
 @pytest.fixture
-def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
+def learn(tmp_path, start):
     """Runs the task on files by part; the artifact's folder."""
 
-    def learned(files: dict[str, Path], kind: str = "question-answering", **settings: Any) -> Path:
+    def learned(files, kind="question-answering", **settings):
         fine_tune(kind, start, tmp_path / "out", files, **{**BASE, **settings})
         return tmp_path / "out"
 
     return learned
 
 
-def table(path: Path, rows: list[tuple[str, ...]] | None = None, header: str = "지문,질문,정답") -> Path:
+def table(path, rows=None, header="지문,질문,정답"):
     return write_table(path, header.split(","), QUESTIONS if rows is None else rows, "utf-8-sig")
 
 
-def squad(path: Path, *, version: int = 2) -> Path:
+def squad(path, *, version=2):
     """The same in SQuAD's form; version 1 leaves the questions without answer out."""
     data = []
     for context in (KING, RIVER, ISLAND):
@@ -77,12 +74,10 @@ def squad(path: Path, *, version: int = 2) -> Path:
     return path
 
 
-def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_ten_questions_of_a_table(learn, tmp_path):
     path = table(tmp_path / "mine.csv")
-    assert detect(path, {})[::2] == (
-        "question-answering",
-        "question from '질문', context from '지문', answers from '정답'",
-    )
+    said = "question from '질문', context from '지문', answers from '정답'"
+    assert detect(path, {})[::2] == ("question-answering", said)
     folder = learn(dict.fromkeys(("train", "valid", "test"), path), precision="fp32")
     assert scores_of(folder)["pretrained"] == {
         "f1": 1.0, "exact_match": 1.0, "has_answer_f1": 1.0, "no_answer_accuracy": 1.0,
@@ -109,20 +104,13 @@ def test_ten_questions_of_a_table(learn: Callable[..., Path], tmp_path: Path) ->
         "kind": "question-answering", "max_length": 36, "stride": 8, "unanswerable": True,
     }  # fmt: skip
     assert reader.kind.threshold == task["threshold"]
-    ends = (
-        max(one.no_answer_score for one in found if one.answer),
-        min(one.no_answer_score for one in found if not one.answer),
-    )
-    assert ends[0] < task["threshold"] < ends[1]
-    assert task["threshold"] == pytest.approx(sum(ends) / 2, abs=1e-4)
-    assert reader.answer("한글은 언제 만들었나?", KING).answer == "1443년"
-    with pytest.raises(
-        ModelError, match=rf"{folder}: is a question-answering model: it can answer and embed; predictions need"
-    ):
-        reader.predict("하나")
+    answered = max(one.no_answer_score for one in found if one.answer)
+    not_answered = min(one.no_answer_score for one in found if not one.answer)
+    assert answered < task["threshold"] < not_answered
+    assert task["threshold"] == pytest.approx((answered + not_answered) / 2, abs=1e-4)
 
 
-def test_ten_questions_in_the_form_of_squad(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_ten_questions_in_the_form_of_squad(learn, tmp_path):
     path = squad(tmp_path / "mine.json")
     assert detect(path, {}).kind == "question-answering"
     metrics = ("klue_exact_match", "rouge_w")
@@ -133,19 +121,17 @@ def test_ten_questions_in_the_form_of_squad(learn: Callable[..., Path], tmp_path
     assert answers == {f"q{place}": answer for place, answer in enumerate(ANSWERS)}
 
 
-def test_questions_that_all_have_an_answer(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_questions_that_all_have_an_answer(learn, tmp_path):
     folder = learn({"train": squad(tmp_path / "mine.json", version=1)}, epochs=1, validation_share=0.4)
     found = json.loads((folder / "scores.json").read_text())
     assert found["metrics"] == ["f1", "exact_match"]
-    assert found["task"]["metrics"] == ["f1", "exact_match"]
     assert (found["task"]["unanswerable"], found["task"]["threshold"]) == (False, 0.0)
     lines = json_lines(folder / "predictions.jsonl")
     assert len({line["context"] for line in lines}) == 1  # questions on one text are held out together
     assert list(lines[0]["predictions"]["pretrained"][0]) == ["answer", "start", "end", "score"]
-    assert all(line["predictions"]["pretrained"][0]["answer"] for line in lines)
 
 
-def test_the_threshold_is_chosen_on_validation_alone(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_the_threshold_is_chosen_on_validation_alone(learn, tmp_path):
     """Its questions all have an answer, so that an untrained model leaves none without; all of the test have none."""
     train = table(tmp_path / "train.csv")
     valid = table(tmp_path / "valid.csv", [one for one in QUESTIONS if one[2]])
@@ -160,20 +146,7 @@ def test_the_threshold_is_chosen_on_validation_alone(learn: Callable[..., Path],
         assert (one["no_answer_score"] > threshold) == (not one["answer"])
 
 
-@pytest.mark.parametrize(("name", "version"), [("korquad", 1), ("klue-mrc", 2)])
-def test_known_sets(learn: Callable[..., Path], tmp_path: Path, name: str, version: int) -> None:
-    stem, folder = {"korquad": ("KorQuAD_v1.0", "korquad1"), "klue-mrc": ("klue-mrc-v1.1", "klue")}[name]
-    (tmp_path / folder).mkdir()
-    for part in ("train", "dev"):
-        path = squad(tmp_path / folder / f"{stem}_{part}.json", version=version)
-        path.write_text(path.read_text().replace('"id"', '"id"' if name == "korquad" else '"guid"'))
-    found = json.loads((learn({}, set=name, epochs=1) / "scores.json").read_text())
-    assert found["metrics"] == {"korquad": ["exact_match", "f1"], "klue-mrc": ["klue_exact_match", "rouge_w"]}[name]
-    assert found["counts"]["train"] + found["counts"]["valid"] == found["counts"]["test"] == {1: 6, 2: 10}[version]
-    assert [row["name"] for row in found["rows"]] == ["pretrained", *["no_answer"] * (version == 2), "sentence"]
-
-
-def test_rows_that_cannot_be_learned(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_rows_that_cannot_be_learned(learn, tmp_path):
     wrong = table(tmp_path / "mine.csv", [*QUESTIONS, (KING, "누가 만들었나?", "장영실")])
     folder = learn({"train": wrong}, epochs=1)
     said = json.loads((folder / "scores.json").read_text())["said"]
@@ -187,7 +160,7 @@ def test_rows_that_cannot_be_learned(learn: Callable[..., Path], tmp_path: Path)
 
 
 FROM, TO, DAY = "출발하는 곳", "도착하는 곳", "떠나는 날"
-TRIPS: list[tuple[str, dict[str, str | None]]] = [
+TRIPS = [
     ("서울에서 부산으로 갑니다", {FROM: "서울", TO: "부산"}),
     ("부산에서 서울로 갑니다", {FROM: "부산", TO: "서울"}),
     ("내일 대전으로 갈게요", {DAY: "내일", TO: "대전"}),
@@ -202,11 +175,11 @@ TRIPS: list[tuple[str, dict[str, str | None]]] = [
 STATES = [{name: value for name, value in slots.items() if value} for _, slots in TRIPS]
 
 
-def trips(path: Path, rows: list[tuple[str, dict[str, str | None]]] = TRIPS) -> Path:
+def trips(path, rows=TRIPS):
     return table(path, [(text, json.dumps(slots)) for text, slots in rows], "text,slots")
 
 
-def test_slots_of_ten_texts(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_slots_of_ten_texts(learn, tmp_path):
     path = trips(tmp_path / "trips.csv")
     assert detect(path, {}).kind == "slots"
     folder = learn(dict.fromkeys(("train", "valid", "test"), path), "slots", epochs=60)
@@ -231,7 +204,7 @@ def test_slots_of_ten_texts(learn: Callable[..., Path], tmp_path: Path) -> None:
     assert not (tmp_path / "export").exists()
 
 
-def test_values_that_are_not_there(learn: Callable[..., Path], tmp_path: Path) -> None:
+def test_values_that_are_not_there(learn, tmp_path):
     path = trips(tmp_path / "trips.csv", [*TRIPS, ("광주로 갑니다", {TO: "서울"})])
     said = json.loads((learn({"train": path}, "slots", epochs=1) / "scores.json").read_text())["said"]
     fault = f"{path.name}, line 12: slot '{TO}' has the value '서울', which its text does not have"

@@ -1,23 +1,16 @@
 """Sentence vectors learned from each form of rows, validated and tested on pairs with scores."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import korbert
 from korbert.errors import CorpusError, SettingsError
-from korbert.model import Model
-from korbert.modeling import EncoderConfig, read_config
+from korbert.modeling import read_config
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
-from korbert.tasks.passages import encode_passages
-from korbert.tokenization import Tokenizer
 from pipelines.cli import run_command
 from tests.pipelines.small_tasks import TEXTS, fine_tune, json_lines, scores_of, write_table
 
@@ -32,19 +25,16 @@ BASE = {"learning_rates": 3e-3, "batch_size": 10, "epochs": 25, "max_length": 32
 
 
 @pytest.fixture(scope="module", params=["modern"])
-def start(request: pytest.FixtureRequest, untrained: Callable[..., Path]) -> Path:
+def start(request, untrained):
     """A model folder to begin from. `modern` has no dropout of its own."""
     return untrained(architecture=request.param, hidden_size=32, intermediate_size=32)
 
 
-Rows = tuple[list[str], list[list[str]]]
-
-
 @pytest.fixture
-def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
+def learn(tmp_path, start):
     """Runs a task on the rows of one CSV file, scored on those of another; the artifact's folder."""
 
-    def learned(train: Rows, scored: Rows | None = (SCORED, ALL_PAIRS), **settings: Any) -> Path:
+    def learned(train, scored=(SCORED, ALL_PAIRS), **settings):
         parts = {"train": train} | ({} if scored is None else {"valid": scored, "test": scored})
         files = {name: write_table(tmp_path / f"{name}.csv", *rows) for name, rows in parts.items()}
         fine_tune("embedding", start, tmp_path / "out", files, **{**BASE, **settings})
@@ -53,13 +43,13 @@ def learn(tmp_path: Path, start: Path) -> Callable[..., Path]:
     return learned
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> tuple[str, str]:
+def said(capsys, *arguments, code=0):
     """Standard output and error of a command that ends with this code."""
     assert run_command([*arguments]) == code, capsys.readouterr().err
     return capsys.readouterr()
 
 
-def test_scores(learn: Callable[..., Path]) -> None:
+def test_scores(learn):
     rows = [[text, OTHERS[-place], str(place / 2)] for place, text in enumerate(TEXTS)]
     folder = learn((SCORED, rows), (SCORED, rows), epochs=60, precision="fp32")  # that of korbert.load
     found = scores_of(folder)
@@ -77,7 +67,7 @@ def test_scores(learn: Callable[..., Path]) -> None:
         embedder.predict_rows([{"text": "하나"}])
 
 
-def test_labels_with_far_texts(learn: Callable[..., Path]) -> None:
+def test_labels_with_far_texts(learn):
     """Each text has one that follows from it, one that contradicts it, and one that does neither."""
     rows = [
         [text, other, label]
@@ -92,14 +82,14 @@ def test_labels_with_far_texts(learn: Callable[..., Path]) -> None:
     assert any("dropped 10 as bad_row" in line and "'neutral' is neither near nor far" in line for line in said)
 
 
-def test_pairs_that_are_near(learn: Callable[..., Path]) -> None:
+def test_pairs_that_are_near(learn):
     folder = learn((SCORED[:2], [list(pair) for pair in zip(TEXTS, OTHERS, strict=True)]))
     assert scores_of(folder)["pretrained"]["spearman"] > 0.99 * HIGHEST
     found = korbert.load(folder, "cpu").similarity(TEXTS, OTHERS)
     assert found.argmax(axis=1).tolist() == list(range(10))
 
 
-def test_queries_find_their_passages(learn: Callable[..., Path]) -> None:
+def test_queries_find_their_passages(learn):
     """Pairs without scores are validated by retrieval, here on rows held out of the training file."""
     columns = ["query", "passage", "negative_1", "negative_2"]
     passages = [f"{text} {other}" for text in TEXTS for other in OTHERS]
@@ -121,9 +111,7 @@ def test_queries_find_their_passages(learn: Callable[..., Path]) -> None:
     assert read_config(folder)["task"]["metrics"] == ["mrr", "recall@1", "recall@10", "recall@100"]
 
 
-def test_negatives_are_found_and_a_model_reranks(
-    start: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_negatives_are_found_and_a_model_reranks(start, tmp_path, capsys):
     """`negatives` finds passages, `finetune --kind rerank` learns from them, `similar --rerank` sorts by it."""
     pairs, mined, folder = tmp_path / "pairs.jsonl", tmp_path / "mined.jsonl", tmp_path / "reranker"
     rows = [{"query": one.split()[-1], "passage": f"{one} {other}"} for one in TEXTS for other in OTHERS[:4]]
@@ -165,7 +153,7 @@ def test_negatives_are_found_and_a_model_reranks(
 
 
 @pytest.mark.parametrize("start", ["bert", "modern"], indirect=True)
-def test_texts_alone(learn: Callable[..., Path]) -> None:
+def test_texts_alone(learn):
     """A text becomes nearest to the one that begins as it does, among many that end alike."""
     changed = [f"{text.split()[0]} 그래서 그랬다고 한다" for text in TEXTS]
     scored = [[a, b, str(int(one == two))] for one, a in enumerate(TEXTS) for two, b in enumerate(changed)]
@@ -188,96 +176,23 @@ def test_texts_alone(learn: Callable[..., Path]) -> None:
         ((["text"], [["가"], ["나"]]), {}, SettingsError, "valid: the training rows are texts alone, each under two"),
         ((SCORED, [["가", "나", "1"]] * 3), {}, CorpusError, "all rows have the score 1: give rows with others"),
         ((SCORED, [["가", "나", "1"], ["다", "라", "2"]]), {"batch_size": 1}, SettingsError, "batch_size 1: rows are"),
-        (
-            (["text", "pair", "label"], [["가", "나", "1"], ["다", "라", "0"]]),
-            {"scored": (SCORED, ALL_PAIRS)},
-            CorpusError,
-            r"no pair has a label of near \(entailment\); there are 0, 1: name those of pairs that are near",
-        ),
-        (
-            (["text"], [["가"], ["나"]]),
-            {"scored": (SCORED, ALL_PAIRS), "dropout": 0.0},
-            SettingsError,
-            "dropout 0: two vectors of a text do not differ then",
-        ),
-        (
-            (SCORED, [["가", "나", "1"], ["다", "라", "2"]]),
-            {"frozen_layers": -1},
-            SettingsError,
-            "frozen_layers -1: nothing would learn",
-        ),
-        (
-            (SCORED, [["가", "나", "1"], ["다", "라", "2"]]),
-            {"scored": (["text", "pair"], [["가", "나"]])},
-            CorpusError,
-            r"no row can be used: .*has no score, which rows to score need",
-        ),
+        ((["text", "pair", "label"], [["가", "나", "1"], ["다", "라", "0"]]), {"scored": (SCORED, ALL_PAIRS)},
+         CorpusError, r"no pair has a label of near \(entailment\); there are 0, 1: name those of pairs that are near"),
+        ((["text"], [["가"], ["나"]]), {"scored": (SCORED, ALL_PAIRS), "dropout": 0.0}, SettingsError,
+         "dropout 0: two vectors of a text do not differ then"),
+        ((SCORED, [["가", "나", "1"], ["다", "라", "2"]]), {"frozen_layers": -1}, SettingsError,
+         "frozen_layers -1: nothing would learn"),
+        ((SCORED, [["가", "나", "1"], ["다", "라", "2"]]), {"scored": (["text", "pair"], [["가", "나"]])}, CorpusError,
+         r"no row can be used: .*has no score, which rows to score need"),
     ],
-)
-def test_rows_that_cannot_be_learned_are_refused(
-    learn: Callable[..., Path], train: Rows, more: dict[str, Any], error: type[Exception], said: str
-) -> None:
+)  # fmt: skip
+def test_rows_that_cannot_be_learned_are_refused(learn, train, more, error, said):
     scored = more.pop("scored", None)
     with pytest.raises(error, match=said):
         learn(train, scored, **more)
 
 
-@pytest.mark.parametrize("learns", ["texts", "pairs", "labels", "scores"])
-def test_the_loss_of_a_batch(tmp_path: Path, tiny_tokenizer: Tokenizer, learns: str) -> None:
-    """Against vectors of single rows without dropout, put together here."""
-    rows = {
-        "texts": [{"text": text} for text in TEXTS[:4]],
-        "pairs": [{"text": a, "pair": b} for a, b in zip(TEXTS[:4], OTHERS, strict=False)],
-        "labels": [
-            {"text": TEXTS[0], "pair": OTHERS[0], "label": "entailment"},
-            {"text": TEXTS[0], "pair": OTHERS[5], "label": "contradiction"},
-            {"text": TEXTS[1], "pair": OTHERS[1], "label": "entailment"},
-            {"text": TEXTS[2], "pair": OTHERS[7], "label": "contradiction"},  # near to none: left out
-            {"text": TEXTS[0], "pair": OTHERS[2], "label": "entailment"},
-        ],
-        "scores": [{"text": a, "pair": b, "score": len(a) % 3} for a, b in zip(TEXTS[:4], OTHERS, strict=False)],
-    }[learns]
-    task = Embedding(
-        metrics=("spearman",),
-        max_length=32,
-        temperature=1.0,
-        learns=learns,
-        near=("entailment",),
-        far=("contradiction",),
-    )  # type: ignore[arg-type]
-    config = EncoderConfig(
-        vocab_size=tiny_tokenizer.vocab_size, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=64, initializer_range=0.5,
-    )  # fmt: skip
-    model = task.model(config, torch.Generator().manual_seed(1)).eval()
-    texts = [*TEXTS, *OTHERS]
-    encoded = dict(zip(texts, encode_passages(tiny_tokenizer, texts), strict=True))
-    embedder = Model(model, tiny_tokenizer, task)
-    units = {text: (vector := torch.from_numpy(embedder.embed(text))) / vector.norm() for text in texts}
-    examples = task.prepare(rows, encoded, tiny_tokenizer).examples
-    with torch.no_grad():
-        found = float(task.loss(model, examples.batch(np.arange(len(examples))))["loss"])
-    if learns == "scores":
-        cosines = [float(units[row["text"]] @ units[row["pair"]]) for row in rows]
-        pairs = [(i, j) for i, one in enumerate(rows) for j, two in enumerate(rows) if one["score"] > two["score"]]
-        expected = float(np.log(1 + sum(np.exp(cosines[j] - cosines[i]) for i, j in pairs)))
-    else:
-        near = [
-            (row["text"], row.get("pair") or row["text"]) for row in rows if row.get("label") in (None, "entailment")
-        ]
-        near.sort(key=lambda pair: texts.index(pair[0]))  # both of the first text come first
-        far = [OTHERS[5]] * 2 if learns == "labels" else []
-        losses = []
-        for place, (text, _) in enumerate(near):
-            others = [pair for at, (anchor, pair) in enumerate(near) if anchor != text or at == place]
-            cosines = [float(units[text] @ units[other]) for other in [*others, *far]]
-            own = float(units[text] @ units[near[place][1]])
-            losses.append(np.log(np.exp(cosines).sum()) - own)
-        expected = float(np.mean(losses))
-    assert found == pytest.approx(expected, rel=1e-4)
-
-
-def test_which_rows_can_be_learned(tmp_path: Path) -> None:
+def test_which_rows_can_be_learned(tmp_path):
     """Columns that the user names are looked for where the part needs them."""
     path = tmp_path / "mine.csv"
     path.write_text("문장,상대,관계\n가,나,같다\n다,라,다르다\n마,바,모른다\n", encoding="utf-8")

@@ -38,7 +38,7 @@ test = "말뭉치/시험.tsv"
 FORMS = pytest.mark.parametrize(("written", "stored"), [("NFC", "NFD"), ("NFD", "NFC"), ("NFC", "NFC")])
 
 
-def _write(path: Path, text: str, form: str) -> Path:
+def _write(path, text, form):
     path = Path(unicodedata.normalize(form, str(path)))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, "utf-8")
@@ -46,7 +46,7 @@ def _write(path: Path, text: str, form: str) -> Path:
 
 
 @FORMS
-def test_a_recipe_finds_its_files(tmp_path: Path, written: str, stored: str) -> None:
+def test_a_recipe_finds_its_files(tmp_path, written, stored):
     names = ["말뭉치/영화.jsonl", "말뭉치/시험.tsv", "사전.tsv", "말뭉치/학습1.csv", "말뭉치/학습2.csv"]
     files = {name: _write(tmp_path / name, "text\tlabel\n글\t1\n", stored) for name in names}
     recipe = load(str(_write(tmp_path / "recipe.toml", unicodedata.normalize(written, RECIPE), "NFC")))
@@ -63,13 +63,10 @@ def test_a_recipe_finds_its_files(tmp_path: Path, written: str, stored: str) -> 
 
 
 @FORMS
-def test_the_command_line_finds_its_files(
-    tmp_path: Path, written: str, stored: str, capsys: pytest.CaptureFixture[str], sample: Path
-) -> None:
+def test_the_command_line_finds_its_files(tmp_path, written, stored, command, sample):
     _write(tmp_path / "내 자료" / "글.txt", "학교에 갔다.\n", stored)
     given = unicodedata.normalize(written, str(tmp_path / "내 자료" / "글.txt"))
-    assert run_command(["tokenize", "korbert-mini", "--input", given]) == 0
-    assert "학교" in capsys.readouterr().out
+    assert "학교" in command("tokenize", "korbert-mini", "--input", given).out
     _write(tmp_path / "영화.toml", 'extends = "바탕.toml"\n', stored)
     _write(tmp_path / "바탕.toml", 'extends = "demo"\n', stored)
     recipe = unicodedata.normalize(written, str(tmp_path / "영화"))
@@ -77,39 +74,28 @@ def test_the_command_line_finds_its_files(
 
 
 @FORMS
-def test_globs_and_folders_and_ids(tmp_path: Path, written: str, stored: str) -> None:
+def test_globs_and_folders_and_ids(tmp_path, written, stored):
     for name in ("자료/가/나.txt", "자료/가/다.txt", "자료/라.md", "자료 [1]/마.txt"):
         _write(tmp_path / name, "첫 줄\n", stored)
 
-    def named(pattern: str) -> list[str]:
+    def named(pattern):
         found = find_files(unicodedata.normalize(written, pattern), tmp_path)
         return [unicodedata.normalize("NFC", path.relative_to(tmp_path).as_posix()) for path in found]
 
     assert named("자료/가/나.txt") == ["자료/가/나.txt"]
     assert named("자료") == ["자료/가/나.txt", "자료/가/다.txt", "자료/라.md"]
     assert named("자료 [1]") == ["자료 [1]/마.txt"]
-    assert (
-        named("자료/**/?.txt")
-        == named("자료/*/[가-힣].txt")
-        == named("**/가/*")
-        == ["자료/가/나.txt", "자료/가/다.txt"]
-    )
+    for pattern in ("자료/**/?.txt", "자료/*/[가-힣].txt", "**/가/*"):
+        assert named(pattern) == ["자료/가/나.txt", "자료/가/다.txt"]
+    assert len(find_files(f"../{tmp_path.name}/자료/*.md", tmp_path)) == 1
     assert named("없는*/것") == named("자료/라.md/*가") == []
     files = find_files(unicodedata.normalize(written, "자료/가"), tmp_path)
     found = [row for chunk in chunks(SourceSettings(name="s", path="x"), files, 1) for row in rows(chunk)]
     assert [row.id for row in found] == ["나.txt:1", "다.txt:1"]
 
 
-def test_a_path_that_is_there_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_a_path_that_is_there_is_taken_as_it_is(tmp_path):
     composed, decomposed = (_write(tmp_path / "강.txt", form, form) for form in ("NFC", "NFD"))
     assert (on_disk(composed), on_disk(decomposed)) == (composed, decomposed)
     assert on_disk(tmp_path / "산.txt") == tmp_path / "산.txt"
     assert on_disk(Path("없는 폴더/산.txt")) == Path("없는 폴더/산.txt")
-
-
-def test_a_pattern_may_lead_through_the_folder_above(tmp_path: Path) -> None:
-    (tmp_path / "base").mkdir()
-    (tmp_path / "자료").mkdir()
-    (tmp_path / "자료" / "글.txt").touch()
-    (found,) = find_files("../자료/*.txt", tmp_path / "base")
-    assert found.name == "글.txt"

@@ -6,9 +6,6 @@ import gzip
 import io
 import json
 import lzma
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -39,29 +36,29 @@ GENERATED = st.text("가나한글 a1,;\"'#[]{}:\\\t\n", min_size=1, max_size=12)
 class _Echo(Model):
     """A model that finds nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.kind = TokenClassification(
             metrics=("accuracy",), max_length=8, stride=2, tags=("O", "B-PS", "I-PS"), units="characters"
         )
 
-    def tag(self, texts: Any) -> Any:
+    def tag(self, texts):
         return [[] for _ in texts]
 
 
-def _delimited(texts: Sequence[str], delimiter: str, quoting: int, end: str) -> str:
+def _delimited(texts, delimiter, quoting, end):
     file = io.StringIO()
     writer = csv.writer(file, delimiter=delimiter, quoting=quoting, lineterminator=end)
     writer.writerows([["n", "문장", "label"], *([number, text, "긍정"] for number, text in enumerate(texts))])
     return file.getvalue()
 
 
-def _plain(texts: Sequence[str]) -> str:
+def _plain(texts):
     rows = ["n\t문장\tlabel", *(f"{number}\t{text}\t긍정" for number, text in enumerate(texts))]
     return "".join(f"{row}\n" for row in rows)
 
 
 @st.composite
-def files(draw: st.DrawFn) -> tuple[str, bytes, list[str] | None]:
+def files(draw):
     """Name, content, and the texts if nothing about them is a guess."""
     form = draw(st.sampled_from(["csv", "semicolons", "tsv", "plain", "jsonl", "json", "objects", "parquet", "arrow"]))
     text = GENERATED.map(lambda text: " ".join(text.split())) if form == "plain" else GENERATED
@@ -95,7 +92,7 @@ def files(draw: st.DrawFn) -> tuple[str, bytes, list[str] | None]:
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(file=files())
-def test_every_command_reads_the_same_texts(tmp_path: Path, file: tuple[str, bytes, list[str] | None]) -> None:
+def test_every_command_reads_the_same_texts(tmp_path, file):
     name, data, texts = file
     path = tmp_path / name
     path.write_bytes(data)
@@ -118,7 +115,7 @@ def test_every_command_reads_the_same_texts(tmp_path: Path, file: tuple[str, byt
 
 
 @pytest.mark.parametrize("name", ["reviews.csv", "reviews.txt"])
-def test_a_published_form_of_tsv_is_read_alike(tmp_path: Path, name: str) -> None:
+def test_a_published_form_of_tsv_is_read_alike(tmp_path, name):
     path = tmp_path / name
     path.write_text('document\tlabel\n"그는 ""최고"" 라고 했다"\t1\n"탭\t속"\t0\n그냥\t1\n', "utf-8")
     learned = [row["text"] for row in read_rows(path, [ROLES["text"], ROLES["label"]])]
@@ -126,7 +123,7 @@ def test_a_published_form_of_tsv_is_read_alike(tmp_path: Path, name: str) -> Non
     assert [one["text"] for part in predict_lines(_Echo(), path, name) for one in part] == learned
 
 
-def _texts(path: Path) -> list[list[str]]:
+def _texts(path):
     """The texts of a file for predict, embed and index, and for predict where it can come through a pipe."""
     name = str(path)
     predicted = [one for part in predict_lines(_Echo(), path, name) for one in part]
@@ -140,7 +137,7 @@ def _texts(path: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(("name", "content"), [*ENTITIES, *(one[:2] for one in LABELS)])
-def test_files_of_labelling_tools_are_read_alike(tmp_path: Path, name: str, content: Any) -> None:
+def test_files_of_labelling_tools_are_read_alike(tmp_path, name, content):
     if isinstance(content, list):  # an index takes each id once
         content = [one | {"id": number} if isinstance(one, dict) else one for number, one in enumerate(content)]
     path = written(tmp_path, name, content)
@@ -149,7 +146,7 @@ def test_files_of_labelling_tools_are_read_alike(tmp_path: Path, name: str, cont
     assert _texts(path) == [learned] * 3
 
 
-def test_what_is_not_settled_is_left_out_of_training_alone(tmp_path: Path) -> None:
+def test_what_is_not_settled_is_left_out_of_training_alone(tmp_path):
     files = [
         written(tmp_path, "a.jsonl", [PRODIGY | {"answer": answer} for answer in ("accept", "reject", "ignore")]),
         written(tmp_path, "a.json", [{"data": {"text": TEXT}, "annotations": []}] * 3),
@@ -162,7 +159,7 @@ def test_what_is_not_settled_is_left_out_of_training_alone(tmp_path: Path) -> No
     assert _texts(tmp_path / "가.ann") == [[TEXT]] * 3
 
 
-def test_tokens_are_the_words_of_a_text(tmp_path: Path) -> None:
+def test_tokens_are_the_words_of_a_text(tmp_path):
     words = [{"tokens": TEXT.split(), "tags": ["O"] * len(TEXT.split())}]
     files = [
         written(tmp_path, "a.conll", "".join(f"{word}\tO\n" for word in TEXT.split())),
@@ -177,15 +174,15 @@ def test_tokens_are_the_words_of_a_text(tmp_path: Path) -> None:
 class _EchoReader(Model):
     """A model that answers with its text."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.kind = QuestionAnswering(metrics=("f1",))
 
-    def answer(self, questions: Any, contexts: Any) -> Any:
+    def answer(self, questions, contexts):
         return [Answer(context, 0, 0, 0.0) for context in contexts]
 
 
 @pytest.mark.parametrize("article", ARTICLES)
-def test_questions_are_read_alike(tmp_path: Path, article: dict[str, Any]) -> None:
+def test_questions_are_read_alike(tmp_path, article):
     path = written(tmp_path, "a.json", {"version": "1", "data": [article]})
     learned = [(row["question"], row["context"]) for row in read_rows(path, [ROLES["question"], ROLES["context"]])]
     predicted = [one for part in predict_lines(_EchoReader(), path, "a.json") for one in part]

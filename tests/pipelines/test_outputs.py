@@ -5,8 +5,6 @@ model is loaded: the model here is none.
 """
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import click
 import pytest
@@ -41,19 +39,8 @@ FOLDERS = {
     ("pack", "folder"): ("out", ["pack", "m", OUT]),
 }
 ON_RECIPES = [
-    "run",
-    "clean",
-    "analyze",
-    "vocab",
-    "shard",
-    "pretrain",
-    "nsmc",
-    "korquad",
-    "tasks",
-    "status",
-    "report",
-    "plan",
-]
+    "run", "clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad", "tasks", "status", "report", "plan",
+]  # fmt: skip
 ROOTS = {
     (name, "root"): ("out", [name, "demo", "--root", OUT, *(["--seconds", "0"] if name == "plan" else [])])
     for name in ON_RECIPES
@@ -66,7 +53,7 @@ READ = {  # paths that are only read
 CASES = FILES | FOLDERS | ROOTS
 
 
-def test_every_output_of_every_command_has_a_case() -> None:
+def test_every_output_of_every_command_has_a_case():
     outputs, others = set(), set()
     for name, command in cli.commands.items():
         for parameter in command.params:
@@ -79,7 +66,7 @@ def test_every_output_of_every_command_has_a_case() -> None:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     (tmp_path / "m").mkdir()
@@ -92,7 +79,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _everything(folder: Path) -> dict[str, str]:
+def _everything(folder):
     """Path -> the content of a file, the target of a link, or that it is a folder."""
     found = {}
     for path in sorted(folder.rglob("*")):
@@ -101,48 +88,37 @@ def _everything(folder: Path) -> dict[str, str]:
     return found
 
 
-def _run(arguments: list[str], out: str) -> int:
+def _run(arguments, out):
     return run_command([argument.replace(OUT, out) for argument in arguments])
 
 
-def _a_file(path: Path) -> None:
-    path.write_text("of someone")
-
-
-def _a_page(path: Path) -> None:
-    path.write_text("<!doctype html>\n<html>\n<head>\n<title>korbert</title>")
-
-
-def _a_table(path: Path) -> None:
-    path.write_text('{"id": 3, "text": "가", "label": "좋음"}\n')
-
-
-def _a_folder(path: Path) -> None:
+def _a_folder(path):
     path.mkdir()
     for name in ("thesis.hwp", "layers.json", "layers.html", "words.tsv", "part-00000.arrow"):
         (path / name).write_text("of someone")
 
 
-def _an_artifact(path: Path) -> None:
+def _an_artifact(path):
     path.mkdir()
     (path / "stage.json").write_text('{"stage": "of a rocket"}')
 
 
-def _a_link(path: Path) -> None:
-    path.symlink_to("elsewhere/thesis.hwp")
+SOMEBODY_ELSES = {
+    "a file": lambda path: path.write_text("of someone"),
+    "a page": lambda path: path.write_text("<!doctype html>\n<html>\n<head>\n<title>korbert</title>"),
+    "a table": lambda path: path.write_text('{"id": 3, "text": "가", "label": "좋음"}\n'),
+    "a folder": _a_folder,
+    "an artifact": _an_artifact,
+    "a link": lambda path: path.symlink_to("elsewhere/thesis.hwp"),
+    "a link to nothing": lambda path: path.symlink_to("nowhere"),
+}
 
 
-def _a_link_to_nothing(path: Path) -> None:
-    path.symlink_to("nowhere")
-
-
-@pytest.mark.parametrize("make", [_a_file, _a_page, _a_table, _a_folder, _an_artifact, _a_link, _a_link_to_nothing])
+@pytest.mark.parametrize("kind", SOMEBODY_ELSES)
 @pytest.mark.parametrize("case", FILES | FOLDERS, ids=" ".join)
-def test_what_somebody_else_made_stays_as_it_is(
-    here: Path, capsys: pytest.CaptureFixture[str], case: tuple[str, str], make: Callable[[Path], None]
-) -> None:
+def test_what_somebody_else_made_stays_as_it_is(here, capsys, case, kind):
     name, arguments = CASES[case]
-    make(here / name)
+    SOMEBODY_ELSES[kind](here / name)
     before = _everything(here)
     assert _run(arguments, name) in (1, 2)
     said = capsys.readouterr().err.splitlines()
@@ -152,7 +128,7 @@ def test_what_somebody_else_made_stays_as_it_is(
 
 
 @pytest.mark.parametrize("case", FILES | FOLDERS, ids=" ".join)
-def test_what_is_read_is_not_written_over(here: Path, case: tuple[str, str]) -> None:
+def test_what_is_read_is_not_written_over(here, case):
     before = _everything(here)
     for name in ("m/config.json", "m", "t.csv", "t.txt", "q.json"):
         _run(CASES[case][1], name)
@@ -160,10 +136,11 @@ def test_what_is_read_is_not_written_over(here: Path, case: tuple[str, str]) -> 
 
 
 @pytest.mark.parametrize("case", ROOTS, ids=" ".join)
-def test_files_of_somebody_else_below_the_root_stay_as_they_are(here: Path, case: tuple[str, str]) -> None:
+def test_files_of_somebody_else_below_the_root_stay_as_they_are(here, case):
     name, arguments = CASES[case]
     for place in ("clean", "clean.partial", ".korbert-clean.old", "analyze", "pretrain.partial"):
-        _a_folder_of(here / name / "demo" / place)
+        (here / name / "demo" / place).mkdir(parents=True)
+        (here / name / "demo" / place / "thesis.hwp").write_text("of someone")
     for file in ("index.html", "preview.html", "vocab", "shard.lock", "clean.rebuild"):
         (here / name / "demo" / file).write_text("of someone")
     before = _everything(here)
@@ -178,11 +155,6 @@ def test_files_of_somebody_else_below_the_root_stay_as_they_are(here: Path, case
     assert (here / "file").read_text() == "of someone"
 
 
-def _a_folder_of(path: Path) -> None:
-    path.mkdir(parents=True)
-    (path / "thesis.hwp").write_text("of someone")
-
-
 ODD = {
     "is not UTF-8": "\udcff\udcfe.json",
     "has control characters": "a\nb\x1b[31m.json",
@@ -193,9 +165,7 @@ ODD = {
 
 @pytest.mark.parametrize("why", ODD)
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
-def test_an_odd_name_is_refused_in_one_line(
-    here: Path, capsys: pytest.CaptureFixture[str], case: tuple[str, str], why: str
-) -> None:
+def test_an_odd_name_is_refused_in_one_line(here, capsys, case, why):
     if case in ROOTS and ODD[why] == "/":
         return
     (here / "loop").symlink_to("loop")
@@ -208,7 +178,7 @@ def test_an_odd_name_is_refused_in_one_line(
     assert _everything(here) == before
 
 
-def test_our_own_files_are_known_by_their_form(tmp_path: Path) -> None:
+def test_our_own_files_are_known_by_their_form(tmp_path):
     ours = {
         is_page: page(None),
         is_evaluation: '{"text": "가", "label": "좋음", "prediction": "나쁨"}\n',

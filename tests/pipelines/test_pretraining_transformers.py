@@ -1,8 +1,6 @@
 """Encoders of transformers, untrained, that the stage pretrains over our vocabulary with our rows."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -10,33 +8,16 @@ from foreign_folders import CONFIGS
 
 import korbert
 from korbert.modeling import PretrainingModel, load_model
-from korbert.modeling.transformers_config import CLASSES, class_of, their_config
-from korbert.pretraining import SpecialIds
-from korbert.pretraining.shards import write_random_shards
-from korbert.tokenization import Tokenizer
+from korbert.modeling.transformers_config import CLASSES
 from korbert.versions import installed_version
 from pipelines.artifacts.runtime import Runtime
 from pipelines.cli import run_command
-from pipelines.stages import Inputs, pretrain
+from pipelines.stages import pretrain
 from pipelines.stages.settings import PretrainStage
+from tests import tiny_recipe
 
 
-@pytest.fixture(autouse=True)
-def _same_threads() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Inputs:
-    folder = tmp_path_factory.mktemp("artifacts")
-    tiny_tokenizer.save(folder / "vocab" / "tokenizer")
-    write_random_shards(folder / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
-    return Inputs({"vocab": folder / "vocab", "shard": folder / "shard"}, {})
-
-
-def stage_settings(model_type: str, **others: object) -> PretrainStage:
+def stage_settings(model_type, **others):
     given = {
         "encoder": {"architecture": "transformers", "transformers": {"model_type": model_type, **CONFIGS[model_type]}},
         "phases": [{"length": 48, "batch_size": 4, "steps": 3}],
@@ -49,12 +30,11 @@ def stage_settings(model_type: str, **others: object) -> PretrainStage:
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
-def test_each_architecture_learns_and_equals_transformers(model_type: str, inputs: Inputs, tmp_path: Path) -> None:
+def test_each_architecture_learns(model_type, pretraining, tmp_path):
     settings = stage_settings(model_type)
-    counts = pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
-    model, tokenizer = load_model(tmp_path / "model", "pretraining")
+    counts = pretrain.run(settings, pretraining, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
+    model, _ = load_model(tmp_path / "model", "pretraining")
     assert counts["parameters"] == sum(weight.numel() for weight in model.parameters())
-    assert isinstance(tokenizer, Tokenizer)
 
     # A gradient has reached every weight, and the held-out rows are predicted better than the first ones were.
     before = PretrainingModel(model.config, torch.Generator().manual_seed(settings.seed))
@@ -64,60 +44,14 @@ def test_each_architecture_learns_and_equals_transformers(model_type: str, input
     assert [line["step"] for line in lines] == [1, 3, 3]
     assert lines[-1]["mlm_loss"] < lines[0]["mlm_loss"]
 
-    # The same weights in their class, called as its users call it.
-    config = their_config(model.config)
-    assert config.vocab_size == tokenizer.vocab_size
-    theirs = class_of(model_type)(config).eval()
-    theirs.load_state_dict(model.encoder.model.state_dict(), strict=False)  # they have a pooler besides
-    ids = torch.randint(384, tokenizer.vocab_size, (2, 20), generator=torch.Generator().manual_seed(2))
-    mask = torch.ones_like(ids)
-    mask[1, 13:] = 0
-    given = {"input_ids": ids * mask, "attention_mask": mask}
-    if model_type == "longformer":  # its first piece sees all, as its classifiers have it
-        given["global_attention_mask"] = torch.zeros_like(ids).index_fill(1, torch.tensor([0]), 1)
-    with torch.inference_mode():
-        expected = theirs(**given).last_hidden_state * mask[:, :, None]
-        torch.testing.assert_close(model.encoder(ids, mask), expected, atol=1e-5, rtol=0)
 
-
-RECIPE = """
-seed = 1
-heldout_share = 0.2
-threads = 1
-precision = "fp32"
-[[clean.sources]]
-name = "wiki"
-path = "wiki.jsonl"
-[vocab]
-size = 1_600
-[pretrain]
-phases = [{ length = 64, batch_size = 8, steps = 4 }]
-heldout_rows = 16
-[pretrain.encoder]
-architecture = "transformers"
+ELECTRA = """architecture = "transformers"
 [pretrain.encoder.transformers]
 model_type = "electra"
 embedding_size = 16
-hidden_size = 32
-num_hidden_layers = 2
-num_attention_heads = 2
-intermediate_size = 64
 max_position_embeddings = 128
-[pretrain.optimizer]
-learning_rate = 1e-3
-[nsmc]
-train = "ratings.txt"
-test = "ratings.txt"
-max_length = 32
-epochs = 1
-learning_rates = [1e-3]
-[korquad]
-train = "questions.json"
-test = "questions.json"
-max_length = 128
-stride = 32
-max_query_pieces = 32
-epochs = 1
+hidden_size = 32"""
+MOOD = """
 [tasks.mood]
 kind = "classification"
 train = "moods.csv"
@@ -129,34 +63,23 @@ scratch = true
 
 
 @pytest.fixture(scope="module")
-def recipe(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
+def recipe(tmp_path_factory, sample):
     folder = tmp_path_factory.mktemp("recipe")
-    articles = (sample / "wiki.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    (folder / "wiki.jsonl").write_text("".join(sorted(articles, key=len)[:20]), encoding="utf-8")
-    ratings = (sample / "nsmc" / "ratings_test.txt").read_text(encoding="utf-8").splitlines(keepends=True)
-    (folder / "ratings.txt").write_text("".join(ratings[:41]), encoding="utf-8")
-    questions = json.loads((sample / "korquad" / "valid.json").read_text(encoding="utf-8"))
-    questions["data"] = questions["data"][:1]
-    (folder / "questions.json").write_text(json.dumps(questions, ensure_ascii=False), encoding="utf-8")
     moods = "정말 좋다,좋음\n정말 싫다,나쁨\n" * 6
     (folder / "moods.csv").write_text(f"text,label\n{moods}", encoding="utf-8")
-    (folder / "mine.toml").write_text(RECIPE, encoding="utf-8")
-    return folder / "mine.toml"
+    recipe = tiny_recipe.RECIPE.replace("hidden_size = 32", ELECTRA).replace("epochs = 2", "epochs = 1") + MOOD
+    return tiny_recipe.write_data(sample, folder, recipe, ratings=(40, 40), questions=(1, 1))
 
 
-def test_from_a_recipe_to_its_tasks(
-    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_from_a_recipe_to_its_tasks(recipe, tmp_path, monkeypatch, command):
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     given = [str(recipe), "--root", str(tmp_path), "--workers", "1"]
     assert run_command(["run", *given]) == 0
-    folder = tmp_path / "mine"
+    folder = tmp_path / "tiny"
     record = json.loads((folder / "pretrain" / "stage.json").read_text(encoding="utf-8"))
     assert record["versions"]["transformers"] == installed_version("transformers")
     assert record["settings"]["encoder"]["transformers"]["embedding_size"] == 16
-    capsys.readouterr()
-    assert run_command(["status", *given[:3]]) == 0
-    assert capsys.readouterr().out.count("fresh") >= 7
+    assert command("status", *given[:3]).out.count("fresh") >= 7
 
     # Each task has begun with it, and stands beside the same encoder untrained.
     config = load_model(folder / "pretrain", "pretraining")[0].config
@@ -174,9 +97,9 @@ def test_from_a_recipe_to_its_tasks(
     assert f"transformers=={installed_version('transformers')}" in requirements
 
 
-def test_sop_and_spans_train_but_rtd_is_refused(inputs: Inputs, tmp_path: Path) -> None:
+def test_sop_and_spans_train_but_rtd_is_refused(pretraining, tmp_path):
     settings = stage_settings("electra", objectives=["mlm", "sop", "spans"])
-    pretrain.run(settings, inputs, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
+    pretrain.run(settings, pretraining, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
     model, _ = load_model(tmp_path / "model", "pretraining")
     assert model.objectives == ("mlm", "sop", "spans")
     assert {"mlm_loss", "sop_loss", "spans_loss"} <= json.loads((tmp_path / "scores.json").read_text()).keys()

@@ -1,7 +1,6 @@
 """`korbert questions`, as a user types it, and what reads its files."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -20,13 +19,13 @@ LINES = [
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "poets.txt").write_text("\n".join(LINES), encoding="utf-8")
     return tmp_path
 
 
-def _run(*arguments: str) -> int:
+def _run(*arguments):
     return run_command(["questions", *arguments, "--workers", "1"])
 
 
@@ -80,22 +79,15 @@ def test_a_field_of_another_name(here):
     [
         (("nowhere.txt", "--output", "made.json"), 1, "nowhere.txt: no such file"),
         (("poets.txt", "--output", "made.csv"), 2, "made.csv: extension is .csv: use .json"),
-        (("poets.txt", "--output", "poets.txt"), 2, "poets.txt: extension is .txt"),
-        (("poets.txt", "--output", "absent/made.json"), 2, "there is no folder absent"),
         (("short.txt", "--output", "made.json"), 1, "short.txt: no questions from 1 paragraphs, 1 of them too short"),
-        (
-            ("other.jsonl", "--output", "made.json"),
-            1,
-            "none of 2 records has text in the field 'text': name the field with --text",
-        ),
-        (("same.jsonl", "--output", "same.jsonl"), 2, "same.jsonl: is the file that is read"),
+        (("other.jsonl", "--output", "made.json"), 1,
+         "none of 2 records has text in the field 'text': name the field with --text"),
         (("poets.txt", "--output", "made.json", "--count", "0"), 2, "0 is not in the range"),
     ],
-)
+)  # fmt: skip
 def test_errors(here, capsys, arguments, code, said):
     (here / "short.txt").write_text("세종은 1443년에 한글을 만들었다.", encoding="utf-8")
     (here / "other.jsonl").write_text('{"body": "가"}\n{"body": "나"}\n', encoding="utf-8")
-    (here / "same.jsonl").write_text('{"text": "가"}\n', encoding="utf-8")
     assert _run(*arguments) == code
     assert said in capsys.readouterr().err
     assert not (here / "made.json").exists()
@@ -117,7 +109,7 @@ def test_an_interrupted_run_is_resumed(here, capsys, monkeypatch):
     assert not (here / "whole.json.partial").exists()
     made = []
 
-    def interrupted(number: int):
+    def interrupted(number):
         def questions(*given, **named):
             for asked in generate(*given, **named):
                 made.append(asked)

@@ -1,11 +1,6 @@
 """What the stage makes of its settings."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
@@ -13,15 +8,13 @@ from korbert.errors import SettingsError
 from korbert.modeling import load_model
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
-from korbert.pretraining.shards import write_random_shards
-from korbert.tokenization import Tokenizer
 from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Inputs, pretrain
+from pipelines.stages import pretrain
 from pipelines.stages.pretrain import model_and_loss, training_phases, training_plan
 from pipelines.stages.settings import PretrainStage
 
 
-def settings(**changes: Any) -> PretrainStage:
+def settings(**changes):
     encoder = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
     needed = {"encoder": encoder, "phases": [{"length": 64, "steps": 10}], "optimizer": {"learning_rate": 1e-3}}
     return PretrainStage.model_validate({**needed, **changes})
@@ -30,7 +23,7 @@ def settings(**changes: Any) -> PretrainStage:
 @pytest.mark.parametrize(
     "objectives", [["mlm"], ["mlm", "sop"], ["mlm", "nsp", "spans"], ["rtd"], ["rtd", "sop"]], ids="-".join
 )
-def test_objectives_that_fit_have_a_model_and_a_loss(objectives: list[str]) -> None:
+def test_objectives_that_fit_have_a_model_and_a_loss(objectives):
     made = settings(objectives=objectives)
     assert list(made.objectives) == objectives
     model, loss = model_and_loss(made, 500)
@@ -51,12 +44,12 @@ def test_objectives_that_fit_have_a_model_and_a_loss(objectives: list[str]) -> N
         (["rtd"], {"init": "a"}, "init has weights for neither generator nor detector"),
     ],
 )
-def test_objectives_that_do_not_fit_are_refused(objectives: list[str], more: dict[str, Any], message: str) -> None:
+def test_objectives_that_do_not_fit_are_refused(objectives, more, message):
     with pytest.raises(ValidationError, match=message):
         settings(objectives=objectives, **more)
 
 
-def test_a_sample_as_large_as_the_vocabulary_is_refused() -> None:
+def test_a_sample_as_large_as_the_vocabulary_is_refused():
     """Of a vocabulary that is smaller than vocab.size, or of a tokenizer that was taken."""
     counts = np.ones(500, dtype=np.int64)
     head = {"kind": "sampled", "negatives": 500}
@@ -65,22 +58,12 @@ def test_a_sample_as_large_as_the_vocabulary_is_refused() -> None:
         training_phases(settings(head=head), Path(), SpecialIds(2, 3, 4, 128, 500), counts)
 
 
-def test_on_divergence_reaches_the_training_plan() -> None:
+def test_on_divergence_reaches_the_training_plan():
     assert training_plan(settings()).on_divergence == "stop"
     assert training_plan(settings(on_divergence="skip")).on_divergence == "skip"
 
 
-@pytest.fixture
-def inputs(tiny_tokenizer: Tokenizer, tmp_path: Path) -> Inputs:
-    """A tokenizer, counts of three words, and made-up rows."""
-    tiny_tokenizer.save(tmp_path / "vocab" / "tokenizer")
-    counts = pa.table({"form": ["영화", "재미", "학교"], "tag": ["NNG"] * 3, "count": [30, 20, 10]})
-    pq.write_table(counts, tmp_path / "vocab" / "counts.parquet")
-    write_random_shards(tmp_path / "shard", SpecialIds.of(tiny_tokenizer), seed=1)
-    return Inputs({name: tmp_path / name for name in ("vocab", "shard")}, {})
-
-
-def trained(inputs: Inputs, output: Path, **given: Any) -> Any:
+def trained(inputs, output, **given):
     """The encoder after two steps."""
     run = settings(**{"phases": [{"length": 48, "batch_size": 4, "steps": 2}], "precision": "fp32", "threads": 1,
                       "heldout_rows": 8, **given})  # fmt: skip
@@ -88,30 +71,28 @@ def trained(inputs: Inputs, output: Path, **given: Any) -> Any:
     return load_model(output / "model")[0].encoder
 
 
-def test_a_resumed_run_asks_kiwi_for_no_vectors(
-    inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_asks_kiwi_for_no_vectors(pretraining, tmp_path, monkeypatch):
     """A checkpoint has all weights; where each is damaged, the run begins anew, and with Kiwi's vectors."""
     asked = []
     real = pretrain.piece_vectors
     monkeypatch.setattr(pretrain, "piece_vectors", lambda *arguments: (asked.append(1), real(*arguments))[1])
-    first = trained(inputs, tmp_path / "out", embeddings="kiwi").token_weight
+    first = trained(pretraining, tmp_path / "out", embeddings="kiwi").token_weight
     assert len(asked) == 1
-    assert trained(inputs, tmp_path / "out", embeddings="kiwi").token_weight.equal(first)
+    assert trained(pretraining, tmp_path / "out", embeddings="kiwi").token_weight.equal(first)
     assert len(asked) == 1
     for path in (tmp_path / "out" / "checkpoints").glob("*/state.safetensors"):
         path.write_bytes(path.read_bytes()[:-1])
-    assert trained(inputs, tmp_path / "out", embeddings="kiwi").token_weight.equal(first)
+    assert trained(pretraining, tmp_path / "out", embeddings="kiwi").token_weight.equal(first)
     assert len(asked) == 2
 
 
 @pytest.mark.parametrize("head", [{"kind": "full"}, {"kind": "sampled", "negatives": 100}])
-def test_frozen_embeddings_stay_and_all_else_learns(inputs: Inputs, tmp_path: Path, head: dict[str, Any]) -> None:
+def test_frozen_embeddings_stay_and_all_else_learns(pretraining, tmp_path, head):
     step = {"embeddings": "kiwi", "head": head, "phases": [{"length": 48, "batch_size": 4, "steps": 1}]}
     first, last = (
-        trained(inputs, tmp_path / str(rate), frozen_embeddings=True, optimizer={"learning_rate": rate}, **step)
+        trained(pretraining, tmp_path / str(rate), frozen_embeddings=True, optimizer={"learning_rate": rate}, **step)
         for rate in (1e-9, 1e-2)
     )
     changed = {name for name, tensor in last.state_dict().items() if not tensor.equal(first.state_dict()[name])}
     assert changed == last.state_dict().keys() - {"embeddings.token.weight"}
-    assert not trained(inputs, tmp_path / "learned", **step).token_weight.equal(first.token_weight)
+    assert not trained(pretraining, tmp_path / "learned", **step).token_weight.equal(first.token_weight)

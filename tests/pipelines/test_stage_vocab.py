@@ -1,8 +1,6 @@
 """The vocab and shard stages by themselves: the tokenizer is of the Kiwi that made the morphemes, or there is none."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +16,7 @@ VERSIONS = Analyzer().versions
 SETTINGS = VocabStage(size=410, seed=1, heldout_share=0.2)
 
 
-def analyzed(folder: Path, versions: dict[str, str], **options: str) -> Path:
+def analyzed(folder, versions, **options):
     """An artifact of `analyze` made with those versions and options of Kiwi."""
     made_up.write_parts(folder, [made_up.documents(0, 60)])
     record = {"settings": {"options": options}, "versions": versions}
@@ -26,12 +24,12 @@ def analyzed(folder: Path, versions: dict[str, str], **options: str) -> Path:
     return folder
 
 
-def runtime(folder: Path) -> Runtime:
+def runtime(folder):
     return Runtime(root=folder, data=folder, workers=1)
 
 
 @pytest.mark.parametrize("package", ["kiwipiepy", "kiwipiepy_model"])
-def test_morphemes_of_another_kiwi_are_refused(tmp_path: Path, package: str) -> None:
+def test_morphemes_of_another_kiwi_are_refused(tmp_path, package):
     morphemes = analyzed(tmp_path / "analyze", {**VERSIONS, "pyarrow": "1", package: "0.23.0"})
     (tmp_path / "out").mkdir()
     expected = (
@@ -45,7 +43,7 @@ def test_morphemes_of_another_kiwi_are_refused(tmp_path: Path, package: str) -> 
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_the_tokenizer_is_of_the_kiwi_that_made_the_morphemes(tmp_path: Path) -> None:
+def test_the_tokenizer_is_of_the_kiwi_that_made_the_morphemes(tmp_path):
     morphemes = analyzed(tmp_path / "analyze", VERSIONS)
     (tmp_path / "vocab").mkdir()
     vocab.run(SETTINGS, Inputs({"analyze": morphemes}, {}), tmp_path / "vocab", runtime(tmp_path))
@@ -59,7 +57,7 @@ def test_the_tokenizer_is_of_the_kiwi_that_made_the_morphemes(tmp_path: Path) ->
 
 
 @pytest.fixture(scope="module")
-def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def taken(tmp_path_factory):
     """The folder of a tokenizer, whose longest piece may have 3 characters."""
     folder = tmp_path_factory.mktemp("taken")
     base = made_up.tokenizer()
@@ -70,7 +68,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run_with(taken: Path, morphemes: Path, output: Path, settings: dict[str, Any]) -> dict[str, int | float]:
+def run_with(taken, morphemes, output, settings):
     """A run of the stage with a tokenizer to take."""
     output.mkdir()
     stage = VocabStage.model_validate({"seed": 1, "heldout_share": 0.2, "tokenizer": "taken", **settings})
@@ -78,7 +76,7 @@ def run_with(taken: Path, morphemes: Path, output: Path, settings: dict[str, Any
     return vocab.run(stage, inputs, output, runtime(output))
 
 
-def test_a_tokenizer_is_taken_as_it_is(tmp_path: Path, taken: Path) -> None:
+def test_a_tokenizer_is_taken_as_it_is(tmp_path, taken):
     morphemes = analyzed(tmp_path / "analyze", VERSIONS)
     counts = run_with(taken, morphemes, tmp_path / "out", {})
     made = tmp_path / "out" / "tokenizer"
@@ -91,7 +89,7 @@ def test_a_tokenizer_is_taken_as_it_is(tmp_path: Path, taken: Path) -> None:
     assert (tmp_path / "out" / "counts.parquet").exists()
 
 
-def test_words_are_added_to_it(tmp_path: Path, taken: Path) -> None:
+def test_words_are_added_to_it(tmp_path, taken):
     """Those of the recipe first, then those that this text needs most."""
     morphemes = analyzed(tmp_path / "analyze", VERSIONS)
     counts = run_with(taken, morphemes, tmp_path / "out", {"words": ("갓생", "다"), "add": 2})
@@ -110,7 +108,7 @@ def test_words_are_added_to_it(tmp_path: Path, taken: Path) -> None:
     assert Tokenizer.load(tmp_path / "again" / "tokenizer").digest == made.digest
 
 
-def test_morphemes_of_other_options_are_refused(tmp_path: Path, taken: Path) -> None:
+def test_morphemes_of_other_options_are_refused(tmp_path, taken):
     other = analyzed(tmp_path / "analyze", VERSIONS, typos="basic")
     with pytest.raises(SettingsError) as refusal:
         run_with(taken, other, tmp_path / "out", {})

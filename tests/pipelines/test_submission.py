@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from korbert.errors import CorpusError, ModelError, SettingsError
-from korbert.modeling import ClassificationModel, save_model
+from korbert.errors import CorpusError, ModelError
 from pipelines.submission.writing import score, submit, write_submission
 
 CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다.\r\n예전에는 아리수(阿利水)라고도 불렸다 🙂"
@@ -28,11 +27,6 @@ atexit.register(lambda: print(sys.modules["korbert"].__file__ if "korbert" in sy
 
 
 @pytest.fixture(scope="module")
-def model(untrained_reader):
-    return untrained_reader
-
-
-@pytest.fixture(scope="module")
 def asked(tmp_path_factory):
     """A file as the hidden test set may be: no answers in it."""
     qas = [{"id": id, "question": question} for id, question in QUESTIONS.items()]
@@ -47,10 +41,10 @@ def load(path):
 
 
 @pytest.fixture(scope="module")
-def answered(model, asked, tmp_path_factory):
+def answered(untrained_reader, asked, tmp_path_factory):
     """What submit writes for these questions."""
     output = tmp_path_factory.mktemp("answered") / "predictions.json"
-    assert submit(model, asked, output, device="cpu") == 3
+    assert submit(untrained_reader, asked, output, device="cpu") == 3
     return output
 
 
@@ -61,44 +55,13 @@ def test_submit_answers_every_question(answered):
     assert [path.name for path in answered.parent.iterdir()] == ["predictions.json"]
 
 
-def test_submit_refuses_before_it_works(model, asked, tmp_path):
-    with pytest.raises(SettingsError, match=r"there is no folder .*nowhere: make it"):
-        submit(model, asked, tmp_path / "nowhere" / "predictions.json")
-    with pytest.raises(SettingsError, match="is a folder, which is not written over: name a file"):
-        submit(model, asked, tmp_path)
+def test_submit_refuses_before_it_works(untrained_reader, asked, tmp_path):
     (tmp_path / "broken.json").write_text('{"data": [{"paragraphs": 3}]}', encoding="utf-8")
     with pytest.raises(CorpusError, match=r"broken\.json, record 1: article 0 has no list of paragraphs"):
-        submit(model, tmp_path / "broken.json", tmp_path / "predictions.json")
+        submit(untrained_reader, tmp_path / "broken.json", tmp_path / "predictions.json")
     with pytest.raises(ModelError, match="no such file"):
         submit(tmp_path / "empty", asked, tmp_path / "predictions.json")
     assert not (tmp_path / "predictions.json").exists()
-
-
-def test_submit_replaces_nothing_but_a_file_of_answers(model, asked, tmp_path):
-    own = tmp_path / "asked.json"
-    own.write_bytes(asked.read_bytes())
-    (tmp_path / "hard.json").hardlink_to(own)
-    (tmp_path / "link.json").symlink_to(own)
-    os.mkfifo(tmp_path / "pipe")
-    before = {path: path.lstat().st_ino for path in (*tmp_path.iterdir(), model / "config.json")}
-    for name, said in (
-        ("asked.json", "is the file that is read"),
-        ("hard.json", "is the file that is read"),
-        ("link.json", "is a symbolic link, which is not written over"),
-        ("pipe", "is a named pipe, which is not written over"),
-        (model / "config.json", "lies in .*model, which is read: name a file elsewhere"),
-    ):
-        with pytest.raises(SettingsError, match=said):
-            submit(model, own, tmp_path / name)
-    assert {path: path.lstat().st_ino for path in before} == before
-    assert own.read_bytes() == asked.read_bytes()
-
-
-def test_submit_refuses_a_model_of_another_kind(tiny_config, tiny_tokenizer, asked, tmp_path):
-    other = ClassificationModel(tiny_config(), num_labels=2)
-    save_model(tmp_path / "model", other, tiny_tokenizer)
-    with pytest.raises(ModelError, match="is a classification model: it can embed; questions need"):
-        submit(tmp_path / "model", asked, tmp_path / "predictions.json")
 
 
 def test_score_of_two_files(tmp_path):
@@ -118,8 +81,8 @@ def test_score_of_two_files(tmp_path):
             score(str(tmp_path / "dev.json"), str(tmp_path / "predictions.json"))
 
 
-def test_the_folder_holds_what_is_handed_in(model, tmp_path):
-    write_submission(model, tmp_path / "submission")
+def test_the_folder_holds_what_is_handed_in(untrained_reader, tmp_path):
+    write_submission(untrained_reader, tmp_path / "submission")
     names = {path.name for path in (tmp_path / "submission").iterdir()}
     assert names == {"predict.py", "requirements.txt", "model", "korbert"}
     lines = (tmp_path / "submission" / "requirements.txt").read_text(encoding="utf-8").splitlines()
@@ -136,8 +99,8 @@ def run(folder, arguments, work):
     return subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_predict_runs_elsewhere_without_network_on_the_code_beside_it(model, asked, answered, tmp_path):
-    write_submission(model, tmp_path / "submission")
+def test_predict_runs_elsewhere_without_network_on_the_code_beside_it(untrained_reader, asked, answered, tmp_path):
+    write_submission(untrained_reader, tmp_path / "submission")
     (tmp_path / "elsewhere").mkdir()
     folder = (tmp_path / "submission").rename(tmp_path / "elsewhere" / "submission")
     done = run(folder, [asked, "predictions.json"], tmp_path)
@@ -149,8 +112,8 @@ def test_predict_runs_elsewhere_without_network_on_the_code_beside_it(model, ask
     assert not [name for name in names if name.startswith("box") or "__pycache__" in name]
 
 
-def test_predict_says_what_is_wrong_in_one_line(model, tmp_path):
-    write_submission(model, tmp_path / "submission")
+def test_predict_says_what_is_wrong_in_one_line(untrained_reader, tmp_path):
+    write_submission(untrained_reader, tmp_path / "submission")
     done = run(tmp_path / "submission", [tmp_path / "absent.json", "predictions.json"], tmp_path)
     assert done.returncode == 1
     assert done.stderr.endswith("absent.json: no such file: check its name and folder\n")

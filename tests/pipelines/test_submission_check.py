@@ -2,7 +2,6 @@
 
 import json
 import socket
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ json.dump(answers, open(sys.argv[2], "w", encoding="utf-8"), ensure_ascii=False)
 """
 
 
-def questions(path: Path, *, answered: bool) -> Path:
+def questions(path, *, answered):
     qas = [
         {"id": id, "question": question}
         | ({"answers": [{"text": answer, "answer_start": CONTEXT.index(answer)}]} if answered else {})
@@ -37,15 +36,15 @@ def questions(path: Path, *, answered: bool) -> Path:
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Path:
+def asked(tmp_path):
     return questions(tmp_path / "asked.json", answered=True)
 
 
 @pytest.fixture
-def bundle(tmp_path: Path) -> Callable[[str], Path]:
+def bundle(tmp_path):
     """A folder whose program answers 강원도 everywhere, and does something more."""
 
-    def made(more: str = "") -> Path:
+    def made(more=""):
         folder = tmp_path / "submission"
         folder.mkdir(exist_ok=True)
         (folder / "predict.py").write_text(ANSWERS.format(more), encoding="utf-8")
@@ -54,7 +53,7 @@ def bundle(tmp_path: Path) -> Callable[[str], Path]:
     return made
 
 
-def test_a_real_submission_passes(untrained_reader: Path, tmp_path: Path, asked: Path) -> None:
+def test_a_real_submission_passes(untrained_reader, tmp_path, asked):
     write_submission(untrained_reader, tmp_path / "korquad" / "submission")
     found = check(tmp_path / "korquad", asked)
     submit(untrained_reader, asked, tmp_path / "here.json", device="cpu")
@@ -66,9 +65,7 @@ def test_a_real_submission_passes(untrained_reader: Path, tmp_path: Path, asked:
     assert not [note for note in found.notes if "requirements.txt" in note]
 
 
-def test_the_place_is_fresh_and_the_environment_empty(
-    bundle: Callable[[str], Path], asked: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_place_is_fresh_and_the_environment_empty(bundle, asked, monkeypatch):
     monkeypatch.setenv("SECRET", "1")
     folder = bundle(
         "home = os.environ['HOME']\n"
@@ -81,12 +78,12 @@ def test_the_place_is_fresh_and_the_environment_empty(
     assert check(folder, asked).scores == {"exact_match": 50.0, "f1": 50.0}
 
 
-def test_without_answers_there_are_no_scores(bundle: Callable[[str], Path], tmp_path: Path) -> None:
+def test_without_answers_there_are_no_scores(bundle, tmp_path):
     assert check(bundle(""), questions(tmp_path / "hidden.json", answered=False)).scores is None
 
 
 @pytest.fixture
-def listening() -> Iterator[int]:
+def listening():
     """A port of this machine that takes connections."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
@@ -100,15 +97,7 @@ def listening() -> Iterator[int]:
         ("import urllib.request; urllib.request.urlopen('http://localhost:{port}')", "socket.getaddrinfo"),
     ],
 )
-def test_the_network_is_refused_even_if_nobody_notices(
-    bundle: Callable[[str], Path],
-    asked: Path,
-    listening: int,
-    monkeypatch: pytest.MonkeyPatch,
-    code: str,
-    event: str,
-    cut: bool,
-) -> None:
+def test_the_network_is_refused_even_if_nobody_notices(bundle, asked, listening, monkeypatch, code, event, cut):
     if not cut:
         monkeypatch.setattr("shutil.which", lambda name: None)
     quiet = f"try:\n    {code.format(port=listening)}\n    answers = {{}}\nexcept OSError: pass\n"
@@ -119,7 +108,7 @@ def test_the_network_is_refused_even_if_nobody_notices(
     assert "predictions.json" not in str(told.value)  # it was refused, so the answers are all there
 
 
-def test_the_korbert_that_is_installed_is_not_used(bundle: Callable[[str], Path], asked: Path) -> None:
+def test_the_korbert_that_is_installed_is_not_used(bundle, asked):
     for name in ("korbert", "pipelines"):
         with pytest.raises(ModelError, match=f"import of {name} halted"):
             check(bundle(f"import {name}"), asked)
@@ -132,26 +121,17 @@ def test_the_korbert_that_is_installed_is_not_used(bundle: Callable[[str], Path]
         ("answers['나'] = ''", "1 of 2 ids, such as '나', not among the questions"),
         ("answers['가'] = 3", "not a predictions file; it must be one JSON object of question id and answer text"),
         ("answers = list(answers)", "not a predictions file"),
+        ("open(sys.argv[2], 'wb').write('{\"가\": \"강\"}'.encode('cp949')); sys.exit(0)", "byte 2 is not UTF-8"),
+        ("open(sys.argv[2], 'wb').write(b'{'); sys.exit(0)", "not JSON"),
+        ("sys.exit(0)", "no such file"),
     ],
 )
-def test_wrong_answers_are_named(bundle: Callable[[str], Path], asked: Path, code: str, said: str) -> None:
-    with pytest.raises(ModelError, match=rf"predictions\.json: .*{said}"):
+def test_wrong_answers_are_named(bundle, asked, code, said):
+    with pytest.raises(ModelError, match=rf"predictions\.json(, line 1)?: .*{said}"):
         check(bundle(code), asked)
 
 
-@pytest.mark.parametrize("content", ['{"가": "강"}'.encode("cp949"), b"{"])
-def test_damaged_answers_are_named(bundle: Callable[[str], Path], asked: Path, content: bytes) -> None:
-    folder = bundle(f"open(sys.argv[2], 'wb').write({content!r}); sys.exit(0)")
-    with pytest.raises(ModelError, match=r"predictions\.json(, line 1: not JSON|: byte 2 is not UTF-8)"):
-        check(folder, asked)
-
-
-def test_no_answers_at_all(bundle: Callable[[str], Path], asked: Path) -> None:
-    with pytest.raises(ModelError, match=r"  predictions\.json: no such file"):
-        check(bundle("sys.exit(0)"), asked)
-
-
-def test_a_crash_is_told_in_its_own_words(bundle: Callable[[str], Path], asked: Path) -> None:
+def test_a_crash_is_told_in_its_own_words(bundle, asked):
     with pytest.raises(ModelError, match=r"ended with exit code 1: fix the error: .*RuntimeError: 모델이 없다"):
         check(bundle("raise RuntimeError('모델이 없다')"), asked)
     with pytest.raises(ModelError, match="ended with exit code 3: fix the error: no output"):
@@ -160,9 +140,7 @@ def test_a_crash_is_told_in_its_own_words(bundle: Callable[[str], Path], asked: 
         check(bundle("import signal; os.kill(os.getpid(), signal.SIGSEGV)"), asked)
 
 
-def test_what_never_ends_is_ended_with_all_it_started(
-    bundle: Callable[[str], Path], asked: Path, tmp_path: Path
-) -> None:
+def test_what_never_ends_is_ended_with_all_it_started(bundle, asked, tmp_path):
     note = tmp_path / "child"
     folder = bundle(
         "import subprocess, time\n"
@@ -175,7 +153,7 @@ def test_what_never_ends_is_ended_with_all_it_started(
     assert not state.exists() or state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
 
 
-def test_what_is_no_bundle_or_no_dataset_is_refused(bundle: Callable[[str], Path], tmp_path: Path) -> None:
+def test_what_is_no_bundle_or_no_dataset_is_refused(bundle, tmp_path):
     with pytest.raises(ArtifactError, match=r"has no predict\.py: name the folder submission/ of a korquad artifact"):
         check(tmp_path)
     with pytest.raises(CorpusError, match=r"nowhere\.json: no such file"):
@@ -183,7 +161,7 @@ def test_what_is_no_bundle_or_no_dataset_is_refused(bundle: Callable[[str], Path
     assert not [path for path in bundle("").iterdir() if path.name != "predict.py"]
 
 
-def test_other_libraries_than_those_pinned_are_noted(bundle: Callable[[str], Path], asked: Path) -> None:
+def test_other_libraries_than_those_pinned_are_noted(bundle, asked):
     folder = bundle("")
     (folder / "requirements.txt").write_text("torch==0.1\nnowhere==2\n", encoding="utf-8")
     notes = [note for note in check(folder, asked).notes if "requirements.txt" in note]
@@ -191,7 +169,7 @@ def test_other_libraries_than_those_pinned_are_noted(bundle: Callable[[str], Pat
     assert notes[1] == "requirements.txt: nowhere 2, but this run used absent"
 
 
-def test_commands_of_a_worksheet(bundle: Callable[[str], Path]) -> None:
+def test_commands_of_a_worksheet(bundle):
     lines = worksheet(bundle(""), 700_000_000)
     assert lines[0] == f"cl upload {bundle('')} -n submission"
     assert "--request-memory 2g" in lines[2]
@@ -199,25 +177,20 @@ def test_commands_of_a_worksheet(bundle: Callable[[str], Path]) -> None:
     assert [line.split()[1] for line in lines] == ["upload", "add", "run", "make", "macro"]
 
 
-def test_the_command(
-    bundle: Callable[[str], Path], asked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command(bundle, asked, tmp_path, command):
     folder = str(bundle(""))
-    assert cli.run_command(["submit", "--check", folder, "--dataset", str(asked)]) == 0
-    said = capsys.readouterr().out
+    said = command("submit", "--check", folder, "--dataset", asked).out
     assert f"2 questions of {asked}, each answered" in said
     assert "exact match: 50.00, F1: 50.00" in said
     assert "cl macro korquad-utils/dev-evaluate-v1.0 predictions-NAME" in said
     assert cli.run_command(["submit", "--check", folder]) == 0  # on the questions that korbert carries
     bundle("answers.clear()")
-    assert cli.run_command(["submit", "--check", folder]) == 1
-    assert "without an answer" in capsys.readouterr().err
+    assert "without an answer" in command("submit", "--check", folder, code=1).err
     for wrong, text in (
         (["--check", folder, "model"], "--check takes BUNDLE alone"),
         (["model", "input.json"], "name MODEL INPUT OUTPUT, or --check BUNDLE"),
         (["model", "a.json", "b.json", "--dataset", "c"], "--dataset is for --check BUNDLE"),
     ):
-        assert cli.run_command(["submit", *wrong]) == 2
-        assert text in capsys.readouterr().err
+        assert text in command("submit", *wrong, code=2).err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["asked.json", "submission"]
     assert [path.name for path in Path(folder).iterdir()] == ["predict.py"]

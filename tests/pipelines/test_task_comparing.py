@@ -1,9 +1,6 @@
 """Artifacts of one task side by side: paired row by row, with intervals, tests, words, and a page."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +8,6 @@ from scipy import stats
 
 from korbert.errors import ArtifactError, SettingsError
 from korbert.tasks.kinds import KINDS
-from pipelines import cli
 from pipelines.experiments.compare_tasks import compare_tasks
 from pipelines.reports.compare import of_tasks, write_page
 from tests.pipelines.small_tasks import PARTS, fine_tune, write_table
@@ -22,11 +18,11 @@ MOODS = ["긍정" if text.endswith("좋다") else "부정" for text in TEXTS]
 
 
 @pytest.fixture(scope="module")
-def start(untrained: Callable[..., Path]) -> Path:
+def start(untrained):
     return untrained(type_vocab_size=2)
 
 
-def learn(output: Path, start: Path, rows: list[list[str]], **settings: Any) -> Path:
+def learn(output, start, rows, **settings):
     """Labels, learned from and scored on the same rows: an artifact without its record."""
     output.parent.mkdir(parents=True, exist_ok=True)
     files = dict.fromkeys(PARTS, write_table(output.with_suffix(".csv"), ["text", "label"], rows))
@@ -36,7 +32,7 @@ def learn(output: Path, start: Path, rows: list[list[str]], **settings: Any) -> 
 
 
 @pytest.fixture(scope="module")
-def moods(tmp_path_factory: pytest.TempPathFactory, start: Path) -> tuple[Path, Path]:
+def moods(tmp_path_factory, start):
     """The same rows in two orders: learned well with two seeds, and hardly with one."""
     folder = tmp_path_factory.mktemp("moods")
     rows = [[text, mood] for text, mood in zip(TEXTS, MOODS, strict=True)]
@@ -45,7 +41,7 @@ def moods(tmp_path_factory: pytest.TempPathFactory, start: Path) -> tuple[Path, 
     return well, poor
 
 
-def made(folder: Path, rows: list[dict[str, Any]], predictions: dict[str, list[list[Any]]], **more: Any) -> Path:
+def made(folder, rows, predictions, **more):
     """An artifact as fine-tuning leaves it. predictions: name of a model -> each seed's."""
     task = {
         "kind": "classification", "metrics": ["accuracy", "macro_f1"], "max_length": 32, "labels": ["a", "b"], **more
@@ -62,7 +58,7 @@ def made(folder: Path, rows: list[dict[str, Any]], predictions: dict[str, list[l
     return folder
 
 
-def labels(text: str) -> list[dict[str, Any]]:
+def labels(text):
     return [{"label": label, "probabilities": {label: 0.9}} for label in text]
 
 
@@ -72,12 +68,12 @@ ONE = "ab" * 18 + "ba" * 2  # 4 wrong
 TWO = "ba" * 6 + "ab" * 13 + "ba"  # 14 wrong, 2 of them wrong in ONE, too
 
 
-def side(folder: Path, predicted: str, **more: Any) -> Path:
+def side(folder, predicted, **more):
     """An artifact whose encoder has predicted these labels for ROWS."""
     return made(folder, ROWS, {"pretrained": [labels(predicted)]}, **more)
 
 
-def test_seeds_of_trained_models_are_compared_row_by_row(moods: tuple[Path, Path], tmp_path: Path) -> None:
+def test_seeds_of_trained_models_are_compared_row_by_row(moods, tmp_path):
     found = compare_tasks(moods)
     assert [side.name for side in found.sides] == ["well", "poor"]
     assert [model["seeds"] for model in found.scores["models"]] == [2, 1]
@@ -96,7 +92,7 @@ def test_seeds_of_trained_models_are_compared_row_by_row(moods: tuple[Path, Path
     assert "well right more often than poor" in page
 
 
-def test_differences_are_those_of_scipy(tmp_path: Path) -> None:
+def test_differences_are_those_of_scipy(tmp_path):
     one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS[::-1], {"pretrained": [labels(TWO[::-1])]})
     (found,) = compare_tasks([one, two]).scores["comparisons"]
@@ -112,12 +108,12 @@ def test_differences_are_those_of_scipy(tmp_path: Path) -> None:
     assert found["p_value"] == pytest.approx(permuted.pvalue, abs=0.02)
 
 
-def test_the_first_is_compared_with_each_other_one(tmp_path: Path) -> None:
+def test_the_first_is_compared_with_each_other_one(tmp_path):
     found = compare_tasks([side(tmp_path / name, text) for name, text in (("a", ONE), ("b", TWO), ("c", RIGHT))])
     assert [one["names"] for one in found.scores["comparisons"]] == [["a", "b"], ["a", "c"]]
 
 
-def test_rows_of_the_same_text_are_each_matched_once(tmp_path: Path) -> None:
+def test_rows_of_the_same_text_are_each_matched_once(tmp_path):
     rows = [{"text": "같은 글", "label": "a"}, {"text": "같은 글", "label": "a"}, {"text": "다른 글", "label": "b"}]
     one = made(tmp_path / "one", rows, {"pretrained": [labels("aab")]})
     two = made(tmp_path / "two", [rows[2], *rows[:2]], {"pretrained": [labels("bba")]})
@@ -126,7 +122,7 @@ def test_rows_of_the_same_text_are_each_matched_once(tmp_path: Path) -> None:
         compare_tasks([one, made(tmp_path / "three" / "two", rows[1:], {"pretrained": [labels("ab")]})])
 
 
-def test_other_rows_are_refused_with_the_first(tmp_path: Path) -> None:
+def test_other_rows_are_refused_with_the_first(tmp_path):
     one = side(tmp_path / "one", ONE)
     changed = [{**row, "label": "b"} if number in (3, 4) else row for number, row in enumerate(ROWS)]
     two = made(tmp_path / "two", [*changed, {"text": "더", "label": "a"}], {"pretrained": [labels(TWO + "a")]})
@@ -143,7 +139,7 @@ def test_other_rows_are_refused_with_the_first(tmp_path: Path) -> None:
         compare_tasks([one, more])
 
 
-def test_other_models_than_the_first(tmp_path: Path) -> None:
+def test_other_models_than_the_first(tmp_path):
     one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)], "tfidf": [labels(TWO)]})
     two = made(tmp_path / "two", ROWS, {"pretrained": [labels(RIGHT)], "tfidf": [labels(TWO)]})
     assert [side.name for side in compare_tasks([one, two], ["tfidf"]).sides] == ["one", "two"]
@@ -171,7 +167,7 @@ def test_other_models_than_the_first(tmp_path: Path) -> None:
         ({"several": True, "metrics": ["accuracy"]}, "several is False and True"),
     ],
 )
-def test_tasks_that_are_not_alike_are_refused(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+def test_tasks_that_are_not_alike_are_refused(tmp_path, more, said):
     one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO, **more)
     with pytest.raises(
         SettingsError, match=f"one, .*two: have different tasks: {said}: compare artifacts of the same task"
@@ -179,7 +175,7 @@ def test_tasks_that_are_not_alike_are_refused(tmp_path: Path, more: dict[str, An
         compare_tasks([one, two])
 
 
-def test_labels_of_all_sides_count(tmp_path: Path) -> None:
+def test_labels_of_all_sides_count(tmp_path):
     """One side has learned from rows with a label more."""
     one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS, {"pretrained": [labels("c" * 20 + RIGHT[20:])]}, labels=["c", "a", "b"])
@@ -196,14 +192,11 @@ def test_labels_of_all_sides_count(tmp_path: Path) -> None:
         ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": []}}', "line 41 is damaged"),
         ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": [1, 2]}}', "line 41 is damaged"),
         ("scores.json", '{"rows": []}', "has 0 runs of pretrained, predictions.jsonl has 1"),
-        (
-            "scores.json",
-            '{"task": {"kind": "multiple-choice"}, "rows": [{"name": "pretrained"}]}',
-            "task.metrics: Field required: rebuild this artifact with --rebuild",
-        ),
+        ("scores.json", '{"task": {"kind": "multiple-choice"}, "rows": [{"name": "pretrained"}]}',
+         "task.metrics: Field required: rebuild this artifact with --rebuild"),
     ],
-)
-def test_damaged_files_are_named(tmp_path: Path, name: str, line: str, said: str) -> None:
+)  # fmt: skip
+def test_damaged_files_are_named(tmp_path, name, line, said):
     one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO)
     with (two / name).open("a" if name == "predictions.jsonl" else "w", encoding="utf-8") as file:
         file.write(line + "\n")
@@ -211,20 +204,20 @@ def test_damaged_files_are_named(tmp_path: Path, name: str, line: str, said: str
         compare_tasks([one, two])
 
 
-def test_predictions_of_another_kind_are_damage(tmp_path: Path) -> None:
+def test_predictions_of_another_kind_are_damage(tmp_path):
     one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS, {"pretrained": [list(range(40))]})
     with pytest.raises(ArtifactError, match=r"two/predictions\.jsonl: pretrained: not predictions of a classification"):
         compare_tasks([one, two])
 
 
-def test_what_is_right_in_each_kind(tmp_path: Path) -> None:
-    def task(kind: str, **fields: Any) -> Any:
+def test_what_is_right_in_each_kind(tmp_path):
+    def task(kind, **fields):
         return KINDS[kind].kind_class(metrics=("accuracy",), max_length=32, **fields)
 
     rows = [{"text": "한강 물", "spans": [(0, 2, "곳"), (3, 4, "것")]}] * 2
     tagging = task("token-classification", tags=("O", "B-것", "I-것", "B-곳", "I-곳"), units="characters", stride=8)
-    predictions: list[Any] = [[[3, 4, "것"], [0, 2, "곳"]], [[0, 2, "곳"]]]
+    predictions = [[[3, 4, "것"], [0, 2, "곳"]], [[0, 2, "곳"]]]
     assert tagging.merits(rows, predictions).tolist() == [1, 0]
     choice = task("multiple-choice", most=2)
     rows = [{"text": "가", "choices": ["나", "다"], "label": "1"}] * 2
@@ -236,7 +229,7 @@ def test_what_is_right_in_each_kind(tmp_path: Path) -> None:
     assert regression.merits([{"text": "가", "score": 3.0}] * 2, [2.5, 5.0]).tolist() == [-0.5, -2.0]
 
 
-def test_numbers_are_compared_and_shown(tmp_path: Path) -> None:
+def test_numbers_are_compared_and_shown(tmp_path):
     task = {"kind": "regression", "metrics": ["pearson"], "mean": 2.0, "deviation": 1.0}
     rows = [{"text": f"글 {number}", "score": number / 4} for number in range(20)]
     near = [row["score"] + 0.1 * (-1) ** number for number, row in enumerate(rows)]
@@ -253,7 +246,7 @@ def test_numbers_are_compared_and_shown(tmp_path: Path) -> None:
     assert "two closer" not in page
 
 
-def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path: Path) -> None:
+def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path):
     rows = [{**ROWS[0], "text": "<b>글"}, *ROWS[1:]]
     one = made(tmp_path / "one", rows, {"pretrained": [labels(ONE)]})
     two = made(tmp_path / "두<i>", rows, {"pretrained": [labels(TWO)]})
@@ -266,7 +259,7 @@ def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path: Path) ->
     assert "src=" not in page
 
 
-def test_scores_of_validation_rows_are_said(tmp_path: Path) -> None:
+def test_scores_of_validation_rows_are_said(tmp_path):
     one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO)
     scores = json.loads((two / "scores.json").read_text(encoding="utf-8"))
     (two / "scores.json").write_text(json.dumps({**scores, "scored_on": "valid"}), encoding="utf-8")
@@ -275,45 +268,25 @@ def test_scores_of_validation_rows_are_said(tmp_path: Path) -> None:
     ]
 
 
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def ran(*arguments: object) -> tuple[int, str, str]:
-        code = cli.run_command(["compare", *map(str, arguments)])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return ran
-
-
-def test_the_command(tmp_path: Path, command: Callable[..., tuple[int, str, str]]) -> None:
+def test_the_command(tmp_path, command):
     one = made(tmp_path / "one", ROWS, {"pretrained": [labels(ONE)], "tfidf": [labels(TWO)]})
     two = made(tmp_path / "[bold]두", ROWS, {"pretrained": [labels(TWO)], "tfidf": [labels(TWO)]})
     page = tmp_path / "compare.html"
-    code, out, _ = command(one, two, "--page", page)
-    assert code == 0
+    out = command("compare", one, two, "--page", page).out
     assert "one (0.9000) scores higher than [bold]두 (0.6500); this is more than chance" in out.replace("\n", " ")
     assert "Scores on 40 rows" in out
     assert f"page: {page}" in out
     assert page.is_file()
-    code, out, _ = command(one, two, "--json", "--model", "tfidf")
-    assert code == 0
-    found = json.loads(out)
+    found = json.loads(command("compare", one, two, "--json", "--model", "tfidf").out)
     assert (found["kind"], found["rows"], found["metrics"]) == ("classification", 40, ["accuracy", "macro_f1"])
     assert [side["model"] for side in found["sides"]] == ["tfidf", "tfidf"]
     assert found["comparisons"][0]["p_value"] == 1.0
-    code, _, err = command(one, two, "--page", one / "compare.html")
-    assert code == 2
-    assert "which is read: name a file elsewhere" in err
-    assert command(one)[0] == 2
 
 
-def test_what_does_not_compare_is_refused(tmp_path: Path, command: Callable[..., tuple[int, str, str]]) -> None:
+def test_what_does_not_compare_is_refused(tmp_path, command):
     one = side(tmp_path / "one", ONE)
     other = tmp_path / "pretrain"
     other.mkdir()
-    code, _, err = command(one, other)
-    assert code == 2
+    err = command("compare", one, other, code=2).err
     assert f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs" in err
-    code, _, err = command(other, other, "--json")
-    assert code == 2
-    assert "--model and --json are for artifacts of tasks" in err
+    assert "--model and --json are for artifacts of tasks" in command("compare", other, other, "--json", code=2).err

@@ -3,11 +3,10 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from korbert.errors import ArtifactError, SettingsError
+from korbert.errors import SettingsError
 from pipelines.artifacts import store
 from pipelines.artifacts.pipeline import Pipeline
 from pipelines.artifacts.runner import make
@@ -27,14 +26,14 @@ LENGTHS = '[tasks.my-lengths]\nkind = "length"\ntrain = "moods.tsv"\ninit = "mod
 
 
 @pytest.fixture(autouse=True)
-def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+def _toy(monkeypatch):
     monkeypatch.setattr(loading, "section_class", moods.section_class)
     monkeypatch.setattr(table, "TASK_RUN", f"{moods.__name__}:run")
     monkeypatch.setattr(table, "TASK_PAGE", moods.__name__)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """The working folder: a file of texts, and what is taken for a model."""
     (tmp_path / "moods.tsv").write_text("좋다\t1\n싫다\t0\n그저 그렇다\t0\n", encoding="utf-8")
     (tmp_path / "model").mkdir()
@@ -44,12 +43,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _write(folder: Path, text: str) -> str:
+def _write(folder, text):
     (folder / "mine.toml").write_text(text, encoding="utf-8")
     return "mine.toml"
 
 
-def test_sections_of_tasks_are_the_last_stages_with_settings_by_kind(folder: Path) -> None:
+def test_sections_of_tasks_are_the_last_stages_with_settings_by_kind(folder):
     given = _write(folder, MINIMAL.replace("seed = 3", "seed = 3\nthreads = 2") + MOOD + LENGTHS)
     recipe = loading.load(given, ["tasks.mood.epochs=2", "tasks.my-lengths.threads=1", "tasks.my-lengths.unit=eojeol"])
     assert list(recipe.stages) == [*STAGES, "tasks.mood", "tasks.my-lengths"]
@@ -73,7 +72,7 @@ def test_sections_of_tasks_are_the_last_stages_with_settings_by_kind(folder: Pat
         ('init = "model"\n', (), ("model",)),
     ],
 )
-def test_what_a_task_goes_on_from(folder: Path, init: str, reads: tuple[str, ...], found: tuple[str, ...]) -> None:
+def test_what_a_task_goes_on_from(folder, init, reads, found):
     recipe = loading.load(_write(folder, MINIMAL + MOOD + init))
     stage = recipe.stages["tasks.mood"]
     assert stage.reads_under(recipe.section("tasks.mood")) == reads
@@ -83,11 +82,15 @@ def test_what_a_task_goes_on_from(folder: Path, init: str, reads: tuple[str, ...
     assert pipeline.sources.files("tasks.mood").keys() == roles
 
 
-def test_a_recipe_of_tasks_alone_has_no_other_stage(folder: Path) -> None:
+def test_a_recipe_of_tasks_alone_has_no_other_stage(folder):
     recipe = loading.load(_write(folder, "threads = 2\n" + OWN + LENGTHS))
     assert list(recipe.stages) == ["tasks.mood", "tasks.my-lengths"]
     assert recipe.section("tasks.mood").threads == 2
     assert recipe.section("clean") is None
+    long = loading.load(
+        _write(folder, MINIMAL + OWN + "max_length = 600\n")
+    )  # more than pretrain, which it does not read
+    assert long.section("tasks.mood").max_length == 600
     with pytest.raises(SettingsError, match=r"pretrain: is missing, and tasks\.mood reads it: add a section"):
         loading.load(_write(folder, MOOD))
     with pytest.raises(SettingsError, match=r"clean\.sources: is missing"):
@@ -100,39 +103,28 @@ def test_a_recipe_of_tasks_alone_has_no_other_stage(folder: Path) -> None:
         (OWN, ["tasks.mood.kind=moot"], "mine.toml: tasks.mood.kind: 'moot' is no kind (did you mean mood?)"),
         (OWN, ["tasks.mood.epoch=2"], "mine.toml: tasks.mood.epoch: no such key (did you mean epochs?): known here: "),
         (OWN, ["tasks.mood.learning_rate=1"], "no such key (did you mean tasks.mood.optimizer.learning_rate?)"),
-        (
-            OWN,
-            ["tasks.mood.optimizer.lr_rate=1"],
-            "tasks.mood.optimizer.lr_rate: no such key (did you mean learning_rate?)",
-        ),
+        (OWN, ["tasks.mood.optimizer.lr_rate=1"],
+         "tasks.mood.optimizer.lr_rate: no such key (did you mean learning_rate?)"),
         (OWN, ["tasks.mood.unit=x"], "mine.toml: tasks.mood.unit: no such key"),
         (OWN, ["tasks.mood.epochs=0"], "mine.toml: tasks.mood.epochs: Input should be greater than or equal to 1"),
         (OWN.replace('train = "moods.tsv"\n', ""), [], "mine.toml: tasks.mood.train: is missing: add it"),
         (OWN, ["task.mood.epochs=2"], "mine.toml: task: no such key (did you mean tasks?)"),
-        (OWN, ["vocabs.size=2"], "mine.toml: vocabs: no such key (did you mean vocab?)"),
         ("tasks = 3\n", [], "mine.toml: tasks: holds 3: write each task as a table, [tasks.NAME]"),
         ('[tasks]\nkind = "mood"\n', [], "mine.toml: tasks.kind: holds 'mood': write it as a table, [tasks.kind]"),
         ('[tasks."a.b"]\n', [], "mine.toml: tasks: 'a.b' is not a task name"),
-        ("[tasks.Mood]\n", [], "mine.toml: tasks: 'Mood' is not a task name"),
         ('[tasks."감정"]\n', [], "mine.toml: tasks: '감정' is not a task name"),
-        ('[tasks."../x"]\n', [], "mine.toml: tasks: '../x' is not a task name"),
         (MINIMAL + MOOD, ["tasks.mood.max_length=600"], "mine.toml: tasks.mood.max_length 600 is more than pretrain."),
     ],
-)
-def test_what_is_wrong_is_said(folder: Path, text: str, changes: list[str], said: str) -> None:
+)  # fmt: skip
+def test_what_is_wrong_is_said(folder, text, changes, said):
     with pytest.raises(SettingsError, match=re.escape(said)):
         loading.load(_write(folder, text), changes)
 
 
-def test_the_positions_of_pretrain_do_not_bound_a_task_that_does_not_read_it(folder: Path) -> None:
-    assert loading.load(_write(folder, MINIMAL + OWN + "max_length = 600\n")).section("tasks.mood").max_length == 600
-
-
-def test_run_status_report_and_pages_know_tasks(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_status_report_and_pages_know_tasks(folder, command):
     given = _write(folder, OWN + LENGTHS)
     made = folder / "artifacts" / "mine"
-    assert run_command(["run", given]) == 0
-    said = capsys.readouterr()
+    said = command("run", given)
     for name in ("mood", "my-lengths"):
         assert re.search(rf"tasks\.{name}\W+81\.2\s% accuracy", said.out)
     record = store.read_record(made / "tasks.mood") or {}
@@ -147,13 +139,11 @@ def test_run_status_report_and_pages_know_tasks(folder: Path, capsys: pytest.Cap
     assert "mood accuracy" in page[: page.index('<ol class="chain">')]
     assert '<a href="../index.html">' in (made / "tasks.mood" / "report.html").read_text(encoding="utf-8")
 
-    assert run_command(["status", given]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = command("status", given).out.splitlines()
     assert [line.split()[:2] for line in lines[1:]] == [["tasks.mood", "fresh"], ["tasks.my-lengths", "fresh"]]
     assert len({line.index("fresh") for line in lines[1:]}) == 1
     (made / "index.html").unlink()
-    assert run_command(["report", given]) == 0
-    shown = capsys.readouterr().out
+    shown = command("report", given).out
     assert all(f"{name}" in shown for name in ("tasks.mood/report.html", "tasks.my-lengths/report.html", "index.html"))
 
     page = index(made, ["tasks.mood"]).read_text(encoding="utf-8")  # as of a recipe that has the other no more
@@ -161,7 +151,7 @@ def test_run_status_report_and_pages_know_tasks(folder: Path, capsys: pytest.Cap
     assert page.count("not in the recipe") == 1
 
 
-def test_tasks_run_by_name(folder: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_tasks_run_by_name(folder, capsys, command, caplog):
     caplog.set_level("INFO")
     given = _write(folder, OWN + LENGTHS)
     made = folder / "artifacts" / "mine"
@@ -173,12 +163,10 @@ def test_tasks_run_by_name(folder: Path, capsys: pytest.CaptureFixture[str], cap
     assert "tasks.my-lengths: fresh, skipped" in caplog.text
     assert re.search(r"81\.2\s% accuracy", capsys.readouterr().out)
 
-    assert run_command(["tasks", given, "--dry-run", "mood", "--set", "tasks.mood.epochs=2"]) == 0
-    shown = capsys.readouterr().out
+    shown = command("tasks", given, "--dry-run", "mood", "--set", "tasks.mood.epochs=2").out
     assert "tasks.mood stale" in shown
     assert "my-lengths" not in shown
-    assert run_command(["tasks", given, "--set", "tasks.mood.epochs=2"]) == 2
-    said = capsys.readouterr().err
+    said = command("tasks", given, "--set", "tasks.mood.epochs=2", code=2).err
     assert "tasks.mood: is not what mine.toml would make: epochs: 2 here, 1 in the artifact" in said
     assert "a run cannot be made longer, since" in said
     assert "name its model as init in another recipe" in said
@@ -202,20 +190,17 @@ def test_tasks_run_by_name(folder: Path, capsys: pytest.CaptureFixture[str], cap
         (["vocab", "mine.toml"], "mine.toml: has no section [vocab]: add one"),
     ],
 )
-def test_stages_that_are_not_there(
-    arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stages_that_are_not_there(arguments, said, folder, capsys):
     _write(folder, OWN)
     assert run_command(arguments) == 2
     assert said in capsys.readouterr().err
     assert not (folder / "artifacts").exists()
 
 
-def test_a_task_reads_what_pretrain_and_vocab_have_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_task_reads_what_pretrain_and_vocab_have_made(folder, command):
     (folder / "a.jsonl").write_text('{"text": "글"}\n', encoding="utf-8")
     given = _write(folder, MINIMAL + LENGTHS + MOOD)
-    assert run_command(["tasks", given]) == 2
-    said = capsys.readouterr().err
+    said = command("tasks", given, code=2).err
     assert "clean: is absent, and tasks.mood builds on it: run `korbert run mine.toml --from clean`" in said
     assert run_command(["tasks", given, "my-lengths"]) == 0  # builds on a folder alone
 
@@ -236,7 +221,7 @@ def test_a_task_reads_what_pretrain_and_vocab_have_made(folder: Path, capsys: py
 # --- in a place of its own ---
 
 
-def _alone(place: Path, **changes: Any) -> Pipeline:
+def _alone(place, **changes):
     raw = {"kind": "mood", "train": "moods.tsv", "init": "model", **changes}
     settings = moods.Mood(**raw)
     stage = task_stage("tasks.mood", type(settings))
@@ -245,18 +230,18 @@ def _alone(place: Path, **changes: Any) -> Pipeline:
     return Pipeline(recipe, Runtime(root=Path("artifacts"), data=Path.cwd(), given=given), place)
 
 
-def _make(pipeline: Pipeline, *, rebuild: bool = False) -> bool:
+def _make(pipeline, *, rebuild=False):
     (stage,) = pipeline.stages()
     pipeline.require_fresh_before([stage])
     pipeline.require_sources([stage])
     return make(pipeline, stage, rebuild=rebuild)
 
 
-def _names(folder: Path) -> set[str]:
+def _names(folder):
     return {path.name for path in folder.iterdir()}
 
 
-def test_a_stage_makes_one_artifact_exactly_where_it_is_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_makes_one_artifact_exactly_where_it_is_wanted(folder, monkeypatch):
     place = Path("out", "mine")
     monkeypatch.setenv("DIES", "1")
     with pytest.raises(KeyboardInterrupt):
@@ -272,10 +257,10 @@ def test_a_stage_makes_one_artifact_exactly_where_it_is_wanted(folder: Path, mon
     assert json.loads((place / "run.json").read_text(encoding="utf-8"))["resumed"]
 
 
-def test_its_sources_are_hashed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_sources_are_hashed_once(folder, monkeypatch):
     _make(_alone(Path("mine")))
 
-    def refuse(path: Path) -> str:
+    def refuse(path):
         raise AssertionError(path)
 
     monkeypatch.setattr("pipelines.artifacts.sources.sha256_of", refuse)
@@ -285,33 +270,7 @@ def test_its_sources_are_hashed_once(folder: Path, monkeypatch: pytest.MonkeyPat
         _make(_alone(Path("mine")))
 
 
-def test_drift_is_refused_with_the_command_that_was_typed(folder: Path) -> None:
-    place = Path("mine")
-    _make(_alone(place))
-    said = (
-        "mine: is not what korbert finetune would make: epochs: 2 here, 1 in the artifact: rebuild it with "
-        "`korbert finetune model --output mine --rebuild`, or choose another --output; a run cannot be made longer, "
-        "since its learning rates depend on its length: to train on, finish it as it was, and name its model as MODEL"
-    )
-    with pytest.raises(ArtifactError, match=re.escape(said)):
-        _make(_alone(place, epochs=2))
-    assert _make(_alone(place, epochs=2), rebuild=True)
-    assert (store.read_record(place) or {})["settings"]["epochs"] == 2
-
-
-@pytest.mark.parametrize("name", ["mine", "mine.partial", ".korbert-mine.old"])
-def test_files_of_others_are_never_removed(folder: Path, name: str) -> None:
-    (folder / name).mkdir()
-    assert _alone(Path("mine")).artifact("tasks.mood") == Path("mine")  # an empty folder gives way
-    (folder / name / "thesis.hwp").touch()
-    with pytest.raises(ArtifactError, match=rf"{name}: holds files that the run would remove: move them away, or"):
-        _alone(Path("mine"))
-    (folder / "thesis").touch()
-    with pytest.raises(ArtifactError, match=r"thesis: is not a folder, .* choose another --output"):
-        _alone(Path("thesis"))
-
-
-def test_the_working_folder_can_be_the_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_working_folder_can_be_the_place(folder, monkeypatch):
     (folder / "here").mkdir()
     monkeypatch.chdir(folder / "here")
     assert _alone(Path()).artifact("tasks.mood") == folder / "here"

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,82 +13,10 @@ from typing import Any
 import pytest
 
 from tests.running import Outcome, run_here
+from tests.tiny_recipe import write_data
 
+MODEL = "before/pretrain"  # below the data of `changed`: an artifact of tiny.toml
 STAGES = ("clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad")
-RECIPE = """
-seed = 1
-heldout_share = 0.2
-threads = 1
-precision = "fp32"
-
-[[clean.sources]]
-name = "wiki"
-path = "wiki.jsonl"
-
-[[clean.sources]]
-name = "reviews"
-path = "reviews.jsonl"
-
-[clean]
-part_bytes = 2_048
-
-[analyze]
-part_bytes = 2_048
-
-[vocab]
-size = 1_600
-
-[shard]
-part_bytes = 4_096
-
-[pretrain]
-phases = [{ length = 64, batch_size = 8, steps = 40 }, { length = 128, batch_size = 4, steps = 20 }]
-evaluate_every = 20
-checkpoint_every = 5
-heldout_rows = 16
-
-[pretrain.encoder]
-hidden_size = 32
-num_hidden_layers = 1
-num_attention_heads = 2
-intermediate_size = 64
-
-[pretrain.optimizer]
-learning_rate = 1e-3
-
-[nsmc]
-train = "ratings_train.txt"
-test = "ratings_test.txt"
-validation_share = 0.2
-epochs = 2
-batch_size = 8
-checkpoint_every = 5
-
-[korquad]
-train = "train.json"
-test = "valid.json"
-max_length = 128
-stride = 32
-max_query_pieces = 32
-epochs = 2
-batch_size = 8
-checkpoint_every = 2
-"""
-
-
-def _first_lines(source: Path, target: Path, count: int) -> None:
-    with source.open(encoding="utf-8") as lines:
-        target.write_text("".join(next(lines) for _ in range(count)), encoding="utf-8")
-
-
-def _short_articles(source: Path, target: Path, count: int) -> None:
-    lines = source.read_text(encoding="utf-8").splitlines(keepends=True)
-    target.write_text("".join(sorted(lines, key=len)[:count]), encoding="utf-8")
-
-
-def _first_articles(source: Path, target: Path, count: int) -> None:
-    content = json.loads(source.read_text(encoding="utf-8"))
-    target.write_text(json.dumps({**content, "data": content["data"][:count]}, ensure_ascii=False), encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -121,14 +49,9 @@ class Whole:
         """Leads a process group of its own. Its messages go to a file in the root, for who looks into a failure."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "stderr.txt").open("a") as messages:
-            return subprocess.Popen(
-                self.command(name, *arguments),
-                stdout=subprocess.DEVNULL,
-                stderr=messages,
-                text=True,
-                env=environment(),
-                start_new_session=True,
-            )
+            streams = {"stdout": subprocess.DEVNULL, "stderr": messages, "text": True}
+            command = self.command(name, *arguments)
+            return subprocess.Popen(command, env=environment(), start_new_session=True, **streams)
 
     def record(self, stage: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.folder / stage / "stage.json").read_text(encoding="utf-8"))
@@ -136,10 +59,24 @@ class Whole:
 
     def copy(self, root: Path, stages: Sequence[str]) -> "Whole":
         """The same recipe below another root, with some of the artifacts."""
-        other = Whole(self.recipe, root)
+        return self.given(Whole(self.recipe, root), stages)
+
+    def given(self, other: "Whole", stages: Sequence[str]) -> "Whole":
+        """The other one, with copies of some of these artifacts."""
         for stage in stages:
             shutil.copytree(self.folder / stage, other.folder / stage)
         return other
+
+    def changed(self, folder: Path, changes: Iterable[tuple[str, str]], stages: Sequence[str]) -> "Whole":
+        """A recipe with these texts replaced, over a copy of the data that holds the model of this one, too."""
+        shutil.copytree(self.recipe.parent, folder / "data")
+        shutil.copytree(self.folder / "pretrain", folder / "data" / MODEL)
+        text = self.recipe.read_text(encoding="utf-8")
+        for before, after in changes:
+            assert text.count(before) == 1, before
+            text = text.replace(before, after)
+        (folder / "data" / "changed.toml").write_text(text, encoding="utf-8")
+        return self.given(Whole(folder / "data" / "changed.toml", folder / "artifacts"), stages)
 
 
 def environment() -> dict[str, str]:
@@ -147,7 +84,7 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _own_data() -> Iterator[None]:
+def _own_data():
     """The recipe's folder is the data folder here, whatever the tests of real data are given."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("KORBERT_DATA", raising=False)
@@ -155,21 +92,13 @@ def _own_data() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def data(tmp_path_factory: pytest.TempPathFactory, sample: Path) -> Path:
+def data(tmp_path_factory, sample):
     """A data folder and a recipe: 20 articles and 30 reviews, 300 NSMC rows, some of the sample's questions."""
-    folder = tmp_path_factory.mktemp("data")
-    _short_articles(sample / "wiki.jsonl", folder / "wiki.jsonl", 20)
-    _first_lines(sample / "reviews.jsonl", folder / "reviews.jsonl", 30)
-    _first_lines(sample / "nsmc" / "ratings_train.txt", folder / "ratings_train.txt", 201)
-    _first_lines(sample / "nsmc" / "ratings_test.txt", folder / "ratings_test.txt", 101)
-    _first_articles(sample / "korquad" / "train.json", folder / "train.json", 6)
-    _first_articles(sample / "korquad" / "valid.json", folder / "valid.json", 2)
-    (folder / "tiny.toml").write_text(RECIPE, encoding="utf-8")
-    return folder
+    return write_data(sample, tmp_path_factory.mktemp("data")).parent
 
 
 @pytest.fixture(scope="session")
-def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+def whole(data, tmp_path_factory):
     """All stages, run once without a break."""
     made = Whole(data / "tiny.toml", tmp_path_factory.mktemp("whole"))
     made.run_outside("run", "--workers", "2")

@@ -4,14 +4,11 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.running import Outcome
 from tests.whole.conftest import Whole, environment
 
 FAULTY = Path(__file__).with_name("faulty_rank.py")
@@ -27,19 +24,19 @@ class Many(Whole):
     port: int = 0
     fault: tuple[str, str] | None = None
 
-    def command(self, name: str, *arguments: str) -> list[str]:
+    def command(self, name, *arguments):
         return self.torchrun(*super().command(name, *arguments)[3:])
 
-    def run(self, name: str, *arguments: str, code: int = 0) -> Outcome:
+    def run(self, name, *arguments, code=0):
         return self.run_outside(name, *arguments, code=code)
 
-    def torchrun(self, *arguments: str) -> list[str]:
+    def torchrun(self, *arguments):
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(self.processes)]
         torchrun += ["--master-addr", "127.0.0.1", "--master-port", str(self.port)]
         ours = [str(FAULTY), *self.fault] if self.fault else ["-m", "korbert"]
         return [*torchrun, *ours, *arguments]
 
-    def ended(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def ended(self, *arguments, **variables):
         """The command, which fails in time. One line of all ranks says why."""
         command = self.command("pretrain", *arguments)
         variables = {**environment(), **variables}
@@ -50,19 +47,19 @@ class Many(Whole):
         return done
 
 
-def said(done: subprocess.CompletedProcess[str]) -> list[str]:
+def said(done):
     return [line for line in done.stderr.splitlines() if line.startswith("korbert: ")]
 
 
 @pytest.fixture
-def many(whole: Whole, tmp_path: Path, free_port: int) -> Many:
+def many(whole, tmp_path, free_port):
     """The artifacts before pretrain."""
     made = whole.copy(tmp_path / "artifacts", BEFORE)
     return Many(made.recipe, made.root, port=free_port)
 
 
 @pytest.fixture(scope="session")
-def straight(whole: Whole, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+def straight(whole, tmp_path_factory):
     """pretrain by two processes that nothing has ended. The second one writes nothing."""
     made = whole.copy(tmp_path_factory.mktemp("straight") / "artifacts", BEFORE)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -71,11 +68,11 @@ def straight(whole: Whole, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     return made
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
+def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def same_figures(one: Path, two: Path) -> None:
+def same_figures(one, two):
     first, second = lines(one), lines(two)
     assert len(first) == len(second) > 1
     for a, b in zip(first, second, strict=True):
@@ -86,7 +83,7 @@ def same_figures(one: Path, two: Path) -> None:
             assert b[name] == (pytest.approx(value, rel=1e-5) if isinstance(value, float) else value), (name, a, b)
 
 
-def same_metrics(one: Whole, two: Whole, stages: Sequence[str]) -> None:
+def same_metrics(one, two, stages):
     for stage in stages:
         found = [*(one.folder / stage).glob("metrics.jsonl"), *(one.folder / stage / "metrics").glob("*.jsonl")]
         assert found
@@ -94,7 +91,7 @@ def same_metrics(one: Whole, two: Whole, stages: Sequence[str]) -> None:
             same_figures(path, two.folder / path.relative_to(one.folder))
 
 
-def test_two_processes_have_the_losses_of_one(whole: Whole, straight: Whole) -> None:
+def test_two_processes_have_the_losses_of_one(whole, straight):
     same_metrics(whole, straight, ["pretrain"])
     made, alone = straight.record("pretrain"), whole.record("pretrain")
     assert (made["numerics"]["processes"], alone["numerics"]["processes"]) == (2, 1)
@@ -107,8 +104,9 @@ def test_two_processes_have_the_losses_of_one(whole: Whole, straight: Whole) -> 
     assert sorted(path.name for path in straight.folder.glob("pretrain*")) == ["pretrain", "pretrain.lock"]
 
 
-@pytest.mark.parametrize("objectives", ['["rtd"]', pytest.param('["mlm"]', marks=pytest.mark.slow)])
-def test_objectives_that_leave_heads_unused(many: Many, tmp_path: Path, objectives: str) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("objectives", ['["rtd"]', '["mlm"]'])
+def test_objectives_that_leave_heads_unused(many, tmp_path, objectives):
     """The pieces that a generator draws depend on the last bits of its scores, so losses drift apart a little."""
     alone = Whole(many.recipe, tmp_path / "alone")
     many.copy(alone.root, BEFORE)
@@ -122,7 +120,7 @@ def test_objectives_that_leave_heads_unused(many: Many, tmp_path: Path, objectiv
 
 
 @pytest.mark.slow
-def test_tasks_have_the_losses_of_one(whole: Whole, many: Many) -> None:
+def test_tasks_have_the_losses_of_one(whole, many):
     """By one command, of which some stages train and others are fresh."""
     done = replace(many, fault=("writes", "1")).run("run")
     assert done.err.count("nsmc: done") == 1
@@ -136,7 +134,7 @@ def test_tasks_have_the_losses_of_one(whole: Whole, many: Many) -> None:
     assert again.out.count("pages: ") == 1
 
 
-def test_a_rank_is_killed_and_one_process_goes_on(straight: Whole, many: Many) -> None:
+def test_a_rank_is_killed_and_one_process_goes_on(straight, many):
     done = replace(many, fault=("step-23", "1")).ended()
     assert len(said(done)) <= 1  # torchrun may end rank 0 before it has spoken
     partial = many.folder / "pretrain.partial"
@@ -150,7 +148,7 @@ def test_a_rank_is_killed_and_one_process_goes_on(straight: Whole, many: Many) -
 
 
 @pytest.mark.slow
-def test_killed_again_and_again(straight: Whole, many: Many) -> None:
+def test_killed_again_and_again(straight, many):
     """One rank and all, twice in a row, in a checkpoint's writing, behind the last step: the bits are the same."""
     for fault in (("step-13", "1"), ("step-13", "0"), ("step-39", "all"), ("checkpoint", "0"), ("end", "0")):
         done = replace(many, fault=fault).ended()
@@ -162,7 +160,7 @@ def test_killed_again_and_again(straight: Whole, many: Many) -> None:
     assert starts == [0, 10, 10, 35, 40, 60]
 
 
-def test_a_signal_to_one_rank_stops_all_at_one_step(straight: Whole, many: Many) -> None:
+def test_a_signal_to_one_rank_stops_all_at_one_step(straight, many):
     done = replace(many, fault=("stop-23", "1")).ended()
     assert said(done) == ["korbert: ended by SIGTERM: pretrain: step 24 is saved; the same command resumes there"]
     many.run("pretrain")
@@ -170,7 +168,7 @@ def test_a_signal_to_one_rank_stops_all_at_one_step(straight: Whole, many: Many)
 
 
 @pytest.mark.slow
-def test_an_error_of_one_rank_is_told_once(many: Many) -> None:
+def test_an_error_of_one_rank_is_told_once(many):
     done = replace(many, fault=("error-3", "1")).ended()
     assert said(done) == [
         "korbert: of 2 processes, rank 1 failed:",
@@ -178,39 +176,15 @@ def test_an_error_of_one_rank_is_told_once(many: Many) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["--set", "pretrain.phases.0.batch_size=1"],
-            "korbert: pretrain.phases.0.batch_size 1: a batch has fewer rows than the 2 processes that share them: "
-            "start at most 1, as with `torchrun --nproc_per_node 1`, or raise pretrain.phases.0.batch_size",
-        ),
-        pytest.param(["--set", "shard.part_bytes=9999"], "is stale", marks=pytest.mark.slow),
-        pytest.param(["--set", "pretrain.no=1"], "no: ", marks=pytest.mark.slow),
-    ],
-)
-def test_what_is_refused_is_said_by_rank_0(many: Many, arguments: list[str], message: str) -> None:
-    done = many.ended(*arguments)
-    assert len(said(done)) == 1
-    assert message in said(done)[0]
+def test_what_is_refused_is_said_by_rank_0(many):
+    (said_once,) = said(many.ended("--set", "pretrain.phases.0.batch_size=1"))
+    assert said_once == (
+        "korbert: pretrain.phases.0.batch_size 1: a batch has fewer rows than the 2 processes that share them: "
+        "start at most 1, as with `torchrun --nproc_per_node 1`, or raise pretrain.phases.0.batch_size"
+    )
 
 
-def test_plans_and_comparisons_are_printed_once(data: Path, tmp_path: Path, free_port: int) -> None:
-    many = Many(data / "tiny.toml", tmp_path / "artifacts", port=free_port)
-    assert many.run("plan", "--seconds", "0").out.count("token embedding") == 1
-
-    heldout = {"kind": "heldout", "step": 10, "pieces": 100, "mlm_loss": 5.25, "mlm_accuracy": 0.1, "unigram_loss": 7.5}
-    runs = [tmp_path / name / "pretrain" for name in ("one", "two")]
-    for run in runs:
-        run.mkdir(parents=True)
-        (run / "metrics.jsonl").write_text(f"{json.dumps(heldout)}\n")
-    compared = subprocess.run(many.torchrun("compare", *map(str, runs)), capture_output=True, text=True)
-    assert compared.returncode == 0, compared.stderr
-    assert compared.stdout.count("Last evaluation of each run") == 1, compared.stdout
-
-
-def test_a_rank_that_never_comes_is_named(many: Many) -> None:
+def test_a_rank_that_never_comes_is_named(many):
     done = replace(many, fault=("absent", "1")).ended(KORBERT_WAIT_FOR_RANKS="1")
     assert said(done)[0].startswith("korbert: 1 of 2 processes did not come within 1 s (rank 1): look at how they")
     assert len(said(done)) == 1

@@ -1,8 +1,6 @@
 """What a recipe's `pretrain.objectives` make, from the shards of the whole chain to a classifier."""
 
 import json
-import shutil
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -10,10 +8,9 @@ import torch
 
 import korbert
 from korbert.modeling.storage import load_model, read_config
-from korbert.tokenization import Tokenizer
 from korbert.tokenization.kiwi_vectors import piece_vectors
 from pipelines.reports.figures import OBJECTIVES
-from tests.whole.conftest import Whole
+from tests.whole.conftest import STAGES
 
 
 @pytest.mark.parametrize(
@@ -26,19 +23,12 @@ from tests.whole.conftest import Whole
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
-def test_objectives(
-    objectives: list[str], more: str, figures: set[str], data: Path, whole: Whole, tmp_path: Path
-) -> None:
-    folder = tmp_path / "data"
-    shutil.copytree(data, folder)
-    shutil.copytree(whole.folder / "pretrain", folder / "before" / "pretrain")
-    text = (folder / "tiny.toml").read_text(encoding="utf-8")
-    text = text.replace("[pretrain]\n", f"[pretrain]\nobjectives = {json.dumps(objectives)}\n")
-    text = text.replace("[pretrain.encoder]\n", f"{more}[pretrain.encoder]\n")
-    (folder / "other.toml").write_text(text, encoding="utf-8")
-    made = Whole(folder / "other.toml", tmp_path / "artifacts")
-    for stage in ("clean", "analyze", "vocab", "shard"):
-        shutil.copytree(whole.folder / stage, made.folder / stage)
+def test_objectives(objectives, more, figures, whole, tmp_path):
+    changes = (
+        ("[pretrain]\n", f"[pretrain]\nobjectives = {json.dumps(objectives)}\n"),
+        ("[pretrain.encoder]", f"{more}[pretrain.encoder]"),
+    )
+    made = whole.changed(tmp_path, changes, STAGES[:4])
     made.run("run", "--workers", "1", "--to", "nsmc")
 
     scores = json.loads((made.folder / "pretrain" / "scores.json").read_text(encoding="utf-8"))
@@ -59,16 +49,13 @@ def test_objectives(
     assert "korbert fill" in page
 
 
-def test_embeddings_begin_as_vectors_of_kiwi(whole: Whole, tmp_path: Path) -> None:
-    made = Whole(whole.recipe, tmp_path / "artifacts")
-    for stage in ("clean", "analyze", "vocab", "shard"):
-        shutil.copytree(whole.folder / stage, made.folder / stage)
+def test_embeddings_begin_as_vectors_of_kiwi(whole, tmp_path):
+    made = whole.copy(tmp_path, STAGES[:4])
     barely = ("pretrain.embeddings=kiwi", "pretrain.optimizer.learning_rate=1e-9", "pretrain.evaluate_every=100")
     options = [word for change in barely for word in ("--set", change)]
     made.run("run", "--to", "pretrain", *options)
 
     model, tokenizer = load_model(made.folder / "pretrain" / "model")
-    assert isinstance(tokenizer, Tokenizer)
     counts = pq.read_table(made.folder / "vocab" / "counts.parquet").select(["form", "tag", "count"]).to_pylist()
     ids, vectors = piece_vectors(tokenizer, [(row["form"], row["tag"], row["count"]) for row in counts])
     learned = model.encoder.token_weight.detach()[torch.from_numpy(ids)]

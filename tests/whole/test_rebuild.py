@@ -1,17 +1,17 @@
 """What is made anew, what is left alone, and what is still readable when something of it is gone."""
 
+import json
 import shutil
 import time
-from pathlib import Path
 
 from tests.whole.conftest import Whole
 
 
-def _identity(whole: Whole, stage: str) -> int:
+def _identity(whole, stage):
     return (whole.folder / stage / "stage.json").stat().st_ino
 
 
-def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(whole: Whole, tmp_path: Path) -> None:
+def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean", "analyze"])
     before = {stage: _identity(made, stage) for stage in ("clean", "analyze")}
     with made.start("run", "--to", "analyze", "--rebuild", "--workers", "1") as running:
@@ -34,10 +34,11 @@ def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(whole: Whole, tmp_path:
         path: path.stat().st_mtime_ns for path in (made.folder / "analyze" / "morphemes").iterdir()
     }.items()  # fmt: skip
     assert made.record("analyze")["digest"] == whole.record("analyze")["digest"]
+    assert json.loads((made.folder / "analyze" / "run.json").read_text(encoding="utf-8"))["resumed"]
     assert not list(made.folder.glob("*.rebuild"))
 
 
-def test_artifacts_outlive_the_files_they_came_from(whole: Whole, tmp_path: Path) -> None:
+def test_artifacts_outlive_the_files_they_came_from(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean"])
     (tmp_path / "nothing").mkdir()
     data = ("--data", str(tmp_path / "nothing"))
@@ -48,20 +49,20 @@ def test_artifacts_outlive_the_files_they_came_from(whole: Whole, tmp_path: Path
     assert made.record("analyze")["digest"] == whole.record("analyze")["digest"]
 
 
-def test_missing_task_files_are_said_before_any_work(whole: Whole, tmp_path: Path) -> None:
+def test_missing_task_files_are_said_before_any_work(whole, tmp_path):
     made = Whole(whole.recipe, tmp_path)
     said = made.run("run", "--set", "nsmc.test=absent.txt", code=1).err
     assert "nsmc.test: no file absent.txt" in said
     assert not (made.folder / "clean").exists()
 
 
-def test_nothing_held_out_is_said_early(whole: Whole, tmp_path: Path) -> None:
+def test_nothing_held_out_is_said_early(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean", "analyze"])
     said = made.run("vocab", "--set", "heldout_share=0.000001", code=1).err
     assert "documents is held out by heldout_share 1e-06" in said
 
 
-def test_broken_records_are_stale_and_can_be_rebuilt(whole: Whole, tmp_path: Path) -> None:
+def test_broken_records_are_stale_and_can_be_rebuilt(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean"])
     (made.folder / "clean" / "stage.json").write_text("{", encoding="utf-8")
     (made.folder / "clean" / "run.json").write_text("{", encoding="utf-8")
@@ -72,7 +73,7 @@ def test_broken_records_are_stale_and_can_be_rebuilt(whole: Whole, tmp_path: Pat
     assert made.record("clean")["digest"] == whole.record("clean")["digest"]
 
 
-def test_a_page_that_is_missing_is_drawn_by_the_next_run(whole: Whole, tmp_path: Path) -> None:
+def test_a_page_that_is_missing_is_drawn_by_the_next_run(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean"])
     (made.folder / "clean" / "report.html").unlink()
     assert "clean: fresh, skipped" in made.run("clean").err
@@ -80,7 +81,7 @@ def test_a_page_that_is_missing_is_drawn_by_the_next_run(whole: Whole, tmp_path:
     assert (made.folder / "index.html").exists()
 
 
-def test_figures_of_stale_artifacts_are_not_shown(whole: Whole, tmp_path: Path) -> None:
+def test_figures_of_stale_artifacts_are_not_shown(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
     shutil.rmtree(made.folder / "analyze")
     said = made.run("run", "--to", "clean").out

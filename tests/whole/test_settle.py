@@ -2,9 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,28 +11,27 @@ from tests.whole.conftest import Whole
 
 
 @pytest.fixture
-def made(whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Whole:
+def made(whole, tmp_path, monkeypatch):
     """A root where the stage's own work is to copy what `clean` made: all around it is at work as ever."""
 
-    def copy(settings: object, inputs: object, output: Path, runtime: object) -> Mapping[str, Any]:
+    def copy(settings, inputs, output, runtime):
         for name in ("documents", "dropped", "frequent"):
             shutil.copytree(whole.folder / "clean" / name, output / name)
         (output / "work").mkdir()
-        counts: Mapping[str, Any] = whole.record("clean")["counts"]
-        return counts
+        return whole.record("clean")["counts"]
 
     monkeypatch.setattr("pipelines.stages.clean.run", copy)
     return Whole(whole.recipe, tmp_path)
 
 
-def _cut_off(made: Whole, step: str, *options: str) -> None:
+def _cut_off(made, step, *options):
     """A run that ends before that step: "settle", or the rename to the folder of that name."""
     rename = Path.rename
 
-    def settle(partial: Path, final: Path) -> None:
+    def settle(partial, final):
         raise KeyboardInterrupt
 
-    def guarded(path: Path, target: Path) -> Path:
+    def guarded(path, target):
         if target.name == step:
             raise KeyboardInterrupt
         return rename(path, target)
@@ -46,7 +43,7 @@ def _cut_off(made: Whole, step: str, *options: str) -> None:
         made.run("clean", *options, code=130)
 
 
-def _older(whole: Whole, made: Whole) -> None:
+def _older(whole, made):
     """An artifact of other settings where the new one will lie."""
     shutil.copytree(whole.folder / "clean", made.folder / "clean")
     record = whole.record("clean")
@@ -55,7 +52,7 @@ def _older(whole: Whole, made: Whole) -> None:
     (made.folder / "clean" / "stage.json").write_text(json.dumps(record), encoding="utf-8")
 
 
-def _written(folder: Path) -> dict[str, tuple[int, int]]:
+def _written(folder):
     """Name -> inode and time of what the run had made, record and all."""
     stats = {path.relative_to(folder).as_posix(): path.stat() for path in folder.rglob("*") if path.is_file()}
     return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items() if name not in _OF_THE_MOMENT}
@@ -76,9 +73,7 @@ _OLD = ".korbert-clean.old"
     ],
     ids=["with its plan", "without", "older one in place", "older one in place, no plan", "older one moved away"],
 )
-def test_a_whole_partial_folder_is_put_in_place(
-    whole: Whole, made: Whole, monkeypatch: pytest.MonkeyPatch, step: str, options: tuple[str, ...], there: set[str]
-) -> None:
+def test_a_whole_partial_folder_is_put_in_place(whole, made, monkeypatch, step, options, there):
     if options:
         _older(whole, made)
     _cut_off(made, step, *options)
@@ -87,7 +82,7 @@ def test_a_whole_partial_folder_is_put_in_place(
     before = _written(made.folder / "clean.partial")
     assert {"stage.json", "run.json", "documents/part-00000.parquet"} <= before.keys()
 
-    def work(*_: object) -> None:
+    def work(*_):
         raise AssertionError("the stage was run again")
 
     monkeypatch.setattr("pipelines.stages.clean.run", work)

@@ -6,15 +6,13 @@ is set.
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 
 from korbert.model import Model
-from korbert.modeling import EncoderConfig, PretrainingModel
-from korbert.tokenization import Tokenizer
+from korbert.modeling import PretrainingModel
 
 QUIET = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -23,7 +21,7 @@ QUIET = (
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser():
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         assert not os.environ.get("KORBERT_BROWSER_IS_REQUIRED"), "chromium is not installed"
@@ -67,10 +65,10 @@ class Window:
 
 
 @pytest.fixture
-def window(browser: Any) -> Iterator[Callable[..., "Window"]]:
+def window(browser):
     made: list[Window] = []
 
-    def new(**how: Any) -> Window:
+    def new(**how):
         made.append(Window(browser, **how))
         return made[-1]
 
@@ -90,16 +88,16 @@ def _stirred(model: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def stirred() -> Callable[[Any], Any]:
+def stirred():
     """Gives a model weights far from their even beginning."""
     return _stirred
 
 
 @pytest.fixture(scope="module")
-def config(tiny_config: Callable[..., EncoderConfig]) -> EncoderConfig:
+def config(tiny_config):
     return tiny_config()
 
 
 @pytest.fixture(scope="module")
-def filler(tiny_tokenizer: Tokenizer, config: EncoderConfig) -> Model:
+def filler(tiny_tokenizer, config):
     return Model(_stirred(PretrainingModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)

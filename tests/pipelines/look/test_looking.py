@@ -5,9 +5,6 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +23,6 @@ from korbert.modeling import (
     save_model,
 )
 from korbert.tasks.kinds.classification import Classification
-from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors import attribution
 from korbert.vectors.attention import attention
@@ -37,23 +33,22 @@ from pipelines.reports.look.layers import layer_points, vectors_by_layer
 from pipelines.reports.look.page import page
 
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
-Stirred = Callable[[Any], Any]
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">&amp; \u202e \ud800'
 
 
 @pytest.fixture(scope="module")
-def classifier(tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred) -> Model:
+def classifier(tiny_tokenizer, config, stirred):
     labels = ["부정", "긍정", "중립"]
     model = ClassificationModel(config, 3, labels=labels, generator=torch.Generator().manual_seed(3))
     kind = Classification(metrics=("accuracy",), max_length=64, labels=labels)
     return Model(stirred(model), tiny_tokenizer, kind)
 
 
-def opened(packed: dict[str, Any], kind: Any = np.uint8) -> np.ndarray:
+def opened(packed, kind=np.uint8):
     return np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), kind).reshape(packed["shape"])
 
 
-def test_weights_are_kept_to_half_a_percent(filler: Model) -> None:
+def test_weights_are_kept_to_half_a_percent(filler):
     seen = attention(filler.network, filler.tokenizer, TEXT, PAIR)
     data = look_data(filler, TEXT, PAIR)
     weights = (opened(data["weights"]) / 255.0) ** 2
@@ -63,17 +58,16 @@ def test_weights_are_kept_to_half_a_percent(filler: Model) -> None:
     assert "guesses" not in data
 
 
-def test_queries_and_keys_are_kept_so_that_their_products_hold(filler: Model) -> None:
+def test_queries_and_keys_are_kept_so_that_their_products_hold(filler):
     seen = attention(filler.network, filler.tokenizer, TEXT)
     neurons = look_data(filler, TEXT)["neurons"]
-    assert seen.queries is not None
     for name, expected in (("queries", seen.queries), ("keys", seen.keys)):
         scale = np.array(neurons[name]["scale"])[:, :, None, None]
         got = opened(neurons[name], np.int8) / 127 * scale
         np.testing.assert_allclose(got, expected, atol=scale.max() / 200)
 
 
-def test_512_pieces_are_less_than_five_megabytes(tiny_tokenizer: Tokenizer, config: EncoderConfig) -> None:
+def test_512_pieces_are_less_than_five_megabytes(tiny_tokenizer, config):
     """Of a model with the layers, heads and width of the recipe `small`."""
     sizes = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4}
     model = PretrainingModel(
@@ -86,7 +80,7 @@ def test_512_pieces_are_less_than_five_megabytes(tiny_tokenizer: Tokenizer, conf
     assert len(page(data).encode()) < 5_000_000
 
 
-def test_guesses_are_those_of_fill_where_cutting_does_not_change(filler: Model) -> None:
+def test_guesses_are_those_of_fill_where_cutting_does_not_change(filler):
     """A mask in the text and one put on its piece are one row of ids here."""
     data = look_data(filler, "오늘 [MASK] 정말 좋다", whole=True)
     (expected,) = filler.fill("오늘 [MASK] 정말 좋다", top=5)
@@ -98,7 +92,7 @@ def test_guesses_are_those_of_fill_where_cutting_does_not_change(filler: Model) 
     assert data["guesses"][0] is None
 
 
-def test_guesses_are_those_of_a_text_with_that_piece_alone_masked(filler: Model) -> None:
+def test_guesses_are_those_of_a_text_with_that_piece_alone_masked(filler):
     """One row at a time, against 32 at once; the probability of what stands there, too."""
     encoding = filler.tokenizer.encode(TEXT, PAIR)
     found = filler.expect(TEXT, PAIR, top=3)
@@ -119,9 +113,7 @@ def test_guesses_are_those_of_a_text_with_that_piece_alone_masked(filler: Model)
         assert [share for _, share in one.guesses] == pytest.approx(best.values.tolist(), rel=1e-3)
 
 
-def test_vectors_by_layer_are_those_of_an_embedder(
-    tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred
-) -> None:
+def test_vectors_by_layer_are_those_of_an_embedder(tiny_tokenizer, config, stirred):
     model = stirred(EmbeddingModel(config, generator=torch.Generator().manual_seed(3)))
     embedder = Model(model, tiny_tokenizer)
     data = look_data(embedder, TEXT, PAIR)["vectors"]
@@ -134,7 +126,7 @@ def test_vectors_by_layer_are_those_of_an_embedder(
     np.testing.assert_allclose(vectors_by_layer(embedder, texts)[-1], embedder.embed(texts), atol=1e-5)
 
 
-def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Model) -> None:
+def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier):
     """Completeness (Sundararajan et al. 2017, proposition 1); special tokens, which stay, add nothing."""
     with torch.inference_mode():  # as a service may call it
         found = attribute(classifier.network, classifier.tokenizer, TEXT, most=3)
@@ -152,20 +144,17 @@ def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier: Mod
     np.testing.assert_allclose(data["label"]["shares"], found.shares, rtol=1e-2, atol=1e-6)
 
 
-def test_without_captum_the_page_says_what_to_install(classifier: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_label_that_is_not_explained_says_why(classifier, monkeypatch):
+    """Somebody who waits is not kept waiting for that of a long text."""
+    assert "takes long: use korbert look" in look_data(classifier, TEXT * 10)["missing"]["label"]
+    assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT).label,)
     monkeypatch.setattr(attribution.importlib.util, "find_spec", lambda name: None)
     data = look_data(classifier, TEXT)
     assert data["label"] is None
     assert "pip install 'korbert[look]'" in data["missing"]["label"]
 
 
-def test_somebody_who_waits_is_not_kept_waiting_for_the_label_of_a_long_text(classifier: Model) -> None:
-    data = look_data(classifier, TEXT * 10)
-    assert "takes long: use korbert look" in data["missing"]["label"]
-    assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT).label,)
-
-
-def test_a_reader_shows_its_answers(tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Stirred) -> None:
+def test_a_reader_shows_its_answers(tiny_tokenizer, config, stirred):
     reader = Model(stirred(QuestionAnsweringModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
     context, question = "세종은 1443년에 한글을 만들었다.", "한글은 언제 만들어졌나?"
     reading = look_data(reader, question, context)["reading"]
@@ -179,7 +168,7 @@ def test_a_reader_shows_its_answers(tiny_tokenizer: Tokenizer, config: EncoderCo
         look_data(reader, f"{question} " * 100)
 
 
-def test_an_encoder_without_weights_of_pieces_on_pieces_has_the_other_rooms(foreign: Callable[[str], Path]) -> None:
+def test_an_encoder_without_weights_of_pieces_on_pieces_has_the_other_rooms(foreign):
     from korbert.huggingface.importing import load_encoder, read_folder
     from korbert.tokenization.transformers_tokenizer import TransformersTokenizer
 
@@ -194,19 +183,18 @@ def test_an_encoder_without_weights_of_pieces_on_pieces_has_the_other_rooms(fore
     assert data["model"]["name"] == "there"
 
 
-def test_no_text_is_markup_in_the_page(filler: Model) -> None:
+def test_no_text_is_markup_in_the_page(filler):
     data = look_data(filler, HOSTILE, HOSTILE)
     made = page(data)
     made.encode()  # no lone surrogate
     assert made.count("<script") == 2
     assert made.count("</script>") == 2
     said = re.search(r'<script type="application/json" id="data">(.*?)</script>', made, re.DOTALL)
-    assert said is not None
     assert json.loads(said[1])["texts"] == [HOSTILE, HOSTILE]
     assert not set("<>&") & set(said[1])
 
 
-def test_the_page_has_nothing_from_elsewhere() -> None:
+def test_the_page_has_nothing_from_elsewhere():
     made = page(None)
     assert "https://" not in made.replace("https://www.w3.org", "")
     assert re.findall(r'(?:src|href)="([^"]*)"', made) == ["data:,"]
@@ -215,7 +203,7 @@ def test_the_page_has_nothing_from_elsewhere() -> None:
     assert '<script type="application/json" id="data">null</script>' in made
 
 
-def test_words_in_two_dimensions() -> None:
+def test_words_in_two_dimensions():
     """Four vectors that lie in a plane keep their distances there; cosine distances are as they are."""
     vectors = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0], [2, 0, 0, 0]], dtype=np.float32)
     found = words_data("사랑", ["나는 사랑해"] * 4, [(3, 5)] * 4, vectors)
@@ -228,16 +216,15 @@ def test_words_in_two_dimensions() -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(filler: Model, tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(filler, tiny_tokenizer, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pretrain")
     save_model(folder / "model", filler.network, tiny_tokenizer)
     return folder
 
 
-def test_the_command_writes_the_page(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_the_page(folder, tmp_path, command):
     path = tmp_path / "look.html"
-    assert cli.run_command(["look", str(folder), TEXT, PAIR, "--html", str(path)]) == 0
-    assert capsys.readouterr().out == f"{path}\n"
+    assert command("look", folder, TEXT, PAIR, "--html", path).out == f"{path}\n"
     made = path.read_text(encoding="utf-8")
     assert '"guesses"' in made
     assert str(folder) not in made  # a page is passed on
@@ -251,17 +238,13 @@ def test_the_command_writes_the_page(folder: Path, tmp_path: Path, capsys: pytes
         pytest.param(["학교 " * 600], "the model reads 512: shorten it", id="long"),
     ],
 )
-def test_what_the_command_refuses(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
-) -> None:
+def test_what_the_command_refuses(folder, tmp_path, capsys, arguments, said):
     assert cli.run_command(["look", str(folder), *arguments, "--html", str(tmp_path / "look.html")]) != 0
     assert said in capsys.readouterr().err
     assert not (tmp_path / "look.html").exists()
 
 
-def test_encoders_and_detectors_are_looked_at_too(
-    folder: Path, tiny_tokenizer: Tokenizer, tmp_path: Path, filler: Model
-) -> None:
+def test_encoders_and_detectors_are_looked_at_too(folder, tiny_tokenizer, tmp_path, filler):
     model = EncoderModel(filler.network.config, encoder=filler.network.encoder)
     save_model(tmp_path / "bare" / "model", model, tiny_tokenizer)
     data = look_data(korbert.load(tmp_path / "bare"), TEXT, whole=True)
@@ -270,7 +253,7 @@ def test_encoders_and_detectors_are_looked_at_too(
 
 
 @pytest.mark.parametrize("way", ["pca", "tsne"])
-def test_texts_of_a_labelled_set_by_layer(folder: Path, tmp_path: Path, way: str) -> None:
+def test_texts_of_a_labelled_set_by_layer(folder, tmp_path, way):
     rows = [f"{number}\t{text}\t{label}" for number, (text, label) in enumerate([(TEXT, "좋음"), (PAIR, "나쁨")] * 8)]
     (tmp_path / "set.tsv").write_text("\n".join(["id\tdocument\tlabel", *rows, "16\t끝\t좋음"]), encoding="utf-8")
     path = tmp_path / "layers.html"
@@ -284,7 +267,7 @@ def test_texts_of_a_labelled_set_by_layer(folder: Path, tmp_path: Path, way: str
     assert path.read_text(encoding="utf-8") == made  # a fixed seed
 
 
-def test_neighbours_are_counted_in_all_dimensions(filler: Model, tmp_path: Path) -> None:
+def test_neighbours_are_counted_in_all_dimensions(filler, tmp_path):
     """Each text but one is there several times: its nearest neighbour is itself, with its label."""
     lines = [{"text": text, "label": label} for text, label in [(TEXT, "좋음"), (PAIR, "나쁨")] * 4 + [("끝", "다른")]]
     (tmp_path / "set.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")

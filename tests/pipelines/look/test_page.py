@@ -1,37 +1,32 @@
 """The page from disk as people use it, in a real browser: by mouse and by keyboard, on a phone, in the dark."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from korbert.model import Model
-from korbert.modeling import ClassificationModel, EncoderConfig, QuestionAnsweringModel, save_model
+from korbert.modeling import ClassificationModel, QuestionAnsweringModel, save_model
 from korbert.tasks.kinds.classification import Classification
-from korbert.tokenization import Tokenizer
 from korbert.vectors.attention import Attention, attention
-from pipelines.cli import run_command
 from pipelines.reports.look.data import about, look_data, words_data
 from pipelines.reports.look.page import page
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2"> \u202e "'
-NewWindow = Callable[..., Any]  # a Window of conftest.py
 ROOMS = ("attention", "neurons", "guesses", "pieces", "vectors", "words")
 
 
 @pytest.fixture(scope="module")
-def seen(filler: Model) -> Attention:
+def seen(filler):
     return attention(filler.network, filler.tokenizer, TEXT, PAIR)
 
 
 @pytest.fixture(scope="module")
-def data(filler: Model) -> dict[str, Any]:
+def data(filler):
     vectors = np.random.default_rng(1).normal(size=(3, 8))
     sentences = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나"]
     spans = [(6, 8), (6, 8), (0, 2)]
@@ -39,13 +34,13 @@ def data(filler: Model) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def on_disk(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> str:
+def on_disk(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "look.html"
     path.write_text(page(data), encoding="utf-8")
     return path.as_uri()
 
 
-def test_what_the_script_computes_is_what_python_does(window: NewWindow, data: dict[str, Any], seen: Attention) -> None:
+def test_what_the_script_computes_is_what_python_does(window, data, seen):
     tab = window().tab
     tab.goto("about:blank")
     script = ROOT / "pipelines" / "reports" / "templates" / "look" / "data.js"
@@ -68,9 +63,7 @@ def test_what_the_script_computes_is_what_python_does(window: NewWindow, data: d
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [375, 1280])
-def test_every_room_on_a_phone_and_a_desk_by_day_and_by_night(
-    window: NewWindow, on_disk: str, width: int, scheme: str
-) -> None:
+def test_every_room_on_a_phone_and_a_desk_by_day_and_by_night(window, on_disk, width, scheme):
     one = window(width=width, scheme=scheme)
     tab = one.open(on_disk)
     assert tab.locator("#texts").inner_text().split("\n") == [f"A{TEXT}", f"B{PAIR}"]
@@ -91,7 +84,7 @@ def test_every_room_on_a_phone_and_a_desk_by_day_and_by_night(
     assert {url.split("#")[0] for url in one.asked} == {on_disk}
 
 
-def test_a_click_on_a_head_changes_the_lines_and_the_address(window: NewWindow, on_disk: str) -> None:
+def test_a_click_on_a_head_changes_the_lines_and_the_address(window, on_disk):
     one = window()
     tab = one.open(on_disk)
     before = one.lines()
@@ -117,7 +110,7 @@ def test_a_click_on_a_head_changes_the_lines_and_the_address(window: NewWindow, 
     assert one.faults == again.faults == []
 
 
-def test_from_one_unit_the_page_says_what_it_takes(window: NewWindow, on_disk: str, seen: Attention) -> None:
+def test_from_one_unit_the_page_says_what_it_takes(window, on_disk, seen):
     """In words, so that it can be heard; by direction."""
     labels, weights = seen.labels("eojeol"), seen.joined("eojeol")[1, 0]
     place = labels.index("친구를")
@@ -137,7 +130,7 @@ def test_from_one_unit_the_page_says_what_it_takes(window: NewWindow, on_disk: s
     assert readout.inner_text().startswith("친구를 is attended to most by")
 
 
-def test_all_by_keyboard(window: NewWindow, on_disk: str) -> None:
+def test_all_by_keyboard(window, on_disk):
     one = window()
     tab = one.open(on_disk)
     tab.get_by_role("button", name="layer 1, head 1").focus()
@@ -162,11 +155,9 @@ def test_all_by_keyboard(window: NewWindow, on_disk: str) -> None:
     assert one.faults == []
 
 
-def test_neurons_add_up_to_the_weight(window: NewWindow, on_disk: str, seen: Attention) -> None:
+def test_neurons_add_up_to_the_weight(window, on_disk, seen):
     place = seen.labels("piece").index("학교")
     tab = window().open(f"{on_disk}#room=neurons&layer=2&head=2&from={place + 1}&to=4")
-    assert seen.queries is not None
-    assert seen.keys is not None
     product = float(seen.queries[1, 1, place] @ seen.keys[1, 1, 3])
     words = tab.locator(".sum").inner_text().replace("\u2212", "-").replace(";", "").split()
     assert float(words[words.index("to") + 1]) == pytest.approx(product, abs=0.05 + 0.02 * abs(product))
@@ -176,7 +167,7 @@ def test_neurons_add_up_to_the_weight(window: NewWindow, on_disk: str, seen: Att
     assert "to=6" in tab.url
 
 
-def test_a_click_puts_a_mask_and_the_guesses_show(window: NewWindow, on_disk: str, data: dict[str, Any]) -> None:
+def test_a_click_puts_a_mask_and_the_guesses_show(window, on_disk, data):
     tab = window().open(f"{on_disk}#room=guesses")
     place = data["units"]["piece"]["labels"].index("학교")
     tab.get_by_role("button", name="학교").click()
@@ -186,7 +177,7 @@ def test_a_click_puts_a_mask_and_the_guesses_show(window: NewWindow, on_disk: st
     assert f"mask={place + 1}" in tab.url
 
 
-def test_text_never_runs(window: NewWindow, filler: Model, tmp_path: Path) -> None:
+def test_text_never_runs(window, filler, tmp_path):
     found = look_data(filler, HOSTILE, HOSTILE, whole=True)
     found["words"] = words_data(HOSTILE, [HOSTILE] * 3, [(0, 5)] * 3, np.eye(3))
     found["similar"] = [{"id": HOSTILE, "text": HOSTILE, "score": 0.5, "rank_vectors": 1}]
@@ -207,7 +198,7 @@ def test_text_never_runs(window: NewWindow, filler: Model, tmp_path: Path) -> No
     assert one.faults == []
 
 
-def test_what_is_missing_is_said(window: NewWindow, data: dict[str, Any], tmp_path: Path) -> None:
+def test_what_is_missing_is_said(window, data, tmp_path):
     path = tmp_path / "look.html"
     without = {key: value for key, value in data.items() if key != "neurons"}
     path.write_text(page(without | {"missing": {"neurons": "<i>left out</i>"}}), encoding="utf-8")
@@ -216,29 +207,13 @@ def test_what_is_missing_is_said(window: NewWindow, data: dict[str, Any], tmp_pa
     assert tab.get_by_text("<i>left out</i>").is_visible()
 
 
-def test_words_alone_are_a_page(window: NewWindow, filler: Model, tmp_path: Path) -> None:
-    found = words_data("사랑", ["나는 사랑해", "사랑이 뭐야", "내 사랑"], [(3, 5), (0, 2), (2, 4)], np.eye(3))
-    path = tmp_path / "words.html"
-    path.write_text(page({"model": about(filler), "texts": ["사랑"], "missing": {}, "words": found}), encoding="utf-8")
-    one = window()
-    tab = one.open(path.as_uri())
-    assert tab.get_by_role("tab").all_inner_texts() == ["Words"]
-    assert tab.locator(".occurrences mark").all_inner_texts() == ["사랑"] * 3
-    tab.locator(".occurrences li").nth(1).hover()
-    assert tab.locator("svg g.on text").text_content() == "2"
-    assert one.faults == []
-
-
-def test_the_command_of_words_writes_a_page_that_opens_at_their_room(
-    window: NewWindow, filler: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_of_words_writes_a_page_that_opens_at_their_room(window, filler, tmp_path, command):
     save_model(tmp_path / "pretrain" / "model", filler.network, filler.tokenizer)
     sentences = ["나는 너를 <b>사랑</b>해", "학교에 간다", "나는 너를 사랑했다", "사랑 누가 말했나"]
     (tmp_path / "sentences.txt").write_text("\n".join(sentences), encoding="utf-8")
     path = tmp_path / "words.html"
     given = ["words", str(tmp_path / "pretrain"), "사랑", str(tmp_path / "sentences.txt")]
-    assert run_command([*given, "--html", str(path), "--json"]) == 0
-    said = capsys.readouterr()
+    said = command(*given, "--html", path, "--json")
     assert said.err == f"{path}\n"
     nearest = [json.loads(line)["nearest"] for line in said.out.splitlines()]
 
@@ -248,13 +223,15 @@ def test_the_command_of_words_writes_a_page_that_opens_at_their_room(
     assert tab.locator(".occurrences li").all_inner_texts() == [sentences[number] for number in (0, 2, 3)]
     assert tab.locator(".occurrences mark").all_inner_texts() == ["사랑"] * 3
     assert tab.locator("svg circle").count() == 3
+    tab.locator(".occurrences li").nth(1).hover()
+    assert tab.locator("svg g.on text").text_content() == "2"
     cells = tab.locator("table.shaded tbody tr").nth(0).locator("td").all_inner_texts()
     expected = {near["occurrence"]: near["distance"] for near in nearest[0]}
     assert [float(cell) for cell in cells[1:]] == pytest.approx([expected[2], expected[3]], abs=1e-3)
     assert one.faults == []
 
 
-def test_many_occurrences_have_no_table_of_distances(window: NewWindow, filler: Model, tmp_path: Path) -> None:
+def test_many_occurrences_have_no_table_of_distances(window, filler, tmp_path):
     vectors = np.random.default_rng(1).normal(size=(101, 8))
     found = words_data("사랑", ["나는 사랑해"] * 101, [(3, 5)] * 101, vectors)
     path = tmp_path / "words.html"
@@ -267,9 +244,7 @@ def test_many_occurrences_have_no_table_of_distances(window: NewWindow, filler: 
     assert one.faults == []
 
 
-def test_what_speaks_for_a_label_and_what_a_reader_answers(
-    window: NewWindow, tiny_tokenizer: Tokenizer, config: EncoderConfig, stirred: Callable[[Any], Any], tmp_path: Path
-) -> None:
+def test_what_speaks_for_a_label_and_what_a_reader_answers(window, tiny_tokenizer, config, stirred, tmp_path):
     model = ClassificationModel(config, 2, labels=["부정", "긍정"], generator=torch.Generator().manual_seed(3))
     kind = Classification(metrics=("accuracy",), max_length=64, labels=["부정", "긍정"])
     classifier = Model(stirred(model), tiny_tokenizer, kind)

@@ -2,29 +2,26 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
-from korbert.model import Model
 from pipelines.reports.look.data import look_data
 from pipelines.reports.look.page import page
 
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
-NewWindow = Callable[..., Any]  # a Window of conftest.py
 
 
 class Service:
     """What the page needs of a service. operations, index: what it has. token: that it wants. asked: what it was."""
 
-    def __init__(self, filler: Model) -> None:
+    def __init__(self, filler):
         self.operations, self.index, self.token = ["attention", "fill"], True, ""
         self.asked: list[tuple[str, Any]] = []
         lock = threading.Lock()
 
-        def answer(route: str, body: Any) -> tuple[int, Any]:
+        def answer(route, body):
             self.asked.append((route, body))
             if route == "health":
                 model = {"name": "small", "kind": "pretraining", "operations": self.operations}
@@ -43,16 +40,16 @@ class Service:
             return 200, {"data": [{"hits": [hit]}]}
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(handler) -> None:
+            def do_GET(handler):
                 if handler.path == "/":
                     handler.send(200, page(None).encode(), "text/html; charset=utf-8")
                 else:
                     handler.reply(handler.path[1:], None)
 
-            def do_POST(handler) -> None:
+            def do_POST(handler):
                 handler.reply(handler.path[1:], json.loads(handler.rfile.read(int(handler.headers["Content-Length"]))))
 
-            def reply(handler, route: str, body: Any) -> None:
+            def reply(handler, route, body):
                 said = handler.headers.get("Authorization", "")
                 if self.token and route != "health" and said != f"Bearer {self.token}":
                     code, found = 401, {"error": {"message": "the token is missing or wrong"}}
@@ -61,14 +58,14 @@ class Service:
                         code, found = answer(route, body)
                 handler.send(code, json.dumps(found).encode(), "application/json")
 
-            def send(handler, code: int, body: bytes, kind: str) -> None:
+            def send(handler, code, body, kind):
                 handler.send_response(code)
                 handler.send_header("Content-Type", kind)
                 handler.send_header("Content-Length", str(len(body)))
                 handler.end_headers()
                 handler.wfile.write(body)
 
-            def log_message(handler, *_: Any) -> None:
+            def log_message(handler, *_):
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -77,14 +74,14 @@ class Service:
 
 
 @pytest.fixture
-def service(filler: Model) -> Iterator[Service]:
+def service(filler):
     service = Service(filler)
     yield service
     service.server.shutdown()
     service.server.server_close()
 
 
-def test_type_see_and_pass_on_the_link(window: NewWindow, service: Service) -> None:
+def test_type_see_and_pass_on_the_link(window, service):
     one = window()
     tab = one.tab
     tab.goto(service.address)
@@ -107,7 +104,7 @@ def test_type_see_and_pass_on_the_link(window: NewWindow, service: Service) -> N
     assert one.faults == again.faults == []
 
 
-def test_an_example_is_one_click_away(window: NewWindow, service: Service) -> None:
+def test_an_example_is_one_click_away(window, service):
     one = window()
     one.tab.goto(service.address)
     one.tab.get_by_role("button", name="나는 너를 사랑해").click()
@@ -120,7 +117,7 @@ def test_an_example_is_one_click_away(window: NewWindow, service: Service) -> No
     assert one.faults == []
 
 
-def test_the_service_is_asked_for_a_mask_and_for_similar_texts(window: NewWindow, service: Service) -> None:
+def test_the_service_is_asked_for_a_mask_and_for_similar_texts(window, service):
     one = window()
     tab = one.open(f"{service.address}#room=guesses&text={TEXT}&pair={PAIR}")
     tab.get_by_role("button", name="또").click()
@@ -132,14 +129,14 @@ def test_the_service_is_asked_for_a_mask_and_for_similar_texts(window: NewWindow
     assert one.faults == []
 
 
-def test_rooms_that_the_service_has_not_are_not_there(window: NewWindow, service: Service) -> None:
+def test_rooms_that_the_service_has_not_are_not_there(window, service):
     service.operations, service.index = ["attention"], False
     tab = window().open(f"{service.address}#text={TEXT}")
     assert tab.get_by_role("tab").all_inner_texts() == ["Attention", "Neurons", "Pieces", "Vectors"]
     assert not [route for route, _ in service.asked if route in ("similar", "fill")]
 
 
-def test_what_the_service_refuses_is_said(window: NewWindow, service: Service) -> None:
+def test_what_the_service_refuses_is_said(window, service):
     service.token = "secret"
     tab = window().tab
     tab.goto(f"{service.address}#text={TEXT}")

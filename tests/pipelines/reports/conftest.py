@@ -20,12 +20,9 @@ from pipelines.stages.table import STAGES
 Rows = list[dict[str, Any]]
 
 _SENTENCES = (
-    "서울은 한강을 끼고 있는 도시이다.",
-    "배우의 연기가 좋아서 끝까지 보았다.",
-    "이 다리는 1936년에 놓였고, 지금은 걷는 사람만 건넌다.",
-    "줄거리가 뻔해서 졸았다.",
-    "그 학교는 산 아래에 있다.",
-)
+    "서울은 한강을 끼고 있는 도시이다.", "배우의 연기가 좋아서 끝까지 보았다.",
+    "이 다리는 1936년에 놓였고, 지금은 걷는 사람만 건넌다.", "줄거리가 뻔해서 졸았다.", "그 학교는 산 아래에 있다.",
+)  # fmt: skip
 _MORPHEMES = [
     pair.split("/")
     for pair in [
@@ -53,15 +50,10 @@ _IDS, _BOUNDARIES = pa.list_(pa.int32()), pa.list_(pa.uint8())
 _SHARD = pa.schema({"id": pa.string(), "source": pa.string(), "input_ids": _IDS, "boundaries": _BOUNDARIES})
 
 RUN = {
-    "seconds": 83.4,
-    "started": "2025-03-01T09:00:00+00:00",
-    "machine": "Linux x86_64, a processor",
-    "workers": 2,
-    "memory_peak_bytes": 734_003_200,
-    "command": "korbert run demo",
-    "resumed": False,
+    "seconds": 83.4, "started": "2025-03-01T09:00:00+00:00", "machine": "Linux x86_64, a processor", "workers": 2,
+    "memory_peak_bytes": 734_003_200, "command": "korbert run demo", "resumed": False,
     "sources": {"/somewhere/wiki.jsonl": {"sha256": "ab" * 32}},
-}
+}  # fmt: skip
 
 
 def write_parquet(path: Path, rows: Rows, schema: pa.Schema | None = None) -> None:
@@ -349,5 +341,5 @@ class Maker:
 
 
 @pytest.fixture
-def maker(tmp_path: Path) -> Maker:
+def maker(tmp_path):
     return Maker(tmp_path / "시험")

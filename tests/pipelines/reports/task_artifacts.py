@@ -18,12 +18,8 @@ from tests.pipelines.reports.conftest import RUN, write_json, write_lines
 
 Kit = tuple[Any, list[dict[str, Any]], dict[str, list[list[Any]]]]
 _TEXTS = (
-    "정말 재미있는 영화였다",
-    "시간이 아깝다 <b>&</b>",
-    "",
-    "서울은 한강을 끼고 있는 도시이다. " * 30,
-    "그저 그렇다",
-)
+    "정말 재미있는 영화였다", "시간이 아깝다 <b>&</b>", "", "서울은 한강을 끼고 있는 도시이다. " * 30, "그저 그렇다",
+)  # fmt: skip
 
 
 def _label(labels: Sequence[str], probabilities: Sequence[float]) -> dict[str, Any]:
@@ -99,13 +95,9 @@ def spoken() -> Kit:
 
 
 KINDS: Mapping[str, Callable[[], Kit]] = {
-    "multiple-choice": chosen,
-    "classification": labelled,
-    "regression": numbered,
-    "several": several,
-    "token-classification": tagged,
-    "words": spoken,
-}
+    "multiple-choice": chosen, "classification": labelled, "regression": numbered, "several": several,
+    "token-classification": tagged, "words": spoken,
+}  # fmt: skip
 
 
 def write_task(recipe: Path, name: str, kit: Kit, **changes: Any) -> Path:

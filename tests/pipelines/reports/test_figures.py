@@ -12,12 +12,9 @@ from tests.pipelines.reports.conftest import plain
     ("key", "words"),
     [
         ("train_windows_without_answer", "training windows without an answer"),
-        ("dropped.too_little_hangul", "dropped, too little Hangul"),
         ("masked.resident_number", "masked, resident number"),
         ("kept.my_wiki", "kept, my_wiki"),
-        ("kept.size", "kept, size"),  # a source of that name
         ("evaluation.nsmc_test.looked_for", "evaluation, nsmc_test, texts searched for"),
-        ("cut.lines", "lines removed"),
         ("rtd_accuracy", "replaced token detection accuracy"),
         ("never_heard_of", "never heard of"),
     ],
@@ -31,7 +28,6 @@ def test_label_of_a_key(key, words):
     [
         ("accuracy", 0.51236, 0, "51.2 %"),
         ("accuracy", 0.51236, 1, "51.24 %"),
-        ("mlm_accuracy", 0.51236, 0, "51.2 %"),
         ("byte_share", 0.0056, 0, "0.56 %"),
         ("pearson", 0.51236, 0, "0.512"),
         ("mlm_loss", 2.4887, 0, "2.49"),
@@ -52,31 +48,20 @@ def test_interval_names_the_unit_once():
 @pytest.mark.parametrize(
     ("function", "number", "text"),
     [
-        (formatting.count, 1234567, "1,234,567"),
-        (formatting.compact, 9999, "9,999"),
         (formatting.compact, 12_345, "12.3 k"),
         (formatting.compact, 999_600, "1 M"),
         (formatting.compact, 999_400, "999 k"),
-        (formatting.compact, 4.5e9, "4.5 G"),
         (formatting.compact, 0.98312, "0.983"),
         (formatting.compact, 0, "0"),
-        (formatting.megabytes, 999, "999 B"),
         (formatting.megabytes, 734_003_200, "734.0 MB"),
         (formatting.megabytes, 2.5e12, "2,500.0 GB"),
         (formatting.duration, 4.21, "4.2 s"),
         (formatting.duration, 59.7, "1 min 0 s"),
-        (formatting.duration, 75, "1 min 15 s"),
         (formatting.duration, 3725, "1 h 2 min"),
         (formatting.value, True, "yes"),
         (formatting.value, None, "none"),
         (formatting.value, 2_097_152, "2,097,152"),
-        (formatting.value, 0.0002, "0.0002"),
-        (formatting.value, "글", "글"),
     ],
 )
 def test_numbers_as_text(function, number, text):
     assert plain(function(number)) == text
-
-
-def test_ratio_to_nothing_is_zero():
-    assert (formatting.ratio(1, 4), formatting.ratio(0, 0)) == (0.25, 0)

@@ -127,12 +127,8 @@ def test_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
 @pytest.mark.parametrize(
     ("stage", "file", "text", "message"),
     [
-        (
-            "clean",
-            "stage.json",
-            None,
-            r"clean: no stage.json in it, so there is nothing to report: run the stage first",
-        ),
+        ("clean", "stage.json", None,
+         r"clean: no stage.json in it, so there is nothing to report: run the stage first"),
         ("clean", "stage.json", "{}", r"stage.json: names no stage: rebuild this artifact"),
         ("clean", "documents/part-00001.parquet", "?", r"part-00001.parquet: cannot be read \(.*\): rebuild this"),
         ("vocab", "coverage.json", "{", r"coverage.json: cannot be read"),
@@ -147,7 +143,7 @@ def test_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
         ("nsmc", "scores.json", '{"rows": [{}]}', r"scores.json: no task in it: rebuild this artifact"),
         ("korquad", "scores.json", '{"f1": "?"}', r"korquad.*rebuild this artifact"),
     ],
-)
+)  # fmt: skip
 def test_damaged_file_is_named(maker, stage, file, text, message):
     path = maker(stage) / file
     path.unlink() if text is None else path.write_text(text)
@@ -175,8 +171,3 @@ def test_artifact_without_run_json_has_a_page(maker):
     folder = maker("analyze")
     (folder / "run.json").unlink()
     assert "duration unknown" in _page(folder)
-
-
-def test_importing_the_package_imports_nothing_heavy():
-    code = "import sys, pipelines.reports; assert not {'matplotlib', 'jinja2', 'pyarrow', 'numpy'} & sys.modules.keys()"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

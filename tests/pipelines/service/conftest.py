@@ -1,43 +1,34 @@
 """Tiny models of every kind, and one service with all of them."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
 import torch
 
 from korbert.modeling import (
     EmbeddingModel,
-    EncoderConfig,
     PretrainingModel,
     QuestionAnsweringModel,
     TokenClassificationModel,
     save_model,
 )
 from korbert.tasks.kinds.classification import Classification
-from korbert.tokenization import Tokenizer
 from korbert.vectors import PieceCounts
-from tests.pipelines.service.started import Started, started
+from tests.pipelines.service.started import started
 
 
 @pytest.fixture(scope="session")
-def models(
-    tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer, tiny_config: Callable[..., EncoderConfig]
-) -> dict[str, Path]:
+def models(tmp_path_factory, tiny_tokenizer, tiny_config):
     """Name -> folder of a model that knows nothing; the one of vectors first."""
     config = tiny_config(intermediate_size=32, max_position_embeddings=64, type_vocab_size=2, initializer_range=0.3)
     random = torch.Generator().manual_seed(3)
     task = Classification(metrics=("accuracy",), max_length=32, labels=("같다", "다르다"), pair=True)
     mood = Classification(metrics=("accuracy",), max_length=32, labels=("부정", "긍정"))
+    tags = ["O", "B-PS", "I-PS"]
     made = {
         "vectors": (EmbeddingModel(config, "mean", True, generator=random), {"max_length": 32}),
         "gaps": (PretrainingModel(config, random), {}),
         "mood": (mood.model(config, random), mood.task()),
         "pairs": (task.model(config, random), task.task()),
-        "names": (
-            TokenClassificationModel(config, ["O", "B-PS", "I-PS"], generator=random),
-            {"max_length": 32, "stride": 8},
-        ),
+        "names": (TokenClassificationModel(config, tags, generator=random), {"max_length": 32, "stride": 8}),
         "answers": (QuestionAnsweringModel(config, random), {"max_length": 48, "stride": 8, "max_query_pieces": 12}),
     }
     folder = tmp_path_factory.mktemp("models")
@@ -50,7 +41,7 @@ def models(
 
 
 @pytest.fixture(scope="session")
-def service(models: dict[str, Path]) -> Iterator[Started]:
+def service(models):
     """All of them behind `korbert serve`."""
     with started(*map(str, models.values())) as running:
         yield running

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,6 +72,13 @@ class Started:
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as connection:
             connection.sendall(data)
             return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+    def wait_for(self, metric: str, seconds: float = 30) -> None:
+        """Until /metrics says this."""
+        deadline = time.monotonic() + seconds
+        while metric not in self.ask("/metrics").body.decode():
+            assert time.monotonic() < deadline, metric
+            time.sleep(0.01)
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Sends a signal, waits, and returns the exit code."""

@@ -5,48 +5,45 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from korbert.tokenization import Analyzer, AnalyzerOptions
-from pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer, analysis_process
+from pipelines.service.analysis import RemoteAnalyzer, analysis_process
 
 TEXTS = ["아버지가 방에 들어가신다.", "", "이걸 누가\n했어?", "ㅋㅋㅋ " * 40, "가\ud800나"]
 
 
 @pytest.fixture(scope="module")
-def process() -> Iterator[AnalysisProcess]:
+def process():
     with analysis_process([Path("korbert-mini"), Path("korbert-mini-nsmc"), Path("there is none")]) as process:
         yield process
 
 
-def test_results_equal_those_in_this_process(process: AnalysisProcess) -> None:
+def test_results_equal_those_in_this_process(process):
     for options in (AnalyzerOptions(), AnalyzerOptions(split_complex=True)):
         local, remote = Analyzer(options), RemoteAnalyzer(options, process)
         assert [remote.analyze(text) for text in TEXTS] == [local.analyze(text) for text in TEXTS]
         assert list(remote.analyze_many(TEXTS)) == list(local.analyze_many(TEXTS))
 
 
-def test_signals_to_both_processes_do_not_end_it(process: AnalysisProcess) -> None:
+def test_signals_to_both_processes_do_not_end_it(process):
     child = process._process
     for number in (signal.SIGINT, signal.SIGTERM):
-        assert child.pid is not None
         os.kill(child.pid, number)
     RemoteAnalyzer(AnalyzerOptions(), process).analyze("학교에 간다")
     assert process._process is child
 
 
-def test_a_dead_process_is_replaced(process: AnalysisProcess) -> None:
+def test_a_dead_process_is_replaced(process):
     analyzer = RemoteAnalyzer(AnalyzerOptions(), process)
     expected = analyzer.analyze("학교에 간다")
     process._process.kill()
     process._process.join()
     assert analyzer.analyze("학교에 간다") == expected
     child = process._process
-    assert child.pid is not None
     os.kill(child.pid, signal.SIGSTOP)
     with ThreadPoolExecutor() as pool:
         pending = pool.submit(analyzer.analyze, "학교에 간다")
@@ -57,7 +54,7 @@ def test_a_dead_process_is_replaced(process: AnalysisProcess) -> None:
     assert analyzer.analyze("학교에 간다") == expected
 
 
-def test_it_ends_with_its_parent() -> None:
+def test_it_ends_with_its_parent():
     script = (
         "import time\n"
         "from pathlib import Path\n"
@@ -68,7 +65,6 @@ def test_it_ends_with_its_parent() -> None:
         "        time.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
         child = int(parent.stdout.readline())
         parent.kill()
     deadline = time.monotonic() + 60

@@ -2,12 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any
 
 import pytest
 
-from pipelines.service.batching import Batcher, Job, Operation, Row
+from pipelines.service.batching import Batcher, Operation, Row
 from pipelines.service.limits import Limits
 from pipelines.service.refusals import Refusal
 
@@ -15,19 +13,19 @@ from pipelines.service.refusals import Refusal
 class Toy:
     """An operation whose rows are numbers, which are their pieces, too. open: the model may go on."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.batches: list[list[int]] = []
         self.open = threading.Event()
         self.open.set()
         self.inside = threading.Event()  # it has a batch
         self.operation = Operation(self._tokenize, self._forward)
 
-    def _tokenize(self, items: Sequence[int]) -> list[Row | Refusal]:
+    def _tokenize(self, items):
         if -2 in items:
             raise ZeroDivisionError
         return [Row(item, item) if item >= 0 else Refusal(413, "too long") for item in items]
 
-    def _forward(self, rows: Sequence[int]) -> list[int]:
+    def _forward(self, rows):
         self.inside.set()
         assert self.open.wait(30)
         self.batches.append(list(rows))
@@ -37,14 +35,14 @@ class Toy:
 
 
 @pytest.fixture
-def toy() -> Iterator[Toy]:
+def toy():
     made = Toy()
     yield made
     made.open.set()
 
 
-def _run(work: Callable[[Batcher], Awaitable[Any]], **limits: int) -> Any:
-    async def all_of_it() -> Any:
+def _run(work, **limits):
+    async def all_of_it():
         batcher = Batcher(Limits(**limits))
         batcher.start()
         try:
@@ -55,17 +53,17 @@ def _run(work: Callable[[Batcher], Awaitable[Any]], **limits: int) -> Any:
     return asyncio.run(all_of_it())
 
 
-def _submit(batcher: Batcher, toy: Toy, items: list[int]) -> Job:
+def _submit(batcher, toy, items):
     return batcher.submit(toy.operation, items)
 
 
-async def _until(holds: Callable[[], bool]) -> None:
+async def _until(holds):
     while not holds():
         await asyncio.sleep(0.01)
 
 
-def test_answers_are_in_order_and_batches_bounded_by_pieces(toy: Toy) -> None:
-    async def work(batcher: Batcher) -> None:
+def test_answers_are_in_order_and_batches_bounded_by_pieces(toy):
+    async def work(batcher):
         jobs = [_submit(batcher, toy, [number % 7 for number in range(size)]) for size in (100, 1, 33)]
         for job in jobs:
             assert await job.future == [2 * item for item in job.items]
@@ -78,16 +76,16 @@ def test_answers_are_in_order_and_batches_bounded_by_pieces(toy: Toy) -> None:
     assert max(map(len, toy.batches)) > 1
 
 
-def test_a_row_longer_than_a_batch_is_a_batch(toy: Toy) -> None:
-    async def work(batcher: Batcher) -> None:
+def test_a_row_longer_than_a_batch_is_a_batch(toy):
+    async def work(batcher):
         assert await _submit(batcher, toy, [40, 1, 50]).future == [80, 2, 100]
 
     _run(work, batch_pieces=16)
     assert toy.batches == [[40], [1], [50]]
 
 
-def test_waiting_requests_share_a_batch_ahead_of_a_long_list(toy: Toy) -> None:
-    async def work(batcher: Batcher) -> None:
+def test_waiting_requests_share_a_batch_ahead_of_a_long_list(toy):
+    async def work(batcher):
         toy.open.clear()
         long = _submit(batcher, toy, [1] * 500)
         await _until(lambda: long.taken == 128)  # one batch is in the model, three are ready
@@ -100,11 +98,11 @@ def test_waiting_requests_share_a_batch_ahead_of_a_long_list(toy: Toy) -> None:
     assert sum(toy.batches[4]) == 32
 
 
-def test_operations_alternate() -> None:
+def test_operations_alternate():
     first, second = Toy(), Toy()
     second.batches = first.batches
 
-    async def work(batcher: Batcher) -> None:
+    async def work(batcher):
         first.open.clear()
         long = _submit(batcher, first, [1] * 400)
         short = _submit(batcher, second, [7])
@@ -115,8 +113,8 @@ def test_operations_alternate() -> None:
     assert first.batches.index([7]) < 8 < len(first.batches)
 
 
-def test_an_error_fails_only_its_own_request(toy: Toy, caplog: pytest.LogCaptureFixture) -> None:
-    async def work(batcher: Batcher) -> None:
+def test_an_error_fails_only_its_own_request(toy, caplog):
+    async def work(batcher):
         toy.open.clear()
         blocking = _submit(batcher, toy, [1])
         await _until(toy.inside.is_set)
@@ -139,8 +137,8 @@ def test_an_error_fails_only_its_own_request(toy: Toy, caplog: pytest.LogCapture
     assert "the text" not in caplog.text
 
 
-def test_a_refused_item_fails_its_request_with_its_number(toy: Toy) -> None:
-    async def work(batcher: Batcher) -> None:
+def test_a_refused_item_fails_its_request_with_its_number(toy):
+    async def work(batcher):
         both = _submit(batcher, toy, [1, 2, -1, 4]), _submit(batcher, toy, [6])
         with pytest.raises(Refusal, match="too long") as caught:
             await both[0].future
@@ -151,8 +149,8 @@ def test_a_refused_item_fails_its_request_with_its_number(toy: Toy) -> None:
     _run(work)
 
 
-def test_a_full_queue_refuses_with_retry_after(toy: Toy) -> None:
-    async def work(batcher: Batcher) -> None:
+def test_a_full_queue_refuses_with_retry_after(toy):
+    async def work(batcher):
         toy.open.clear()
         large = _submit(batcher, toy, [1] * 12)  # more than the queue, but nobody waits
         with pytest.raises(Refusal, match="12 texts are waiting: try again in 1 s") as caught:
@@ -165,8 +163,8 @@ def test_a_full_queue_refuses_with_retry_after(toy: Toy) -> None:
     _run(work, queue=10)
 
 
-def test_an_abandoned_job_frees_its_queue_places(toy: Toy) -> None:
-    async def work(batcher: Batcher) -> None:
+def test_an_abandoned_job_frees_its_queue_places(toy):
+    async def work(batcher):
         toy.open.clear()
         jobs = [_submit(batcher, toy, [place] * 5) for place in (1, 2)]
         await _until(lambda: batcher._ready_pieces > 0)
@@ -181,11 +179,3 @@ def test_an_abandoned_job_frees_its_queue_places(toy: Toy) -> None:
 
     _run(work, queue=10, batch_pieces=4)
     assert len([batch for batch in toy.batches if 2 in batch]) <= 1
-
-
-def test_an_operation_without_a_model_is_answered_after_tokenizing() -> None:
-    async def work(batcher: Batcher) -> None:
-        operation = Operation(lambda items: [Row(1, item + 1) for item in items], None)
-        assert await batcher.submit(operation, [1, 2]).future == [2, 3]
-
-    _run(work)

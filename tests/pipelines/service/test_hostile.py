@@ -1,36 +1,30 @@
 """Three thousand hostile requests, overload, slow clients, and clients that disconnect."""
 
 import asyncio
-import base64
 import json
 import random
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-from tests.pipelines.service.started import Started, toy
+from tests.pipelines.service.started import toy
 
 PATHS = ("/v1/embeddings", "/fill", "/predict", "/answer", "/tokenize", "/similar", "/attention")
 VALID = json.dumps({"input": ["학교에 간다", "글"], "encoding_format": "base64"}, ensure_ascii=False).encode()
 LIMITS = {"body_bytes": 1_200_000, "body_seconds": 6.0, "head_seconds": 6.0, "seconds": 80.0, "connections": 400}
 
-Hostile = tuple[bytes, set[int]]
-"""The bytes of a request, and the codes that may come back; 0: none does."""
 
-
-def _post(body: bytes, path: str = "/v1/embeddings", *more: str) -> bytes:
+# Each family gives the bytes of a request, and the codes that may come back; 0: none does.
+def _post(body, path="/v1/embeddings", *more):
     head = (f"POST {path} HTTP/1.1", "Host: localhost", "Connection: close", f"Content-Length: {len(body)}", *more)
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 
-def _bad_json(rng: random.Random) -> Hostile:
+def _bad_json(rng):
     body = bytearray(VALID)
     for _ in range(rng.randint(1, 4)):
         at = rng.randrange(len(body))
@@ -38,43 +32,28 @@ def _bad_json(rng: random.Random) -> Hostile:
     return _post(bytes(body), rng.choice(PATHS)), {200, 400, 404, 422}
 
 
-def _wrong_types(rng: random.Random) -> Hostile:
-    values = [None, True, 5, -1.5, 1e308, {}, {"a": []}, [[]], [None], [1, 2], "x", [{"text": 3}], 10**40]
-    body = {
-        "input": rng.choice(values[:-3]),
-        rng.choice(["model", "top", "dimensions", "한글", "user"]): values[rng.randrange(9)],
-    }
-    path = rng.choice(PATHS)
-    return _post(json.dumps(body).encode(), path), {400, 404, 422}
-
-
-def _deep(rng: random.Random) -> Hostile:
+def _deep(rng):
     opening = rng.choice([b"[", b'{"input":'])
     return _post(opening * rng.randint(300, 20_000), rng.choice(PATHS)), {400}
 
 
-def _announced_too_large(rng: random.Random) -> Hostile:
+def _announced_too_large(rng):
     length = rng.choice([1_200_001, 10**9, 10**17, 10**19])
     return _post(b"", "/fill", "X: y").replace(b"Content-Length: 0", b"Content-Length: %d" % length) + b"{", {413}
 
 
-def _odd_lengths(rng: random.Random) -> Hostile:
+def _odd_lengths(rng):
     length = rng.choice([b"-1", b"x", b"1, 2", b"0x10", b"9" * 5_000, b"+5", b""])
     return _post(b"").replace(b"Content-Length: 0", b"Content-Length: " + length), {400, 413}
 
 
-def _too_large(rng: random.Random) -> Hostile:
+def _too_large(rng):
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in [b" " * 65_536] * 19)
     head = b"POST /fill HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
     return head + chunks + b"0\r\n\r\n", {413}
 
 
-def _one_syllable(rng: random.Random) -> Hostile:
-    body = json.dumps({"input": rng.choice("가힣ㅋ각") * 340_000}, ensure_ascii=False).encode()
-    return _post(body), {200}
-
-
-def _odd_characters(rng: random.Random) -> Hostile:
+def _odd_characters(rng):
     text, codes = rng.choice(
         [
             (b"\\ud800", {400}), (b"\\udfff\\ud800", {400}), (b"\xed\xa0\x80", {400}), (b"\xc0\x80", {400}),
@@ -86,22 +65,17 @@ def _odd_characters(rng: random.Random) -> Hostile:
     return _post(b'{"input": "%s"}' % text), codes
 
 
-def _thousands_of_texts(rng: random.Random) -> Hostile:
-    number = rng.choice([2_049, 20_000, 150_000])
-    return _post(json.dumps({"input": ["a"] * number}).encode(), rng.choice(PATHS[:2])), {404, 413}
-
-
-def _many_texts(rng: random.Random) -> Hostile:
+def _many_texts(rng):
     return _post(json.dumps({"input": ["가나다 " * 9] * 400, "encoding_format": "base64"}).encode()), {200, 429}
 
 
-def _heads_without_end(rng: random.Random) -> Hostile:
+def _heads_without_end(rng):
     lines = b"".join(b"X-%d: %s\r\n" % (number, b"a" * 700) for number in range(150))
     kinds = [lines, b"X: " + b"a" * 100_000, b"a" * 90_000]
     return b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + rng.choice(kinds), {400, 0}
 
 
-def _no_http(rng: random.Random) -> Hostile:
+def _no_http(rng):
     kinds = [
         b"\x16\x03\x01\x02\x00\x01" + rng.randbytes(60), b"GET\r\n\r\n", b"\r\n\r\n\r\nhello\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n", b"GET /health HTTP/1.1\r\n\r\n", b"G\x00T / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -111,7 +85,7 @@ def _no_http(rng: random.Random) -> Hostile:
     return rng.choice(kinds), {400, 403, 404, 501}
 
 
-def _unknown_paths(rng: random.Random) -> Hostile:
+def _unknown_paths(rng):
     path = rng.choice(
         ["/../../etc/passwd", "/%2e%2e/x", "//", "/fill/..;/", "/%00", "/docs/%ff", "/v1/embeddings?x=" + "y" * 999]
     )
@@ -119,26 +93,19 @@ def _unknown_paths(rng: random.Random) -> Hostile:
     return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode(), {404, 405}
 
 
-def _foreign_pages(rng: random.Random) -> Hostile:
-    if rng.random() < 0.5:
-        return _post(VALID, "/v1/embeddings", "Origin: https://evil.example"), {403}
-    return _post(VALID).replace(b"Host: localhost", b"Host: evil.example:8000"), {403}
-
-
-def _valid(rng: random.Random) -> Hostile:
+def _valid(rng):
     return _post(VALID), {200, 429}
 
 
-FAMILIES: dict[Callable[[random.Random], Hostile], int] = {
-    _bad_json: 700, _wrong_types: 600, _odd_characters: 400, _valid: 300, _announced_too_large: 150, _odd_lengths: 150,
-    _no_http: 200, _unknown_paths: 200, _foreign_pages: 150, _deep: 100, _heads_without_end: 30, _too_large: 15,
-    _thousands_of_texts: 15, _one_syllable: 10, _many_texts: 10,
+FAMILIES = {
+    _bad_json: 700, _odd_characters: 700, _valid: 600, _announced_too_large: 150, _odd_lengths: 150, _no_http: 200,
+    _unknown_paths: 300, _deep: 150, _heads_without_end: 30, _too_large: 15, _many_texts: 10,
 }  # fmt: skip
 SLOW = LEAVING = 60  # requests each whose body or head stops in the middle, whose sender waits or leaves
 
 
 @asynccontextmanager
-async def _connected(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def _connected(port):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         yield reader, writer
@@ -146,7 +113,7 @@ async def _connected(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asy
         writer.close()
 
 
-async def _code(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+async def _code(reader):
     """The status code, 0 if the connection ends without one, and all bytes received."""
     received = b""
     try:
@@ -158,20 +125,20 @@ async def _code(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return (int(match[1]) if match else 0), received
 
 
-async def _send(port: int, data: bytes) -> tuple[int, bytes]:
+async def _send(port, data):
     async with _connected(port) as (reader, writer):
         writer.write(data)
         return await asyncio.wait_for(_code(reader), 90)
 
 
-async def _attack(service: Started, rng: random.Random) -> Counter[str]:
+async def _attack(service, rng):
     """Sends all, 40 at a time. Returns the number of replies by family and code."""
     counts: Counter[str] = Counter()
     families = [family for family, number in FAMILIES.items() for _ in range(number)]
     rng.shuffle(families)
     left = iter(families)
 
-    async def quick() -> None:
+    async def quick():
         for family in left:
             data, codes = family(rng)
             code, received = await _send(service.port, data)
@@ -182,13 +149,13 @@ async def _attack(service: Started, rng: random.Random) -> Counter[str]:
                 assert json.loads(received.partition(b"\r\n\r\n")[2])["error"]["message"]
             counts[f"{family.__name__} {code}"] += 1
 
-    async def slow(number: int) -> None:
+    async def slow(number):
         half = _post(VALID)[: -len(VALID) // 2] if number % 2 else b"GET /health HTTP/1.1\r\nHost: loc"
         code, _ = await _send(service.port, half)
         assert code == 408
         counts["slow 408"] += 1
 
-    async def leaving(number: int) -> None:
+    async def leaving(number):
         await asyncio.sleep(number * 0.02)
         async with _connected(service.port) as (_, writer):
             data = _post(json.dumps({"input": ["가나다"] * 30}).encode())
@@ -201,33 +168,28 @@ async def _attack(service: Started, rng: random.Random) -> Counter[str]:
     return counts
 
 
-async def _ordinary_client(service: Started, ended: asyncio.Event, expected: bytes) -> list[float]:
+async def _ordinary_client(service, ended, expected):
     """Requests one vector after the other meanwhile. Returns the seconds of each."""
     seconds = []
     while not ended.is_set():
         began = time.monotonic()
-        code, received = await _send(
-            service.port, _post('{"input": "학교에 간다", "encoding_format": "base64"}'.encode())
-        )
+        code, received = await _send(service.port, _post('{"input": "학교에 간다"}'.encode()))
         assert code == 200
-        vector = np.frombuffer(
-            base64.b64decode(json.loads(received.partition(b"\r\n\r\n")[2])["data"][0]["embedding"]), "<f4"
-        )
-        np.testing.assert_allclose(vector, np.frombuffer(expected, "<f4"), atol=1e-5)
+        vector = json.loads(received.partition(b"\r\n\r\n")[2])["data"][0]["embedding"]
+        assert vector == pytest.approx(expected, abs=1e-5)
         seconds.append(time.monotonic() - began)
         await asyncio.sleep(0.05)
     return seconds
 
 
-def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models: dict[str, Path]) -> None:
+def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models):
     with toy(models={"vectors": str(models["vectors"]), "gaps": str(models["gaps"])}, limits=LIMITS) as service:
         before = service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"]
-        expected = np.array(before, "<f4").tobytes()
         files = len(list(Path(f"/proc/{service.process.pid}/fd").iterdir()))
 
-        async def run_all() -> tuple[Counter[str], list[float]]:
+        async def run_all():
             ended = asyncio.Event()
-            ordinary = asyncio.ensure_future(_ordinary_client(service, ended, expected))
+            ordinary = asyncio.ensure_future(_ordinary_client(service, ended, before))
             try:
                 counts = await _attack(service, random.Random(27))
             finally:
@@ -239,24 +201,20 @@ def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models: dict[st
         assert len(seconds) > 20
         assert max(seconds) < 60
         assert service.ask("/ready").code == 200
+        service.wait_for("korbert_queue_texts 0.0")
         deadline = time.monotonic() + 30
-        while "korbert_queue_texts 0.0" not in service.ask("/metrics").body.decode():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
         while len(list(Path(f"/proc/{service.process.pid}/fd").iterdir())) > files + 2:
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        assert service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"] == pytest.approx(
-            before
-        )
+        after = service.ask("/v1/embeddings", {"input": "학교에 간다"}).json["data"][0]["embedding"]
+        assert after == pytest.approx(before)
     assert service.log == []
-    print(json.dumps(dict(sorted(counts.items())), indent=1), f"{max(seconds):.2f} s")
 
 
-def test_overload_is_refused_at_once_with_a_bounded_queue() -> None:
+def test_overload_is_refused_at_once_with_a_bounded_queue():
     """Twice as many clients as queue places."""
 
-    async def client(service: Started, replies: list[Any]) -> None:
+    async def client(service, replies):
         for _ in range(12):
             began = time.monotonic()
             code, received = await _send(service.port, _post(b'{"input": "aaaa"}'))
@@ -264,30 +222,17 @@ def test_overload_is_refused_at_once_with_a_bounded_queue() -> None:
             if code == 429:
                 await asyncio.sleep(0.02)
 
-    async def watch(service: Started, ended: asyncio.Event) -> float:
-        most = 0.0
-        while not ended.is_set():
-            _, received = await _send(
-                service.port, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-            )
-            most = max(most, float(re.search(rb"\nkorbert_queue_texts (\S+)", received)[1]))  # type: ignore[index]
-            await asyncio.sleep(0.02)
-        return most
-
-    async def run_all(service: Started) -> tuple[list[Any], float]:
-        ended, replies = asyncio.Event(), list[Any]()
-        watching = asyncio.ensure_future(watch(service, ended))
+    async def run_all(service):
+        replies = []
         await asyncio.gather(*(client(service, replies) for _ in range(32)))
-        ended.set()
-        return replies, await watching
+        return replies
 
     with toy(seconds_a_batch=0.05, limits={"queue": 16, "batch_pieces": 32}) as service:
-        replies, most = asyncio.run(run_all(service))
+        replies = asyncio.run(run_all(service))
         codes = Counter(code for code, _, _ in replies)
         assert codes.keys() == {200, 429}
         assert codes.total() == 32 * 12
         assert min(codes.values()) > 20
-        assert most <= 16
         refused = [(received, seconds) for code, received, seconds in replies if code == 429]
         assert all(re.search(rb"\r\nretry-after: [1-9]\d*\r\n", received) for received, _ in refused)
         assert sorted(seconds for _, seconds in refused)[len(refused) // 2] < 2
@@ -295,7 +240,7 @@ def test_overload_is_refused_at_once_with_a_bounded_queue() -> None:
         assert service.ask("/v1/embeddings", {"input": "aaaa"}).code == 200
 
 
-def test_an_answer_past_the_time_limit_gets_503() -> None:
+def test_an_answer_past_the_time_limit_gets_503():
     with toy(seconds_a_batch=3.0, limits={"seconds": 0.5, "queue": 1}) as service:
         reply = service.ask("/v1/embeddings", {"input": "글"})
         assert (reply.code, reply.headers["retry-after"]) == (503, "5")
@@ -303,8 +248,8 @@ def test_an_answer_past_the_time_limit_gets_503() -> None:
         assert "korbert_queue_texts 0.0" in service.ask("/metrics").body.decode()
 
 
-def test_a_disconnect_frees_queue_places() -> None:
-    async def leave(service: Started) -> None:
+def test_a_disconnect_frees_queue_places():
+    async def leave(service):
         async with _connected(service.port) as (_, writer):
             writer.write(_post(b'{"input": ["a", "b"]}'))
             await writer.drain()
@@ -313,16 +258,13 @@ def test_a_disconnect_frees_queue_places() -> None:
 
     with toy(seconds_a_batch=2.0, limits={"queue": 2}) as service:
         asyncio.run(leave(service))
-        deadline = time.monotonic() + 20
-        while "korbert_queue_texts 0.0" not in service.ask("/metrics").body.decode():
-            assert time.monotonic() < deadline
-        metrics = service.ask("/metrics").body.decode()
-        assert 'korbert_requests_total{code="499",route="/v1/embeddings"} 1.0' in metrics
+        service.wait_for("korbert_queue_texts 0.0")
+        service.wait_for('korbert_requests_total{code="499",route="/v1/embeddings"} 1.0')
         assert service.ask("/v1/embeddings", {"input": ["a", "b"]}).code == 200
 
 
-def test_connections_above_the_limit_get_503() -> None:
-    async def many(service: Started) -> list[int]:
+def test_connections_above_the_limit_get_503():
+    async def many(service):
         idle = [await asyncio.open_connection("127.0.0.1", service.port) for _ in range(5)]
         code, received = await _send(service.port, b"")
         assert b"5 connections are open" in received
@@ -337,7 +279,7 @@ def test_connections_above_the_limit_get_503() -> None:
             assert time.monotonic() < deadline
 
 
-def test_slow_heads_and_bodies_are_cut_off() -> None:
+def test_slow_heads_and_bodies_are_cut_off():
     with toy(limits={"body_seconds": 0.5, "head_seconds": 1.0}) as service:
         received = service.raw(_post(VALID)[:-5])
         assert received.startswith(b"HTTP/1.1 408 ")

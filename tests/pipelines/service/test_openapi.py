@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from typing import Any
 
 import pytest
 import schemathesis
@@ -11,7 +10,6 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from pipelines.service.routes import ROUTES
-from tests.pipelines.service.started import Started
 
 CAPABLE = {"/fill": "gaps", "/predict": "mood", "/answer": "answers"}  # path -> a model for it; else the first one
 # What no JSON Schema can say: limits of a model, texts without [MASK], lists of different lengths.
@@ -22,18 +20,18 @@ NOT_DESCRIBED = re.compile(
 
 
 @cache
-def document(service: Started) -> Any:
+def document(service):
     return service.ask("/openapi.json").json
 
 
-def example(service: Started, path: str) -> dict[str, Any]:
+def example(service, path):
     schema = document(service)["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
     name = schema["$ref"].rpartition("/")[2]
-    found: dict[str, Any] = document(service)["components"]["schemas"][name]["examples"][0]
+    found = document(service)["components"]["schemas"][name]["examples"][0]
     return found | {"model": CAPABLE.get(path)}
 
 
-def test_document_lists_exactly_the_routes(service: Started) -> None:
+def test_document_lists_exactly_the_routes(service):
     found = document(service)
     assert found["openapi"].startswith("3.1")
     listed = {(method.upper(), path) for path, methods in found["paths"].items() for method in methods}
@@ -44,7 +42,7 @@ def test_document_lists_exactly_the_routes(service: Started) -> None:
     assert found["security"] == [{}, {"token": []}]
 
 
-def test_document_is_as_strict_as_the_service(service: Started) -> None:
+def test_document_is_as_strict_as_the_service(service):
     schemas = document(service)["components"]["schemas"]
     single, several = schemas["Embeddings"]["properties"]["layer"]["anyOf"][0]["oneOf"]
     assert single == {"type": "integer"}
@@ -57,7 +55,7 @@ def test_document_is_as_strict_as_the_service(service: Started) -> None:
 
 
 @pytest.mark.parametrize("path", [route.path for route in ROUTES if "POST" in route.methods])
-def test_examples_are_answered_without_undescribed_fields(path: str, service: Started) -> None:
+def test_examples_are_answered_without_undescribed_fields(path, service):
     reply = service.ask(path, example(service, path))
     if path == "/similar":  # this service has no index
         assert reply.code == 404
@@ -69,7 +67,7 @@ def test_examples_are_answered_without_undescribed_fields(path: str, service: St
 
 
 @pytest.mark.parametrize("mode", GenerationMode)
-def test_drawn_requests_get_described_answers(mode: GenerationMode, service: Started) -> None:
+def test_drawn_requests_get_described_answers(mode, service):
     """No 5xx, no undescribed code, header or field; valid requests are accepted and invalid ones refused."""
     for operation in (found.ok() for found in schemathesis.openapi.from_dict(document(service)).get_all_operations()):
         if mode is GenerationMode.NEGATIVE and operation.method == "get":
@@ -77,7 +75,7 @@ def test_drawn_requests_get_described_answers(mode: GenerationMode, service: Sta
 
         @given(case=operation.as_strategy(generation_mode=mode))
         @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None)
-        def ask(case: Any) -> None:
+        def ask(case):
             if mode is GenerationMode.POSITIVE and case.method == "POST":
                 case.body["model"] = CAPABLE.get(case.path, "vectors")
             response = case.call(base_url=service.address)
@@ -88,7 +86,7 @@ def test_drawn_requests_get_described_answers(mode: GenerationMode, service: Sta
         ask()
 
 
-def test_docs_page_has_all_routes_this_address_and_no_scripts(service: Started) -> None:
+def test_docs_page_has_all_routes_this_address_and_no_scripts(service):
     page = service.ask("/docs").body.decode()
     assert all(f"{method} {route.path}" in page for route in ROUTES for method in route.methods)
     assert "<script" not in page

@@ -24,19 +24,19 @@ from pipelines.service.shared import Service
 from tests.pipelines.service.started import ROOT, ask, started, toy
 
 
-def _korbert(*arguments: str) -> subprocess.CompletedProcess[str]:
+def _korbert(*arguments):
     return subprocess.run(
         [sys.executable, "-m", "korbert", *arguments], capture_output=True, text=True, cwd=ROOT, timeout=120
     )
 
 
-def _refused(port: int) -> bool:
+def _refused(port):
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_signals_end_it_with_their_exit_code(models: dict[str, Path], number: int, code: int) -> None:
+def test_signals_end_it_with_their_exit_code(models, number, code):
     with started(str(models["vectors"])) as service:
         assert re.fullmatch(r"korbert: serving vectors at http://127\.0\.0\.1:\d+\n", service.said)
         assert service.ask("/v1/embeddings", {"input": "글"}).code == 200
@@ -44,11 +44,10 @@ def test_signals_end_it_with_their_exit_code(models: dict[str, Path], number: in
     assert service.log == [f"korbert: ended by {signal.Signals(number).name}\n"]
 
 
-def test_shutdown_answers_pending_requests_and_refuses_new_ones() -> None:
+def test_shutdown_answers_pending_requests_and_refuses_new_ones():
     with toy(seconds_a_batch=1.5) as service, ThreadPoolExecutor() as clients:
         running = clients.submit(service.ask, "/v1/embeddings", {"input": "글"})
-        while "korbert_queue_texts 1.0" not in service.ask("/metrics").body.decode():
-            time.sleep(0.01)
+        service.wait_for("korbert_queue_texts 1.0")
         service.process.send_signal(signal.SIGTERM)
         while service.ask("/health").json["status"] != "ending":
             time.sleep(0.01)
@@ -61,11 +60,10 @@ def test_shutdown_answers_pending_requests_and_refuses_new_ones() -> None:
         assert _refused(service.port)
 
 
-def test_a_second_signal_ends_it_although_the_model_is_at_work() -> None:
+def test_a_second_signal_ends_it_although_the_model_is_at_work():
     with toy(seconds_a_batch=100) as service, ThreadPoolExecutor() as clients:
         clients.submit(service.ask, "/v1/embeddings", {"input": "글"})  # its error is nobody's
-        while "korbert_queue_texts 1.0" not in service.ask("/metrics").body.decode():
-            time.sleep(0.01)
+        service.wait_for("korbert_queue_texts 1.0")
         service.process.send_signal(signal.SIGINT)
         while service.ask("/health").json["status"] != "ending":
             time.sleep(0.01)
@@ -73,7 +71,7 @@ def test_a_second_signal_ends_it_although_the_model_is_at_work() -> None:
         assert service.process.wait(timeout=60) != 0
 
 
-def test_requests_during_loading_get_503(free_port: int) -> None:
+def test_requests_during_loading_get_503(free_port):
     with ExitStack() as stack, ThreadPoolExecutor() as pool:
         starting = pool.submit(stack.enter_context, toy(loading=2.0, port=free_port))
         while _refused(free_port):
@@ -85,14 +83,14 @@ def test_requests_during_loading_get_503(free_port: int) -> None:
         assert starting.result().ask("/v1/embeddings", {"input": "글"}).code == 200
 
 
-def test_a_model_that_cannot_be_loaded_ends_it_with_the_error(tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_loaded_ends_it_with_the_error(tmp_path):
     done = _korbert("serve", str(tmp_path / "none"), "--port", "0")
     assert done.returncode == 1
     assert done.stdout == ""
     assert re.fullmatch(r"korbert: .*none/config\.json: no such file: name a model folder .*\n", done.stderr)
 
 
-def test_a_port_in_use_is_an_error(free_port: int, models: dict[str, Path]) -> None:
+def test_a_port_in_use_is_an_error(free_port, models):
     with toy(port=free_port):
         done = _korbert("serve", str(models["vectors"]), "--port", str(free_port))
     assert done.returncode == 2
@@ -102,11 +100,10 @@ def test_a_port_in_use_is_an_error(free_port: int, models: dict[str, Path]) -> N
     )
 
 
-def test_a_killed_service_can_start_again_on_its_port(free_port: int) -> None:
+def test_a_killed_service_can_start_again_on_its_port(free_port):
     with toy(port=free_port, seconds_a_batch=0.5) as service, ThreadPoolExecutor() as clients:
         asking = clients.submit(service.ask, "/v1/embeddings", {"input": "글"})
-        while "korbert_queue_texts 1.0" not in service.ask("/metrics").body.decode():
-            time.sleep(0.01)
+        service.wait_for("korbert_queue_texts 1.0")
         assert service.end(signal.SIGKILL) == -signal.SIGKILL
         with pytest.raises(OSError):  # noqa: PT011
             asking.result()
@@ -114,7 +111,7 @@ def test_a_killed_service_can_start_again_on_its_port(free_port: int) -> None:
         assert service.ask("/v1/embeddings", {"input": "글"}).code == 200
 
 
-def test_changes_to_a_model_folder_do_not_affect_it(models: dict[str, Path], tmp_path: Path) -> None:
+def test_changes_to_a_model_folder_do_not_affect_it(models, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(models["vectors"], folder)
     with started(f"mine={folder}") as service:
@@ -124,24 +121,17 @@ def test_changes_to_a_model_folder_do_not_affect_it(models: dict[str, Path], tmp
             file.seek(1_000)
             file.write(b"\0" * (weights.stat().st_size - 1_000))
         assert service.ask("/v1/embeddings", {"input": ["글", "학교에 간다"]}).body == before.body
-        with weights.open("wb"):
-            pass
-        assert service.ask("/v1/embeddings", {"input": ["글", "학교에 간다"]}).body == before.body
         shutil.rmtree(folder)
         assert service.ask("/v1/embeddings", {"input": ["글", "학교에 간다"]}).body == before.body
         assert before.json["model"] == "mine"
         assert np.isfinite(before.json["data"][1]["embedding"]).all()
 
 
-def test_requests_need_the_token() -> None:
+def test_requests_need_the_token():
     with toy(token="비밀".encode().hex()) as service:
         token = "비밀".encode().hex()
-        for headers in (
-            {},
-            {"Authorization": "Bearer no"},
-            {"Authorization": f"bearer{token}"},
-            {"Authorization": token},
-        ):
+        for wrong in (None, "Bearer no", f"bearer{token}", token):
+            headers = {"Authorization": wrong} if wrong else {}
             reply = service.ask("/v1/embeddings", {"input": "글"}, **headers)
             assert (reply.code, reply.headers["www-authenticate"]) == (401, "Bearer")
             assert service.ask("/metrics", **headers).code == 401
@@ -151,7 +141,7 @@ def test_requests_need_the_token() -> None:
         assert service.ask("/docs").code == service.ask("/ready").code == 200
 
 
-def test_a_model_error_fails_one_request_and_is_logged_without_its_text() -> None:
+def test_a_model_error_fails_one_request_and_is_logged_without_its_text():
     with toy() as service:
         reply = service.ask("/v1/embeddings", {"input": "boom 비밀"})
         assert (reply.code, reply.error["type"]) == (500, "server_error")
@@ -162,8 +152,8 @@ def test_a_model_error_fails_one_request_and_is_logged_without_its_text() -> Non
     assert "비밀" not in "".join(service.log)
 
 
-def test_an_internal_error_is_logged_with_the_request_id_and_without_texts(caplog: pytest.LogCaptureFixture) -> None:
-    def page() -> str:
+def test_an_internal_error_is_logged_with_the_request_id_and_without_texts(caplog):
+    def page():
         raise ValueError("비밀")
 
     client = TestClient(application(Service(Limits(), page), lambda: None), raise_server_exceptions=False)
@@ -173,14 +163,14 @@ def test_an_internal_error_is_logged_with_the_request_id_and_without_texts(caplo
     assert "비밀" not in reply.text + caplog.text
 
 
-def test_models_loaded_during_shutdown_are_not_served() -> None:
+def test_models_loaded_during_shutdown_are_not_served():
     service = Service(Limits())
     service.status = "ending"
     service.ready({}, None)
     assert service.status == "ending"
 
 
-def test_other_machines_need_a_token(models: dict[str, Path]) -> None:
+def test_other_machines_need_a_token(models):
     done = CliRunner().invoke(cli, ["serve", str(models["vectors"]), "--host", "0.0.0.0"])
     assert done.exit_code == 2
     assert "--host 0.0.0.0 admits other machines: give a --token that they must send, or --insecure" in done.output
@@ -189,19 +179,19 @@ def test_other_machines_need_a_token(models: dict[str, Path]) -> None:
     ] == ["127.0.0.1", "::1", "localhost"]
 
 
-def test_a_missing_package_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_names_the_extra_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = CliRunner().invoke(cli, ["serve", "model"])
     assert str(done.exception) == "serve needs uvicorn: pip install 'korbert[serve]'"
 
 
-def test_an_address_of_another_machine_is_an_error() -> None:
+def test_an_address_of_another_machine_is_an_error():
     done = _korbert("serve", "model", "--host", "192.0.2.1", "--insecure")
     assert done.returncode == 2
     assert re.match(r"korbert: 192\.0\.2\.1, port 8000: .*: use another --host or --port", done.stderr)
 
 
-def test_names_of_models(tmp_path: Path) -> None:
+def test_names_of_models(tmp_path):
     assert named(["a/b", "c=d/e", "f/model", "g/"]) == {
         "b": Path("a/b"), "c": Path("d/e"), "f": Path("f/model"), "g": Path("g"),
     }  # fmt: skip
@@ -214,7 +204,7 @@ def test_names_of_models(tmp_path: Path) -> None:
             named(given)
 
 
-def test_small_answers_are_sent_without_delay() -> None:
+def test_small_answers_are_sent_without_delay():
     """asyncio turns Nagle's algorithm off where the socket names its protocol: else each answer takes 40 ms more."""
     with _bound("127.0.0.1", 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP
