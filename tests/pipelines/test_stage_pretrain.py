@@ -1,5 +1,7 @@
 """What the stage makes of its settings."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
