@@ -321,7 +321,7 @@ def search_eval(
     failed.end()
 
 
-def _reranker(folder: Path | None, device: str) -> korbert.Model | None:
+def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
     """The model of kind rerank in a folder, if one is given. ModelError for another kind."""
     from korbert.tasks.kinds.rerank import Rerank
 
@@ -364,7 +364,6 @@ def negatives(
     passages that a search finds for the query, except for those that answer it in any row. Train on the file with
     `korbert finetune --kind embedding` or `--kind rerank`.
     """
-    from korbert.search.negatives import hard_negatives
     from korbert.tasks.kinds.embedding import PASSAGE, QUERY
 
     options.show_progress()
@@ -379,7 +378,9 @@ def negatives(
             index.add(_numbered(dict.fromkeys(row["pair"] for row in rows), advance))
         results, none = [], 0
         with track("search", len(rows), "queries") as advance:
-            for row, found in zip(rows, hard_negatives(index, rows.rows, count, way, most=most), strict=True):
+            for row, found in zip(
+                rows, search.negatives.hard_negatives(index, rows.rows, count, way, most=most), strict=True
+            ):
                 results.append({"query": row["text"], "passage": row["pair"], "negatives": found})
                 none += not found
                 advance(1)
@@ -406,7 +407,7 @@ def _judged(queries: Path, query: str, relevant: str, failed: Failed) -> Iterato
             yield record["text"], list(map(str, ids))
 
 
-def _shown(figure: search.evaluation.Figure) -> str:
+def _shown(figure: "search.evaluation.Figure") -> str:
     value, low, high = (None if part is None else f"{100 * part:.1f}" for part in figure)
     return f"{value} ({low} to {high})" if low else str(value)
 
