@@ -85,12 +85,17 @@ def finetune(rebuild: bool, dry_run: bool, **given: Any) -> None:
       korbert finetune artifacts/small/pretrain --train my.csv --text 문장 --label 감정 --output models/mood
       korbert finetune models/electra --task klue-ner --data ~/data --seeds 3 --output models/ner
     """
-    pipeline = _pipeline(**given)
+    _train(_pipeline(**given), given["output"], rebuild, dry_run)
+
+
+def _train(pipeline: "artifacts.Pipeline", output: Path, rebuild: bool = False, dry_run: bool = False) -> None:
+    """Runs the only stage of a pipeline, and shows its scores."""
     run_stages(pipeline, list(pipeline.recipe.stages.values()), rebuild, dry_run)
     if not dry_run and not is_silent():
         reports.summary.show(pipeline)
-        output = str(given["output"])
-        say(f"use it: korbert predict {shlex.quote(output)} FILE, or korbert.load({output!r}) in Python")
+        (stage,) = pipeline.recipe.stages
+        command = KINDS[pipeline.recipe.section(stage).kind].kind_class.command
+        say(f"use it: korbert {command} {shlex.quote(str(output))} FILE, or korbert.load({str(output)!r}) in Python")
 
 
 @click.command()
@@ -229,10 +234,7 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
         **nothing, **given, train=vectors, kind="embedding", text=None, others=(), form="auto", anomaly=False,
         several=False,
     )  # fmt: skip
-    run_stages(pipeline, list(pipeline.recipe.stages.values()), rebuild=False, dry_run=False)
-    if not is_silent():
-        reports.summary.show(pipeline)
-        say(f"use it: korbert embed {shlex.quote(str(output))} FILE, or korbert.load({str(output)!r}) in Python")
+    _train(pipeline, output)
 
 
 @click.command()

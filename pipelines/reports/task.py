@@ -34,7 +34,7 @@ def use(folder: Path) -> Use:
     kind = kind_of_task(task, str(folder / "scores.json"))
     file, example = kind.example
     called = f"{kind.operation}({example})".replace("{", "{{").replace("}", "}}")  # a path is formatted into it
-    command = f"korbert predict {{}} {file}"
+    command = f"korbert {kind.command} {{}} {file}"
     if (folder / "submission").is_dir():
         command = "korbert submit {} KorQuAD_v1.0_dev.json predictions.json"
     return Use("model", command, f"import korbert\nmodel = korbert.load({{}})\nprint(model.{called})")

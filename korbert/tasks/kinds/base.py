@@ -71,6 +71,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     name: ClassVar[str]
 
     operation: ClassVar[str] = "predict"  # the method of korbert.Model for this kind
+    command: ClassVar[str] = "predict"  # the same on the command line
     cuts_vectors: ClassVar[bool] = False  # text vectors, too, are of the first max_length pieces
     predicts_untrained: ClassVar[bool] = False  # if True, the encoder without fine-tuning is a baseline
     reads_all: ClassVar[bool] = False  # reads texts window by window, not only the first max_length pieces

@@ -69,6 +69,7 @@ class Embedding(Kind, frozen=True):
 
     name: ClassVar[str] = "embedding"
     operation: ClassVar[str] = "embed"
+    command: ClassVar[str] = "embed"
     cuts_vectors: ClassVar[bool] = True
     predicts_untrained: ClassVar[bool] = True
     compares_rows: ClassVar[bool] = True
