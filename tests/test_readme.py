@@ -23,7 +23,7 @@ from tests.pipelines.service.started import started
 ROOT = Path(__file__).resolve().parent.parent
 READMES = ("README.md", "README.ko.md")
 PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/data.md", "docs/formats.md")
-PAGES = (*PAGES, "docs/exports.md")
+PAGES = (*PAGES, "docs/exports.md", "docs/search.md")
 
 SERVED = "http://localhost:8000"
 
@@ -43,7 +43,7 @@ def blocks(page, language):
 
 def shell_lines(page):
     """Lines of shell blocks without their comments, and what inline code shows of korbert and make."""
-    shown = [line for body in blocks(page, "sh") for line in body.splitlines()]
+    shown = [line for body in blocks(page, "sh") for line in body.replace("\\\n", "").splitlines()]
     shown += _SPAN.findall(_FENCE.sub("", text_of(page)))
     lines = (shlex.join(shlex.split(line, comments=True)) for line in shown if line.startswith(("korbert ", "make ")))
     return [line for line in lines if line]

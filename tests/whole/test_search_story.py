@@ -1,0 +1,38 @@
+"""docs/search.md, run as it stands: from raw text to a measured search."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from pipelines.cli import run_command
+from tests.test_readme import blocks
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.slow
+def test_from_raw_text_to_search(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "corpus").symlink_to(ROOT / "corpus")
+    (recipe,) = blocks("docs/search.md", "toml")
+    (tmp_path / "law.toml").write_text(recipe, encoding="utf-8")
+    said = {}
+    for line in "".join(blocks("docs/search.md", "sh")).replace("\\\n", "").splitlines():
+        _, command, *arguments = shlex.split(line)
+        assert run_command([command, *arguments]) == 0, capsys.readouterr().err
+        said[command] = capsys.readouterr().out
+    scores = json.loads(Path("artifacts/law/pretrain/scores.json").read_text(encoding="utf-8"))
+    assert scores["mlm_loss"] < scores["unigram_loss"]
+    rows = json.loads(Path("models/law/scores.json").read_text(encoding="utf-8"))["rows"]
+    learned, untuned, words = (row["scores"]["mrr"] for row in rows)
+    assert untuned < learned
+    assert words > 0.9
+    assert all(len(json.loads(line)["negatives"]) for line in Path("mined.jsonl").read_text("utf-8").splitlines()[:3])
+    head, *hits = said["similar"].splitlines()
+    assert "score" in head
+    assert len(hits) == 3
+    table = {row.split()[0]: row for row in said["search-eval"].splitlines()}
+    assert table["100"].split()[2:] == ["100", "texts", "words", "vectors", "both", "reranked"]
+    assert table["recall@1"]
