@@ -82,7 +82,7 @@ class Embedding(Kind, frozen=True):
     pooling: Pooling = "mean"
     normalize: bool = False
     sizes: tuple[int, ...] = ()
-    chunk_pieces: int = 16_384
+    chunk_pieces: int = 8_192
 
     @staticmethod
     def roles() -> tuple[Role, ...]:

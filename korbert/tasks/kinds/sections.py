@@ -200,7 +200,7 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
         (), description="also train these leading dimensions as vectors, so that they can be cut, as in [128, 64]"
     )
     chunk_pieces: int = Field(
-        16_384, ge=1, description="pieces per forward pass; those of a larger batch are computed twice, to save memory"
+        8_192, ge=1, description="pieces per forward pass; those of a larger batch are computed twice, to save memory"
     )
 
 
