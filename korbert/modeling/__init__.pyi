@@ -16,6 +16,8 @@ from .models import QuestionAnsweringModel as QuestionAnsweringModel
 from .models import SlotsModel as SlotsModel
 from .models import TokenClassificationModel as TokenClassificationModel
 from .models import init_encoder_from as init_encoder_from
+from .onnx_export import export_onnx as export_onnx
+from .packing import pack as pack
 from .storage import load_model as load_model
 from .storage import read_config as read_config
 from .storage import save_model as save_model

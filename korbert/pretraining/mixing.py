@@ -74,12 +74,9 @@ def _feistel(values: NDArray[np.uint64], half: int, keys: Sequence[np.uint64]) -
     bits, low = np.uint64(half), np.uint64((1 << half) - 1)
     left, right = values >> bits, values & low
     for key in keys:
-        left, right = right, left ^ (_mixed(right + key) & low)
+        # The finalizer of SplitMix64 (Steele et al. 2014): every input bit moves every output bit.
+        mixed = right + key
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        left, right = right, left ^ ((mixed ^ (mixed >> np.uint64(31))) & low)
     return (left << bits) | right
-
-
-def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finalizer of SplitMix64 (Steele et al. 2014): every input bit moves every output bit."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from korbert.model import Model
 from korbert.search.index import Index
@@ -49,21 +48,17 @@ def _figures(
     way: Way | None,
     reranker: Model | None = None,
 ) -> Iterator[tuple[str, Figure]]:
-    rows = []
+    rows = []  # the METRICS of each query
+    gains = 1 / np.log2(np.arange(2, 12))
     for start in range(0, len(queries), _AT_ONCE):
         results = index.search(queries[start : start + _AT_ONCE], _DEPTH, way, reranker=reranker)
         for hits, ids in zip(results, relevant[start : start + _AT_ONCE], strict=True):
-            rows.append(_metrics(np.array([hit.id in ids for hit in hits], bool), len(set(ids))))
+            ranks = np.array([rank for rank, hit in enumerate(hits, 1) if hit.id in ids], np.int64)
+            count = len(set(ids))
+            recalls = [np.count_nonzero(ranks <= depth) / count for depth in (1, 10, 100)]
+            ndcg = gains[ranks[ranks <= 10] - 1].sum() / gains[:count].sum()
+            rows.append([*recalls, 1 / ranks[0] if len(ranks) else 0.0, float(ndcg)])
     for metric, values in zip(METRICS, np.array(rows).T, strict=True):
         interval = bootstrap_interval(values, rng=np.random.default_rng(0)) if len(values) > 1 else None
         low, high = (None, None) if interval is None else interval[:2]
         yield metric, Figure(float(values.mean()), low, high)
-
-
-def _metrics(is_relevant: NDArray[np.bool_], count: int) -> list[float]:
-    """The METRICS of one query. is_relevant: of each hit, best first; count: of relevant texts."""
-    ranks = np.flatnonzero(is_relevant) + 1
-    recalls = [np.count_nonzero(ranks <= depth) / count for depth in (1, 10, 100)]
-    gains = 1 / np.log2(np.arange(2, 12))
-    ndcg = gains[ranks[ranks <= 10] - 1].sum() / gains[:count].sum()
-    return [*recalls, 1 / ranks[0] if len(ranks) else 0.0, float(ndcg)]

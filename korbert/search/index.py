@@ -83,15 +83,9 @@ class Index:
 
     @classmethod
     def create(
-        cls,
-        folder: str | Path,
-        model: Model,
-        *,
-        counts: PieceCounts | None = None,
-        correction: Correction | None = None,
-        words_only: bool = False,
-        **asked: Unpack[Asked],
-    ) -> Self:
+        cls, folder: str | Path, model: Model, *, counts: PieceCounts | None = None,
+        correction: Correction | None = None, words_only: bool = False, **asked: Unpack[Asked],
+    ) -> Self:  # fmt: skip
         """Creates an empty index, or opens the one in the folder if model and settings match.
 
         Args:
@@ -106,11 +100,10 @@ class Index:
         Raises:
             ArtifactError: The folder holds an index of another model or other settings, or other files.
         """
-        folder, settings = Path(folder), model.vector_settings(**asked)
+        folder = Path(folder)
+        model.vector_settings(**asked)  # refuses what is no setting
         if store.is_index(folder):
-            index = cls(folder, model)
-            index._check_settings(settings, asked)
-            return index
+            return cls(folder, model).matching(**asked)
         completed, counts = search_settings(model, asked, counts)
         settings = model.vector_settings(**completed).model_copy(update={"normalize": True})
         folder.mkdir(parents=True, exist_ok=True)
@@ -130,15 +123,6 @@ class Index:
         store.create(folder, facts)
         return cls(folder, model)
 
-    def _check_settings(self, settings: VectorSettings, names: Iterable[str]) -> None:
-        """ArtifactError if one of these settings is another one in the index."""
-        for name in names:
-            if (here := getattr(settings, name)) != (there := getattr(self.settings, name)):
-                raise ArtifactError(
-                    f"{self.folder}: {name}: {here!r} here, {there!r} in the index: leave the option out,"
-                    " or name another folder"
-                )
-
     @classmethod
     def load(cls, folder: str | Path, model: Model | str | Path | None = None) -> Self:
         """Opens the index in a folder.
@@ -150,6 +134,17 @@ class Index:
             with store.reading(Path(folder)) as database:
                 model = Model.load(store.read_meta(database, "model")["folder"] if model is None else model)
         return cls(Path(folder), model)
+
+    def matching(self, **asked: Unpack[Asked]) -> Self:
+        """This index. ArtifactError if it has another value of one of these settings."""
+        settings = self.model.vector_settings(**asked)
+        for name in asked:
+            if (here := getattr(settings, name)) != (there := getattr(self.settings, name)):
+                raise ArtifactError(
+                    f"{self.folder}: {name}: {here!r} here, {there!r} in the index: leave the option out,"
+                    " or name another folder"
+                )
+        return self
 
     def __len__(self) -> int:
         with store.reading(self.folder) as database:
@@ -287,7 +282,17 @@ class Index:
         if way == "both":
             either = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
             ranking = best(either, fused(words[either], cosines[np.searchsorted(numbers, either)]), top)
-        return _hits(database, ranking, by_vectors, by_words)
+        cosine_of, bm25_of = (
+            {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
+        )
+        hits = []
+        for number, score in ranking:
+            select = "SELECT id, text, fields FROM texts WHERE number = ?"
+            id, text, fields = database.execute(select, (number,)).fetchone()
+            rank_vectors, cosine = cosine_of.get(number, (None, None))
+            rank_words, bm25 = bm25_of.get(number, (None, None))
+            hits.append(Hit(id, text, score, rank_vectors, rank_words, cosine, bm25, json.loads(fields)))
+        return hits
 
     def _vectors(self, encodings: list[Encoding]) -> NDArray[np.float32]:
         if not self._size:
@@ -334,17 +339,3 @@ def reranked(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit
         read = [replace(hit, score=score) for hit, score in zip(hits[:_RERANKED], scores, strict=False)]
         sorted_results.append(sorted(read, key=lambda hit: -hit.score) + hits[_RERANKED:])
     return sorted_results
-
-
-def _hits(database: Connection, ranking: Ranking, by_vectors: Ranking, by_words: Ranking) -> list[Hit]:
-    """The texts of a ranking, with their ranks and scores in each of the others."""
-    cosines, bm25 = (
-        {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
-    )
-    hits = []
-    for number, score in ranking:
-        select = "SELECT id, text, fields FROM texts WHERE number = ?"
-        id, text, fields = database.execute(select, (number,)).fetchone()
-        (rank_vectors, cosine), (rank_words, weight) = cosines.get(number, (None, None)), bm25.get(number, (None, None))
-        hits.append(Hit(id, text, score, rank_vectors, rank_words, cosine, weight, json.loads(fields)))
-    return hits

@@ -17,10 +17,6 @@ def _jamo(letter: str) -> str:
     return unicodedata.normalize("NFKD", letter)
 
 
-def _composed(jamo: str) -> str:
-    return unicodedata.normalize("NFC", jamo)
-
-
 _BESIDE = {
     _jamo(letter): [_jamo(row[place]) for place in (number - 1, number + 1) if 0 <= place < len(row)]
     for row in _KEYS
@@ -52,7 +48,7 @@ def _mistyped(syllable: str, rng: random.Random) -> str:
     parts = list(unicodedata.normalize("NFD", syllable))
     place = rng.randrange(2)
     parts[place] = rng.choice(_BESIDE.get(parts[place], [parts[place]]))
-    return _composed("".join(parts))
+    return unicodedata.normalize("NFC", "".join(parts))
 
 
 def _with(marks: tuple[str, ...]) -> Callable[[str, random.Random], str]:

@@ -31,7 +31,10 @@ def align(text: str, pieces: Sequence[str], unknown: str | None, *, continuation
     pending: list[int] = []  # unknown pieces before the next one that is found, at the cursor or later
     cursor = 0
     for index, piece in enumerate(pieces):
-        wanted = _folded(_without_markers(piece, continuation))
+        # The piece without the markers of vocabularies: ##, @@, </w> and SentencePiece's ▁.
+        bare = piece.removeprefix(continuation) if piece != continuation else piece
+        bare = bare.removesuffix("@@") if bare != "@@" else bare
+        wanted = _folded(bare.removesuffix("</w>").replace("▁", ""))
         if not wanted and piece != unknown:  # a marker alone
             spans[index] = target.empty_span(cursor)
             continue
@@ -111,12 +114,3 @@ class _FoldedText:
 def _folded(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).lower())
     return "".join(char for char in decomposed if not char.isspace() and unicodedata.category(char) not in _DROPPED)
-
-
-def _without_markers(piece: str, continuation: str) -> str:
-    """A piece without the markers of vocabularies: ##, @@, </w> and SentencePiece's ▁."""
-    if continuation and piece != continuation:
-        piece = piece.removeprefix(continuation)
-    if piece != "@@":
-        piece = piece.removesuffix("@@")
-    return piece.removesuffix("</w>").replace("▁", "")

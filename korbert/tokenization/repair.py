@@ -118,8 +118,15 @@ def cut(line: str) -> Iterator[tuple[int, str]]:
         if end - start > MAX_RUN:
             if start > begin:
                 yield begin, line[begin:start]
-            for begin, stop in _cut_run(line, start, end):
-                yield begin, line[begin:stop]
+            # Parts of a run without white space, that tear no character.
+            while end - start > MAX_RUN:
+                stop = start + MAX_RUN
+                least = stop - _MAX_STEP_BACK
+                while stop > least and (_belongs_before(line[stop]) or line[stop - 1] == "\u200d"):
+                    stop -= 1
+                yield start, line[start:stop]
+                start = stop
+            yield start, line[start:end]
             begin = end
         elif end - begin > _MAX_CHARS:
             yield begin, line[begin:start]
@@ -139,17 +146,6 @@ def cut_torn(line: str) -> Iterator[tuple[int, str]]:
             end = run.end()
         if end > begin:
             yield offset + begin, part[begin:end]
-
-
-def _cut_run(line: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Parts of [start, end), a run without white space, that tear no character."""
-    while end - start > MAX_RUN:
-        stop = start + MAX_RUN
-        while stop > start + MAX_RUN - _MAX_STEP_BACK and (_belongs_before(line[stop]) or line[stop - 1] == "\u200d"):
-            stop -= 1
-        yield start, stop
-        start = stop
-    yield start, end
 
 
 def _belongs_before(char: str) -> bool:

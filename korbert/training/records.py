@@ -23,7 +23,19 @@ class JsonLines:
     """
 
     def __init__(self, path: Path, first_step: int) -> None:
-        write_whole(path, _until(first_step, path) if path.exists() else b"")
+        # Lines of later steps go, and the last one, if it was being written when a run died.
+        lines = path.read_bytes().splitlines(keepends=True) if first_step and path.exists() else []
+        for number, line in enumerate(lines, 1):
+            try:
+                if not line.endswith(b"\n") or json.loads(line)["step"] > first_step:
+                    del lines[number - 1 :]
+                    break
+            except (ValueError, LookupError, TypeError, RecursionError):
+                raise ArtifactError(
+                    f"{path}: line {number} is damaged: remove the file and the checkpoints beside it, and the same "
+                    "command trains from the start"
+                ) from None
+        write_whole(path, b"".join(lines))
         self._file = path.open("a", encoding="utf-8")
 
     def write(self, line: Mapping[str, object]) -> None:
@@ -41,24 +53,6 @@ class JsonLines:
 
     def close(self) -> None:
         self._file.close()
-
-
-def _until(step: int, path: Path) -> bytes:
-    """The leading lines up to `step`. A line without its end was being written when a run died, and is dropped.
-
-    ArtifactError for a damaged line: its metrics are lost.
-    """
-    lines = path.read_bytes().splitlines(keepends=True) if step else []
-    for number, line in enumerate(lines, 1):
-        try:
-            if not line.endswith(b"\n") or json.loads(line)["step"] > step:
-                return b"".join(lines[: number - 1])
-        except (ValueError, LookupError, TypeError, RecursionError):
-            raise ArtifactError(
-                f"{path}: line {number} is damaged: remove the file and the checkpoints beside it, and the same "
-                "command trains from the start"
-            ) from None
-    return b"".join(lines)
 
 
 class Records:

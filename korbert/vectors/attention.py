@@ -115,7 +115,14 @@ def attention(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None =
         if isinstance(model.encoder, TransformersEncoder):
             arrays = [model.encoder.attentions(ids, segments)[:, 0]]
         else:
-            layers = [_layer(*inputs) for inputs in _attention_inputs(model.encoder, ids, segments, boundaries)]
+            layers = []  # weights (H, T, T), queries and keys (H, T, D/H) of each
+            for module, hidden, view in _attention_inputs(model.encoder, ids, segments, boundaries):
+                query, key = module.projected(hidden, view).transpose(0, 2)[:, :2].unbind(1)
+                scores = query @ key.transpose(1, 2) * module.head_size**-0.5
+                if view.radius is not None:
+                    places = torch.arange(len(hidden), device=hidden.device)
+                    scores = scores.masked_fill((places[:, None] - places).abs() > view.radius, float("-inf"))
+                layers.append((scores.softmax(dim=-1), query, key))
             arrays = [torch.stack(parts) for parts in zip(*layers, strict=True)]
     seen = Attention(texts, encoding, *(array.float().cpu().numpy() for array in arrays))
     if not np.isfinite(seen.weights).all():
@@ -141,13 +148,3 @@ def _attention_inputs(
         for hook in hooks:
             hook.remove()
     return seen
-
-
-def _layer(module: SelfAttention, hidden: Tensor, view: View) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights (H, T, T), queries and keys (H, T, D/H) of one layer."""
-    query, key = module.projected(hidden, view).transpose(0, 2)[:, :2].unbind(1)  # (H, T, D/H) each
-    scores = query @ key.transpose(1, 2) * module.head_size**-0.5
-    if view.radius is not None:
-        places = torch.arange(len(hidden), device=hidden.device)
-        scores = scores.masked_fill((places[:, None] - places).abs() > view.radius, float("-inf"))
-    return scores.softmax(dim=-1), query, key

@@ -59,7 +59,12 @@ def attribute(
     logits = _logits_of(model, encoding)
 
     def scores(vectors: Tensor) -> Tensor:
-        return _log_odds(logits(vectors), model.problem_type)
+        """(B, T, D) -> (B, C): log odds of each label against all others, or its absence; for regression, the score."""
+        outputs = logits(vectors)
+        if model.problem_type != "single_label_classification":
+            return outputs
+        own = torch.eye(outputs.shape[-1], dtype=torch.bool, device=outputs.device)
+        return outputs - outputs[:, None, :].masked_fill(own, float("-inf")).logsumexp(dim=-1)
 
     device = device_of(model)
     ids = torch.tensor(encoding.input_ids, device=device)
@@ -98,12 +103,3 @@ def _logits_of(model: ClassificationModel, encoding: Encoding) -> Callable[[Tens
         return model.scores(hidden.view(count, length, -1), None)
 
     return logits
-
-
-def _log_odds(logits: Tensor, problem_type: str) -> Tensor:
-    """(B, C) -> (B, C): log odds of each label against all others, or its absence; for regression, the input."""
-    if problem_type != "single_label_classification":
-        return logits
-    others = torch.eye(logits.shape[-1], dtype=torch.bool, device=logits.device)
-    rest = logits[:, None, :].masked_fill(others, float("-inf")).logsumexp(dim=-1)  # (B, C): of all others
-    return logits - rest

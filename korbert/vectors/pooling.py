@@ -36,15 +36,15 @@ def _max(hidden: Tensor, weights: Tensor) -> Tensor:
     return hidden.masked_fill(weights[:, :, None] <= 0, float("-inf")).amax(dim=1)
 
 
-def _mean_max(hidden: Tensor, weights: Tensor) -> Tensor:
-    return torch.cat([_mean(hidden, weights), _max(hidden, weights)], dim=-1)
-
-
 POOLINGS: Mapping[PoolingName, Pooling] = {
     "mean": Pooling(_mean, "the mean of the pieces"),
     "first": Pooling(_first, "the first piece, which is [CLS] unless special tokens are left out"),
     "max": Pooling(_max, "the maximum of each dimension"),
-    "mean-max": Pooling(_mean_max, "mean and max side by side", width=2),
+    "mean-max": Pooling(
+        lambda hidden, weights: torch.cat([_mean(hidden, weights), _max(hidden, weights)], dim=-1),
+        "mean and max side by side",
+        width=2,
+    ),
     "idf": Pooling(_mean, "the mean, rare pieces weighing more", counts="idf"),
     "bm25": Pooling(_mean, "the mean, weighted as BM25 weighs words", counts="bm25"),
 }

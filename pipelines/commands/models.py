@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import korbert
-from korbert import huggingface, tokenization, training
+from korbert import huggingface, modeling, tokenization, training
 from korbert.durable import check_output, write_json
 from korbert.errors import ModelError
 from korbert.progress import track
@@ -182,11 +182,9 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
     encoder.onnx to compute piece vectors.
     """
     if onnx:
-        from korbert.modeling.onnx_export import export_onnx
-
         if check:
             raise click.UsageError("--check is for exports to Hugging Face: --onnx always compares the outputs")
-        compared = export_onnx(model, folder, 8 if bits == "8" else 32)
+        compared = modeling.export_onnx(model, folder, 8 if bits == "8" else 32)
         say(f"piece vectors: largest difference {compared['vectors']:.2e}")
         say(f"text vectors: smallest cosine {compared['cosine']:.6f}")
         say(folder)
@@ -240,9 +238,7 @@ def pack(model: Path, folder: Path, base: Path | None, debug: bool) -> None:
     FOLDER is created and used like any other model; in memory, weights are 32-bit again. A fine-tuned model with frozen
     embeddings (frozen_embeddings) takes a tenth of the space with the pretrained model as its base.
     """
-    from korbert.modeling.packing import pack as write
-
-    written = write(model, folder, base)
+    written = modeling.pack(model, folder, base)
     say(f"{folder}: {written / 1e6:.1f} MB")
 
 

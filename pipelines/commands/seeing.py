@@ -124,9 +124,7 @@ def _print_occurrences(
     occurrences: "Sequence[vectors.Occurrence]", lines: Sequence[int], top: int, as_json: bool
 ) -> None:
     """occurrences: with vectors. lines: the line number of each in the file."""
-    from korbert.vectors.occurrences import distances
-
-    apart = distances(occurrences)
+    apart = vectors.distances(occurrences)
     for number, (one, line) in enumerate(zip(occurrences, lines, strict=True)):
         nearest = [int(other) for other in apart[number].argsort(kind="stable") if other != number][:top]
         near = [{"occurrence": other + 1, "distance": round(float(apart[number, other]), 4)} for other in nearest]

@@ -220,8 +220,6 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     Example:
       korbert distill korbert-mini sentences.txt --teacher models/e5 --valid sts.csv --output models/vectors
     """  # fmt: skip
-    import korbert
-
     logged(given["debug"])
     output: Path = given["output"]
     vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), Failed(texts.name)

@@ -145,7 +145,6 @@ def index(
     FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run resumes without recomputing what it has added.
     """
     from korbert.records.detection import holds_records
-    from korbert.search.index import Added
 
     options.show_progress()
     if corpus is None and remove is None:
@@ -154,7 +153,7 @@ def index(
         if not (path.is_file() or (path == corpus and holds_records(path))):
             raise SettingsError(f"{path}: no such file: name a file of texts, or of ids for --remove")
     made = _index_to_write(model, corpus, output, device, given, form, text)
-    removed, added, failed = 0, Added(), Failed(str(corpus))
+    removed, added, failed = 0, search.Added(), Failed(str(corpus))
     if remove is not None:
         ids = {id for _, id in inference.lines.texts(remove, remove.name) if id}
         removed = made.remove(ids)
@@ -174,15 +173,11 @@ def _index_to_write(
     model: Path, corpus: Path | None, output: Path, device: str, given: dict[str, Any], form: Format, text: str | None
 ) -> "search.Index":
     """The index in a folder, or a new one. Raises SettingsError and ArtifactError if it has other settings."""
-    from korbert.search.database import is_index
-
     way = given["correct"]
-    if is_index(output):
+    if search.is_index(output):
         _refuse(given, ("counts", "fit_on"), f"{output} was built with its own: leave the option out")
         own = korbert.load(model, device, given["precision"])
-        made = search.Index.create(
-            output, own, **vector_options.asked_for(given)
-        )  # refuses settings other than those of the index
+        made = search.Index.load(output, own).matching(**vector_options.asked_for(given))
     else:
         new = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
         made = search.Index.create(output, new.model, counts=new.counts, correction=new.correction, **new.asked)
@@ -204,16 +199,14 @@ def _index_of(
 ) -> "Iterator[search.Index]":
     """The index in a folder, or one of a file for this time only, with vectors if this way of searching has them."""
     from korbert.records.detection import holds_records
-    from korbert.search.index import default_way
 
     if corpus.is_dir() and not holds_records(corpus):
         _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
         loaded = korbert.load(model, device, given["precision"])
-        search.Index.load(corpus, loaded)
-        yield search.Index.create(corpus, loaded, **vector_options.asked_for(given))  # refuses other settings
+        yield search.Index.load(corpus, loaded).matching(**vector_options.asked_for(given))
         return
     own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
-    words_only = (way or default_way(own.model)[0]) == "words"
+    words_only = (way or search.default_way(own.model)[0]) == "words"
     with TemporaryDirectory(prefix="korbert-index-") as folder:
         made = search.Index.create(
             folder, own.model, counts=own.counts, correction=own.correction, words_only=words_only, **own.asked
@@ -295,22 +288,21 @@ def search_eval(
     """
     from rich.table import Table
 
-    from korbert.search.evaluation import METRICS, evaluate
-
     failed, failed_queries = Failed(str(corpus)), Failed(str(queries))
     pairs = list(_judged(queries, query, relevant, failed_queries))
     if not pairs:
         raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
     texts, ids = zip(*pairs, strict=True)
     with _index_of(model, corpus, device, given, form, text, failed, way or "both") as made:
-        figures = evaluate(made, texts, ids, [way] if way else get_args(Way)[::-1], _reranker(rerank, device))
+        ways = [way] if way else get_args(Way)[::-1]
+        figures = search.evaluation.evaluate(made, texts, ids, ways, _reranker(rerank, device))
         facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
     if as_json:
         own = {name: {key: figure._asdict() for key, figure in row.items()} for name, row in figures.items()}
         click.echo(inference.lines.as_json({**facts, "ways": own}))
     else:
         table = Table(f"{len(pairs):,} queries, {facts['texts']:,} texts", *figures, box=None, pad_edge=False)
-        for metric in METRICS:
+        for metric in search.evaluation.METRICS:
             cells = []
             for row in figures.values():
                 value, low, high = (None if part is None else f"{100 * part:.1f}" for part in row[metric])
@@ -323,12 +315,10 @@ def search_eval(
 
 def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
     """The model of kind rerank in a folder, if one is given. ModelError for another kind."""
-    from korbert.tasks.kinds.rerank import Rerank
-
     if folder is None:
         return None
     model = korbert.load(folder, device)
-    if not isinstance(model.kind, Rerank):
+    if model.kind is None or model.kind.name != "rerank":
         raise ModelError(
             f"{folder}: was not trained to rerank: train a model on queries, passages and negatives with"
             " `korbert finetune --kind rerank`"

@@ -63,17 +63,17 @@ def open_runs(folders: Sequence[Path]) -> list[Run]:
     """
     if len(folders) < 2:
         raise SettingsError(f"{len(folders)} run{'' if len(folders) == 1 else 's'} to compare: name at least two")
-    artifacts = [_artifact(folder) for folder in folders]
+    artifacts = [artifact_of(folder) for folder in folders]
     for number, folder in enumerate(artifacts):
         if folder.resolve() in [other.resolve() for other in artifacts[:number]]:
             raise SettingsError(f"{folders[number]}: is named twice: name different runs")
     # Names leave out "pretrain" and "pretrain.partial", unless nothing else differs.
     outer = [folder.resolve().parent for folder in artifacts]
     names = distinct_names(outer if len(set(outer)) == len(outer) else [folder.resolve() for folder in artifacts])
-    return [_open_run(folder, name) for folder, name in zip(artifacts, names, strict=True)]
+    return [open_run(folder, name) for folder, name in zip(artifacts, names, strict=True)]
 
 
-def _artifact(folder: Path) -> Path:
+def artifact_of(folder: Path) -> Path:
     """The folder that holds the metrics of the run."""
     places = [folder, folder / _STAGE, folder / f"{_STAGE}.partial", folder.with_name(f"{folder.name}.partial")]
     if folder.name == "model":
@@ -101,7 +101,7 @@ def distinct_names(folders: Sequence[Path]) -> list[str]:
     return [str(folder) for folder in folders]
 
 
-def _open_run(folder: Path, name: str) -> Run:
+def open_run(folder: Path, name: str) -> Run:
     metrics = folder / "metrics.jsonl"
     log = TrainingLog.of(_lines(metrics), _lines(folder / "timing.jsonl"))
     if not log.heldout:

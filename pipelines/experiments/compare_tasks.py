@@ -52,6 +52,22 @@ class Side:
     facts: list[Json]
     predictions: list[list[Prediction]]
 
+    @classmethod
+    def of(cls, folder: Path, model: str, lines: "Sequence[Line]") -> "Side":
+        """One side, without name and predictions yet."""
+        known = list(lines[0].predictions)
+        if model and model not in known:
+            raise SettingsError(f"--model {model}: {folder} has predictions of {', '.join(known)}: name one of these")
+        model = model or known[0]
+        scores = read_json(folder / "scores.json") or {}
+        facts = [row for row in scores.get("rows", ()) if row.get("name") == model]
+        if len(facts) != len(lines[0].predictions[model]):
+            raise ArtifactError(
+                f"{folder / 'scores.json'}: has {len(facts)} runs of {model}, {PREDICTIONS} has "
+                f"{len(lines[0].predictions[model])}: rebuild this artifact with --rebuild"
+            )
+        return cls("", folder, model, str(scores.get("scored_on")), facts, [])
+
 
 @dataclass(frozen=True)
 class TaskComparison:
@@ -61,6 +77,22 @@ class TaskComparison:
     rows: list[Row]
     sides: list[Side]
     scores: Json
+
+    @classmethod
+    def of(cls, task: Kind, rows: list[Row], sides: list[Side]) -> "TaskComparison":
+        """Scores the sides. ArtifactError for predictions of another kind of task."""
+        results = []
+        for side in sides:
+            for facts, predictions in zip(side.facts, side.predictions, strict=True):
+                try:
+                    task.run(rows, predictions)
+                except (ValueError, LookupError, TypeError) as error:
+                    raise ArtifactError(
+                        f"{side.folder / PREDICTIONS}: {side.model}: not predictions of a {task.name} ({error}): "
+                        "rebuild this artifact with --rebuild"
+                    ) from None
+                results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
+        return cls(task, rows, sides, score_table(task, rows, results))
 
     def notes(self) -> list[str]:
         """Reasons why the comparison may be unfair."""
@@ -160,52 +192,25 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
     artifacts = [artifact_of(folder) for folder in folders]
     wanted = list(models) * len(folders) if len(models) == 1 else list(models) or [""] * len(folders)
     lines = [read_predictions(folder / PREDICTIONS) for folder in artifacts]
-    sides = [_side(*one) for one in zip(artifacts, wanted, lines, strict=True)]
+    sides = [Side.of(*one) for one in zip(artifacts, wanted, lines, strict=True)]
     for number, side in enumerate(sides):
         if any((side.folder.resolve(), side.model) == (one.folder.resolve(), one.model) for one in sides[:number]):
             raise SettingsError(f"{folders[number]}: {side.model} is named twice: name different ones")
-    task = _common_task(sides)
+    task = common_task(sides)
     paths = [folder / PREDICTIONS for folder in artifacts]
     same = [matched(lines[0], other, paths[0], path) for path, other in zip(paths, lines, strict=True)]
-    for number, (name, own) in enumerate(zip(_names(sides), same, strict=True)):
-        side = sides[number]
+    # Distinct names of the sides: parts of their paths, and the model if models differ.
+    places = list(dict.fromkeys(side.folder.resolve() for side in sides))
+    names = dict(zip(places, distinct_names(places) if len(places) > 1 else [""], strict=True))
+    differ = len({side.model for side in sides}) > 1
+    for number, (side, own) in enumerate(zip(tuple(sides), same, strict=True)):
+        name = " ".join(filter(None, (names[side.folder.resolve()], side.model if differ else "")))
         by_seed = [[line.predictions[side.model][seed] for line in own] for seed in range(len(side.facts))]
         sides[number] = replace(side, name=name, predictions=by_seed)
-    return _compared(task, [line.row for line in lines[0]], sides)
+    return TaskComparison.of(task, [line.row for line in lines[0]], sides)
 
 
-def _compared(task: Kind, rows: list[Row], sides: list[Side]) -> TaskComparison:
-    results = []
-    for side in sides:
-        for facts, predictions in zip(side.facts, side.predictions, strict=True):
-            try:
-                task.run(rows, predictions)
-            except (ValueError, LookupError, TypeError) as error:
-                raise ArtifactError(
-                    f"{side.folder / PREDICTIONS}: {side.model}: not predictions of a {task.name} ({error}): "
-                    "rebuild this artifact with --rebuild"
-                ) from None
-            results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
-    return TaskComparison(task, rows, sides, score_table(task, rows, results))
-
-
-def _side(folder: Path, model: str, lines: Sequence[Line]) -> Side:
-    """One side, without name and predictions yet."""
-    known = list(lines[0].predictions)
-    if model and model not in known:
-        raise SettingsError(f"--model {model}: {folder} has predictions of {', '.join(known)}: name one of these")
-    model = model or known[0]
-    scores = read_json(folder / "scores.json") or {}
-    facts = [row for row in scores.get("rows", ()) if row.get("name") == model]
-    if len(facts) != len(lines[0].predictions[model]):
-        raise ArtifactError(
-            f"{folder / 'scores.json'}: has {len(facts)} runs of {model}, {PREDICTIONS} has "
-            f"{len(lines[0].predictions[model])}: rebuild this artifact with --rebuild"
-        )
-    return Side("", folder, model, str(scores.get("scored_on")), facts, [])
-
-
-def _common_task(sides: Sequence[Side]) -> Kind:
+def common_task(sides: Sequence[Side]) -> Kind:
     """The task to score all sides by: that of the first side, with the labels of all."""
     tasks = []
     for side in sides:
@@ -231,11 +236,3 @@ def _common_task(sides: Sequence[Side]) -> Kind:
         for name in first.label_fields
     }
     return first.model_copy(update=labels)
-
-
-def _names(sides: Sequence[Side]) -> list[str]:
-    """Distinct names of the sides: parts of their paths, and the model if models differ."""
-    folders = list(dict.fromkeys(side.folder.resolve() for side in sides))
-    names = dict(zip(folders, distinct_names(folders) if len(folders) > 1 else [""], strict=True))
-    differ = len({side.model for side in sides}) > 1
-    return [" ".join(filter(None, (names[side.folder.resolve()], side.model if differ else ""))) for side in sides]

@@ -1,7 +1,7 @@
 """Scores of a model on a labelled file, for `korbert evaluate`."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,9 +10,8 @@ import numpy as np
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.records.form import Form
-from korbert.tasks.files import Row, read_rows, refuse_unseen_labels
+from korbert.tasks.files import read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.kinds.base import Kind
 from korbert.tasks.metrics.statistics import bootstrap_interval
 from korbert.tasks.noise import NOISE
 from korbert.tasks.splits import usable
@@ -61,20 +60,15 @@ def evaluated(
     for metric, score in kind.scores(rows.rows, predictions).items():
         interval = None
         if len(rows) > 1:
-            rng = np.random.default_rng(0)
-            interval = bootstrap_interval(run, kind.score(metric), rng=rng, resamples=_RESAMPLES)
+            drawn = np.random.default_rng(0)
+            interval = bootstrap_interval(run, kind.score(metric), rng=drawn, resamples=_RESAMPLES)
         low, high = (None, None) if interval is None else (interval.low, interval.high)
         scores[metric] = {"score": score, "low": low, "high": high}
     lines = [{**row, "prediction": one} for row, one in zip(rows.rows, predictions, strict=True)]
-    disturbed = {name: _disturbed(change, model, kind, rows.rows) for name, change in NOISE.items()} if noise else {}
+    disturbed = {}
+    for name, change in NOISE.items() if noise else ():
+        rng = random.Random(0)  # the same changes in every run
+        changed = [{**row, **{role: change(row[role], rng) for role in kind.needs}} for row in rows.rows]
+        disturbed[name] = kind.scores(rows.rows, model.predict_rows(changed))
     said = [f"{kind.name}: {kind.about()}", *rows.said(), *few_rows(len(rows))]
     return Evaluated(said, scores, lines, disturbed)
-
-
-def _disturbed(
-    change: Callable[[str, random.Random], str], model: Model, kind: Kind, rows: Sequence[Row]
-) -> dict[str, float | None]:
-    """Scores of the rows with changed texts, drawn by the same generator in every run."""
-    rng = random.Random(0)
-    changed = [{**row, **{role: change(row[role], rng) for role in kind.needs}} for row in rows]
-    return kind.scores(rows, model.predict_rows(changed))

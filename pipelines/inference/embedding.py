@@ -136,14 +136,9 @@ class _Vectorizer(Protocol):
 
 
 def write_vectors(
-    embedding: _Vectorizer,
-    rows: Iterable[Result],
-    output: Path,
-    failed: Callable[[Result], bool],
-    advance: Advance,
-    *,
+    embedding: _Vectorizer, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance, *,
     made_from: str = "",
-) -> Written:
+) -> Written:  # fmt: skip
     """Writes the vectors of records to a file, in order: one row per record, errors included.
 
     failed: called with each record; returns whether it has an error. made_from: a digest; a .parquet file has

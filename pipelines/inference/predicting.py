@@ -37,7 +37,7 @@ def predict_lines(
     first usual name that is present. Raises SettingsError if a table has no such column or the model reads no such
     role, ModelError if the model's scores are NaN or it is not fine-tuned on a task.
     """
-    keys, values = _fields_of(model)
+    keys, values = fields_of(model)
     columns = dict(columns or {})
     if unread := [role for role in columns if role not in keys]:
         own = " and ".join(f"`{role}`" for role in sorted(keys))
@@ -54,7 +54,7 @@ def predict_lines(
         yield results
 
 
-def _fields_of(model: Model) -> tuple[Keys, Mapping[str, Callable[[Any], Any]]]:
+def fields_of(model: Model) -> tuple[Keys, Mapping[str, Callable[[Any], Any]]]:
     """The fields that a model reads, with their usual names, and the functions that convert them."""
     if model.kind is None:
         model.require("predict")

@@ -9,7 +9,7 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
@@ -154,26 +154,24 @@ class _Server:
     def __call__(self, texts: list[str]) -> _Vectors:
         if not texts:  # the size of the vectors is asked for
             return self(["."])[:0]
-        return unit(np.concatenate(list(self._parts(texts))))
-
-    def _parts(self, texts: Sequence[str]) -> Iterator[_Vectors]:
-        """POST /embeddings; the key is that of OPENAI_API_KEY, if there is one."""
+        parts = []
         for start in range(0, len(texts), _SERVER_TEXTS):
             body = {"model": self.model, "input": texts[start : start + _SERVER_TEXTS]}
             headers = {"Content-Type": "application/json"}
-            if key := os.environ.get("OPENAI_API_KEY"):
+            if key := os.environ.get("OPENAI_API_KEY"):  # as OpenAI's own clients
                 headers["Authorization"] = f"Bearer {key}"
             request = urllib.request.Request(f"{self.address}/embeddings", json.dumps(body).encode(), headers)
             try:
                 with urllib.request.urlopen(request, timeout=_SERVER_SECONDS) as answer:
                     data = json.load(answer)["data"]
                 vectors = [row["embedding"] for row in sorted(data, key=lambda row: row["index"])]
-                yield np.array(vectors, np.float32)
+                parts.append(np.array(vectors, np.float32))
             except (urllib.error.URLError, TimeoutError, ValueError, KeyError, TypeError) as error:
                 raise ModelError(
                     f"{self.address}: gave no vectors ({error!r:.200}): start it, or check address and model; the same"
                     " command goes on with what is missing"
                 ) from None
+        return unit(np.concatenate(parts))
 
     def digest(self) -> "hashlib._Hash":
         return hashlib.sha256(f"{self.address} {self.model}".encode())

@@ -13,6 +13,7 @@ from korbert.terminal import console
 from korbert.tokenization import AnyTokenizer, Pieces, Tokenizer
 from korbert.tokenization.pieces import EOJEOL
 from pipelines.inference import lines
+from pipelines.reports.page import write
 
 _MAX_PAGE_CHARS = 200_000  # about 30 MB of HTML
 
@@ -107,8 +108,6 @@ def write_page(
 
     texts: places and texts, as from pipelines.inference.lines. Raises SettingsError for more text than a page can hold.
     """
-    from pipelines.reports.page import write
-
     shown: list[list[PageSpan]] = []
     chars = 0
     for place, text in texts:

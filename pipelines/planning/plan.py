@@ -80,6 +80,24 @@ class Timing:
     command: str
     within: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, pipeline: Pipeline, phases: "Sequence[PhasePlan]", evaluation: float, hours: float | None) -> "Timing":
+        """Extrapolates a trial to the whole run. evaluation: seconds of one."""
+        every = pipeline.recipe.section("pretrain").evaluate_every
+        steps = [phase.steps for phase in phases]
+        training = sum(phase.steps * (phase.step_seconds or 0.0) for phase in phases)
+        evaluations = math.ceil(sum(steps) / every)
+        fitting = [] if hours is None else steps_within(3600 * hours, steps, training, evaluation, every)
+        total = min(training + evaluations * evaluation, _LONGEST)
+        return cls(
+            training=training,
+            evaluations=evaluations,
+            evaluating=evaluations * evaluation,
+            ends=datetime.datetime.now().astimezone() + datetime.timedelta(seconds=total),
+            command=shlex.join(["korbert", "run", pipeline.recipe.given, *pipeline.runtime.given]),
+            within=tuple(f"pretrain.phases.{number}.steps={count}" for number, count in enumerate(fitting)),
+        )
+
     @property
     def total(self) -> float:
         return self.training + self.evaluating
@@ -124,7 +142,7 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
     ids, shards, notes = _known(pipeline, is_tried=seconds > 0)
     config, precision = settings.encoder.config(ids.vocab_size), choose_precision(device, settings.precision)
     sizes, phases = parameters(config), _untimed_phases(settings, ids, shards)
-    memory, on_device = _memory(config, phases, precision), memory_of(device)
+    memory, on_device = training_memory(config, phases, precision), memory_of(device)
     planned = Plan(pipeline.folder, sizes, memory, device.type, precision, on_device, phases, notes)
     if not seconds:
         return planned
@@ -139,7 +157,7 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
             write_random_shards(Path(made), ids, settings.seed)
         trial = _Trial(pipeline, settings, shards or Path(made), ids, device)
         timed, evaluation = trial.phases(phases, seconds), trial.evaluation()
-    return replace(planned, phases=timed, timing=_timing(pipeline, timed, evaluation, hours))
+    return replace(planned, phases=timed, timing=Timing.of(pipeline, timed, evaluation, hours))
 
 
 def _known(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | None, tuple[str, ...]]:
@@ -183,7 +201,7 @@ def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | Non
     return tuple(phases)
 
 
-def _memory(config: AnyConfig, phases: Sequence[PhasePlan], precision: str) -> dict[str, int]:
+def training_memory(config: AnyConfig, phases: Sequence[PhasePlan], precision: str) -> dict[str, int]:
     """Bytes by part; activations are those of the largest micro-batch."""
     weights = 4 * sum(parameters(config).values())
     pieces, length = max((phase.step_pieces / phase.micro_batches, phase.row_pieces) for phase in phases)
@@ -227,23 +245,23 @@ class _Trial:
         """The phases with their measured speed."""
         phases = training_phases(self._settings, self._folder, self._ids, self._counts)
         share = seconds / len(phases)
-        return tuple(self._phase(*both, share) for both in zip(planned, phases, strict=True))
+        timed: list[PhasePlan] = []
+        for plan, phase in zip(planned, phases, strict=True):
+            # A step costs something of its own (the optimizer), and something for each row.
+            few = min(_FEW_ROWS, phase.batch_size)
+            single, several = self._seconds_of(phase, 1, 1, 1), self._seconds_of(phase, few, 1, 1)
+            a_row = max(several - single, 0.01 * several) / max(few - 1, 1)
+            own = max(0.0, single - a_row)
+            rows = min(max(int((share / (_WARM + _TIMED) - own) / a_row), few), phase.batch_size)
 
-    def _phase(self, planned: PhasePlan, phase: Phase, seconds: float) -> PhasePlan:
-        # A step costs something of its own (the optimizer), and something for each row.
-        few = min(_FEW_ROWS, phase.batch_size)
-        single, several = self._seconds_of(phase, 1, 1, 1), self._seconds_of(phase, few, 1, 1)
-        a_row = max(several - single, 0.01 * several) / max(few - 1, 1)
-        own = max(0.0, single - a_row)
-        rows = min(max(int((seconds / (_WARM + _TIMED) - own) / a_row), few), phase.batch_size)
-
-        # Steps of fewer rows, or fewer steps, if whole ones would take too long.
-        fitting, took = seconds / (own + rows * a_row), several
-        if fitting >= 3:
-            warm, timed = (_WARM, _TIMED) if fitting >= _WARM + _TIMED else (1, int(fitting) - 1)
-            took = self._seconds_of(phase, rows, warm, timed)
-        of_rows = max(took - own, 0.01 * took) * phase.batch_size / rows
-        return replace(planned, tried_rows=rows, step_seconds=own + of_rows)
+            # Steps of fewer rows, or fewer steps, if whole ones would take too long.
+            fitting, took = share / (own + rows * a_row), several
+            if fitting >= 3:
+                warm, counted_steps = (_WARM, _TIMED) if fitting >= _WARM + _TIMED else (1, int(fitting) - 1)
+                took = self._seconds_of(phase, rows, warm, counted_steps)
+            of_rows = max(took - own, 0.01 * took) * phase.batch_size / rows
+            timed.append(replace(plan, tried_rows=rows, step_seconds=own + of_rows))
+        return tuple(timed)
 
     def _seconds_of(self, phase: Phase, rows: int, warm: int, timed: int) -> float:
         """Mean seconds of `timed` steps of so many rows, from all over the phase, after `warm` others."""
@@ -276,24 +294,6 @@ class _Trial:
         took = time.perf_counter() - began
         share = sum(batch["pieces"] for batch in few) / sum(batch["pieces"] for batch in full)
         return took / float(share)
-
-
-def _timing(pipeline: Pipeline, phases: Sequence[PhasePlan], evaluation: float, hours: float | None) -> Timing:
-    """Extrapolates a trial to the whole run. evaluation: seconds of one."""
-    every = pipeline.recipe.section("pretrain").evaluate_every
-    steps = [phase.steps for phase in phases]
-    training = sum(phase.steps * (phase.step_seconds or 0.0) for phase in phases)
-    evaluations = math.ceil(sum(steps) / every)
-    fitting = [] if hours is None else steps_within(3600 * hours, steps, training, evaluation, every)
-    total = min(training + evaluations * evaluation, _LONGEST)
-    return Timing(
-        training=training,
-        evaluations=evaluations,
-        evaluating=evaluations * evaluation,
-        ends=datetime.datetime.now().astimezone() + datetime.timedelta(seconds=total),
-        command=shlex.join(["korbert", "run", pipeline.recipe.given, *pipeline.runtime.given]),
-        within=tuple(f"pretrain.phases.{number}.steps={count}" for number, count in enumerate(fitting)),
-    )
 
 
 def steps_within(seconds: float, steps: Sequence[int], training: float, evaluation: float, every: int) -> list[int]:

@@ -131,7 +131,13 @@ def _draw_lines(axes: Axes, coloured: Sequence[tuple[Line, int]]) -> None:
         if line.reference:
             axes.plot(line.x, line.y, color=colour, **_DASHED)
         else:
-            axes.plot(*map(_averaged, (line.x, line.y)), color=colour, marker=marker, markersize=4)
+            # Neighbouring values are averaged if there are more than 240: equal groups, so that smoothing is even.
+            size = max(1, -(-len(line.x) // _POINTS))
+            x, y = (
+                [np.mean(values[start : start + size]) for start in range(0, len(values), size)]
+                for values in (line.x, line.y)
+            )
+            axes.plot(x, y, color=colour, marker=marker, markersize=4)
 
 
 def lengths(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = "") -> Picture:
@@ -228,12 +234,6 @@ def groups(title: str, points: np.ndarray, members: Sequence[int], *, note: str 
         axes.set_axis_off()
 
     return Picture(title, _svg(title, draw, (0.01, 0.02, 0.98, 0.96)), note=note)
-
-
-def _averaged(values: Sequence[float]) -> np.ndarray:
-    """Averages groups of neighbouring values if there are more than 240: equal groups, so that smoothing is even."""
-    size = max(1, -(-len(values) // _POINTS))
-    return np.array([np.mean(values[start : start + size]) for start in range(0, len(values), size)])
 
 
 def _locator(number: int, whole: bool) -> MaxNLocator:

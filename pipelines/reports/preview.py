@@ -11,8 +11,10 @@ from rich.table import Table
 
 from corpus.cleaning.preview import Preview, Shown, preview
 from korbert.terminal import console, say
+from pipelines import reports
 from pipelines.artifacts.pipeline import Pipeline
 from pipelines.reports.figures import label
+from pipelines.reports.page import write
 
 _SHOWN_CHARS = 160  # of a text that is not expanded
 _AROUND_CHARS = 40  # context before the first change; on the page, on both sides of each change
@@ -24,12 +26,10 @@ _TOKEN = re.compile(r"\s+|[^\s\w]|\w+")
 
 def preview_stage(pipeline: Pipeline, count: int) -> None:
     """Previews cleaning on about `count` rows: writes the page and prints the first changes."""
-    from pipelines.reports import index
-
     sample = preview(pipeline.recipe.section("clean"), pipeline.sources.files("clean"), count)
     page = pipeline.folder / "preview.html"
     write_page(page, pipeline.recipe.name, sample)
-    index(pipeline.folder, [stage.name for stage in pipeline.stages()])
+    reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()])
     print_preview(sample)
     say(f"page: {page}")
 
@@ -92,8 +92,6 @@ class _PreviewRow(NamedTuple):
 
 def write_page(path: Path, recipe: str, sample: Preview) -> None:
     """Writes the changed rows as diffs, the dropped rows by reason, and the unchanged rows; texts expand on click."""
-    from pipelines.reports.page import write
-
     kept = [row for row in sample.rows if row.reason is None]
     dropped = [
         (label(reason), number, [_plain_row(row) for row in sample.rows if row.reason == reason])

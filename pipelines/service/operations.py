@@ -35,19 +35,19 @@ _MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of th
 
 def operations_of(model: Model, limits: Limits) -> dict[str, Operation]:
     """The operations of a model by name: tokenize, embed, and as supported fill, predict, answer, attention."""
-    operations = {"tokenize": _tokenize(model.tokenizer, limits), "embed": _embed(model)}
+    operations = {"tokenize": tokenize_operation(model.tokenizer, limits), "embed": embed_operation(model)}
     if "fill" in model.can:
-        operations["fill"] = _fill(model)
+        operations["fill"] = fill_operation(model)
     elif isinstance(model.kind, QuestionAnswering):
-        operations["answer"] = _answer(model, model.kind, limits)
+        operations["answer"] = answer_operation(model, model.kind, limits)
     elif model.kind is not None and {"predict", "tag"} & set(model.can):
-        operations["predict"] = _predict(model, model.kind, limits)
+        operations["predict"] = predict_operation(model, model.kind, limits)
     if not isinstance(model.network.encoder, OnnxEncoder):  # which exposes no attention
-        operations["attention"] = _attention(model)
+        operations["attention"] = attention_operation(model)
     return operations
 
 
-def _tokenize(tokenizer: AnyTokenizer, limits: Limits) -> Operation:
+def tokenize_operation(tokenizer: AnyTokenizer, limits: Limits) -> Operation:
     """(text, whether to read special tokens such as [MASK]) -> {"pieces": [TokenRow, ..]}"""
 
     def row(item: tuple[str, bool]) -> Row:
@@ -59,7 +59,7 @@ def _tokenize(tokenizer: AnyTokenizer, limits: Limits) -> Operation:
     return Operation(_each(row), None)
 
 
-def _embed(model: Model) -> Operation:
+def embed_operation(model: Model) -> Operation:
     """(text, its VectorSettings) -> its vector, (D,) float32. Texts of equal settings go through the model together."""
 
     def tokenize(items: Sequence[tuple[str, VectorSettings]]) -> list[Row]:
@@ -97,7 +97,7 @@ def _by_settings(rows: Sequence[tuple[Any, Any]], compute: Callable[[list[Any], 
     return answers
 
 
-def _fill(model: Model) -> Operation:
+def fill_operation(model: Model) -> Operation:
     """(text, number of candidates) -> {"gaps": [[candidate, ..], ..]}"""
 
     def row(item: tuple[str, int]) -> Row:
@@ -121,7 +121,7 @@ def _fill(model: Model) -> Operation:
     return Operation(_each(row), forward)
 
 
-def _predict(model: Model, kind: Kind, limits: Limits) -> Operation:
+def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
     """Text, or row by role -> its prediction: an object, {"prediction": value}, or {"spans": [span, ..]}."""
 
     def row(item: Any) -> Row:
@@ -149,7 +149,7 @@ def _predict(model: Model, kind: Kind, limits: Limits) -> Operation:
     return Operation(_each(row), _results(model, kind))
 
 
-def _answer(model: Model, kind: QuestionAnswering, limits: Limits) -> Operation:
+def answer_operation(model: Model, kind: QuestionAnswering, limits: Limits) -> Operation:
     """(question, context) -> {"answer", "start", "end", "score"}, and "no_answer_score" if the model may decline."""
 
     def row(item: tuple[str, str]) -> Row:
@@ -177,7 +177,7 @@ def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[RowByRole, Ma
     return forward
 
 
-def _attention(model: Model) -> Operation:
+def attention_operation(model: Model) -> Operation:
     """(text, pair or None) -> the data of the page; runs on the model's thread, as it adds hooks to the model."""
 
     def row(item: tuple[str, str | None]) -> Row:

@@ -13,6 +13,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 
+from korbert import vectors
 from korbert.errors import SettingsError
 from korbert.vectors.settings import VectorSettings
 from pipelines.reports.page import filled
@@ -130,13 +131,11 @@ async def _vector_settings(served: Served, body: schemas.Embeddings) -> VectorSe
             message = f"dimensions: {body.dimensions}, the vectors of {served.name} have {width:,}"
             raise Refusal(422, message, "dimensions")
         settings = settings.model_copy(update={"size": body.dimensions})
-    from korbert.vectors import POOLINGS  # imports torch
-
-    if POOLINGS[settings.pooling].counts:
+    if vectors.POOLINGS[settings.pooling].counts:
         try:
             await asyncio.to_thread(getattr, served.model, "piece_counts")  # read from a file, once
         except SettingsError:  # its text names a folder
-            others = ", ".join(name for name, pooling in POOLINGS.items() if not pooling.counts)
+            others = ", ".join(name for name, pooling in vectors.POOLINGS.items() if not pooling.counts)
             lacks = f"{served.name} has no piece counts, which {settings.pooling} needs"
             raise Refusal(422, f"pooling: {lacks}: use {others}", "pooling") from None
     return settings

@@ -97,7 +97,7 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     ready = prepare(settings, inputs, output, runtime)
     task, scored = ready.task, ready.scored
     if settings.features is None:
-        builds = _builds(task, settings, ready.start)
+        builds = encoder_builds(task, settings, ready.start)
     else:
         builds = feature_builds(task, settings, ready.start, ready.parts, ready.vectors, ready.device)
     if "warm_up" in ready.parts:
@@ -191,12 +191,12 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     said = [f"{task.name}: {task.about()}", *rows.read, *rows.notes]
     for line in said:
         _logger.info("%s", line)
-    texts = _texts(task, rows)
+    texts = rows.distinct(task.texts)
     folder = inputs.encoded or output / "work"
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
     passages = dict(zip(texts, encoded.passages(), strict=True))
-    parts = {name: task.prepare(part.rows, passages, tokenizer) for name, part in _named(rows).items()}
+    parts = {name: task.prepare(part.rows, passages, tokenizer) for name, part in rows.by_name().items()}
     return Ready(task, rows, start, tokenizer, encoded, parts, said, device, folder)
 
 
@@ -349,20 +349,10 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
     return roles
 
 
-def _named(parts: Parts) -> dict[str, Rows]:
-    named = {"train": parts.train, "valid": parts.valid, "test": parts.test, "warm_up": parts.warm_up}
-    return {name: rows for name, rows in named.items() if rows is not None}
-
-
-def _texts(task: Kind, parts: Parts) -> list[str]:
-    """All texts, each once."""
-    return list(dict.fromkeys(text for rows in _named(parts).values() for row in rows for text in task.texts(row)))
-
-
 def baselines(ready: Ready, output: Path) -> Iterator[ModelResult]:
     """Results of the baselines. Baselines that cannot be fitted on the rows are logged and left out."""
     task, parts = ready.task, ready.rows
-    morphemes = dict(zip(_texts(task, parts), ready.encoded.morphemes(), strict=True))
+    morphemes = dict(zip(parts.distinct(task.texts), ready.encoded.morphemes(), strict=True))
     try:
         test = ready.scored.rows
         for name, facts, predictions in task.baselines(parts.train.rows, parts.valid.rows, test, morphemes):
@@ -371,7 +361,7 @@ def baselines(ready: Ready, output: Path) -> Iterator[ModelResult]:
         _logger.warning("baseline: %s", error)
 
 
-def _builds(task: Kind, settings: TaskSection, start: Model) -> Mapping[str, Build]:
+def encoder_builds(task: Kind, settings: TaskSection, start: Model) -> Mapping[str, Build]:
     """Name of each encoder -> function that builds its model before training. The main one comes first."""
     config = start.config
     if settings.overlap and task.reads_pairs and settings.frozen_layers != -1 and isinstance(config, EncoderConfig):

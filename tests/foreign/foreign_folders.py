@@ -51,46 +51,60 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
+_BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
 def foreign_tokenizer(kind: str) -> Any:
     """A tokenizer of `transformers`, learned from LINES: fast ones, in Rust."""
+    if kind in ("wordpiece", "funnel", "jamo"):
+        return _of_words(kind)
+    return _of_bytes(kind) if kind in ("bytes", "plain bytes") else _unigram(kind)
+
+
+def _of_words(kind: str) -> Any:
     import transformers
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-    bert = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    funnel = ["<pad>", "<unk>", "<cls>", "<sep>", "<mask>", "<s>", "</s>"]
-    if kind in ("wordpiece", "funnel", "jamo"):
-        special = funnel if kind == "funnel" else bert
-        learned = Tokenizer(models.WordPiece(unk_token=special[1]))
-        learned.normalizer = normalizers.BertNormalizer(lowercase=kind == "jamo", strip_accents=kind == "jamo")
-        learned.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        learned.train_from_iterator(LINES, trainers.WordPieceTrainer(vocab_size=300, special_tokens=special))
-        if kind == "funnel":
-            return transformers.FunnelTokenizer(learned.get_vocab(), do_lower_case=False, strip_accents=False)
-        lower = kind == "jamo"
-        return transformers.BertTokenizer(learned.get_vocab(), do_lower_case=lower, strip_accents=lower)
-    if kind in ("bytes", "plain bytes"):
-        special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-        learned = Tokenizer(models.BPE())
-        learned.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        alphabet = pre_tokenizers.ByteLevel.alphabet()
-        learned.train_from_iterator(
-            LINES, trainers.BpeTrainer(vocab_size=400, special_tokens=special, initial_alphabet=alphabet)
-        )
-        model = json.loads(learned.to_str())["model"]
-        roberta = transformers.RobertaTokenizer(model["vocab"], [tuple(pair) for pair in model["merges"]])
-        if kind == "bytes":
-            return roberta
-        named = {
-            name: getattr(roberta, name) for name in ("unk_token", "cls_token", "sep_token", "pad_token", "mask_token")
-        }
-        return transformers.PreTrainedTokenizerFast(tokenizer_object=roberta.backend_tokenizer, **named)
-    special = ["<s>", "<pad>", "</s>", "<unk>"] if kind == "unigram" else ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
-    special = bert if kind == "deberta" else special
+    special = ["<pad>", "<unk>", "<cls>", "<sep>", "<mask>", "<s>", "</s>"] if kind == "funnel" else _BERT
+    lower = kind == "jamo"
+    learned = Tokenizer(models.WordPiece(unk_token=special[1]))
+    learned.normalizer = normalizers.BertNormalizer(lowercase=lower, strip_accents=lower)
+    learned.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    learned.train_from_iterator(LINES, trainers.WordPieceTrainer(vocab_size=300, special_tokens=special))
+    made = transformers.FunnelTokenizer if kind == "funnel" else transformers.BertTokenizer
+    return made(learned.get_vocab(), do_lower_case=lower, strip_accents=lower)
+
+
+def _of_bytes(kind: str) -> Any:
+    import transformers
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    learned = Tokenizer(models.BPE())
+    learned.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    learned.train_from_iterator(
+        LINES, trainers.BpeTrainer(vocab_size=400, special_tokens=special, initial_alphabet=alphabet)
+    )
+    model = json.loads(learned.to_str())["model"]
+    roberta = transformers.RobertaTokenizer(model["vocab"], [tuple(pair) for pair in model["merges"]])
+    if kind == "bytes":
+        return roberta
+    names = ("unk_token", "cls_token", "sep_token", "pad_token", "mask_token")
+    named = {name: getattr(roberta, name) for name in names}
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=roberta.backend_tokenizer, **named)
+
+
+def _unigram(kind: str) -> Any:
+    import transformers
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+    special = {"unigram": ["<s>", "<pad>", "</s>", "<unk>"], "deberta": _BERT}.get(kind, ["<pad>", "<unk>", *_BERT[2:]])
+    unknown = special[3] if kind == "unigram" else special[1]
     learned = Tokenizer(models.Unigram())
     learned.pre_tokenizer = pre_tokenizers.Metaspace()
     if kind == "albert":
         learned.normalizer = normalizers.NFKD()
-    unknown = special[3] if kind == "unigram" else special[1]
     learned.train_from_iterator(
         LINES, trainers.UnigramTrainer(vocab_size=200, special_tokens=special, unk_token=unknown)
     )

@@ -201,7 +201,17 @@ class Embedding(Kind, frozen=True):
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> EmbeddingModel:
         if self.sizes and max(self.sizes) >= (width := int(config.hidden_size)):
             raise SettingsError(f"sizes {list(self.sizes)}: vectors have {width} numbers: take smaller ones")
-        return EmbeddingModel(_with_dropout(config, self.dropout), self.pooling, self.normalize, generator)
+        # At least the dropout of the task, everywhere in the encoder.
+        if isinstance(config, EncoderConfig):
+            names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+            config = config.model_copy(update={name: max(self.dropout, getattr(config, name)) for name in names})
+        else:
+            theirs = dict(config.transformers)
+            for name, value in theirs.items():
+                if "dropout" in name and "classifier" not in name and isinstance(value, float):
+                    theirs[name] = max(self.dropout, value)
+            config = config.model_copy(update={"transformers": theirs})
+        return EmbeddingModel(config, self.pooling, self.normalize, generator)
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Contrastive loss, in nats per text, or ranking loss of scores, in nats per batch.
@@ -238,7 +248,7 @@ class Embedding(Kind, frozen=True):
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         def vectors_of(model: nn.Module, batch: Batch) -> Tensor:
-            return functional.normalize(_vectors(model, model_inputs(batch)), dim=-1)
+            return functional.normalize(model(**model_inputs(batch)).float(), dim=-1)
 
         rows, groups = prepared.rows, prepared.examples
         if self.metrics[0] == _TO_TEACHER:
@@ -346,26 +356,9 @@ def _refuse(learns: _Form, rows: Rows, settings: EmbeddingSection) -> None:
         raise SettingsError("frozen_layers -1: nothing would learn, vectors have no weights but the encoder's: take 0")
 
 
-def _vectors(model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
-    vectors: Tensor = model(**inputs)
-    return vectors.float()
-
-
 def _twice(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The rows, followed by the same rows again."""
     return {
         name: torch.cat([value, value]) if isinstance(value, Tensor) else (*value, *value)
         for name, value in inputs.items()
     }
-
-
-def _with_dropout(config: AnyConfig, least: float) -> AnyConfig:
-    """The config with at least dropout `least` everywhere in the encoder."""
-    if isinstance(config, EncoderConfig):
-        names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-        return config.model_copy(update={name: max(least, getattr(config, name)) for name in names})
-    settings = dict(config.transformers)
-    for name, value in settings.items():
-        if "dropout" in name and "classifier" not in name and isinstance(value, float):
-            settings[name] = max(least, value)
-    return config.model_copy(update={"transformers": settings})

@@ -136,16 +136,12 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
 
     def best_answers(self, found: Found) -> list[Answer]:
         """The n_best answers of a row; the empty one comes first if its score is above the threshold."""
-        if self.unanswerable and self._declines(found.no_answer):
+        if self.unanswerable and found.no_answer > self.threshold:
             return [found.none, *found.candidates][: self.n_best]
         return found.candidates
 
     def result(self, prediction: Prediction) -> Answer:
         return Answer(**prediction)
-
-    def _declines(self, no_answer_score: float) -> bool:
-        """Whether a question gets no answer: the score of none is above the threshold."""
-        return no_answer_score > self.threshold
 
     def _with_threshold(self, predictions: Sequence[Prediction]) -> list[Prediction]:
         """Empties the answers of declined questions; their score becomes the probability of no answer."""
@@ -153,7 +149,7 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
             return list(predictions)
         decided = []
         for prediction in predictions:
-            if prediction["answer"] and self._declines(prediction["no_answer_score"]):
+            if prediction["answer"] and prediction["no_answer_score"] > self.threshold:
                 score = min(prediction["score"] * float(np.exp(min(prediction["no_answer_score"], 700.0))), 1.0)
                 prediction = {**prediction, "answer": "", "start": 0, "end": 0, "score": score}
             decided.append(prediction)

@@ -199,16 +199,15 @@ class Slots(QuestionAnsweringSettings, Kind, frozen=True):
         return among(_METRICS, metric)
 
 
-def _joint_accuracy(run: NDArray[Any], counts: NDArray[np.int64]) -> float | None:
-    return float(counts @ run[:, 0] / counts.sum()) if counts.any() else None
-
-
 def _slot_f1(run: NDArray[Any], counts: NDArray[np.int64]) -> float | None:
     right, predicted, true = (counts @ run[:, 1:]).tolist()
     return 2 * right / (predicted + true) if predicted + true else None
 
 
-_METRICS: dict[str, Score] = {"joint_accuracy": _joint_accuracy, "slot_f1": _slot_f1}
+_METRICS: dict[str, Score] = {
+    "joint_accuracy": lambda run, counts: float(counts @ run[:, 0] / counts.sum()) if counts.any() else None,
+    "slot_f1": _slot_f1,
+}
 
 
 def _scores(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:

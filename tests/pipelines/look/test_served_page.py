@@ -2,6 +2,7 @@
 
 import json
 import threading
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -19,58 +20,60 @@ class Service:
     def __init__(self, filler):
         self.operations, self.index, self.token = ["attention", "fill"], True, ""
         self.asked: list[tuple[str, Any]] = []
-        lock = threading.Lock()
-
-        def answer(route, body):
-            self.asked.append((route, body))
-            if route == "health":
-                model = {"name": "small", "kind": "pretraining", "operations": self.operations}
-                return 200, {"status": "ready", "models": [model], "index": self.index}
-            if route == "attention" and "길다" in body["text"]:
-                return 413, {"error": {"message": "text has 600 pieces, the model reads 512: shorten it"}}
-            if route == "attention":
-                return 200, look_data(filler, body["text"], body.get("pair"))
-            if route == "fill":
-                return 200, {
-                    "model": "small",
-                    "data": [{"gaps": [[vars(one) for one in gap] for gap in filler.fill(body["input"])]}],
-                }
-            hit = {"id": "b1", "text": "비슷한 <b>문장</b>", "score": 0.03, "rank_vectors": 1, "rank_words": None,
-                   "score_vectors": 0.9, "score_words": None}  # fmt: skip
-            return 200, {"data": [{"hits": [hit]}]}
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(handler):
-                if handler.path == "/":
-                    handler.send(200, page(None).encode(), "text/html; charset=utf-8")
-                else:
-                    handler.reply(handler.path[1:], None)
-
-            def do_POST(handler):
-                handler.reply(handler.path[1:], json.loads(handler.rfile.read(int(handler.headers["Content-Length"]))))
-
-            def reply(handler, route, body):
-                said = handler.headers.get("Authorization", "")
-                if self.token and route != "health" and said != f"Bearer {self.token}":
-                    code, found = 401, {"error": {"message": "the token is missing or wrong"}}
-                else:
-                    with lock:
-                        code, found = answer(route, body)
-                handler.send(code, json.dumps(found).encode(), "application/json")
-
-            def send(handler, code, body, kind):
-                handler.send_response(code)
-                handler.send_header("Content-Type", kind)
-                handler.send_header("Content-Length", str(len(body)))
-                handler.end_headers()
-                handler.wfile.write(body)
-
-            def log_message(handler, *_):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.filler, self.lock = filler, threading.Lock()
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
         self.address = f"http://127.0.0.1:{self.server.server_port}/"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, route, body):
+        self.asked.append((route, body))
+        if route == "health":
+            model = {"name": "small", "kind": "pretraining", "operations": self.operations}
+            return 200, {"status": "ready", "models": [model], "index": self.index}
+        if route == "attention" and "길다" in body["text"]:
+            return 413, {"error": {"message": "text has 600 pieces, the model reads 512: shorten it"}}
+        if route == "attention":
+            return 200, look_data(self.filler, body["text"], body.get("pair"))
+        if route == "fill":
+            gaps = [[vars(one) for one in gap] for gap in self.filler.fill(body["input"])]
+            return 200, {"model": "small", "data": [{"gaps": gaps}]}
+        hit = {"id": "b1", "text": "비슷한 <b>문장</b>", "score": 0.03, "rank_vectors": 1, "rank_words": None,
+               "score_vectors": 0.9, "score_words": None}  # fmt: skip
+        return 200, {"data": [{"hits": [hit]}]}
+
+
+class Handler(BaseHTTPRequestHandler):
+    def __init__(self, service, *how):
+        self.service = service
+        super().__init__(*how)
+
+    def do_GET(self):
+        if self.path == "/":
+            self.send(200, page(None).encode(), "text/html; charset=utf-8")
+        else:
+            self.reply(self.path[1:], None)
+
+    def do_POST(self):
+        self.reply(self.path[1:], json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+    def reply(self, route, body):
+        token, said = self.service.token, self.headers.get("Authorization", "")
+        if token and route != "health" and said != f"Bearer {token}":
+            code, found = 401, {"error": {"message": "the token is missing or wrong"}}
+        else:
+            with self.service.lock:
+                code, found = self.service.answer(route, body)
+        self.send(code, json.dumps(found).encode(), "application/json")
+
+    def send(self, code, body, kind):
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
 
 
 @pytest.fixture
