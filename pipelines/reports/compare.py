@@ -157,7 +157,7 @@ def of_tasks(comparison: TaskComparison) -> Shown:
         folders=[side.folder for side in comparison.sides],
         tables=[scores_table(comparison), *([differences_table(comparison)] if pairs else [])],
         sentences=[*(pair["sentence"] for pair in pairs), *comparison.notes()],
-        lede=f"Scores on the same {number:,} rows of a {task.name} task, {task.about()}.",
+        lede=f"Scores on the same {number:,} rows of a task of kind {task.name}, {task.about()}.",
         remark="Intervals are 95 % bootstrap intervals.",
         sections=lambda: (Section("Where they differ", list(example_elements(comparison))),),
     )

@@ -38,7 +38,7 @@ from korbert.tasks.finetuning.lora import require_peft
 from korbert.tasks.finetuning.settings import Way
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
-from korbert.tasks.kinds.sections import ClassificationSection, TaskSection
+from korbert.tasks.kinds.sections import TaskSection
 from korbert.tasks.sets import known_set
 from korbert.tasks.sets.loading import load
 from korbert.tasks.splits import Parts, at_most, cut, split_by_article, usable
@@ -315,7 +315,7 @@ def _given(
         changed: dict[str, Any] = {"metrics": settings.metrics or of_kind}
         if known.uncounted:
             changed["uncounted"] = known.uncounted
-        if isinstance(settings, ClassificationSection):
+        if hasattr(settings, "label_names"):  # in the model, too, for other files of the set
             changed["label_names"] = settings.label_names or loaded.labels
         settings = settings.model_copy(update=changed)
     by_article = getattr(settings, "split_by_article", False)

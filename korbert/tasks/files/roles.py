@@ -42,7 +42,8 @@ class Role:
 def renamed(role: Role, names: Mapping[str, str], *, strict: bool = False) -> Role:
     """A role of labels that are called something else in the file. names: label in the file -> its name.
 
-    strict: refuse labels without a name, and ignore the case of the others; by default labels without one stay.
+    strict: refuse labels without a name, and ignore the case of the others; by default labels without one stay. Where a
+    label of files is the name of another one (1 and 2 are 0 and 1), labels are renamed if all of the file have names.
     """
 
     def rename(label: str) -> str:
@@ -56,6 +57,12 @@ def renamed(role: Role, names: Mapping[str, str], *, strict: bool = False) -> Ro
         labels = role.value(cell)
         return list(map(rename, labels)) if isinstance(labels, list) else rename(labels)
 
+    def settle(labels: Sequence[Any]) -> Sequence[Any]:
+        are_of_files = {label for label in labels if label is not None} <= names.keys()
+        return [names.get(label) for label in labels] if are_of_files else labels
+
+    if not strict and names.keys() & set(names.values()) and role.settle is None:
+        return replace(role, settle=settle)
     return replace(role, value=value) if names else role
 
 

@@ -33,7 +33,7 @@ class Chosen:
 
 
 class MultipleChoice(Kind, frozen=True):
-    """One of several choices. most: the largest number of them in training.
+    """One of several choices. most: the largest number of them in training. label_names: as in Classification.
 
     A target is the index of the correct choice; a prediction is {"choice": index, "probabilities": of each}.
     """
@@ -41,6 +41,7 @@ class MultipleChoice(Kind, frozen=True):
     name: ClassVar[str] = "multiple-choice"
 
     most: int
+    label_names: Mapping[str, str] = {}
     pooling: Pooling = "mean"
 
     @staticmethod
@@ -57,8 +58,13 @@ class MultipleChoice(Kind, frozen=True):
                     f"{rows.places[number]}: label {row['label']!r} of {len(row['choices'])} choices: labels count from"
                     " 0: subtract one from each, or give the texts of the choices"
                 )
-        metrics = settings.metrics or ("accuracy",)
-        return cls(metrics=metrics, max_length=settings.max_length, most=most, pooling=settings.pooling)
+        return cls(
+            metrics=settings.metrics or ("accuracy",),
+            max_length=settings.max_length,
+            most=most,
+            label_names=settings.label_names,
+            pooling=settings.pooling,
+        )
 
     def about(self) -> str:
         return f"one of up to {self.most} choices"

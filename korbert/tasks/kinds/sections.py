@@ -12,6 +12,7 @@ from korbert.tasks.kinds import ALIASES
 from korbert.tasks.question_answering.settings import WindowSettings
 
 _Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+_LABEL_NAMES = 'names for the labels of the files, in the order of the model, as in { 0 = "부정", 1 = "긍정" }'
 _Size = Annotated[int, Field(ge=1)]
 _Pooling = Annotated[
     Literal["mean", "first"], Field(description="text vector: mean over pieces, or that of the first piece")
@@ -123,9 +124,7 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
     several: bool = Field(
         False, description="multi-label: any number of labels per text, as a list or separated by bars or commas"
     )
-    label_names: Mapping[str, str] = Field(
-        {}, description='names for the labels of the files, in the order of the model, as in { 0 = "부정", 1 = "긍정" }'
-    )
+    label_names: Mapping[str, str] = Field({}, description=_LABEL_NAMES)
 
 
 class RegressionSection(TaskSection, frozen=True, extra="forbid"):
@@ -140,6 +139,7 @@ class MultipleChoiceSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["multiple-choice"] = "multiple-choice"
     pooling: _Pooling = "mean"
+    label_names: Mapping[str, str] = Field({}, description=_LABEL_NAMES)
 
 
 class TokenClassificationSection(TaskSection, frozen=True, extra="forbid"):

@@ -9,6 +9,7 @@ import pytest
 from korbert.errors import CorpusError
 from korbert.tasks.files import ROLES, Answer, Span, read_rows
 from korbert.tasks.kinds import KINDS
+from korbert.tasks.kinds.multiple_choice import MultipleChoice
 from pipelines.stages.finetuning import roles_of
 
 TEXT = ROLES["text"]
@@ -218,3 +219,16 @@ def test_a_list_of_one_label_is_that_label(tmp_path, cell, label):
     path = _jsonl(tmp_path, {"text": "가", "label": cell}, {"text": "나", "label": ["긍정", "부정"]})
     with pytest.raises(CorpusError, match=r"a.jsonl, line 2: 'label' is a list of 2 labels: use --several"):
         read_rows(path, roles)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [(["1", "2", "1"], ["0", "1", "0"]), (["0", "1"], ["0", "1"]), (["1", "1"], ["0", "0"])],
+    ids=["as in the files of the set", "names already", "one label alone"],
+)
+def test_labels_of_files_that_are_names_of_others(tmp_path, labels, expected):
+    """COPA's files count choices from 1 or from 0: a model trained on the former is evaluated on both."""
+    kind = MultipleChoice(metrics=("accuracy",), max_length=32, most=2, label_names={"1": "0", "2": "1"})
+    path = tmp_path / "rows.csv"
+    path.write_text("text,choice1,choice2,label\n" + "".join(f"글,가,나,{label}\n" for label in labels), "utf-8")
+    assert [row["label"] for row in read_rows([path], roles_of(kind))] == expected
