@@ -12,7 +12,7 @@ from korbert.tasks.kinds import ALIASES
 from korbert.tasks.question_answering.settings import WindowSettings
 
 _Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
-_LABEL_NAMES = 'names for the labels of the files, in the order of the model: { 0 = "부정", 1 = "긍정" }'
+_LABEL_NAMES = 'names for labels of the files, in the model\'s order: { 0 = "부정", 1 = "긍정" }'
 _Size = Annotated[int, Field(ge=1)]
 _Pooling = Annotated[
     Literal["mean", "first"], Field(description="text vector: mean over pieces, or that of the first piece")
