@@ -79,7 +79,7 @@ class Index:
         self._counts = PieceCounts.load(folder / _COUNTS, model.tokenizer) if _COUNTS in facts["files"] else None
         self._size: int = facts["size"]
         self._cache = VectorCache(self._size)
-        self.way, self.why = default_way(model)
+        self.way, self.why = default_way(model) if self._size else ("words", "the index has no vectors")
 
     @classmethod
     def create(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from korbert.tasks.files import Row
 
-_QUERIES_AT_ONCE = 1_024
+_SCORES_AT_ONCE = 1 << 25
 
 METRICS: Mapping[str, Callable[[NDArray[np.int64]], float]] = {
     "mrr": lambda ranks: float((1 / ranks).mean()),  # mean reciprocal rank, Voorhees 1999
@@ -52,8 +52,9 @@ class Retrieval:
         scores: a slice of the queries -> their scores of all passages, (n, M), higher is better.
         """
         ranks = []
-        for start in range(0, len(self.queries), _QUERIES_AT_ONCE):
-            part = slice(start, start + _QUERIES_AT_ONCE)
+        at_once = max(1, _SCORES_AT_ONCE // len(self.passages))
+        for start in range(0, len(self.queries), at_once):
+            part = slice(start, start + at_once)
             found = scores(part)
             reached = found[np.arange(len(found)), self.own[part]][:, None]
             as_good = (found >= reached).sum(axis=1)

@@ -25,7 +25,7 @@ from korbert.progress import track
 from korbert.scratch import claim, remove
 from korbert.tasks.kinds import ALIASES, KINDS
 from korbert.terminal import say
-from korbert.world import is_silent
+from korbert.world import is_silent, world
 from pipelines import artifacts, experiments, inference, recipes, reports
 from pipelines.commands import options
 from pipelines.commands.stages import logged, run_stages
@@ -221,18 +221,20 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
       korbert distill korbert-mini sentences.txt --teacher models/e5 --valid sts.csv --output models/vectors
     """  # fmt: skip
     logged(given["debug"])
+    if world().size > 1:
+        raise SettingsError("distill: the teacher's vectors are computed by one process: leave torchrun out")
     output: Path = given["output"]
     vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), Failed(texts.name)
     artifacts.store.check_place(output, artifacts.store.partial_of(output), "--output")
     size = korbert.load(given["model"], given["device"]).network.config.hidden_size
     inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])
-    failed.end()
     nothing: dict[str, Any] = dict.fromkeys(("test", "set_", "data", "pair", "label", "seeds", "valid_share"))
     pipeline = _pipeline(
         **nothing, **given, train=vectors, kind="embedding", text=None, others=(), form="auto", anomaly=False,
         several=False,
     )  # fmt: skip
     _train(pipeline, output)
+    failed.end()
 
 
 @click.command()
@@ -357,7 +359,7 @@ def pairs(
     failed, counts, wanted = Failed(str(corpus)), Counter[PairSource](), sources or get_args(PairSource)
 
     def write(aside: Path) -> None:
-        records = inference.embedding.text_records(corpus, corpus.name, text=text, fields=True)
+        records = inference.embedding.text_records(corpus, corpus.name, text=text, utf8=True, fields=True)
         with aside.open("wb") as file, track("pairs", None, "documents") as advance:
             for record in chain.from_iterable(records):
                 advance(1)

@@ -294,6 +294,11 @@ def search_eval(
         raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
     texts, ids = zip(*pairs, strict=True)
     with _index_of(model, corpus, device, given, form, text, failed, way or "both") as made:
+        known = {id for id, _ in made}
+        if unknown := sum(id not in known for own in ids for id in own):
+            if not any(id in known for own in ids for id in own):
+                raise CorpusError(f"{queries}: none of the ids in {relevant!r} is that of a text of {corpus}")
+            say(f"korbert: {queries}: {unknown:,} ids are of no text of {corpus}, and count as not found", err=True)
         ways = [way] if way else get_args(Way)[::-1]
         figures = search.evaluation.evaluate(made, texts, ids, ways, _reranker(rerank, device))
         facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
@@ -395,11 +400,6 @@ def _judged(queries: Path, query: str, relevant: str, failed: Failed) -> Iterato
             record["error"] = f"{relevant!r} is no id and no list of ids: name it with --relevant NAME"
         if not failed(record):
             yield record["text"], list(map(str, ids))
-
-
-def _shown(figure: "search.evaluation.Figure") -> str:
-    value, low, high = (None if part is None else f"{100 * part:.1f}" for part in figure)
-    return f"{value} ({low} to {high})" if low else str(value)
 
 
 COMMANDS = [embed, index, similar, search_eval, negatives]

@@ -53,6 +53,8 @@ def evaluated(
     rows = read_rows([file], roles_of(kind), form=form, columns=columns, trained=kind.columns)
     if hasattr(kind, "labels"):
         refuse_unseen_labels(rows, kind.labels)
+    kind = kind.validated_on(rows)
+    model = Model(model.network, model.tokenizer, kind, name=model.name, precision=model.precision)
     rows = usable(rows, kind.target)
     predictions = model.predict_rows(rows.rows)
     run = kind.run(rows.rows, predictions)

@@ -35,7 +35,9 @@ from pipelines.inference.records import TEXT_NAMES, Keys, column_for, records
 
 PART_ROWS = 4_096  # an interrupted run loses at most one part
 _FIT_TEXTS = 10_000
-_PART = re.compile(r"(\.korbert-)?part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet(\.tmp)?")  # names in OUTPUT.partial
+_PART = re.compile(  # names in OUTPUT.partial; the axes are of a teacher's cut
+    r"(\.korbert-)?(part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet|axes-[0-9a-f]{32}\.npy)(\.tmp)?"
+)
 
 Advance = Callable[[int], None]
 
@@ -135,6 +137,11 @@ class _Vectorizer(Protocol):
     def digest(self) -> "hashlib._Hash": ...
 
 
+def claim_parts(output: Path) -> Path:
+    """The folder of the parts of an output. ArtifactError if it holds other files."""
+    return claim(output.with_name(f"{output.name}.partial"), lambda name: _PART.fullmatch(name) is not None)
+
+
 def write_vectors(
     embedding: _Vectorizer, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance, *,
     made_from: str = "",
@@ -144,7 +151,7 @@ def write_vectors(
     failed: called with each record; returns whether it has an error. made_from: a digest; a .parquet file has
     it in its metadata, and the texts, too.
     """
-    partial_folder = claim(output.with_name(f"{output.name}.partial"), lambda name: _PART.fullmatch(name) is not None)
+    partial_folder = claim_parts(output)
     width = embedding([]).shape[1]
     fields = [("line", pa.int64()), ("id", pa.string()), ("error", pa.string())]
     fields += [("text", pa.string())] if made_from else []

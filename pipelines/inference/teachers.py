@@ -12,21 +12,24 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from http.client import HTTPException
+from io import BytesIO
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from korbert.durable import sha256_of
-from korbert.errors import ModelError, SettingsError
+from korbert.durable import sha256_of, write_whole
+from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.folders import bundled
 from korbert.model import Model
 from korbert.progress import track
 from korbert.vectors.encoder import unit
-from pipelines.inference.embedding import Embedding, text_records, write_vectors
+from pipelines.inference.embedding import Embedding, claim_parts, text_records, write_vectors
 from pipelines.inference.predicting import Result
 
 __all__ = ["Cut", "Teacher", "teacher_of", "write_teacher_vectors"]
@@ -45,19 +48,39 @@ def write_teacher_vectors(
     write_vectors. A file that was made from the same texts and teacher stays; an interrupted run resumes. SettingsError
     if there is another file.
     """
+    if not texts.is_file():
+        raise SettingsError(f"{texts}: is no file: name one of texts")
     teacher = teacher_of(place, device)
     digest = teacher.digest()
     digest.update(f"{sha256_of(texts)} {text} {size}".encode())
     made_from = digest.hexdigest()
     if output.exists():
-        if pq.read_schema(output).metadata.get(b"made_from") == made_from.encode():
-            return
-        raise SettingsError(f"{output}: holds the vectors of other texts or another teacher: remove it")
+        if _made_from(output) != made_from:
+            raise SettingsError(f"{output}: holds the vectors of other texts or another teacher: remove it")
+        for row in pq.read_table(output, columns=["line", "error"]).to_pylist():
+            if row["error"] is not None:
+                failed(row)
+        return
     fitted_on = [row["text"] for row in islice(_distinct(texts, text), _FITTED_TEXTS) if "text" in row]
+    if not fitted_on:
+        raise CorpusError(f"{texts}: holds no texts: nothing can be learned")
     if teacher([]).shape[1] > size:
-        teacher = Cut.of(teacher, fitted_on, size)
+        kept = claim_parts(output) / f"axes-{made_from[:32]}.npy"
+        if not kept.exists():
+            buffer = BytesIO()
+            np.save(buffer, Cut.of(teacher, fitted_on, size).axes)
+            write_whole(kept, buffer.getvalue())
+        teacher = Cut(teacher, np.load(kept))
     with track("teacher", None, "texts") as advance:
         write_vectors(teacher, _distinct(texts, text), output, failed, advance, made_from=made_from)
+
+
+def _made_from(output: Path) -> str | None:
+    """The digest in the metadata of a file; None: it is no such file."""
+    try:
+        return str((pq.read_schema(output).metadata or {}).get(b"made_from", b""), "ascii")
+    except (OSError, pa.ArrowException):
+        return None
 
 
 def _distinct(path: Path, text: str | None) -> Iterator[Result]:
@@ -115,9 +138,8 @@ class Cut:
         return unit(self.teacher(texts) @ self.axes)
 
     def digest(self) -> "hashlib._Hash":
-        digest = self.teacher.digest()
-        digest.update(self.axes.tobytes())
-        return digest
+        """That of the teacher: its vectors may differ in the last bits from run to run, and so would the axes."""
+        return self.teacher.digest()
 
 
 @dataclass(frozen=True)
@@ -138,11 +160,13 @@ class _SentenceTransformer:
         return SentenceTransformer(str(self.folder), device=None if self.device == "auto" else self.device)
 
     def __call__(self, texts: list[str]) -> _Vectors:
+        if not texts:  # the size of the vectors is asked for
+            return self(["."])[:0]
         return np.asarray(self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False), np.float32)
 
     def digest(self) -> "hashlib._Hash":
         files = sorted(path for path in self.folder.rglob("*") if path.is_file())
-        facts = [(str(path.relative_to(self.folder)), path.stat().st_size) for path in files]
+        facts = [(str(path.relative_to(self.folder)), sha256_of(path)) for path in files]
         return hashlib.sha256(json.dumps(facts).encode())
 
 
@@ -165,11 +189,14 @@ class _Server:
                 with urllib.request.urlopen(request, timeout=_SERVER_SECONDS) as answer:
                     data = json.load(answer)["data"]
                 vectors = [row["embedding"] for row in sorted(data, key=lambda row: row["index"])]
+                if len(vectors) != len(body["input"]):
+                    raise ValueError(f"{len(vectors)} vectors for {len(body['input'])} texts")
                 parts.append(np.array(vectors, np.float32))
-            except (urllib.error.URLError, TimeoutError, ValueError, KeyError, TypeError) as error:
+            except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
+                reason = error.read(200).decode(errors="replace") if isinstance(error, urllib.error.HTTPError) else ""
                 raise ModelError(
-                    f"{self.address}: gave no vectors ({error!r:.200}): start it, or check address and model; the same"
-                    " command goes on with what is missing"
+                    f"{self.address}: gave no vectors ({error!r:.200}{reason and f': {reason}'}): start it, or check"
+                    " address, model and texts; the same command goes on with what is missing"
                 ) from None
         return unit(np.concatenate(parts))
 

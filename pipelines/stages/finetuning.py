@@ -289,6 +289,7 @@ def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind,
         train = at_most(train, settings.train_rows, task.together)
     if valid is None:
         train, valid = cut(train, settings.validation_share, task.together)
+        valid = usable(valid, task.target)
         notes += (f"{len(valid):,} of the training rows, by a hash of their texts, are held out to validate on",)
     if "test" not in parts:
         notes += ("there is no test file: the scores are those of the validation rows, which chose the epoch",)

@@ -15,8 +15,9 @@ import korbert
 from korbert.modeling.transformers_config import class_of
 from korbert.vectors.encoder import unit
 from pipelines.cli import run_command
+from pipelines.experiments.evaluating import evaluated
 from pipelines.inference.teachers import Cut, teacher_of
-from tests.pipelines.small_tasks import TEXTS, json_lines, scores_of
+from tests.pipelines.small_tasks import TEXTS, json_lines, scores_of, write_table
 
 SETTINGS = ["learning_rates=5e-3", "batch_size=5", "max_length=32", "threads=1", "sizes=[8]", "precision=fp32"]
 
@@ -75,6 +76,11 @@ def test_an_encoder_learns_vectors(
     own = student.embed([row["text"] for row in rows], normalize=True)
     expected = [float(vector @ cut[lines.index(row["text"])]) for vector, row in zip(own, rows, strict=True)]
     assert [row["predictions"]["pretrained"][0] for row in rows] == pytest.approx(expected, abs=1e-4)
+    # Pairs with scores are scored by their correlation, though it was validated by the teacher's vectors.
+    pairs = write_table(
+        tmp_path / "sts.csv", ["sentence1", "sentence2", "score"], [[*TEXTS[:2], "1"], [*TEXTS[2:4], "3"]]
+    )
+    assert list(evaluated(student, pairs, {}).scores) == ["spearman", "pearson"]
     # The vectors are kept for another run, and refused for another teacher.
     assert run_command([*command, *options]) == 0
     texts.write_text("다른 글", encoding="utf-8")
@@ -96,6 +102,9 @@ def test_teachers_in_other_forms(folders: tuple[Path, Path], server: str, tmp_pa
     model.save_pretrained(tmp_path)
     foreign_tokenizer("wordpiece").save_pretrained(tmp_path)
     theirs = teacher_of(str(tmp_path), "cpu")
+    assert theirs([]).shape == (0, theirs(TEXTS).shape[1])
     cut = Cut.of(theirs, TEXTS, theirs(TEXTS).shape[1])
     assert np.allclose(cut(TEXTS) @ cut(TEXTS).T, theirs(TEXTS) @ theirs(TEXTS).T, atol=1e-4)  # nothing is lost
-    assert cut.digest().hexdigest() != theirs.digest().hexdigest()
+    before = theirs.digest().hexdigest()
+    (tmp_path / "config.json").write_text((tmp_path / "config.json").read_text() + " ")
+    assert theirs.digest().hexdigest() != before

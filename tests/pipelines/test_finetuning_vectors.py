@@ -102,6 +102,7 @@ def test_queries_find_their_passages(learn):
     assert found["bm25"]["mrr"] > 0.5
     model = korbert.load(folder, "cpu")
     lines = json_lines(folder / "predictions.jsonl")
+    assert len({line["pair"] for line in lines}) == len(lines) == 10  # held out by passage
     texts = list(dict.fromkeys(text for line in lines for text in (line["pair"], *line["negatives"])))
     for size in (16, 32):
         cosines = model.similarity([line["text"] for line in lines], texts, size=size)

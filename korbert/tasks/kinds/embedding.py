@@ -46,6 +46,7 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
 from korbert.vectors.encoder import unit
+from korbert.world import connected
 
 _logger = logging.getLogger(__name__)
 
@@ -101,9 +102,8 @@ class Embedding(Kind, frozen=True):
     def learned_from(cls, rows: Rows, settings: EmbeddingSection) -> Self:
         present = {role for role in ("pair", "label", "score") if any(row.get(role) is not None for row in rows)}
         learns: _Form = "scores" if "score" in present else "labels" if "label" in present else "pairs"
-        learns = learns if "pair" in present else "texts"
-        if any(row.get("vector") is not None for row in rows):
-            learns = "vectors"
+        if "pair" not in present:
+            learns = "texts" if all(row.get("vector") is None for row in rows) else "vectors"
         _refuse(learns, rows, settings)
         return cls(
             metrics=settings.metrics or ("spearman", "pearson"),
@@ -120,10 +120,15 @@ class Embedding(Kind, frozen=True):
         )
 
     def validated_on(self, rows: Rows) -> Self:
-        if self.learns == "scores" or any(row.get("score") is not None for row in rows):
+        """By correlation with scores if there are some, else by retrieval of pairs, else by the teacher's vectors."""
+        if self.learns == "scores":
             return self
-        has_pairs = any(row.get("pair") is not None for row in rows)
-        return self.model_copy(update={"metrics": tuple(retrieval.METRICS) if has_pairs else (_TO_TEACHER,)})
+        usual = next(
+            (metrics for role, metrics in _USUAL.items() if any(row.get(role) is not None for row in rows)),
+            _USUAL["score"],
+        )
+        of_same_sort = next(own for own in (_METRICS, retrieval.METRICS, {_TO_TEACHER}) if usual[0] in own)
+        return self if self.metrics[0] in of_same_sort else self.model_copy(update={"metrics": usual})
 
     @property
     def _retrieves(self) -> bool:
@@ -140,7 +145,7 @@ class Embedding(Kind, frozen=True):
         return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"], *(row.get("negatives") or ())]
 
     def together(self, row: Row) -> list[str]:
-        return self.texts(row)[:2]
+        return [row["pair"]] if self._retrieves else self.texts(row)[:2]  # passages to find are not trained on
 
     def target(self, row: Row) -> float | str:
         if self.metrics[0] == _TO_TEACHER:
@@ -176,7 +181,7 @@ class Embedding(Kind, frozen=True):
             labels = np.stack([row["vector"] for row in rows])
         else:  # a number of each text, to recognise equal ones; -1: no text
             numbers = {text: number for number, text in enumerate(dict.fromkeys(chain.from_iterable(groups)))}
-            labels = np.full((len(groups), max(map(len, groups))), -1, np.int64)
+            labels = np.full((len(groups), max(map(len, groups), default=2)), -1, np.int64)
             for number, group in enumerate(groups):
                 labels[number, : len(group)] = [numbers[text] for text in group]
         members = [(text,) for group in groups for text in group]
@@ -251,7 +256,8 @@ class Embedding(Kind, frozen=True):
             return functional.normalize(model(**model_inputs(batch)).float(), dim=-1)
 
         rows, groups = prepared.rows, prepared.examples
-        if self.metrics[0] == _TO_TEACHER:
+        assert isinstance(groups, Groups)
+        if self.metrics[0] == _TO_TEACHER and all(row.get("vector") is not None for row in rows):
             teacher = np.stack([row["vector"] for row in rows])
             own = outputs(model, groups, vectors_of, **how)[:, : teacher.shape[1]]
             if own.shape[1] < teacher.shape[1]:
@@ -264,8 +270,10 @@ class Embedding(Kind, frozen=True):
             raise SettingsError(
                 "a row has one text: give pairs, whose cosine is predicted; korbert.load(..).embed gives vectors"
             )
-        assert isinstance(groups, Groups)
-        vectors = outputs(model, groups.members, vectors_of, **how)
+        members, told = groups.members, how.get("advance")
+        if told:  # of rows, not of their texts
+            how["advance"] = lambda count: told(round(count * len(groups) / len(members)))
+        vectors = outputs(model, members, vectors_of, **how)
         queries, own = vectors[groups.firsts[:-1]], vectors[groups.firsts[:-1] + 1]
         cosines = np.einsum("nd,nd->n", queries, own).tolist()
         if not self._retrieves:
@@ -323,6 +331,11 @@ PASSAGE = replace(ROLES["pair"], names=(*ROLES["pair"].names, "passage", "positi
 NEGATIVES = ROLES["negatives"]
 
 _TO_TEACHER = "teacher_cosine"
+_USUAL: Mapping[str, tuple[str, ...]] = {  # role of the rows to validate on -> metrics
+    "score": ("spearman", "pearson"),
+    "pair": tuple(retrieval.METRICS),
+    "vector": (_TO_TEACHER,),
+}
 
 _METRICS: dict[str, Callable[[Any, Any], float | None]] = {
     "spearman": regression.spearman,
@@ -332,6 +345,12 @@ _METRICS: dict[str, Callable[[Any, Any], float | None]] = {
 
 def _refuse(learns: _Form, rows: Rows, settings: EmbeddingSection) -> None:
     """CorpusError for rows without signal, SettingsError for settings that cannot learn from such rows."""
+    if learns == "vectors":
+        sizes = {len(row["vector"]) for row in rows if row.get("vector") is not None}
+        if len(sizes) > 1:
+            raise CorpusError(
+                f"{rows.files}: vectors of {', '.join(map(str, sorted(sizes)))} numbers: all need one size"
+            )
     if learns == "scores":
         scores = {row["score"] for row in rows if row.get("score") is not None}
         if len(scores) == 1:
@@ -350,8 +369,11 @@ def _refuse(learns: _Form, rows: Rows, settings: EmbeddingSection) -> None:
             )
     if learns == "texts" and not settings.dropout:
         raise SettingsError("dropout 0: two vectors of a text do not differ then: take some, 0.1 is usual")
-    if min(settings.batch_size) < 2:
-        raise SettingsError("batch_size 1: rows are compared with others of their batch: take 2 at least")
+    if min(settings.batch_size) < (least := 2 * connected().size):
+        raise SettingsError(
+            f"batch_size {min(settings.batch_size)}: rows are compared with others of their batch: take {least} at"
+            " least"
+        )
     if settings.frozen_layers < 0:
         raise SettingsError("frozen_layers -1: nothing would learn, vectors have no weights but the encoder's: take 0")
 

@@ -56,13 +56,13 @@ class Rerank(Kind, frozen=True):
     def texts(self, row: Row) -> list[str]:
         if row.get("pair") is None:
             raise ValueError("has no passage")
-        return [row["text"], row["pair"], *(row.get("negatives") or ())]
+        return [row["text"], *dict.fromkeys([row["pair"], *(row.get("negatives") or ())])]
 
     def together(self, row: Row) -> list[str]:
-        return self.texts(row)[:2]
+        return [row["pair"]]  # passages to find are not trained on
 
     def target(self, row: Row) -> str:
-        if not row.get("negatives"):
+        if len(self.texts(row)) < 3:
             raise ValueError("has no negatives, which `korbert negatives` finds")
         return str(row["pair"])
 

@@ -2,11 +2,13 @@
 
 import bm25s
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 from scipy.stats import rankdata
 
 from korbert.tasks.baselines.bm25 import bm25
+from korbert.tasks.kinds.rerank import Rerank
 from korbert.tasks.retrieval import METRICS, Retrieval
 
 
@@ -44,3 +46,11 @@ def test_metrics_are_those_of_dense_rankings():
     assert ranks.tolist() == expected
     assert METRICS["mrr"](ranks) == np.mean([1 / rank for rank in expected])
     assert METRICS["recall@10"](ranks) == np.mean([rank <= 10 for rank in expected])
+
+
+def test_a_passage_is_no_negative_of_itself():
+    kind = Rerank(metrics=("mrr",), max_length=32)
+    row = {"text": "q", "pair": "a", "negatives": ["b", "a", "b"]}
+    assert kind.texts(row) == ["q", "a", "b"]
+    with pytest.raises(ValueError, match="has no negatives, which"):
+        kind.target({"text": "q", "pair": "a", "negatives": ["a"]})
