@@ -394,7 +394,7 @@ def _judged(queries: Path, query: str, relevant: str, failed: Failed) -> Iterato
     for record in chain.from_iterable(
         inference.embedding.text_records(queries, queries.name, text=query, usual=True, fields=True)
     ):
-        ids = record.get("fields", {}).get(relevant)
+        ids = record.get("id") if relevant == "id" else record.get("fields", {}).get(relevant)
         ids = ids if isinstance(ids, list) else [ids]
         if "error" not in record and (not ids or not all(isinstance(id, str | int) and str(id) for id in ids)):
             record["error"] = f"{relevant!r} is no id and no list of ids: name it with --relevant NAME"

@@ -247,6 +247,11 @@ def test_a_search_is_measured(model, texts, tmp_path, command):
     assert head == ["2", "queries,", "5", "texts", "words"]
     assert [row[0] for row in rows] == ["recall@1", "recall@10", "recall@100", "MRR", "nDCG@10"]
     assert rows[0][1:] == ["75.0", "(50.0", "to", "100.0)"]
+    same = tmp_path / "same.jsonl"  # each query is answered by the text beside it
+    rows = [{"id": "a", "query": "대출", "text": "신용 대출"}, {"id": "b", "query": "눈", "text": "눈이 온다"}]
+    same.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    out, _ = command("search-eval", model, str(same), str(same), "--relevant", "id", "--text", "text", "--json")
+    assert json.loads(out)["ways"]["words"]["MRR"]["value"] == 1
     _, err = command("search-eval", model, str(queries), folder, "--relevant", "id", code=1)
     assert "has no query with ids in 'id': nothing can be measured" in err
 
