@@ -1,15 +1,19 @@
-"""Results of a search, and the fusion of both rankings."""
+"""Results of a search, and the weight that joins both rankings."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 Ranking = list[tuple[int, float]]
 """Numbers of texts and their scores, best first."""
 
-_COSINES = 2.0
+USUAL_WEIGHT = 2.0
+"""Of cosines beside BM25, for models whose validation chose none.
+
+Vectors that tell texts apart badly have cosines that differ little, and so leave the order of the words nearly as it
+is. The weight was chosen on half of the queries of four sets; on the others, recall at 1 is 0.2 points below words
+alone at most, and 1 above at most, with vectors that were not trained for search. Reciprocal rank fusion, which counts
+each way alike, loses up to 35 points: see "Search" in benchmarks/RESULTS.md.
+"""
 
 
 @dataclass(frozen=True)
@@ -25,15 +29,3 @@ class Hit:
     score_vectors: float | None
     score_words: float | None
     fields: dict[str, Any] = field(default_factory=dict)
-
-
-def fused(words: NDArray[np.float32], cosines: NDArray[np.float32]) -> NDArray[np.float32]:
-    """BM25 as a share of the best text's, plus twice the cosine: (N,), of the texts that either way finds.
-
-    Vectors that tell texts apart badly have cosines that differ little, and so leave the order of the words nearly as
-    it is. The weight was chosen on half of the queries of four sets; on the others, recall at 1 is 0.2 points below
-    words alone at most, and 1 above at most, with vectors that were not trained for search. Reciprocal rank fusion,
-    which counts each way alike, loses up to 35 points: see "Search" in benchmarks/RESULTS.md.
-    """
-    best = max(float(words.max(initial=0)), 1e-9)
-    return np.asarray(words / best + _COSINES * cosines, np.float32)

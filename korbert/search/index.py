@@ -18,13 +18,14 @@ from korbert.model import TEXTS_AT_ONCE, Model
 from korbert.processor import cores
 from korbert.search import database as store
 from korbert.search.filters import numbers_where
-from korbert.search.fusion import Hit, Ranking, fused
+from korbert.search.fusion import USUAL_WEIGHT, Hit, Ranking
 from korbert.search.nearest import VectorCache, best
 from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts
 from korbert.search.texts import Fields, delete, insert, is_utf8, json_of, stored
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.passages import MANY_TEXTS
+from korbert.tasks.retrieval import fused
 from korbert.texts import as_texts
 from korbert.tokenization import Encoding
 from korbert.vectors.correction import Correction
@@ -79,6 +80,7 @@ class Index:
         self._counts = PieceCounts.load(folder / _COUNTS, model.tokenizer) if _COUNTS in facts["files"] else None
         self._size: int = facts["size"]
         self._cache = VectorCache(self._size)
+        self._weight = (isinstance(model.kind, Embedding) and model.kind.cosine_weight) or USUAL_WEIGHT
         self.way, self.why = default_way(model) if self._size else ("words", "the index has no vectors")
 
     @classmethod
@@ -281,7 +283,7 @@ class Index:
         ranking = by_words or by_vectors
         if way == "both":
             either = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
-            ranking = best(either, fused(words[either], cosines[np.searchsorted(numbers, either)]), top)
+            ranking = best(either, fused(words[either], cosines[np.searchsorted(numbers, either)], self._weight), top)
         cosine_of, bm25_of = (
             {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
         )
@@ -301,14 +303,16 @@ class Index:
 
 
 def default_way(model: Model) -> tuple[Way, str]:
-    """How a search ranks texts unless it is told, and why: by words, and by vectors, too, of a model trained for that.
+    """How a search ranks texts unless it is told, and why: by words, and by vectors, too, where these help.
 
-    The vectors of other models find less than half as many as words do, and both together less than words alone:
-    see "Search" in benchmarks/RESULTS.md.
+    The vectors of models that were not trained for search find less than half as many as words do, and both together
+    less than words alone: see "Search" in benchmarks/RESULTS.md. Of those that were, validation says whether they help.
     """
-    if isinstance(model.kind, Embedding) and model.kind.learns == "pairs":
-        return "both", "the model was trained on pairs for search"
-    return "words", "the model was not trained for search"
+    if not isinstance(model.kind, Embedding) or model.kind.learns != "pairs":
+        return "words", "the model was not trained for search"
+    if model.kind.cosine_weight:
+        return "both", "they found more than words alone on the pairs that the model was validated on"
+    return "words", "vectors found nothing more on the pairs that the model was validated on"
 
 
 def search_settings(model: Model, asked: Asked, counts: PieceCounts | None = None) -> tuple[Asked, PieceCounts | None]:

@@ -20,6 +20,12 @@ METRICS: Mapping[str, Callable[[NDArray[np.int64]], float]] = {
 """Functions of the ranks of right passages, (N,), from 1."""
 
 
+def fused(words: NDArray[Any], cosines: NDArray[Any], weight: float) -> NDArray[Any]:
+    """BM25 as a share of the best text's, plus the weighted cosine. words, cosines: (.., M), of M texts."""
+    best = np.maximum(words.max(axis=-1, initial=0, keepdims=True), 1e-9)
+    return np.asarray(words / best + weight * cosines, np.float32)
+
+
 @dataclass(frozen=True)
 class Retrieval:
     """N queries and the passages to find them in.

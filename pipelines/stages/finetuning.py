@@ -109,6 +109,8 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     load_best(main.folder, model)
     if not task.is_settled:  # in all processes
         task, _ = _settled(ready, model)
+    morphemes = dict(zip(ready.rows.distinct(task.texts), ready.encoded.morphemes(), strict=True))
+    task = task.completed(model, ready.parts["valid"], morphemes, device=ready.device)
     if settings.baselines and task.predicts_untrained:
         for name, build in builds.items():
             predictions = task.predict(build(settings.seeds[0]).to(ready.device), scored, device=ready.device)

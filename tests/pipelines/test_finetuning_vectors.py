@@ -8,6 +8,9 @@ import pytest
 import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import read_config
+from korbert.search import Index
+from korbert.search.evaluation import evaluate
+from korbert.search.index import default_way
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
@@ -109,6 +112,14 @@ def test_queries_find_their_passages(learn):
         ranks = [int((row >= row[texts.index(line["pair"])]).sum()) for row, line in zip(cosines, lines, strict=True)]
         assert np.mean([1 / rank for rank in ranks]) > 0.4
     assert [line["predictions"]["pretrained"][0]["rank"] for line in lines] == ranks
+    # Both ways together are the default of a search if validation found them better than words alone.
+    weight = model.kind.cosine_weight
+    assert default_way(model)[0] == ("both" if weight else "words")
+    texts_of = {role: [line[role] for line in lines] for role in ("text", "pair")}
+    index = Index.create(folder.parent / "index", model)
+    index.add((text, text) for text in texts)
+    ways = evaluate(index, texts_of["text"], [[text] for text in texts_of["pair"]])
+    assert ways["both" if weight else "words"]["MRR"].value >= ways["words"]["MRR"].value
     assert read_config(folder)["task"]["metrics"] == ["mrr", "recall@1", "recall@10", "recall@100"]
 
 

@@ -175,6 +175,15 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """The task with settings chosen from these validation predictions, and its predictions under them."""
         return self, list(predictions)
 
+    def completed(
+        self, model: nn.Module, valid: Prepared, morphemes: Mapping[str, Sequence[str]], **how: Unpack[Scoring]
+    ) -> Self:
+        """The task with what only the trained model tells, from the validation rows. morphemes: of their texts.
+
+        Called once, in all processes.
+        """
+        return self
+
     @abstractmethod
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]

@@ -41,7 +41,7 @@ from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups, examples_of
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import Score, repeated
-from korbert.tasks.retrieval import Retrieval
+from korbert.tasks.retrieval import Retrieval, fused
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
@@ -63,6 +63,7 @@ _ABOUT: Mapping[_Form, str] = {
 
 class Embedding(Kind, frozen=True):
     """Text embeddings. learns: form of the training rows. sizes: leading dimensions that are trained as vectors, too.
+    cosine_weight: beside BM25 in a search by both, chosen on validation pairs; 0: words alone found as much.
 
     A target is a score, a prediction the cosine of the two vectors. Validated by retrieval, a target is the right
     passage, and a prediction {"cosine": .., "rank": of the right passage among those of all rows, from 1}.
@@ -84,6 +85,7 @@ class Embedding(Kind, frozen=True):
     normalize: bool = False
     sizes: tuple[int, ...] = ()
     chunk_pieces: int = 8_192
+    cosine_weight: float = 0.0
 
     @staticmethod
     def roles() -> tuple[Role, ...]:
@@ -252,14 +254,11 @@ class Embedding(Kind, frozen=True):
         return {"loss": torch.stack(losses).mean()}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        def vectors_of(model: nn.Module, batch: Batch) -> Tensor:
-            return functional.normalize(model(**model_inputs(batch)).float(), dim=-1)
-
         rows, groups = prepared.rows, prepared.examples
         assert isinstance(groups, Groups)
         if self.metrics[0] == _TO_TEACHER and all(row.get("vector") is not None for row in rows):
             teacher = np.stack([row["vector"] for row in rows])
-            own = outputs(model, groups, vectors_of, **how)[:, : teacher.shape[1]]
+            own = outputs(model, groups, _unit_vectors, **how)[:, : teacher.shape[1]]
             if own.shape[1] < teacher.shape[1]:
                 raise SettingsError(
                     f"the vectors have {teacher.shape[1]} numbers, those of the model {own.shape[1]}: cut them, as"
@@ -273,18 +272,44 @@ class Embedding(Kind, frozen=True):
         members, told = groups.members, how.get("advance")
         if told:  # of rows, not of their texts
             how["advance"] = lambda count: told(round(count * len(groups) / len(members)))
-        vectors = outputs(model, members, vectors_of, **how)
+        vectors = outputs(model, members, _unit_vectors, **how)
         queries, own = vectors[groups.firsts[:-1]], vectors[groups.firsts[:-1] + 1]
         cosines = np.einsum("nd,nd->n", queries, own).tolist()
         if not self._retrieves:
             return list(cosines)
-        searched = Retrieval.of(rows)
-        texts = chain.from_iterable(self.texts(row)[1:] for row in rows)
-        behind_first = np.setdiff1d(np.arange(len(vectors)), groups.firsts)
-        at = dict(zip(texts, behind_first, strict=True))
-        passages = vectors[[at[text] for text in searched.passages]]
+        searched, passages = self._searched(prepared, vectors)
         ranks = searched.ranks(lambda part: queries[part] @ passages.T)
         return [{"cosine": cosine, "rank": rank} for cosine, rank in zip(cosines, ranks.tolist(), strict=True)]
+
+    def _searched(self, prepared: Prepared, vectors: NDArray[np.float32]) -> tuple[Retrieval, NDArray[np.float32]]:
+        """The retrieval of the rows, and the vectors of its passages. vectors: of all texts of the rows, in order."""
+        groups = prepared.examples
+        assert isinstance(groups, Groups)
+        searched = Retrieval.of(prepared.rows)
+        texts = chain.from_iterable(self.texts(row)[1:] for row in prepared.rows)
+        at = dict(zip(texts, np.setdiff1d(np.arange(len(vectors)), groups.firsts), strict=True))
+        return searched, vectors[[at[text] for text in searched.passages]]
+
+    def completed(
+        self, model: nn.Module, valid: Prepared, morphemes: Mapping[str, Sequence[str]], **how: Unpack[Scoring]
+    ) -> Self:
+        """Chooses cosine_weight by the mean reciprocal rank, if the task is validated by retrieval."""
+        from korbert.tasks.baselines.bm25 import bm25
+
+        if not self._retrieves:
+            return self
+        groups = valid.examples
+        assert isinstance(groups, Groups)
+        vectors = outputs(model, groups.members, _unit_vectors, **how)
+        queries = vectors[groups.firsts[:-1]]
+        searched, passages = self._searched(valid, vectors)
+        words = bm25([morphemes[text] for text in searched.passages], [morphemes[text] for text in searched.queries])
+
+        def found(weight: float) -> float:
+            ranks = searched.ranks(lambda part: fused(words(part), queries[part] @ passages.T, weight))
+            return retrieval.METRICS["mrr"](ranks)
+
+        return self.model_copy(update={"cosine_weight": max(_WEIGHTS, key=found)})  # the smallest of equally good ones
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
@@ -331,6 +356,7 @@ PASSAGE = replace(ROLES["pair"], names=(*ROLES["pair"].names, "passage", "positi
 NEGATIVES = ROLES["negatives"]
 
 _TO_TEACHER = "teacher_cosine"
+_WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of cosines beside BM25
 _USUAL: Mapping[str, tuple[str, ...]] = {  # role of the rows to validate on -> metrics
     "score": ("spearman", "pearson"),
     "pair": tuple(retrieval.METRICS),
@@ -341,6 +367,10 @@ _METRICS: dict[str, Callable[[Any, Any], float | None]] = {
     "spearman": regression.spearman,
     "pearson": regression.pearson,
 }
+
+
+def _unit_vectors(model: nn.Module, batch: Batch) -> Tensor:
+    return functional.normalize(model(**model_inputs(batch)).float(), dim=-1)
 
 
 def _refuse(learns: _Form, rows: Rows, settings: EmbeddingSection) -> None:

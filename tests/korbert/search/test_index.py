@@ -332,9 +332,14 @@ def test_fields_come_back_and_may_change_alone(with_fields: Index, monkeypatch: 
 
 @pytest.mark.parametrize(
     ("task", "way"),
-    [({"learns": "texts"}, "words"), ({"learns": "scores"}, "words"), ({"learns": "pairs"}, "both"), (None, "words")],
+    [
+        ({"learns": "scores"}, "words"),
+        ({"learns": "pairs"}, "words"),
+        ({"learns": "pairs", "cosine_weight": 4.0}, "both"),
+        (None, "words"),
+    ],
 )
-def test_vectors_rank_by_default_only_if_the_model_was_trained_for_search(
+def test_vectors_rank_by_default_only_if_validation_found_that_they_help(
     encoder: Model, tmp_path: Path, task: dict[str, Any] | None, way: str
 ) -> None:
     if task is None:
@@ -352,6 +357,11 @@ def test_vectors_rank_by_default_only_if_the_model_was_trained_for_search(
     made.add(PAIRS)
     assert made.way == way
     assert shown(made.search(QUERIES)) == shown(made.search(QUERIES, way=made.way))
+    for hit in made.search("대출", way="both")[0]:
+        best = max((other.score_words or 0) for other in made.search("대출", 100, "words")[0])
+        assert hit.score_vectors is not None
+        weight = 4 if way == "both" else 2
+        assert hit.score == pytest.approx((hit.score_words or 0) / best + weight * hit.score_vectors, rel=1e-4)
     assert Index.create(tmp_path / "other", encoder).way == "words"  # of a model without a folder
 
 
