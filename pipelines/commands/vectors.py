@@ -224,7 +224,7 @@ def _index_of(
 @click.option(
     "--way",
     type=click.Choice(get_args(Way)),
-    help="Rank by BM25 of words, by vectors, or by both.  [default: words; both if MODEL was trained for search]",
+    help="Rank by BM25 of words, by vectors, or by both.  [default: words; both if that helped MODEL in validation]",
 )
 @click.option("--where", metavar="CONDITION", help="Only texts whose columns meet it, as in \"kind = '민사'\".")
 @_rerank
