@@ -34,5 +34,5 @@ def test_from_raw_text_to_search(tmp_path, monkeypatch, capsys):
     assert "score" in head
     assert len(hits) == 3
     table = {row.split()[0]: row for row in said["search-eval"].splitlines()}
-    assert table["100"].split()[2:] == ["100", "texts", "words", "vectors", "both", "reranked"]
+    assert table["100"].split()[2:] == ["100", "texts", "words", "vectors", "both"]
     assert table["recall@1"]
