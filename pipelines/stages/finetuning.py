@@ -107,10 +107,7 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     main = results[0]
     model = builds[main.facts["name"]](main.facts["seed"]).to(ready.device)
     load_best(main.folder, model)
-    if not task.is_settled:  # in all processes
-        task, _ = _settled(ready, model)
-    morphemes = dict(zip(ready.rows.distinct(task.texts), ready.encoded.morphemes(), strict=True))
-    task = task.completed(model, ready.parts["valid"], morphemes, device=ready.device)
+    task = _completed(ready, model)
     if settings.baselines and task.predicts_untrained:
         for name, build in builds.items():
             predictions = task.predict(build(settings.seeds[0]).to(ready.device), scored, device=ready.device)
@@ -131,6 +128,13 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
         write_submission(output / "model", output / "submission")
     unseen = _unseen(ready, inputs, output, runtime.workers) if settings.unseen else None
     return _write_scores(output, replace(ready, task=task), results, unseen, settings.note)
+
+
+def _completed(ready: Ready, model: nn.Module) -> Kind:
+    """The task with all that validation chooses for a trained model. Called in all processes."""
+    task = ready.task if ready.task.is_settled else _settled(ready, model)[0]
+    morphemes = dict(zip(ready.rows.distinct(task.texts), ready.encoded.morphemes(), strict=True))
+    return task.completed(model, ready.parts["valid"], morphemes, device=ready.device)
 
 
 def _write_scores(
