@@ -133,7 +133,10 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
 def _completed(ready: Ready, model: nn.Module) -> Kind:
     """The task with all that validation chooses for a trained model. Called in all processes."""
     task = ready.task if ready.task.is_settled else _settled(ready, model)[0]
-    morphemes = dict(zip(ready.rows.distinct(task.texts), ready.encoded.morphemes(), strict=True))
+
+    def morphemes() -> dict[str, list[str]]:
+        return dict(zip(ready.rows.distinct(task.texts), ready.encoded.morphemes(), strict=True))
+
     return task.completed(model, ready.parts["valid"], morphemes, device=ready.device)
 
 

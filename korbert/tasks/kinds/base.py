@@ -1,7 +1,7 @@
 """The interface of all kinds of tasks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Unpack
@@ -26,6 +26,9 @@ from korbert.training.scoring import Scoring
 
 Prediction = Any
 """The prediction for a row as a JSON value: like its target, or an object with more detail."""
+
+Morphemes = Callable[[], Mapping[str, Sequence[str]]]
+"""Reads the morphemes of every text of the rows."""
 
 Encoded = Mapping[str, Passage]
 """The pieces of every text of the rows."""
@@ -175,13 +178,8 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """The task with settings chosen from these validation predictions, and its predictions under them."""
         return self, list(predictions)
 
-    def completed(
-        self, model: nn.Module, valid: Prepared, morphemes: Mapping[str, Sequence[str]], **how: Unpack[Scoring]
-    ) -> Self:
-        """The task with what only the trained model tells, from the validation rows. morphemes: of their texts.
-
-        Called once, in all processes.
-        """
+    def completed(self, model: nn.Module, valid: Prepared, morphemes: Morphemes, **how: Unpack[Scoring]) -> Self:
+        """The task with what only the trained model tells, from the validation rows. Called once, in all processes."""
         return self
 
     @abstractmethod

@@ -36,7 +36,7 @@ from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.tasks import retrieval
 from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chunks, ranking_loss
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups, examples_of
 from korbert.tasks.metrics import regression
@@ -290,9 +290,7 @@ class Embedding(Kind, frozen=True):
         at = dict(zip(texts, np.setdiff1d(np.arange(len(vectors)), groups.firsts), strict=True))
         return searched, vectors[[at[text] for text in searched.passages]]
 
-    def completed(
-        self, model: nn.Module, valid: Prepared, morphemes: Mapping[str, Sequence[str]], **how: Unpack[Scoring]
-    ) -> Self:
+    def completed(self, model: nn.Module, valid: Prepared, morphemes: Morphemes, **how: Unpack[Scoring]) -> Self:
         """Chooses cosine_weight by the mean reciprocal rank, if the task is validated by retrieval."""
         from korbert.tasks.baselines.bm25 import bm25
 
@@ -303,7 +301,8 @@ class Embedding(Kind, frozen=True):
         vectors = outputs(model, groups.members, _unit_vectors, **how)
         queries = vectors[groups.firsts[:-1]]
         searched, passages = self._searched(valid, vectors)
-        words = bm25([morphemes[text] for text in searched.passages], [morphemes[text] for text in searched.queries])
+        forms = morphemes()
+        words = bm25([forms[text] for text in searched.passages], [forms[text] for text in searched.queries])
 
         def found(weight: float) -> float:
             ranks = searched.ranks(lambda part: fused(words(part), queries[part] @ passages.T, weight))
