@@ -306,14 +306,15 @@ def search_eval(
         own = {name: {key: figure._asdict() for key, figure in row.items()} for name, row in figures.items()}
         click.echo(inference.lines.as_json({**facts, "ways": own}))
     else:
-        table = Table(f"{len(pairs):,} queries, {facts['texts']:,} texts", *figures, box=None, pad_edge=False)
+        say(f"{len(pairs):,} queries, {facts['texts']:,} texts")
+        table = Table("", *figures, box=None, pad_edge=False)
         for metric in search.evaluation.METRICS:
             cells = []
             for row in figures.values():
                 value, low, high = (None if part is None else f"{100 * part:.1f}" for part in row[metric])
                 cells.append(f"{value} ({low} to {high})" if low else str(value))
             table.add_row(metric, *cells)
-        console().print(table)
+        console().print(table, width=12 + 22 * len(figures))
     failed_queries.end()
     failed.end()
 

@@ -118,4 +118,5 @@ def test_sample_is_made_again_byte_for_byte(sample, korbert_data, maker, tmp_pat
     monkeypatch.setattr(maker, "SAMPLE", tmp_path)
     maker.make_wiki(korbert_data)
     maker.make_reviews(korbert_data)
+    maker.make_law(korbert_data)
     assert not [name for name in MADE if (tmp_path / name).read_bytes() != (sample / name).read_bytes()]

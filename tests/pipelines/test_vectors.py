@@ -243,8 +243,9 @@ def test_a_search_is_measured(model, texts, tmp_path, command):
     assert figures["ways"]["words"]["recall@1"] == {"value": 0.75, "low": 0.5, "high": 1.0}
     command("index", model, texts, "--output", folder)
     out, _ = command("search-eval", model, str(queries), folder, "--way", "words", code=1)
-    head, *rows = (line.split() for line in out.splitlines())
-    assert head == ["2", "queries,", "5", "texts", "words"]
+    facts, head, *rows = (line.split() for line in out.splitlines())
+    assert facts == ["2", "queries,", "5", "texts"]
+    assert head == ["words"]
     assert [row[0] for row in rows] == ["recall@1", "recall@10", "recall@100", "MRR", "nDCG@10"]
     assert rows[0][1:] == ["75.0", "(50.0", "to", "100.0)"]
     same = tmp_path / "same.jsonl"  # each query is answered by the text beside it

@@ -33,6 +33,7 @@ def test_from_raw_text_to_search(tmp_path, monkeypatch, capsys):
     head, *hits = said["similar"].splitlines()
     assert "score" in head
     assert len(hits) == 3
-    table = {row.split()[0]: row for row in said["search-eval"].splitlines()}
-    assert table["100"].split()[2:] == ["100", "texts", "words", "vectors", "both"]
-    assert table["recall@1"]
+    facts, head, *rows = said["search-eval"].splitlines()
+    assert facts == "100 queries, 100 texts"
+    assert head.split() == ["words", "vectors", "both"]
+    assert [row.split()[0] for row in rows] == ["recall@1", "recall@10", "recall@100", "MRR", "nDCG@10"]
