@@ -314,7 +314,7 @@ def search_eval(
                 value, low, high = (None if part is None else f"{100 * part:.1f}" for part in row[metric])
                 cells.append(f"{value} ({low} to {high})" if low else str(value))
             table.add_row(metric, *cells)
-        console().print(table, width=12 + 22 * len(figures))
+        console().print(table, width=12 + 26 * len(figures))
     failed_queries.end()
     failed.end()
 

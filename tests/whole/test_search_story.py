@@ -27,7 +27,7 @@ def test_from_raw_text_to_search(tmp_path, monkeypatch, capsys):
     assert scores["mlm_loss"] < scores["unigram_loss"]
     rows = json.loads(Path("models/law/scores.json").read_text(encoding="utf-8"))["rows"]
     learned, untuned, words = (row["scores"]["mrr"] for row in rows)
-    assert min(untuned, learned) > 0.7  # 14 steps on 400 pairs teach little: docs/search.md has the figures of 68,284
+    assert learned > untuned > 0.7
     assert words > 0.9
     assert all(len(json.loads(line)["negatives"]) for line in Path("mined.jsonl").read_text("utf-8").splitlines()[:3])
     head, *hits = said["similar"].splitlines()
