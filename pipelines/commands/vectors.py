@@ -289,15 +289,15 @@ def search_eval(
     from rich.table import Table
 
     failed, failed_queries = Failed(str(corpus)), Failed(str(queries))
-    pairs = list(_judged(queries, query, relevant, failed_queries))
-    if not pairs:
+    if not (pairs := list(_judged(queries, query, relevant, failed_queries))):
         raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
     texts, ids = zip(*pairs, strict=True)
     with _index_of(model, corpus, device, given, form, text, failed, way or "both") as made:
         known = {id for id, _ in made}
-        if unknown := sum(id not in known for own in ids for id in own):
-            if not any(id in known for own in ids for id in own):
-                raise CorpusError(f"{queries}: none of the ids in {relevant!r} is that of a text of {corpus}")
+        unknown = sum(id not in known for own in ids for id in own)
+        if unknown == sum(map(len, ids)):
+            raise CorpusError(f"{queries}: none of the ids in {relevant!r} is that of a text of {corpus}")
+        if unknown:
             say(f"korbert: {queries}: {unknown:,} ids are of no text of {corpus}, and count as not found", err=True)
         ways = [way] if way else get_args(Way)[::-1]
         figures = search.evaluation.evaluate(made, texts, ids, ways, _reranker(rerank, device))
