@@ -293,9 +293,8 @@ def search_eval(
         raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
     texts, ids = zip(*pairs, strict=True)
     with _index_of(model, corpus, device, given, form, text, failed, way or "both") as made:
-        known = {id for id, _ in made}
-        unknown = sum(id not in known for own in ids for id in own)
-        if unknown == sum(map(len, ids)):
+        unknown = len(set(chain(*ids)) - (known := {id for id, _ in made}))
+        if not known & set(chain(*ids)):
             raise CorpusError(f"{queries}: none of the ids in {relevant!r} is that of a text of {corpus}")
         if unknown:
             say(f"korbert: {queries}: {unknown:,} ids are of no text of {corpus}, and count as not found", err=True)
@@ -306,14 +305,14 @@ def search_eval(
         own = {name: {key: figure._asdict() for key, figure in row.items()} for name, row in figures.items()}
         click.echo(inference.lines.as_json({**facts, "ways": own}))
     else:
-        say(f"{len(pairs):,} queries, {facts['texts']:,} texts")
         table = Table("", *figures, box=None, pad_edge=False)
         for metric in search.evaluation.METRICS:
             cells = []
             for row in figures.values():
-                value, low, high = (None if part is None else f"{100 * part:.1f}" for part in row[metric])
-                cells.append(f"{value} ({low} to {high})" if low else str(value))
+                value, *ends = (f"{100 * part:.1f}" for part in row[metric] if part is not None)
+                cells.append(f"{value} ({' to '.join(ends)})" if ends else value)
             table.add_row(metric, *cells)
+        say(f"{len(pairs):,} queries, {facts['texts']:,} texts")
         console().print(table, width=12 + 26 * len(figures))
     failed_queries.end()
     failed.end()
