@@ -32,8 +32,6 @@ from korbert.vectors.encoder import unit
 from pipelines.inference.embedding import Embedding, claim_parts, text_records, write_vectors
 from pipelines.inference.predicting import Result
 
-__all__ = ["Cut", "Teacher", "teacher_of", "write_teacher_vectors"]
-
 _Vectors = NDArray[np.float32]
 _SERVER_TEXTS, _SERVER_SECONDS = 64, 120  # of a request
 _FITTED_TEXTS = 8_192  # the axes of a cut are fitted on

@@ -245,7 +245,7 @@ class Embedding(Kind, frozen=True):
             return {"loss": torch.stack(losses).mean()}
         negatives = np.setdiff1d(np.arange(len(vectors)), [firsts, firsts + 1])
         candidates = vectors[np.concatenate([firsts + 1, negatives])]
-        # What fits a text are its own positive and those of its other rows, also where they are another's negatives.
+        # The positives of all rows with the same text fit it, even where they are negatives of another row.
         texts, own, others = labels[:, 0], labels[:, 1], labels[:, 2:]
         numbers = torch.cat([own, others[others >= 0]])
         same_text, same_candidate = texts[:, None] == texts, own[:, None] == numbers
@@ -277,16 +277,16 @@ class Embedding(Kind, frozen=True):
         cosines = np.einsum("nd,nd->n", queries, own).tolist()
         if not self._retrieves:
             return list(cosines)
-        searched, passages = self._searched(prepared, vectors)
+        searched, passages = self._searched(prepared.rows, groups, vectors)
         ranks = searched.ranks(lambda part: queries[part] @ passages.T)
         return [{"cosine": cosine, "rank": rank} for cosine, rank in zip(cosines, ranks.tolist(), strict=True)]
 
-    def _searched(self, prepared: Prepared, vectors: NDArray[np.float32]) -> tuple[Retrieval, NDArray[np.float32]]:
+    def _searched(
+        self, rows: Sequence[Row], groups: Groups, vectors: NDArray[np.float32]
+    ) -> tuple[Retrieval, NDArray[np.float32]]:
         """The retrieval of the rows, and the vectors of its passages. vectors: of all texts of the rows, in order."""
-        groups = prepared.examples
-        assert isinstance(groups, Groups)
-        searched = Retrieval.of(prepared.rows)
-        texts = chain.from_iterable(self.texts(row)[1:] for row in prepared.rows)
+        searched = Retrieval.of(rows)
+        texts = chain.from_iterable(self.texts(row)[1:] for row in rows)
         at = dict(zip(texts, np.setdiff1d(np.arange(len(vectors)), groups.firsts), strict=True))
         return searched, vectors[[at[text] for text in searched.passages]]
 
@@ -300,7 +300,7 @@ class Embedding(Kind, frozen=True):
         assert isinstance(groups, Groups)
         vectors = outputs(model, groups.members, _unit_vectors, **how)
         queries = vectors[groups.firsts[:-1]]
-        searched, passages = self._searched(valid, vectors)
+        searched, passages = self._searched(valid.rows, groups, vectors)
         forms = morphemes()
         words = bm25([forms[text] for text in searched.passages], [forms[text] for text in searched.queries])
 
