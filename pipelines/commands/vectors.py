@@ -313,7 +313,7 @@ def search_eval(
                 cells.append(f"{value} ({' to '.join(ends)})" if ends else value)
             table.add_row(metric, *cells)
         say(f"{len(pairs):,} queries, {facts['texts']:,} texts")
-        console().print(table, width=12 + 26 * len(figures))
+        console(width=12 + 26 * len(figures)).print(table)  # rows stay in a line, whatever the terminal's width
     failed_queries.end()
     failed.end()
 

@@ -33,6 +33,7 @@ from korbert.scratch import remove
 from korbert.tasks.files import ROLES, Role, Row, Rows, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning.best_epoch import Best, load_best
 from korbert.tasks.finetuning.encoded import EncodedTexts
+from korbert.tasks.finetuning.layerwise import keep_layers
 from korbert.tasks.finetuning.learning import finetune
 from korbert.tasks.finetuning.lora import require_peft
 from korbert.tasks.finetuning.settings import Way
@@ -190,6 +191,8 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     pretrained = inputs.artifacts.get("pretrain")
     source = pretrained / "model" if pretrained else inputs.folder("init", "config.json")
     start, tokenizer = load_model(source)
+    if settings.num_hidden_layers is not None:
+        keep_layers(start, settings.num_hidden_layers)
     if settings.max_length > (positions := start.config.max_position_embeddings):
         raise SettingsError(
             f"max_length {settings.max_length} is more than the {positions} positions of {source}: lower it"

@@ -1,4 +1,4 @@
-"""Layer-wise learning rates and freezing of encoders."""
+"""Layer-wise learning rates, freezing, and leaving out of layers of encoders."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from korbert.errors import SettingsError
+from korbert.modeling import Encoder, Model
 from korbert.modeling.embeddings import OVERLAP
 from korbert.training.settings import ParameterGroup
 
@@ -14,6 +15,23 @@ _INSEPARABLE = {
     "albert": "the layers of ALBERT share their weights",
     "funnel": "the layers of Funnel are blocks of different lengths",
 }
+
+
+def keep_layers(model: Model, layers: int) -> None:
+    """Leaves out all layers of the encoder but the first `layers`; its final norm stays.
+
+    SettingsError for as many layers as there are or more, for shared layers, and for an encoder of transformers.
+    """
+    encoder, there = model.encoder, model.config.num_hidden_layers
+    reason = f"num_hidden_layers {layers}: "
+    if not isinstance(encoder, Encoder):
+        raise SettingsError(f"{reason}an encoder of transformers keeps its layers: leave num_hidden_layers out")
+    if encoder.config.layers_share > 1:
+        raise SettingsError(f"{reason}{_SHARED}: leave num_hidden_layers out")
+    if layers >= there:
+        raise SettingsError(f"{reason}the encoder has {there} layers: take fewer, or leave num_hidden_layers out")
+    encoder.layers = encoder.layers[:layers]
+    model.config = encoder.config = encoder.config.model_copy(update={"num_hidden_layers": layers, "layer_groups": None})
 
 
 def freeze(model: nn.Module, layers: int) -> None:

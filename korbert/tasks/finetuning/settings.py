@@ -60,6 +60,9 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     layer_decay: float = Field(
         1.0, gt=0, le=1, description="learning rate of a layer relative to the layer above it; 1: the same for all"
     )
+    num_hidden_layers: int | None = Field(
+        None, ge=1, description="layers of the encoder to keep, from the first: a smaller, faster model; none: all"
+    )
     frozen_layers: int = Field(
         0, ge=-1, description="number of lowest layers to freeze, with the embeddings; -1: the whole encoder"
     )
