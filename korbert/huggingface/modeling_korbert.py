@@ -1,5 +1,5 @@
-"""ModernBERT with embeddings of boundaries and of overlap, and weights of pieces, for `transformers`: AutoModel.from_pretrained(folder,
-trust_remote_code=True), and the other Auto classes alike.
+"""ModernBERT with embeddings of boundaries and of overlap, and weights of pieces, for `transformers`:
+AutoModel.from_pretrained(folder, trust_remote_code=True), and the other Auto classes alike.
 
 An exported folder has this file as it stands; it needs nothing of korbert. The tokenizer of the folder returns what
 the model asks for.

@@ -182,7 +182,7 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
     pooling: _Pooling = "mean"
     piece_weights: bool | None = Field(
         None,
-        description="learn how much each piece counts in the mean; none: in a `modern`; transformers needs"
+        description="learn how much each piece counts in the mean; none: in a `modern`; exports need"
         " trust_remote_code then",
     )
     normalize: bool = Field(False, description="scale vectors to unit length")

@@ -21,7 +21,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "boundary_embedding": True,
         "overlap_embedding": True,
         "piece_weights": True,
-    },  # fmt: skip
+    },
 }
 
 
