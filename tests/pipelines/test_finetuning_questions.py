@@ -90,6 +90,7 @@ def test_ten_questions_of_a_table(learn, tmp_path):
     reader = korbert.load(folder, "cpu")
     found = reader.answer([question for _, question, _ in QUESTIONS], [context for context, *_ in QUESTIONS])
     assert [one.answer for one in found] == ANSWERS
+    assert all((one.start, one.end) == (0, 0) and 0 < one.score <= 1 for one in found if not one.answer)
     lines = json_lines(folder / "predictions.jsonl")
     for line, one in zip(lines, found, strict=True):
         (kept,) = line["predictions"]["pretrained"]
