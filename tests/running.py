@@ -156,6 +156,14 @@ def _group_of(process: Path) -> int | None:
     return None if state == "Z" else int(group)
 
 
+@contextmanager
+def own_data() -> Iterator[None]:
+    """Inside, the recipe's folder is the data folder, whatever the tests of real data are given."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("KORBERT_DATA", raising=False)
+        yield
+
+
 class _Here:
     """A pool of workers that is this process: what they do is the same, what starting them costs is saved."""
 

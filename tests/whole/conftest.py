@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.running import Outcome, run_here
+from tests.running import Outcome, own_data, run_here
 from tests.tiny_recipe import write_data
 
 MODEL = "before/pretrain"  # below the data of `changed`: an artifact of tiny.toml
@@ -85,9 +85,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _own_data():
-    """The recipe's folder is the data folder here, whatever the tests of real data are given."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("KORBERT_DATA", raising=False)
+    with own_data():
         yield
 
 

@@ -163,13 +163,6 @@ def test_an_internal_error_is_logged_with_the_request_id_and_without_texts(caplo
     assert "비밀" not in reply.text + caplog.text
 
 
-def test_models_loaded_during_shutdown_are_not_served():
-    service = Service(Limits())
-    service.status = "ending"
-    service.ready({}, None)
-    assert service.status == "ending"
-
-
 def test_other_machines_need_a_token(models):
     done = CliRunner().invoke(cli, ["serve", str(models["vectors"]), "--host", "0.0.0.0"])
     assert done.exit_code == 2
