@@ -156,6 +156,14 @@ def _group_of(process: Path) -> int | None:
     return None if state == "Z" else int(group)
 
 
+def is_alive(process: int) -> bool:
+    """Whether it is there, and not only waits to be buried."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 @contextmanager
 def own_data() -> Iterator[None]:
     """Inside, the recipe's folder is the data folder, whatever the tests of real data are given."""

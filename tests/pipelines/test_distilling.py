@@ -17,7 +17,8 @@ from korbert.vectors.encoder import unit
 from pipelines.cli import run_command
 from pipelines.experiments.evaluating import evaluated
 from pipelines.inference.teachers import Cut, teacher_of
-from tests.pipelines.small_tasks import TEXTS, json_lines, scores_of, write_table
+from tests.korbert.tiny import json_lines
+from tests.pipelines.small_tasks import TEXTS, scores_of, write_table
 
 SETTINGS = ["learning_rates=5e-3", "batch_size=5", "max_length=32", "threads=1", "sizes=[8]", "precision=fp32"]
 

@@ -11,7 +11,8 @@ from korbert.errors import SettingsError
 from korbert.huggingface.importing import import_folder
 from korbert.modeling import load_model
 from korbert.modeling.transformers_config import CLASSES
-from tests.pipelines.small_tasks import PARTS, fine_tune, json_lines, scores_of, write_table
+from tests.korbert.tiny import json_lines
+from tests.pipelines.small_tasks import PARTS, fine_tune, scores_of, write_table
 
 # Of pieces that the small tokenizers know.
 TEXTS = [

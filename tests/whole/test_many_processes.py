@@ -1,6 +1,5 @@
 """Real stages under torchrun, two processes on this machine: the same losses as one, and what is left when one dies."""
 
-import json
 import socket
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.korbert.tiny import json_lines as lines
 from tests.whole.conftest import Whole, environment
 
 FAULTY = Path(__file__).with_name("faulty_rank.py")
@@ -66,10 +66,6 @@ def straight(whole, tmp_path_factory):
         port = server.getsockname()[1]
     Many(made.recipe, made.root, port=port, fault=("writes", "1")).run("pretrain")
     return made
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def same_figures(one, two):

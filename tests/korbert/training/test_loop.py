@@ -1,4 +1,3 @@
-import json
 import logging
 import re
 import signal
@@ -13,6 +12,7 @@ from torch import nn
 from korbert.errors import ArtifactError, ModelError
 from korbert.interruption import Interrupted
 from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
+from tests.korbert.tiny import json_lines as lines
 from tests.korbert.tiny import same_weights
 from tests.korbert.training import toy
 
@@ -26,10 +26,6 @@ def fitted(model, **changed):
     output = {name: changed.pop(name) for name in TrainingOutput.__slots__ if name in changed}
     options = {"batches": toy.batches, "loss": toy.loss, "device": CPU} | changed
     return fit(model, plan=TrainingPlan(**plan), output=TrainingOutput(**output), **options)
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def same_outcome(folder, straight):
