@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import io
-import json
 import logging
 import os
 import signal
@@ -186,11 +185,8 @@ class _Here:
 
 @contextmanager
 def quick() -> Iterator[None]:
-    """Inside, commands of this process start no workers, load Kiwi once, and do not wait for the disk."""
-    from korbert.tokenization.morphemes import load_kiwi
-
+    """Inside, commands of this process start no workers and do not wait for the disk."""
     ready: list[Any] = []  # what the last initializer was called with
-    kept: dict[tuple[str, int], Any] = {}
 
     @contextmanager
     def processes(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[_Here]:
@@ -199,17 +195,8 @@ def quick() -> Iterator[None]:
             ready[:] = [initializer, initargs]
         yield _Here()
 
-    def load_once(options: dict[str, Any], threads: int) -> Any:
-        key = json.dumps(options), threads
-        if key not in kept:
-            if len(kept) > 2:  # 0.5 GB each
-                kept.clear()
-            kept[key] = load_kiwi(options, threads)
-        return kept[key]
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("corpus.execution.processes.processes", processes)
-        patch.setattr("korbert.tokenization.analyzer.load_kiwi", load_once)
         patch.setattr(os, "fsync", lambda handle: None)
         try:
             yield

@@ -12,7 +12,8 @@ from korbert.errors import SettingsError
 from korbert.tokenization import Analyzer
 
 TEXTS = [
-    "학교에 간다.", "", " \n ", "첫 줄이다\n둘째 줄이다. 셋째 문장이다.", "하\u200d교에\r\n갔다", "\ud800", "👩\u200d🚀 봤어",
+    "학교에 간다.", "", " \n ", "첫 줄이다\n둘째 줄이다. 셋째 문장이다.", "하\u200d교에\r\n갔다", "\ud800",
+    "👩\u200d🚀 봤어",
 ]  # fmt: skip
 
 
