@@ -184,22 +184,32 @@ class _Here:
 
 
 @contextmanager
-def quick() -> Iterator[None]:
-    """Inside, commands of this process start no workers and do not wait for the disk."""
-    ready: list[Any] = []  # what the last initializer was called with
+def units_here(most: int = 999) -> Iterator[None]:
+    """Inside, no pool of at most so many workers is started."""
+    from corpus.execution.processes import processes
 
     @contextmanager
-    def processes(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[_Here]:
-        if initializer is not None and ready != [initializer, initargs]:
-            initializer(*initargs)
-            ready[:] = [initializer, initargs]
-        yield _Here()
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("corpus.execution.processes.processes", processes)
-        patch.setattr(os, "fsync", lambda handle: None)
+    def pool(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[Any]:
+        if workers > most:
+            with processes(workers, initializer, initargs) as real:
+                yield real
+            return
         try:
-            yield
-        finally:  # workers of analyze are started without it
+            if initializer is not None:
+                initializer(*initargs)
+            yield _Here()
+        finally:  # what analyze's initializer has set
             gc.unfreeze()
             gc.enable()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("corpus.execution.processes.processes", pool)
+        yield
+
+
+@contextmanager
+def quick() -> Iterator[None]:
+    """Inside, commands of this process start no workers and do not wait for the disk."""
+    with units_here(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
