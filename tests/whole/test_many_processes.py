@@ -156,6 +156,7 @@ def test_killed_again_and_again(straight, many):
     assert starts == [0, 10, 10, 35, 40, 60]
 
 
+@pytest.mark.slow
 def test_a_signal_to_one_rank_stops_all_at_one_step(straight, many):
     done = replace(many, fault=("stop-23", "1")).ended()
     assert said(done) == ["korbert: ended by SIGTERM: pretrain: step 24 is saved; the same command resumes there"]

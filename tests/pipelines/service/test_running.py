@@ -35,7 +35,9 @@ def _refused(port):
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
 def test_signals_end_it_with_their_exit_code(models, number, code):
     with started(str(models["vectors"])) as service:
         assert re.fullmatch(r"korbert: serving vectors at http://127\.0\.0\.1:\d+\n", service.said)
@@ -100,6 +102,7 @@ def test_a_port_in_use_is_an_error(free_port, models):
     )
 
 
+@pytest.mark.slow
 def test_a_killed_service_can_start_again_on_its_port(free_port):
     with toy(port=free_port, seconds_a_batch=0.5) as service, ThreadPoolExecutor() as clients:
         asking = clients.submit(service.ask, "/v1/embeddings", {"input": "글"})
