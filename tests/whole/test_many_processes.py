@@ -130,6 +130,7 @@ def test_tasks_have_the_losses_of_one(whole, many):
     assert again.out.count("pages: ") == 1
 
 
+@pytest.mark.slow
 def test_a_rank_is_killed_and_one_process_goes_on(straight, many):
     done = replace(many, fault=("step-23", "1")).ended()
     assert len(said(done)) <= 1  # torchrun may end rank 0 before it has spoken
@@ -181,6 +182,7 @@ def test_what_is_refused_is_said_by_rank_0(many):
     )
 
 
+@pytest.mark.slow
 def test_a_rank_that_never_comes_is_named(many):
     done = replace(many, fault=("absent", "1")).ended(KORBERT_WAIT_FOR_RANKS="1")
     assert said(done)[0].startswith("korbert: 1 of 2 processes did not come within 1 s (rank 1): look at how they")

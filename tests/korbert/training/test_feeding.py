@@ -99,7 +99,7 @@ def test_an_early_end_leaves_no_process_and_no_open_file():
 @pytest.mark.parametrize(
     ("make", "kind", "text"),
     [
-        (partial(makers.failing, 1), RuntimeError, "ValueError: ('a', 1)"),
+        pytest.param(partial(makers.failing, 1), RuntimeError, "ValueError: ('a', 1)", marks=pytest.mark.slow),
         (makers.Unpicklable(), CorpusError, "part-7.arrow: gone"),
     ],
 )

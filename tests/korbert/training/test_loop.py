@@ -50,7 +50,8 @@ def test_a_run_learns_and_writes_its_files(straight):
     assert len(list((straight / "checkpoints").iterdir())) == 2
 
 
-@pytest.mark.parametrize("kill_at", [6, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.slow  # test_a_signal_ends_the_run_after_the_current_update resumes a run, too
+@pytest.mark.parametrize("kill_at", [6, 20])
 def test_killed_and_resumed_bit_for_bit(tmp_path, straight, kill_at):
     killed = subprocess.run(toy.command(tmp_path, kill_at=kill_at), check=False)
     assert killed.returncode == -signal.SIGKILL
