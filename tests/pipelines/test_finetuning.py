@@ -9,6 +9,7 @@ import pytest
 import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import load_model
+from tests.korbert.tiny import json_lines
 from tests.pipelines.small_tasks import (
     MOODS,
     PARTS,
@@ -16,7 +17,6 @@ from tests.pipelines.small_tasks import (
     WORDS,
     choices,
     fine_tune,
-    json_lines,
     moods,
     numbers,
     scores_of,

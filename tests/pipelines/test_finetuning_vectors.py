@@ -15,7 +15,8 @@ from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
 from pipelines.cli import run_command
-from tests.pipelines.small_tasks import TEXTS, fine_tune, json_lines, scores_of, write_table
+from tests.korbert.tiny import json_lines
+from tests.pipelines.small_tasks import TEXTS, fine_tune, scores_of, write_table
 
 OTHERS = [
     "아주 신나는 작품", "하루를 버렸다", "배역을 잘 살렸다", "졸려서 혼났다", "한 번 더 볼 것이다",

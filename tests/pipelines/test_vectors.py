@@ -20,9 +20,6 @@ from pipelines.inference import embedding
 TEXTS = ["대출을 신청하고 싶어요", "영화가 정말 재미있다", "카드를 잃어버렸어요", "내일 비가 온다", ""]
 
 
-pytestmark = pytest.mark.usefixtures("one_kiwi")
-
-
 @pytest.fixture(scope="module")
 def model(untrained):
     return str(untrained(initializer_range=0.5))

@@ -126,12 +126,6 @@ def test_a_full_disk_is_said_and_survived(whole, tmp_path):
     assert made.record("pretrain")["digest"] == whole.record("pretrain")["digest"]
 
 
-def test_anomaly_mode_changes_no_byte(whole, tmp_path):
-    made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
-    made.run("pretrain", "--anomaly")
-    assert made.record("pretrain")["digest"] == whole.record("pretrain")["digest"]
-
-
 def test_report_draws_all_pages_anew(whole, tmp_path):
     made = whole.copy(tmp_path, STAGES)
     pages = [*(made.folder / stage / "report.html" for stage in STAGES), made.folder / "index.html"]

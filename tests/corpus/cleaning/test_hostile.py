@@ -145,22 +145,12 @@ def test_a_run_on_a_full_disk_can_be_resumed(tmp_path, monkeypatch, bytes_below)
 
     with monkeypatch.context() as patch:
         patch.setattr("corpus.execution.parts.written_aside", write)
-        for module in ("cleaning.clean", "execution.workers"):
-            patch.setattr(f"corpus.{module}.run_units", in_this_process)
         with pytest.raises(OSError, match="No space left on device") as caught:
             clean(some, {"a": [path]}, tmp_path / "out", workers=1)
     assert str(tmp_path / "out") in str(caught.value)
     assert not list((tmp_path / "out").glob("documents/*"))
     clean(some, {"a": [path]}, tmp_path / "out", workers=1)
     assert bytes_below(tmp_path / "out") == bytes_below(tmp_path / "reference")
-
-
-def in_this_process(function, units, *, workers, **halving):
-    """As run_units, without workers: they would not see the patched disk."""
-    from corpus.execution.workers import Outcome
-
-    for unit in units:
-        yield Outcome(unit, {(): function(unit)})
 
 
 LONG = "보부상은 장시를 돌며 물건을 팔았고 강가에는 포구가 생겨 쌀과 소금이 모였다"

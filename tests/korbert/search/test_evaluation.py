@@ -1,13 +1,11 @@
 """Figures of a search: as their definitions give them, and scikit-learn's nDCG."""
 
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
 
-from korbert.model import Model
 from korbert.search import Hit, Index
 from korbert.search.evaluation import METRICS, evaluate
 
@@ -23,7 +21,7 @@ class _Searcher:
         return [[Hit(str(text), "", 0, 1, 1, 0, 0) for text in np.argsort(-row)[:top]] for row in rows]
 
 
-def test_figures_are_those_of_the_definitions() -> None:
+def test_figures_are_those_of_the_definitions():
     rng = np.random.default_rng(1)
     scores, relevant = rng.random((300, 250)), rng.random((300, 250)) < 0.01
     relevant[np.arange(300), rng.integers(250, size=300)] = True
@@ -43,7 +41,7 @@ def test_figures_are_those_of_the_definitions() -> None:
     assert (relevant / ranks).max(axis=1).mean() == pytest.approx(figures["MRR"].value, abs=0.01)
 
 
-def test_each_way_of_an_index_is_measured(encoder: Model, tmp_path: Path) -> None:
+def test_each_way_of_an_index_is_measured(encoder, tmp_path):
     made = Index.create(tmp_path / "index", encoder)
     made.add([("a", "대출을 신청하고 싶어요"), ("b", "카드를 잃어버렸어요"), ("c", "내일 비가 온다")])
     figures = evaluate(made, ["대출", "카드", "없는말"], [["a"], ["b", "nowhere"], {"c"}])
