@@ -1,16 +1,17 @@
 """What MkDocs takes from the code and from the rest of the repository, so that no page repeats it.
 
-- reference/commands.md: the commands, as click has them. reference/python.md: the public names of `korbert`.
-- `<!-- settings: clean -->` in a page: a table of the keys of that section, from its pydantic fields.
-- Pages outside docs/ (PAGES), and links between all of them as GitHub shows them.
+- `<!-- settings: clean -->` in a page becomes a table of the keys of that section, from its pydantic fields;
+  `<!-- commands -->` what `--help` says of each command, from click; `<!-- names -->` the public names of `korbert`.
+- Files outside docs/ (PAGES) become pages; links between all of them are those that a reader of the files has.
 """
 
 import ast
+import inspect
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from posixpath import dirname, join, normpath, relpath
 from typing import Any
 
 import click
@@ -23,7 +24,7 @@ from pipelines.recipes.faults import model_in
 from pipelines.stages.table import STAGES
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = {  # a file of the repository -> its page
+PAGES = {  # a file outside docs/ -> its place in the site
     "benchmarks/RESULTS.md": "results.md",
     "benchmarks/clean-scale.svg": "clean-scale.svg",
     "korbert/box/README.md": "model-card.md",
@@ -34,7 +35,7 @@ PAGES = {  # a file of the repository -> its page
 OF_TASKS = {"nsmc": "classification", "korquad": "question-answering"}  # stages whose keys are those of a kind of task
 
 _LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
-_SETTINGS = re.compile(r"^<!-- settings: (\w+) -->$", re.MULTILINE)
+_MARK = re.compile(r"^<!-- (settings|commands|names)(?:: (\w+))? -->$", re.MULTILINE)
 
 
 # --- events of MkDocs ---
@@ -45,14 +46,12 @@ def on_files(files: Any, config: Any) -> None:
 
     for source, page in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
-    files.append(File.generated(config, "reference/commands.md", content="\n\n".join(commands())))
-    files.append(File.generated(config, "reference/python.md", content="\n\n".join(public_names())))
 
 
 def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
     name = page.file.src_uri
     source = next((source for source, made in PAGES.items() if made == name), f"docs/{name}")
-    markdown = _SETTINGS.sub(lambda found: "\n".join(settings_table(found[1])), markdown)
+    markdown = _MARK.sub(lambda mark: _known(*mark.groups()), markdown)
     return _LINK.sub(lambda found: _link(found[1], source, name), markdown)
 
 
@@ -61,13 +60,18 @@ def on_post_page(output: str, page: Any, **_: object) -> str:
     return output.replace('<html lang="en"', '<html lang="ko"', 1) if page.file.src_uri.startswith("ko/") else output
 
 
+def _known(what: str, section: str | None) -> str:
+    """What takes the place of a mark."""
+    if section:
+        return "\n".join(settings_table(section))
+    return "\n\n".join(commands() if what == "commands" else public_names())
+
+
 def _link(target: str, source: str, page: str) -> str:
     """The target of a link in a file of the repository, as the site needs it."""
-    if target.startswith(("http", "mailto")):
-        return target
-    path = os.path.normpath(os.path.join(os.path.dirname(source), target))
+    path = normpath(join(dirname(source), target))
     made = PAGES.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
-    return os.path.relpath(made, os.path.dirname(page) or ".") if made else target
+    return relpath(made, dirname(page) or ".") if made else target
 
 
 # --- settings ---
@@ -132,16 +136,16 @@ def _rows_of_kinds() -> list[tuple[str, str, str]]:
 
 
 def commands() -> Iterator[str]:
-    """The parts of the page of commands: what `korbert COMMAND --help` says."""
-    yield "# Commands"
-    yield "What `korbert COMMAND --help` says, from the same source. `korbert COMMAND -h` is the same on the spot."
+    """What `--help` says of each command: parts of a page."""
     for name, command in cli.commands.items():
         context = click.Context(command, info_name=f"korbert {name}", max_content_width=1_000, show_default=True)
         yield f"## {name}"
         yield f"```text\n{' '.join(command.get_usage(context).removeprefix('Usage: ').split())}\n```"
-        yield _plain(command.help or "").replace("\b\n", "")
-        records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
-        rows = [f"| `{option}` | {_plain(about)} |" for option, about in filter(None, records)]
+        for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+            as_it_is = paragraph.removeprefix("\b\n")  # click's mark of a paragraph that is not to be wrapped
+            yield _plain(paragraph) if as_it_is == paragraph else f"```text\n{as_it_is}\n```"
+        records = [option.get_help_record(context) for option in command.get_params(context)]
+        rows = [f"| `{option}` | {_plain(about)} |" for option, about in filter(None, records) if about]
         yield "\n".join(["| option | what |", "|---|---|", *rows])
 
 
@@ -151,10 +155,8 @@ def _plain(text: str) -> str:
 
 
 def public_names() -> Iterator[str]:
-    """The parts of the page of Python: each public name of the package, from the module that defines it."""
+    """A directive of mkdocstrings for each public name of the package, in the module that defines it."""
     stub = ast.parse(Path(korbert.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-    yield "# Python"
-    yield "The public names of `korbert`. All of them have types (`py.typed`), and load nothing before they are used."
     for node in stub.body:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
