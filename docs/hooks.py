@@ -55,9 +55,9 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
     return _LINK.sub(lambda found: _link(found[1], source, name), markdown)
 
 
-def on_post_page(output: str, page: Any, **_: object) -> str:
-    """Korean pages say so, which chooses fonts, line breaks and the voice of a screen reader."""
-    return output.replace('<html lang="en"', '<html lang="ko"', 1) if page.file.src_uri.startswith("ko/") else output
+def on_page_context(context: Any, page: Any, config: Any, **_: object) -> None:
+    """Around a Korean page the theme is Korean, too."""
+    config.theme["language"] = "ko" if page.file.src_uri.startswith("ko/") else "en"
 
 
 def _known(what: str, section: str | None) -> str:
