@@ -14,5 +14,5 @@ USER korbert
 WORKDIR /tmp
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1
 EXPOSE 8000
-HEALTHCHECK --start-period=60s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://localhost:8000/health')"]
+HEALTHCHECK --start-period=60s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://localhost:8000/ready')"]
 ENTRYPOINT ["korbert", "serve", "--host", "0.0.0.0"]
