@@ -18,6 +18,7 @@ _SHARED = (
     "max_position_embeddings",
     "initializer_range",
 )
+_OURS = ("boundary_embedding", "overlap_embedding", "piece_weights")  # of modeling_korbert.py
 _OF_BERT = ("type_vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
 
 
@@ -33,11 +34,16 @@ def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
             "export: this `bert` marks the pieces that both texts of a pair have (overlap_embedding = true), only a"
             " `modern` is exported with that: fine-tune with overlap = false, or use the model with korbert"
         )
+    if config.piece_weights and config.architecture == "bert":
+        raise ModelError(
+            "export: this `bert` weights its pieces (piece_weights = true), only a `modern` is exported with that:"
+            " fine-tune with piece_weights = false, or use the model with korbert"
+        )
     shared = {name: getattr(config, name) for name in (*_SHARED, "pad_token_id")}
     shared |= {"tie_word_embeddings": True, "dtype": "float32"}
     own = _bert_config(config, kind) if config.architecture == "bert" else _modern_config(config)
     name = CLASSES[family_of(config, kind), kind]
-    if not (config.boundary_embedding or config.overlap_embedding):
+    if not any(getattr(config, name) for name in _OURS):
         return shared | own | {"architectures": [name]}
     head = name.removeprefix("ModernBert").removeprefix("Model")
     auto = {"AutoConfig": "Config", "AutoModel": "Model", f"AutoModel{head}": head or "Model"}
@@ -93,7 +99,7 @@ def _modern_config(config: EncoderConfig) -> dict[str, Any]:
             f"export: this `modern` has {config.type_vocab_size} token types (type_vocab_size), ModernBERT has none:"
             " train one with type_vocab_size = 0, or use the model with korbert"
         )
-    own = {name: getattr(config, name) for name in ("boundary_embedding", "overlap_embedding")}
+    own = {name: getattr(config, name) for name in _OURS}
     named: dict[str, Any] = {"model_type": "modernbert"}
     if any(own.values()):
         named = {"model_type": "korbert-modernbert", "first_piece_id": FIRST_PIECE, **own}
@@ -180,8 +186,7 @@ def _from_modern(theirs: Mapping[str, Any]) -> dict[str, Any]:
             raise ModelError(f"layer_types {types}: not global at every n-th layer, the first one included")
     return {
         "architecture": "modern",
-        "boundary_embedding": theirs.get("boundary_embedding", False),
-        "overlap_embedding": theirs.get("overlap_embedding", False),
+        **{name: theirs.get(name, False) for name in _OURS},
         "pad_token_id": theirs.get("pad_token_id") or 0,
         "hidden_dropout_prob": theirs.get("mlp_dropout", 0.0),
         "attention_probs_dropout_prob": theirs.get("attention_dropout", 0.0),

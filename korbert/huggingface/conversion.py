@@ -29,10 +29,13 @@ _ENCODER: Mapping[Family, Names] = {
     "bert": _below("bert"),
     "modern": {
         "encoder.embeddings.token": ("model.embeddings.tok_embeddings",),
-        "encoder.embeddings.boundary": ("model.embeddings.boundary",),  # these two: of modeling_korbert.py
+        "encoder.embeddings.boundary": (
+            "model.embeddings.boundary",
+        ),  # these two and piece_weight: of modeling_korbert.py
         "encoder.embeddings.overlap": ("model.embeddings.overlap",),
         "encoder.embeddings.norm": ("model.embeddings.norm",),
         "encoder.final_norm": ("model.final_norm",),
+        "encoder.piece_weight": ("model.final_norm.piece_weight",),
     },
     "albert": _below("albert") | {"encoder.embeddings.projection": ("albert.encoder.embedding_hidden_mapping_in",)},
     "electra": _below("electra") | {"encoder.embeddings.projection": ("electra.embeddings_project",)},

@@ -1,5 +1,5 @@
-"""ModernBERT with embeddings of boundaries and of overlap, for `transformers`: AutoModel.from_pretrained(folder,
-trust_remote_code=True), and the other Auto classes alike.
+"""ModernBERT with embeddings of boundaries and of overlap, and weights of pieces, for `transformers`:
+AutoModel.from_pretrained(folder, trust_remote_code=True), and the other Auto classes alike.
 
 An exported folder has this file as it stands; it needs nothing of korbert. The tokenizer of the folder returns what
 the model asks for.
@@ -24,13 +24,25 @@ _LEVELS = 4  # nothing begins at the piece, a morpheme, an eojeol, a sentence
 
 
 class KorbertModernBertConfig(transformers.ModernBertConfig):
-    """That of ModernBERT, with boundary_embedding and overlap_embedding, true or false, and first_piece_id: the ids
-    before it, of special tokens and bytes, do not count as overlap.
+    """That of ModernBERT, with boundary_embedding, overlap_embedding and piece_weights, true or false, and
+    first_piece_id: the ids before it, of special tokens and bytes, do not count as overlap.
 
     A model_type of its own: as "modernbert" the weights would be loaded without these embeddings.
     """
 
     model_type = "korbert-modernbert"
+
+
+class _WeightedNorm(nn.LayerNorm):
+    """The last norm, which then scales the vector of each piece by a number from 0 to 1, computed from it."""
+
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__(size, eps=eps, bias=False)
+        self.piece_weight = nn.Linear(size, 1)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        hidden = super().forward(hidden)
+        return hidden * self.piece_weight(hidden).sigmoid()
 
 
 class _WithEmbeddings(nn.Module):
@@ -48,6 +60,8 @@ class _WithEmbeddings(nn.Module):
         embeddings = self.base_model.embeddings
         embeddings.boundary = nn.Embedding(_LEVELS, config.hidden_size) if config.boundary_embedding else None
         embeddings.overlap = nn.Embedding(1, config.hidden_size) if config.overlap_embedding else None
+        if config.piece_weights:
+            self.base_model.final_norm = _WeightedNorm(config.hidden_size, config.norm_eps)
 
     def forward(
         self,

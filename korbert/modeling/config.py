@@ -87,6 +87,10 @@ class EncoderConfig(_Config, frozen=True, extra="forbid"):
         False, description="for text pairs, add an embedding to pieces that also occur in the other text"
     )
 
+    piece_weights: bool = Field(
+        False, description="scale the vector of each piece by a number from 0 to 1, computed from it"
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _fill_bert_defaults(cls, values: Any) -> Any:

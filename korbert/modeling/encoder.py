@@ -85,6 +85,8 @@ class _Gated(torch.autograd.Function):
 class Encoder(nn.Module):
     """Maps ids to one vector per piece. Padding and the other rows of a batch do not change it, up to rounding.
 
+    With piece_weights, a mean over pieces is a weighted one: frequent pieces say little of what a text is about.
+
     Neighbouring layers may share weights (Lan et al. 2020, 3.1): `layers` holds each set of weights once. Global and
     local layers of `modern` may share them, too: a layer's view has no weights.
     """
@@ -102,6 +104,7 @@ class Encoder(nn.Module):
         self.final_norm = (
             nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps, bias=False) if modern else nn.Identity()
         )
+        self.piece_weight = nn.Linear(config.hidden_size, 1) if config.piece_weights else None
 
     def forward(
         self,
@@ -175,7 +178,10 @@ class Encoder(nn.Module):
                 before.append(hidden)
             layer = self.layers[number // config.layers_share]
             hidden = layer(hidden, rows, views[config.is_global(number)], wanted if number == last else None)
-        return self.final_norm(hidden)
+        hidden = self.final_norm(hidden)
+        if self.piece_weight is not None:  # a mean of such vectors is a weighted one, up to its length
+            hidden = hidden * torch.sigmoid(self.piece_weight(hidden))
+        return hidden
 
 
 def _flattened(

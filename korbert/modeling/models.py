@@ -349,6 +349,7 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     in more than that and dropout.
     """
     source, own = pretrained.encoder.state_dict(), model.encoder.state_dict()
+    source |= {name: tensor for name, tensor in own.items() if name.startswith("piece_weight.") and name not in source}
     if OVERLAP in own.keys() - source.keys():
         source[OVERLAP] = scaled_overlap(own[OVERLAP], source["embeddings.token.weight"])
     for name in sorted(source.keys() | own.keys()):

@@ -117,7 +117,10 @@ def graph_of(encoder: Encoder) -> Any:
     for number in range(config.num_hidden_layers):
         layer: Any = encoder.layers[number // config.layers_share]
         hidden = _layer(graph, config, layer, hidden, views[config.is_global(number)])
-    graph.op("Identity", graph.norm(hidden, encoder.final_norm))
+    hidden = graph.norm(hidden, encoder.final_norm)
+    if encoder.piece_weight is not None:
+        hidden = graph.op("Mul", hidden, graph.op("Sigmoid", graph.product(hidden, encoder.piece_weight)))
+    graph.op("Identity", hidden)
     graph.nodes[-1].output[0] = "hidden"
 
     helper, types = graph.onnx.helper, graph.onnx.TensorProto

@@ -58,8 +58,9 @@ def serve(
 
     Endpoints return embeddings, pieces, filled masks, predictions and answers. MODEL is a folder with a model, or the
     name of a bundled one; without MODEL, all bundled models are served. Requests select a model by NAME, by default the
-    last part of its path; the first model answers requests without a name. `POST /v1/embeddings` follows OpenAI's API;
-    /docs lists all endpoints. Ctrl-C or SIGTERM stops the server after pending requests are answered.
+    last part of its path; requests without a name are answered by the first model that can. `POST /v1/embeddings`
+    follows OpenAI's API; /docs lists all endpoints. Ctrl-C or SIGTERM stops the server after pending requests are
+    answered.
 
     \b
     Examples:

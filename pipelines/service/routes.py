@@ -187,7 +187,7 @@ async def answer(body: schemas.Answer, request: Request) -> schemas.Answers:
 async def attention(body: schemas.Attention, request: Request) -> schemas.Seen:
     """Data of the page for a text or a pair."""
     service = _service(request)
-    operation = service.operation(service.model(body.model), "attention", "shows no attention")
+    operation = service.operation(service.model(body.model, "attention"), "attention", "shows no attention")
     job = await service.ask(request, operation, [(body.text, body.pair)], "text", body.text)
     return schemas.Seen(**job.answers[0])
 
@@ -197,7 +197,7 @@ async def _answers(
 ) -> dict[str, Any]:
     """The model's name, and as `data` its answer for each item. name, lacks: see Service.operation."""
     service = _service(request)
-    served = service.model(body.model)
+    served = service.model(body.model, name)
     operation = service.operation(served, name, lacks)
     job = await service.ask(request, operation, items, param, getattr(body, param))
     return {"model": served.name, "data": job.answers}

@@ -37,7 +37,7 @@ class Body(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
-    model: str | None = Field(None, description="name of the model; default: the first one served")
+    model: str | None = Field(None, description="name of the model; default: the first one that can answer")
 
 
 class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신청하고 싶어요", "대출 신청은 어떻게 하나요?"])):

@@ -47,12 +47,17 @@ class Service:
         if self.status == "loading":
             self.status = "ready"
 
-    def model(self, name: str | None) -> Served:
-        """The model of that name, or the default. Refusal 503 while they are loading, 404 for an unknown name."""
+    def model(self, name: str | None, operation: str = "embed") -> Served:
+        """The model of that name; by default the first that can do the operation, of vectors one that learned these.
+
+        Refusal 503 while they are loading, 404 for an unknown name.
+        """
         if not self.models:
             raise Refusal(503, "the models are loading: try again in a few seconds", headers={"retry-after": "5"})
         if name is None:
-            return next(iter(self.models.values()))
+            able = [served for served in self.models.values() if operation in served.operations]
+            learned = [served for served in able if operation == "embed" and served.kind == "embedding"]
+            return next(iter([*learned, *able, *self.models.values()]))
         if name not in self.models:
             raise Refusal(404, f"no model has that name: available are {', '.join(self.models)}", "model")
         return self.models[name]

@@ -82,6 +82,7 @@ class Embedding(Kind, frozen=True):
     temperature: float = 0.05
     dropout: float = 0.1
     pooling: Pooling = "mean"
+    piece_weights: bool | None = None
     normalize: bool = False
     sizes: tuple[int, ...] = ()
     chunk_pieces: int = 8_192
@@ -116,6 +117,7 @@ class Embedding(Kind, frozen=True):
             temperature=settings.temperature,
             dropout=settings.dropout,
             pooling=settings.pooling,
+            piece_weights=settings.piece_weights,
             normalize=settings.normalize,
             sizes=settings.sizes,
             chunk_pieces=settings.chunk_pieces,
@@ -211,7 +213,9 @@ class Embedding(Kind, frozen=True):
         # At least the dropout of the task, everywhere in the encoder.
         if isinstance(config, EncoderConfig):
             names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-            config = config.model_copy(update={name: max(self.dropout, getattr(config, name)) for name in names})
+            dropout: dict[str, Any] = {name: max(self.dropout, getattr(config, name)) for name in names}
+            weighted = config.architecture == "modern" if self.piece_weights is None else self.piece_weights
+            config = config.model_copy(update=dropout | {"piece_weights": weighted or config.piece_weights})
         else:
             theirs = dict(config.transformers)
             for name, value in theirs.items():

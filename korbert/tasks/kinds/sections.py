@@ -180,6 +180,11 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["embedding"] = "embedding"
     pooling: _Pooling = "mean"
+    piece_weights: bool | None = Field(
+        None,
+        description="learn how much each piece counts in the mean; none: in a `modern`; exports need"
+        " trust_remote_code then",
+    )
     normalize: bool = Field(False, description="scale vectors to unit length")
     near: _Columns = Field(("entailment",), description="labels of positive pairs, as in NLI")
     far: _Columns = Field(

@@ -16,7 +16,12 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "bert": {"architecture": "bert"},
     "albert": {"architecture": "bert", "embedding_size": 12, "layer_groups": 1},
     "modernbert": {"architecture": "modern"},
-    "korbert-modernbert": {"architecture": "modern", "boundary_embedding": True, "overlap_embedding": True},
+    "korbert-modernbert": {
+        "architecture": "modern",
+        "boundary_embedding": True,
+        "overlap_embedding": True,
+        "piece_weights": True,
+    },
 }
 
 

@@ -108,6 +108,7 @@ def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer
         ("bert", {"type_vocab_size": 0}, "has no token types .*BertModel always adds them: train one with 2"),
         ("bert", {"boundary_embedding": True}, "`bert` embeds boundaries .*only a `modern` is exported with them"),
         ("bert", {"overlap_embedding": True}, r"both texts of a pair have .*: fine-tune with overlap = false"),
+        ("bert", {"piece_weights": True}, r"weights its pieces .*: fine-tune with piece_weights = false"),
         ("modernbert", {"layer_groups": 1}, r"`modern` share their weights \(layer_groups = 1\), those of"),
         ("modernbert", {"embedding_size": 8}, r"narrow embeddings \(embedding_size = 8\), ModernBERT has none"),
         ("modernbert", {"type_vocab_size": 2}, "has 2 token types .*ModernBERT has none: train one with"),

@@ -3,6 +3,7 @@ from functools import partial
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,3 +120,15 @@ def test_shared_layers_are_layers_with_the_same_weights(architecture, groups):
         group, _, rest = name.partition(".")
         parts = [apart.layers.get_parameter(f"{int(group) * size + place}.{rest}").grad for place in range(size)]
         torch.testing.assert_close(weight.grad, sum(parts), atol=1e-4, rtol=1e-4)
+
+
+def test_with_piece_weights_a_mean_is_a_weighted_one():
+    encoder = Encoder(tiny_config(piece_weights=True))
+    torch.nn.init.normal_(encoder.piece_weight.weight)
+    ids = torch.arange(5, 14)[None]
+    weighted, weigh = encoder(ids), encoder.piece_weight
+    encoder.piece_weight = None
+    plain = encoder(ids)
+    weights = torch.sigmoid(weigh(plain))
+    assert weights.std() > 0.05
+    torch.testing.assert_close(F.normalize(weighted.mean(dim=1)), F.normalize((weights * plain).sum(dim=1)))

@@ -26,7 +26,7 @@ from korbert.modeling.onnx_export import TOLERANCE, export_onnx  # noqa: E402
 
 TEXTS = ["영화가 정말 재미있다.", "", "나는 어제 학교에 갔다. " * 60, "별로", "아버지가 방에 들어가신다. " * 8]
 ENCODERS = {
-    "modern": {"local_attention": 4, "boundary_embedding": True},
+    "modern": {"local_attention": 4, "boundary_embedding": True, "piece_weights": True},
     "narrow": {"embedding_size": 8, "layer_groups": 2, "local_attention": 8},
 }
 
