@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile
 
-.PHONY: constraints demo test test-all lint types
+.PHONY: constraints demo docs lint release test test-all types wheel
 
 # The environment of a user: torch first, so that a CPU build at hand is taken and nothing pulls in another.
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -12,9 +12,13 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	$(BIN)/pip install -q -c constraints.txt -e .
 	touch $@
 
-# The environment of a developer: the same, and what tests, lint and types need.
+# The environment of a developer: the same, and what tests, lint, types and the site need.
 $(VENV)/ready-dev: $(VENV)/ready
-	$(BIN)/pip install -q -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install -q -c constraints.txt -e '.[dev,docs]'
+	touch $@
+
+$(VENV)/ready-release: $(VENV)/ready-dev
+	$(BIN)/pip install -q -c constraints.txt -e '.[dev,docs,release]'
 	touch $@
 
 demo: $(VENV)/ready
@@ -35,3 +39,20 @@ constraints:
 
 types: $(VENV)/ready-dev
 	$(BIN)/mypy
+
+# The site, in site/: no network, and a link that leads nowhere is an error.
+docs: $(VENV)/ready-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# Both files of a release, in dist/, checked as the package index would.
+wheel: $(VENV)/ready-release
+	rm -rf build dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist
+
+# CONTRIBUTING.md says what comes before and after.
+release: wheel
+	test -z "$$(git status --porcelain)" # everything is committed
+	version=$$($(BIN)/python -c 'import korbert; print(korbert.__version__)'); \
+	grep -q "^## $$version, 20" CHANGELOG.md && git tag "v$$version"

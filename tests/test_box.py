@@ -52,10 +52,9 @@ def test_tuned_models_share_the_embeddings_of_their_base():
         assert model.encoder.token_weight.equal(base.encoder.token_weight)
 
 
-def test_the_readmes_show_what_the_box_answers(tmp_path):
-    shown, korean = (
-        "".join(_CONSOLE.findall((ROOT / page).read_text("utf-8"))) for page in ("README.md", "README.ko.md")
-    )
+def test_the_pages_show_what_the_box_answers(tmp_path):
+    pages = ("docs/index.md", "docs/ko/index.md")
+    shown, korean = ("".join(_CONSOLE.findall((ROOT / page).read_text("utf-8"))) for page in pages)
     assert shown == korean
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     examples = [one.split("\n", 1) for one in shown.replace("\\\n", "").split("$ ")[1:]]

@@ -22,12 +22,14 @@ from tests.pipelines.service.started import started
 
 ROOT = Path(__file__).resolve().parent.parent
 READMES = ("README.md", "README.ko.md")
-PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/data.md", "docs/formats.md")
-PAGES = (*PAGES, "docs/exports.md", "docs/search.md")
+DOCS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
+PAGES = (*READMES, "CONTRIBUTING.md", "CHANGELOG.md", *DOCS)
+ON_THE_DEMO = ("docs/how-to/recipes.md", "docs/how-to/looking.md", "docs/how-to/serving.md")  # pages with code for it
 
 SERVED = "http://localhost:8000"
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(\w*)(?: title=\S+)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SHOWN = re.compile(r"^```python\n((?:(?!```).)*)^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _MODULES = ("korbert", "corpus", "pipelines")
@@ -51,7 +53,8 @@ def shell_lines(page):
 
 COMMANDS = sorted({line for page in PAGES for line in shell_lines(page) if line.startswith("korbert ")})
 TARGETS = sorted({word for page in PAGES for line in shell_lines(page) for word in line.split()[1:] if "make" in line})
-BLOCKS = [(page, number) for page in (*READMES, "docs/data.md") for number in range(len(blocks(page, "python")))]
+BLOCKS = [(page, number) for page in PAGES for number in range(len(blocks(page, "python")))]
+SHOWN = sorted({shown for page in PAGES for shown in _SHOWN.findall(text_of(page))})
 
 
 def parse(command):
@@ -66,7 +69,7 @@ def parse(command):
 def test_command_lines_parse(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KORBERT_DATA", raising=False)
-    for name in ("reviews.txt", "sentences.txt"):  # files that click opens while it reads a command line
+    for name in ("reviews.txt", "sentences.txt", "test.csv"):  # files that click opens while it reads a command line
         (tmp_path / name).touch()
     parse(command)
 
@@ -107,19 +110,25 @@ def test_make_targets_exist():
 
 
 def test_both_readmes_show_the_same():
-    english, korean = ([*shell_lines(page), *_paths_of_tree(page)] for page in READMES)
+    english, korean = (shell_lines(page) for page in READMES)
     assert english == korean
     first, second = ([ast.dump(ast.parse(body)) for body in blocks(page, "python")] for page in READMES)
     assert first == second
 
 
 @pytest.mark.parametrize("page", READMES)
-def test_every_command_is_in_the_readme(page):
-    named = {line.split()[1] for line in shell_lines(page) if line.startswith("korbert ")}
+def test_a_readme_is_short(page):
+    assert len(text_of(page).split()) <= 1_300
+
+
+@pytest.mark.parametrize("korean", [True, False])
+def test_every_command_is_shown_at_work(korean):
+    pages = [page for page in DOCS if page.startswith("docs/ko/") == korean]
+    named = {line.split()[1] for page in pages for line in shell_lines(page) if line.startswith("korbert ")}
     assert set(cli.commands) - named <= {"report"}  # its own --help says enough
 
 
-@pytest.mark.parametrize("page", READMES)
+@pytest.mark.parametrize("page", ["docs/architecture.md", "docs/ko/guide.md"])
 def test_the_file_tree_is_there(page):
     paths = _paths_of_tree(page)
     assert len(paths) > 10
@@ -154,7 +163,7 @@ def _is_named(name, known):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
-    assert [link for link in _LINK.findall(text_of(page)) if not _leads_somewhere(page, link)] == []
+    assert [link for link in _LINK.findall(_FENCE.sub("", text_of(page))) if not _leads_somewhere(page, link)] == []
 
 
 def _leads_somewhere(page, link):
@@ -166,7 +175,8 @@ def _leads_somewhere(page, link):
 
 
 def _anchors(text):
-    return {line.lstrip("# ").lower().replace(" ", "-") for line in text.splitlines() if line.startswith("#")}
+    headings = (line.lstrip("# ").lower() for line in text.splitlines() if line.startswith("#"))
+    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -193,17 +203,23 @@ def _imports(node):
         yield from ((node.module or "", alias.name) for alias in node.names)
 
 
+@pytest.mark.parametrize(("code", "printed"), SHOWN)
+def test_python_prints_what_is_shown(code, printed, capsys):
+    exec(compile(code, "a page", "exec"), {"__name__": "page"})
+    assert capsys.readouterr().out == printed
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(len(blocks("README.md", "python"))))
-def test_python_blocks_run_on_the_demo(number, monkeypatch, capsys):
-    code = blocks("README.md", "python")[number]
+@pytest.mark.parametrize(("page", "number"), [block for block in BLOCKS if block[0] in ON_THE_DEMO])
+def test_python_blocks_run_on_the_demo(page, number, monkeypatch, capsys):
+    code = blocks(page, "python")[number]
     for folder in re.findall(r'"(artifacts/demo/[^"]+)"', code):
         if not (ROOT / folder).is_dir():
             pytest.skip(f"{folder} is absent: `make demo` makes it")
     monkeypatch.chdir(ROOT)
     with nullcontext(code) if SERVED not in code else _served(code) as running:
-        names = {"__name__": "readme"}
-        exec(compile(running, f"README.md, block {number}", "exec"), names)
+        names = {"__name__": "page"}
+        exec(compile(running, f"{page}, block {number}", "exec"), names)
         if "client" in names:
             names["client"].close()
     assert len(capsys.readouterr().out.splitlines()) == code.count("print(")

@@ -1,0 +1,163 @@
+"""What MkDocs takes from the code and from the rest of the repository, so that no page repeats it.
+
+- `<!-- settings: clean -->` in a page becomes a table of the keys of that section, from its pydantic fields;
+  `<!-- commands -->` what `--help` says of each command, from click; `<!-- names -->` the public names of `korbert`.
+- Files outside docs/ (PAGES) become pages; links between all of them are those that a reader of the files has.
+"""
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from posixpath import dirname, join, normpath, relpath
+from typing import Any
+
+import click
+from pydantic import BaseModel
+
+import korbert
+from korbert.tasks.kinds import KINDS
+from pipelines.cli import cli
+from pipelines.recipes.faults import model_in
+from pipelines.stages.table import STAGES
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {  # a file outside docs/ -> its place in the site
+    "benchmarks/RESULTS.md": "results.md",
+    "benchmarks/clean-scale.svg": "clean-scale.svg",
+    "korbert/box/README.md": "model-card.md",
+    "corpus/sample/README.md": "sample.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+OF_TASKS = {"nsmc": "classification", "korquad": "question-answering"}  # stages whose keys are those of a kind of task
+
+_LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
+_MARK = re.compile(r"^<!-- (settings|commands|names)(?:: (\w+))? -->$", re.MULTILINE)
+
+
+# --- events of MkDocs ---
+
+
+def on_files(files: Any, config: Any) -> None:
+    from mkdocs.structure.files import File
+
+    for source, page in PAGES.items():
+        files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
+
+
+def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
+    name = page.file.src_uri
+    source = next((source for source, made in PAGES.items() if made == name), f"docs/{name}")
+    markdown = _MARK.sub(lambda mark: _known(*mark.groups()), markdown)
+    return _LINK.sub(lambda found: _link(found[1], source, name), markdown)
+
+
+def on_page_context(context: Any, page: Any, config: Any, **_: object) -> None:
+    """Around a Korean page the theme is Korean, too."""
+    config.theme["language"] = "ko" if page.file.src_uri.startswith("ko/") else "en"
+
+
+def _known(what: str, section: str | None) -> str:
+    """What takes the place of a mark."""
+    if section:
+        return "\n".join(settings_table(section))
+    return "\n\n".join(commands() if what == "commands" else public_names())
+
+
+def _link(target: str, source: str, page: str) -> str:
+    """The target of a link in a file of the repository, as the site needs it."""
+    path = normpath(join(dirname(source), target))
+    made = PAGES.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
+    return relpath(made, dirname(page) or ".") if made else target
+
+
+# --- settings ---
+
+
+def settings_table(section: str) -> Iterator[str]:
+    """The lines of a table of a stage's keys; of tasks, those of all kinds."""
+    if section == "tasks":
+        rows = _rows_of_kinds()
+    else:
+        rows = [*settings_rows(STAGES[section].settings_class, section)]
+        if section in OF_TASKS:
+            of_kind = {*settings_rows(KINDS[OF_TASKS[section]].section_class, section)}
+            rows = [row for row in rows if row not in of_kind]
+    yield from ("| key | default | what |", "|---|---|---|")
+    for key, default, about in rows:
+        yield f"| `{key}` | {default} | {about.replace('|', chr(92) + '|')} |"
+
+
+def settings_rows(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str]]:
+    """(key, default, description) of the keys of a section, tables inside it opened."""
+    for name, field in model.model_fields.items():
+        key, inner = f"{prefix}.{name}", model_in(field.annotation)
+        if field.exclude:
+            continue
+        if inner:
+            yield from settings_rows(inner, key)
+        else:
+            yield key, "needed" if field.is_required() else _default(field.get_default()), field.description or ""
+
+
+def _default(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, BaseModel):
+        value = value.model_dump(exclude_defaults=True)
+    return f"`{json.dumps(value, ensure_ascii=False)}`"
+
+
+def _rows_of_kinds() -> list[tuple[str, str, str]]:
+    """The keys of `[tasks.NAME]`: the default of most kinds, and behind the description where kinds differ."""
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    for kind, entry in KINDS.items():
+        for key, default, about in settings_rows(entry.section_class, "tasks.NAME"):
+            found.setdefault(key, {})[kind] = (default, about)
+    kinds = ", ".join(f"`{kind}`" for kind in KINDS)
+    found["tasks.NAME.kind"] = dict.fromkeys(KINDS, ("by `set`, else `classification`", kinds))
+    rows = []
+    for key, by_kind in found.items():
+        defaults = [default for default, _ in by_kind.values()]
+        usual = max(defaults, key=defaults.count)
+        notes = [", ".join(by_kind)] if len(by_kind) < len(KINDS) else []
+        for other in dict.fromkeys(default for default in defaults if default != usual):
+            names = ", ".join(kind for kind, (default, _) in by_kind.items() if default == other)
+            notes.append(f"{names}: {other}")
+        about = next(iter(by_kind.values()))[1]
+        rows.append((key, usual, about + (f" ({'; '.join(notes)})" if notes else "")))
+    return rows
+
+
+# --- commands and Python ---
+
+
+def commands() -> Iterator[str]:
+    """What `--help` says of each command: parts of a page."""
+    for name, command in cli.commands.items():
+        context = click.Context(command, info_name=f"korbert {name}", max_content_width=1_000, show_default=True)
+        yield f"## {name}"
+        yield f"```text\n{' '.join(command.get_usage(context).removeprefix('Usage: ').split())}\n```"
+        for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+            as_it_is = paragraph.removeprefix("\b\n")  # click's mark of a paragraph that is not to be wrapped
+            yield _plain(paragraph) if as_it_is == paragraph else f"```text\n{as_it_is}\n```"
+        records = [option.get_help_record(context) for option in command.get_params(context)]
+        rows = [f"| `{option}` | {_plain(about)} |" for option, about in filter(None, records) if about]
+        yield "\n".join(["| option | what |", "|---|---|", *rows])
+
+
+def _plain(text: str) -> str:
+    """Text of a terminal as Markdown: signs that would be read as marks are escaped."""
+    return re.sub(r"([\[\]<>*_|])", r"\\\1", text)
+
+
+def public_names() -> Iterator[str]:
+    """A directive of mkdocstrings for each public name of the package, in the module that defines it."""
+    stub = ast.parse(Path(korbert.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield f"::: korbert.{node.module}.{alias.name}"
