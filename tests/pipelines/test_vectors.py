@@ -1,7 +1,6 @@
 """`korbert embed`, `index`, `similar`, `words`: what they print and write, and what a bad line or a kill costs."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -100,7 +99,7 @@ def test_an_interrupted_run_is_resumed(model, texts, tmp_path, command, monkeypa
         " cli.run_command(sys.argv[1:])"
     )
     words = [sys.executable, "-c", code, "embed", model, "-", "--output", str(output)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}) as run:
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as run:
         run.stdin.write("\n".join(TEXTS[:3]).encode() + b"\n")
         run.stdin.flush()
         while not list(tmp_path.glob("vectors.npy.partial/part-000000-*.parquet")):
