@@ -91,6 +91,7 @@ def test_no_texts_at_all(model, tmp_path, ending, command):
     assert (np.load(output) if ending == "npy" else np.zeros((pq.read_table(output).num_rows, 16))).shape == (0, 16)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_resumed(model, texts, tmp_path, command, monkeypatch):
     """Killed while it reads; the parts that were there are not made again, and all is as if nothing had happened."""
     output = tmp_path / "vectors.npy"
