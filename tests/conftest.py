@@ -24,7 +24,9 @@ sys.path.insert(0, str(OFFLINE))  # some tests hand this path on
 sys.path.insert(0, str(ROOT / "tests" / "foreign"))  # not tests/ itself: tests/corpus would hide corpus
 runpy.run_path(str(OFFLINE / "sitecustomize.py"))
 
-bound_spinning()  # tests run beside each other
+# Tests run beside each other, and models of their size are faster on one thread.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+bound_spinning()
 
 # Background jobs of a shell ignore SIGINT, and so do their child processes. Some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

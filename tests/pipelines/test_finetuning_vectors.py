@@ -165,7 +165,7 @@ def test_negatives_are_found_and_a_model_reranks(start, tmp_path, capsys):
     assert "was not trained to rerank" in err
 
 
-@pytest.mark.parametrize("start", ["bert", "modern"], indirect=True)
+@pytest.mark.parametrize("start", [pytest.param("bert", marks=pytest.mark.slow), "modern"], indirect=True)
 def test_texts_alone(learn):
     """A text becomes nearest to the one that begins as it does, among many that end alike."""
     changed = [f"{text.split()[0]} 그래서 그랬다고 한다" for text in TEXTS]

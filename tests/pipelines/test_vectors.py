@@ -1,7 +1,6 @@
 """`korbert embed`, `index`, `similar`, `words`: what they print and write, and what a bad line or a kill costs."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -92,6 +91,7 @@ def test_no_texts_at_all(model, tmp_path, ending, command):
     assert (np.load(output) if ending == "npy" else np.zeros((pq.read_table(output).num_rows, 16))).shape == (0, 16)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_resumed(model, texts, tmp_path, command, monkeypatch):
     """Killed while it reads; the parts that were there are not made again, and all is as if nothing had happened."""
     output = tmp_path / "vectors.npy"
@@ -100,7 +100,7 @@ def test_an_interrupted_run_is_resumed(model, texts, tmp_path, command, monkeypa
         " cli.run_command(sys.argv[1:])"
     )
     words = [sys.executable, "-c", code, "embed", model, "-", "--output", str(output)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}) as run:
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as run:
         run.stdin.write("\n".join(TEXTS[:3]).encode() + b"\n")
         run.stdin.flush()
         while not list(tmp_path.glob("vectors.npy.partial/part-000000-*.parquet")):

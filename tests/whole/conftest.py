@@ -100,5 +100,6 @@ def data(tmp_path_factory, sample):
 def whole(data, tmp_path_factory):
     """All stages, run once without a break."""
     made = Whole(data / "tiny.toml", tmp_path_factory.mktemp("whole"))
-    made.run_outside("run", "--workers", "2")
+    with own_data(), units_here():
+        made.run("run", "--workers", "1")
     return made

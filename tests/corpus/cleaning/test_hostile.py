@@ -73,12 +73,13 @@ def hostile(generator, number):
     return line.encode("utf-8", "surrogatepass")
 
 
-def test_ten_thousand_hostile_documents_are_kept_or_dropped(tmp_path, bytes_below):
+@pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_hostile_documents_are_kept_or_dropped(tmp_path, count):
     generator = random.Random(0)
-    lines = [hostile(generator, number) for number in range(10_000)]
-    lines[5000] = json.dumps({"id": "syllables", "text": "가" * (1 << 20)}).encode()
-    lines[5001] = json.dumps({"id": "digits", "text": "1" * (1 << 20)}).encode()
-    lines[5002] = json.dumps({"id": "lines", "text": "가\n" * (1 << 19)}).encode()
+    lines = [hostile(generator, number) for number in range(count)]
+    lines[count // 2] = json.dumps({"id": "syllables", "text": "가" * (1 << 20)}).encode()
+    lines[count // 2 + 1] = json.dumps({"id": "digits", "text": "1" * (1 << 20)}).encode()
+    lines[count // 2 + 2] = json.dumps({"id": "lines", "text": "가\n" * (1 << 19)}).encode()
     path = tmp_path / "hostile.jsonl"
     path.write_bytes(b"\n".join(lines))
     evaluation = [{"name": "prose", "path": "x", "kind": "text"}]
@@ -92,7 +93,7 @@ def test_ten_thousand_hostile_documents_are_kept_or_dropped(tmp_path, bytes_belo
     assert all(row["text"] and "\0" not in row["text"] and "\u202e" not in row["text"] for row in kept)
     reasons = {row["reason"] for row in dropped}
     assert reasons >= {"bad_json", "bad_text", "bad_id", "bad_encoding", "too_short", "exact_duplicate"}
-    assert len(kept) > 50
+    assert len(kept) > count / 200
 
 
 def memory_of_clean(path, folder):

@@ -77,7 +77,8 @@ def open_files():
     return sorted(str(path.readlink()) for path in files.iterdir() if path.exists()) if files.exists() else []
 
 
-def test_an_early_end_leaves_no_process_and_no_open_file():
+def test_an_early_end_leaves_no_process_and_no_open_file(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")  # of a worker, whose rows need but one
     resource_tracker.ensure_running()  # Python opens it once and keeps it
     before = open_files()
     with fed(makers.numbered, range(3, 10**9), workers=2) as walk:

@@ -248,7 +248,7 @@ def test_encoders_and_detectors_are_looked_at_too(folder, tiny_tokenizer, tmp_pa
     assert "guesses" not in data
 
 
-@pytest.mark.parametrize("way", ["pca", "tsne"])
+@pytest.mark.parametrize("way", ["pca", pytest.param("tsne", marks=pytest.mark.slow)])
 def test_texts_of_a_labelled_set_by_layer(folder, tmp_path, way):
     rows = [f"{number}\t{text}\t{label}" for number, (text, label) in enumerate([(TEXT, "좋음"), (PAIR, "나쁨")] * 8)]
     (tmp_path / "set.tsv").write_text("\n".join(["id\tdocument\tlabel", *rows, "16\t끝\t좋음"]), encoding="utf-8")
