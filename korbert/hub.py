@@ -62,6 +62,6 @@ def _reported(repo: str, remedy: str) -> Iterator[ModuleType]:
         raise ModelError(f"hf:{repo}: needs huggingface_hub: pip install 'korbert[hf]'") from None
     try:
         yield hub
-    except (errors.HFValidationError, errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
+    except (errors.HFValidationError, *errors.HfHubHTTPError.__bases__) as error:  # HTTPError of its client, OSError
         what = " ".join(str(error).split())[:200] or type(error).__name__
         raise ModelError(f"hf:{repo}: {what.rstrip('.')}: {remedy}") from None

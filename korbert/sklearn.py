@@ -127,8 +127,9 @@ class TextClassifier(ClassifierMixin, _Learning):
         self.classes_, places = np.unique(y, return_inverse=True)
         self._names = [label(str(one)) for one in self.classes_]
         if not 1 < len(self._names) == len(set(self._names)):
-            known = ", ".join(map(repr, self._names))
-            raise ValueError(f"y has the classes {known}: give 2 or more that differ when written")
+            count, known = len(self._names), ", ".join(map(repr, self._names))
+            classes = "1 class" if count == 1 else f"{count} classes"
+            raise ValueError(f"y has {classes} ({known}): give 2 or more that differ when written")
         self._learn(X, [self._names[place] for place in places])
         return self
 
@@ -139,7 +140,8 @@ class TextClassifier(ClassifierMixin, _Learning):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(N,): the most probable label of each."""
-        found: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        places = self.predict_proba(X).argmax(axis=1)  # first, as it refuses what is not fitted
+        found: NDArray[Any] = self.classes_[places]
         return found
 
 
@@ -201,6 +203,11 @@ class TextVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _OfTexts
         self.size = size
         self.batch_size = batch_size
         self.device = device
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # vectors are float32
+        return tags
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Loads the model, which learns nothing from X."""

@@ -11,14 +11,13 @@ _TUPLES: Mapping[int, Sequence[str]] = {2: ("text", "label"), 3: ("text", "pair"
 _TAKEN = "give a path, a list of tuples or dicts, a frame of pandas or polars, or a Dataset"
 
 
-def write_rows(rows: object, folder: Path, name: str, columns: Mapping[int, Sequence[str]] = _TUPLES) -> Path:
+def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequence[str]] = _TUPLES) -> Path:
     """Writes rows below a folder as NAME.jsonl or NAME.arrow; the same rows give the same bytes. Returns the path.
 
     columns: names of the cells of tuples, by their number. SettingsError for anything else than rows.
     """
-    if isinstance(rows, str | bytes | Mapping) or not (isinstance(rows, Iterable) or hasattr(rows, "to_arrow")):
-        inside = f" of {', '.join(map(str, rows))}: give one of them" if isinstance(rows, Mapping) and rows else ""
-        raise SettingsError(f"{name}: is a {type(rows).__name__}{inside or f': {_TAKEN}'}")
+    if isinstance(rows, Mapping):  # a DatasetDict, or columns
+        raise SettingsError(f"{name}: is a {type(rows).__name__} of {', '.join(map(str, rows))}: give one of these")
     if (table := _table(rows, name)) is not None:
         import pyarrow as pa
 
@@ -26,6 +25,8 @@ def write_rows(rows: object, folder: Path, name: str, columns: Mapping[int, Sequ
         with pa.ipc.new_stream(str(path), table.schema) as writer:
             writer.write_table(table)
         return path
+    if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+        raise SettingsError(f"{name}: is a {type(rows).__name__}: {_TAKEN}")
     path = folder / f"{name}.jsonl"
     lines = [_line(row, f"{name}[{number}]", columns) for number, row in enumerate(rows)]
     if not lines:
