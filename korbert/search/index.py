@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, SettingsError
-from korbert.folders import bundled
+from korbert.folders import lasting
 from korbert.model import TEXTS_AT_ONCE, Model
 from korbert.processor import cores
 from korbert.search import database as store
@@ -51,10 +51,11 @@ class Added:
 class Index:
     """Texts with ids and fields, their words and their vectors.
 
-        >>> index = Index.create("questions.index", korbert.load("artifacts/demo/pretrain"))
+        >>> index = korbert.Index.create("questions.index", korbert.load("korbert-mini"))
         >>> index.add([("1", "대출을 신청하고 싶어요"), ("2", "카드를 잃어버렸어요", {"kind": "카드"})])
+        Added(new=2, replaced=0, unchanged=0)
         >>> index.search(["대출 신청"], top=1)[0][0].text
-        "대출을 신청하고 싶어요"
+        '대출을 신청하고 싶어요'
 
     Any number of processes may search and write at a time: a search sees the texts as they were when it began, and
     writers take turns.
@@ -115,9 +116,8 @@ class Index:
             files[_CORRECTION] = sha256_of(folder / _CORRECTION)
         if counts is not None:
             files[_COUNTS] = sha256_of(counts.save(folder))
-        in_the_box = not Path(model.name).exists() and bundled(model.name) is not None
         facts = {
-            "model": {"digest": model.digest, "folder": model.name if in_the_box else str(Path(model.name).absolute())},
+            "model": {"digest": model.digest, "folder": lasting(model.name)},
             "settings": settings.model_dump(mode="json"),
             "size": 0 if words_only else model.pooled([], settings, counts=counts, correction=correction).shape[1],
             "files": files,
