@@ -265,6 +265,13 @@ def test_hashes_of_the_data_page_are_those_of_the_folder(korbert_data):
         ), name
 
 
+@pytest.mark.parametrize("text", sorted({text for page in PAGES for text in blocks(page, "toml") if "sources" in text}))
+def test_recipes_of_pages_are_recipes(text, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    assert loading.load(str(path)).section("clean").sources
+
+
 def test_recipes_of_the_data_page_are_recipes():
     import tomllib
 
