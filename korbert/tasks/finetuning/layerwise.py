@@ -31,7 +31,9 @@ def keep_layers(model: Model, layers: int) -> None:
     if layers >= there:
         raise SettingsError(f"{reason}the encoder has {there} layers: take fewer, or leave num_hidden_layers out")
     encoder.layers = encoder.layers[:layers]
-    model.config = encoder.config = encoder.config.model_copy(update={"num_hidden_layers": layers, "layer_groups": None})
+    model.config = encoder.config = encoder.config.model_copy(
+        update={"num_hidden_layers": layers, "layer_groups": None}
+    )
 
 
 def freeze(model: nn.Module, layers: int) -> None:
