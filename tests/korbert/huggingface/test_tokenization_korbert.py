@@ -216,7 +216,7 @@ def test_added_tokens_are_found_in_texts(marking, theirs, tmp_path):
     marking.save_pretrained(tmp_path)
     for tokenizer in (marking, tokenizer_of(tmp_path), pickle.loads(pickle.dumps(marking))):
         got = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
-        places = {token: span for token, span in zip(got.tokens(), got["offset_mapping"], strict=True)}
+        places = dict(zip(got.tokens(), got["offset_mapping"], strict=True))
         for token in (*MARKERS[1:], "학교에서"):
             assert text[slice(*places[token])] == token
             assert tokenizer.convert_tokens_to_ids(token) in got["input_ids"]
