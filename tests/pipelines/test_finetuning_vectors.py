@@ -119,7 +119,7 @@ def test_queries_find_their_passages(learn):
     index = Index.create(folder.parent / "index", model)
     index.add((text, text) for text in texts)
     ways = evaluate(index, texts_of["text"], [[text] for text in texts_of["pair"]])
-    assert ways["both" if weight else "words"]["MRR"].value >= ways["words"]["MRR"].value
+    assert ways["both" if weight else "words"].figures["MRR"].value >= ways["words"].figures["MRR"].value
     assert read_config(folder)["task"]["metrics"] == ["mrr", "recall@1", "recall@10", "recall@100"]
 
 
