@@ -14,7 +14,9 @@ from korbert.search.index import default_way
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
+from korbert.tasks.kinds.rerank import Rerank
 from pipelines.cli import run_command
+from pipelines.stages.finetuning import count_seen
 from tests.pipelines.small_tasks import TEXTS, fine_tune, json_lines, scores_of, write_table
 
 OTHERS = [
@@ -162,6 +164,16 @@ def test_negatives_are_found_and_a_model_reranks(start, tmp_path, capsys):
     assert json.loads(out)["ways"]["reranked"]["MRR"]["value"] <= 1
     _, err = said(capsys, *ask, "--rerank", str(start), code=1)
     assert "was not trained to rerank" in err
+
+
+def test_a_pair_is_known_from_training_whatever_its_negatives_are():
+    kind = Rerank(metrics=("mrr",), max_length=32)
+    trained = [{"text": "대출 이자", "pair": "연 4 퍼센트이다.", "negatives": ["카드를 잃었다."]}]
+    rows = [
+        {"text": "대출 이자", "pair": "연  4 퍼센트이다.", "negatives": ["비가 온다."]},
+        {"text": "대출 이자", "pair": "카드를 잃었다.", "negatives": ["연 4 퍼센트이다."]},
+    ]
+    assert count_seen(kind, rows, trained) == 1
 
 
 @pytest.mark.parametrize("start", ["bert", "modern"], indirect=True)
