@@ -19,7 +19,7 @@ from korbert.processor import cores
 from korbert.search import database as store
 from korbert.search.filters import numbers_where
 from korbert.search.fusion import USUAL_WEIGHT, Hit, Ranking
-from korbert.search.nearest import VectorCache, best
+from korbert.search.nearest import VectorCache, best, cosines
 from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts
 from korbert.search.texts import Fields, delete, insert, is_utf8, json_of, stored
@@ -275,15 +275,11 @@ class Index:
             numbers = np.flatnonzero(words > 0) if among is None else among[words[among] > 0]
             by_words = best(numbers, words[numbers], depth)
         if way != "words":
-            vectors = self._cache.read(database)
-            numbers, cosines = vectors.numbers, vectors.rows @ vector
-            if among is not None:
-                numbers, cosines = among, cosines[np.searchsorted(numbers, among)]
-            by_vectors = best(numbers, cosines, depth)
+            by_vectors = self._cache.read(database).nearest(database, vector, depth, among)
         ranking = by_words or by_vectors
         if way == "both":
             either = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
-            ranking = best(either, fused(words[either], cosines[np.searchsorted(numbers, either)], self._weight), top)
+            ranking = best(either, fused(words[either], cosines(database, either, vector), self._weight), top)
         cosine_of, bm25_of = (
             {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
         )

@@ -3,6 +3,7 @@ from . import compare as compare
 from . import layers as layers
 from . import look as look
 from . import stage_page as stage_page
+from . import searching as searching
 from . import summary as summary
 from . import task_scores as task_scores
 from .index_page import index as index
