@@ -59,7 +59,8 @@ class _WeightedNorm(nn.LayerNorm):
 
     def forward(self, hidden: Tensor) -> Tensor:
         hidden = super().forward(hidden)
-        return hidden * self.piece_weight(hidden).sigmoid()
+        scaled: Tensor = hidden * self.piece_weight(hidden).sigmoid()
+        return scaled
 
 
 class KorbertModernBertModel(transformers.ModernBertModel):
@@ -71,7 +72,7 @@ class KorbertModernBertModel(transformers.ModernBertModel):
 
     def __init__(self, config: KorbertModernBertConfig) -> None:
         super().__init__(config)
-        embeddings = self.embeddings
+        embeddings: Any = self.embeddings
         embeddings.boundary = nn.Embedding(_LEVELS, config.hidden_size) if config.boundary_embedding else None
         embeddings.overlap = nn.Embedding(1, config.hidden_size) if config.overlap_embedding else None
         if config.piece_weights:
@@ -93,7 +94,7 @@ class KorbertModernBertModel(transformers.ModernBertModel):
         """
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("give either input_ids or inputs_embeds")
-        embeddings = self.embeddings
+        embeddings: Any = self.embeddings
         vectors = embeddings.tok_embeddings(input_ids) if inputs_embeds is None else inputs_embeds
         if embeddings.boundary is not None:
             if boundaries is None:
@@ -159,7 +160,7 @@ class KorbertModernBertForTokenClassification(_OnEncoder, transformers.ModernBer
 class KorbertModernBertForQuestionAnswering(_OnEncoder, transformers.ModernBertForQuestionAnswering):
     """Finds answers."""
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
