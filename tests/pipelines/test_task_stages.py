@@ -215,10 +215,12 @@ def test_a_killed_run_resumes_and_ends_in_the_same_bytes(rated, root, tmp_path, 
     assert digests(tmp_path) == digests(rated[0])
 
 
-@pytest.mark.parametrize("harmed", ["work/rows/*/best.safetensors", "work/rows/*/result.json", "scores.json"])
+@pytest.mark.parametrize(
+    "harmed", ["work/rows/*/best.safetensors", "work/rows/*/result.json", "scores.json model/*.safetensors"]
+)
 def test_what_is_damaged_or_missing_at_the_end_is_made_anew(rated, root, tmp_path, harmed):
     shutil.copytree(rated[0], tmp_path / "harmed")
-    for path in (tmp_path / "harmed").glob(harmed):
+    for path in [path for pattern in harmed.split() for path in (tmp_path / "harmed").glob(pattern)]:
         path.write_bytes(b'{"epoch": 1}') if path.name == "result.json" else path.unlink()
     make(root, NsmcSection.model_validate(REVIEWS), tmp_path / "harmed")
     assert digests(tmp_path / "harmed") == digests(rated[0])

@@ -9,7 +9,7 @@ from tests.running import run_here
 
 
 def _said(*arguments):
-    done = run_here([*map(str, arguments)], Path.cwd())
+    done = run_here([*map(str, arguments)], Path.cwd(), seconds=300)
     assert done.code == 0, done.out + done.err
     return done.out
 

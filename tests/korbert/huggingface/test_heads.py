@@ -38,7 +38,7 @@ def rows_of(tokenizer, texts, pairs):
 @pytest.mark.parametrize(
     ("family", "head"),
     [  # quickly each head once and each family once
-        pytest.param(family, head, marks=() if head == "spans" or family == "bert" else pytest.mark.slow)
+        pytest.param(family, head, marks=() if head == "labels" or family == "bert" else pytest.mark.slow)
         for family in FAMILIES
         for head in HEADS
     ],

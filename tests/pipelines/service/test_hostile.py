@@ -200,7 +200,7 @@ def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models, share):
 
         counts, seconds = asyncio.run(run_all())
         assert counts.total() == len(families) + SLOW + LEAVING
-        assert len(seconds) > 20
+        assert len(seconds) > 20 * share
         assert max(seconds) < 60
         assert service.ask("/ready").code == 200
         service.wait_for("korbert_queue_texts 0.0")
