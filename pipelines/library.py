@@ -127,8 +127,8 @@ class Run:
     @property
     def tasks(self) -> dict[str, Finetuned]:
         """Name of the stage -> the result, of each task among the stages."""
-        return {name: Finetuned.open(path) for name, path in self.stages.items() if (path / "scores.json").is_file()
-                and reports.task_scores.has_result(name)}  # fmt: skip
+        tasks = filter(reports.task_scores.has_result, self.stages)
+        return {name: Finetuned.open(self.stages[name]) for name in tasks}
 
     @cached_property
     def model(self) -> Model:
@@ -239,17 +239,15 @@ def finetune(
     folder = Path(output) if output is not None else Path(str(home), "finetuned")
     parts = {"train": train, "valid": valid, "test": test, "warm_up": settings.pop("warm_up", None)}
     named = {"kind": kind, "set": task, "seeds": range(seeds) if isinstance(seeds, int) else seeds}
-    columns, section = _columns(settings), {name: value for name, value in named.items() if value is not None}
+    columns = _columns({role: settings.pop(role) for role in settings.keys() & ROLES.keys()})
+    section = {name: value for name, value in named.items() if value is not None} | settings
     try:
         with _torch_as_before(), _aside() as aside:
             files = {part: _file(rows, aside, part, kind) for part, rows in parts.items() if rows is not None}
-            recipe, _ = recipes.one_task.task_recipe(
-                folder, _source(model, aside), files, columns, form, section | settings, beside=aside
-            )
-            place = aside if data is None else Path(data).resolve()
-            runtime = artifacts.Runtime(
-                folder.parent, place, workers or cores(), device=device, call="korbert.finetune"
-            )
+            source, beside = _source(model, aside), aside if task is None else None
+            recipe, _ = recipes.one_task.task_recipe(folder, source, files, columns, form, section, beside=beside)
+            place, number = beside or Path(data or "").resolve(), workers or cores()
+            runtime = artifacts.Runtime(folder.parent, place, number, device=device, call="korbert.finetune")
             pipeline = artifacts.Pipeline(recipe, runtime, folder)
             artifacts.runner.make_all(pipeline, list(recipe.stages.values()), rebuild=rebuild)
         result = Finetuned.open(folder)
@@ -379,7 +377,7 @@ def evaluate(
     loaded = model if isinstance(model, Model) else Model.load(model)
     with _aside() as aside:
         file = _file(rows, aside, "rows", loaded.task.name)
-        return experiments.evaluating.evaluated(loaded, file, _columns(dict(columns)) or columns, form, noise=noise)
+        return experiments.evaluating.evaluated(loaded, file, _columns(columns), form, noise=noise)
 
 
 def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = ()) -> Comparison:
@@ -412,9 +410,8 @@ def _figures(artifact: Artifact) -> list[str]:
         return [str(figure) for figure in reports.stage_page.page_of(artifact.stage).figures(artifact)]
 
 
-def _columns(settings: dict[str, Any]) -> dict[str, list[str]]:
-    """Takes the roles out of settings: role -> its columns."""
-    given = {role: settings.pop(role) for role in settings.keys() & ROLES.keys()}
+def _columns(given: Mapping[str, str | Sequence[str]]) -> dict[str, list[str]]:
+    """Role -> its columns, of which a single one may be given alone."""
     return {role: [names] if isinstance(names, str) else list(names) for role, names in given.items()}
 
 

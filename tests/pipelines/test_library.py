@@ -96,6 +96,18 @@ def test_without_an_output_the_folder_lives_as_long_as_the_result(start, tmp_pat
     assert korbert.load(tmp_path / "saved").predict(TEXTS) == more.model.predict(TEXTS)
 
 
+def test_a_known_data_set_and_a_model_of_no_folder(start, tmp_path):
+    (tmp_path / "nsmc").mkdir()
+    rows = "".join(f"{number}\t{text}\t{int(mood == '긍정')}\n" for number, (text, mood) in enumerate(ROWS))
+    for part in ("train", "test"):
+        (tmp_path / "nsmc" / f"ratings_{part}.txt").write_text(f"id\tdocument\tlabel\n{rows}", encoding="utf-8")
+    model = korbert.load(start, "cpu")
+    model.folder = None
+    result = korbert.finetune(model, task="nsmc", data=tmp_path, baselines=False, **QUICK)
+    assert (result.scored_on, result.rows, [*result.scores]) == ("test", 10, ["accuracy"])
+    assert result.model.predict(TEXTS[0]).label in MOODS
+
+
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
@@ -135,7 +147,7 @@ def test_evaluation_of_rows_and_files(mood, tmp_path):
     assert len(named.rows) == 10
     assert repr(named).startswith("Evaluation(scores={'accuracy': ")
     with pytest.raises(SettingsError, match="no role 'question' among text, pair, label"):
-        korbert.evaluate(mood.model, ROWS, question="후기")
+        korbert.evaluate(mood.model, ROWS, text="text", question="후기")
 
 
 def test_a_recipe_runs_with_settings_and_errors_suggest_commands(tmp_path, monkeypatch, sample):
@@ -164,6 +176,7 @@ def test_a_recipe_runs_with_settings_and_errors_suggest_commands(tmp_path, monke
         korbert.run(recipe, to="shards", root=root)
 
 
+@pytest.mark.slow  # its fast sibling: tests/korbert/test_processes.py
 def test_a_script_needs_no_guard_against_its_own_workers(tmp_path, monkeypatch, sample):
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     recipe = write_data(sample, tmp_path, articles=10, reviews=20)
