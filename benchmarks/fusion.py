@@ -20,7 +20,6 @@ from vectors import SEARCHES
 import korbert
 from korbert.search import Index
 from korbert.search.database import reading
-from korbert.search.nearest import VectorCache
 from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts
 
@@ -36,9 +35,10 @@ def scores_of(model: Any, queries: list[str], texts: list[str]) -> tuple[Scores,
         index.add((str(row), text) for row, text in enumerate(texts))
         asked = index._vectors([encoding for encoding, _ in read])
         with reading(index.folder) as database:
-            vectors = VectorCache(asked.shape[1]).read(database)
+            numbers, vectors = zip(*database.execute("SELECT number, vector FROM vectors ORDER BY number"), strict=True)
             words = np.stack([word_scores(database, terms) for _, terms in read])
-    return words[:, vectors.numbers], asked @ vectors.rows.T
+    rows = np.frombuffer(b"".join(vectors), np.float32).reshape(len(numbers), -1)
+    return words[:, list(numbers)], asked @ rows.T
 
 
 def by_ranks(scores: Scores, only: float) -> Scores:

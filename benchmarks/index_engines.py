@@ -45,8 +45,7 @@ class Korbert:
 
     def nearest(self, vector: Any) -> Sequence[int]:
         with store.reading(self.folder) as database:
-            vectors = self.cache.read(database)
-            return [number - 1 for number, _ in best(vectors.numbers, vectors.rows @ vector, 10)]
+            return [number - 1 for number, _ in self.cache.read(database).nearest(database, vector, 10)]
 
     def remove(self, rows: list[int]) -> None:
         with store.writing(self.folder) as database:

@@ -6,9 +6,8 @@ import runpy
 import signal
 import socket
 import sys
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import hypothesis
 import pytest
@@ -25,7 +24,9 @@ sys.path.insert(0, str(OFFLINE))  # some tests hand this path on
 sys.path.insert(0, str(ROOT / "tests" / "foreign"))  # not tests/ itself: tests/corpus would hide corpus
 runpy.run_path(str(OFFLINE / "sitecustomize.py"))
 
-bound_spinning()  # tests run beside each other
+# Tests run beside each other, and models of their size are faster on one thread.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+bound_spinning()
 
 # Background jobs of a shell ignore SIGINT, and so do their child processes. Some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -88,21 +89,15 @@ def tiny_config(tiny_tokenizer):
     return config
 
 
-@cache
-def _shared(kind: Any, folder: Path) -> Any:
-    return cache(kind)
+@pytest.fixture(scope="session", autouse=True)
+def _kiwi_once():
+    """Each tokenizer loads a Kiwi of its own, in seconds and 0.5 GB: here those with the same options share one."""
+    from korbert.tokenization import analyzer
 
-
-@pytest.fixture(scope="module")
-def one_kiwi(request):
-    """Each tokenizer loads a Kiwi of its own, in seconds: here those with the same options share one.
-
-    All modules of a folder that use this share it; those of other folders may add words to theirs.
-    """
-    import kiwipiepy
-
+    load_kiwi = analyzer.load_kiwi
+    kept = lru_cache(maxsize=3)(lambda options, threads: load_kiwi(json.loads(options), threads))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kiwipiepy, "Kiwi", _shared(kiwipiepy.Kiwi, request.path.parent))
+        patch.setattr(analyzer, "load_kiwi", lambda options, threads: kept(json.dumps(options), threads))
         yield
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import io
-import json
 import logging
 import os
 import signal
@@ -156,6 +155,22 @@ def _group_of(process: Path) -> int | None:
     return None if state == "Z" else int(group)
 
 
+def is_alive(process: int) -> bool:
+    """Whether it is there, and not only waits to be buried."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@contextmanager
+def own_data() -> Iterator[None]:
+    """Inside, the recipe's folder is the data folder, whatever the tests of real data are given."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("KORBERT_DATA", raising=False)
+        yield
+
+
 class _Here:
     """A pool of workers that is this process: what they do is the same, what starting them costs is saved."""
 
@@ -169,34 +184,32 @@ class _Here:
 
 
 @contextmanager
-def quick() -> Iterator[None]:
-    """Inside, commands of this process start no workers, load Kiwi once, and do not wait for the disk."""
-    from korbert.tokenization.morphemes import load_kiwi
-
-    ready: list[Any] = []  # what the last initializer was called with
-    kept: dict[tuple[str, int], Any] = {}
+def units_here(most: int = 999) -> Iterator[None]:
+    """Inside, no pool of at most so many workers is started."""
+    from corpus.execution.processes import processes
 
     @contextmanager
-    def processes(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[_Here]:
-        if initializer is not None and ready != [initializer, initargs]:
-            initializer(*initargs)
-            ready[:] = [initializer, initargs]
-        yield _Here()
-
-    def load_once(options: dict[str, Any], threads: int) -> Any:
-        key = json.dumps(options), threads
-        if key not in kept:
-            if len(kept) > 2:  # 0.5 GB each
-                kept.clear()
-            kept[key] = load_kiwi(options, threads)
-        return kept[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("corpus.execution.processes.processes", processes)
-        patch.setattr("korbert.tokenization.analyzer.load_kiwi", load_once)
-        patch.setattr(os, "fsync", lambda handle: None)
+    def pool(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[Any]:
+        if workers > most:
+            with processes(workers, initializer, initargs) as real:
+                yield real
+            return
         try:
-            yield
-        finally:  # workers of analyze are started without it
+            if initializer is not None:
+                initializer(*initargs)
+            yield _Here()
+        finally:  # what analyze's initializer has set
             gc.unfreeze()
             gc.enable()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("corpus.execution.processes.processes", pool)
+        yield
+
+
+@contextmanager
+def quick() -> Iterator[None]:
+    """Inside, commands of this process start no workers and do not wait for the disk."""
+    with units_here(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield

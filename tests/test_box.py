@@ -68,6 +68,7 @@ def test_the_pages_show_what_the_box_answers(tmp_path):
         assert numbers == pytest.approx(expected, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_reviews_of_nsmc(korbert_data):
     path = korbert_data / "nsmc" / "ratings_test.txt"
     rows = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)[::50]
@@ -77,6 +78,7 @@ def test_reviews_of_nsmc(korbert_data):
     assert right == pytest.approx(REVIEWS_RIGHT, abs=3)
 
 
+@pytest.mark.slow
 def test_questions_of_korquad(korbert_data):
     """On articles that the model was not trained on."""
     _, valid = split_by_article(korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json"))
@@ -89,6 +91,7 @@ def test_questions_of_korquad(korbert_data):
     assert 100 * statistics.mean(f1) == pytest.approx(QUESTIONS_F1, abs=1)
 
 
+@pytest.mark.slow
 def test_entities_of_klue(korbert_data):
     rows = load("klue-ner", korbert_data).test.rows[::20]
     texts, gold = [row["text"] for row in rows], [read_bio(row["tags"]) for row in rows]
@@ -149,6 +152,7 @@ def test_bf16_gives_nearly_the_same(tmp_path, monkeypatch):
     assert 0 < abs(exact.score - rounded.score) < 0.1
 
 
+@pytest.mark.slow
 def test_a_csv_of_ones_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KORBERT_DATA", raising=False)

@@ -19,6 +19,13 @@ _SHARED = (
     "initializer_range",
 )
 _OURS = ("boundary_embedding", "overlap_embedding", "piece_weights")  # of modeling_korbert.py
+_HEADS = (  # of modeling_korbert.py: an encoder is fine-tuned under any of them
+    "ForMaskedLM",
+    "ForMultipleChoice",
+    "ForQuestionAnswering",
+    "ForSequenceClassification",
+    "ForTokenClassification",
+)
 _OF_BERT = ("type_vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
 
 
@@ -45,9 +52,8 @@ def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
     name = CLASSES[family_of(config, kind), kind]
     if not any(getattr(config, name) for name in _OURS):
         return shared | own | {"architectures": [name]}
-    head = name.removeprefix("ModernBert").removeprefix("Model")
-    auto = {"AutoConfig": "Config", "AutoModel": "Model", f"AutoModel{head}": head or "Model"}
-    named = {key: f"modeling_korbert.KorbertModernBert{part}" for key, part in auto.items()}
+    named = {f"Auto{part}": f"modeling_korbert.KorbertModernBert{part}" for part in ("Config", "Model")}
+    named |= {f"AutoModel{head}": f"modeling_korbert.KorbertModernBert{head}" for head in _HEADS}
     return shared | own | {"architectures": [f"Korbert{name}"], "auto_map": named}
 
 

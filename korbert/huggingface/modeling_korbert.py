@@ -10,6 +10,13 @@ from typing import Any
 import transformers
 from torch import Tensor, nn
 
+try:  # with peft, the default target of LoRA: the projection of queries, keys and values
+    from peft.utils.constants import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as _LORA_TARGETS
+
+    _LORA_TARGETS.setdefault("korbert-modernbert", ["Wqkv"])
+except ImportError:
+    pass
+
 __all__ = [
     "KorbertModernBertConfig",
     "KorbertModernBertForMaskedLM",
@@ -32,6 +39,16 @@ class KorbertModernBertConfig(transformers.ModernBertConfig):
 
     model_type = "korbert-modernbert"
 
+    boundary_embedding: bool = False
+    overlap_embedding: bool = False
+    piece_weights: bool = False
+    first_piece_id: int = 384
+    pad_token_id: int | None = 0
+    bos_token_id: int | None = None
+    eos_token_id: int | list[int] | None = None
+    cls_token_id: int | None = 2
+    sep_token_id: int | None = 3
+
 
 class _WeightedNorm(nn.LayerNorm):
     """The last norm, which then scales the vector of each piece by a number from 0 to 1, computed from it."""
@@ -42,26 +59,25 @@ class _WeightedNorm(nn.LayerNorm):
 
     def forward(self, hidden: Tensor) -> Tensor:
         hidden = super().forward(hidden)
-        return hidden * self.piece_weight(hidden).sigmoid()
+        scaled: Tensor = hidden * self.piece_weight(hidden).sigmoid()
+        return scaled
 
 
-class _WithEmbeddings(nn.Module):
-    """Adds to the vector of each piece, ahead of ModernBERT's first norm, that of the boundary before it, and one more
-    if the piece is in both texts of a pair.
+class KorbertModernBertModel(transformers.ModernBertModel):
+    """The encoder. Adds to the vector of each piece, ahead of ModernBERT's first norm, that of the boundary before it,
+    and one more if the piece is in both texts of a pair.
     """
 
     config_class = KorbertModernBertConfig
-    base_model: Any  # these three: of PreTrainedModel
-    config: Any
-    get_input_embeddings: Any
 
     def __init__(self, config: KorbertModernBertConfig) -> None:
         super().__init__(config)
-        embeddings = self.base_model.embeddings
+        embeddings: Any = self.embeddings
         embeddings.boundary = nn.Embedding(_LEVELS, config.hidden_size) if config.boundary_embedding else None
         embeddings.overlap = nn.Embedding(1, config.hidden_size) if config.overlap_embedding else None
         if config.piece_weights:
-            self.base_model.final_norm = _WeightedNorm(config.hidden_size, config.norm_eps)
+            self.final_norm = _WeightedNorm(config.hidden_size, config.norm_eps)
+        self.post_init()  # again, to initialize these three
 
     def forward(
         self,
@@ -69,56 +85,91 @@ class _WithEmbeddings(nn.Module):
         attention_mask: Tensor | None = None,
         token_type_ids: Tensor | None = None,
         boundaries: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """input_ids, attention_mask, token_type_ids, boundaries: (B, T) integers, as the tokenizer returns them;
+        boundaries from 0 to 3, None only for a model without them. inputs_embeds: (B, T, D), in place of input_ids, the
+        vectors of pieces; overlap is found in input_ids alone. The others as in ModernBERT.
+        """
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError("give either input_ids or inputs_embeds")
+        embeddings: Any = self.embeddings
+        vectors = embeddings.tok_embeddings(input_ids) if inputs_embeds is None else inputs_embeds
+        if embeddings.boundary is not None:
+            if boundaries is None:
+                raise ValueError("this encoder embeds boundaries: pass those that its tokenizer returns")
+            vectors = vectors + embeddings.boundary(boundaries.view(vectors.shape[:-1]))
+        if embeddings.overlap is not None and token_type_ids is not None:
+            if input_ids is None:
+                raise ValueError("this encoder marks what two texts share: with token_type_ids, pass input_ids")
+            types = token_type_ids.view(input_ids.shape)
+            same = input_ids[..., None, :] == input_ids[..., None]
+            in_both = (same & (types[..., None, :] != types[..., None])).any(dim=-1)
+            in_both = in_both & (input_ids >= self.config.first_piece_id)
+            vectors = vectors + embeddings.overlap.weight * in_both[..., None]
+        return super().forward(attention_mask=attention_mask, inputs_embeds=vectors, **kwargs)
+
+
+class _OnEncoder(nn.Module):
+    """A head of ModernBERT on the encoder above.
+
+    Trainer and peft look up the columns of a model in the arguments of `forward`, so both embeddings' are named there.
+    """
+
+    config_class = KorbertModernBertConfig
+
+    def __init__(self, config: KorbertModernBertConfig) -> None:
+        super().__init__(config)
+        self.model = KorbertModernBertModel(config)
+        self.post_init()  # type: ignore[operator]  # of PreTrainedModel
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        boundaries: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """As that of ModernBERT's class, with the columns of KorbertModernBertModel."""
+        kwargs |= {"token_type_ids": token_type_ids, "boundaries": boundaries, "inputs_embeds": inputs_embeds}
+        if labels is not None:  # those of answers are two, start_positions and end_positions
+            kwargs["labels"] = labels
+        return super().forward(input_ids, attention_mask, **kwargs)
+
+
+class KorbertModernBertForMaskedLM(_OnEncoder, transformers.ModernBertForMaskedLM):
+    """Fills gaps."""
+
+
+class KorbertModernBertForMultipleChoice(_OnEncoder, transformers.ModernBertForMultipleChoice):
+    """Scores continuations."""
+
+
+class KorbertModernBertForSequenceClassification(_OnEncoder, transformers.ModernBertForSequenceClassification):
+    """Labels texts."""
+
+
+class KorbertModernBertForTokenClassification(_OnEncoder, transformers.ModernBertForTokenClassification):
+    """Labels pieces."""
+
+
+class KorbertModernBertForQuestionAnswering(_OnEncoder, transformers.ModernBertForQuestionAnswering):
+    """Finds answers."""
+
+    def forward(  # type: ignore[override]
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        boundaries: Tensor | None = None,
         start_positions: Tensor | None = None,
         end_positions: Tensor | None = None,
         **kwargs: Any,
     ) -> Any:
-        """input_ids, attention_mask, token_type_ids, boundaries: (B, T) integers, as the tokenizer returns them;
-        boundaries from 0 to 3, None only for a model without them. The others as in ModernBERT.
-        """
-        if input_ids is None:
-            raise ValueError("this model takes input_ids, not inputs_embeds")
-        embeddings = self.base_model.embeddings
-        vectors = self.get_input_embeddings()(input_ids)
-        if embeddings.boundary is not None:
-            if boundaries is None:
-                raise ValueError("this encoder embeds boundaries: pass those that its tokenizer returns")
-            vectors = vectors + embeddings.boundary(boundaries)
-        if embeddings.overlap is not None and token_type_ids is not None:
-            same = input_ids[..., None, :] == input_ids[..., None]
-            apart = token_type_ids[..., None, :] != token_type_ids[..., None]
-            in_both = (same & apart).any(dim=-1) & (input_ids >= self.config.first_piece_id)
-            vectors = vectors + embeddings.overlap.weight * in_both[..., None]
-        given = {
-            "attention_mask": attention_mask,
-            "labels": labels,
-            "start_positions": start_positions,
-            "end_positions": end_positions,
-        }
-        kwargs |= {name: value for name, value in given.items() if value is not None}  # no class takes all of them
-        return super().forward(inputs_embeds=vectors, **kwargs)
-
-
-class KorbertModernBertModel(_WithEmbeddings, transformers.ModernBertModel):
-    """The encoder."""
-
-
-class KorbertModernBertForMaskedLM(_WithEmbeddings, transformers.ModernBertForMaskedLM):
-    """Fills gaps."""
-
-
-class KorbertModernBertForMultipleChoice(_WithEmbeddings, transformers.ModernBertForMultipleChoice):
-    """Scores continuations."""
-
-
-class KorbertModernBertForQuestionAnswering(_WithEmbeddings, transformers.ModernBertForQuestionAnswering):
-    """Finds answers."""
-
-
-class KorbertModernBertForSequenceClassification(_WithEmbeddings, transformers.ModernBertForSequenceClassification):
-    """Labels texts."""
-
-
-class KorbertModernBertForTokenClassification(_WithEmbeddings, transformers.ModernBertForTokenClassification):
-    """Labels pieces."""
+        """As the others, without labels."""
+        kwargs |= {"start_positions": start_positions, "end_positions": end_positions}
+        return super().forward(input_ids, attention_mask, token_type_ids, boundaries, **kwargs)

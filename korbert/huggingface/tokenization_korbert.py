@@ -8,7 +8,9 @@ import json
 import os
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Sequence
 from importlib.metadata import version
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +18,7 @@ from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.tokenization_utils_base import TruncationStrategy
 
 from korbert.tokenization.morphemes import analyze, call_options, eojeols_after, load_kiwi
-from korbert.tokenization.pieces import CONTINUATION, Pieces, pieces_of
+from korbert.tokenization.pieces import CONTINUATION, EOJEOL, Pieces, pieces_of
 from korbert.tokenization.special import encode_with_special
 from korbert.tokenization.vocabulary import FIRST_BYTE, MARK, SPECIAL, Vocabulary, unmarked
 
@@ -43,15 +45,6 @@ _SETTINGS = {
 }
 
 
-class _Piece(NamedTuple):
-    """A piece of a text. boundary: what begins here; span: its characters; eojeol: counted from 0."""
-
-    id: int
-    boundary: int
-    span: tuple[int, int]
-    eojeol: int
-
-
 class _CallOptions(NamedTuple):
     """What a call of the tokenizer asks for, by the names of `transformers`. None: as usual."""
 
@@ -74,15 +67,17 @@ class _CallOptions(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """One entry of a row. segment, eojeol: None for special tokens and padding."""
+    """One entry of a row. boundary: what begins here. span: its characters, in the text or the given word. word: the
+    eojeol, or the given word, from 0. segment, word: None for special tokens and padding.
+    """
 
     id: int
     token: str
-    type: int = 0
     boundary: int = 0
-    segment: int | None = None
-    eojeol: int | None = None
     span: tuple[int, int] = (0, 0)
+    word: int | None = None
+    type: int = 0
+    segment: int | None = None
 
 
 class _Window:
@@ -93,7 +88,7 @@ class _Window:
         self.ids = [entry.id for entry in entries]
         self.tokens = [entry.token for entry in entries]
         self.sequence_ids = [entry.segment for entry in entries]
-        self.word_ids = [entry.eojeol for entry in entries]
+        self.word_ids = [entry.word for entry in entries]
         self.n_sequences = len({segment for segment in self.sequence_ids if segment is not None}) or 1
 
     def token_to_sequence(self, token: int) -> int | None:
@@ -114,22 +109,57 @@ class _Window:
         return None if token is None else self.word_ids[token]
 
     def word_to_tokens(self, word: int, segment: int = 0) -> tuple[int, int] | None:
-        tokens = [i for i, own in enumerate(self.entries) if (own.segment, own.eojeol) == (segment, word)]
+        tokens = [i for i, own in enumerate(self.entries) if (own.segment, own.word) == (segment, word)]
         return (tokens[0], tokens[-1] + 1) if tokens else None
 
     def word_to_chars(self, word: int, segment: int = 0) -> tuple[int, int]:
-        spans = [own.span for own in self.entries if (own.segment, own.eojeol) == (segment, word)]
+        spans = [own.span for own in self.entries if (own.segment, own.word) == (segment, word)]
         return min(start for start, _ in spans), max(end for _, end in spans)
+
+
+class _Engine:
+    """From texts to pieces: the vocabulary, and Kiwi, which each process loads at its first text.
+
+    Pickled as the files that it is made from: `datasets` finds what it has made by the hash of the tokenizer, which
+    use must not change.
+    """
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        import sentencepiece
+
+        self.files = files
+        record = json.loads(files[_FILES["record_file"]])
+        for package, wanted in record["versions"].items():
+            if (installed := version(package)) != wanted and not os.environ.get("KORBERT_ACCEPT_KIWI"):
+                raise ImportError(
+                    f"this vocabulary was counted with {package} {wanted}, installed is {installed}:"
+                    f" its morphemes would differ; pip install {package}=={wanted}, or set KORBERT_ACCEPT_KIWI=1"
+                )
+        processor = sentencepiece.SentencePieceProcessor(model_proto=files[_FILES["vocab_file"]])
+        self.vocabulary = Vocabulary(processor, record["vocabulary"]["mark"], record["vocabulary"]["words"])
+        self._options: dict[str, Any] = record["analyzer"]
+        self._calling = call_options(self._options)
+        self._kiwi: Any = None
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.files,)
+
+    def encode(self, text: str) -> Pieces:
+        if self._kiwi is None:
+            self._kiwi = load_kiwi(self._options, threads=1)
+        return pieces_of(analyze(text, self._kiwi, self._calling), text, self.vocabulary)
 
 
 class KorbertTokenizer(PreTrainedTokenizer):
     """Kiwi's morphemes, each cut into pieces of a SentencePiece vocabulary; [CLS] A [SEP] or [CLS] A [SEP] B [SEP].
 
     With a model that fills gaps, '[MASK]' and other special tokens in a text are these tokens; with others they are
-    text. split_special_tokens, False or True, chooses for a call, or for all in from_pretrained. Offsets are of the
-    text as given; each piece of a fused morpheme (했: 하, 었) has all of its characters. With return_overflowing_tokens
-    each window is a row, and overflow_to_sample_mapping tells which text it shows. Decoding joins forms: the result is
-    readable, but not the original text.
+    text. split_special_tokens, False or True, chooses for a call, or for all in from_pretrained. Tokens that were added
+    later (add_tokens, add_special_tokens) are found in every text. Offsets are of the text as given; each piece of a
+    fused morpheme (했: 하, 었) has all of its characters. Words (is_split_into_words) are analyzed as one text with
+    spaces between them, and one by one if a word would have no piece of its own; offsets are of the word then. With
+    return_overflowing_tokens each window is a row, and overflow_to_sample_mapping tells which text it shows. Decoding
+    joins forms: the result is readable, but not the original text.
     """
 
     vocab_files_names = _FILES
@@ -144,33 +174,20 @@ class KorbertTokenizer(PreTrainedTokenizer):
         probe_file: str | None = None,
         **kwargs: Any,
     ) -> None:
-        import sentencepiece
-
         paths = (vocab_file, record_file, pieces_file, words_file, probe_file)
-        self._files = {name: Path(path).read_bytes() for name, path in zip(_FILES.values(), paths, strict=True) if path}
-        record = json.loads(self._files[_FILES["record_file"]])
-        for package, wanted in record["versions"].items():
-            if (installed := version(package)) != wanted and not os.environ.get("KORBERT_ACCEPT_KIWI"):
-                raise ImportError(
-                    f"this vocabulary was counted with {package} {wanted}, installed is {installed}:"
-                    f" its morphemes would differ; pip install {package}=={wanted}, or set KORBERT_ACCEPT_KIWI=1"
-                )
-        self._options: dict[str, Any] = record["analyzer"]
-        self._calling = call_options(self._options)
-        self._kiwi: Any = None
-        processor = sentencepiece.SentencePieceProcessor(model_proto=self._files[_FILES["vocab_file"]])
-        settings = record["vocabulary"]
-        self._vocabulary = Vocabulary(processor, settings["mark"], settings["words"])
+        files = {name: Path(path).read_bytes() for name, path in zip(_FILES.values(), paths, strict=True) if path}
+        self._engine = _Engine(files)
         self._vocab: dict[str, int] = {}
-        for id, piece in enumerate(self._vocabulary.pieces):
+        for id, piece in enumerate(self._engine.vocabulary.pieces):
             # A whole word may be a learned piece, too; `transformers` needs one name an entry.
             self._vocab[f"{piece} " if piece in self._vocab else piece] = id
         self._names = list(self._vocab)
         super().__init__(**{**_SETTINGS, **kwargs})  # type: ignore[no-untyped-call]
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without Kiwi, which each process loads for itself."""
-        return {**self.__dict__, "_kiwi": None}
+    @property
+    def is_fast(self) -> bool:
+        """That it has offsets and the words of pieces: `transformers` asks for these by this name."""
+        return True
 
     @property
     def vocab_size(self) -> int:
@@ -185,12 +202,12 @@ class KorbertTokenizer(PreTrainedTokenizer):
         self, text: str, pair: str | None = None, add_special_tokens: bool = False, **kwargs: Any
     ) -> list[str]:
         """The pieces of a text, without special tokens unless it holds them and split_special_tokens is False."""
-        return [self._names[piece.id] for piece in self._text_pieces(text, kwargs.get("split_special_tokens"))]
+        return [entry.token for entry in self._entries(text, kwargs.get("split_special_tokens"))]
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
         """Writes the files that this tokenizer was made from."""
         paths = []
-        for name, content in self._files.items():
+        for name, content in self._engine.files.items():
             path = Path(save_directory) / (f"{filename_prefix}-{name}" if filename_prefix else name)
             path.write_bytes(content)
             paths.append(str(path))
@@ -198,29 +215,29 @@ class KorbertTokenizer(PreTrainedTokenizer):
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
         """Readable text: forms run together, bytes become characters."""
-        text = bytearray()
+        text, specials = bytearray(), set(self.all_special_tokens)
         for token in tokens:
             id = self._vocab.get(token)
-            special = id is not None and id < FIRST_BYTE
-            apart = special or (self._vocabulary.mark == "eojeol" and token.startswith(MARK))
-            content = unmarked(token).encode() if id is None else self._vocabulary.bytes_of(id)
+            special = token in specials or (id is not None and id < FIRST_BYTE)
+            apart = special or (self._engine.vocabulary.mark == "eojeol" and token.startswith(MARK))
+            content = unmarked(token).encode() if id is None else self._engine.vocabulary.bytes_of(id)
             text += b" " * apart + content + b" " * special
         return " ".join(unicodedata.normalize("NFC", text.decode("utf-8", errors="replace")).split())
 
     def _encode_plus(self, text: Any, text_pair: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """Texts and pairs of texts, one or many; the base class encodes words and ids."""
-        samples, batched = _samples(text, text_pair)
-        if samples is None or kwargs.get("is_split_into_words"):
+        """Texts, or words of texts, and pairs of them, one or many; the base class encodes ids."""
+        samples, batched = _samples(text, text_pair, bool(kwargs.get("is_split_into_words")))
+        if samples is None:
             for name in ("return_offsets_mapping", "return_overflowing_tokens"):
                 if kwargs.get(name):
-                    raise NotImplementedError(f"{name} needs texts, as strings: morphemes are not cut at given words")
+                    raise NotImplementedError(f"{name} needs texts: ids have no characters")
             return super()._encode_plus(text, text_pair, *args, **kwargs)
         options = _CallOptions(**{name: kwargs[name] for name in _CallOptions._fields if name in kwargs})
         windows: list[_Window] = []
         owners: list[int] = []
         for number, (text, pair) in enumerate(samples):
-            first = self._text_pieces(text, options.split_special_tokens)
-            second = None if pair is None else self._text_pieces(pair, options.split_special_tokens)
+            first = self._entries(text, options.split_special_tokens)
+            second = None if pair is None else self._entries(pair, options.split_special_tokens)
             for segments in self._cut(first, second, options):
                 windows.append(self._window(*segments, options.add_special_tokens))
                 owners.append(number)
@@ -274,8 +291,8 @@ class KorbertTokenizer(PreTrainedTokenizer):
         return BatchEncoding(data, encodings, tensor_type=options.return_tensors, prepend_batch_axis=single)
 
     def _cut(
-        self, first: list[_Piece], second: list[_Piece] | None, options: _CallOptions
-    ) -> list[tuple[list[_Piece], list[_Piece] | None]]:
+        self, first: list[_Entry], second: list[_Entry] | None, options: _CallOptions
+    ) -> list[tuple[list[_Entry], list[_Entry] | None]]:
         """What fits of a text or pair; with return_overflowing_tokens, all windows over the segment that is cut."""
         strategy, max_length, stride = options.truncation_strategy, options.max_length, options.stride
         special = self.num_special_tokens_to_add(pair=second is not None) if options.add_special_tokens else 0
@@ -309,14 +326,12 @@ class KorbertTokenizer(PreTrainedTokenizer):
         parts = [long[start:end] for start, end in bounds]
         return [(part, second) if cut_first else (first, part) for part in parts]
 
-    def _window(self, first: list[_Piece], second: list[_Piece] | None, add_special_tokens: bool) -> _Window:
+    def _window(self, first: list[_Entry], second: list[_Entry] | None, add_special_tokens: bool) -> _Window:
         """[CLS] first [SEP] second [SEP], or the segments alone."""
         cls, sep = (_Entry(id, self._names[id]) for id in (_CLS, _SEP))
         entries = [cls] * add_special_tokens
-        for segment, pieces in enumerate([first] if second is None else [first, second]):
-            for piece in pieces:
-                place = piece.boundary, segment, piece.eojeol, piece.span
-                entries.append(_Entry(piece.id, self._names[piece.id], segment, *place))
+        for segment, own in enumerate([first] if second is None else [first, second]):
+            entries += [entry._replace(type=segment, segment=segment) for entry in own]
             entries += [sep._replace(type=segment)] * add_special_tokens
         return _Window(entries)
 
@@ -326,37 +341,74 @@ class KorbertTokenizer(PreTrainedTokenizer):
     def _convert_id_to_token(self, index: int) -> str:
         return self._names[index]
 
-    def _text_pieces(self, text: str, split_special_tokens: bool | None) -> list[_Piece]:
-        """The pieces of a text, without special tokens unless it holds them and split_special_tokens is False."""
-        if self.split_special_tokens if split_special_tokens is None else split_special_tokens:
-            pieces = self._encode_pieces(text)
-        else:
-            ids = {token: self._added_tokens_encoder[token] for token in self.all_special_tokens}
-            pieces = encode_with_special(text, self._encode_pieces, ids)
-        later = eojeols_after(text)
-        eojeol = 0
-        located: list[_Piece] = []
-        for id, level, span in zip(pieces.ids, pieces.boundaries, pieces.spans, strict=True):
-            if level != CONTINUATION:  # all pieces of a morpheme have the eojeol that it begins in
-                eojeol = bisect_right(later, span[0])
-            located.append(_Piece(id, level, span, eojeol))
-        return located
+    def _entries(self, text: str | Sequence[str], split_special_tokens: bool | None) -> list[_Entry]:
+        """The pieces of a text or of words, without special tokens unless it holds them and split_special_tokens is
+        False."""
+        split = self.split_special_tokens if split_special_tokens is None else split_special_tokens
+        found = {token: id for token, id in self._added_tokens_encoder.items() if not (split and token in SPECIAL)}
+        if isinstance(text, str):
+            return self._located(text, eojeols_after(text), found)
+        # Words: as one text, so that Kiwi sees their neighbours, unless a morpheme over two leaves one without a piece.
+        starts = list(accumulate((len(word) + 1 for word in text), initial=0))
+        joined = self._located(" ".join(text), starts[1:-1], found)
+        entries: list[_Entry] = []
+        if {entry.word for entry in joined} >= {number for number, word in enumerate(text) if word.strip()}:
+            for entry in joined:
+                start, length = starts[entry.word or 0], len(text[entry.word or 0])
+                span = entry.span[0] - start, min(entry.span[1] - start, length)
+                entries.append(entry._replace(span=span))
+            return entries
+        for number, word in enumerate(text):
+            own = [entry._replace(word=number) for entry in self._located(word, [], found)]
+            if entries and own:
+                own[0] = own[0]._replace(boundary=EOJEOL)  # no sentence begins here
+            entries += own
+        return entries
 
-    def _encode_pieces(self, text: str) -> Pieces:
-        if self._kiwi is None:
-            self._kiwi = load_kiwi(self._options, threads=1)
-        return pieces_of(analyze(text, self._kiwi, self._calling), text, self._vocabulary)
+    def _located(self, text: str, later: list[int], found: dict[str, int]) -> list[_Entry]:
+        """The pieces of a text, with the word of each. later: where the words but the first begin; found: tokens that
+        are one piece, with their ids."""
+        encode = self._engine.encode
+        pieces = encode_with_special(text, encode, found) if found else encode(text)
+        word = 0
+        entries: list[_Entry] = []
+        columns = pieces.ids, self.convert_ids_to_tokens(pieces.ids), pieces.boundaries, pieces.spans
+        for id, token, level, span in zip(*columns, strict=True):
+            if level != CONTINUATION:  # all pieces of a morpheme have the word that it begins in
+                word = bisect_right(later, span[0])
+            entries.append(_Entry(id, token, level, span, word))
+        return entries
 
 
-def _samples(text: Any, pair: Any) -> tuple[list[tuple[str, str | None]] | None, bool]:
-    """(text and pair of each sample, whether a list was given); None for samples that are no texts."""
-    batched = isinstance(text, (list, tuple))
-    if pair is None:
-        texts = list(text) if batched else [text]
-        samples = [tuple(part) if isinstance(part, (list, tuple)) else (part, None) for part in texts]
-    else:
-        if batched != isinstance(pair, (list, tuple)) or (batched and len(pair) != len(text)):
-            raise ValueError("give as many pairs as texts: two strings, or two lists of the same length")
+_Text = str | Sequence[str]  # or its words
+
+
+def _samples(text: Any, pair: Any, words: bool) -> tuple[list[tuple[_Text, _Text | None]] | None, bool]:
+    """(text and pair of each sample, whether a list was given); None for samples that are no texts.
+
+    words: each text is a list of words, and a pair in one argument a tuple of two lists.
+    """
+    batched = _is_list(text, words)
+    if pair is not None:
+        if batched != _is_list(pair, words) or (batched and len(pair) != len(text)):
+            raise ValueError("give as many pairs as texts: two texts, or two lists of the same length")
         samples = list(zip(text, pair, strict=True)) if batched else [(text, pair)]
-    fit = all(len(row) == 2 and isinstance(row[0], str) and isinstance(row[1], str | None) for row in samples)
+    else:
+        pair_type = tuple if words else (list, tuple)
+        samples = []
+        for part in text if batched else [text]:
+            is_pair = isinstance(part, pair_type) and _is_list(part, words)
+            samples.append(tuple(part) if is_pair else (part, None))
+
+    def is_text(part: Any) -> bool:
+        if words:
+            return isinstance(part, (list, tuple)) and all(isinstance(word, str) for word in part)
+        return isinstance(part, str)
+
+    fit = all(len(row) == 2 and is_text(row[0]) and (row[1] is None or is_text(row[1])) for row in samples)
     return (samples if fit else None), batched
+
+
+def _is_list(text: Any, words: bool) -> bool:
+    """Whether it holds texts, and is not one. words: a text is a list of words."""
+    return isinstance(text, (list, tuple)) and not (words and (not text or isinstance(text[0], str)))

@@ -1,6 +1,6 @@
 """How well an index finds the texts that are known to answer queries."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -11,7 +11,8 @@ from korbert.tasks.metrics.statistics import bootstrap_interval
 from korbert.vectors.names import Way
 
 METRICS = ("recall@1", "recall@10", "recall@100", "MRR", "nDCG@10")
-_DEPTH, _AT_ONCE = 100, 256
+DEPTH = 100  # texts behind the first 100 count as not found
+_AT_ONCE = 256
 
 
 class Figure(NamedTuple):
@@ -22,43 +23,54 @@ class Figure(NamedTuple):
     high: float | None
 
 
+class Measured(NamedTuple):
+    """What a way of searching finds. figures: of all queries, for each of METRICS. ranks: for each query the rank of
+    the first right text, from 1; None if it is not found."""
+
+    figures: dict[str, Figure]
+    ranks: list[int | None]
+
+
 def evaluate(
     index: Index,
     queries: Sequence[str],
     relevant: Sequence[Collection[str]],
     ways: Sequence[Way] = get_args(Way),
     reranker: Model | None = None,
-) -> dict[str, dict[str, Figure]]:
-    """The METRICS of each way of searching. relevant: for each query the ids, one at least, of the texts that answer.
+) -> dict[str, Measured]:
+    """What each way of searching finds. relevant: for each query the ids, one at least, of the texts that answer.
 
     reranker: a model of kind "rerank"; adds "reranked", its order of what the index finds by its default way.
 
     Texts behind the first 100 count as not found. All relevant texts of a query are alike (nDCG with gains 0 and 1).
     """
-    figures: dict[str, dict[str, Figure]] = {way: dict(_figures(index, queries, relevant, way)) for way in ways}
+    measured: dict[str, Measured] = {way: _measured(index, queries, relevant, way) for way in ways}
     if reranker:
-        figures["reranked"] = dict(_figures(index, queries, relevant, None, reranker))
-    return figures
+        measured["reranked"] = _measured(index, queries, relevant, None, reranker)
+    return measured
 
 
-def _figures(
+def _measured(
     index: Index,
     queries: Sequence[str],
     relevant: Sequence[Collection[str]],
     way: Way | None,
     reranker: Model | None = None,
-) -> Iterator[tuple[str, Figure]]:
-    rows = []  # the METRICS of each query
+) -> Measured:
+    rows, firsts = [], list[int | None]()  # the METRICS of each query, and the rank of its first right text
     gains = 1 / np.log2(np.arange(2, 12))
     for start in range(0, len(queries), _AT_ONCE):
-        results = index.search(queries[start : start + _AT_ONCE], _DEPTH, way, reranker=reranker)
+        results = index.search(queries[start : start + _AT_ONCE], DEPTH, way, reranker=reranker)
         for hits, ids in zip(results, relevant[start : start + _AT_ONCE], strict=True):
             ranks = np.array([rank for rank, hit in enumerate(hits, 1) if hit.id in ids], np.int64)
             count = len(set(ids))
             recalls = [np.count_nonzero(ranks <= depth) / count for depth in (1, 10, 100)]
             ndcg = gains[ranks[ranks <= 10] - 1].sum() / gains[:count].sum()
             rows.append([*recalls, 1 / ranks[0] if len(ranks) else 0.0, float(ndcg)])
+            firsts.append(int(ranks[0]) if len(ranks) else None)
+    figures = {}
     for metric, values in zip(METRICS, np.array(rows).T, strict=True):
         interval = bootstrap_interval(values, rng=np.random.default_rng(0)) if len(values) > 1 else None
         low, high = (None, None) if interval is None else interval[:2]
-        yield metric, Figure(float(values.mean()), low, high)
+        figures[metric] = Figure(float(values.mean()), low, high)
+    return Measured(figures, firsts)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, SettingsError
-from korbert.folders import bundled
+from korbert.folders import lasting
 from korbert.model import TEXTS_AT_ONCE, Model
 from korbert.processor import cores
 from korbert.search import database as store
 from korbert.search.filters import numbers_where
 from korbert.search.fusion import USUAL_WEIGHT, Hit, Ranking
-from korbert.search.nearest import VectorCache, best
+from korbert.search.nearest import VectorCache, best, cosines
 from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts
 from korbert.search.texts import Fields, delete, insert, is_utf8, json_of, stored
@@ -51,10 +51,11 @@ class Added:
 class Index:
     """Texts with ids and fields, their words and their vectors.
 
-        >>> index = Index.create("questions.index", korbert.load("artifacts/demo/pretrain"))
+        >>> index = korbert.Index.create("questions.index", korbert.load("korbert-mini"))
         >>> index.add([("1", "대출을 신청하고 싶어요"), ("2", "카드를 잃어버렸어요", {"kind": "카드"})])
+        Added(new=2, replaced=0, unchanged=0)
         >>> index.search(["대출 신청"], top=1)[0][0].text
-        "대출을 신청하고 싶어요"
+        '대출을 신청하고 싶어요'
 
     Any number of processes may search and write at a time: a search sees the texts as they were when it began, and
     writers take turns.
@@ -115,9 +116,8 @@ class Index:
             files[_CORRECTION] = sha256_of(folder / _CORRECTION)
         if counts is not None:
             files[_COUNTS] = sha256_of(counts.save(folder))
-        in_the_box = not Path(model.name).exists() and bundled(model.name) is not None
         facts = {
-            "model": {"digest": model.digest, "folder": model.name if in_the_box else str(Path(model.name).absolute())},
+            "model": {"digest": model.digest, "folder": lasting(model.name)},
             "settings": settings.model_dump(mode="json"),
             "size": 0 if words_only else model.pooled([], settings, counts=counts, correction=correction).shape[1],
             "files": files,
@@ -275,15 +275,11 @@ class Index:
             numbers = np.flatnonzero(words > 0) if among is None else among[words[among] > 0]
             by_words = best(numbers, words[numbers], depth)
         if way != "words":
-            vectors = self._cache.read(database)
-            numbers, cosines = vectors.numbers, vectors.rows @ vector
-            if among is not None:
-                numbers, cosines = among, cosines[np.searchsorted(numbers, among)]
-            by_vectors = best(numbers, cosines, depth)
+            by_vectors = self._cache.read(database).nearest(database, vector, depth, among)
         ranking = by_words or by_vectors
         if way == "both":
             either = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
-            ranking = best(either, fused(words[either], cosines[np.searchsorted(numbers, either)], self._weight), top)
+            ranking = best(either, fused(words[either], cosines(database, either, vector), self._weight), top)
         cosine_of, bm25_of = (
             {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
         )

@@ -1,31 +1,80 @@
-"""The vectors of an index in memory, for exact search."""
+"""Exact search by vectors: their 8-bit codes are in memory, and those that may be the best are read from the index.
 
+A query among many vectors takes the time to read them, and codes are a quarter of float32. A code tells the cosine up
+to a known error, so whole vectors are needed of those texts alone that this error leaves in question: of a million
+vectors of 256 numbers, some hundreds. Codes are of differences from a mean, as vectors of many models lie together.
+"""
+
+import json
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from korbert.search.database import read_meta
+from korbert.search.fusion import Ranking
 
 _ROWS_AT_ONCE = 4_096
+_SAMPLE = 1_000  # vectors whose mean is subtracted
+_BLOCK = 32  # numbers that torch's kernel of 8-bit products reads at a time: it would read behind shorter rows
+_ROUNDING = 2.0**-8  # of bfloat16, relative
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors of all texts at one version of the index. numbers: (N,) int64, rising; rows: (N, D) float32."""
+    """Codes of the vectors of all texts at one version of the index. A vector is mean + code x scale, or nearly.
+
+    numbers: (N,) int64, rising. mean: (D,). codes: (N, D rounded up to 32) int8. scales: (N,) bfloat16. products: (N,)
+    float32, of vector and mean. error: the largest distance of a vector from what its code says. length: the largest
+    distance from the mean.
+    """
 
     version: int
     numbers: NDArray[np.int64]
-    rows: NDArray[np.float32]
+    mean: Tensor
+    codes: Tensor
+    scales: Tensor
+    products: Tensor
+    error: float
+    length: float
+
+    def nearest(
+        self,
+        database: sqlite3.Connection,
+        vector: NDArray[np.float32],
+        top: int,
+        among: NDArray[np.int64] | None = None,
+    ) -> Ranking:
+        """The `top` texts with the largest cosines, and these; ties by number. vector: (D,), of length 1.
+
+        among: numbers of texts, rising; None: all.
+        """
+        numbers = self.numbers if among is None else among
+        if len(numbers) > top:
+            query = torch.zeros(1, self.codes.shape[1])
+            query[0, : len(vector)] = torch.from_numpy(vector) - self.mean
+            rounded = query.bfloat16()
+            centred = torch._weight_int8pack_mm(rounded, self.codes, self.scales)[0]  # (N,) bfloat16
+            about = self.products + centred  # the cosines, less what is the same for all
+            if among is not None:
+                about = about[torch.from_numpy(np.searchsorted(self.numbers, among))]
+            # What a cosine may be off by, at most: the error of its code, of the rounded query, of the rounded sum.
+            off = self.error * float(rounded.norm()) + self.length * float((query - rounded).norm())
+            off += _ROUNDING * float(centred.abs().max()) + 1e-5
+            numbers = numbers[(about >= about.topk(top).values[-1] - 2 * off).numpy()]
+        return best(numbers, cosines(database, numbers, vector), top)
 
 
 class VectorCache:
-    """Keeps the vectors that it has read; after a change of the index it reads only what is new."""
+    """Keeps the codes of the vectors that it has read; after a change of the index it reads only what is new."""
 
     def __init__(self, size: int) -> None:
-        self._kept = Vectors(-1, np.zeros(0, np.int64), np.zeros((0, size), np.float32))
+        self._kept = _without_texts(torch.zeros(size))
         self._lock = Lock()
 
     def read(self, database: sqlite3.Connection) -> Vectors:
@@ -37,22 +86,65 @@ class VectorCache:
             # All numbers are in the small index of ids, too.
             numbers = np.array([number for (number,) in database.execute("SELECT number FROM texts")], np.int64)
             numbers.sort()
+            if len(numbers) > 2 * len(kept.numbers):  # the mean, too, is another one
+                sample = _read(database, numbers[:: -(-len(numbers) // _SAMPLE)])
+                kept = _without_texts(torch.from_numpy(np.concatenate(list(sample)).mean(axis=0)))
             is_known = np.isin(numbers, kept.numbers, assume_unique=True)
-            rows = np.empty((len(numbers), kept.rows.shape[1]), np.float32)
-            rows[is_known] = kept.rows[np.searchsorted(kept.numbers, numbers[is_known])]
+            known = torch.from_numpy(np.searchsorted(kept.numbers, numbers[is_known]))
+            codes, scales, products = (
+                torch.zeros((len(numbers), *own.shape[1:]), dtype=own.dtype)
+                for own in (kept.codes, kept.scales, kept.products)
+            )
+            for own, before in ((codes, kept.codes), (scales, kept.scales), (products, kept.products)):
+                own[is_known] = before[known]
+            error, length = kept.error, kept.length
             if len(new := np.flatnonzero(~is_known)):
                 between = "SELECT vector FROM vectors WHERE number BETWEEN ? AND ? ORDER BY number"
-                read = database.execute(between, (int(numbers[new[0]]), int(numbers[new[-1]])))
                 row = int(new[0])
-                while blobs := read.fetchmany(_ROWS_AT_ONCE):
-                    part = np.frombuffer(b"".join(blob for (blob,) in blobs), np.float32)
-                    rows[row : row + len(blobs)] = part.reshape(len(blobs), -1)
-                    row += len(blobs)
-            self._kept = Vectors(version, numbers, rows)
+                for part in _parts(database.execute(between, (int(numbers[new[0]]), int(numbers[new[-1]])))):
+                    rows = slice(row, row + len(part))
+                    products[rows] = torch.from_numpy(part) @ kept.mean
+                    centred = torch.from_numpy(part) - kept.mean
+                    scales[rows] = centred.abs().amax(1).clamp(min=1e-30) / 127
+                    scale = scales[rows, None].float()
+                    whole = (centred / scale).round().clamp(-127, 127)
+                    codes[rows, : part.shape[1]] = whole.to(torch.int8)
+                    error = max(error, float((centred - whole * scale).norm(dim=1).max()))
+                    length = max(length, float(centred.norm(dim=1).max()))
+                    row = rows.stop
+            self._kept = Vectors(version, numbers, kept.mean, codes, scales, products, error, length)
             return self._kept
 
 
-def best(numbers: NDArray[np.int64], scores: NDArray[np.float32], top: int) -> list[tuple[int, float]]:
+def _without_texts(mean: Tensor) -> Vectors:
+    codes = torch.zeros((0, -(-len(mean) // _BLOCK) * _BLOCK), dtype=torch.int8)
+    return Vectors(
+        -1, np.zeros(0, np.int64), mean, codes, torch.zeros(0, dtype=torch.bfloat16), torch.zeros(0), 0.0, 0.0
+    )
+
+
+def cosines(
+    database: sqlite3.Connection, numbers: NDArray[np.int64], vector: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """The exact cosines, (N,), of the texts with these rising numbers."""
+    query = vector.astype(np.float64)  # sums are rounded at the end, so that equal vectors have equal cosines
+    parts = [part @ query for part in _read(database, numbers)]
+    return np.concatenate([np.zeros(0), *parts]).astype(np.float32)
+
+
+def _read(database: sqlite3.Connection, numbers: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+    """The vectors of the texts with these rising numbers, some thousand at a time."""
+    select = "SELECT vector FROM vectors WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
+    return _parts(database.execute(select, (json.dumps(numbers.tolist()),)))
+
+
+def _parts(read: sqlite3.Cursor) -> Iterator[NDArray[np.float32]]:
+    while blobs := read.fetchmany(_ROWS_AT_ONCE):
+        # From a bytearray, as torch wants memory that may be written.
+        yield np.frombuffer(bytearray().join(blob for (blob,) in blobs), np.float32).reshape(len(blobs), -1)
+
+
+def best(numbers: NDArray[np.int64], scores: NDArray[np.float32], top: int) -> Ranking:
     """The `top` numbers (N,) with the largest scores (N,), and these scores; ties by number, which must rise."""
     # A partition alone would choose among ties at random.
     least = -np.inf if len(scores) <= top else np.partition(scores, -top)[-top]

@@ -16,7 +16,8 @@ _MAX_STEP_BACK = 32  # characters before MAX_RUN, where a run may be cut to tear
 
 # Characters that Kiwi must not see.
 _ODD = re.compile("[\x1c-\x1f\u00ad\u200b-\u200f\u2060\u2800\ufeff\ud800-\udfff]")
-_INVISIBLE = frozenset("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
+# These are left out. No set: its order differs by process, and so would the hash of an exported tokenizer.
+_INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 _REPLACED = {
     **dict.fromkeys(map(ord, "\x1c\x1d\x1e\x1f\u2800"), " "),  # white space to Python or to Kiwi, not to both
     **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),

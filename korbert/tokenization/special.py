@@ -18,7 +18,8 @@ def encode_with_special(text: str, encode: Callable[[str], Pieces], ids: Mapping
     that Kiwi took them for. Where one is part of a morpheme (https://example.com/[MASK]), the stretches between the
     special tokens are analyzed one by one.
     """
-    specials = [match.span() for match in re.finditer("|".join(map(re.escape, ids)), text)]
+    longest_first = sorted(ids, key=len, reverse=True)
+    specials = [match.span() for match in re.finditer("|".join(map(re.escape, longest_first)), text)]
     whole = encode(text)
     # Runs of morphemes, not of pieces: the mark of the first one is a piece without characters, which must go, too.
     bounds = [*(index for index, level in enumerate(whole.boundaries) if level != CONTINUATION), len(whole)]

@@ -17,9 +17,9 @@ from korbert.durable import check_output, write_whole
 from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.progress import track
 from korbert.records.form import Form, Format
-from korbert.terminal import console, say
+from korbert.terminal import say
 from korbert.vectors.names import Unit, Way
-from pipelines import inference
+from pipelines import inference, reports
 from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
 
@@ -272,13 +272,16 @@ def similar(
               help="Column or key of the id, or list of ids, of the texts that answer it.")  # fmt: skip
 @click.option("--way", type=click.Choice(get_args(Way)), help="Only this way of searching.  [default: each]")
 @_rerank
+@click.option(
+    "--page", type=options.Output(), help="Write an HTML page: the figures, and queries on which ways differ."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON line.")
 @vector_options.vectors
 @vector_options.records
 @_everywhere
 def search_eval(
     model: Path, queries: Path, corpus: Path, query: str, relevant: str, way: Way | None, rerank: Path | None,
-    as_json: bool, text: str | None, form: Format, device: str, debug: bool, **given: Any,
+    page: Path | None, as_json: bool, text: str | None, form: Format, device: str, debug: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Measure how well words, vectors, both, and --rerank find the texts that answer QUERIES.
 
@@ -286,34 +289,31 @@ def search_eval(
     as in `korbert similar`. Prints the share of the relevant texts among the first 1, 10 and 100, MRR and nDCG@10,
     times 100, each with its 95 % interval over the queries.
     """
-    from rich.table import Table
-
+    if page:
+        check_output(page, model, queries, corpus, is_ours=inference.outputs.is_page)
     failed, failed_queries = Failed(str(corpus)), Failed(str(queries))
     if not (pairs := list(_judged(queries, query, relevant, failed_queries))):
         raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
     texts, ids = zip(*pairs, strict=True)
+    wanted = set(chain(*ids))
     with _index_of(model, corpus, device, given, form, text, failed, way or "both") as made:
-        unknown = len(set(chain(*ids)) - (known := {id for id, _ in made}))
-        if not known & set(chain(*ids)):
+        right = {id: text for id, text in made if id in wanted}
+        if not right:
             raise CorpusError(f"{queries}: none of the ids in {relevant!r} is that of a text of {corpus}")
-        if unknown:
+        if unknown := len(wanted) - len(right):
             say(f"korbert: {queries}: {unknown:,} ids are of no text of {corpus}, and count as not found", err=True)
         ways = [way] if way else get_args(Way)[::-1]
-        figures = search.evaluation.evaluate(made, texts, ids, ways, _reranker(rerank, device))
+        measured = search.evaluation.evaluate(made, texts, ids, ways, _reranker(rerank, device))
         facts = {"model": str(model), "queries": len(pairs), "texts": len(made)}
     if as_json:
-        own = {name: {key: figure._asdict() for key, figure in row.items()} for name, row in figures.items()}
+        own = {name: {key: one._asdict() for key, one in of.figures.items()} for name, of in measured.items()}
         click.echo(inference.lines.as_json({**facts, "ways": own}))
     else:
-        table = Table("", *figures, box=None, pad_edge=False)
-        for metric in search.evaluation.METRICS:
-            cells = []
-            for row in figures.values():
-                value, *ends = (f"{100 * part:.1f}" for part in row[metric] if part is not None)
-                cells.append(f"{value} ({' to '.join(ends)})" if ends else value)
-            table.add_row(metric, *cells)
         say(f"{len(pairs):,} queries, {facts['texts']:,} texts")
-        console(width=12 + 26 * len(figures)).print(table)  # rows stay in a line, whatever the terminal's width
+        reports.summary.show_search(measured)
+    if page:
+        about = f"{model.name}: {len(pairs):,} queries among {facts['texts']:,} texts of {corpus.name}."
+        say(f"page: {reports.searching.write_page(page, about, pairs, right, measured)}", err=as_json)
     failed_queries.end()
     failed.end()
 

@@ -58,10 +58,13 @@ def about_model(artifact: Artifact, config: Json, exported: Json) -> dict[str, A
     folder = artifact.folder.resolve()
     in_recipe = folder.name == artifact.stage
     encoder, architecture = config["encoder"], exported["architectures"][0]
+    is_embedding = config["kind"] == "embedding"
     return {
         "name": f"{folder.parent.name}-{artifact.stage.removeprefix(TASK)}" if in_recipe else folder.name,
         "kind": config["kind"],
-        "pipeline": CLASSES[config["kind"]].pipeline or None,
+        # The hub's names: vectors of sentences have a library and a task of their own there.
+        "library": "sentence-transformers" if is_embedding else "transformers",
+        "pipeline": "sentence-similarity" if is_embedding else CLASSES[config["kind"]].pipeline or None,
         "encoder": encoder,
         "architecture": encoder.get("transformers", {}).get("model_type", encoder["architecture"]),
         "exported_class": architecture,

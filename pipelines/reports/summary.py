@@ -1,6 +1,6 @@
 """Tables for the terminal: the state of the pipeline, and the results of a run."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,9 @@ from pipelines.reports import formatting
 from pipelines.submission.check import Verdict, worksheet
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from korbert.search.evaluation import Measured
     from korbert.tasks.korquad.ceilings import Oracle
     from pipelines.reports.compare import Shown
 
@@ -117,9 +120,9 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
         out.print(line, markup=False)
 
 
-def show_comparison(shown: "Shown") -> None:
-    """Prints the tables of a comparison, and its sentences below them."""
-    out = console(highlight=False)
+def show_comparison(shown: "Shown", out: "Console | None" = None) -> None:
+    """Prints the tables of a comparison, and its sentences below them. out: None: standard output."""
+    out = out or console(highlight=False)
     for table in shown.tables:
         printed = Table(title=escape(table.title), title_justify="left")
         for name, align in zip(table.head, table.align, strict=True):
@@ -129,3 +132,15 @@ def show_comparison(shown: "Shown") -> None:
         out.print(printed)
     for line in shown.sentences:
         out.print(line, markup=False)
+
+
+def show_search(ways: "Mapping[str, Measured]") -> None:
+    """Prints the figures of each way of searching, times 100, with their intervals."""
+    table = Table("", *ways, box=None, pad_edge=False)
+    for metric in next(iter(ways.values())).figures:
+        cells = []
+        for own in ways.values():
+            value, *ends = (f"{100 * part:.1f}" for part in own.figures[metric] if part is not None)
+            cells.append(f"{value} ({' to '.join(ends)})" if ends else value)
+        table.add_row(metric, *cells)
+    console(width=12 + 26 * len(ways)).print(table)  # rows stay in a line, whatever the terminal's width

@@ -24,7 +24,7 @@ _OPTIMISTIC = (
     "There are no test rows: the scores are those of the validation rows, which also chose the epoch, so they are "
     "optimistic for the trained models."
 )
-_COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3}  # 4: all others
+_COLOURS = {"pretrained": 1, "scratch": 2, "tfidf": 3, "words": 1, "vectors": 2, "both": 3}  # 4: all others
 _LEARNED = ("learning_rate", "batch_size", "epochs", "c", "alpha", "epoch")
 
 

@@ -13,7 +13,7 @@ Every score is computed in fp32, whatever the precision of training, so that `ev
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -147,12 +147,7 @@ def _write_scores(
     """Writes scores.json and returns its counts: rows of each part, scored rows with the texts of a training row."""
     task, scored = ready.task, ready.scored
     counts: Counts = {name: len(part.rows) for name, part in ready.parts.items()}
-
-    def words_of(row: Row) -> tuple[str, ...]:
-        return tuple(" ".join(text.split()) for text in task.texts(row))
-
-    seen = {words_of(row) for row in ready.rows.train}
-    counts["test_in_train"] = sum(words_of(row) in seen for row in scored.rows)
+    counts["test_in_train"] = count_seen(task, scored.rows, ready.rows.train)
     if unseen is not None:
         counts["unseen"] = int(unseen.sum())
     record = {
@@ -165,6 +160,19 @@ def _write_scores(
     }
     write_json(output / "scores.json", record)
     return counts
+
+
+def count_seen(task: Kind, rows: Iterable[Row], others: Iterable[Row]) -> int:
+    """How many rows have the same texts as one of the others, apart from spaces.
+
+    Negatives do not count: a query and its passage are known from training whatever stood beside them there.
+    """
+
+    def words_of(row: Row) -> tuple[str, ...]:
+        return tuple(" ".join(text.split()) for text in task.texts({**row, "negatives": None}))
+
+    seen = {words_of(row) for row in others}
+    return sum(words_of(row) in seen for row in rows)
 
 
 def _unseen(ready: Ready, inputs: Inputs, output: Path, threads: int) -> NDArray[np.bool_]:

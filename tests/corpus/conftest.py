@@ -5,16 +5,24 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from corpus.execution import parts
+from tests.running import units_here
 
 sys.path.insert(0, str(Path(__file__).parent))  # `faults`, which spawned workers import too
 
 from programs import started
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_worker_here(request: pytest.FixtureRequest) -> Iterator[None]:
+    """One worker is this process, and two are real ones: what they do is the same. Tests of workers start all."""
+    with units_here(0 if "execution" in request.path.parts else 1):
+        yield
 
 
 @pytest.fixture(scope="session")

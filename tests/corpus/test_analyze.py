@@ -99,6 +99,7 @@ def test_a_document_that_crashes_or_hangs_kiwi_is_the_only_one_lost(tmp_path, ma
     assert [" ".join(row["form"]) for row in kept] == texts
 
 
+@pytest.mark.slow
 def test_a_halved_part_has_the_bytes_of_a_whole_one(tmp_path, documents, reference, monkeypatch, bytes_below):
     monkeypatch.setattr(stage, "_analyze", faults.analyze_small_slices)
     counts = analyze(SMALL, documents, tmp_path / "halved", workers=2)

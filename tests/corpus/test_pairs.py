@@ -1,9 +1,7 @@
 """Pairs of queries and passages from documents."""
 
 import json
-from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -15,7 +13,7 @@ SECOND = "105,000년 전부터 야생 곡물을 거둔 흔적이 있다. 쌀은 
 LAW = "청구인은 상속 개시를 안 날부터 세 달 안에 한정승인을 신고하여야 하고, 이 기간은 법원이 결정으로 늘릴 수 있다."
 
 
-def test_titles_headings_and_sentences() -> None:
+def test_titles_headings_and_sentences():
     found = list(pairs_of("농업", f"{FIRST}\n짧은 줄이다.\n역사.\n{SECOND}\n{LAW}\n【이유】\n{LAW}"))
     assert [(pair.query, pair.passage) for pair in found if pair.source != "sentences"] == [
         ("농업", FIRST),
@@ -27,18 +25,18 @@ def test_titles_headings_and_sentences() -> None:
     assert len(cloze.query) + 1 + len(cloze.passage) == len(FIRST)
 
 
-def test_without_a_title() -> None:
+def test_without_a_title():
     assert [(pair.query, pair.source) for pair in pairs_of("", f"{LAW}\n# 머리말\n{LAW}")] == [("머리말", "headings")]
 
 
 @given(some.text("가나다. 역사\n【】#", max_size=300), some.text(max_size=20))
-def test_passages_are_of_the_text(text: str, title: str) -> None:
+def test_passages_are_of_the_text(text, title):
     for pair in pairs_of(title, text):
         assert pair.query != pair.passage
         assert pair.source == "sentences" or (pair.passage in text and len(pair.passage) >= 60)
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path, capsys):
     corpus, output = tmp_path / "corpus.jsonl", tmp_path / "pairs.jsonl"
     documents = [{"제목": "농업", "text": f"{FIRST}\n역사.\n{SECOND}"}, {"제목": 3, "text": SECOND}]
     corpus.write_text("\n".join(json.dumps(document) for document in documents), encoding="utf-8")

@@ -1,28 +1,19 @@
 """The pipeline that all cases harm a copy of, and what its commands are spared here."""
 
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.hostile.pipeline import READS, Base, look, write_data
-from tests.running import quick, run_here
-
-
-@contextmanager
-def _own_data() -> Iterator[None]:
-    """The recipe's folder is the data folder here, whatever the tests of real data are given."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("KORBERT_DATA", raising=False)
-        yield
+from tests.running import own_data, quick, run_here
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _here():
     """Of these modules alone: what `quick` puts in place of real things would kill other tests in this process."""
-    with quick(), _own_data():
+    with quick(), own_data():
         yield
 
 
@@ -31,7 +22,7 @@ def base(tmp_path_factory, sample):
     """All stages, run once without a break."""
     made = Base(tmp_path_factory.mktemp("base"))
     write_data(sample, made.data)
-    with quick(), _own_data():
+    with quick(), own_data():
         done = run_here(("run", "data/tiny.toml", "--workers", "1"), made.folder, seconds=300)
     assert done.code == 0, done.err
     before = look(made.folder)
@@ -43,14 +34,9 @@ def base(tmp_path_factory, sample):
 @pytest.fixture(scope="session")
 def cut_off(base):
     """The same, and beside it what runs that were cut off halfway have left: `analyze.partial` and the like."""
-    with quick(), _own_data():
-        for stage, last in (
-            ("clean", "part-00001.json"),
-            ("analyze", "part-00001.json"),
-            ("pretrain", "step-00000004"),
-            ("nsmc", "step-00000002"),
-            ("korquad", "step-00000002"),
-        ):
+    parts, step = dict.fromkeys(("clean", "analyze"), "part-00001.json"), "step-00000002"
+    with quick(), own_data():
+        for stage, last in (*parts.items(), ("pretrain", "step-00000004"), ("nsmc", step), ("korquad", step)):
             _cut_off(base, stage, last)
     return base
 

@@ -30,14 +30,6 @@ def flip(data: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
-def _cut(data: bytes, rng: random.Random) -> bytes:
-    return data[: rng.randrange(len(data) + 1)]
-
-
-def _cut_end(data: bytes, rng: random.Random) -> bytes:
-    return data[:-1]
-
-
 def zeros(data: bytes, rng: random.Random) -> bytes:
     begin = rng.randrange(len(data) + 1)
     return data[:begin] + bytes(min(64, len(data) - begin)) + data[begin + 64 :]
@@ -58,14 +50,7 @@ def _inserted(*given: bytes) -> Bytes:
 
 
 def _as_encoding(name: str) -> Bytes:
-    def encode(data: bytes, rng: random.Random) -> bytes:
-        return data.decode("utf-8", "replace").encode(name, "replace")
-
-    return encode
-
-
-def _line_ends(data: bytes, rng: random.Random) -> bytes:
-    return data.replace(b"\n", rng.choice((b"\r\n", b"\r", b"\n\n", b"\x0b", b"\xe2\x80\xa8")))
+    return lambda data, rng: data.decode("utf-8", "replace").encode(name, "replace")
 
 
 def _lines_shuffled(data: bytes, rng: random.Random) -> bytes:
@@ -74,37 +59,24 @@ def _lines_shuffled(data: bytes, rng: random.Random) -> bytes:
     return b"".join(lines)
 
 
-def _line_repeated(data: bytes, rng: random.Random) -> bytes:
-    lines = data.splitlines(keepends=True)
-    return b"".join([*lines, rng.choice(lines)]) if lines else data
-
-
-def _empty(data: bytes, rng: random.Random) -> bytes:
-    return b""
-
-
-def _blank(data: bytes, rng: random.Random) -> bytes:
-    return rng.choice((b"\n", b" \n\t\n", b"\xef\xbb\xbf", b"\x00" * 100, b"\r\n"))
-
-
-def _random(data: bytes, rng: random.Random) -> bytes:
-    return rng.randbytes(rng.choice((1, 20, 5_000)))
-
-
-def _long_line(data: bytes, rng: random.Random) -> bytes:
-    return data + rng.choice(("가나다 ", "ㅋ", "a", "{", "[", '"', "\t")).encode() * 100_000 + b"\n"
-
-
-def _twice(data: bytes, rng: random.Random) -> bytes:
-    return data + data
-
-
 OF_BYTES: Sequence[Bytes] = (
-    flip, _cut, _cut_end, zeros, _flips, _empty, _blank, _random, _line_ends, _lines_shuffled, _line_repeated,
-    _long_line, _twice, _inserted(b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"\x1b[2J", b"\xef\xbb\xbf", b"\xc0\x80"),
-    _inserted(b"\n", b"\t", b'"', b"\\", b"\r", b",", b"}"), _as_encoding("cp949"), _as_encoding("utf-16"),
-    _as_encoding("utf-16-be"), _as_encoding("utf-8-sig"), _as_encoding("utf-32"),
-)  # fmt: skip
+    flip,
+    zeros,
+    _flips,
+    _lines_shuffled,
+    lambda data, rng: data[: rng.randrange(len(data) + 1)],
+    lambda data, rng: data[:-1],
+    lambda data, rng: b"",
+    lambda data, rng: data + data,
+    lambda data, rng: data + rng.choice(data.splitlines(keepends=True) or [b""]),
+    lambda data, rng: rng.choice((b"\n", b" \n\t\n", b"\xef\xbb\xbf", b"\x00" * 100, b"\r\n")),
+    lambda data, rng: rng.randbytes(rng.choice((1, 20, 5_000))),
+    lambda data, rng: data.replace(b"\n", rng.choice((b"\r\n", b"\r", b"\n\n", b"\x0b", b"\xe2\x80\xa8"))),
+    lambda data, rng: data + rng.choice(("가나다 ", "ㅋ", "a", "{", "[", '"', "\t")).encode() * 100_000 + b"\n",
+    _inserted(b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"\x1b[2J", b"\xef\xbb\xbf", b"\xc0\x80"),
+    _inserted(b"\n", b"\t", b'"', b"\\", b"\r", b",", b"}"),
+    *(_as_encoding(name) for name in ("cp949", "utf-16", "utf-16-be", "utf-8-sig", "utf-32")),
+)
 
 
 def spoiled(data: bytes, rng: random.Random) -> bytes:

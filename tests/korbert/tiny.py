@@ -1,6 +1,8 @@
-"""Small encoders, models with each head, and the comparison of two models, for tests."""
+"""Small encoders, models with each head, the comparison of two models, and lines of JSON, for tests."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -41,3 +43,7 @@ def same_weights(one: nn.Module, other: nn.Module) -> bool:
     """Whether two models have the same weights, bit for bit."""
     first, second = one.state_dict(), other.state_dict()
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -11,6 +11,7 @@ from korbert.pretraining.shards import write_random_shards
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from pipelines.cli import run_command
 from pipelines.stages import Inputs
+from tests.running import units_here
 
 
 @pytest.fixture
@@ -24,6 +25,13 @@ def command(capsys):
         return said
 
     return ran
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _units_here():
+    """Commands of this process start no workers."""
+    with units_here():
+        yield
 
 
 @pytest.fixture(autouse=True)

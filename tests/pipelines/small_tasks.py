@@ -68,7 +68,3 @@ def scores_of(folder: Path) -> dict[str, dict[str, float]]:
     """Name of a model or baseline -> metric -> score of its last seed."""
     rows = json.loads((folder / "scores.json").read_text(encoding="utf-8"))["rows"]
     return {row["name"]: row["scores"] for row in rows}
-
-
-def json_lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

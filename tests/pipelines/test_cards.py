@@ -27,7 +27,7 @@ def test_card_of_a_task_holds_its_scores_and_record(tmp_path):
     text = _card(folder)
     card = ModelCard(text)
     assert card.data.language == "ko"
-    assert card.data.pipeline_tag == "text-classification"
+    assert (card.data.library_name, card.data.pipeline_tag) == ("transformers", "text-classification")
     assert card.data.tags == ["korbert", "mood"]
     assert card.data.license is None
     values = {result.metric_type: result.metric_value for result in card.data.eval_results}
@@ -46,6 +46,16 @@ def test_card_of_a_task_holds_its_scores_and_record(tmp_path):
     assert 'AutoModel.from_pretrained("THIS FOLDER", trust_remote_code=True)' in own
     assert "optimistic" not in text
     assert "중립 \\<i\\>" in text  # a label is no markup
+
+
+def test_card_of_sentence_vectors_names_their_library(tmp_path):
+    folder = write_task(tmp_path, "alike", numbered())
+    change(folder / "model/config.json", kind="embedding")
+    text = _card(folder, "ModernBertModel")
+    card = ModelCard(text)
+    assert (card.data.library_name, card.data.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
+    assert 'model = SentenceTransformer("THIS FOLDER", trust_remote_code=True)\n' in text
+    assert "AutoModel" not in text
 
 
 def test_known_set_is_the_data_set_and_validation_scores_have_a_caveat(tmp_path):

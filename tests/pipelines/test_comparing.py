@@ -1,6 +1,5 @@
 """Runs side by side: what is read of them, what is said where they do not compare, and the page."""
 
-import json
 import math
 
 import pytest
@@ -8,16 +7,7 @@ import pytest
 from korbert.errors import ArtifactError, SettingsError
 from pipelines.experiments.compare_pretraining import difference, open_runs
 from pipelines.reports.compare import of_runs, write_page
-
-
-def _json(path, value):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value), encoding="utf-8")
-
-
-def _lines(path, values):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+from tests.pipelines.reports.conftest import write_json, write_lines
 
 
 def made(
@@ -28,17 +18,17 @@ def made(
     points = range(10, steps + 1, 10)
     heldout = {"kind": "heldout", "mlm_count": 50, "unigram_loss": unigram}
     figures = [{"step": s, "pieces": 100 * s, "mlm_loss": loss - s / 100, "mlm_accuracy": s / 1000} for s in points]
-    _lines(folder / "metrics.jsonl", [heldout | one for one in figures])
+    write_lines(folder / "metrics.jsonl", [heldout | one for one in figures])
     timing = [{"kind": "train", "step": s, "seconds": seconds, "pieces_per_second": 1000 / seconds} for s in points]
-    _lines(folder / "timing.jsonl", [{"kind": "start", "step": 0}, *timing])
+    write_lines(folder / "timing.jsonl", [{"kind": "start", "step": 0}, *timing])
     size, digest = vocabulary
     place = folder / "model" if finished else recipe / "vocab"
-    _json(place / "tokenizer" / "korbert_tokenizer.json", {"vocab_size": size, "digest": digest})
+    write_json(place / "tokenizer" / "korbert_tokenizer.json", {"vocab_size": size, "digest": digest})
     if finished:
-        _json(folder / "scores.json", {"parameters": 1_250_000})
+        write_json(folder / "scores.json", {"parameters": 1_250_000})
     if chars:
-        _json(recipe / "clean" / "stage.json", {"stage": "clean", "counts": {"chars": chars}})
-        _json(recipe / "shard" / "stage.json", {"stage": "shard", "counts": {"pieces": 200}})
+        write_json(recipe / "clean" / "stage.json", {"stage": "clean", "counts": {"chars": chars}})
+        write_json(recipe / "shard" / "stage.json", {"stage": "shard", "counts": {"pieces": 200}})
     return folder
 
 

@@ -2,9 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,20 +15,21 @@ from korbert.vectors.encoder import unit
 from pipelines.cli import run_command
 from pipelines.experiments.evaluating import evaluated
 from pipelines.inference.teachers import Cut, teacher_of
-from tests.pipelines.small_tasks import TEXTS, json_lines, scores_of, write_table
+from tests.korbert.tiny import json_lines
+from tests.pipelines.small_tasks import TEXTS, scores_of, write_table
 
 SETTINGS = ["learning_rates=5e-3", "batch_size=5", "max_length=32", "threads=1", "sizes=[8]", "precision=fp32"]
 
 
 @pytest.fixture(scope="module")
-def folders(untrained: Callable[..., Path]) -> tuple[Path, Path]:
+def folders(untrained):
     """The folders of a small student, and of a wider teacher."""
     small = untrained(architecture="modern", hidden_size=16, intermediate_size=16)
     return small, untrained(architecture="modern", hidden_size=32, intermediate_size=32)
 
 
 @pytest.fixture
-def server(folders: tuple[Path, Path]) -> Iterator[str]:
+def server(folders):
     """The address of a server with OpenAI's form of embeddings; it gives the teacher's vectors, in no order."""
     teacher = korbert.load(folders[1], "cpu")
 
@@ -53,9 +52,7 @@ def server(folders: tuple[Path, Path]) -> Iterator[str]:
         found.shutdown()
 
 
-def test_an_encoder_learns_vectors(
-    folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_encoder_learns_vectors(folders, tmp_path, capsys):
     small, wide = folders
     texts, output = tmp_path / "texts.txt", tmp_path / "out"
     lines = [f"{one} {other}" for one in TEXTS for other in TEXTS[:4]]
@@ -89,7 +86,7 @@ def test_an_encoder_learns_vectors(
     assert "out.teacher.parquet: holds the vectors of other texts or another teacher" in capsys.readouterr().err
 
 
-def test_teachers_in_other_forms(folders: tuple[Path, Path], server: str, tmp_path: Path) -> None:
+def test_teachers_in_other_forms(folders, server, tmp_path):
     wide = folders[1]
     expected = teacher_of(str(wide), "cpu")(TEXTS)
     assert np.allclose(teacher_of(f"{server}#wide", "cpu")(TEXTS), expected, atol=1e-5)

@@ -9,6 +9,7 @@ import pytest
 import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import load_model
+from tests.korbert.tiny import json_lines
 from tests.pipelines.small_tasks import (
     MOODS,
     PARTS,
@@ -16,7 +17,6 @@ from tests.pipelines.small_tasks import (
     WORDS,
     choices,
     fine_tune,
-    json_lines,
     moods,
     numbers,
     scores_of,
@@ -75,7 +75,7 @@ def test_labels_of_pairs_depend_on_their_order(learn):
         model.predict("하나")
 
 
-@pytest.mark.parametrize(("overlap", "reached"), [(True, True), (False, False)])
+@pytest.mark.parametrize(("overlap", "reached"), [(True, True), pytest.param(False, False, marks=pytest.mark.slow)])
 def test_what_two_texts_have_in_common(learn, tmp_path, start, overlap, reached):
     """Do both texts name the same thing? Test rows have nouns of their own: only the overlap tells."""
     nouns = [one + two for one in "가나다라마바사" for two in "구누두루무부"]
@@ -162,7 +162,7 @@ def test_training_stops_where_validation_gets_no_better(learn):
     assert epochs == [1, 2, 3]  # nothing changes, so the first is the best
 
 
-@pytest.mark.parametrize("frozen", [0, "embeddings", 1, -1])
+@pytest.mark.parametrize("frozen", [0, 1, *(pytest.param(one, marks=pytest.mark.slow) for one in ("embeddings", -1))])
 def test_lower_layers_learn_less_or_not_at_all(learn, start, frozen):
     what = {"frozen_embeddings": True} if frozen == "embeddings" else {"frozen_layers": frozen}
     folder = learn(*moods(), epochs=1, layer_decay=0.01, **what)

@@ -11,7 +11,8 @@ from korbert.modeling import read_config
 from korbert.tasks.kinds.detecting import detect
 from pipelines.experiments.compare_tasks import compare_tasks
 from pipelines.submission.writing import submit
-from tests.pipelines.small_tasks import fine_tune, json_lines, scores_of, write_table
+from tests.korbert.tiny import json_lines
+from tests.pipelines.small_tasks import fine_tune, scores_of, write_table
 
 RIVER = (
     "한강은 태백산맥에서 시작해 서울을 지나 황해로 흐른다. 길이는 494킬로미터이고, 예전에는 아리수라고도 불렸다."
@@ -90,6 +91,7 @@ def test_ten_questions_of_a_table(learn, tmp_path):
     reader = korbert.load(folder, "cpu")
     found = reader.answer([question for _, question, _ in QUESTIONS], [context for context, *_ in QUESTIONS])
     assert [one.answer for one in found] == ANSWERS
+    assert all((one.start, one.end) == (0, 0) and 0 < one.score <= 1 for one in found if not one.answer)
     lines = json_lines(folder / "predictions.jsonl")
     for line, one in zip(lines, found, strict=True):
         (kept,) = line["predictions"]["pretrained"]

@@ -14,8 +14,11 @@ from korbert.search.index import default_way
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
+from korbert.tasks.kinds.rerank import Rerank
 from pipelines.cli import run_command
-from tests.pipelines.small_tasks import TEXTS, fine_tune, json_lines, scores_of, write_table
+from pipelines.stages.finetuning import count_seen
+from tests.korbert.tiny import json_lines
+from tests.pipelines.small_tasks import TEXTS, fine_tune, scores_of, write_table
 
 OTHERS = [
     "아주 신나는 작품", "하루를 버렸다", "배역을 잘 살렸다", "졸려서 혼났다", "한 번 더 볼 것이다",
@@ -119,7 +122,7 @@ def test_queries_find_their_passages(learn):
     index = Index.create(folder.parent / "index", model)
     index.add((text, text) for text in texts)
     ways = evaluate(index, texts_of["text"], [[text] for text in texts_of["pair"]])
-    assert ways["both" if weight else "words"]["MRR"].value >= ways["words"]["MRR"].value
+    assert ways["both" if weight else "words"].figures["MRR"].value >= ways["words"].figures["MRR"].value
     assert read_config(folder)["task"]["metrics"] == ["mrr", "recall@1", "recall@10", "recall@100"]
 
 
@@ -164,7 +167,17 @@ def test_negatives_are_found_and_a_model_reranks(start, tmp_path, capsys):
     assert "was not trained to rerank" in err
 
 
-@pytest.mark.parametrize("start", ["bert", "modern"], indirect=True)
+def test_a_pair_is_known_from_training_whatever_its_negatives_are():
+    kind = Rerank(metrics=("mrr",), max_length=32)
+    trained = [{"text": "대출 이자", "pair": "연 4 퍼센트이다.", "negatives": ["카드를 잃었다."]}]
+    rows = [
+        {"text": "대출 이자", "pair": "연  4 퍼센트이다.", "negatives": ["비가 온다."]},
+        {"text": "대출 이자", "pair": "카드를 잃었다.", "negatives": ["연 4 퍼센트이다."]},
+    ]
+    assert count_seen(kind, rows, trained) == 1
+
+
+@pytest.mark.parametrize("start", [pytest.param("bert", marks=pytest.mark.slow), "modern"], indirect=True)
 def test_texts_alone(learn):
     """A text becomes nearest to the one that begins as it does, among many that end alike."""
     changed = [f"{text.split()[0]} 그래서 그랬다고 한다" for text in TEXTS]

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from functools import partial
 
 import pytest
 
@@ -11,7 +12,8 @@ from korbert.errors import SettingsError
 from korbert.huggingface.importing import import_folder
 from korbert.modeling import load_model
 from korbert.modeling.transformers_config import CLASSES
-from tests.pipelines.small_tasks import PARTS, fine_tune, json_lines, scores_of, write_table
+from tests.korbert.tiny import json_lines
+from tests.pipelines.small_tasks import PARTS, fine_tune, scores_of, write_table
 
 # Of pieces that the small tokenizers know.
 TEXTS = [
@@ -25,6 +27,8 @@ BASE = {
     "patience": 8, "baselines": False, "precision": "fp32",
 }  # fmt: skip
 TYPES = ("albert", "deberta-v2", "distilbert", "electra", "modernbert", "roberta", "xlm")
+OFTEN = ("albert", "roberta", "xlm")  # they share layers, have plain ones, and have other names
+slow = partial(pytest.param, marks=pytest.mark.slow)
 
 
 @pytest.fixture
@@ -60,7 +64,11 @@ def _spans():
 # Every type learns one kind, and those with heads, positions or segments of their own learn all.
 @pytest.mark.parametrize(
     ("model_type", "kit"),
-    [*((one, _pairs) for one in TYPES), *((one, kit) for one in ("modernbert", "xlm") for kit in (_choices, _spans))],
+    [
+        *(("roberta", _pairs), ("xlm", _choices), ("modernbert", _spans)),
+        *(slow(one, _pairs) for one in TYPES if one != "roberta"),
+        *(slow("modernbert", _choices), slow("xlm", _spans)),
+    ],
 )
 def test_ten_rows_are_learned_saved_and_loaded(learn, model_type, kit):
     folder = learn(model_type, *kit())
@@ -96,7 +104,7 @@ _LAYERS = {  # of what names begin with a layer's; L is its number, from 0
 }
 
 
-@pytest.mark.parametrize("model_type", CLASSES)
+@pytest.mark.parametrize("model_type", [one if one in OFTEN else slow(one) for one in CLASSES])
 def test_lower_layers_learn_less_or_not_at_all(learn, tmp_path, model_type):
     settings = {"epochs": 1, "layer_decay": 0.01, "frozen_layers": 1}
     if model_type in ("albert", "funnel"):
@@ -124,7 +132,7 @@ def test_lower_layers_learn_less_or_not_at_all(learn, tmp_path, model_type):
     assert {name for name, step in moved.items() if step} <= {"final_norm.weight"}
 
 
-@pytest.mark.parametrize("model_type", ["albert", "roberta", "xlm"])
+@pytest.mark.parametrize("model_type", ["roberta", slow("albert"), slow("xlm")])
 def test_adapters_leave_a_plain_model(learn, monkeypatch, model_type):
     folder = learn(model_type, "classification", *LABELS, lora=4, epochs=3)
     monkeypatch.setitem(sys.modules, "peft", None)

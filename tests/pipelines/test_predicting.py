@@ -150,11 +150,11 @@ def test_scores_that_are_no_numbers_give_no_result(folders):
 
 
 def test_many_lines_are_those_one_by_one(classifier, sample):
-    rows = (sample / "nsmc" / "ratings_train.txt").read_text(encoding="utf-8").split("\n")[1:3001]
+    rows = (sample / "nsmc" / "ratings_train.txt").read_text(encoding="utf-8").split("\n")[1:301]
     texts = [row.split("\t")[1] for row in rows]
     found = results(classifier, "\n".join(texts))
     assert [one["text"] for one in found] == texts
-    for place in (0, 1, 1_500, 2_999):
+    for place in (0, 1, 150, 299):
         alone = classifier.predict(texts[place])
         assert found[place]["probabilities"] == pytest.approx(alone.probabilities, abs=1e-5)
 

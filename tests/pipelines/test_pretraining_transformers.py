@@ -71,6 +71,7 @@ def recipe(tmp_path_factory, sample):
     return tiny_recipe.write_data(sample, folder, recipe, ratings=(40, 40), questions=(1, 1))
 
 
+@pytest.mark.slow
 def test_from_a_recipe_to_its_tasks(recipe, tmp_path, monkeypatch, command):
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     given = [str(recipe), "--root", str(tmp_path), "--workers", "1"]

@@ -88,7 +88,9 @@ def test_a_resumed_run_asks_kiwi_for_no_vectors(pretraining, tmp_path, monkeypat
     assert len(asked) == 2
 
 
-@pytest.mark.parametrize("head", [{"kind": "full"}, {"kind": "sampled", "negatives": 100}])
+@pytest.mark.parametrize(
+    "head", [{"kind": "full"}, pytest.param({"kind": "sampled", "negatives": 100}, marks=pytest.mark.slow)]
+)
 def test_frozen_embeddings_stay_and_all_else_learns(pretraining, tmp_path, head):
     step = {"embeddings": "kiwi", "head": head, "phases": [{"length": 48, "batch_size": 4, "steps": 1}]}
     first, last = (

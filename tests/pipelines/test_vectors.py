@@ -1,7 +1,6 @@
 """`korbert embed`, `index`, `similar`, `words`: what they print and write, and what a bad line or a kill costs."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,9 +17,6 @@ from korbert.search import Index
 from pipelines.inference import embedding
 
 TEXTS = ["대출을 신청하고 싶어요", "영화가 정말 재미있다", "카드를 잃어버렸어요", "내일 비가 온다", ""]
-
-
-pytestmark = pytest.mark.usefixtures("one_kiwi")
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +91,7 @@ def test_no_texts_at_all(model, tmp_path, ending, command):
     assert (np.load(output) if ending == "npy" else np.zeros((pq.read_table(output).num_rows, 16))).shape == (0, 16)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_resumed(model, texts, tmp_path, command, monkeypatch):
     """Killed while it reads; the parts that were there are not made again, and all is as if nothing had happened."""
     output = tmp_path / "vectors.npy"
@@ -103,7 +100,7 @@ def test_an_interrupted_run_is_resumed(model, texts, tmp_path, command, monkeypa
         " cli.run_command(sys.argv[1:])"
     )
     words = [sys.executable, "-c", code, "embed", model, "-", "--output", str(output)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}) as run:
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as run:
         run.stdin.write("\n".join(TEXTS[:3]).encode() + b"\n")
         run.stdin.flush()
         while not list(tmp_path.glob("vectors.npy.partial/part-000000-*.parquet")):
@@ -248,6 +245,11 @@ def test_a_search_is_measured(model, texts, tmp_path, command):
     assert head == ["words"]
     assert [row[0] for row in rows] == ["recall@1", "recall@10", "recall@100", "MRR", "nDCG@10"]
     assert rows[0][1:] == ["75.0", "(50.0", "to", "100.0)"]
+    page = tmp_path / "ways.html"
+    out, _ = command("search-eval", model, str(queries), folder, "--page", str(page), code=1)
+    assert out.splitlines()[-1] == f"page: {page}"
+    shown = page.read_text(encoding="utf-8")
+    assert "75.0\u00a0% (50.0 to 100.0)" in shown  # recall at 1 of words
     same = tmp_path / "same.jsonl"  # each query is answered by the text beside it
     rows = [{"id": "a", "query": "대출", "text": "신용 대출"}, {"id": "b", "query": "눈", "text": "눈이 온다"}]
     same.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.running import Outcome, run_here
+from tests.running import Outcome, own_data, run_here, units_here
 from tests.tiny_recipe import write_data
 
 MODEL = "before/pretrain"  # below the data of `changed`: an artifact of tiny.toml
@@ -84,10 +84,9 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _own_data():
-    """The recipe's folder is the data folder here, whatever the tests of real data are given."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("KORBERT_DATA", raising=False)
+def _here():
+    """The recipe's folder is the data folder, and commands of this process start no workers."""
+    with own_data(), units_here():
         yield
 
 
@@ -101,5 +100,6 @@ def data(tmp_path_factory, sample):
 def whole(data, tmp_path_factory):
     """All stages, run once without a break."""
     made = Whole(data / "tiny.toml", tmp_path_factory.mktemp("whole"))
-    made.run_outside("run", "--workers", "2")
+    with own_data(), units_here():
+        made.run("run", "--workers", "1")
     return made

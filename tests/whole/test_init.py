@@ -79,18 +79,6 @@ def test_words_are_added(onward, whole):
     assert load(made.folder / "pretrain").fill("오늘 [MASK] 정말 좋다.")
 
 
-@pytest.mark.slow
-def test_user_words_are_added(onward, whole):
-    """Kiwi is told of them, and the tokenizer that was taken gets them behind its entries."""
-    made = onward(("[analyze]", '[analyze]\nuser_words = "words.tsv"'))
-    (made.recipe.parent / "words.tsv").write_text("삐까뻔쩍체\n", encoding="utf-8")
-    shutil.rmtree(made.folder / "analyze")
-    run(made)
-    tokenizer = load_model(made.folder / "pretrain")[1]
-    assert "삐까뻔쩍체" in tokenizer.encode("삐까뻔쩍체로 썼다").pieces
-    assert made.record("vocab")["counts"]["added"] == 1
-
-
 def nothing_was_made(made):
     return sorted(path.name for path in made.folder.iterdir() if path.is_dir()) == ["analyze", "clean"]
 

@@ -1,6 +1,5 @@
 """Real stages under torchrun, two processes on this machine: the same losses as one, and what is left when one dies."""
 
-import json
 import socket
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.korbert.tiny import json_lines as lines
 from tests.whole.conftest import Whole, environment
 
 FAULTY = Path(__file__).with_name("faulty_rank.py")
@@ -66,10 +66,6 @@ def straight(whole, tmp_path_factory):
         port = server.getsockname()[1]
     Many(made.recipe, made.root, port=port, fault=("writes", "1")).run("pretrain")
     return made
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def same_figures(one, two):
@@ -134,6 +130,7 @@ def test_tasks_have_the_losses_of_one(whole, many):
     assert again.out.count("pages: ") == 1
 
 
+@pytest.mark.slow
 def test_a_rank_is_killed_and_one_process_goes_on(straight, many):
     done = replace(many, fault=("step-23", "1")).ended()
     assert len(said(done)) <= 1  # torchrun may end rank 0 before it has spoken
@@ -160,6 +157,7 @@ def test_killed_again_and_again(straight, many):
     assert starts == [0, 10, 10, 35, 40, 60]
 
 
+@pytest.mark.slow
 def test_a_signal_to_one_rank_stops_all_at_one_step(straight, many):
     done = replace(many, fault=("stop-23", "1")).ended()
     assert said(done) == ["korbert: ended by SIGTERM: pretrain: step 24 is saved; the same command resumes there"]
@@ -184,6 +182,7 @@ def test_what_is_refused_is_said_by_rank_0(many):
     )
 
 
+@pytest.mark.slow
 def test_a_rank_that_never_comes_is_named(many):
     done = replace(many, fault=("absent", "1")).ended(KORBERT_WAIT_FOR_RANKS="1")
     assert said(done)[0].startswith("korbert: 1 of 2 processes did not come within 1 s (rank 1): look at how they")

@@ -1,6 +1,7 @@
 """What a recipe's `pretrain.objectives` make, from the shards of the whole chain to a classifier."""
 
 import json
+from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,14 +13,16 @@ from korbert.tokenization.kiwi_vectors import piece_vectors
 from pipelines.reports.figures import OBJECTIVES
 from tests.whole.conftest import STAGES
 
+slow = partial(pytest.param, marks=pytest.mark.slow)  # test_stage_pretrain trains each objective
+
 
 @pytest.mark.parametrize(
     ("objectives", "more", "figures"),
     [
-        (["mlm", "sop"], "", {"mlm", "sop"}),
-        (["mlm", "spans"], "[pretrain.spans]\nrarity = 0.0\n", {"mlm", "spans"}),
+        slow(["mlm", "sop"], "", {"mlm", "sop"}),
+        slow(["mlm", "spans"], "[pretrain.spans]\nrarity = 0.0\n", {"mlm", "spans"}),
         (["rtd", "nsp"], '[pretrain.head]\nkind = "sampled"\nnegatives = 64\n', {"mlm", "rtd", "nsp"}),
-        (["mlm", "distill"], '[pretrain.distill]\nteacher = "before/pretrain"\n', {"mlm", "distill"}),
+        slow(["mlm", "distill"], '[pretrain.distill]\nteacher = "before/pretrain"\n', {"mlm", "distill"}),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )

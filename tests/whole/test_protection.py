@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.whole.conftest import STAGES, Whole
+from tests.whole.conftest import STAGES
 
 
 def _flip(path):
@@ -82,20 +82,3 @@ def test_a_dry_run_and_status_say_the_same(whole, tmp_path):
     changed = _lines(made, "status", "--set", "vocab.size=1500")
     assert changed == _lines(made, "run", "--dry-run", "--set", "vocab.size=1500")
     assert any(line.startswith("vocab    stale") and "would be refused" in line for line in changed)
-
-
-def test_variables_of_torchrun_are_refused_by_a_stage_that_trains(whole, tmp_path, monkeypatch):
-    made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
-    monkeypatch.setenv("RANK", "1")
-    assert "RANK=1" in made.run("pretrain", code=2).err
-    assert not (made.folder / "pretrain.partial").exists()
-
-
-def test_clean_names_the_largest_reasons(whole, tmp_path):
-    made = Whole(whole.recipe, tmp_path)
-    said = made.run("clean", "--set", "clean.filters.min_chars=30").err
-    done = next(line for line in said.splitlines() if "clean: done" in line)
-    counts = made.record("clean")["counts"]
-    reasons = {name.removeprefix("dropped."): number for name, number in counts.items() if name.startswith("dropped.")}
-    largest = max(reasons, key=lambda name: reasons[name])
-    assert f"dropped {counts['dropped']} ({reasons[largest]} {largest.replace('_', ' ')}" in done

@@ -105,6 +105,7 @@ def _json(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_trials_end_in_a_table(trials, whole, data, tmp_path, monkeypatch):
     """In one process, which takes seconds less for each command."""
     monkeypatch.setattr(trials, "korbert", _in_this_process)

@@ -19,7 +19,7 @@ in-batch negatives.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, ClassVar, Literal, Self, Unpack
@@ -39,13 +39,12 @@ from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups, examples_of
-from korbert.tasks.metrics import regression
+from korbert.tasks.kinds.vector_scores import BY_RETRIEVAL, WAYS, VectorScores
 from korbert.tasks.metrics.statistics import Score, repeated
-from korbert.tasks.retrieval import Retrieval, fused
+from korbert.tasks.retrieval import fused
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
-from korbert.vectors.encoder import unit
 from korbert.world import connected
 
 _logger = logging.getLogger(__name__)
@@ -127,16 +126,13 @@ class Embedding(Kind, frozen=True):
         """By correlation with scores if there are some, else by retrieval of pairs, else by the teacher's vectors."""
         if self.learns == "scores":
             return self
-        usual = next(
-            (metrics for role, metrics in _USUAL.items() if any(row.get(role) is not None for row in rows)),
-            _USUAL["score"],
-        )
-        of_same_sort = next(own for own in (_METRICS, retrieval.METRICS, {_TO_TEACHER}) if usual[0] in own)
-        return self if self.metrics[0] in of_same_sort else self.model_copy(update={"metrics": usual})
+        able = (way for way in WAYS if any(row.get(way.role) is not None for row in rows))
+        way = next(able, WAYS[0])
+        return self if self.metrics[0] in way.metrics else self.model_copy(update={"metrics": way.usual})
 
     @property
-    def _retrieves(self) -> bool:
-        return self.metrics[0] in retrieval.METRICS
+    def _scores(self) -> VectorScores:
+        return next((way for way in WAYS if self.metrics[0] in way.metrics), WAYS[0])
 
     def about(self) -> str:
         return f"vectors of texts, from {_ABOUT[self.learns]}"
@@ -149,20 +145,10 @@ class Embedding(Kind, frozen=True):
         return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"], *(row.get("negatives") or ())]
 
     def together(self, row: Row) -> list[str]:
-        return [row["pair"]] if self._retrieves else self.texts(row)[:2]  # passages to find are not trained on
+        return self._scores.together(row)
 
     def target(self, row: Row) -> float | str:
-        if self.metrics[0] == _TO_TEACHER:
-            if row.get("vector") is None:
-                raise ValueError("has no vector, which rows to score need")
-            return 1.0
-        if row.get("pair") is None:
-            raise ValueError("has no second text, which rows to score need")
-        if self._retrieves:
-            return str(row["pair"])
-        if row.get("score") is None:
-            raise ValueError("has no score, which rows to score need")
-        return float(row["score"])
+        return self._scores.target(row)
 
     def check_training_row(self, row: Row) -> None:
         if self.learns == "vectors" and row.get("vector") is None:
@@ -258,53 +244,24 @@ class Embedding(Kind, frozen=True):
         return {"loss": torch.stack(losses).mean()}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        rows, groups = prepared.rows, prepared.examples
-        assert isinstance(groups, Groups)
-        if self.metrics[0] == _TO_TEACHER and all(row.get("vector") is not None for row in rows):
-            teacher = np.stack([row["vector"] for row in rows])
-            own = outputs(model, groups, _unit_vectors, **how)[:, : teacher.shape[1]]
-            if own.shape[1] < teacher.shape[1]:
-                raise SettingsError(
-                    f"the vectors have {teacher.shape[1]} numbers, those of the model {own.shape[1]}: cut them, as"
-                    " `korbert distill` does"
-                )
-            return list(np.einsum("nd,nd->n", unit(own), unit(teacher)).tolist())
-        if any(row.get("pair") is None for row in rows):
+        scores = next(
+            (way for way in (self._scores, WAYS[0]) if all(row.get(way.compared) is not None for row in prepared.rows)),
+            None,
+        )
+        if scores is None:
             raise SettingsError(
                 "a row has one text: give pairs, whose cosine is predicted; korbert.load(..).embed gives vectors"
             )
-        members, told = groups.members, how.get("advance")
-        if told:  # of rows, not of their texts
-            how["advance"] = lambda count: told(round(count * len(groups) / len(members)))
-        vectors = outputs(model, members, _unit_vectors, **how)
-        queries, own = vectors[groups.firsts[:-1]], vectors[groups.firsts[:-1] + 1]
-        cosines = np.einsum("nd,nd->n", queries, own).tolist()
-        if not self._retrieves:
-            return list(cosines)
-        searched, passages = self._searched(prepared.rows, groups, vectors)
-        ranks = searched.ranks(lambda part: queries[part] @ passages.T)
-        return [{"cosine": cosine, "rank": rank} for cosine, rank in zip(cosines, ranks.tolist(), strict=True)]
-
-    def _searched(
-        self, rows: Sequence[Row], groups: Groups, vectors: NDArray[np.float32]
-    ) -> tuple[Retrieval, NDArray[np.float32]]:
-        """The retrieval of the rows, and the vectors of its passages. vectors: of all texts of the rows, in order."""
-        searched = Retrieval.of(rows)
-        texts = chain.from_iterable(self.texts(row)[1:] for row in rows)
-        at = dict(zip(texts, np.setdiff1d(np.arange(len(vectors)), groups.firsts), strict=True))
-        return searched, vectors[[at[text] for text in searched.passages]]
+        return scores.predictions(prepared.rows, *_vectors(model, prepared, **how))
 
     def completed(self, model: nn.Module, valid: Prepared, morphemes: Morphemes, **how: Unpack[Scoring]) -> Self:
         """Chooses cosine_weight by the mean reciprocal rank, if the task is validated by retrieval."""
         from korbert.tasks.baselines.bm25 import bm25
 
-        if not self._retrieves:
+        if self._scores is not BY_RETRIEVAL:
             return self
-        groups = valid.examples
-        assert isinstance(groups, Groups)
-        vectors = outputs(model, groups.members, _unit_vectors, **how)
-        queries = vectors[groups.firsts[:-1]]
-        searched, passages = self._searched(valid.rows, groups, vectors)
+        queries, others = _vectors(model, valid, **how)
+        searched, passages = BY_RETRIEVAL.searched(valid.rows, others)
         forms = morphemes()
         words = bm25([forms[text] for text in searched.passages], [forms[text] for text in searched.queries])
 
@@ -317,59 +274,37 @@ class Embedding(Kind, frozen=True):
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
     ) -> Iterator[Baseline]:
-        """Cosine of TF-IDF over morphemes, fitted on the training texts; of retrieval, BM25."""
-        from korbert.tasks.baselines.bm25 import bm25
-        from korbert.tasks.baselines.features import tfidf_features
-
-        if self.metrics[0] == _TO_TEACHER:
-            return
-        if self._retrieves:
-            searched = Retrieval.of(test)
-            passages, queries = ([morphemes[text] for text in own] for own in (searched.passages, searched.queries))
-            ranks = searched.ranks(bm25(passages, queries))
-            yield Baseline("bm25", {}, [{"cosine": None, "rank": rank} for rank in ranks.tolist()])
-            return
-
-        texts = [morphemes[text] for text in dict.fromkeys(text for row in train for text in self.texts(row))]
-        sides = ([morphemes[row[role]] for row in test] for role in ("text", "pair"))
-        _, first, second = tfidf_features(texts, *sides)
-        yield Baseline("tfidf", {}, np.asarray(first.multiply(second).sum(axis=1)).ravel().tolist())
+        """Cosine of TF-IDF over morphemes, fitted on the training texts; of retrieval, BM25; none beside a teacher."""
+        texts = list(dict.fromkeys(text for row in train for text in self.texts(row)))
+        yield from self._scores.baselines(texts, test, morphemes)
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
-        """(N, 2) score and cosine; of retrieval, (N, 1) rank; of vectors, (N, 1) cosine."""
-        if self.metrics[0] == _TO_TEACHER:
-            return np.array(predictions)[:, None]
-        if self._retrieves:
-            return np.array([[prediction["rank"]] for prediction in predictions], np.int64)
-        return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
+        """(N, 2) score and cosine; of retrieval, (N,) ranks; beside a teacher, (N,) cosines."""
+        return self._scores.run(rows, predictions)
 
     def score(self, metric: str) -> Score:
-        if self.metrics[0] == _TO_TEACHER:
-            among({_TO_TEACHER: None}, metric)
-            return repeated(lambda run: float(run.mean()))
-        if self._retrieves:
-            of = among(retrieval.METRICS, metric)
-            return repeated(lambda run: of(run[:, 0]))
-        correlation = among(_METRICS, metric)
-        return repeated(lambda run: correlation(run[:, 0], run[:, 1]))
+        return repeated(among(self._scores.metrics, metric))
 
 
 QUERY = replace(ROLES["text"], names=(*ROLES["text"].names, "query", "anchor", "question", "질의", "질문"))
 PASSAGE = replace(ROLES["pair"], names=(*ROLES["pair"].names, "passage", "positive", "context", "지문", "문맥"))
 NEGATIVES = ROLES["negatives"]
 
-_TO_TEACHER = "teacher_cosine"
 _WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of cosines beside BM25
-_USUAL: Mapping[str, tuple[str, ...]] = {  # role of the rows to validate on -> metrics
-    "score": ("spearman", "pearson"),
-    "pair": tuple(retrieval.METRICS),
-    "vector": (_TO_TEACHER,),
-}
 
-_METRICS: dict[str, Callable[[Any, Any], float | None]] = {
-    "spearman": regression.spearman,
-    "pearson": regression.pearson,
-}
+
+def _vectors(
+    model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]
+) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
+    """Unit vectors of the rows' first texts, (N, D), and of the other texts of each row, (n, D)."""
+    groups = prepared.examples
+    assert isinstance(groups, Groups)
+    members, told = groups.members, how.get("advance")
+    if told:  # of rows, not of their texts
+        how["advance"] = lambda count: told(round(count * len(groups) / len(members)))
+    vectors = outputs(model, members, _unit_vectors, **how)
+    parts = np.split(vectors, groups.firsts[1:-1])
+    return vectors[groups.firsts[:-1]], [part[1:] for part in parts]
 
 
 def _unit_vectors(model: nn.Module, batch: Batch) -> Tensor:

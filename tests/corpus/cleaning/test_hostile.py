@@ -73,12 +73,13 @@ def hostile(generator, number):
     return line.encode("utf-8", "surrogatepass")
 
 
-def test_ten_thousand_hostile_documents_are_kept_or_dropped(tmp_path, bytes_below):
+@pytest.mark.parametrize("count", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_hostile_documents_are_kept_or_dropped(tmp_path, count):
     generator = random.Random(0)
-    lines = [hostile(generator, number) for number in range(10_000)]
-    lines[5000] = json.dumps({"id": "syllables", "text": "가" * (1 << 20)}).encode()
-    lines[5001] = json.dumps({"id": "digits", "text": "1" * (1 << 20)}).encode()
-    lines[5002] = json.dumps({"id": "lines", "text": "가\n" * (1 << 19)}).encode()
+    lines = [hostile(generator, number) for number in range(count)]
+    lines[count // 2] = json.dumps({"id": "syllables", "text": "가" * (1 << 20)}).encode()
+    lines[count // 2 + 1] = json.dumps({"id": "digits", "text": "1" * (1 << 20)}).encode()
+    lines[count // 2 + 2] = json.dumps({"id": "lines", "text": "가\n" * (1 << 19)}).encode()
     path = tmp_path / "hostile.jsonl"
     path.write_bytes(b"\n".join(lines))
     evaluation = [{"name": "prose", "path": "x", "kind": "text"}]
@@ -92,7 +93,7 @@ def test_ten_thousand_hostile_documents_are_kept_or_dropped(tmp_path, bytes_belo
     assert all(row["text"] and "\0" not in row["text"] and "\u202e" not in row["text"] for row in kept)
     reasons = {row["reason"] for row in dropped}
     assert reasons >= {"bad_json", "bad_text", "bad_id", "bad_encoding", "too_short", "exact_duplicate"}
-    assert len(kept) > 50
+    assert len(kept) > count / 200
 
 
 def memory_of_clean(path, folder):
@@ -145,22 +146,12 @@ def test_a_run_on_a_full_disk_can_be_resumed(tmp_path, monkeypatch, bytes_below)
 
     with monkeypatch.context() as patch:
         patch.setattr("corpus.execution.parts.written_aside", write)
-        for module in ("cleaning.clean", "execution.workers"):
-            patch.setattr(f"corpus.{module}.run_units", in_this_process)
         with pytest.raises(OSError, match="No space left on device") as caught:
             clean(some, {"a": [path]}, tmp_path / "out", workers=1)
     assert str(tmp_path / "out") in str(caught.value)
     assert not list((tmp_path / "out").glob("documents/*"))
     clean(some, {"a": [path]}, tmp_path / "out", workers=1)
     assert bytes_below(tmp_path / "out") == bytes_below(tmp_path / "reference")
-
-
-def in_this_process(function, units, *, workers, **halving):
-    """As run_units, without workers: they would not see the patched disk."""
-    from corpus.execution.workers import Outcome
-
-    for unit in units:
-        yield Outcome(unit, {(): function(unit)})
 
 
 LONG = "보부상은 장시를 돌며 물건을 팔았고 강가에는 포구가 생겨 쌀과 소금이 모였다"

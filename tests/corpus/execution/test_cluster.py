@@ -70,6 +70,7 @@ def _listening(parent):
     return [line[1].partition(":")[0] for line in lines if line[3] == "0A" and f"socket:[{line[9]}]" in sockets]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_local_cluster_listens_on_loopback_alone():
     if ray.is_initialized():

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import faults
 import pytest
@@ -12,6 +11,7 @@ from programs import started
 
 from corpus.execution.workers import run_units
 from korbert.errors import CorpusError, KorbertError
+from tests.running import is_alive
 
 
 def halves(unit):
@@ -77,7 +77,7 @@ def test_workers_die_with_a_parent_killed_alone(tmp_path):
     size = path.stat().st_size
     time.sleep(0.5)
     assert path.stat().st_size == size
-    assert not any(_is_alive(pid) for pid in writers)
+    assert not any(is_alive(pid) for pid in writers)
 
 
 def test_ctrl_c_in_a_terminal_ends_workers_silently(tmp_path):
@@ -176,10 +176,3 @@ def _wait_for_writers(path):
         writers = set(path.read_text().split()) if path.exists() else set()
     assert len(writers) == 2
     return writers
-
-
-def _is_alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

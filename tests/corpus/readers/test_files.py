@@ -10,7 +10,7 @@ import pytest
 from datasets import Dataset, DatasetDict
 from reading import read
 
-from corpus.readers import chunks, rows
+from corpus.readers import chunks
 from corpus.readers.files import find_files, remote_version
 from corpus.settings import SourceSettings
 from korbert.errors import CorpusError
@@ -54,13 +54,6 @@ def test_a_datasets_folder_is_read_by_its_arrow_files(tmp_path):
     files[0].write_bytes(files[0].read_bytes()[:100])
     with pytest.raises(CorpusError, match=r"not a whole Parquet or Arrow file .*get it again"):
         read(files)
-
-
-def test_many_small_files_share_chunks(tmp_path):
-    put(tmp_path, *(f"{number // 100}/{number}.txt" for number in range(2_000)))
-    found = list(chunks(SourceSettings(name="s", path="x"), find_files(".", tmp_path), 1 << 14))
-    assert len(found) == 2
-    assert sum(1 for chunk in found for _ in rows(chunk)) == 2_000
 
 
 def test_remote_files_are_listed_read_and_versioned(tmp_path):

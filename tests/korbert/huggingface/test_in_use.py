@@ -33,22 +33,82 @@ def test_a_collator_masks_what_is_no_special_token(tmp_path, tiny_tokenizer, sam
     assert (batch["input_ids"][chosen] == tokenizer.mask_token_id).float().mean() > 0.6
 
 
-def test_the_token_classification_pipeline_labels_as_ours_does(tmp_path, tiny_tokenizer):
-    """It asks a tokenizer that is not "fast" for no offsets: the caller gives them, or has pieces without places."""
-    labels = ["ADJ", "NOUN", "VERB"]  # no BIO: ours takes the best label of each piece
-    folder = exported(tmp_path, TokenClassificationModel(small(tiny_tokenizer, "modernbert"), labels), tiny_tokenizer)
+@pytest.fixture(scope="module", params=["modernbert", "korbert-modernbert"])
+def tagger(tmp_path_factory, tiny_tokenizer, request):
+    """The pipeline of an export, and our model."""
+    model = TokenClassificationModel(small(tiny_tokenizer, request.param), ["ADJ", "NOUN", "VERB"])  # no BIO
+    folder = exported(tmp_path_factory.mktemp("tagger"), model, tiny_tokenizer)
     pipe = transformers.pipeline("token-classification", model=str(folder), trust_remote_code=True, device="cpu")
-    text = "어제 이걸 학교에서 봤다!"
-    offsets = pipe.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
-    found = pipe(text, offset_mapping=offsets)
-    assert [(one["start"], one["end"]) for one in found] == offsets[1:-1]
+    return pipe, Model.load(folder.parent / "ours", "cpu")
+
+
+TEXT = "어제 이걸 학교에서 봤다!"
+
+
+def test_the_token_classification_pipeline_labels_as_ours_does(tagger):
+    pipe, ours = tagger
+    found = pipe(TEXT)
+    assert [(one["start"], one["end"]) for one in found] == pipe.tokenizer(TEXT, return_offsets_mapping=True)[
+        "offset_mapping"
+    ][1:-1]
     labels = {one["start"]: (one["entity"], one["score"]) for one in reversed(found)}  # the first piece of each place
-    for word in Model.load(folder.parent / "ours", "cpu").tag(text):
+    for word in ours.tag(TEXT):
         label, score = labels[word.start]
         assert word.label == label
         assert word.score == pytest.approx(float(score), abs=1e-5)
-    assert {(one["start"], one["end"]) for one in pipe(text)} == {(None, None)}
-    assert pipe(text, aggregation_strategy="simple")[0].keys() == {"entity_group", "score", "word", "start", "end"}
+
+
+@pytest.mark.filterwarnings("ignore:Tokenizer does not support real words:UserWarning")
+@pytest.mark.parametrize("strategy", ["simple", "first", "average", "max"])
+def test_the_token_classification_pipeline_joins_pieces(tagger, strategy):
+    """By words, which it takes for what stands between spaces."""
+    pipe, _ = tagger
+    groups = pipe(TEXT, aggregation_strategy=strategy)
+    assert all(TEXT[group["start"] : group["end"]].strip() for group in groups)
+    assert (groups[0]["start"], groups[-1]["end"]) == (0, len(TEXT))
+    if strategy == "first":
+        begins = {place for place in range(len(TEXT)) if place == 0 or TEXT[place - 1] == " "}
+        assert {group["start"] for group in groups} <= begins
+    long = " ".join([TEXT] * 60)
+    parts = pipe(long, aggregation_strategy=strategy, stride=8)
+    assert parts[-1]["end"] > len(long) - len(TEXT) > pipe.tokenizer.model_max_length
+    (words,) = pipe(TEXT.split(), aggregation_strategy=strategy, is_split_into_words=True)
+    assert [(word["start"], word["end"]) for word in words] == [(group["start"], group["end"]) for group in groups]
+
+
+@pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")
+@pytest.mark.parametrize("family", ["modernbert", "korbert-modernbert"])
+def test_what_trainer_saves_opens_in_a_pipeline(tmp_path, tiny_tokenizer, sample, family):
+    """An encoder as it was pretrained is fine-tuned, with markers that its vocabulary lacked."""
+    folder = exported(tmp_path, PretrainingModel(small(tiny_tokenizer, family)), tiny_tokenizer)
+    tokenizer = tokenizer_of(folder, split_special_tokens=True)
+    tokenizer.add_special_tokens({"extra_special_tokens": ["[E1]", "[/E1]"]})
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        folder, trust_remote_code=True, id2label={0: "부정", 1: "긍정"}, label2id={"부정": 0, "긍정": 1}
+    )
+    model.resize_token_embeddings(len(tokenizer))
+    lines = (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:24]
+    texts = [f"[E1]영화[/E1] {json.loads(line)['text'][:60]}" for line in lines]
+    data = datasets.Dataset.from_dict({"text": texts, "label": [number % 2 for number in range(24)]})
+    rows = data.map(lambda row: tokenizer(row["text"], truncation=True), batched=True)
+    settings = transformers.TrainingArguments(
+        output_dir=str(tmp_path / "run"), max_steps=3, per_device_train_batch_size=8, report_to=[], use_cpu=True,
+        save_strategy="no", disable_tqdm=True,
+    )  # fmt: skip
+    trainer = transformers.Trainer(
+        model=model, args=settings, train_dataset=rows, eval_dataset=rows, processing_class=tokenizer
+    )
+    trainer.train()
+    assert 0 < trainer.evaluate()["eval_loss"] < 2
+    trainer.save_model(str(tmp_path / "saved"))
+    pipe = transformers.pipeline(
+        "text-classification", model=str(tmp_path / "saved"), trust_remote_code=True, device="cpu"
+    )
+    with torch.inference_mode():
+        expected = model.eval()(**tokenizer(texts[:1], return_tensors="pt")).logits[0].softmax(dim=0)
+    (answers,) = pipe(texts[:1], top_k=None)
+    for answer in answers:
+        assert answer["score"] == pytest.approx(float(expected[model.config.label2id[answer["label"]]]), abs=1e-5)
 
 
 def _windows(tokenizer, asked):

@@ -1,12 +1,14 @@
 """The tokenizer of an exported folder in the hands of `transformers`; test_three_ways.py holds its ids to ours."""
 
 import ast
+import os
 import pickle
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import datasets
 import pytest
 import torch
 import transformers
@@ -14,6 +16,7 @@ from exported import exported, small, tokenizer_of
 
 from korbert.modeling.models import QuestionAnsweringModel
 from korbert.tokenization import Tokenizer
+from korbert.tokenization.pieces import EOJEOL, SENTENCE
 
 TEXTS = [
     "아버지가 방에 들어가신다.",
@@ -34,6 +37,12 @@ def folder(tmp_path_factory, tiny_tokenizer):
 @pytest.fixture(scope="module")
 def theirs(folder):
     return tokenizer_of(folder)
+
+
+@pytest.fixture(scope="module")
+def with_boundaries(tmp_path_factory, tiny_tokenizer):
+    """That of an encoder with boundaries, whose tokenizer returns them."""
+    return tokenizer_of(folder_of(tmp_path_factory.mktemp("boundaries"), tiny_tokenizer, "korbert-modernbert"))
 
 
 def test_batches_are_padded_to_their_longest(tiny_tokenizer, theirs):
@@ -127,11 +136,119 @@ def test_characters_words_and_tokens_are_mapped(theirs):
     assert got.token_to_sequence(place) == 0
 
 
-def test_words_and_ids_are_encoded_without_offsets(theirs):
-    assert theirs(["학교", "에"], is_split_into_words=True)["input_ids"][0] == theirs.cls_token_id
+def test_ids_are_encoded_without_offsets(theirs):
     assert theirs([400, 401])["input_ids"] == [theirs.cls_token_id, 400, 401, theirs.sep_token_id]
-    with pytest.raises(NotImplementedError, match="return_offsets_mapping needs texts"):
-        theirs(["학교", "에"], is_split_into_words=True, return_offsets_mapping=True)
+    with pytest.raises(NotImplementedError, match="return_offsets_mapping needs texts: ids have no characters"):
+        theirs([400, 401], return_offsets_mapping=True)
+
+
+WORDS = ["어제", "학교에", "갔다가", "친구를", "만났다."]
+
+
+def test_words_are_encoded_as_their_text(with_boundaries):
+    """With boundaries, and offsets within the words, as those of transformers give them."""
+    text = with_boundaries(" ".join(WORDS), return_offsets_mapping=True)
+    words = with_boundaries(WORDS, is_split_into_words=True, return_offsets_mapping=True)
+    assert dict(words).keys() == dict(text).keys() >= {"boundaries", "token_type_ids"}
+    assert {name for name in words if words[name] != text[name]} == {"offset_mapping"}
+    assert words.word_ids() == text.word_ids()
+    starts = [sum(len(word) + 1 for word in WORDS[:number]) for number in range(len(WORDS))]
+    spans = zip(words["offset_mapping"], text["offset_mapping"], text.word_ids(), strict=True)
+    for own, whole, word in spans:
+        assert word is None or (own[0] + starts[word], own[1] + starts[word]) == whole
+
+
+def test_each_word_has_a_piece(with_boundaries):
+    """Words that Kiwi would join are analyzed one by one."""
+    for words in (
+        ["나", "는", "학", "교", "에", "간", "다"],
+        ["서울", "에", "서", "", "살", "았", "다"],
+        ["만나", "았다"],
+    ):
+        rows = with_boundaries(words, is_split_into_words=True, return_offsets_mapping=True)
+        assert {word for word in rows.word_ids() if word is not None} == {n for n, word in enumerate(words) if word}
+        entries = zip(rows.word_ids(), rows["offset_mapping"], rows["boundaries"], strict=True)
+        begun = [-1]
+        for word, (start, end), level in entries:
+            assert word is None or 0 <= start < end <= len(words[word])
+            if word is not None and word != begun[-1]:
+                begun.append(word)
+                assert level == (SENTENCE if len(begun) == 2 else EOJEOL)
+    assert with_boundaries([], is_split_into_words=True)["input_ids"] == with_boundaries("")["input_ids"]
+
+
+def test_words_in_pairs_and_batches(theirs):
+    first, second, whole = WORDS, WORDS[:2], {"return_token_type_ids": True}
+    pair = theirs(" ".join(first), " ".join(second), **whole)
+    assert dict(theirs(first, second, is_split_into_words=True, **whole)) == dict(pair)
+    batch = theirs([first, second], [second, first], is_split_into_words=True, **whole)
+    in_one = theirs([(first, second), (second, first)], is_split_into_words=True, **whole)
+    alone = theirs([tuple(first), second], is_split_into_words=True)
+    for name, column in pair.items():
+        assert batch[name][0] == in_one[name][0] == column
+        assert in_one[name][1] == batch[name][1]
+    assert alone["input_ids"] == theirs([" ".join(first), " ".join(second)])["input_ids"]
+    assert batch.word_ids(1) == theirs(" ".join(second), " ".join(first)).word_ids()
+    windows = theirs(
+        first * 9, is_split_into_words=True, truncation=True, max_length=16, return_overflowing_tokens=True
+    )
+    assert {word for row in range(len(windows["input_ids"])) for word in windows.word_ids(row)} == {None, *range(45)}
+    with pytest.raises(ValueError, match="as many pairs as texts"):
+        theirs([first, second], [second], is_split_into_words=True)
+
+
+MARKERS = ["[E1]", "[/E1]", "[E1:인물]"]
+
+
+@pytest.fixture
+def marking(folder):
+    """A tokenizer with markers of entities, and a word."""
+    tokenizer = tokenizer_of(folder)
+    size = len(tokenizer)
+    assert tokenizer.add_special_tokens({"extra_special_tokens": MARKERS}) == 3
+    assert tokenizer.add_tokens(["학교에서"]) == 1
+    assert len(tokenizer) == size + 4
+    return tokenizer
+
+
+def test_added_tokens_are_found_in_texts(marking, theirs, tmp_path):
+    text = "어제 [E1:인물]이순신[/E1]을 학교에서 봤다."
+    marking.save_pretrained(tmp_path)
+    for tokenizer in (marking, tokenizer_of(tmp_path), pickle.loads(pickle.dumps(marking))):
+        got = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
+        places = dict(zip(got.tokens(), got["offset_mapping"], strict=True))
+        for token in (*MARKERS[1:], "학교에서"):
+            assert text[slice(*places[token])] == token
+            assert tokenizer.convert_tokens_to_ids(token) in got["input_ids"]
+        assert "[E1]" not in got.tokens()
+        assert got.word_ids()[got.tokens().index("학교에서")] == 2
+        assert sum(got["special_tokens_mask"]) == 2  # those that the tokenizer adds
+        decoded = tokenizer.decode(got["input_ids"])
+        assert "[E1:인물] 이순신 [/E1]" in decoded
+        assert "학교에서" in decoded
+        assert "[E1" not in tokenizer.decode(got["input_ids"], skip_special_tokens=True)
+        assert tokenizer("[SEP]")["input_ids"] == theirs("[SEP]")["input_ids"]  # of the tokenizer itself: text
+    assert marking("어제 학교에 갔다")["input_ids"] == theirs("어제 학교에 갔다")["input_ids"]
+
+
+def test_a_model_learns_added_tokens(marking, folder):
+    model = transformers.AutoModel.from_pretrained(folder)
+    model.resize_token_embeddings(len(marking))
+    rows = marking(["[E1]서울[/E1]에 산다"], return_tensors="pt")
+    assert int(rows["input_ids"].max()) >= 2_000 - 4
+    assert model(**rows).last_hidden_state.shape[1] == rows["input_ids"].shape[1]
+
+
+def test_the_hash_of_a_tokenizer_outlasts_its_use(folder):
+    """By which datasets finds what map has made."""
+    theirs, hashed = tokenizer_of(folder), datasets.fingerprint.Hasher.hash
+    before = hashed(theirs)
+    theirs(TEXTS * 20, padding=True, return_tensors="pt")
+    theirs(" ".join(TEXTS * 20))  # longer than the model takes
+    theirs.decode(theirs.encode(TEXTS[0]))
+    assert hashed(theirs) == before == hashed(tokenizer_of(folder))
+    theirs.add_tokens(["삐까뻔쩍"])
+    assert hashed(theirs) != before
 
 
 def test_special_tokens_can_be_left_out(tiny_tokenizer, theirs):
@@ -186,8 +303,15 @@ def test_the_file_stands_alone(tiny_tokenizer, folder):
         f"transformers.dynamic_module_utils.HF_MODULES_CACHE = {str(folder.parent / 'cache')!r}\n"
         f"sys.path.append({str(folder.parent / 'cache')!r})\n"
         f"tokenizer = transformers.AutoTokenizer.from_pretrained({str(folder)!r}, trust_remote_code=True)\n"
-        "print(tokenizer.vocab_size)"
+        "import datasets\n"
+        "print(tokenizer.vocab_size, datasets.fingerprint.Hasher.hash(tokenizer))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[-1] == str(tiny_tokenizer.vocab_size)
+    printed = []
+    for seed in ("1", "2"):  # processes differ in the order of sets, not in the hash by which `map` finds what it made
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout.split()[-2:])
+    assert printed[0] == printed[1] == [str(tiny_tokenizer.vocab_size), printed[0][1]]

@@ -73,27 +73,6 @@ def test_every_piece_has_one_place_in_the_blocks(lengths):
     assert rows.num_places == sum(block.rows * block.length for block in rows.blocks)
 
 
-def test_rows_of_one_length_stay_as_they_are():
-    rows = Rows([5] * 7, CPU)
-    assert rows.places is None
-    assert [(block.rows, block.length, block.lengths) for block in rows.blocks] == [(7, 5, None)]
-    assert rows.starts.tolist() == [0, 5, 10, 15, 20, 25, 30, 35]
-    assert rows.first.tolist() == [0, 5, 10, 15, 20, 25, 30]
-
-
-def test_a_row_without_pieces_is_in_no_block():
-    rows = Rows([0, 2, 0], CPU)
-    assert attend(torch.randn(2, 3, HEADS, SIZE), rows).shape == (2, HEADS, SIZE)
-    assert rows.first.tolist() == [0, 0, 2]
-
-
-def test_rotation_by_hand():
-    cosines, sines = rotation(torch.arange(3), 4, 100.0)
-    angles = torch.tensor([[0.0, 0.0], [1.0, 0.1], [2.0, 0.2]])  # place x 100 ** (0, -1/2)
-    torch.testing.assert_close(cosines, angles.cos())
-    torch.testing.assert_close(sines, angles.sin())
-
-
 def test_rotation_rotates_queries_and_keys_but_not_values():
     qkv = torch.randn(5, 3, HEADS, SIZE, dtype=torch.float64, requires_grad=True)
     turn = rotation(torch.tensor([0, 1, 2, 30, 31]), SIZE, 100.0)
@@ -104,17 +83,6 @@ def test_rotation_rotates_queries_and_keys_but_not_values():
     torch.testing.assert_close(turned[:, :2, :, 2:], wanted.imag.double(), atol=1e-6, rtol=0)
     assert torch.equal(turned[:, 2], qkv[:, 2])
     assert torch.autograd.gradcheck(lambda given: rotated(given, turn), qkv, eps=1e-2, atol=1e-4)
-
-
-def test_rotary_attention_depends_on_distance_alone():
-    """The same pieces, moved along the row together, attend to each other as before."""
-    torch.manual_seed(1)
-    attention = SelfAttention(tiny_config()).eval()
-    hidden, rows = torch.randn(6, 32), Rows([6], CPU)
-    first, moved = (
-        attention(hidden, rows, View(rotation(torch.arange(start, start + 6), 8, 10_000.0))) for start in (0, 40)
-    )
-    torch.testing.assert_close(first, moved, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("radius", [None, 2])

@@ -3,13 +3,8 @@ from pydantic import ValidationError
 
 from korbert.modeling.config import EncoderConfig
 
-SIZES = {
-    "vocab_size": 100,
-    "hidden_size": 32,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "intermediate_size": 64,
-}
+SIZES = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 64}
+SIZES |= {"vocab_size": 100}
 
 
 def test_defaults_are_those_of_the_architecture():

@@ -14,8 +14,6 @@ from korbert.tokenization import AnalyzerOptions, Tokenizer
 from korbert.tokenization.extending import extended
 from tests.korbert.tiny import same_weights, tiny_config
 
-"""A model, and its folder."""
-
 WORDS = ("삐까뻔쩍체", "갓생러")
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
 

@@ -21,15 +21,6 @@ IDS = torch.randint(5, 100, (3, 12), generator=seeded(0))
 ARCHITECTURES = ["bert", "modern"]
 
 
-def test_the_vocabulary_has_one_matrix():
-    model = PretrainingModel(tiny_config())
-    assert model.decoder_weight is model.encoder.embeddings.token.weight
-    assert [name for name, tensor in model.state_dict().items() if tensor.shape[0] == 100] == [
-        "encoder.embeddings.token.weight",
-        "mlm.bias",
-    ]
-
-
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_weights_come_from_the_generator_or_from_torch(architecture):
     def drawn(noise, generator=None):

@@ -121,13 +121,3 @@ def test_a_base_of_the_box_is_named(models, tmp_path, monkeypatch):
     pack(pretrained, tmp_path / "mine" / "toy-mini")  # a sibling goes before
     with pytest.raises(ModelError, match="a base must be a packed folder"):
         pack(classifier, tmp_path / "mine" / "again", tmp_path / "box" / "toy-mini")
-
-
-def test_bundled_models_are_loaded_by_name(models, tmp_path, monkeypatch):
-    pack(models[0], tmp_path / "box" / "toy-mini")
-    monkeypatch.setattr(folders, "_BOX", tmp_path / "box")
-    monkeypatch.chdir(tmp_path)
-    assert len(korbert.load("toy-mini").fill("오늘 [MASK] 좋다")[0]) == 5
-    (tmp_path / "toy-mini").mkdir()  # a folder here goes before
-    with pytest.raises(ModelError, match="no such file"):
-        korbert.load("toy-mini")

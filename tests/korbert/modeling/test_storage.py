@@ -87,12 +87,6 @@ def test_a_model_may_be_saved_over_another(tiny_tokenizer, copy):
     assert model.kind == "question-answering"
 
 
-def test_a_loaded_model_can_be_trained(written):
-    model, _ = load_model(written, "classification")
-    model.train()(IDS).sum().backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
-
-
 def test_a_vocabulary_that_is_larger_than_the_model_is_refused(tiny_tokenizer, tmp_path):
     config = tiny_config(vocab_size=1000)
     with pytest.raises(ModelError, match=rf"the tokenizer has {tiny_tokenizer.vocab_size} entries, the model 1000"):

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, SpecialIds
 
@@ -81,24 +80,6 @@ def rows_of(files: Sequence[Path], length: int = 64, seed: int = 3, **options: A
     """Rows of shards with the default settings, apart from `options`."""
     settings = {"masking": MaskingSettings(), "pairs": PairSettings()} | options
     return PretrainingRows(files, IDS, length, seed=seed, **settings)
-
-
-@pytest.fixture(scope="session")
-def train() -> Callable[..., list[dict[str, float]]]:
-    """(model, loss, batch, steps, rate) -> the losses before each step of AdamW on that one batch."""
-
-    def steps_on(model: Any, loss: Any, batch: Any, steps: int, rate: float) -> list[dict[str, float]]:
-        optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
-        seen = []
-        for _ in range(steps):
-            optimizer.zero_grad()
-            losses = loss(model, batch)
-            losses["loss"].backward()
-            optimizer.step()
-            seen.append({name: value.item() for name, value in losses.items()})
-        return seen
-
-    return steps_on
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,3 @@
-import json
 import logging
 import unicodedata
 from itertools import pairwise
@@ -11,7 +10,7 @@ from korbert.modeling import PretrainingModel
 from korbert.pretraining import MaskingSettings, PairSettings, Samples, choose_samples
 from korbert.pretraining.samples import Sample, stretches
 from tests.korbert.pretraining.conftest import rows_of
-from tests.korbert.tiny import tiny_config
+from tests.korbert.tiny import json_lines, tiny_config
 
 
 def row_of(tokenizer, text, gaps):
@@ -39,10 +38,6 @@ def model_of(tokenizer):
         for parameter in model.parameters():
             parameter *= 4  # sure of itself, so that no two gaps look alike
     return model
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +98,7 @@ def test_samples_hold_the_top_predictions(tiny_tokenizer, tmp_path, caplog):
     samples = Samples(path, [Sample(17, "reviews", row)], tiny_tokenizer)
     with caplog.at_level(logging.INFO):
         samples.write(model, 50)
-    (line,) = lines(path)
+    (line,) = json_lines(path)
     assert (line["step"], line["row"], line["source"], len(line["text"])) == (50, 17, "reviews", 3)
 
     with torch.no_grad():
@@ -133,14 +128,5 @@ def test_a_resumed_run_writes_its_lines_in_place_of_later_ones(tiny_tokenizer, t
             file.write(b'{"step": 200, "half-writ')
         samples.write(model, resumed_at)
     assert path.read_bytes() == straight
-    assert [(line["step"], line["row"]) for line in lines(path)] == [(s, r) for s in (50, 100, 150) for r in (1, 2)]
-
-
-def test_only_the_first_process_writes(tiny_tokenizer, tmp_path, monkeypatch, caplog):
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    row = row_of(tiny_tokenizer, "영화가 정말", [1])
-    with caplog.at_level(logging.INFO):
-        Samples(tmp_path / "samples.jsonl", [Sample(1, "", row)], tiny_tokenizer).write(model_of(tiny_tokenizer), 1)
-    assert not list(tmp_path.iterdir())
-    assert not caplog.messages
+    rows = [(line["step"], line["row"]) for line in json_lines(path)]
+    assert rows == [(step, row) for step in (50, 100, 150) for row in (1, 2)]

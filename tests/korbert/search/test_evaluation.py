@@ -1,13 +1,11 @@
 """Figures of a search: as their definitions give them, and scikit-learn's nDCG."""
 
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
 
-from korbert.model import Model
 from korbert.search import Hit, Index
 from korbert.search.evaluation import METRICS, evaluate
 
@@ -23,17 +21,19 @@ class _Searcher:
         return [[Hit(str(text), "", 0, 1, 1, 0, 0) for text in np.argsort(-row)[:top]] for row in rows]
 
 
-def test_figures_are_those_of_the_definitions() -> None:
+def test_figures_are_those_of_the_definitions():
     rng = np.random.default_rng(1)
     scores, relevant = rng.random((300, 250)), rng.random((300, 250)) < 0.01
     relevant[np.arange(300), rng.integers(250, size=300)] = True
     ids = [[str(text) for text in np.flatnonzero(row)] for row in relevant]
-    (figures,) = evaluate(cast(Index, _Searcher(scores)), list(map(str, range(300))), ids, ["words"]).values()
+    ((figures, firsts),) = evaluate(cast(Index, _Searcher(scores)), list(map(str, range(300))), ids, ["words"]).values()
     kept = np.where(scores >= np.sort(scores, axis=1)[:, -100:][:, :1], scores, -1)  # the first 100 count
     ranks = 1 + np.argsort(np.argsort(-scores))
     expected = [(((ranks <= k) & relevant).sum(axis=1) / relevant.sum(axis=1)).mean() for k in (1, 10, 100)]
     expected += [np.where(kept > -1, relevant / (1 + np.argsort(np.argsort(-scores))), 0).max(axis=1).mean()]
     expected += [ndcg_score(relevant, scores, k=10)]
+    best = np.where(relevant, ranks, 300).min(axis=1)
+    assert firsts == [rank if rank <= 100 else None for rank in best.tolist()]
     assert list(figures) == list(METRICS)
     for figure, value in zip(figures.values(), expected, strict=True):
         assert figure.value == pytest.approx(value)
@@ -43,12 +43,14 @@ def test_figures_are_those_of_the_definitions() -> None:
     assert (relevant / ranks).max(axis=1).mean() == pytest.approx(figures["MRR"].value, abs=0.01)
 
 
-def test_each_way_of_an_index_is_measured(encoder: Model, tmp_path: Path) -> None:
+def test_each_way_of_an_index_is_measured(encoder, tmp_path):
     made = Index.create(tmp_path / "index", encoder)
     made.add([("a", "대출을 신청하고 싶어요"), ("b", "카드를 잃어버렸어요"), ("c", "내일 비가 온다")])
-    figures = evaluate(made, ["대출", "카드", "없는말"], [["a"], ["b", "nowhere"], {"c"}])
-    assert set(figures) == {"both", "vectors", "words"}
+    measured = evaluate(made, ["대출", "카드", "없는말"], [["a"], ["b", "nowhere"], {"c"}])
+    assert set(measured) == {"both", "vectors", "words"}
+    assert measured["words"].ranks == [1, 1, None]
+    figures = {way: own.figures for way, own in measured.items()}
     assert figures["words"]["recall@1"].value == pytest.approx((1 + 1 / 2 + 0) / 3)
     assert figures["words"]["MRR"].value == pytest.approx(2 / 3)
     assert figures["vectors"]["recall@10"].value == pytest.approx((1 + 1 / 2 + 1) / 3)
-    assert evaluate(made, ["대출"], [["a"]], ["words"])["words"]["MRR"] == (1, None, None)
+    assert evaluate(made, ["대출"], [["a"]], ["words"])["words"].figures["MRR"] == (1, None, None)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -20,8 +19,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.model import Model
-from korbert.modeling import EmbeddingModel, EncoderConfig, PretrainingModel, save_model
-from korbert.search import Hit, Index, database, index, nearest, postings
+from korbert.modeling import EmbeddingModel, PretrainingModel, save_model
+from korbert.search import Index, database, index, nearest, postings
 from korbert.search.terms import terms_of_tags
 from korbert.vectors import Correction, PieceCounts
 from korbert.vectors.names import Way
@@ -42,17 +41,17 @@ QUERIES = ["대출 신청", "비 오는 영화", "카드", ""]
 
 
 @pytest.fixture
-def filled(encoder: Model, tmp_path: Path) -> Index:
+def filled(encoder, tmp_path):
     made = Index.create(tmp_path / "index", encoder)
     made.add(PAIRS)
     return made
 
 
-def shown(found: list[list[Hit]]) -> list[list[tuple[str, float]]]:
+def shown(found):
     return [[(hit.id, round(hit.score, 4)) for hit in hits] for hits in found]
 
 
-def test_by_vectors_as_scikit_learn_finds_them(filled: Index, encoder: Model) -> None:
+def test_by_vectors_as_scikit_learn_finds_them(filled, encoder):
     vectors = encoder.embed(TEXTS)
     far, rows = NearestNeighbors(n_neighbors=3, metric="cosine").fit(vectors).kneighbors(encoder.embed(QUERIES))
     for hits, distances, numbers in zip(filled.search(QUERIES, 3, "vectors"), far, rows, strict=True):
@@ -64,7 +63,7 @@ def test_by_vectors_as_scikit_learn_finds_them(filled: Index, encoder: Model) ->
         ]
 
 
-def test_by_words_as_the_formula_ranks_them(filled: Index, encoder: Model) -> None:
+def test_by_words_as_the_formula_ranks_them(filled, encoder):
     """BM25 by hand: Robertson and Zaragoza 2009, equation 3.15, with the idf of Lucene."""
     analyses = encoder.tokenizer.analyzer.analyze_many([*TEXTS, *QUERIES])
     terms = [terms_of_tags(one.forms, one.tags) for one in analyses]
@@ -85,7 +84,7 @@ def test_by_words_as_the_formula_ranks_them(filled: Index, encoder: Model) -> No
     assert filled.search("없는말이다", way="words") == [[]]
 
 
-def test_both_ways_are_fused_by_their_scores(filled: Index, encoder: Model) -> None:
+def test_both_ways_are_fused_by_their_scores(filled, encoder):
     by_vectors, by_words = (filled.search(QUERIES, 100, way) for way in ("vectors", "words"))
     for query, hits, *rankings in zip(QUERIES, filled.search(QUERIES, way="both"), by_vectors, by_words, strict=True):
         ranks = [{hit.id: rank for rank, hit in enumerate(ranking, 1)} for ranking in rankings]
@@ -106,12 +105,7 @@ def test_both_ways_are_fused_by_their_scores(filled: Index, encoder: Model) -> N
     bucket=st.integers(1, 5),
 )
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_changed_index_finds_what_a_new_one_of_the_same_texts_finds(
-    encoder: Model,
-    tmp_path_factory: pytest.TempPathFactory,
-    steps: list[tuple[bool, set[int]]],
-    bucket: int,
-) -> None:
+def test_a_changed_index_finds_what_a_new_one_of_the_same_texts_finds(encoder, tmp_path_factory, steps, bucket):
     there: dict[str, str] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index, "TEXTS_AT_ONCE", 2)
@@ -148,7 +142,7 @@ def test_a_changed_index_finds_what_a_new_one_of_the_same_texts_finds(
         file.close()
 
 
-def test_a_text_with_a_known_id_replaces(filled: Index) -> None:
+def test_a_text_with_a_known_id_replaces(filled):
     added = filled.add([("t0", "오늘은 눈이 온다"), ("t1", TEXTS[1]), ("new", "눈")])
     assert (added.new, added.replaced, added.unchanged) == (1, 1, 1)
     assert dict(filled)["t0"] == "오늘은 눈이 온다"
@@ -160,7 +154,7 @@ def test_a_text_with_a_known_id_replaces(filled: Index) -> None:
         filled.add([("y", "가\ud800")])
 
 
-def test_settings_of_the_vectors(encoder: Model, tmp_path: Path) -> None:
+def test_settings_of_the_vectors(encoder, tmp_path):
     """They travel with the index, and so do what corrects and what weighs."""
     counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
     asked: dict[str, Any] = {"layer": [1, -1], "mix": "concat", "pooling": "idf", "size": 4}
@@ -176,14 +170,14 @@ def test_settings_of_the_vectors(encoder: Model, tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match=r"index: size: 5 here, 4 in the index: leave the option out, or name"):
         Index.create(tmp_path / "index", encoder, counts=counts, **{**asked, "size": 5})
     with pytest.raises(CorpusError, match="id 3: id and text have to be strings"):
-        made.add([(3, "글")])  # type: ignore[list-item]
+        made.add([(3, "글")])
     path = tmp_path / "index" / "correction.npz"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(ArtifactError, match=r"correction.npz: was changed since it was written"):
         Index.load(tmp_path / "index", encoder)
 
 
-def test_other_models_are_refused(filled: Index, config: EncoderConfig, encoder: Model, tmp_path: Path) -> None:
+def test_other_models_are_refused(filled, config, encoder, tmp_path):
     other = Model(PretrainingModel(config), encoder.tokenizer)
     for refused in (lambda: Index.load(filled.folder, other), lambda: Index.create(filled.folder, other)):
         with pytest.raises(ArtifactError, match=r"index: is an index of another model: .* give the model that it was"):
@@ -197,10 +191,10 @@ def test_other_models_are_refused(filled: Index, config: EncoderConfig, encoder:
     with pytest.raises(ArtifactError, match="mine: exists and is not an index: name a new folder"):
         Index.create(tmp_path / "mine", encoder)
     with pytest.raises(SettingsError, match="way 'all', top 10: use one of both, vectors, words, and at least 1"):
-        filled.search("가", way="all")  # type: ignore[arg-type]
+        filled.search("가", way="all")
 
 
-def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(encoder: Model, tmp_path: Path) -> None:
+def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(encoder, tmp_path):
     """Those of its folder; vectors of `embed` stay what they are."""
     save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     PieceCounts.of_texts(TEXTS, encoder.tokenizer).save(tmp_path / "model")
@@ -216,13 +210,13 @@ def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(en
     assert Index.create(tmp_path / "trained", trained).settings.pooling == "first"
 
 
-def test_an_index_knows_its_model(encoder: Model, tmp_path: Path) -> None:
+def test_an_index_knows_its_model(encoder, tmp_path):
     save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     Index.create(tmp_path / "index", Model.load(tmp_path / "model", "cpu")).add(PAIRS)
     assert Index.load(tmp_path / "index").search("카드를 잃어버렸어요", 1)[0][0].id == "t2"
 
 
-def test_a_damaged_file_is_named(filled: Index, encoder: Model) -> None:
+def test_a_damaged_file_is_named(filled, encoder):
     path = filled.folder / database.FILE
     data = path.read_bytes()
     for damaged in (data[: len(data) // 2], b"x" * len(data), data[:100] + bytes(len(data) - 100)):
@@ -234,23 +228,21 @@ def test_a_damaged_file_is_named(filled: Index, encoder: Model) -> None:
         Index.load(filled.folder, encoder)
 
 
-def test_an_index_of_an_earlier_version_is_refused(encoder: Model, tmp_path: Path) -> None:
+def test_an_index_of_an_earlier_version_is_refused(encoder, tmp_path):
     (tmp_path / "index.json").write_text("{}")
     for opening in (Index.create, Index.load):
         with pytest.raises(ArtifactError, match=r"earlier version of korbert: .* `korbert index MODEL CORPUS --output"):
             opening(tmp_path, encoder)
 
 
-def test_an_index_that_was_only_begun_is_completed(encoder: Model, tmp_path: Path) -> None:
+def test_an_index_that_was_only_begun_is_completed(encoder, tmp_path):
     (tmp_path / database.FILE).touch()  # as a process leaves it that is killed in `create`
     with pytest.raises(ArtifactError, match="is not an index"):
         Index.load(tmp_path, encoder)
     assert Index.create(tmp_path, encoder).add(PAIRS).new == len(PAIRS)
 
 
-def test_an_index_in_a_folder_that_is_read_only_is_searched(
-    filled: Index, encoder: Model, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_in_a_folder_that_is_read_only_is_searched(filled, encoder, monkeypatch):
     expected = shown(filled.search(QUERIES))
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert shown(Index.load(filled.folder, encoder).search(QUERIES)) == expected
@@ -260,7 +252,7 @@ def test_an_index_in_a_folder_that_is_read_only_is_searched(
 
 
 @pytest.fixture
-def with_fields(encoder: Model, tmp_path: Path) -> Index:
+def with_fields(encoder, tmp_path):
     made = Index.create(tmp_path / "fields", encoder)
     kinds = ["대출", "대출", "카드", "영화", "영화", "날씨"]
     made.add(
@@ -285,7 +277,7 @@ def with_fields(encoder: Model, tmp_path: Path) -> Index:
         ("kind = '영화' AND rank = 0", set()),
     ],
 )
-def test_a_condition_on_fields(with_fields: Index, where: str, numbers: set[int]) -> None:
+def test_a_condition_on_fields(with_fields, where, numbers):
     ids = {f"t{number}" for number in numbers}
     assert {hit.id for hit in with_fields.search("대출", 9, "vectors", where)[0]} == ids
     by_words = {hit.id for hit in with_fields.search(" ".join(TEXTS), 9, "words")[0]}
@@ -310,7 +302,7 @@ def test_a_condition_on_fields(with_fields: Index, where: str, numbers: set[int]
         "length(randomblob(1000000000)) > 0",
     ],
 )
-def test_anything_but_a_condition_on_fields_is_refused(with_fields: Index, where: str) -> None:
+def test_anything_but_a_condition_on_fields_is_refused(with_fields, where):
     with pytest.raises(
         SettingsError, match=r"^where .* condition such as .* over the fields id, text, a b, empty, kind"
     ):
@@ -318,7 +310,7 @@ def test_anything_but_a_condition_on_fields_is_refused(with_fields: Index, where
     assert len(with_fields) == len(TEXTS)
 
 
-def test_fields_come_back_and_may_change_alone(with_fields: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_come_back_and_may_change_alone(with_fields, monkeypatch):
     (hit,) = with_fields.search("카드", 1, "words")[0]
     assert hit.fields == {"kind": "카드", "rank": 2, "a b": [2], "empty": None}
     monkeypatch.setattr(Model, "pooled", lambda *_, **__: np.zeros((0, 16), np.float32))  # nothing is computed
@@ -339,9 +331,7 @@ def test_fields_come_back_and_may_change_alone(with_fields: Index, monkeypatch: 
         (None, "words"),
     ],
 )
-def test_vectors_rank_by_default_only_if_validation_found_that_they_help(
-    encoder: Model, tmp_path: Path, task: dict[str, Any] | None, way: str
-) -> None:
+def test_vectors_rank_by_default_only_if_validation_found_that_they_help(encoder, tmp_path, task, way):
     if task is None:
         save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     else:
@@ -365,7 +355,7 @@ def test_vectors_rank_by_default_only_if_validation_found_that_they_help(
     assert Index.create(tmp_path / "other", encoder).way == "words"  # of a model without a folder
 
 
-def test_an_index_without_vectors(encoder: Model, filled: Index, tmp_path: Path) -> None:
+def test_an_index_without_vectors(encoder, filled, tmp_path):
     made = Index.create(tmp_path / "words", encoder, words_only=True)
     made.add(PAIRS)
     assert shown(made.search(QUERIES)) == shown(filled.search(QUERIES, way="words"))
@@ -390,14 +380,12 @@ made.add(texts())
 """
 
 
-def test_a_killed_writer(encoder: Model, tmp_path: Path) -> None:
+def test_a_killed_writer(encoder, tmp_path):
     """While it writes others read and write; when it is killed, what it had added is there."""
     save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     folder = tmp_path / "index"
     command = [sys.executable, "-c", _ADDING, str(tmp_path / "model"), str(folder)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    ) as writer:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         for line in writer.stdout:
             if line == "40\n":
@@ -419,7 +407,7 @@ def test_a_killed_writer(encoder: Model, tmp_path: Path) -> None:
     assert again.add(there).unchanged == len(there)
 
 
-def test_a_writer_waits_for_another_and_then_says_so(filled: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_waits_for_another_and_then_says_so(filled, monkeypatch):
     monkeypatch.setattr(database, "_WAIT_S", 0.05)
     with database.writing(filled.folder):
         assert filled.search("대출")[0]
@@ -428,9 +416,7 @@ def test_a_writer_waits_for_another_and_then_says_so(filled: Index, monkeypatch:
     assert filled.add([("x", "가")]).new == 1
 
 
-def test_a_text_that_another_writer_changes_meanwhile(
-    filled: Index, encoder: Model, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_that_another_writer_changes_meanwhile(filled, encoder, monkeypatch):
     """The text is known when `add` looks, and so not analysed, but no longer when it writes."""
     other, read_texts = Index.load(filled.folder, encoder), index.read_texts
 
@@ -447,7 +433,7 @@ def test_a_text_that_another_writer_changes_meanwhile(
     assert shown(filled.search(TEXTS[0], 1)) == shown(other.search(TEXTS[0], 1))
 
 
-def test_a_full_disk_loses_only_what_was_being_added(filled: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_loses_only_what_was_being_added(filled, monkeypatch):
     writing = database.change_meta
 
     def filled_up(file: sqlite3.Connection, *given: Any) -> None:
@@ -464,9 +450,7 @@ def test_a_full_disk_loses_only_what_was_being_added(filled: Index, monkeypatch:
     assert filled.add([("x", "눈")]).new == 1
 
 
-def test_searching_while_adding_in_threads_of_one_process(
-    filled: Index, encoder: Model, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_searching_while_adding_in_threads_of_one_process(filled, encoder, monkeypatch):
     monkeypatch.setattr(index, "TEXTS_AT_ONCE", 2)
     reader, failed = Index.load(filled.folder, encoder), list[Exception]()
     ended = threading.Event()
@@ -497,7 +481,7 @@ def test_searching_while_adding_in_threads_of_one_process(
 
 @given(st.data())
 @settings(max_examples=30)
-def test_the_best_are_those_of_sorting_by_score_and_number(data: Any) -> None:
+def test_the_best_are_those_of_sorting_by_score_and_number(data):
     scores = np.array(data.draw(st.lists(st.integers(-1, 1), max_size=30)), np.float32)
     numbers = 3 * np.arange(len(scores)) + 2
     top = data.draw(st.integers(1, 12))

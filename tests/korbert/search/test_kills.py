@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,7 +36,7 @@ for number in range(first, first + 100_000):
 """
 
 
-def killed_after(folder: Path, first: int, commits: int, delay: float) -> int:
+def killed_after(folder, first, commits, delay):
     """Kills a writer in a commit after this many; returns the number of the last commit that it reported."""
     command = [sys.executable, "-c", _WRITER, str(folder), str(first)]
     last = first - 1
@@ -56,7 +55,7 @@ def killed_after(folder: Path, first: int, commits: int, delay: float) -> int:
     return int(rest[-1]) if rest else last
 
 
-def check(folder: Path, last: int) -> int:
+def check(folder, last):
     """Asserts that the index is whole up to this commit or the next one; returns the last one that is there."""
     with database.reading(folder) as file:
         rows = file.execute("SELECT number, id FROM texts ORDER BY number").fetchall()
@@ -77,7 +76,7 @@ def check(folder: Path, last: int) -> int:
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(200, marks=pytest.mark.slow)])
-def test_nothing_is_lost_or_half_after_kills(tmp_path: Path, kills: int) -> None:
+def test_nothing_is_lost_or_half_after_kills(tmp_path, kills):
     rng = random.Random(kills)
     last = check(tmp_path, killed_after(tmp_path, 0, 2, 0.01))
     for _ in range(kills - 1):

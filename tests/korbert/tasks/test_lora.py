@@ -48,12 +48,7 @@ def _scores(model):
     return outputs(model, _examples(), scored, device=CPU)
 
 
-def _learned(
-    folder,
-    settings,
-    model,
-    loss=KIND.loss,
-):
+def _learned(folder, settings, model, loss=KIND.loss):
     """Trained with rows in which each epoch is better than the one before."""
     seen = []
 

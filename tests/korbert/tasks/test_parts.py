@@ -30,14 +30,10 @@ def test_a_limit_takes_the_same_texts_in_any_order(tmp_path):
     assert at_most(rows, 50, _texts) is rows
 
 
-def test_a_share_of_limited_rows_validates(tmp_path):
-    train, valid = cut(at_most(_rows(tmp_path, TEXTS), 20, _texts), 0.1, _texts)
-    assert (len(train), len(valid)) == (18, 2)
-
-
-def test_a_large_share_leaves_a_row_to_learn_from(tmp_path):
-    train, valid = cut(_rows(tmp_path, TEXTS[:3]), 0.9, _texts)
-    assert (len(train), len(valid)) == (1, 2)
+def test_a_share_of_limited_rows_validates_and_leaves_a_row_to_learn_from(tmp_path):
+    for texts, share, lengths in ((TEXTS, 0.1, (18, 2)), (TEXTS[:3], 0.9, (1, 2))):
+        train, valid = cut(at_most(_rows(tmp_path, texts), 20, _texts), share, _texts)
+        assert (len(train), len(valid)) == lengths
 
 
 def test_notes_stay_when_a_row_is_dropped(tmp_path):

@@ -9,15 +9,6 @@ def test_the_stride_must_leave_windows_room_to_advance():
         QuestionAnsweringSettings(max_length=128, stride=64)
 
 
-WINDOWS = {"max_length": 384, "stride": 128, "max_query_pieces": 64, "max_answer_chars": 50, "n_best": 20}
-
-
-def test_a_threshold_travels_with_the_reader():
-    settings = QuestionAnsweringSettings(unanswerable=True, threshold=-1.5)
-    assert settings.model_dump() == {**WINDOWS, "unanswerable": True, "threshold": -1.5}
-    assert QuestionAnsweringSettings.model_validate(settings.model_dump()) == settings
-
-
 def test_a_threshold_without_effect_is_refused():
     with pytest.raises(ValidationError, match=r"threshold 0\.5 is for unanswerable = true"):
         QuestionAnsweringSettings(threshold=0.5)

@@ -12,7 +12,7 @@ from korbert.tasks.kinds.rerank import Rerank
 from korbert.tasks.retrieval import METRICS, Retrieval
 
 
-def test_which_passages_are_searched() -> None:
+def test_which_passages_are_searched():
     rows = [
         {"text": "q1", "pair": "a", "negatives": ["b", "x"]},
         {"text": "q2", "pair": "b", "negatives": None},
@@ -27,7 +27,7 @@ def test_which_passages_are_searched() -> None:
 
 
 @given(some.lists(some.lists(some.sampled_from("가나다라마바"), min_size=1, max_size=6), min_size=2, max_size=8))
-def test_bm25_is_that_of_the_library(texts: list[list[str]]) -> None:
+def test_bm25_is_that_of_the_library(texts):
     theirs = bm25s.BM25(method="lucene", k1=1.2, b=0.75, dtype="float64")
     theirs.index(texts, show_progress=False)
     found = bm25(texts, texts)(slice(0, len(texts)))

@@ -9,17 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
-from korbert.tokenization import Analyzer, AnalyzerOptions
+from korbert.tokenization import Analyzer
 
 TEXTS = [
-    "학교에 간다.",
-    "",
-    " \n ",
-    "첫 줄이다\n둘째 줄이다. 셋째 문장이다.",
-    "하\u200d교에\r\n갔다",
-    "\ud800",
+    "학교에 간다.", "", " \n ", "첫 줄이다\n둘째 줄이다. 셋째 문장이다.", "하\u200d교에\r\n갔다", "\ud800",
     "👩\u200d🚀 봤어",
-]
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +141,3 @@ def test_an_error_of_the_reader_is_raised(threaded, workers):
 
     with pytest.raises(OSError, match="the disk is gone"):
         list(threaded.analyze_many(texts(), workers=workers))
-
-
-def test_options_reach_kiwi():
-    analysis = Analyzer(AnalyzerOptions(integrate_allomorph=False)).analyze("먹었다 보았다")
-    assert {"었", "았"} <= set(analysis.forms)

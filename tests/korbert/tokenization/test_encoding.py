@@ -39,13 +39,6 @@ def test_texts_stand_between_special_tokens():
     assert assemble(made(2), None, FRAME).input_ids == [2, 400, 401, 3]
 
 
-@pytest.mark.parametrize("second", [None, 0, 2])
-def test_empty_texts_are_encoded(second):
-    encoding = assemble(made(0), None if second is None else made(second), FRAME)
-    assert encoding.input_ids[:2] == [2, 3]
-    assert len({len(column) for column in columns(encoding)}) == 1
-
-
 @given(first=st.integers(0, 12), second=st.none() | st.integers(0, 12), room=st.integers(0, 20))
 def test_the_longest_is_cut_first(first, second, room):
     left, right = first, second or 0

@@ -97,13 +97,6 @@ def test_spans_of_known_texts(tokenizers, kind, text, found):
     assert "|".join(text[start:end] for start, end in pieces.spans) == found
 
 
-def test_bytes_of_a_character_share_its_span(tokenizers):
-    pieces = tokenizers["bytes"].encode_pieces("가 뷁 나")
-    where = [span for span in pieces.spans if span == (2, 3)]
-    assert len(where) > 1
-    assert [level for level, span in zip(pieces.boundaries, pieces.spans, strict=True) if span == (2, 3)][:2] == [1, 0]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_lengths_windows_and_lone_surrogates(tokenizers, kind):
     tokenizer = tokenizers[kind]

@@ -82,12 +82,6 @@ def test_the_outermost_memory_kept_ends_it(monkeypatch):
     assert glibc.calls[3:] == [(-4, 65_536), (-1, 131_072), ("trim", 0)]
 
 
-def test_another_c_library_is_left_alone(monkeypatch):
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    with memory_kept(CPU) as give_back:
-        give_back()
-
-
 def test_numerics_name_all_that_bytes_depend_on():
     record = numerics(CPU, "fp32", threads=2)
     known = {"torch": torch.__version__, "threads": 2, "device": "cpu", "precision": "fp32"}

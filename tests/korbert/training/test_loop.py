@@ -1,4 +1,3 @@
-import json
 import logging
 import re
 import signal
@@ -13,6 +12,7 @@ from torch import nn
 from korbert.errors import ArtifactError, ModelError
 from korbert.interruption import Interrupted
 from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
+from tests.korbert.tiny import json_lines as lines
 from tests.korbert.tiny import same_weights
 from tests.korbert.training import toy
 
@@ -26,10 +26,6 @@ def fitted(model, **changed):
     output = {name: changed.pop(name) for name in TrainingOutput.__slots__ if name in changed}
     options = {"batches": toy.batches, "loss": toy.loss, "device": CPU} | changed
     return fit(model, plan=TrainingPlan(**plan), output=TrainingOutput(**output), **options)
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def same_outcome(folder, straight):
@@ -54,7 +50,8 @@ def test_a_run_learns_and_writes_its_files(straight):
     assert len(list((straight / "checkpoints").iterdir())) == 2
 
 
-@pytest.mark.parametrize("kill_at", [6, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.slow  # test_a_signal_ends_the_run_after_the_current_update resumes a run, too
+@pytest.mark.parametrize("kill_at", [6, 20])
 def test_killed_and_resumed_bit_for_bit(tmp_path, straight, kill_at):
     killed = subprocess.run(toy.command(tmp_path, kill_at=kill_at), check=False)
     assert killed.returncode == -signal.SIGKILL

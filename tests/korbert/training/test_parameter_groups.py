@@ -66,20 +66,14 @@ def test_frozen_parameters_are_in_no_group():
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        (
-            [{"pattern": "encoder.*"}, {"pattern": "encoder.embedings.token.*"}],
-            r"optimizer\.groups\.1: .* matches no parameter; the nearest of \d+ are encoder\.embeddings\.token\.",
-        ),
-        (
-            [{"pattern": "encoder.*"}, {"pattern": "encoder.layers.*"}],
-            r"groups\.1: .* matches only parameters that groups before it match: remove it or move it up",
-        ),
-        (
-            [{"pattern": "*embeddings.token.*", "kind": "muon"}],
-            r"groups\.0: muon can train no .* \(encoder\.embeddings\.token\.weight is one of 1\): choose another kind",
-        ),
+        ([{"pattern": "encoder.*"}, {"pattern": "encoder.embedings.token.*"}],
+         r"optimizer\.groups\.1: .* matches no parameter; the nearest of \d+ are encoder\.embeddings\.token\."),
+        ([{"pattern": "encoder.*"}, {"pattern": "encoder.layers.*"}],
+         r"groups\.1: .* matches only parameters that groups before it match: remove it or move it up"),
+        ([{"pattern": "*embeddings.token.*", "kind": "muon"}],
+         r"groups\.0: muon can train no .* \(encoder\.embeddings\.token\.weight is one of 1\): choose another kind"),
     ],
-)
+)  # fmt: skip
 def test_a_group_that_changes_nothing_is_refused(model, groups, message):
     with pytest.raises(SettingsError, match=message):
         grouped(model, groups=groups)

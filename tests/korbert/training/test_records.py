@@ -1,20 +1,9 @@
 import json
 
 import pytest
-import torch
 
 from korbert.errors import ArtifactError
 from korbert.training.records import JsonLines
-from korbert.training.updates import Meter
-
-
-def test_means_since_the_last_call():
-    meter = Meter(torch.device("cpu"))
-    for loss in (1.0, 2.0, 6.0):
-        meter.add({"loss": torch.tensor(loss), "norm": torch.tensor(2 * loss)})
-    assert meter.means() == {"loss": 3.0, "norm": 6.0}
-    meter.add({"loss": torch.tensor(5.0)})
-    assert meter.means() == {"loss": 5.0}
 
 
 def test_lines_after_the_step_are_removed(tmp_path):

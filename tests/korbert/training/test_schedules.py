@@ -25,13 +25,6 @@ def test_rates_by_hand():
     assert rates(10, **wsd) == pytest.approx([0.5, 1, 1, 1, 1, 1, 1, *after])
 
 
-@given(steps=st.integers(1, 500), share=st.floats(0, 0.99))
-def test_linear_rates_equal_the_formula_exactly(steps, share):
-    warmup = math.ceil(share * steps)
-    by_formula = [(s + 1) / warmup if s < warmup else (steps - s) / (steps - warmup) for s in range(steps)]
-    assert rates(steps, warmup_share=share) == by_formula
-
-
 WSD = {"warmup_share": st.floats(0, 0.5), "decay_share": st.floats(0.001, 0.5)}
 SCHEDULES = st.one_of(
     st.fixed_dictionaries({"schedule": st.sampled_from(["linear", "cosine"]), "warmup_share": st.floats(0, 0.99)}),

@@ -4,5 +4,5 @@ import pytest
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _kiwi_and_cache(one_kiwi: None, remote_code_aside: None) -> None:
+def _cache(remote_code_aside: None) -> None:
     """Of all tests here."""

@@ -1,7 +1,5 @@
 """Attention as `transformers` has it, between pieces, morphemes and eojeols."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.modeling import EncoderConfig, PretrainingModel, save_model
 from korbert.modeling.models import EncoderModel
 from korbert.modeling.transformers_config import CLASSES
-from korbert.tokenization import Encoding, Tokenizer
+from korbert.tokenization import Encoding
 from korbert.tokenization.transformers_tokenizer import TransformersTokenizer
 from korbert.vectors.attention import UNITS, Attention, attention
 
@@ -25,7 +23,7 @@ TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 �
 LONG = " ".join([TEXT] * 3)
 
 
-def model_of(tokenizer: Tokenizer, architecture: str = "modern", **others: Any) -> PretrainingModel:
+def model_of(tokenizer, architecture="modern", **others):
     sizes = {"hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 16}
     values = {"architecture": architecture, "vocab_size": tokenizer.vocab_size, **sizes, **others}
     model = PretrainingModel(EncoderConfig.model_validate(values), torch.Generator().manual_seed(3)).eval()
@@ -36,7 +34,7 @@ def model_of(tokenizer: Tokenizer, architecture: str = "modern", **others: Any) 
 
 
 @pytest.fixture(scope="module")
-def model(tiny_tokenizer: Tokenizer) -> PretrainingModel:
+def model(tiny_tokenizer):
     return model_of(tiny_tokenizer)
 
 
@@ -50,9 +48,7 @@ def model(tiny_tokenizer: Tokenizer) -> PretrainingModel:
     ],
 )
 @pytest.mark.parametrize("pair", [None, PAIR], ids=["text", "pair"])
-def test_weights_are_those_that_transformers_gives_of_the_export(
-    tiny_tokenizer: Tokenizer, tmp_path: Path, architecture: str, others: dict[str, Any], pair: str | None
-) -> None:
+def test_weights_are_those_that_transformers_gives_of_the_export(tiny_tokenizer, tmp_path, architecture, others, pair):
     model = model_of(tiny_tokenizer, architecture, **others)
     found = attention(model, tiny_tokenizer, LONG, pair)
     assert len(found.encoding) > 60  # far beyond the windows of local layers
@@ -69,7 +65,7 @@ def test_weights_are_those_that_transformers_gives_of_the_export(
 
 
 @pytest.mark.parametrize("model_type", [name for name in CLASSES if name not in ("funnel", "longformer")])
-def test_weights_of_foreign_encoders_are_their_own(foreign: Callable[[str], Path], model_type: str) -> None:
+def test_weights_of_foreign_encoders_are_their_own(foreign, model_type):
     folder = foreign(model_type)
     encoder = load_encoder(folder, read_folder(folder))
     usual = encoder.model.config._attn_implementation
@@ -89,9 +85,7 @@ def test_weights_of_foreign_encoders_are_their_own(foreign: Callable[[str], Path
 
 
 @pytest.mark.parametrize("model_type", ["funnel", "longformer"])
-def test_encoders_without_weights_of_pieces_on_pieces_are_refused(
-    foreign: Callable[[str], Path], model_type: str
-) -> None:
+def test_encoders_without_weights_of_pieces_on_pieces_are_refused(foreign, model_type):
     folder = foreign(model_type)
     encoder = load_encoder(folder, read_folder(folder))
     tokenizer = TransformersTokenizer.of_folder(folder)
@@ -99,7 +93,7 @@ def test_encoders_without_weights_of_pieces_on_pieces_are_refused(
         attention(EncoderModel(encoder.config, encoder=encoder), tokenizer, "학교에 간다")
 
 
-def test_queries_and_keys_make_the_weights(model: PretrainingModel, tiny_tokenizer: Tokenizer) -> None:
+def test_queries_and_keys_make_the_weights(model, tiny_tokenizer):
     found = attention(model, tiny_tokenizer, TEXT, PAIR)
     assert not any(module._forward_pre_hooks for module in model.modules())  # the encoder is as it was
     assert found.queries is not None
@@ -109,7 +103,7 @@ def test_queries_and_keys_make_the_weights(model: PretrainingModel, tiny_tokeniz
     np.testing.assert_allclose(found.weights, exponents / exponents.sum(axis=-1, keepdims=True), atol=1e-5)
 
 
-def test_units_have_the_text_of_their_pieces(model: PretrainingModel, tiny_tokenizer: Tokenizer) -> None:
+def test_units_have_the_text_of_their_pieces(model, tiny_tokenizer):
     found = attention(model, tiny_tokenizer, "이걸  봤다", "왜 👍🏻")
     assert found.labels("eojeol") == ["[CLS]", "이걸", "봤다", "[SEP]", "왜", "👍🏻", "[SEP]"]
     assert found.labels("morpheme")[1:4] == ["이거", "ᆯ", "보"]
@@ -120,9 +114,7 @@ def test_units_have_the_text_of_their_pieces(model: PretrainingModel, tiny_token
 
 @settings(max_examples=60)
 @given(text=st.text("가나했걸 \n👍a.", max_size=24), pair=st.none() | st.text("나 봤다", max_size=12))
-def test_rows_sum_to_one_however_pieces_are_joined(
-    model: PretrainingModel, tiny_tokenizer: Tokenizer, text: str, pair: str | None
-) -> None:
+def test_rows_sum_to_one_however_pieces_are_joined(model, tiny_tokenizer, text, pair):
     found = attention(model, tiny_tokenizer, text, pair)
     for unit in UNITS:
         groups = found.groups(unit)
@@ -134,14 +126,14 @@ def test_rows_sum_to_one_however_pieces_are_joined(
     np.testing.assert_allclose(found.rollout().sum(axis=-1), 1, atol=1e-5)
 
 
-def test_eojeols_are_those_of_the_tokenizer(model: PretrainingModel, tiny_tokenizer: Tokenizer) -> None:
+def test_eojeols_are_those_of_the_tokenizer(model, tiny_tokenizer):
     found = attention(model, tiny_tokenizer, LONG)
     pieces = tiny_tokenizer.encode_pieces(LONG)
     begins = np.array(pieces.boundaries) >= 2
     assert found.groups("eojeol")[1:-1].tolist() == begins.cumsum().tolist()
 
 
-def test_joined_weights_worked_by_hand() -> None:
+def test_joined_weights_worked_by_hand():
     """Two pieces are one morpheme: its column is their sum, its row their mean."""
     weights = np.array([[[[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.3, 0.0, 0.7]]]], dtype=np.float32)
     encoding = Encoding([1, 2, 3], [0] * 3, [1] * 3, [0] * 3, [(0, 1), (1, 2), (2, 3)], [3, 0, 1], ["학", "교", "에"],
@@ -150,7 +142,7 @@ def test_joined_weights_worked_by_hand() -> None:
     np.testing.assert_allclose(joined[0, 0], [[0.7, 0.3], [0.3, 0.7]], atol=1e-6)
 
 
-def test_rollout_worked_by_hand() -> None:
+def test_rollout_worked_by_hand():
     """Half of each piece stays: with all weights on the other piece, half passes, and a half of both twice."""
     none: Any = None  # no text is looked at
     weights = np.array([[[0, 1], [1, 0]]], dtype=np.float32)[None].repeat(2, axis=0)  # (2, 1, 2, 2)
@@ -159,7 +151,7 @@ def test_rollout_worked_by_hand() -> None:
     np.testing.assert_allclose(Attention((), none, one_way).rollout()[1], [[1, 0], [0.75, 0.25]])
 
 
-def test_long_texts_and_weights_that_are_not_finite_are_refused(tiny_tokenizer: Tokenizer) -> None:
+def test_long_texts_and_weights_that_are_not_finite_are_refused(tiny_tokenizer):
     model = model_of(tiny_tokenizer, max_position_embeddings=16)
     with pytest.raises(ModelError, match=r"the text has .* pieces, the model reads 16: shorten it"):
         attention(model, tiny_tokenizer, TEXT)

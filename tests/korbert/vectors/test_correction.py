@@ -1,24 +1,20 @@
 """Vectors corrected: against scikit-learn's PCA, and against the definition."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from korbert.errors import SettingsError
-from korbert.model import Model
 from korbert.vectors import Correction
 
 
 @pytest.fixture
-def vectors() -> Any:
+def vectors():
     drawn = np.random.default_rng(3).normal(size=(200, 6)).astype(np.float32)
     return drawn @ np.diag([5, 1, 3, 0.1, 2, 1]).astype(np.float32) + 2
 
 
-def test_whitened(vectors: Any) -> None:
+def test_whitened(vectors):
     """As PCA with whitening, but for the sign of each direction."""
     found = Correction.fit("whiten", vectors)(vectors)
     theirs = PCA(whiten=True).fit_transform(vectors) * np.sqrt(len(vectors) / (len(vectors) - 1))
@@ -26,20 +22,20 @@ def test_whitened(vectors: Any) -> None:
     np.testing.assert_allclose(np.cov(found, rowvar=False, bias=True), np.eye(6), atol=1e-3)
 
 
-def test_without_the_common_component(vectors: Any) -> None:
+def test_without_the_common_component(vectors):
     first = TruncatedSVD(1).fit(vectors).components_[0]
     found = Correction.fit("common", vectors)(vectors)
     np.testing.assert_allclose(found, vectors - np.outer(vectors @ first, first), atol=1e-3)
 
 
-def test_fewer_texts_than_numbers(vectors: Any) -> None:
+def test_fewer_texts_than_numbers(vectors):
     """No direction that they do not have is blown up."""
     correction = Correction.fit("whiten", vectors[:4])
     assert correction.matrix.shape == (6, 3)
     assert np.abs(correction(vectors[:4])).max() < 3
 
 
-def test_it_is_kept_in_a_file(vectors: Any, tmp_path: Path, encoder: Model) -> None:
+def test_it_is_kept_in_a_file(vectors, tmp_path, encoder):
     texts = ["좋다", "영화를 본다", "배우가 좋다", "학교에 간다"]
     correction = Correction.fit("whiten", encoder.embed(texts))
     correction.save(tmp_path / "white.npz")
@@ -54,8 +50,8 @@ def test_it_is_kept_in_a_file(vectors: Any, tmp_path: Path, encoder: Model) -> N
         Correction.load(tmp_path / "white.npz")
 
 
-def test_what_is_refused(vectors: Any) -> None:
+def test_what_is_refused(vectors):
     with pytest.raises(SettingsError, match="is fitted on 1 texts: give two at least"):
         Correction.fit("common", vectors[:1])
     with pytest.raises(SettingsError, match="correction 'white': take common or whiten"):
-        Correction.fit("white", vectors)  # type: ignore[arg-type]
+        Correction.fit("white", vectors)

@@ -1,8 +1,6 @@
 """Vectors of texts: of every kind of model, layer and pooling, against computations written apart."""
 
 import math
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,6 @@ from korbert.model import Model
 from korbert.modeling import (
     DetectionModel,
     EmbeddingModel,
-    EncoderConfig,
     PretrainingModel,
     QuestionAnsweringModel,
     TokenClassificationModel,
@@ -42,14 +39,14 @@ TEXTS = [
 ]
 
 
-def layers_of(encoder: Model, text: str) -> Any:
+def layers_of(encoder, text):
     """(L + 1, T, D) of one text alone, and whether each piece is special."""
     row = encoder.tokenizer.encode(text, max_length=encoder.max_length)
     with torch.inference_mode():
         return encoder.network.encoder.all_layers(torch.tensor([row.input_ids]))[:, 0].numpy(), row
 
 
-def test_each_layer_and_pooling(encoder: Model) -> None:
+def test_each_layer_and_pooling(encoder):
     for text in TEXTS:
         layers, row = layers_of(encoder, text)
         inner = layers[:, 1:-1] if len(row) > 2 else layers
@@ -70,12 +67,12 @@ def test_each_layer_and_pooling(encoder: Model) -> None:
                 np.testing.assert_allclose(found, vector, atol=1e-5)
         last = layers[[-2, -1]]
         for mix, mixed in {"sum": last.sum(0), "mean": last.mean(0), "concat": np.concatenate(last, axis=1)}.items():
-            found = encoder.embed(text, layer=(-2, -1), mix=mix)  # type: ignore[arg-type]
+            found = encoder.embed(text, layer=(-2, -1), mix=mix)
             np.testing.assert_allclose(found, mixed.mean(0), atol=1e-5)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-def test_batches_do_not_matter_and_order_is_kept(encoder: Model, pooling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_do_not_matter_and_order_is_kept(encoder, pooling, monkeypatch):
     counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
     asked = {"pooling": pooling, "layer": [-1, 1], "mix": "concat", "counts": counts}
     alone = np.stack([encoder.embed(text, **asked) for text in TEXTS])
@@ -91,20 +88,20 @@ def test_batches_do_not_matter_and_order_is_kept(encoder: Model, pooling: Any, m
 
 @given(order=st.permutations(range(len(TEXTS))), size=st.integers(1, 6))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_vector_does_not_depend_on_its_neighbours(encoder: Model, order: list[int], size: int) -> None:
+def test_a_vector_does_not_depend_on_its_neighbours(encoder, order, size):
     found = encoder.embed([TEXTS[place] for place in order], size)
     np.testing.assert_allclose(found, encoder.embed(TEXTS)[order], atol=1e-5)
 
 
-def test_the_vector_of_a_single_piece_is_that_piece(encoder: Model) -> None:
+def test_the_vector_of_a_single_piece_is_that_piece(encoder):
     (piece,) = encoder.parts("영화", "piece").vectors
     counts = PieceCounts.of_texts(["영화", "배우"], encoder.tokenizer)
     for pooling in ("mean", "first", "max", "idf", "bm25"):
-        found = encoder.embed("영화", pooling=pooling, special_tokens=False, counts=counts)  # type: ignore[arg-type]
+        found = encoder.embed("영화", pooling=pooling, special_tokens=False, counts=counts)
         np.testing.assert_allclose(found, piece, atol=1e-5)
 
 
-def test_normalized_and_cut(encoder: Model) -> None:
+def test_normalized_and_cut(encoder):
     whole = encoder.embed(TEXTS)
     np.testing.assert_allclose(encoder.embed(TEXTS, size=5), whole[:, :5], atol=1e-6)
     unit = encoder.embed(TEXTS, size=5, normalize=True)
@@ -129,7 +126,7 @@ def test_normalized_and_cut(encoder: Model) -> None:
         ({"pooling": "idf"}, r"idf and bm25 need counts of pieces, .* \(--counts\), or take another pooling"),
     ],
 )
-def test_settings_that_are_refused(encoder: Model, asked: dict[str, Any], said: str) -> None:
+def test_settings_that_are_refused(encoder, asked, said):
     with pytest.raises(SettingsError, match=said):
         encoder.embed("가", **asked)
 
@@ -137,7 +134,7 @@ def test_settings_that_are_refused(encoder: Model, asked: dict[str, Any], said: 
 # --- weights ---
 
 
-def test_idf_weighs_as_scikit_learn_does(encoder: Model, tiny_tokenizer: Tokenizer) -> None:
+def test_idf_weighs_as_scikit_learn_does(encoder, tiny_tokenizer):
     texts = [text for text in TEXTS if text]
     ids = [tiny_tokenizer.encode_pieces(text).ids for text in texts]
     table = np.zeros((len(texts), tiny_tokenizer.vocab_size))
@@ -151,7 +148,7 @@ def test_idf_weighs_as_scikit_learn_does(encoder: Model, tiny_tokenizer: Tokeniz
     np.testing.assert_allclose(encoder.embed(texts[1], pooling="idf", counts=counts), expected, atol=1e-5)
 
 
-def test_bm25_weighs_as_bm25s_scores_words(encoder: Model, tiny_tokenizer: Tokenizer) -> None:
+def test_bm25_weighs_as_bm25s_scores_words(encoder, tiny_tokenizer):
     """What a piece weighs in all its places together is the score of the text for that piece, but for a factor."""
     bm25s = pytest.importorskip("bm25s")
     texts = [text[:20] for text in TEXTS if text]
@@ -167,7 +164,7 @@ def test_bm25_weighs_as_bm25s_scores_words(encoder: Model, tiny_tokenizer: Token
             assert together == pytest.approx(float(ranker.get_scores([str(id)])[number]), rel=1e-4)
 
 
-def test_counts_travel_with_the_model(encoder: Model, tmp_path: Path) -> None:
+def test_counts_travel_with_the_model(encoder, tmp_path):
     counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
     save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     path = counts.save(tmp_path / "model")
@@ -188,7 +185,7 @@ def test_counts_travel_with_the_model(encoder: Model, tmp_path: Path) -> None:
         PieceCounts.load(path, encoder.tokenizer)
 
 
-def test_counts_of_a_vocab_artifact(encoder: Model, tmp_path: Path) -> None:
+def test_counts_of_a_vocab_artifact(encoder, tmp_path):
     """Those of morphemes become those of pieces; the artifact beside the model's is found without being named."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -218,9 +215,7 @@ def test_counts_of_a_vocab_artifact(encoder: Model, tmp_path: Path) -> None:
 # --- kinds ---
 
 
-def test_every_kind_of_model_gives_the_same_vectors(
-    config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path, encoder: Model
-) -> None:
+def test_every_kind_of_model_gives_the_same_vectors(config, tiny_tokenizer, tmp_path, encoder):
     """Their encoders have the same weights."""
     expected = encoder.embed(TEXTS, layer=-2, pooling="max")
     number = KINDS["regression"].kind_class(metrics=("pearson",), max_length=32, mean=0.0, deviation=1.0)
@@ -242,9 +237,7 @@ def test_every_kind_of_model_gives_the_same_vectors(
         assert loaded.digest == encoder.digest
 
 
-def test_a_model_of_embeddings_has_defaults_of_its_own(
-    config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_a_model_of_embeddings_has_defaults_of_its_own(config, tiny_tokenizer, tmp_path):
     kind = Embedding(metrics=("spearman",), max_length=5, learns="texts", pooling="first", normalize=True)
     network = kind.model(config, torch.Generator().manual_seed(1)).eval()
     Model(network, tiny_tokenizer, kind).save(tmp_path / "model")
@@ -263,11 +256,11 @@ def test_a_model_of_embeddings_has_defaults_of_its_own(
     np.testing.assert_allclose(model.similarity(TEXTS[:2], TEXTS), vectors[:2] @ vectors.T, atol=1e-5)
     np.testing.assert_allclose(model.similarity(TEXTS[0], TEXTS, pooling="mean").shape, (len(TEXTS),))
     with pytest.raises(SettingsError, match=r"texts\[1\] is int 3: give only strings"):
-        model.embed(["가", 3])  # type: ignore[list-item]
+        model.embed(["가", 3])
 
 
 @pytest.mark.parametrize("model_type", ["roberta", "modernbert", "funnel"])
-def test_foreign_encoders(foreign: Callable[[str], Path], tmp_path: Path, model_type: str) -> None:
+def test_foreign_encoders(foreign, tmp_path, model_type):
     import_folder(foreign(model_type), tmp_path / "model")
     found = korbert.load(tmp_path / "model", "cpu")
     assert found.can == ("embed",)
@@ -284,7 +277,7 @@ def test_foreign_encoders(foreign: Callable[[str], Path], tmp_path: Path, model_
         assert found.embed(TEXTS, layer=[0, -1], mix="concat").shape[1] == 2 * model.config.hidden_size
 
 
-def test_vectors_that_are_no_numbers_are_named(encoder: Model) -> None:
+def test_vectors_that_are_no_numbers_are_named(encoder):
     encoder.network.encoder.embeddings.norm.weight.data.fill_(math.nan)
     with pytest.raises(ModelError, match="the model: its vectors are not finite"):
         encoder.embed("가", layer=1)
@@ -298,9 +291,7 @@ def test_vectors_that_are_no_numbers_are_named(encoder: Model) -> None:
 @pytest.mark.parametrize(
     ("modes", "pooling"), [("mean", "mean"), ("cls", "first"), ("max", "max"), (("mean", "max"), "mean-max")]
 )
-def test_sentence_transformers_pools_the_same(
-    config: EncoderConfig, tiny_tokenizer: Tokenizer, tmp_path: Path, modes: Any, pooling: Any
-) -> None:
+def test_sentence_transformers_pools_the_same(config, tiny_tokenizer, tmp_path, modes, pooling):
     package = pytest.importorskip("sentence_transformers")
     modules = pytest.importorskip("sentence_transformers.sentence_transformer.modules")
     model = EmbeddingModel(config, generator=torch.Generator().manual_seed(2))

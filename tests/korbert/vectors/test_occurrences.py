@@ -1,9 +1,5 @@
 """A word in sentences: where it stands, whatever its ending, and how far its vectors lie apart."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -11,17 +7,16 @@ from scipy.spatial.distance import cdist
 import korbert
 from korbert.errors import SettingsError
 from korbert.huggingface.importing import import_folder
-from korbert.model import Model
 from korbert.vectors.occurrences import distances
 
 SENTENCES = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나", "학교에 간다"]
 
 
-def places(found: list[Any]) -> list[tuple[int, str]]:
+def places(found):
     return [(one.number, one.text[slice(*one.span)]) for one in found]
 
 
-def test_a_word_is_found_by_its_morphemes(encoder: Model) -> None:
+def test_a_word_is_found_by_its_morphemes(encoder):
     found = encoder.occurrences("사랑", SENTENCES)
     assert places(found) == [(0, "사랑"), (1, "사랑"), (2, "사랑")]
     assert {one.morphemes for one in found} == {"사랑/NNG"}
@@ -45,11 +40,11 @@ def test_a_word_is_found_by_its_morphemes(encoder: Model) -> None:
         ("없는말", []),
     ],
 )
-def test_verbs_and_tags(encoder: Model, word: str, expected: list[tuple[int, str]]) -> None:
+def test_verbs_and_tags(encoder, word, expected):
     assert places(encoder.occurrences(word, SENTENCES)) == expected
 
 
-def test_all_of_a_text_and_those_behind_its_end(encoder: Model) -> None:
+def test_all_of_a_text_and_those_behind_its_end(encoder):
     found = encoder.occurrences("사랑", ["사랑 " * 3, "학교 " * 40 + "사랑"], layer=[1, 2], mix="concat")
     assert [one.number for one in found] == [0, 0, 0, 1]
     assert [one.vector is None for one in found] == [False, False, False, True]
@@ -58,12 +53,12 @@ def test_all_of_a_text_and_those_behind_its_end(encoder: Model) -> None:
 
 
 @pytest.mark.parametrize("word", ["", "  ", "\n"])
-def test_no_word(encoder: Model, word: str) -> None:
+def test_no_word(encoder, word):
     with pytest.raises(SettingsError, match="has no morphemes: give a word"):
         encoder.occurrences(word, SENTENCES)
 
 
-def test_with_another_tokenizer(foreign: Callable[[str], Path], tmp_path: Path) -> None:
+def test_with_another_tokenizer(foreign, tmp_path):
     """Kiwi finds the word, and its characters lead to the pieces."""
     import_folder(foreign("roberta"), tmp_path / "model")
     model = korbert.load(tmp_path / "model", "cpu")

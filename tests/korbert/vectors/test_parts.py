@@ -1,8 +1,5 @@
 """Vectors of pieces, morphemes and eojeols: whose they are, and which characters."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -12,12 +9,11 @@ from hypothesis import strategies as st
 import korbert
 from korbert.errors import SettingsError
 from korbert.huggingface.importing import import_folder
-from korbert.model import Model
 
 TEXT = "나는 어제 학교에 갔다 👍"
 
 
-def test_the_parts_of_a_text(encoder: Model) -> None:
+def test_the_parts_of_a_text(encoder):
     row = encoder.tokenizer.encode(TEXT)
     with torch.inference_mode():
         hidden = encoder.network.encoder(torch.tensor([row.input_ids]))[0].numpy()
@@ -42,7 +38,7 @@ def test_the_parts_of_a_text(encoder: Model) -> None:
 
 @given(texts=st.lists(st.text(alphabet="가나다 .\n한글a👍", max_size=40), max_size=5))
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_eojeols_are_those_of_the_text(encoder: Model, texts: list[str]) -> None:
+def test_eojeols_are_those_of_the_text(encoder, texts):
     for text, found in zip(texts, encoder.parts(texts, "eojeol"), strict=True):
         assert len(found) == len(found.spans) == len(found.vectors)
         assert found.vectors.shape[1:] == (16,)
@@ -53,15 +49,15 @@ def test_eojeols_are_those_of_the_text(encoder: Model, texts: list[str]) -> None
         np.testing.assert_allclose(found.vectors, encoder.parts(text, "eojeol").vectors, atol=1e-4)
 
 
-def test_what_is_cut_off_has_no_part(encoder: Model) -> None:
+def test_what_is_cut_off_has_no_part(encoder):
     assert len(encoder.parts("학교 " * 100, "piece")) == 30
     assert len(encoder.parts("", "eojeol")) == 0
     assert encoder.parts("").vectors.shape == (0, 16)
     with pytest.raises(SettingsError, match="unit 'word': take piece, morpheme, eojeol"):
-        encoder.parts(TEXT, "word")  # type: ignore[arg-type]
+        encoder.parts(TEXT, "word")
 
 
-def test_words_of_other_tokenizers(foreign: Callable[[str], Path], tmp_path: Path) -> None:
+def test_words_of_other_tokenizers(foreign, tmp_path):
     import_folder(foreign("roberta"), tmp_path / "model")
     found = korbert.load(tmp_path / "model", "cpu").parts("나는 어제 학교에 갔다", "eojeol")
     assert found.names == ["나는", "어제", "학교에", "갔다"]

@@ -48,7 +48,7 @@ def opened(packed, kind=np.uint8):
     return np.frombuffer(zlib.decompress(base64.b64decode(packed["data"])), kind).reshape(packed["shape"])
 
 
-def test_weights_are_kept_to_half_a_percent(filler):
+def test_weights_are_kept_to_half_a_percent_and_products_of_queries_and_keys_hold(filler):
     seen = attention(filler.network, filler.tokenizer, TEXT, PAIR)
     data = look_data(filler, TEXT, PAIR)
     weights = (opened(data["weights"]) / 255.0) ** 2
@@ -56,11 +56,7 @@ def test_weights_are_kept_to_half_a_percent(filler):
     assert data["units"]["piece"]["labels"] == [piece.removeprefix("▁") for piece in seen.encoding.pieces]
     assert data["units"]["eojeol"]["spans"][1] == (0, 2)
     assert "guesses" not in data
-
-
-def test_queries_and_keys_are_kept_so_that_their_products_hold(filler):
-    seen = attention(filler.network, filler.tokenizer, TEXT)
-    neurons = look_data(filler, TEXT)["neurons"]
+    neurons = data["neurons"]
     for name, expected in (("queries", seen.queries), ("keys", seen.keys)):
         scale = np.array(neurons[name]["scale"])[:, :, None, None]
         got = opened(neurons[name], np.int8) / 127 * scale
@@ -252,7 +248,7 @@ def test_encoders_and_detectors_are_looked_at_too(folder, tiny_tokenizer, tmp_pa
     assert "guesses" not in data
 
 
-@pytest.mark.parametrize("way", ["pca", "tsne"])
+@pytest.mark.parametrize("way", ["pca", pytest.param("tsne", marks=pytest.mark.slow)])
 def test_texts_of_a_labelled_set_by_layer(folder, tmp_path, way):
     rows = [f"{number}\t{text}\t{label}" for number, (text, label) in enumerate([(TEXT, "좋음"), (PAIR, "나쁨")] * 8)]
     (tmp_path / "set.tsv").write_text("\n".join(["id\tdocument\tlabel", *rows, "16\t끝\t좋음"]), encoding="utf-8")

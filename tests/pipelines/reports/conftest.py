@@ -23,23 +23,8 @@ _SENTENCES = (
     "서울은 한강을 끼고 있는 도시이다.", "배우의 연기가 좋아서 끝까지 보았다.",
     "이 다리는 1936년에 놓였고, 지금은 걷는 사람만 건넌다.", "줄거리가 뻔해서 졸았다.", "그 학교는 산 아래에 있다.",
 )  # fmt: skip
-_MORPHEMES = [
-    pair.split("/")
-    for pair in [
-        "서울/NNP",
-        "은/JX",
-        "한강/NNP",
-        "을/JKO",
-        "끼/VV",
-        "고/EC",
-        "있/VX",
-        "는/ETM",
-        "도시/NNG",
-        "이/VCP",
-        "다/EF",
-        "./SF",
-    ]
-]
+_ANALYSED = "서울/NNP 은/JX 한강/NNP 을/JKO 끼/VV 고/EC 있/VX 는/ETM 도시/NNG 이/VCP 다/EF ./SF"
+_MORPHEMES = [pair.split("/") for pair in _ANALYSED.split()]
 _LISTS = {"form": pa.string(), "tag": pa.string(), **dict.fromkeys(("start", "end", "sentence", "eojeol"), pa.int32())}
 _MORPHEME_SCHEMA = pa.schema(
     [("id", pa.string()), ("source", pa.string()), *((name, pa.list_(kind)) for name, kind in _LISTS.items())]
@@ -117,10 +102,8 @@ class Reader(HTMLParser):
 def clean(folder: Path, rng: random.Random) -> dict[str, Any]:
     for part in range(3):
         texts = [" ".join(rng.choices(_SENTENCES, k=rng.choice((1, 1, 2, 12, 60)))) for _ in range(60)]
-        rows = [
-            {"id": f"wiki:{part}-{i}", "source": "wiki" if len(t) > 60 else "reviews", "text": t}
-            for i, t in enumerate(texts)
-        ]
+        sources = ["wiki" if len(text) > 60 else "reviews" for text in texts]
+        rows = [{"id": f"wiki:{part}-{i}", "source": sources[i], "text": text} for i, text in enumerate(texts)]
         write_parquet(folder / f"documents/part-{part:05d}.parquet", rows)
     reasons = [("too_short", "굿")] * 25 + [("exact_duplicate", "재미있다")] * 9
     reasons += [("hangul_below_min", "<script>alert(1)</script> lol & ㅋㅋㅋ")] * 4
@@ -306,20 +289,14 @@ def make(recipe: Path, stage: str) -> Path:
     }
     sources = [{"name": "위키", "path": "wiki.jsonl"}]
     record = {
-        "format": 1,
-        "stage": stage,
-        "stage_version": 1,
-        "digest": f"{stage:0<64}",
+        "format": 1, "stage": stage, "stage_version": 1, "digest": f"{stage:0<64}", "files": files, "counts": counts,
         "settings": {"part_bytes": 262_144, "filters": {"min_chars": 10}, "sources": sources, "words": []},
         "inputs": {
             "artifacts": {name: f"{name:0<64}" for name in STAGES[stage].reads},
             "files": {"wiki": [{"name": "wiki.jsonl", "size": 3_000_000, "sha256": "cd" * 32}]},
         },
-        "files": files,
-        "counts": counts,
-        "versions": {"kiwipiepy": "0.24.1"},
-        "numerics": {"threads": 2} if stage == "pretrain" else {},
-    }
+        "versions": {"kiwipiepy": "0.24.1"}, "numerics": {"threads": 2} if stage == "pretrain" else {},
+    }  # fmt: skip
     write_json(folder / "stage.json", record)
     write_json(folder / "run.json", RUN)
     return folder

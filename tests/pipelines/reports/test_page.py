@@ -131,6 +131,7 @@ def test_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
          r"clean: no stage.json in it, so there is nothing to report: run the stage first"),
         ("clean", "stage.json", "{}", r"stage.json: names no stage: rebuild this artifact"),
         ("clean", "documents/part-00001.parquet", "?", r"part-00001.parquet: cannot be read \(.*\): rebuild this"),
+        ("clean", "documents/part-00001.parquet", {"id": "a", "text": "글"}, "part-00001.parquet: no column source"),
         ("vocab", "coverage.json", "{", r"coverage.json: cannot be read"),
         ("vocab", "coverage.json", '{"all": {}}', r"coverage.json: no all\.whole_morpheme_share in it: rebuild this"),
         ("vocab", "tokenizer/pieces.txt", None, r"pieces.txt: is missing: rebuild this artifact"),
@@ -146,17 +147,10 @@ def test_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
 )  # fmt: skip
 def test_damaged_file_is_named(maker, stage, file, text, message):
     path = maker(stage) / file
-    path.unlink() if text is None else path.write_text(text)
+    path.unlink() if text is None else write_parquet(path, [text]) if isinstance(text, dict) else path.write_text(text)
     with pytest.raises(ArtifactError, match=message):
         render(maker(stage))
     index(maker.recipe)
-
-
-def test_missing_column_is_named(maker):
-    folder = maker("clean")
-    write_parquet(folder / "documents/part-00000.parquet", [{"id": "a", "text": "글"}])
-    with pytest.raises(ArtifactError, match=r"part-00000.parquet: no column source"):
-        render(folder)
 
 
 def test_stage_without_a_page_module_shows_its_record(maker):

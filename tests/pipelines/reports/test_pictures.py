@@ -46,14 +46,8 @@ def test_lines_with_one_point_are_rows_of_a_table(options):
     if not options:
         assert curves("Speed", [Line("", [10], [12164.7])], x="step", y="pieces").rows == [("10", "12,165")]
     level = Line("unigram", [1, 300], [7.25, 7.25], reference=True)
-    table = curves(
-        "t",
-        [Line("a", [300], [0.25]), Line("b", [1], [0.5]), Line("c", [], []), level],
-        x="step",
-        y="nat",
-        note="n",
-        **options,
-    )
+    lines = [Line("a", [300], [0.25]), Line("b", [1], [0.5]), Line("c", [], []), level]
+    table = curves("t", lines, x="step", y="nat", note="n", **options)
     assert table.kind == "table"
     assert table.head == ("", "step", "nat")
     assert table.rows[0] == ("a", "300", "25.0\u00a0%" if options.get("percent") else "0.25")
@@ -93,12 +87,3 @@ def test_lengths_take_five_series_and_skip_empty_ones():
     picture = lengths("t", series, x="characters")
     assert [name for name, _, _ in picture.legend] == ["1", "2", "3", "4"]
     assert lengths("t", {}, x="characters").legend == ()
-
-
-@pytest.mark.parametrize("array", [[1], [2], [1, 1_000_000], [7] * 9])
-def test_lengths_of_any_size(array):
-    assert "<svg" in lengths("t", {"a": np.array(array)}, x="characters").svg
-
-
-def test_columns_have_one_bar_each():
-    assert columns("t", [3, 0, 2], x="characters", y="pieces", first=1).svg.count("fill: var(--c1)") == 3

@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.reports import index
-from pipelines.reports.record import Artifact, batches, num_rows, sampled, stream
+from pipelines.reports.record import Artifact, sampled
 
 
 @pytest.mark.parametrize(
@@ -14,14 +14,6 @@ def test_parts_are_sampled_evenly(number, indices):
     parts, note = sampled(list(range(number)))
     assert parts == indices
     assert note == (f"Measured on 8 of {number:,} parts, evenly spaced. " if number > 8 else "")
-
-
-def test_files_are_read_in_order_batch_by_batch(maker):
-    parts = maker.open("clean").parts("documents/*.parquet")
-    ids = [name for batch in batches(parts, ["id"]) for name in batch.column("id").to_pylist()]
-    assert num_rows(parts) == len(ids) == 180
-    assert ids[60] == "wiki:1-0"
-    assert [batch.num_rows for batch in stream(maker.open("shard").parts("train/*.arrow"))] == [16, 16, 16, 2] * 2
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import json
 import re
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -161,16 +160,6 @@ def test_vocab_shows_coverage_and_lengths_of_text_pieces(maker):
     change(path, by_source={"wiki": json.loads(path.read_text(encoding="utf-8"))["all"]})
     shown = elements(vocab.story(maker.open("vocab")))
     assert [row[0] for row in shown["Tokenization by source"].rows] == ["wiki"]  # not again as "all"
-
-
-def test_vocab_reads_counts_at_ranks_batch_by_batch(maker, monkeypatch):
-    monkeypatch.setattr("pipelines.reports.record._BATCH_ROWS", 7)
-    artifact = maker.open("vocab")
-    ranks = np.array([1, 2, 7, 8, 100, 720])
-    at, sums = vocab.at_ranks(artifact, ranks)
-    counts = pq.read_table(artifact.folder / "counts.parquet")["count"].to_numpy()
-    assert at.tolist() == counts[ranks - 1].tolist()
-    assert sums.tolist() == counts.cumsum()[ranks - 1].tolist()
 
 
 def test_shard_sums_pieces_by_source(maker):

@@ -260,14 +260,6 @@ def test_damaged_line_of_predictions_is_named(tmp_path):
         render(folder)
 
 
-def test_lone_surrogate_in_a_text_is_shown_as_an_escape(tmp_path):
-    kind, rows, models = labelled()
-    wrong = next(n for n, row in enumerate(rows) if row["label"] != models["pretrained"][0][n]["label"])
-    rows[wrong] = rows[wrong] | {"text": "글 \ud83d 글"}
-    page = render(write_task(tmp_path, "mood", (kind, rows, models))).read_text(encoding="utf-8")
-    assert "글 \\ud83d 글" in page
-
-
 def test_curves_are_of_chosen_hyperparameters_and_trials_in_a_folded_table(tmp_path):
     folder = write_task(tmp_path, "mood", labelled())
     rows = _scores(folder)["rows"]

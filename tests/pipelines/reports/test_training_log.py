@@ -20,22 +20,6 @@ def test_seconds_add_up_over_sessions():
     np.testing.assert_allclose(log.seconds(log.heldout), [2.0, 5.0, 8.0])
 
 
-def test_pieces_are_those_counted_up_to_a_step():
-    log = TrainingLog.of([_line(10, "train"), _line(20), _line(30, "train")], [_timed(10, 2.0), _timed(25, 4.0)])
-    np.testing.assert_allclose(log.pieces(log.heldout), [140])
-    np.testing.assert_allclose(log.pieces(log.timing), [70, 175])
-
-
-def test_speed_and_waiting_are_over_the_whole_time():
-    log = TrainingLog.of([], [_timed(20, 6.0, 100.0, 3.0), _timed(30, 4.0, 50.0, 0.0)])
-    assert (log.waiting, log.pieces_per_second) == (pytest.approx(0.3), pytest.approx(80))
-
-
-def test_without_timing_nothing_is_measured():
-    log = TrainingLog.of([_line(10)], [{"kind": "start", "step": 0}])
-    assert (log.seconds(log.heldout), log.waiting, log.pieces_per_second) == (None, None, None)
-
-
 @pytest.mark.parametrize(
     ("longest", "axis"), [(90, (1.0, "seconds")), (120, (60.0, "minutes")), (7200, (3600.0, "hours"))]
 )

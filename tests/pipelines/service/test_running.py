@@ -35,7 +35,9 @@ def _refused(port):
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow)]
+)
 def test_signals_end_it_with_their_exit_code(models, number, code):
     with started(str(models["vectors"])) as service:
         assert re.fullmatch(r"korbert: serving vectors at http://127\.0\.0\.1:\d+\n", service.said)
@@ -100,6 +102,7 @@ def test_a_port_in_use_is_an_error(free_port, models):
     )
 
 
+@pytest.mark.slow
 def test_a_killed_service_can_start_again_on_its_port(free_port):
     with toy(port=free_port, seconds_a_batch=0.5) as service, ThreadPoolExecutor() as clients:
         asking = clients.submit(service.ask, "/v1/embeddings", {"input": "글"})
@@ -161,13 +164,6 @@ def test_an_internal_error_is_logged_with_the_request_id_and_without_texts(caplo
     assert (reply.status_code, reply.json()["error"]["type"]) == (500, "server_error")
     assert f"{reply.headers['x-request-id']}: GET / failed: ValueError <- " in caplog.text
     assert "비밀" not in reply.text + caplog.text
-
-
-def test_models_loaded_during_shutdown_are_not_served():
-    service = Service(Limits())
-    service.status = "ending"
-    service.ready({}, None)
-    assert service.status == "ending"
 
 
 def test_other_machines_need_a_token(models):

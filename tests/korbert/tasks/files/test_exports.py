@@ -165,14 +165,6 @@ def test_prodigy_counts_what_was_not_accepted(tmp_path):
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"rejected": 2, "ignored": 1}
 
 
-def test_a_line_that_is_no_object_is_dropped(tmp_path):
-    path = written(tmp_path, "a.jsonl", [PRODIGY | {"spans": [[0, 2, "PS"]]}])
-    path.write_text(path.read_text("utf-8") + "null\n[1, 2]\n", encoding="utf-8")
-    _, rows = read(path)
-    assert len(rows) == 1
-    assert rows.dropped["bad_json"].count == 2
-
-
 ANN = "T1\tPS 0 2\t하늘\nT2\tLC 4 6\t서울\nR1\tvisit Arg1:T1 Arg2:T2\n#1\tAnnotatorNotes T1\t확인\n"
 
 
@@ -235,13 +227,6 @@ def test_questions(tmp_path, article):
     assert not rows.dropped
 
 
-def test_a_question_beside_a_malformed_one_is_read(tmp_path):
-    article = {**ARTICLES[1], "qas": [ARTICLES[1]["qas"][0], 5]}
-    _, rows = read(written(tmp_path, "a.json", {"version": "1", "data": [article]}))
-    assert [row["question"] for row in rows] == ["무엇?"]
-    assert rows.dropped["bad_record"].count == 1
-
-
 def test_relations_and_similarities_of_klue(tmp_path):
     ends = {"subject_entity": {"word": "하늘", "start_idx": 0, "end_idx": 1, "type": "PER"},
             "object_entity": {"word": "서울", "start_idx": 4, "end_idx": 5, "type": "LOC"}}  # fmt: skip
@@ -272,13 +257,6 @@ def test_names_of_classes_of_datasets(tmp_path):
         for file in ("a.parquet", "saved", "plain.jsonl"):
             assert read(tmp_path / file)[1].rows[0]["tags"] == ["B-PS", "O"], file
         (tmp_path / name).unlink()
-
-
-def test_conll_of_label_studio(tmp_path):
-    path = written(tmp_path, "a.conll", "-DOCSTART- -X- O\n하늘은 -X- _ B-PS\n갔다 -X- _ O\n\n네 -X- _ O\n\n")
-    kind, rows = read(path)
-    assert kind == "token-classification"
-    assert (rows.rows[0]["tokens"], rows.rows[0]["tags"]) == (["하늘은", "갔다"], ["B-PS", "O"])
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import json
 from dataclasses import replace
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,22 +53,6 @@ def test_what_csv_writes_is_read_again(folder, rows, encoding, quoting, end, del
     assert _read(path) == rows
 
 
-@given(rows=ROWS, end=st.sampled_from(["\n", "\r\n"]))
-def test_csv_with_few_quotes_is_read_again(folder, rows, end):
-    rows = [(text.replace("\r", ""), label) for text, label in rows if text.replace("\r", "").strip()] or [("가", "0")]
-    path = folder / "few.csv"
-    path.write_bytes(_csv(rows, ",", csv.QUOTE_MINIMAL, end).encode())
-    assert _read(path) == rows
-
-
-@given(rows=ROWS)
-def test_a_plain_tsv_keeps_every_quote(folder, rows):
-    rows = [(" ".join(text.split()) or "가", label) for text, label in rows]
-    path = folder / "plain.tsv"
-    path.write_bytes("".join(f"{text}\t{label}\n" for text, label in [("text", "label"), *rows]).encode())
-    assert _read(path, form="tsv-plain") == rows
-
-
 @given(rows=st.lists(st.tuples(CP949, LABELS), min_size=1, max_size=8))
 def test_cp949_is_found(folder, rows):
     path = folder / "old.csv"
@@ -95,18 +77,6 @@ def test_what_json_writes_is_read_again(folder, rows, ascii_only, encoding):
     (folder / "lines.json").write_bytes(whole["lines.jsonl"].encode(encoding))
     if len(rows) > 1:
         assert _read(folder / "lines.json") == rows
-
-
-@given(rows=ROWS)
-def test_what_arrow_writes_is_read_again(folder, rows):
-    table = pa.table({"text": [text for text, _ in rows], "label": [label for _, label in rows]})
-    pq.write_table(table, folder / "a.parquet", row_group_size=3)
-    with pa.OSFile(str(folder / "a.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    with pa.OSFile(str(folder / "b.arrow"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    for name in ("a.parquet", "a.arrow", "b.arrow"):
-        assert _read(folder / name) == rows, name
 
 
 def test_what_pandas_writes_is_read_as_pandas_has_it(tmp_path):

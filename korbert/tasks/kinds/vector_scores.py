@@ -1,0 +1,160 @@
+"""Three ways to score vectors of texts: by scores of pairs, by retrieval, and by the vectors of a teacher."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from korbert.errors import SettingsError
+from korbert.tasks import retrieval
+from korbert.tasks.files import Row
+from korbert.tasks.kinds.base import Baseline, Prediction
+from korbert.tasks.metrics import regression
+from korbert.tasks.retrieval import Retrieval
+from korbert.vectors.encoder import unit
+
+Morphemes = Mapping[str, Sequence[str]]
+Vectors = NDArray[np.float32]
+Metrics = Mapping[str, Callable[[NDArray[Any]], float | None]]
+
+
+class VectorScores(ABC):
+    """What the target of a row is, what is predicted for it, and how far the two agree.
+
+    metrics: functions of a run, the array that `run` returns. usual: those of a task that names none. role: the role
+    of the rows that can be scored so. compared: the role of what the vector of a row's first text is compared with.
+    """
+
+    metrics: ClassVar[Metrics]
+    usual: ClassVar[tuple[str, ...]]
+    role: ClassVar[str]
+    compared: ClassVar[str] = "pair"
+
+    @abstractmethod
+    def target(self, row: Row) -> float | str:
+        """ValueError for a row without one."""
+
+    def together(self, row: Row) -> list[str]:
+        """The texts of a row that is scored which no training row may have."""
+        return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"]]
+
+    @abstractmethod
+    def predictions(self, rows: Sequence[Row], queries: Vectors, others: Sequence[Vectors]) -> list[Prediction]:
+        """A prediction for each row. queries: (N, D), unit vectors of the first texts; others: (n, D) for each row, of
+        its other texts."""
+
+    @abstractmethod
+    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        """What the metrics are computed from, (N, ..)."""
+
+    def baselines(self, train: Sequence[str], rows: Sequence[Row], morphemes: Morphemes) -> Iterator[Baseline]:
+        """Rankings without an encoder. train: the distinct texts to fit on."""
+        yield from ()
+
+
+class BySimilarity(VectorScores):
+    """A target is a score, a prediction the cosine of the two vectors; a run is (N, 2), score and cosine."""
+
+    metrics: ClassVar[Metrics] = {
+        "spearman": lambda run: regression.spearman(run[:, 0], run[:, 1]),
+        "pearson": lambda run: regression.pearson(run[:, 0], run[:, 1]),
+    }
+    usual = ("spearman", "pearson")
+    role = "score"
+
+    def target(self, row: Row) -> float | str:
+        if row.get("pair") is None:
+            raise ValueError("has no second text, which rows to score need")
+        if row.get("score") is None:
+            raise ValueError("has no score, which rows to score need")
+        return float(row["score"])
+
+    def predictions(self, rows: Sequence[Row], queries: Vectors, others: Sequence[Vectors]) -> list[Prediction]:
+        return [float(query @ own[0]) for query, own in zip(queries, others, strict=True)]
+
+    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        return np.array([list(map(self.target, rows)), predictions], dtype=np.float64).T
+
+    def baselines(self, train: Sequence[str], rows: Sequence[Row], morphemes: Morphemes) -> Iterator[Baseline]:
+        from korbert.tasks.baselines.features import tfidf_features
+
+        sides = ([morphemes[row[role]] for row in rows] for role in ("text", "pair"))
+        _, first, second = tfidf_features([morphemes[text] for text in train], *sides)
+        yield Baseline("tfidf", {}, np.asarray(first.multiply(second).sum(axis=1)).ravel().tolist())
+
+
+class ByRetrieval(VectorScores):
+    """A target is the right passage, a prediction {"cosine": .., "rank": of that passage among those of all rows, from
+    1}; a run is (N,), ranks."""
+
+    metrics: ClassVar[Metrics] = retrieval.METRICS
+    usual = tuple(retrieval.METRICS)
+    role = "pair"
+
+    def target(self, row: Row) -> float | str:
+        if row.get("pair") is None:
+            raise ValueError("has no second text, which rows to score need")
+        return str(row["pair"])
+
+    def together(self, row: Row) -> list[str]:
+        return [row["pair"]]  # passages to find are not trained on
+
+    def searched(self, rows: Sequence[Row], others: Sequence[Vectors]) -> tuple[Retrieval, Vectors]:
+        """The retrieval of the rows, and the vectors of its passages."""
+        searched = Retrieval.of(rows)
+        texts = chain.from_iterable((row["pair"], *(row.get("negatives") or ())) for row in rows)
+        vectors = dict(zip(texts, chain.from_iterable(others), strict=True))
+        return searched, np.stack([vectors[text] for text in searched.passages])
+
+    def predictions(self, rows: Sequence[Row], queries: Vectors, others: Sequence[Vectors]) -> list[Prediction]:
+        searched, passages = self.searched(rows, others)
+        ranks = searched.ranks(lambda part: queries[part] @ passages.T).tolist()
+        return [
+            {"cosine": float(query @ own[0]), "rank": rank}
+            for query, own, rank in zip(queries, others, ranks, strict=True)
+        ]
+
+    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        return np.array([prediction["rank"] for prediction in predictions], np.int64)
+
+    def baselines(self, train: Sequence[str], rows: Sequence[Row], morphemes: Morphemes) -> Iterator[Baseline]:
+        from korbert.tasks.baselines.bm25 import bm25
+
+        searched = Retrieval.of(rows)
+        passages, queries = ([morphemes[text] for text in own] for own in (searched.passages, searched.queries))
+        ranks = searched.ranks(bm25(passages, queries))
+        yield Baseline("bm25", {}, [{"cosine": None, "rank": rank} for rank in ranks.tolist()])
+
+
+class ByTeacher(VectorScores):
+    """A target is 1, a prediction the cosine to the teacher's vector, of its leading dimensions if it is shorter than
+    the model's; a run is (N,), cosines."""
+
+    metrics: ClassVar[Metrics] = {"teacher_cosine": lambda run: float(run.mean())}
+    usual = ("teacher_cosine",)
+    role = "vector"
+    compared = "vector"
+
+    def target(self, row: Row) -> float | str:
+        if row.get("vector") is None:
+            raise ValueError("has no vector, which rows to score need")
+        return 1.0
+
+    def predictions(self, rows: Sequence[Row], queries: Vectors, others: Sequence[Vectors]) -> list[Prediction]:
+        teacher = np.stack([row["vector"] for row in rows])
+        if queries.shape[1] < (size := teacher.shape[1]):
+            raise SettingsError(
+                f"the vectors have {size} numbers, those of the model {queries.shape[1]}: cut them, as"
+                " `korbert distill` does"
+            )
+        return list(np.einsum("nd,nd->n", unit(queries[:, :size]), unit(teacher)).tolist())
+
+    def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
+        return np.array(predictions)
+
+
+BY_RETRIEVAL = ByRetrieval()
+WAYS: Sequence[VectorScores] = (BySimilarity(), BY_RETRIEVAL, ByTeacher())

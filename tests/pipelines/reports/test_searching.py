@@ -1,0 +1,46 @@
+"""The page of ways of searching: figures with intervals, and the queries on which the ways differ."""
+
+from korbert.search.evaluation import METRICS, Figure, Measured
+from pipelines.reports.searching import differences, write_page
+
+PAIRS = [("음주운전 보험금", ["a"]), ("전세 보증금", ["b", "nowhere"]), ("상속 포기", ["c"])]
+RIGHT = {"a": "음주운전 <면책> 약관", "b": "임대차 보증금의 반환", "c": "상속의 포기 " * 200}
+
+
+def _ways(**ranks):
+    return {way: Measured(dict.fromkeys(METRICS, Figure(0.5, 0.25, 0.75)), own) for way, own in ranks.items()}
+
+
+def test_queries_stand_by_the_difference_of_the_ways():
+    ways = _ways(words=[1, 2, None], vectors=[2, 2, 1], reranked=[3, 1, None])
+    found = list(differences(PAIRS, RIGHT, ways))
+    assert [(one.title, [entry.head for entry in one.entries]) for one in found] == [
+        ("vectors better than words · 1 of 3 queries", ["c"]),
+        ("words better than vectors · 1 of 3 queries", ["a"]),
+        ("reranked better than words · 1 of 3 queries", ["b, nowhere"]),
+        ("words better than reranked · 1 of 3 queries", ["a"]),
+    ]
+    (entry,) = found[0].entries
+    assert entry.facts == [
+        ("words", "not among the first 100"),
+        ("vectors", "rank 1"),
+        ("reranked", "not among the first 100"),
+    ]
+    ((text, marks),) = entry.passage
+    assert text.startswith("상속의 포기 상속의")
+    assert len(text) < 610
+    assert not marks
+
+
+def test_the_page_has_figures_and_examples(tmp_path):
+    page = write_page(
+        tmp_path / "ways.html", "law: 3 queries.", PAIRS, RIGHT, _ways(words=[1, 2, None], both=[2, 1, 1])
+    )
+    text = page.read_text(encoding="utf-8")
+    assert text.count("50.0\u00a0% (25.0 to 75.0)") == 2 * len(METRICS)
+    assert "both better than words · 2 of 3 queries" in text
+    assert "음주운전 &lt;면책&gt; 약관" in text
+    alone = _ways(words=[1, 2, None])
+    alone["words"] = alone["words"]._replace(figures=dict.fromkeys(METRICS, Figure(1.0, None, None)))
+    text = write_page(page, "law: 1 query.", PAIRS, RIGHT, alone).read_text(encoding="utf-8")
+    assert "Where the ways differ" not in text
