@@ -1,10 +1,14 @@
-"""Finds the folder of a model or tokenizer, given that folder or an artifact that contains it."""
+"""Finds the folder of a model or tokenizer, given that folder, an artifact that contains it, or a name.
+
+Names are those of the models in the box, and "hf:USER/NAME" or "hf:USER/NAME@REVISION" on the Hugging Face Hub.
+"""
 
 import difflib
 from pathlib import Path
 
 from korbert.errors import ModelError
 
+_HUB = "hf:"
 _BOX = Path(__file__).parent / "box"  # bundled models, packed (korbert.modeling.packing); README.md is their card
 
 
@@ -18,6 +22,17 @@ def bundled(name: str | Path) -> Path | None:
     return _BOX / name if str(name) in models_in_the_box() else None
 
 
+def is_on_hub(name: str | Path) -> bool:
+    """Whether the name is one on the Hub."""
+    return str(name).startswith(_HUB)
+
+
+def lasting(folder: str | Path) -> str:
+    """The same folder as seen from any other: its absolute path, but a name in the box or on the Hub as it is."""
+    is_name = is_on_hub(folder) or (bundled(folder) is not None and not Path(folder).exists())
+    return str(folder if is_name else Path(folder).absolute())
+
+
 def base_folder(folder: Path, base: str) -> Path:
     """The base of a packed folder: its sibling of that name, else the bundled model."""
     beside = folder.absolute().parent / base
@@ -27,9 +42,9 @@ def base_folder(folder: Path, base: str) -> Path:
 def model_folder(folder: str | Path) -> Path:
     """The folder itself, or `model/` of an artifact: artifacts/demo/pretrain -> artifacts/demo/pretrain/model.
 
-    A bare name that is not a folder here names a bundled model. A folder without a model is returned unchanged, for
-    its reader to refuse. ModelError for a folder of artifacts, naming those that hold a model, and for a missing folder
-    that is named nearly as a bundled model.
+    A bare name that is not a folder here names a bundled model, "hf:.." one of the Hub. A folder without a model is
+    returned unchanged, for its reader to refuse. ModelError for a folder of artifacts, naming those that hold a model,
+    and for a missing folder that is named nearly as a bundled model.
     """
     return _find(Path(folder), ("", "model"), "config.json", "model")
 
@@ -43,6 +58,10 @@ def tokenizer_folder(folder: str | Path) -> Path:
 
 
 def _find(folder: Path, below: tuple[str, ...], file: str, kind: str) -> Path:
+    if is_on_hub(folder):
+        from korbert.hub import downloaded
+
+        folder = downloaded(str(folder).removeprefix(_HUB))
     if not folder.exists():
         if bundled(folder) is None and (near := difflib.get_close_matches(folder.name, models_in_the_box(), 1, 0.8)):
             raise ModelError(f"{folder}: no such folder: did you mean {near[0]}, which comes with korbert?")

@@ -5,13 +5,16 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self, Unpack, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from korbert import hub
 from korbert.errors import ModelError, SettingsError
+from korbert.folders import lasting
 from korbert.modeling import (
     EmbeddingModel,
     PretrainingModel,
@@ -23,6 +26,7 @@ from korbert.modeling import (
 from korbert.modeling import Model as Network
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.modeling.storage import read_config
+from korbert.notebook import as_html
 from korbert.processor import cores
 from korbert.progress import Advance, track, untracked
 from korbert.tasks.files import Row
@@ -65,16 +69,25 @@ _Vectors = NDArray[np.float32]
 class Model:
     """A network with its tokenizer and the task that it was trained for.
 
-        >>> model = korbert.load("models/mood")
+        >>> model = korbert.load("korbert-mini-nsmc")
         >>> model.can
-        ("predict", "embed")
-        >>> model.predict("정말 좋은 영화")
-        Label(label="긍정", probabilities={"부정": 0.04, "긍정": 0.96})
+        ('predict', 'embed')
+        >>> model.predict("정말 좋은 영화").label
+        '1'
+        >>> korbert.load("korbert-mini").fill("대한민국의 수도는 [MASK]이다")[0][0].piece != ""
+        True
 
-    kind: the task; None: what the head of the network tells, nothing for a pretrained one. name: of the model in
-    errors, its folder. precision: of the matrix products where many texts are processed at once; a text to fill or to
-    look at is always processed in fp32.
+    A model is pickled with its weights, and shows its kind, its size and what it can do.
+
+    Attributes:
+        kind: The task; None: what the head of the network tells, nothing for a pretrained one.
+        name: Of the model in errors, its folder.
+        folder: Where it was loaded from; None for one that was not.
+        precision: Of the matrix products where many texts are processed at once; a text to fill or to look at is
+            always processed in fp32.
     """
+
+    folder: str | None = None
 
     def __init__(
         self,
@@ -94,7 +107,7 @@ class Model:
         """The model in a folder: one written by korbert, or an artifact that has one.
 
         Args:
-            folder: A folder, or the name of a model in the box.
+            folder: A folder, the name of a model in the box, or "hf:USER/NAME" on the Hub, also with @REVISION.
             device: "auto", "cpu" or "cuda".
             precision: "fp32", "bf16", or "auto", the faster one here.
 
@@ -105,13 +118,58 @@ class Model:
         chosen = choose_device(device)
         network, tokenizer = load_model(folder, device=chosen)
         kind = _kind_of(network, read_config(folder)["task"], str(folder))
-        return cls(network, tokenizer, kind, name=str(folder), precision=choose_precision(chosen, precision))
+        model = cls(network, tokenizer, kind, name=str(folder), precision=choose_precision(chosen, precision))
+        model.folder = lasting(folder)
+        return model
 
     def save(self, folder: str | Path) -> None:
         """Writes a model folder, which `load` opens. ModelError for an encoder in an ONNX file."""
         if isinstance(self.network.encoder, OnnxEncoder):
             raise ModelError(f"{self.name}: its encoder is in an ONNX file: copy the folder instead")
         save_model(folder, self.network, self.tokenizer, self.kind.task() if self.kind else None)
+
+    def push_to_hub(self, repo: str, *, private: bool | None = None, message: str = "Upload the model") -> str:
+        """Writes the model to a repository of the Hugging Face Hub, where `load("hf:USER/NAME")` finds it.
+
+        Args:
+            repo: USER/NAME; it is made if it is absent, and given a card if it has none.
+            private: Whether a new repository is; None: as the account says.
+            message: Of the commit.
+
+        Returns:
+            The address of the repository.
+
+        Raises:
+            ModelError: The Hub refuses it or cannot be reached; huggingface_hub is not installed.
+        """
+        with TemporaryDirectory(prefix="korbert-") as folder:
+            self.save(folder)
+            return hub.upload(Path(folder), repo, " and ".join(self.can), private=private, message=message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with TemporaryDirectory(prefix="korbert-") as folder:
+            self.save(folder)
+            paths = (path for path in Path(folder).rglob("*") if path.is_file())
+            files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+        return _unpickled, (type(self), files, self.name, self.folder, self.precision)
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name}: {self._what}, {self._size}; can {' and '.join(self.can)}>"
+
+    def _repr_html_(self) -> str:
+        facts = {"kind": self._what, "size": self._size, "can": ", ".join(self.can), "device": str(self.device)}
+        return as_html(self.name, facts)
+
+    @property
+    def _what(self) -> str:
+        """The kind of task; of a model without one, that of its network."""
+        return self.kind.name if self.kind else self.network.kind
+
+    @property
+    def _size(self) -> str:
+        config, count = self.network.config, sum(weights.numel() for weights in self.network.parameters())
+        layers = f"{config.num_hidden_layers} layers of {config.hidden_size}"
+        return f"{layers}, {config.vocab_size:,} pieces, {count / 1e6:,.1f} million parameters"
 
     @property
     def can(self) -> tuple[str, ...]:
@@ -125,10 +183,9 @@ class Model:
             raise self._refusal(operation)
 
     def _refusal(self, operation: str) -> ModelError:
-        what = self.kind.name if self.kind else self.network.kind
-        article = "an" if what[0] in "aeiou" else "a"
+        article = "an" if self._what[0] in "aeiou" else "a"
         return ModelError(
-            f"{self.name}: is {article} {what} model: it can {' and '.join(self.can)}; {_REMEDIES[operation]}"
+            f"{self.name}: is {article} {self._what} model: it can {' and '.join(self.can)}; {_REMEDIES[operation]}"
         )
 
     @property
@@ -470,8 +527,39 @@ class Model:
 
 
 def load(folder: str | Path, device: str = "auto", precision: PrecisionName = "fp32") -> Model:
-    """The model in a folder: see Model.load."""
+    """The model in a folder, in the box, or on the Hub: "hf:USER/NAME".
+
+        >>> korbert.load("korbert-mini-ner").tag("세종대왕은 1443년에 한글을 만들었다")[0].text
+        '세종대왕'
+
+    Its files are checked against their recorded hashes. What the Hub has is loaded from its cache when there is no
+    network.
+
+    Args:
+        folder: As in Model.load.
+        device: "auto", "cpu" or "cuda".
+        precision: "fp32", "bf16", or "auto", the faster one here.
+
+    Returns:
+        The model, which `can` do what its task is.
+
+    Raises:
+        ModelError: There is no such model, or its files were changed.
+        SettingsError: The device, or the precision on this hardware, is not there.
+    """
     return Model.load(folder, device, precision)
+
+
+def _unpickled(
+    kind: type[Model], files: Mapping[str, bytes], name: str, folder: str | None, precision: PrecisionName
+) -> Model:
+    with TemporaryDirectory(prefix="korbert-") as aside:
+        for path, content in files.items():
+            (Path(aside) / path).parent.mkdir(exist_ok=True)
+            (Path(aside) / path).write_bytes(content)
+        model = kind.load(aside, precision=precision)
+    model.name, model.folder = name, folder
+    return model
 
 
 def _kind_of(network: Network, task: Mapping[str, Any], folder: str) -> Kind | None:

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, otherwise an occasional log line."""
+"""Progress of long work: a bar on a terminal and in a notebook, otherwise an occasional log line."""
 
 import logging
 import sys
@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from korbert import notebook
 from korbert.world import is_silent
 
 _SECONDS_BETWEEN_LINES = 15.0  # if standard error is not a terminal (a log file)
+_SECONDS_BETWEEN_MOVES = 0.2  # of a bar in a notebook, which keeps every message until it is drawn
 
 _logger = logging.getLogger(__name__)
 
@@ -26,12 +28,16 @@ def untracked(count: int, figures: str = "") -> None:
 
 @contextmanager
 def track(description: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
-    """Yields `advance(n)`. The bar is on standard error; standard output is for data. Of many processes one shows it.
+    """Yields `advance(n)`. The bar is on standard error, or below the cell of a notebook; standard output is for data.
+    Of many processes one shows it.
 
     total: units of work; None: unknown. done: units that an earlier run has done.
     """
     if is_silent():
         yield untracked
+    elif notebook.is_notebook():
+        with _moving(description, total, unit, done) as advance:
+            yield advance
     elif sys.stderr.isatty():
         with _bar(description, total, unit, done) as advance:
             yield advance
@@ -57,6 +63,28 @@ def _bar(description: str, total: int | None, unit: str, done: int) -> Iterator[
         yield advance
 
 
+@contextmanager
+def _moving(description: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
+    move, moved, shown = notebook.bar(), -_SECONDS_BETWEEN_MOVES, ""
+
+    def show() -> None:
+        move(done, total, ", ".join(filter(None, (_counted(description, done, total, unit), shown))))
+
+    def advance(count: int, figures: str = "") -> None:
+        nonlocal done, moved, shown
+        done, shown = done + count, figures or shown
+        if (now := time.monotonic()) - moved >= _SECONDS_BETWEEN_MOVES:
+            moved = now
+            show()
+
+    yield advance
+    show()
+
+
+def _counted(description: str, done: int, total: int | None, unit: str) -> str:
+    return f"{description}: {done:,}{'' if total is None else f' of {total:,}'} {unit}".rstrip()
+
+
 def _lines(description: str, total: int | None, unit: str, done: int) -> Advance:
     first, started = done, time.monotonic()
     last, shown = started, ""
@@ -69,11 +97,11 @@ def _lines(description: str, total: int | None, unit: str, done: int) -> Advance
         if now - last < _SECONDS_BETWEEN_LINES:
             return
         last = now
-        parts = [f"{done:,}{'' if total is None else f' of {total:,}'} {unit}".rstrip(), shown]
+        parts = [_counted(description, done, total, unit), shown]
         if total is not None and done > first:
             seconds = (now - started) / (done - first) * (total - done)
             minutes = f"{seconds / 60:.0f} min left" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h left"
             parts.append(f"{seconds:.0f} s left" if seconds < 90 else minutes)
-        _logger.info("%s: %s", description, ", ".join(filter(None, parts)))
+        _logger.info("%s", ", ".join(filter(None, parts)))
 
     return advance

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, SettingsError
-from korbert.folders import bundled
+from korbert.folders import lasting
 from korbert.model import TEXTS_AT_ONCE, Model
 from korbert.processor import cores
 from korbert.search import database as store
@@ -115,9 +115,8 @@ class Index:
             files[_CORRECTION] = sha256_of(folder / _CORRECTION)
         if counts is not None:
             files[_COUNTS] = sha256_of(counts.save(folder))
-        in_the_box = not Path(model.name).exists() and bundled(model.name) is not None
         facts = {
-            "model": {"digest": model.digest, "folder": model.name if in_the_box else str(Path(model.name).absolute())},
+            "model": {"digest": model.digest, "folder": lasting(model.name)},
             "settings": settings.model_dump(mode="json"),
             "size": 0 if words_only else model.pooled([], settings, counts=counts, correction=correction).shape[1],
             "files": files,

@@ -2,4 +2,5 @@ from . import runner as runner
 from . import sources as sources
 from . import store as store
 from .pipeline import Pipeline as Pipeline
+from .pipeline import open_pipeline as open_pipeline
 from .runtime import Runtime as Runtime

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.processor import processor_name
@@ -14,7 +15,8 @@ from pipelines.artifacts import store
 from pipelines.artifacts.runtime import Runtime
 from pipelines.artifacts.sources import Sources
 from pipelines.artifacts.store import Json, Plan
-from pipelines.recipes.loading import Recipe
+from pipelines.recipes.files import find
+from pipelines.recipes.loading import Recipe, load
 from pipelines.stages import Inputs, Stage
 
 _ACTIONS = {
@@ -76,7 +78,12 @@ class Pipeline:
         return store.partial_of(self.artifact(stage))
 
     def command(self, *options: str, verb: str = "run") -> str:
-        """A command line for this recipe, with the options of the current one, for errors to suggest."""
+        """A command line for this recipe, with the options of the current one, for errors to suggest.
+
+        For a task of one's own in Python, the arguments that differ: `rebuild=True`.
+        """
+        if self.place is not None and self.runtime.call:
+            return ", ".join(f"`{option.removeprefix('--')}=True`" for option in options)
         if self.place is not None:
             return f"`{shlex.join(['korbert', *self.runtime.given, *options])}`"
         return f"`{shlex.join(['korbert', verb, self.recipe.given, *options, *self.runtime.given])}`"
@@ -234,6 +241,17 @@ class Pipeline:
     def _builds_on(self, stage: Stage, earlier: Stage) -> bool:
         known = self.recipe.stages
         return any(name == earlier.name or self._builds_on(known[name], earlier) for name in self.reads(stage))
+
+
+def open_pipeline(recipe: str, changes: Sequence[str], root: Path, data: Path | None, **runtime: Any) -> Pipeline:
+    """The pipeline of a recipe. data: None: the recipe's folder. runtime: further fields of Runtime."""
+    loaded = load(recipe, changes)
+    folder = data or find(recipe).parent
+    try:
+        folder = folder.resolve()
+    except (OSError, RuntimeError) as error:  # a loop of links
+        raise SettingsError(f"{folder}: cannot be followed ({error}): name another folder with --data") from error
+    return Pipeline(loaded, Runtime(root=root, data=folder, **runtime))
 
 
 def _versions(libraries: Iterable[str]) -> dict[str, str]:

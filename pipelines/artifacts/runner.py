@@ -10,7 +10,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from korbert import training
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
 from korbert.processor import processor_name
 from korbert.scratch import remove
-from korbert.world import connected, from_first
+from korbert.world import connected, from_first, is_silent, world
 from pipelines import reports
 from pipelines.artifacts import store
 from pipelines.artifacts.pipeline import Pipeline
@@ -30,6 +30,29 @@ _logger = logging.getLogger(__name__)
 _REBUILD = "korbert --rebuild has not yet remade this stage\n"
 _SUMS_SHOWN, _REASONS_SHOWN = 6, 4  # in the line that ends a stage
 _LENGTH = re.compile(r"([\w.]+\.)?(steps|epochs): ")  # a difference in how long to train
+
+
+def make_all(pipeline: Pipeline, stages: Sequence[Stage], *, rebuild: bool = False) -> None:
+    """Runs stages in order, as `make`, once all that they read is known to be there.
+
+    The processes that torchrun has started train together; if none of the stages trains, rank 0 works alone.
+    """
+    trains = any(stage.trains for stage in stages)
+    if is_silent() and not trains:
+        return
+
+    def prepared() -> frozenset[str]:
+        pipeline.require_fresh_before(stages)
+        pipeline.require_sources(stages)
+        return mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
+
+    together: AbstractContextManager[object] = nullcontext()
+    if trains and world().size > 1:
+        together = training.joined(training.choose_device(pipeline.runtime.device))
+    with together:
+        anew = from_first(prepared)
+        for stage in stages:
+            make(pipeline, stage, rebuild=stage.name in anew)
 
 
 def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[str]:
@@ -191,7 +214,7 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
         "memory_peak_bytes": max(usage),
         "workers": pipeline.runtime.workers,
         "runner": pipeline.runtime.runner,
-        "command": shlex.join(["korbert", *sys.argv[1:]]),
+        "command": pipeline.runtime.call or shlex.join(["korbert", *sys.argv[1:]]),
         "sources": pipeline.sources.remembered(),
     }
     store.finish(partial, final, plan, {"counts": counts, "numerics": numerics}, about)

@@ -7,7 +7,7 @@ import corpus
 from corpus.readers.files import find_files, is_address, remote_version
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, ModelError
-from korbert.folders import bundled
+from korbert.folders import bundled, is_on_hub
 from korbert.names import nfc, on_disk
 from korbert.records.compression import File
 from pipelines.artifacts import store
@@ -109,7 +109,7 @@ class Sources:
         """The files in the folder of a model or tokenizer. Raises CorpusError if there are none."""
         place = f"{self._recipe.given}: {stage}.{role}"
         try:
-            below = on_disk(self._data / given)
+            below = Path(given) if is_on_hub(given) else on_disk(self._data / given)
             folder = find(below if below.exists() else bundled(given) or below)
         except ModelError as error:
             raise CorpusError(f"{place}: {error}") from error

@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from korbert.durable import check_output
-from korbert.errors import SettingsError
 from korbert.terminal import say
 from pipelines import experiments, inference, reports, submission
 from pipelines.commands import options
@@ -83,19 +82,11 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     is_page = inference.outputs.is_page
     if page:
         check_output(page, *folders, is_ours=is_page)
-    tasks = [experiments.compare_tasks.is_task(folder) for folder in folders]
-    if any(tasks) and not all(tasks):
-        one, other = folders[tasks.index(True)], folders[tasks.index(False)]
-        raise SettingsError(f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs")
-    if not any(tasks) and (models or as_json):
+    if as_json and not any(map(experiments.compare_tasks.is_task, folders)):
         raise click.UsageError("--model and --json are for artifacts of tasks")
-    if any(tasks):
-        comparison = experiments.compare_tasks.compare_tasks(folders, models)
-        shown = reports.compare.of_tasks(comparison)
-        if as_json:
-            click.echo(inference.lines.as_json(comparison.as_json()))
-    else:
-        shown = reports.compare.of_runs(experiments.compare_pretraining.open_runs(folders))
+    shown, details = reports.compare.compared(folders, models)
+    if as_json:
+        click.echo(inference.lines.as_json(details))
     if page:
         check_output(page, *shown.folders, is_ours=is_page)
     if not as_json:

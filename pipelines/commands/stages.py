@@ -6,18 +6,16 @@ import os
 import pkgutil
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
 import click
 from click.core import ParameterSource
 
-from korbert import training
 from korbert.durable import check_output, write_whole
 from korbert.errors import KorbertError, SettingsError
 from korbert.terminal import Messages, in_one_line, say
-from korbert.world import from_first, is_silent, world
+from korbert.world import is_silent
 from pipelines import artifacts, planning, recipes, reports
 from pipelines.commands import options
 from pipelines.stages import Stage
@@ -50,34 +48,28 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
            anomaly: bool = False) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
     logged(debug)
-    loaded = recipes.loading.load(recipe, changes)
-    folder = data or recipes.files.find(recipe).parent
     number = {"workers": workers} if workers else {}
     if address is not None and runner != "ray":
         raise click.UsageError("--address names a Ray cluster: add --runner ray")
     for option, asked in (("--workers", workers if runner == "native" else None), ("--row-workers", row_workers)):
         if (asked or 0) > _MAX_WORKERS_A_CORE * (os.cpu_count() or 1):
             raise click.UsageError(f"{option} {asked}: this machine has {os.cpu_count()} cores: give a smaller number")
-    try:
-        folder = folder.resolve()
-    except (OSError, RuntimeError) as error:  # a loop of links
-        raise SettingsError(f"{folder}: cannot be followed ({error}): name another folder with --data") from error
     # The options given on the command line, to repeat in a suggested command.
     context, given = click.get_current_context(), list[str]()
     for name, option, values in (("root", "--root", [str(root)]), ("data", "--data", [str(data)]),
                                  ("changes", "--set", changes)):  # fmt: skip
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             given += [word for value in values for word in (option, value)]
-    runtime = artifacts.Runtime(root=root, data=folder, runner=runner, address=address, device=device,
-                      row_workers=row_workers, anomaly=anomaly, debug=debug, given=tuple(given), **number)  # fmt: skip
-    return artifacts.Pipeline(loaded, runtime)
+    return artifacts.open_pipeline(
+        recipe, changes, root, data, runner=runner, address=address, device=device, row_workers=row_workers,
+        anomaly=anomaly, debug=debug, given=tuple(given), **number,
+    )  # fmt: skip
 
 
 def run_stages(pipeline: "artifacts.Pipeline", stages: Sequence[Stage], rebuild: bool, dry_run: bool) -> None:
-    trains = any(stage.trains for stage in stages)
-    if is_silent() and (dry_run or not trains):
-        return
     if dry_run:
+        if is_silent():
+            return
         names = [stage.name for stage in stages]
         statuses = [status for status in pipeline.statuses(rebuild=names if rebuild else ()) if status.stage in names]
         for status in statuses:  # what a run would refuse at the start is refused here, too
@@ -86,18 +78,7 @@ def run_stages(pipeline: "artifacts.Pipeline", stages: Sequence[Stage], rebuild:
         reports.summary.show_status(pipeline, statuses)
         return
 
-    def prepared() -> frozenset[str]:
-        pipeline.require_fresh_before(stages)
-        pipeline.require_sources(stages)
-        return artifacts.runner.mark_for_rebuild(pipeline, stages) if rebuild else frozenset()
-
-    together: AbstractContextManager[object] = nullcontext()
-    if trains and world().size > 1:  # the processes that torchrun has started
-        together = training.joined(training.choose_device(pipeline.runtime.device))
-    with together:
-        anew = from_first(prepared)
-        for stage in stages:
-            artifacts.runner.make(pipeline, stage, rebuild=stage.name in anew)
+    artifacts.runner.make_all(pipeline, stages, rebuild=rebuild)
 
 
 class _StageName(click.Choice[str]):

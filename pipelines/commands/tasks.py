@@ -1,13 +1,10 @@
 """Commands that generate training data, fine-tune a model on the user's own task, and evaluate it."""
 
 import dataclasses
-import glob
 import json
-import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,7 +16,6 @@ from corpus.pairs import Source as PairSource
 from corpus.pairs import pairs_of
 from korbert.durable import aside_of, check_output, write_aside, write_whole
 from korbert.errors import CorpusError, SettingsError
-from korbert.folders import bundled, model_folder
 from korbert.processor import cores
 from korbert.progress import track
 from korbert.scratch import claim, remove
@@ -131,7 +127,7 @@ def layers(**given: Any) -> None:
 def _pipeline(
     model: Path, output: Path, train: Path | None, valid: Path | None, test: Path | None, set_: str | None,
     data: Path | None, kind: str | None, text: str | None, pair: str | None, label: str | None,
-    others: tuple[str, ...], form: str, changes: tuple[str, ...], workers: int | None, device: str, anomaly: bool,
+    others: tuple[str, ...], form: Any, changes: tuple[str, ...], workers: int | None, device: str, anomaly: bool,
     debug: bool, rates: tuple[float, ...], seeds: int | None, valid_share: float | None, is_artifact: bool = True,
     **plain: Any,
 ) -> "artifacts.Pipeline":  # fmt: skip
@@ -140,55 +136,21 @@ def _pipeline(
     is_artifact: whether `output` becomes an artifact. plain: options named like settings.
     """
     logged(debug)
-    model_folder(model)  # raises for a misspelt name
     if bool(set_) == bool(train):
         raise click.UsageError("give either --train FILE or --task NAME")
-    columns = options.by_role(text, pair, label, others)
-    section: dict[str, Any] = {"init": str(model if bundled(model) and not model.exists() else model.absolute())}
-    if train is None:
-        if data is None:
-            raise click.UsageError("--task needs --data: the folder with the files of the set")
-        section["set"] = set_
-    else:
-        files = {"train": train, "valid": valid, "test": test}
-        section |= {name: _pattern(path) for name, path in files.items() if path} | {"form": form}
-        kind, columns = _kind(train, kind, columns, form, several=plain["several"])
+    if set_ and data is None:
+        raise click.UsageError("--task needs --data: the folder with the files of the set")
+    files = {name: path for name, path in (("train", train), ("valid", valid), ("test", test)) if train and path}
     numbers = {"learning_rates": list(rates), "validation_share": valid_share, "seeds": list(range(seeds or 0))}
-    settings = {"kind": kind, "columns": columns, **numbers, **plain}
-    section |= {key: value for key, value in settings.items() if value}
-    name = re.sub(r"[^a-z0-9_-]+", "-", output.name.lower()).strip("-") or "task"
-    changes = tuple(f"tasks.{name}.{change}" for change in changes)
-    recipe = recipes.loading.of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes)
+    settings = {key: value for key, value in {"kind": kind, "set": set_, **numbers, **plain}.items() if value}
+    columns = options.by_role(text, pair, label, others)
+    recipe, line = recipes.one_task.task_recipe(output, model, files, columns, form, settings, changes)
+    if line:
+        say(line, err=True)
     typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
     place, number = (data or Path()).resolve(), workers or cores()
     runtime = artifacts.Runtime(output.parent, place, number, device=device, anomaly=anomaly, debug=debug, given=typed)
     return artifacts.Pipeline(recipe, runtime, output if is_artifact else None)
-
-
-def _kind(
-    train: Path, kind: str | None, columns: Mapping[str, list[str]], form: Any, *, several: bool
-) -> tuple[str, dict[str, list[str]]]:
-    """The kind of task, and its columns by role. An inferred kind is reported on standard error."""
-    from korbert.tasks.kinds.detecting import detect
-
-    by_role = dict(columns)
-    if kind is None:
-        detected = detect(train, columns, form, several=several)
-        kind, by_role = detected.kind, by_role | {role: list(names) for role, names in detected.columns.items()}
-        say(f"{train}: {kind}: {detected.why}; --kind says otherwise", err=True)
-    role = KINDS[ALIASES.get(kind, kind)].kind_class.label_role
-    if role != "label" and (label := by_role.pop("label", None)):
-        by_role.setdefault(role, label)
-    return kind, by_role
-
-
-def _pattern(path: Path) -> str:
-    """The absolute path of a file or folder, with glob characters escaped; an address as it is."""
-    if not isinstance(path, Path):
-        return str(path)
-    if not path.exists():
-        raise SettingsError(f"{path}: no such file: check its name and folder")
-    return glob.escape(str(path.absolute()))
 
 
 @click.command()
@@ -263,21 +225,25 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
         check_output(output, *read, is_ours=inference.outputs.is_evaluation)
     columns = options.by_role(text, pair, label, others)
     result = experiments.evaluating.evaluated(korbert.load(model, device), file, columns, form, noise=noise)
-    for line in result.said:
+    for line in result.notes:
         say(line, err=True)
     if output:
-        write_whole(output, b"".join(inference.lines.as_json(line) + b"\n" for line in result.lines))
+        write_whole(output, b"".join(inference.lines.as_json(row) + b"\n" for row in result.rows))
     if as_json:
+        ends = {metric: found or (None, None) for metric, found in result.intervals.items()}
+        scores = {
+            name: {"score": it, "low": ends[name][0], "high": ends[name][1]} for name, it in result.scores.items()
+        }
         disturbed = {"noise": result.noise} if noise else {}
-        click.echo(json.dumps(result.scores | disturbed, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(scores | disturbed, ensure_ascii=False, indent=2))
         return
-    for metric, score in result.scores.items():
-        value, low, high = score["score"], score["low"], score["high"]
+    for metric, value in result.scores.items():
         shown = "undefined" if value is None else f"{value:.4f}"
-        interval = "" if low is None else f"{low:.4f} to {high:.4f}"
-        say(f"{metric:<24} {shown}   {interval:<16}   {len(result.lines):,} rows")
-    for name, scores in result.noise.items():
-        metric, first = next(iter(scores.items()))
+        found = result.intervals[metric]
+        interval = "" if found is None else f"{found[0]:.4f} to {found[1]:.4f}"
+        say(f"{metric:<24} {shown}   {interval:<16}   {len(result.rows):,} rows")
+    for name, of_kind in result.noise.items():
+        metric, first = next(iter(of_kind.items()))
         say(f"{metric:<24} {'undefined' if first is None else f'{first:.4f}'}   {name}")
 
 

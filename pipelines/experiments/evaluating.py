@@ -1,9 +1,10 @@
-"""Scores of a model on a labelled file, for `korbert evaluate`."""
+"""Scores of a model on a labelled file, for `korbert evaluate` and `korbert.evaluate`."""
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,26 +19,33 @@ from korbert.tasks.splits import usable
 from pipelines.experiments.scores import few_rows
 from pipelines.stages.finetuning import roles_of
 
-__all__ = ["Evaluated", "evaluated"]
+__all__ = ["Evaluation", "evaluated"]
 
 _RESAMPLES = 1_000
 
 
-class Evaluated(NamedTuple):
-    """said: lines about the rows read and dropped. scores: metric -> score, low, high. lines: rows with predictions.
+@dataclass(frozen=True)
+class Evaluation:
+    """The scores of a model on labelled rows.
 
-    noise: kind of noise -> metric -> score; empty if it was not asked for.
+    Attributes:
+        scores: Metric -> score, the main one first; None if undefined.
+        intervals: Metric -> its 95 % bootstrap interval over rows; None if undefined.
+        rows: The values of each row by role, and its `prediction`.
+        noise: Kind of noise -> metric -> score of the rows so disturbed; empty if it was not asked for.
+        notes: What the user should know of the rows: those read, those dropped, too few of them.
     """
 
-    said: list[str]
-    scores: dict[str, dict[str, float | None]]
-    lines: list[dict[str, Any]]
-    noise: dict[str, dict[str, float | None]]
+    scores: Mapping[str, float | None]
+    intervals: Mapping[str, tuple[float, float] | None]
+    rows: Sequence[Mapping[str, Any]] = field(repr=False)
+    noise: Mapping[str, Mapping[str, float | None]] = field(repr=False)
+    notes: Sequence[str] = field(repr=False)
 
 
 def evaluated(
     model: Model, file: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto", *, noise: bool = False
-) -> Evaluated:
+) -> Evaluation:
     """Scores on a file, each with its 95 % bootstrap interval over rows (None if undefined).
 
     columns: role -> its columns; for others, those of the training file if this file has them, else usual names. noise:
@@ -58,14 +66,14 @@ def evaluated(
     rows = usable(rows, kind.target)
     predictions = model.predict_rows(rows.rows)
     run = kind.run(rows.rows, predictions)
-    scores: dict[str, dict[str, float | None]] = {}
-    for metric, score in kind.scores(rows.rows, predictions).items():
+    scores = kind.scores(rows.rows, predictions)
+    intervals: dict[str, tuple[float, float] | None] = {}
+    for metric in scores:
         interval = None
         if len(rows) > 1:
             drawn = np.random.default_rng(0)
             interval = bootstrap_interval(run, kind.score(metric), rng=drawn, resamples=_RESAMPLES)
-        low, high = (None, None) if interval is None else (interval.low, interval.high)
-        scores[metric] = {"score": score, "low": low, "high": high}
+        intervals[metric] = None if interval is None else (interval.low, interval.high)
     lines = [{**row, "prediction": one} for row, one in zip(rows.rows, predictions, strict=True)]
     disturbed = {}
     for name, change in NOISE.items() if noise else ():
@@ -73,4 +81,4 @@ def evaluated(
         changed = [{**row, **{role: change(row[role], rng) for role in kind.needs}} for row in rows.rows]
         disturbed[name] = kind.scores(rows.rows, model.predict_rows(changed))
     said = [f"{kind.name}: {kind.about()}", *rows.said(), *few_rows(len(rows))]
-    return Evaluated(said, scores, lines, disturbed)
+    return Evaluation(scores, intervals, lines, disturbed, said)

@@ -2,6 +2,8 @@ from . import cards as cards
 from . import compare as compare
 from . import layers as layers
 from . import look as look
+from . import stage_page as stage_page
 from . import summary as summary
+from . import task_scores as task_scores
 from .index_page import index as index
 from .stage_page import render as render

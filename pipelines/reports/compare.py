@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.errors import SettingsError
 from korbert.tasks.files import Row
 from pipelines.artifacts.store import Json
-from pipelines.experiments.compare_pretraining import Run, difference, in_bits
-from pipelines.experiments.compare_tasks import Side, TaskComparison
+from pipelines.experiments.compare_pretraining import Run, difference, in_bits, open_runs
+from pipelines.experiments.compare_tasks import Side, TaskComparison, compare_tasks, is_task
 from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from pipelines.reports.figures import label, text
@@ -40,6 +41,23 @@ class Shown:
     lede: str
     remark: str
     sections: Callable[[], Sequence[Section]]
+
+
+def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown, Json]:
+    """The comparison of artifacts of tasks, or of pretraining runs, and as JSON, which is empty for runs.
+
+    models: of tasks, as in compare_tasks. Raises SettingsError for artifacts of both sorts, and for `models` of runs.
+    """
+    tasks = [is_task(folder) for folder in folders]
+    if any(tasks) and not all(tasks):
+        one, other = folders[tasks.index(True)], folders[tasks.index(False)]
+        raise SettingsError(f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs")
+    if any(tasks):
+        comparison = compare_tasks(folders, models)
+        return of_tasks(comparison), comparison.as_json()
+    if models:
+        raise SettingsError("--model and --json are for artifacts of tasks: leave them out")
+    return of_runs(open_runs(folders)), {}
 
 
 def write_page(path: Path, shown: Shown) -> Path:

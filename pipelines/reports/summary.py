@@ -15,6 +15,8 @@ from pipelines.reports import formatting
 from pipelines.submission.check import Verdict, worksheet
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from korbert.tasks.korquad.ceilings import Oracle
     from pipelines.reports.compare import Shown
 
@@ -117,9 +119,9 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
         out.print(line, markup=False)
 
 
-def show_comparison(shown: "Shown") -> None:
-    """Prints the tables of a comparison, and its sentences below them."""
-    out = console(highlight=False)
+def show_comparison(shown: "Shown", out: "Console | None" = None) -> None:
+    """Prints the tables of a comparison, and its sentences below them. out: None: standard output."""
+    out = out or console(highlight=False)
     for table in shown.tables:
         printed = Table(title=escape(table.title), title_justify="left")
         for name, align in zip(table.head, table.align, strict=True):

@@ -1,0 +1,67 @@
+"""Model folders on the Hugging Face Hub: its cache, its tokens and its settings are those of `huggingface_hub`."""
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from korbert.errors import ModelError
+
+_FILES = ["config.json", "model.safetensors", "encoder.onnx", "piece_counts.parquet", "tokenizer/*"]
+_CARD = """---
+language: ko
+library_name: korbert
+---
+
+A model of [korbert](https://pypi.org/project/korbert/):
+
+```python
+import korbert
+
+model = korbert.load("hf:{repo}")  # it can {can}
+```
+"""
+
+
+@cache
+def downloaded(repo: str) -> Path:
+    """The folder of a model in the cache, where its newest files are; without a network, those that are there.
+
+    repo: USER/NAME or USER/NAME@REVISION. Looked up once in a process. ModelError if it is not on the Hub, or if the
+    Hub cannot be reached and the cache does not have it.
+    """
+    name, _, revision = repo.partition("@")
+    with _reported(repo, "check the name, and log in with `hf auth login` if it is private") as hub:
+        return Path(hub.snapshot_download(name, revision=revision or None, allow_patterns=_FILES))
+
+
+def upload(folder: Path, repo: str, can: str, *, private: bool | None, message: str) -> str:
+    """Writes the files of a model folder to a repository, made if it is absent. Returns its address.
+
+    can: the operations of the model, for the card of a repository that has none.
+    """
+    with _reported(repo, "log in with `hf auth login`, and name a repository of your own as USER/NAME") as hub:
+        url: Any = hub.create_repo(repo, private=private, exist_ok=True)
+        if not hub.file_exists(repo, "README.md"):
+            (folder / "README.md").write_text(_CARD.format(repo=repo, can=can), encoding="utf-8")
+        hub.upload_folder(repo_id=repo, folder_path=folder, commit_message=message)
+    downloaded.cache_clear()
+    return str(url)
+
+
+@contextmanager
+def _reported(repo: str, remedy: str) -> Iterator[ModuleType]:
+    """Yields the library; its errors become a ModelError in one line."""
+    try:
+        hub = importlib.import_module("huggingface_hub")
+        errors: Any = importlib.import_module("huggingface_hub.errors")
+    except ImportError:
+        raise ModelError(f"hf:{repo}: needs huggingface_hub: pip install 'korbert[hf]'") from None
+    try:
+        yield hub
+    except (errors.HFValidationError, *errors.HfHubHTTPError.__bases__) as error:  # HTTPError of its client, OSError
+        what = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ModelError(f"hf:{repo}: {what.rstrip('.')}: {remedy}") from None

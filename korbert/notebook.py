@@ -1,0 +1,43 @@
+"""What a notebook shows: tables of a model or a result, and a bar that moves."""
+
+import html
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from korbert.terminal import printable
+
+
+def as_html(title: str, facts: Mapping[str, object]) -> str:
+    """A table of names and values below a title; a list gives a line for each of its values, an empty one no row."""
+    rows = ""
+    for name, value in facts.items():
+        values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        shown = "<br>".join(html.escape(printable(str(one))) for one in values)
+        align = 'style="text-align: left"'
+        rows += f"<tr><th {align}>{html.escape(name)}</th><td {align}>{shown}</td></tr>" if shown else ""
+    return f"<table><caption>{html.escape(printable(title))}</caption>{rows}</table>"
+
+
+def is_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this process; loads nothing."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and hasattr(shell.get_ipython(), "kernel")
+
+
+def bar() -> Callable[[float, float | None, str], None]:
+    """A bar below the cell: a function that moves it to (done, total, text). A total of None moves to and fro."""
+    from IPython.display import display
+
+    handle: Any = None
+
+    def move(done: float, total: float | None, text: str) -> None:
+        nonlocal handle
+        state = "" if total is None else f' value="{done}" max="{total}"'
+        shown = {"text/html": f"<progress{state}></progress> {html.escape(printable(text))}", "text/plain": text}
+        if handle is None:
+            handle = display(shown, raw=True, display_id=True)
+        else:
+            handle.update(shown, raw=True)
+
+    return move

@@ -1,0 +1,73 @@
+"""Writes rows that a caller of Python holds as a file that all else reads: lists, frames, data sets."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from korbert.errors import SettingsError
+
+_TUPLES: Mapping[int, Sequence[str]] = {2: ("text", "label"), 3: ("text", "pair", "label")}
+_TAKEN = "give a path, a list of tuples or dicts, a frame of pandas or polars, or a Dataset"
+
+
+def write_rows(rows: Any, folder: Path, name: str, columns: Mapping[int, Sequence[str]] = _TUPLES) -> Path:
+    """Writes rows below a folder as NAME.jsonl or NAME.arrow; the same rows give the same bytes. Returns the path.
+
+    columns: names of the cells of tuples, by their number. SettingsError for anything else than rows.
+    """
+    if isinstance(rows, Mapping):  # a DatasetDict, or columns
+        raise SettingsError(f"{name}: is a {type(rows).__name__} of {', '.join(map(str, rows))}: give one of these")
+    if (table := _table(rows, name)) is not None:
+        import pyarrow as pa
+
+        path = folder / f"{name}.arrow"
+        with pa.ipc.new_stream(str(path), table.schema) as writer:
+            writer.write_table(table)
+        return path
+    if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+        raise SettingsError(f"{name}: is a {type(rows).__name__}: {_TAKEN}")
+    path = folder / f"{name}.jsonl"
+    lines = [_line(row, f"{name}[{number}]", columns) for number, row in enumerate(rows)]
+    if not lines:
+        raise SettingsError(f"{name}: holds no row: {_TAKEN}")
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="surrogatepass")
+    return path
+
+
+def _table(rows: Any, name: str) -> Any:
+    """The table of Arrow of a frame or a data set, classes with their names; None for other rows."""
+    import pyarrow as pa
+
+    try:
+        if hasattr(rows, "iloc") and hasattr(rows, "columns"):  # of pandas
+            return pa.Table.from_pandas(rows, preserve_index=False).replace_schema_metadata(None)
+        if hasattr(rows, "features") and hasattr(rows, "with_format"):  # of datasets, maybe selected or shuffled
+            return rows.with_format("arrow")[:].replace_schema_metadata(rows.features.arrow_schema.metadata)
+        if isinstance(rows, pa.Table) or hasattr(rows, "__arrow_c_stream__"):
+            return pa.table(rows)
+    except pa.ArrowException as error:
+        raise SettingsError(f"{name}: {str(error).splitlines()[0]}: give each column values of one type") from None
+    return None
+
+
+def _line(row: object, place: str, columns: Mapping[int, Sequence[str]]) -> str:
+    """A row as JSON."""
+    if isinstance(row, Sequence) and not isinstance(row, str | bytes):
+        if len(row) not in columns:
+            known = " or ".join(f"({', '.join(names)})" for names in columns.values())
+            raise SettingsError(f"{place}: a tuple of {len(row)}: give {known}, or a dict with a key for each column")
+        row = dict(zip(columns[len(row)], row, strict=True))
+    if not isinstance(row, Mapping):
+        raise SettingsError(f"{place}: {row!r:.40} is no row: {_TAKEN}")
+    try:
+        return json.dumps(row, ensure_ascii=False, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise SettingsError(f"{place}: {error}: give texts, numbers and lists") from None
+
+
+def _plain(value: Any) -> Any:
+    """A number or an array of numpy as Python has it."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a {type(value).__name__} has no form in JSON")

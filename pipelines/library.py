@@ -1,0 +1,448 @@
+"""The pipeline from Python: what `korbert.finetune`, `run`, `pretrain`, `evaluate` and `compare` do.
+
+They take what the commands of these names take, and raise what those report. Artifacts are the same, so that a command
+continues what Python began, and the other way round.
+"""
+
+import io
+import json
+import os
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from korbert.errors import KorbertError, ModelError, SettingsError
+from korbert.folders import model_folder
+from korbert.model import Model
+from korbert.names import on_disk
+from korbert.notebook import as_html
+from korbert.processor import cores
+from korbert.records.form import Form
+from korbert.records.given import write_rows
+from korbert.scratch import claim, remove
+from korbert.tasks.files import ROLES
+from korbert.terminal import console
+from korbert.world import world
+from pipelines import artifacts, experiments, recipes, reports
+from pipelines.experiments.evaluating import Evaluation
+from pipelines.reports.compare import Shown
+from pipelines.reports.record import Artifact, drawing
+from pipelines.reports.task_scores import mean
+
+__all__ = ["Comparison", "Evaluation", "Finetuned", "Run", "compare", "evaluate", "finetune", "pretrain", "run"]
+
+_PAIRS: Mapping[int, Sequence[str]] = {2: ("text", "pair"), 3: ("text", "pair", "score")}  # of kind embedding
+
+
+@dataclass(frozen=True, repr=False)
+class Finetuned:
+    """A fine-tuned model with its scores: the artifact in `folder`, which `korbert finetune` writes, too.
+
+    Attributes:
+        folder: Of the artifact. Without an `output` it is temporary, and removed with this object.
+        kind: Of the task.
+        scored_on: "test", or "valid": these rows also chose the epoch.
+        rows: The number of rows scored.
+        scores: Metric -> score of the model, the mean over its seeds; metrics that are undefined are left out.
+        interval: The 95 % interval of the first metric over rows; None if undefined.
+        baselines: Name -> scores, as above, of each baseline, and of other encoders trained for comparison.
+        notes: What the user should know of the rows: those read, those dropped, too few of them.
+    """
+
+    folder: Path
+    kind: str
+    scored_on: Literal["test", "valid"]
+    rows: int
+    scores: Mapping[str, float]
+    interval: tuple[float, float] | None
+    baselines: Mapping[str, Mapping[str, float]]
+    notes: Sequence[str]
+    _figures: Sequence[str] = field(default=(), compare=False)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> "Finetuned":
+        """The finished artifact in a folder. ArtifactError if there is none, or if it is damaged."""
+        artifact = Artifact.open(Path(folder))
+        with drawing(artifact):
+            found = artifact.json("scores.json")
+            of_model = {
+                entry["name"]: {name: score for name in found["metrics"] if (score := mean(name, entry)) is not None}
+                for entry in found["models"]
+            }
+            ends, main = found["models"][0].get("examples"), found["models"][0]["name"]
+            scored_on: Literal["test", "valid"] = "test" if found["scored_on"] == "test" else "valid"
+            return cls(
+                Path(folder), found["task"]["kind"], scored_on, found["counts"][scored_on], of_model.pop(main),
+                (ends[0], ends[1]) if ends else None, of_model, tuple(found["said"]), _figures(artifact),
+            )  # fmt: skip
+
+    @cached_property
+    def model(self) -> Model:
+        """The model, on the best device."""
+        return Model.load(self.folder)
+
+    def report(self) -> Path:
+        """The page of the artifact, written again if it is missing: scores, training, errors."""
+        page = self.folder / artifacts.store.PAGE
+        return page if page.exists() else reports.render(self.folder)
+
+    def __repr__(self) -> str:
+        return "\n  ".join((f"{self.kind} in {self.folder}", *self._figures))
+
+    def _repr_html_(self) -> str:
+        first, *others = self._figures
+        facts = {"scores": first, "others": others, "notes": self.notes, "folder": self.folder}
+        return as_html(f"fine-tuned: {self.kind}", facts)
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """The artifacts of a recipe, after `run` or `pretrain`.
+
+    Attributes:
+        folder: Of the recipe's artifacts.
+        stages: Name of each stage that was run or found fresh -> its artifact.
+        figures: Name of the stage -> the figures that the terminal shows.
+    """
+
+    folder: Path
+    stages: Mapping[str, Path]
+    figures: Mapping[str, Sequence[str]]
+
+    @property
+    def tasks(self) -> dict[str, Finetuned]:
+        """Name of the stage -> the result, of each task among the stages."""
+        return {name: Finetuned.open(path) for name, path in self.stages.items() if (path / "scores.json").is_file()
+                and reports.task_scores.has_result(name)}  # fmt: skip
+
+    @cached_property
+    def model(self) -> Model:
+        """The pretrained model. ModelError if `pretrain` is not among the stages."""
+        if "pretrain" not in self.stages:
+            raise ModelError(f"{self.folder}: these stages have no model ({', '.join(self.stages)}): run pretrain, too")
+        return Model.load(self.stages["pretrain"])
+
+    def report(self) -> Path:
+        """The index page of the recipe, which links the page of each stage."""
+        return self.folder / "index.html"
+
+    def __repr__(self) -> str:
+        lines = (f"{name}: {', '.join(figures)}" for name, figures in self.figures.items())
+        return "\n  ".join((str(self.folder), *lines))
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self.folder), self.figures)
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Models of one task, or pretraining runs, side by side.
+
+    Attributes:
+        names: Of the sides, in order.
+        details: Of tasks: what `korbert compare --json` prints; of runs: empty.
+    """
+
+    names: Sequence[str]
+    details: Mapping[str, Any]
+    _shown: Shown = field(repr=False)
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the page: curves of runs, examples of tasks. Returns its path."""
+        return reports.compare.write_page(Path(path), self._shown)
+
+    def __repr__(self) -> str:
+        out = console(file=io.StringIO(), width=120, highlight=False)
+        reports.summary.show_comparison(self._shown, out)
+        return str(out.file.getvalue()).rstrip()  # type: ignore[attr-defined]
+
+
+def finetune(
+    model: Model | str | Path,
+    train: object = None,
+    *,
+    valid: object = None,
+    test: object = None,
+    task: str | None = None,
+    data: str | Path | None = None,
+    kind: str | None = None,
+    output: str | Path | None = None,
+    form: Form = "auto",
+    seeds: int | Sequence[int] = 1,
+    device: str = "auto",
+    workers: int | None = None,
+    rebuild: bool = False,
+    **settings: Any,
+) -> Finetuned:
+    """Fine-tunes a model on labelled rows, and scores it next to baselines: `korbert finetune` in Python.
+
+        >>> rows = [("정말 재미있는 영화", "긍정"), ("시간이 아깝다", "부정"), ("또 보고 싶다", "긍정")] * 4
+        >>> result = korbert.finetune("korbert-mini", rows, features="last", epochs=1, baselines=False)
+        >>> result.kind, sorted(result.scores)
+        ('classification', ['accuracy', 'macro_f1'])
+        >>> result.model.predict("정말 좋다").label in ("긍정", "부정")
+        True
+
+    The same rows and settings with the same `output` continue an interrupted run, and skip a finished one.
+
+    Args:
+        model: A model, its folder, or its name. One in memory is taken from the folder it was loaded from.
+        train: A file of any format of `korbert finetune`, a list of tuples (text, label) or (text, pair, label), or of
+            dicts, a frame of pandas or polars, or a Dataset of `datasets`.
+        valid: Rows to select the epoch and the rate on; None: a part of `train`.
+        test: Rows to score once per seed; None: those of validation are scored.
+        task: A known data set instead of `train`; `korbert tasks` lists them.
+        data: The folder with the files of `task`.
+        kind: Of task; None: inferred from the columns.
+        output: Folder of the artifact. None: a temporary one, which lives as long as the result.
+        form: Format of the files.
+        seeds: Number of seeds to train with, or the seeds themselves.
+        device: "auto", "cpu" or "cuda".
+        workers: Processes that analyse texts; None: one for each core.
+        rebuild: Train anew even if `output` holds the same, or another, artifact.
+        **settings: Columns by role (text, pair, label, score, question, ..: a name, or several), and any setting of a
+            recipe's task: epochs, learning_rates, features, lora, several, validation_share, ..
+
+    Returns:
+        The result, with the scores and the model.
+
+    Raises:
+        SettingsError: A setting, or a value of a row, that there is not.
+        CorpusError: Rows that cannot be used.
+        ArtifactError: `output` holds another artifact, or other files.
+        ModelError: There is no such model.
+    """
+    if (train is None) == (task is None) or (task is not None and data is None):
+        raise SettingsError("finetune: give train=FILE or rows, or else task=NAME with data=FOLDER")
+    if output is None and world().size > 1:
+        raise SettingsError("finetune: the processes of torchrun need one folder: give output=FOLDER")
+    home = claim(Path(tempfile.mkdtemp(prefix="korbert-"))) if output is None else None
+    folder = Path(output) if output is not None else Path(str(home), "finetuned")
+    parts = {"train": train, "valid": valid, "test": test, "warm_up": settings.pop("warm_up", None)}
+    named = {"kind": kind, "set": task, "seeds": range(seeds) if isinstance(seeds, int) else seeds}
+    columns, section = _columns(settings), {name: value for name, value in named.items() if value is not None}
+    try:
+        with _torch_as_before(), _aside() as aside:
+            files = {part: _file(rows, aside, part, kind) for part, rows in parts.items() if rows is not None}
+            recipe, _ = recipes.one_task.task_recipe(
+                folder, _source(model, aside), files, columns, form, section | settings, beside=aside
+            )
+            place = aside if data is None else Path(data).resolve()
+            runtime = artifacts.Runtime(
+                folder.parent, place, workers or cores(), device=device, call="korbert.finetune"
+            )
+            pipeline = artifacts.Pipeline(recipe, runtime, folder)
+            artifacts.runner.make_all(pipeline, list(recipe.stages.values()), rebuild=rebuild)
+        result = Finetuned.open(folder)
+    except BaseException:
+        if home is not None:
+            remove(home)
+        raise
+    if home is not None:
+        weakref.finalize(result, remove, home)
+    return result
+
+
+def run(
+    recipe: str | Path,
+    *,
+    from_: str | None = None,
+    to: str | None = None,
+    root: str | Path = "artifacts",
+    data: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    rebuild: bool = False,
+    device: str = "auto",
+    workers: int | None = None,
+    runner: Literal["native", "ray"] = "native",
+) -> Run:
+    """Runs the stages of a recipe in order: `korbert run` in Python.
+
+        >>> made = korbert.run("demo", to="clean", root="artifacts")
+        >>> list(made.stages), made.folder.as_posix()
+        (['clean'], 'artifacts/demo')
+
+    Fresh artifacts are skipped, interrupted ones resumed, stale ones refused.
+
+    Args:
+        recipe: A TOML file, or the name of a shipped one.
+        from_: First stage; earlier ones must be fresh.
+        to: Last stage.
+        root: Folder of all artifacts.
+        data: Base folder of the recipe's relative paths; None: $KORBERT_DATA, or else the recipe's folder.
+        settings: Values that replace those of the recipe, by key: {"vocab.size": 32000}.
+        rebuild: Make artifacts anew even if they are fresh.
+        device: "auto", "cpu" or "cuda".
+        workers: Processes of the corpus stages; None: one for each core.
+        runner: Where the corpus stages run: on this machine, or on the Ray cluster of $RAY_ADDRESS.
+
+    Returns:
+        The artifacts of these stages.
+
+    Raises:
+        SettingsError: The recipe has a setting, or lacks a stage, that there is not.
+        ArtifactError: An artifact is stale or in use.
+        CorpusError: Text that cannot be used.
+        ModelError: A model that cannot be trained.
+    """
+    data = data or os.environ.get("KORBERT_DATA")
+    changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in (settings or {}).items()]
+    given = ["--root", str(root), *(["--data", str(data)] if data else [])]
+    pipeline = artifacts.open_pipeline(
+        str(recipe), changes, Path(root), Path(data) if data else None, workers=workers or cores(), runner=runner,
+        device=device, given=(*given, *(word for change in changes for word in ("--set", change))), call="korbert.run",
+    )  # fmt: skip
+    stages = pipeline.stages(from_, to)
+    with _torch_as_before():
+        artifacts.runner.make_all(pipeline, stages, rebuild=rebuild)
+    folders = {stage.name: pipeline.artifact(stage.name) for stage in stages}
+    return Run(pipeline.folder, folders, {name: _figures(Artifact.open(folder)) for name, folder in folders.items()})
+
+
+def pretrain(
+    recipe: str | Path,
+    *,
+    root: str | Path = "artifacts",
+    data: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    rebuild: bool = False,
+    device: str = "auto",
+) -> Run:
+    """Pretrains the encoder of a recipe on its shards: `korbert pretrain` in Python.
+
+        >>> korbert.pretrain("demo", root="nowhere")
+        Traceback (most recent call last):
+        korbert.errors.ArtifactError: nowhere/demo/shard: is absent, and pretrain reads it: ...
+
+    Args:
+        recipe: As in `run`, and so is all else. The stages before pretrain must be fresh: `run` makes them, too.
+        root: Folder of all artifacts.
+        data: Base folder of the recipe's relative paths.
+        settings: Values that replace those of the recipe.
+        rebuild: Train anew even if the artifact is fresh.
+        device: "auto", "cpu" or "cuda".
+
+    Returns:
+        The artifact; its `model` is the pretrained one.
+
+    Raises:
+        ArtifactError: The shards are absent or stale.
+        SettingsError, ModelError: As in `run`.
+    """
+    return run(
+        recipe, from_="pretrain", to="pretrain", root=root, data=data, settings=settings, rebuild=rebuild, device=device
+    )
+
+
+def evaluate(
+    model: Model | str | Path, rows: object, *, form: Form = "auto", noise: bool = False, **columns: str | Sequence[str]
+) -> Evaluation:
+    """Scores a fine-tuned model on labelled rows: `korbert evaluate` in Python.
+
+        >>> found = korbert.evaluate("korbert-mini-nsmc", [("정말 재미있는 영화", "1"), ("시간이 아깝다", "0")])
+        >>> list(found.scores), found.rows[0]["prediction"]["label"]
+        (['accuracy', 'macro_f1'], '1')
+
+    Args:
+        model: A model, its folder, or its name.
+        rows: As `train` of `finetune`.
+        form: Format of a file.
+        noise: Also score the rows with wrong spaces, typing errors, emoji and the like.
+        **columns: Columns by role: text, pair, label, ..
+
+    Returns:
+        Each score, with its 95 % interval over rows.
+
+    Raises:
+        CorpusError: Rows that cannot be used, and labels that the training rows do not have.
+        SettingsError: A role or a model that this is not for.
+    """
+    loaded = model if isinstance(model, Model) else Model.load(model)
+    with _aside() as aside:
+        file = _file(rows, aside, "rows", loaded.task.name)
+        return experiments.evaluating.evaluated(loaded, file, _columns(dict(columns)) or columns, form, noise=noise)
+
+
+def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = ()) -> Comparison:
+    """Compares models of one task, or pretraining runs: `korbert compare` in Python.
+
+        >>> korbert.compare("models/mood")
+        Traceback (most recent call last):
+        korbert.errors.SettingsError: 1 run to compare: name at least two
+
+    Args:
+        *sides: Results of `finetune` or their folders; or those of `run` and `pretrain`. The first is compared with
+            each of the others.
+        model: Of tasks: the name of the model to compare (pretrained, scratch, tfidf), or one for each side.
+
+    Returns:
+        The comparison, which prints as tables.
+
+    Raises:
+        SettingsError: Fewer than two sides, or sides of different tasks.
+        ArtifactError: A side that is no such artifact, or one of other rows.
+    """
+    folders = [side.folder if isinstance(side, Finetuned | Run) else Path(side) for side in sides]
+    shown, details = reports.compare.compared(folders, [model] if isinstance(model, str) else list(model))
+    return Comparison(shown.names, details, shown)
+
+
+def _figures(artifact: Artifact) -> list[str]:
+    """The figures of an artifact, as the terminal shows them."""
+    with drawing(artifact):
+        return [str(figure) for figure in reports.stage_page.page_of(artifact.stage).figures(artifact)]
+
+
+def _columns(settings: dict[str, Any]) -> dict[str, list[str]]:
+    """Takes the roles out of settings: role -> its columns."""
+    given = {role: settings.pop(role) for role in settings.keys() & ROLES.keys()}
+    return {role: [names] if isinstance(names, str) else list(names) for role, names in given.items()}
+
+
+def _file(rows: object, aside: Path, name: str, kind: str | None) -> Any:
+    """The file that holds the rows: as given, or written aside."""
+    if isinstance(rows, str) and "://" in rows:
+        from upath import UPath
+
+        return UPath(rows)
+    if isinstance(rows, str | os.PathLike):
+        return on_disk(Path(rows))
+    return write_rows(rows, aside, name, *([_PAIRS] if kind == "embedding" else []))
+
+
+def _source(model: Model | str | Path, aside: Path) -> str | Path:
+    """The folder or the name of a model; one that is in no folder, or whose folder has gone, is saved aside."""
+    if not isinstance(model, Model):
+        return model
+    if model.folder is not None and model_folder(model.folder).exists():
+        return model.folder
+    model.save(aside / "model")
+    return aside / "model"
+
+
+@contextmanager
+def _torch_as_before() -> Iterator[None]:
+    """Gives the caller's process its threads and its random numbers back, which a training sets for itself."""
+    threads = torch.get_num_threads()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _aside() -> Iterator[Path]:
+    """A folder for rows in memory. Errors name the rows without it."""
+    with tempfile.TemporaryDirectory(prefix="korbert-") as folder:
+        try:
+            yield Path(folder).resolve()
+        except KorbertError as error:
+            raise type(error)(str(error).replace(f"{Path(folder).resolve()}/", "")) from error

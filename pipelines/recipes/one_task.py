@@ -1,0 +1,69 @@
+"""The recipe of a single task, without a file: of `korbert finetune` and its neighbours, and of `korbert.finetune`."""
+
+import glob
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from korbert.errors import SettingsError
+from korbert.folders import lasting, model_folder
+from korbert.records.form import Form
+from korbert.tasks.kinds import ALIASES, KINDS
+from pipelines.recipes.loading import Recipe, of_tables
+
+Columns = Mapping[str, Sequence[str]]
+
+
+def task_recipe(
+    output: Path, model: str | Path, files: Mapping[str, Any], columns: Columns, form: Form,
+    settings: Mapping[str, Any], changes: Sequence[str] = (), beside: Path | None = None,
+) -> tuple[Recipe, str]:  # fmt: skip
+    """The recipe, and a line on the kind if it was inferred.
+
+    output: names the task. files: part -> path or address; none for a known data set, named in `settings`. settings:
+    of the task's section. changes: as typed for --set, without the section. beside: the data folder, if what lies in it
+    is to be named without it.
+    """
+    model_folder(model)  # raises for a misspelt name
+    section: dict[str, Any] = {"init": _below(lasting(model), beside), **settings}
+    line = ""
+    if train := files.get("train"):
+        kind, columns, line = _kind(train, section.get("kind"), columns, form, several=section.get("several", False))
+        section |= {"kind": kind, "form": form} | {part: _pattern(path, beside) for part, path in files.items()}
+    if columns:
+        section["columns"] = columns
+    name = re.sub(r"[^a-z0-9_-]+", "-", output.name.lower()).strip("-") or "task"
+    changes = tuple(f"tasks.{name}.{change}" for change in changes)
+    return of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes), line
+
+
+def _kind(
+    train: Any, kind: str | None, columns: Columns, form: Form, *, several: bool
+) -> tuple[str, dict[str, Sequence[str]], str]:
+    """The kind of task, its columns by role, and a line on the kind if it was inferred."""
+    from korbert.tasks.kinds.detecting import detect
+
+    by_role, line = dict(columns), ""
+    if kind is None:
+        detected = detect(train, columns, form, several=several)
+        kind, by_role = detected.kind, by_role | {role: list(names) for role, names in detected.columns.items()}
+        line = f"{train}: {kind}: {detected.why}; --kind says otherwise"
+    entry = KINDS.get(ALIASES.get(kind, kind))
+    role = entry.kind_class.label_role if entry else "label"  # an unknown kind is refused with the other settings
+    if role != "label" and (label := by_role.pop("label", None)):
+        by_role.setdefault(role, label)
+    return kind, by_role, line
+
+
+def _pattern(path: Any, beside: Path | None) -> str:
+    """The path of a file or folder, with glob characters escaped; an address as it is."""
+    if not isinstance(path, Path):
+        return str(path)
+    if not path.exists():
+        raise SettingsError(f"{path}: no such file: check its name and folder")
+    return glob.escape(_below(str(path.absolute()), beside))
+
+
+def _below(path: str, folder: Path | None) -> str:
+    return path.removeprefix(f"{folder}/")

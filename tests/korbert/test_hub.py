@@ -1,0 +1,165 @@
+"""Models of the Hub, from a server on this machine that speaks what `huggingface_hub` asks of the Hub."""
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import torch
+
+from korbert import hub
+from korbert.errors import ModelError
+from korbert.folders import is_on_hub, lasting, model_folder
+from korbert.modeling import PretrainingModel, save_model
+
+PRIVATE = "someone/private"
+
+
+class _Hub(BaseHTTPRequestHandler):
+    """Repositories in memory: name -> file -> content, each with one revision, the hash of all."""
+
+    def log_message(self, *given):
+        pass
+
+    def _send(self, body, code=200, **headers):
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(code)
+        for name, value in {"Content-Length": len(content), **headers}.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def _missing(self, what="RepoNotFound", code=404):
+        self._send({"error": what}, code, X_Error_Code=what)
+
+    def do_GET(self):
+        self.server.asked.append(f"{self.command} {self.path}")
+        path = unquote(urlsplit(self.path).path).strip("/")
+        user, name, what, *rest = path.removeprefix("api/models/").split("/")
+        repo = self.server.repos.get(f"{user}/{name}")
+        if repo is None or f"{user}/{name}" == PRIVATE:
+            return self._missing()
+        sha = hashlib.sha1(b"".join(repo[file] for file in sorted(repo))).hexdigest()
+        if what == "revision":
+            files = [{"rfilename": file} for file in repo]
+            return self._send({"id": f"{user}/{name}", "sha": sha, "siblings": files})
+        if what == "tree":
+            tree = [{"type": "file", "path": file, "size": len(repo[file]), "oid": _oid(repo[file])} for file in repo]
+            return self._send(tree)
+        file = "/".join(rest[1:])
+        if file not in repo:
+            return self._missing("EntryNotFound")
+        return self._send(repo[file], ETag=f'"{_oid(repo[file])}"', X_Repo_Commit=sha)
+
+    do_HEAD = do_GET
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        path = self.path.strip("/")
+        if path == "api/validate-yaml":
+            return self._send({"errors": [], "warnings": []})
+        if self.headers.get("Authorization") != "Bearer hf_mine":
+            return self._missing("Invalid username or password.", 401)
+        if path == "api/repos/create":
+            given = json.loads(body)
+            repo = f"{given.get('organization', 'me')}/{given['name']}"
+            self.server.repos.setdefault(repo, {})
+            return self._send({"url": f"http://127.0.0.1:{self.server.server_port}/{repo}"})
+        repo, what = "/".join(path.split("/")[2:4]), path.split("/")[4]
+        if what == "preupload":
+            files = [
+                {"path": one["path"], "uploadMode": "regular", "shouldIgnore": False}
+                for one in json.loads(body)["files"]
+            ]
+            return self._send({"files": files})
+        for line in body.splitlines():
+            entry = json.loads(line)
+            if entry["key"] == "file":
+                self.server.repos[repo][entry["value"]["path"]] = base64.b64decode(entry["value"]["content"])
+        return self._send({"commitUrl": f"http://127.0.0.1/{repo}/commit/1", "commitOid": "1" * 40, "success": True})
+
+
+def _oid(content):
+    return hashlib.sha1(content).hexdigest()
+
+
+@pytest.fixture
+def server():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Hub)
+    server.repos, server.asked = {PRIVATE: {}}, []
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def python(server, tmp_path):
+    """(code, settings of the environment) -> what a new Python with this Hub and a cache of its own prints."""
+
+    def ran(code, **changes):
+        hub = {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HOME": str(tmp_path / "cache")}
+        own = {"HF_HUB_OFFLINE": "0", "HF_TOKEN": "hf_mine", "OMP_NUM_THREADS": "1", **hub, **changes}
+        code = f"import korbert\n{code}"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | own)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return ran
+
+
+def test_a_model_goes_to_the_hub_and_comes_back_also_without_a_network(
+    python, server, tmp_path, tiny_tokenizer, tiny_config
+):
+    network = PretrainingModel(tiny_config(), torch.Generator().manual_seed(1))
+    save_model(tmp_path / "mood", network, tiny_tokenizer)
+    server.repos["me/carded"] = carded = {"README.md": b"mine", "pytorch_model.bin": b"x"}
+    push = f"model = korbert.load({str(tmp_path / 'mood')!r})\nprint(model.digest)\n"
+    digest, url, _ = python(push + "for name in ('me/mood', 'me/carded'): print(model.push_to_hub(name))")
+    assert url == f"http://127.0.0.1:{server.server_port}/me/mood"
+    card = server.repos["me/mood"]["README.md"].decode()
+    assert "library_name: korbert" in card
+    assert 'korbert.load("hf:me/mood")  # it can fill and embed' in card
+    assert carded["README.md"] == b"mine"
+
+    load = "model = korbert.load('hf:me/carded', 'cpu')\nprint(model.digest, model.folder, *model.can)\n"
+    fail = "\n".join(
+        f"try: korbert.load('hf:{name}')\nexcept korbert.ModelError as error: print(error)"
+        for name in (PRIVATE, "a/b/c")
+    )
+    loaded, private, wrong = python(load + fail)
+    assert loaded == f"{digest} hf:me/carded fill embed"
+    assert not any("resolve" in path and "pytorch_model" in path for path in server.asked)
+    assert private.startswith("hf:someone/private: 404 Client Error")
+    assert private.endswith(": check the name, and log in with `hf auth login` if it is private")
+    assert wrong.startswith("hf:a/b/c: Repo id must be in the form")
+    there, pushed = python(load + fail.format("model.push_to_hub('me/mood')"), HF_ENDPOINT="http://127.0.0.1:9")
+    assert there == loaded
+    assert pushed.startswith("hf:me/mood: ")
+    assert pushed.endswith(": log in with `hf auth login`, and name a repository of your own as USER/NAME")
+
+
+def test_without_huggingface_hub_one_line_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    hub.downloaded.cache_clear()
+    with pytest.raises(ModelError, match=r"hf:a/b: needs huggingface_hub: pip install 'korbert\[hf\]'"):
+        model_folder("hf:a/b")
+
+
+def test_names_that_last(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert is_on_hub("hf:a/b")
+    assert lasting("hf:a/b@main") == "hf:a/b@main"
+    assert lasting("korbert-mini") == "korbert-mini"
+    assert lasting("models/mood") == str(tmp_path / "models/mood")
+    (tmp_path / "korbert-mini").mkdir()
+    assert lasting("korbert-mini") == str(tmp_path / "korbert-mini")

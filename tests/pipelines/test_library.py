@@ -1,0 +1,168 @@
+"""The pipeline from Python: the same artifacts, scores and errors as from the command line."""
+
+import gc
+import json
+import logging
+import re
+
+import pandas as pd
+import pytest
+import torch
+
+import korbert
+from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
+from korbert.tasks.files import ROLES
+from korbert.tasks.kinds import KINDS
+from korbert.tasks.noise import NOISE
+from pipelines import library
+from tests.pipelines.small_tasks import MOODS, TEXTS
+from tests.tiny_recipe import write_data
+
+pytestmark = pytest.mark.usefixtures("one_kiwi")
+
+ROWS = list(zip(TEXTS, MOODS, strict=True))
+QUICK = {"features": "last", "epochs": 2, "max_length": 32, "device": "cpu", "workers": 1}
+
+
+@pytest.fixture(scope="module")
+def start(untrained):
+    return untrained(hidden_size=32, num_hidden_layers=1, intermediate_size=32)
+
+
+@pytest.fixture(scope="module")
+def mood(start, tmp_path_factory):
+    """A result in a folder, with baselines."""
+    folder = tmp_path_factory.mktemp("models") / "mood"
+    return korbert.finetune(start, ROWS, test=ROWS[:4], output=folder, **QUICK)
+
+
+def test_a_result_has_scores_a_model_and_a_page(mood):
+    assert mood.kind == "classification"
+    assert (mood.scored_on, mood.rows) == ("test", 4)
+    assert mood.scores.keys() == {"accuracy", "macro_f1"}
+    assert {"majority", "tfidf"} <= mood.baselines.keys()
+    assert mood.baselines["majority"].keys() == mood.scores.keys()
+    low, high = mood.interval
+    assert 0 <= low <= mood.scores["accuracy"] <= high <= 1
+    assert any(note.startswith("train.jsonl: 10 rows") for note in mood.notes)
+    assert mood.model.predict("정말 좋다").label in MOODS
+    assert mood.report() == mood.folder / "report.html"
+    assert "korbert.finetune" in mood.report().read_text(encoding="utf-8")
+    first, second, *_ = repr(mood).splitlines()
+    assert first == f"classification in {mood.folder}"
+    assert "accuracy, pretrained" in second
+    assert mood._repr_html_().startswith("<table><caption>fine-tuned: classification</caption><tr>")
+    assert library.Finetuned.open(mood.folder) == mood
+
+
+def test_the_same_rows_are_skipped_others_are_refused_or_trained_anew(mood, start, caplog, tmp_path):
+    def again(rows, **more):
+        return korbert.finetune(start, rows, test=ROWS[:4], output=mood.folder, **QUICK | more)
+
+    with caplog.at_level(logging.INFO):
+        assert again(iter(ROWS)) == mood
+    assert "tasks.mood: fresh, skipped" in caplog.messages
+    with pytest.raises(ArtifactError, match="rebuild it with `rebuild=True`, or choose another --output"):
+        again(ROWS, epochs=3)
+    with pytest.raises(ArtifactError, match=r"is not what korbert finetune would make: .*train"):
+        again(ROWS[:8])
+    other = korbert.finetune(start, ROWS, test=ROWS[:4], output=tmp_path / "new", **QUICK | {"epochs": 1})
+    compared = korbert.compare(mood, other.folder)
+    assert [name.split("/")[-1] for name in compared.names] == ["mood", "new"]
+    assert compared.details["rows"] == 4
+    assert "accuracy" in repr(compared)
+    assert compared.report(tmp_path / "page.html").is_file()
+    rebuilt = korbert.finetune(start, ROWS, test=ROWS[:4], output=tmp_path / "new", rebuild=True, **QUICK)
+    assert rebuilt.scores == mood.scores
+
+
+def test_without_an_output_the_folder_lives_as_long_as_the_result(start, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    threads, drawn = torch.get_num_threads(), torch.random.get_rng_state()
+    frame = pd.DataFrame({"문장": TEXTS, "점수": [float(n) / 2 for n in range(10)]})
+    result = korbert.finetune(korbert.load(start, "cpu"), frame, text="문장", label="점수", baselines=False, **QUICK)
+    assert (torch.get_num_threads(), result.kind, result.scored_on) == (threads, "regression", "valid")
+    assert torch.equal(torch.random.get_rng_state(), drawn)
+    assert result.folder.is_relative_to(tmp_path)
+    model = result.model
+    del result
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+    more = korbert.finetune(model, ROWS, baselines=False, **QUICK)  # from a model whose folder has gone
+    assert more.model.can == ("predict", "embed")
+    korbert.Model(more.model.network, more.model.tokenizer, more.model.kind).save(tmp_path / "saved")
+    assert korbert.load(tmp_path / "saved").predict(TEXTS) == more.model.predict(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({}, SettingsError, "finetune: give train=FILE or rows, or else task=NAME with data=FOLDER"),
+        ({"task": "klue-nli"}, SettingsError, "finetune: give train=FILE"),
+        ({"train": ROWS, "epoch": 1}, SettingsError, r"epoch: no such key \(did you mean epochs\?\)"),
+        ({"train": ROWS, "kind": "tagger"}, SettingsError, "no kind 'tagger' among classification, "),
+        ({"train": ROWS, "label": "감정"}, CorpusError, "^train.jsonl: no column '감정' for label among text, label"),
+        ({"train": ROWS, "test": [("좋다", "보통")]}, CorpusError, r"'보통' 1 times, first at test.jsonl, line 1"),
+        ({"train": "no.csv"}, CorpusError, "no.csv: no such file"),
+        ({"train": 3}, SettingsError, "train: is a int: give a path, a list of tuples or dicts"),
+        ({"train": ROWS, "model": "korbert-mono"}, ModelError, "did you mean korbert-mini"),
+        ({"train": ROWS, "max_length": 512}, SettingsError, "max_length 512 is more than the 64 positions"),
+    ],
+)
+def test_mistakes_are_told_as_on_the_command_line_and_leave_nothing(given, error, said, start, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(error, match=said):
+        korbert.finetune(**{"model": start, "device": "cpu", "max_length": 32, **given})
+    assert not list(tmp_path.iterdir())
+
+
+def test_roles_and_settings_have_different_names():
+    for entry in KINDS.values():
+        assert not ROLES.keys() & entry.section_class.model_fields.keys()
+
+
+def test_evaluation_of_rows_and_files(mood, tmp_path):
+    found = korbert.evaluate(mood.model, ROWS[:4], noise=True)
+    assert found.scores["accuracy"] == pytest.approx(mood.scores["accuracy"])
+    assert found.intervals["accuracy"] == pytest.approx(mood.interval)
+    assert [row["text"] for row in found.rows] == TEXTS[:4]
+    assert found.noise.keys() == NOISE.keys()
+    pd.DataFrame(ROWS, columns=["후기", "느낌"]).to_csv(tmp_path / "my.csv", index=False)
+    named = korbert.evaluate(mood.folder, tmp_path / "my.csv", text="후기", label="느낌")
+    assert len(named.rows) == 10
+    assert repr(named).startswith("Evaluation(scores={'accuracy': ")
+    with pytest.raises(SettingsError, match="no role 'question' among text, pair, label"):
+        korbert.evaluate(mood.model, ROWS, question="후기")
+
+
+def test_a_recipe_runs_with_settings_and_errors_suggest_commands(tmp_path, monkeypatch, sample):
+    monkeypatch.delenv("KORBERT_DATA", raising=False)
+    recipe, root = write_data(sample, tmp_path), tmp_path / "artifacts"
+    changed = {"clean.part_bytes": 4_096}
+    made = korbert.run(recipe, to="clean", root=root, settings=changed, workers=1)
+    assert (made.folder, [*made.stages]) == (root / "tiny", ["clean"])
+    record, ran = (json.loads((made.stages["clean"] / f"{name}.json").read_bytes()) for name in ("stage", "run"))
+    assert (record["settings"]["part_bytes"], ran["command"]) == (4_096, "korbert.run")
+    assert made.report() == root / "tiny" / "index.html"
+    assert made.report().is_file()
+    name, figures = repr(made).splitlines()
+    assert (name, figures.split(":")[0]) == (str(root / "tiny"), "  clean")
+    assert "<caption>" in made._repr_html_()
+    with pytest.raises(ModelError, match=r"these stages have no model \(clean\): run pretrain, too"):
+        made.model  # noqa: B018
+    again = re.escape(f"`korbert run {recipe} --from clean --rebuild --root {root}`")
+    with pytest.raises(ArtifactError, match=f"tiny/clean: is not what .* rebuild it with {again}"):
+        korbert.run(recipe, to="clean", root=root)
+    with pytest.raises(
+        ArtifactError, match=r"tiny/analyze: is absent.*run `korbert run .* --set clean.part_bytes=4096`"
+    ):
+        korbert.pretrain(recipe, root=root, settings=changed)
+    with pytest.raises(SettingsError, match=r"--to shards: .* has the stages clean analyze"):
+        korbert.run(recipe, to="shards", root=root)
+
+
+def test_a_run_has_the_results_of_its_tasks_and_its_model(mood, start):
+    made = korbert.Run(mood.folder.parent, {"pretrain": start, "tasks.mood": mood.folder}, {})
+    assert made.tasks == {"tasks.mood": mood}
+    assert made.model.can == ("fill", "embed")
