@@ -6,6 +6,7 @@
 """
 
 import ast
+import importlib.util
 import inspect
 import json
 import re
@@ -17,7 +18,6 @@ from typing import Any
 import click
 from pydantic import BaseModel
 
-import korbert
 from korbert.tasks.kinds import KINDS
 from pipelines.cli import cli
 from pipelines.recipes.faults import model_in
@@ -155,9 +155,24 @@ def _plain(text: str) -> str:
 
 
 def public_names() -> Iterator[str]:
-    """A directive of mkdocstrings for each public name of the package, in the module that defines it."""
-    stub = ast.parse(Path(korbert.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
-    for node in stub.body:
+    """A directive of mkdocstrings for each public name of the package."""
+    for node in ast.parse(_text_of("korbert")).body:
         if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                yield f"::: korbert.{node.module}.{alias.name}"
+            yield from (f"::: {_defined('korbert', alias.name)}" for alias in node.names)
+
+
+def _defined(module: str, name: str) -> str:
+    """The full name of an object where it is defined, followed through what stubs and modules pass on."""
+    for node in ast.parse(_text_of(module)).body:
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+            package = importlib.util.find_spec(module).parent
+            if node.module is None:  # from . import name: a module
+                return f"{package}.{name}"
+            return _defined(importlib.util.resolve_name("." * node.level + node.module, package), name)
+    return f"{module}.{name}"
+
+
+def _text_of(module: str) -> str:
+    path = Path(importlib.util.find_spec(module).origin)
+    stub = path.with_suffix(".pyi")
+    return (stub if stub.exists() else path).read_text(encoding="utf-8")
