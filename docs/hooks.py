@@ -164,11 +164,12 @@ def public_names() -> Iterator[str]:
 def _defined(module: str, name: str) -> str:
     """The full name of an object where it is defined, followed through what stubs and modules pass on."""
     for node in ast.parse(_text_of(module)).body:
-        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
-            package = importlib.util.find_spec(module).parent
-            if node.module is None:  # from . import name: a module
-                return f"{package}.{name}"
-            return _defined(importlib.util.resolve_name("." * node.level + node.module, package), name)
+        for alias in node.names if isinstance(node, ast.ImportFrom) else ():
+            if (alias.asname or alias.name) == name:
+                package = importlib.util.find_spec(module).parent
+                if node.module is None:  # from . import name: a module
+                    return f"{package}.{alias.name}"
+                return _defined(importlib.util.resolve_name("." * node.level + node.module, package), alias.name)
     return f"{module}.{name}"
 
 

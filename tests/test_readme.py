@@ -39,8 +39,13 @@ def text_of(page):
     return (ROOT / page).read_text(encoding="utf-8")
 
 
+def parts_of(page):
+    """The language and the text of each block, in order."""
+    return _FENCE.findall(text_of(page))
+
+
 def blocks(page, language):
-    return [body for name, body in _FENCE.findall(text_of(page)) if name == language]
+    return [body for name, body in parts_of(page) if name == language]
 
 
 def shell_lines(page):
