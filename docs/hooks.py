@@ -26,6 +26,7 @@ from pipelines.stages.table import STAGES
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {  # a file outside docs/ -> its place in the site
     "benchmarks/RESULTS.md": "results.md",
+    "benchmarks/archive/2026-11.md": "archive.md",
     "benchmarks/clean-scale.svg": "clean-scale.svg",
     "korbert/box/README.md": "model-card.md",
     "corpus/sample/README.md": "sample.md",
