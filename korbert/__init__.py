@@ -7,14 +7,20 @@
 5. tasks/         labelled texts and questions -> batches; a trained model -> labels, answers, filled gaps.
 6. huggingface/   export to `transformers`, and import from it.
 
-model.py is a model in use: `korbert.load(folder)` opens one. Used by all: errors.py, durable.py (files), seeds.py,
-versions.py and processor.py (what bytes depend on), folders.py (finds model folders), interruption.py (signals),
-progress.py and terminal.py (terminal output).
+model.py is a model in use: `korbert.load(folder)` opens one. Above it, search/ finds texts, sklearn.py has estimators
+of scikit-learn, and workflows.py has what the package offers of `pipelines`: `korbert.finetune`, `korbert.run`, ..
+
+Used by all: errors.py, durable.py (files), seeds.py, versions.py and processor.py (what bytes depend on), folders.py
+and hub.py (find model folders), interruption.py (signals), progress.py, terminal.py and notebook.py (output).
 """
 
 import lazy_loader
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

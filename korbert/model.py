@@ -73,7 +73,7 @@ class Model:
         >>> model.can
         ('predict', 'embed')
         >>> model.predict("정말 좋은 영화").label
-        '1'
+        '긍정'
         >>> korbert.load("korbert-mini").fill("대한민국의 수도는 [MASK]이다")[0][0].piece != ""
         True
 

@@ -10,10 +10,38 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait as wait_for
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import ModuleType
+from typing import Any
 
 from korbert.interruption import noted_signals
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_replacing = threading.Lock()
+
+
+class _Process(SpawnProcess):
+    """A process that does not run the script of the user again, as a spawned one does to find what the script defines.
+
+    All that is sent to it is ours: a script that calls `korbert.run` needs no `if __name__ == "__main__"`.
+    """
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:
+        with _replacing:
+            script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+            try:
+                return SpawnProcess._Popen(process_obj)
+            finally:
+                sys.modules["__main__"] = script
+
+
+class _Spawning(SpawnContext):
+    Process = _Process
+
+
+SPAWNING = _Spawning()
+"""The context of all processes that are started here."""
 
 
 @contextmanager

@@ -162,9 +162,9 @@ class TextRegressor(RegressorMixin, _Learning):
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Learns the numbers y of X."""
-        y = column_or_1d(y, dtype=np.float64, warn=True)
-        assert_all_finite(y)
-        self._learn(X, y.tolist())
+        numbers: NDArray[np.float64] = column_or_1d(y, dtype=np.float64, warn=True)
+        assert_all_finite(numbers)
+        self._learn(X, numbers.tolist())
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:

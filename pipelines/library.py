@@ -45,6 +45,10 @@ _PAIRS: Mapping[int, Sequence[str]] = {2: ("text", "pair"), 3: ("text", "pair", 
 class Finetuned:
     """A fine-tuned model with its scores: the artifact in `folder`, which `korbert finetune` writes, too.
 
+        >>> result = korbert.Finetuned.open("models/mood")
+        >>> result.scored_on, list(result.scores), list(result.baselines)
+        ('valid', ['accuracy', 'macro_f1'], ['majority', 'tfidf'])
+
     Attributes:
         folder: Of the artifact. Without an `output` it is temporary, and removed with this object.
         kind: Of the task.
@@ -106,6 +110,10 @@ class Finetuned:
 class Run:
     """The artifacts of a recipe, after `run` or `pretrain`.
 
+        >>> made = korbert.run("mine.toml", to="clean")
+        >>> made.report().as_posix()
+        'artifacts/mine/index.html'
+
     Attributes:
         folder: Of the recipe's artifacts.
         stages: Name of each stage that was run or found fresh -> its artifact.
@@ -144,6 +152,10 @@ class Run:
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """Models of one task, or pretraining runs, side by side.
+
+        >>> compared = korbert.compare("models/mood", "models/mood", model=["pretrained", "tfidf"])
+        >>> compared.report("compared.html").is_file()
+        True
 
     Attributes:
         names: Of the sides, in order.
@@ -265,9 +277,9 @@ def run(
 ) -> Run:
     """Runs the stages of a recipe in order: `korbert run` in Python.
 
-        >>> made = korbert.run("demo", to="clean", root="artifacts")
-        >>> list(made.stages), made.folder.as_posix()
-        (['clean'], 'artifacts/demo')
+        >>> made = korbert.run("mine.toml", to="clean", settings={"seed": 1})
+        >>> {name: folder.as_posix() for name, folder in made.stages.items()}
+        {'clean': 'artifacts/mine/clean'}
 
     Fresh artifacts are skipped, interrupted ones resumed, stale ones refused.
 
@@ -317,9 +329,9 @@ def pretrain(
 ) -> Run:
     """Pretrains the encoder of a recipe on its shards: `korbert pretrain` in Python.
 
-        >>> korbert.pretrain("demo", root="nowhere")
-        Traceback (most recent call last):
-        korbert.errors.ArtifactError: nowhere/demo/shard: is absent, and pretrain reads it: ...
+        >>> made = korbert.run("mine.toml", to="shard")
+        >>> korbert.pretrain("mine.toml", settings={"seed": 1}).model.can
+        ('fill', 'embed')
 
     Args:
         recipe: As in `run`, and so is all else. The stages before pretrain must be fresh: `run` makes them, too.
@@ -346,9 +358,9 @@ def evaluate(
 ) -> Evaluation:
     """Scores a fine-tuned model on labelled rows: `korbert evaluate` in Python.
 
-        >>> found = korbert.evaluate("korbert-mini-nsmc", [("정말 재미있는 영화", "1"), ("시간이 아깝다", "0")])
+        >>> found = korbert.evaluate("korbert-mini-nsmc", [("정말 재미있는 영화", "긍정"), ("시간이 아깝다", "부정")])
         >>> list(found.scores), found.rows[0]["prediction"]["label"]
-        (['accuracy', 'macro_f1'], '1')
+        (['accuracy', 'macro_f1'], '긍정')
 
     Args:
         model: A model, its folder, or its name.
@@ -373,9 +385,9 @@ def evaluate(
 def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = ()) -> Comparison:
     """Compares models of one task, or pretraining runs: `korbert compare` in Python.
 
-        >>> korbert.compare("models/mood")
-        Traceback (most recent call last):
-        korbert.errors.SettingsError: 1 run to compare: name at least two
+        >>> compared = korbert.compare("models/mood", "models/mood", model=["pretrained", "tfidf"])
+        >>> list(compared.names)
+        ['pretrained', 'tfidf']
 
     Args:
         *sides: Results of `finetune` or their folders; or those of `run` and `pretrain`. The first is compared with

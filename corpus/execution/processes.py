@@ -1,6 +1,5 @@
 """Local worker processes. One that dies or hangs does not end the others, and all die with their parent."""
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 
 from pebble import ProcessPool
 
-from korbert.processes import die_with, starting
+from korbert.processes import SPAWNING, die_with, starting
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -48,7 +47,7 @@ def processes(workers: int, initializer: Callable[..., None] | None, initargs: t
         max_workers=workers,
         initializer=_start_worker,
         initargs=(os.getpid(), initializer, initargs),
-        context=multiprocessing.get_context("spawn"),
+        context=SPAWNING,
     )
     try:
         # Ctrl-C in a terminal reaches the parent alone: workers of pebble that are up ignore it.

@@ -51,10 +51,11 @@ class Added:
 class Index:
     """Texts with ids and fields, their words and their vectors.
 
-        >>> index = Index.create("questions.index", korbert.load("artifacts/demo/pretrain"))
+        >>> index = korbert.Index.create("questions.index", korbert.load("korbert-mini"))
         >>> index.add([("1", "대출을 신청하고 싶어요"), ("2", "카드를 잃어버렸어요", {"kind": "카드"})])
+        Added(new=2, replaced=0, unchanged=0)
         >>> index.search(["대출 신청"], top=1)[0][0].text
-        "대출을 신청하고 싶어요"
+        '대출을 신청하고 싶어요'
 
     Any number of processes may search and write at a time: a search sees the texts as they were when it began, and
     writers take turns.

@@ -28,6 +28,10 @@ _RESAMPLES = 1_000
 class Evaluation:
     """The scores of a model on labelled rows.
 
+        >>> found = korbert.evaluate("models/mood", [("정말 재미있는 영화", "긍정"), ("시간이 아깝다", "부정")])
+        >>> [row["label"] for row in found.rows], list(found.intervals)
+        (['긍정', '부정'], ['accuracy', 'macro_f1'])
+
     Attributes:
         scores: Metric -> score, the main one first; None if undefined.
         intervals: Metric -> its 95 % bootstrap interval over rows; None if undefined.

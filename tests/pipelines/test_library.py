@@ -4,6 +4,8 @@ import gc
 import json
 import logging
 import re
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -160,6 +162,15 @@ def test_a_recipe_runs_with_settings_and_errors_suggest_commands(tmp_path, monke
         korbert.pretrain(recipe, root=root, settings=changed)
     with pytest.raises(SettingsError, match=r"--to shards: .* has the stages clean analyze"):
         korbert.run(recipe, to="shards", root=root)
+
+
+def test_a_script_needs_no_guard_against_its_own_workers(tmp_path, monkeypatch, sample):
+    monkeypatch.delenv("KORBERT_DATA", raising=False)
+    recipe = write_data(sample, tmp_path, articles=10, reviews=20)
+    run = f"korbert.run({str(recipe)!r}, to='clean', root={str(tmp_path / 'artifacts')!r}, workers=2)"
+    (tmp_path / "script.py").write_text(f"import korbert\nprint('once')\nprint([*{run}.stages])", encoding="utf-8")
+    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["once", "['clean']"], done.stderr
 
 
 def test_a_run_has_the_results_of_its_tasks_and_its_model(mood, start):
