@@ -157,13 +157,13 @@ def test_the_files_of_the_map_are_there(page):
     known = [
         path.relative_to(ROOT).as_posix() for package in (*_MODULES, "tests") for path in (ROOT / package).rglob("*.py")
     ]
-    known += [str(Path(path).parent) + "/" for path in known] + ["benchmarks/", "docs/"]
-    generated = ("artifacts/", "STAGE", "output/", "documents/", "dropped/")
+    known += [str(Path(path).parent) + "/" for path in known]
+    generated = ("artifacts/", "STAGE", "output/", "documents/", "dropped/", "site/", "dist/")
     assert [name for name in named if not name.startswith(generated) and not _is_named(name, known)] == []
 
 
 def _is_named(name, known):
-    return "NAME" in name or any(path == name or path.endswith(f"/{name}") for path in known)
+    return "NAME" in name or (ROOT / name).exists() or any(path.endswith(f"/{name}") for path in known)
 
 
 @pytest.mark.parametrize("page", PAGES)
