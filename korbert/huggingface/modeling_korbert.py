@@ -58,7 +58,7 @@ class KorbertModernBertModel(transformers.ModernBertModel):
 
     def __init__(self, config: KorbertModernBertConfig) -> None:
         super().__init__(config)
-        embeddings = self.embeddings
+        embeddings: Any = self.embeddings
         embeddings.boundary = nn.Embedding(_LEVELS, config.hidden_size) if config.boundary_embedding else None
         embeddings.overlap = nn.Embedding(1, config.hidden_size) if config.overlap_embedding else None
         self.post_init()  # again, to initialize these two
@@ -78,7 +78,7 @@ class KorbertModernBertModel(transformers.ModernBertModel):
         """
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError("give either input_ids or inputs_embeds")
-        embeddings = self.embeddings
+        embeddings: Any = self.embeddings
         vectors = embeddings.tok_embeddings(input_ids) if inputs_embeds is None else inputs_embeds
         if embeddings.boundary is not None:
             if boundaries is None:
@@ -144,7 +144,7 @@ class KorbertModernBertForTokenClassification(_OnEncoder, transformers.ModernBer
 class KorbertModernBertForQuestionAnswering(_OnEncoder, transformers.ModernBertForQuestionAnswering):
     """Finds answers."""
 
-    def forward(
+    def forward(  # type: ignore[override]  # as the heads of transformers differ
         self,
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
