@@ -160,7 +160,7 @@ class KorbertModernBertForTokenClassification(_OnEncoder, transformers.ModernBer
 class KorbertModernBertForQuestionAnswering(_OnEncoder, transformers.ModernBertForQuestionAnswering):
     """Finds answers."""
 
-    def forward(  # type: ignore[override]
+    def forward(  # type: ignore[override]  # as the heads of transformers differ
         self,
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,

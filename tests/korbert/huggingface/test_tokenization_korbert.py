@@ -197,7 +197,7 @@ def test_words_in_pairs_and_batches(theirs):
         theirs([first, second], [second], is_split_into_words=True)
 
 
-MARKERS = ["[E1]", "[/E1]", "[E1:인물]"]
+MARKERS = ["[E1]", "[/E1]", "[E1]:인물"]  # the last one begins like the first
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def marking(folder):
 
 
 def test_added_tokens_are_found_in_texts(marking, theirs, tmp_path):
-    text = "어제 [E1:인물]이순신[/E1]을 학교에서 봤다."
+    text = "어제 [E1]:인물 이순신[/E1]을 학교에서 봤다."
     marking.save_pretrained(tmp_path)
     for tokenizer in (marking, tokenizer_of(tmp_path), pickle.loads(pickle.dumps(marking))):
         got = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
@@ -224,7 +224,7 @@ def test_added_tokens_are_found_in_texts(marking, theirs, tmp_path):
         assert got.word_ids()[got.tokens().index("학교에서")] == 2
         assert sum(got["special_tokens_mask"]) == 2  # those that the tokenizer adds
         decoded = tokenizer.decode(got["input_ids"])
-        assert "[E1:인물] 이순신 [/E1]" in decoded
+        assert "[E1]:인물 이순신 [/E1]" in decoded
         assert "학교에서" in decoded
         assert "[E1" not in tokenizer.decode(got["input_ids"], skip_special_tokens=True)
         assert tokenizer("[SEP]")["input_ids"] == theirs("[SEP]")["input_ids"]  # of the tokenizer itself: text
