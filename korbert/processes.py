@@ -41,7 +41,7 @@ class _Spawning(SpawnContext):
 
 
 SPAWNING = _Spawning()
-"""The context of all processes that are started here."""
+"""The context of the workers of the corpus stages."""
 
 
 @contextmanager

@@ -69,20 +69,18 @@ class _Learning(_OfTexts):
         self.random_state = random_state
         self.device = device
 
-    def _learn(self, X: Any, targets: Sequence[Any]) -> None:  # as scikit-learn has it
+    def _learn(self, X: Any, targets: Sequence[Any]) -> None:
         """Fine-tunes `model_`; its scores on the rows that selected the epoch are `scores_`."""
         rows = _rows(X)
         check_consistent_length(rows, targets)
         names = ("text", "pair", self._target) if len(rows[0]) == 2 else ("text", self._target)
         made = [dict(zip(names, (*row, target), strict=True)) for row, target in zip(rows, targets, strict=True)]
-        asked = {"epochs": self.epochs, "learning_rates": self.learning_rate, "features": self.features}
-        settings = {name: value for name, value in asked.items() if value is not None} | dict(self.settings or {})
+        asked: dict[str, Any] = {"epochs": self.epochs, "learning_rates": self.learning_rate, "features": self.features}
+        asked |= {"validation_share": self.validation_share, "baselines": False, **(self.settings or {})}
+        settings = {name: value for name, value in asked.items() if value is not None}
         seed = self.random_state
-        result = finetune(
-            self.model, made, kind=self._kind, device=self.device, baselines=False,
-            seeds=[seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31))],
-            validation_share=self.validation_share, **settings,
-        )  # fmt: skip
+        seeds = [seed if isinstance(seed, int) else int(check_random_state(seed).randint(2**31))]
+        result = finetune(self.model, made, kind=self._kind, device=self.device, seeds=seeds, **settings)
         self.scores_ = dict(result.scores)
         self.model_ = Model.load(result.folder, self.device)
         self.model_.name, self.model_.folder = type(self).__name__, None  # the folder goes with the result

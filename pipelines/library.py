@@ -454,4 +454,5 @@ def _aside() -> Iterator[Path]:
         try:
             yield Path(folder).resolve()
         except KorbertError as error:
-            raise type(error)(str(error).replace(f"{Path(folder).resolve()}/", "")) from error
+            error.args = (str(error).replace(f"{Path(folder).resolve()}/", ""),)
+            raise

@@ -27,7 +27,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from korbert.errors import KorbertError
-from korbert.processes import SPAWNING, die_with, starting
+from korbert.processes import die_with, starting
 from korbert.training.devices import Batch, pinned
 
 _STEPS_AHEAD = 2  # of each process
@@ -121,7 +121,7 @@ def _started(dataset: "_Steps", steps: range, workers: int) -> Iterator[Made | E
             prefetch_factor=_STEPS_AHEAD,
             collate_fn=_unchanged,
             worker_init_fn=partial(_start_worker, os.getpid()),
-            multiprocessing_context=SPAWNING,
+            multiprocessing_context="spawn",
             generator=torch.Generator(),  # not the global one
         )
         return iter(loader)

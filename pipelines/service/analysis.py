@@ -4,6 +4,7 @@ Kiwi holds Python's lock while it works, and the model needs that lock between i
 take turns, however many cores there are. This process also loads Kiwi while the other one imports PyTorch.
 """
 
+import multiprocessing
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import ModelError
-from korbert.processes import SPAWNING, starting
+from korbert.processes import starting
 from korbert.tokenization import Analysis, Analyzer, AnalyzerOptions, Tokenizer
 from korbert.tokenization.analyzer import Analyses
 
@@ -31,8 +32,9 @@ class AnalysisProcess:
         self._start()
 
     def _start(self) -> None:
-        self._connection, child = SPAWNING.Pipe()
-        self._process = SPAWNING.Process(target=_answer, args=(child, self._options), daemon=True)
+        context = multiprocessing.get_context("spawn")
+        self._connection, child = context.Pipe()
+        self._process = context.Process(target=_answer, args=(child, self._options), daemon=True)
         with starting(signal.SIGINT, signal.SIGTERM):  # a terminal or systemd sends them to both processes
             self._process.start()
         child.close()
