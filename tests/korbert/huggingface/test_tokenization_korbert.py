@@ -221,7 +221,7 @@ def test_added_tokens_are_found_in_texts(marking, theirs, tmp_path):
             assert text[slice(*places[token])] == token
             assert tokenizer.convert_tokens_to_ids(token) in got["input_ids"]
         assert "[E1]" not in got.tokens()
-        assert got.word_ids()[got.tokens().index("학교에서")] == 2
+        assert got.word_ids()[got.tokens().index("학교에서")] == 3
         assert sum(got["special_tokens_mask"]) == 2  # those that the tokenizer adds
         decoded = tokenizer.decode(got["input_ids"])
         assert "[E1]:인물 이순신 [/E1]" in decoded
