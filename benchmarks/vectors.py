@@ -42,6 +42,7 @@ from korbert.vectors.pooling import weights_of
 
 Vectors = NDArray[np.float32]
 Pairs = tuple[list[str], list[str], NDArray[Any]]
+_LONG = zstandard.ZstdDecompressor(max_window_size=1 << 27)
 TRIED_C = (0.01, 0.1, 1.0, 10.0)
 
 
@@ -170,7 +171,11 @@ def paraphrases(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]
 def points_of_law(data: Path, rows: int) -> tuple[list[str], list[str], list[int]]:
     """Points at issue of court decisions, and 10,000 summaries."""
     decided, others = (
-        [json.loads(line) for line in zstandard.open(data / "law" / f"pairs-{part}.jsonl.zst", encoding="utf-8")]
+        list(
+            map(
+                json.loads, zstandard.open(data / "law" / f"pairs-{part}.jsonl.zst", "rt", dctx=_LONG, encoding="utf-8")
+            )
+        )
         for part in ("dev", "train")
     )
     asked = random.Random(1).sample(decided, min(rows, 1_008))

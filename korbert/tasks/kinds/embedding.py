@@ -255,7 +255,10 @@ class Embedding(Kind, frozen=True):
         return scores.predictions(prepared.rows, *_vectors(model, prepared, **how))
 
     def completed(self, model: nn.Module, valid: Prepared, morphemes: Morphemes, **how: Unpack[Scoring]) -> Self:
-        """Chooses cosine_weight by the mean reciprocal rank, if the task is validated by retrieval."""
+        """Chooses cosine_weight by the mean reciprocal rank, if the task is validated by retrieval: the smallest weight
+        with two thirds of the gain over words alone. Words are safer where queries differ from these: a weight that
+        gains most here may lose there ("A model for search" in benchmarks/RESULTS.md).
+        """
         from korbert.tasks.baselines.bm25 import bm25
 
         if self._scores is not BY_RETRIEVAL:
@@ -269,7 +272,9 @@ class Embedding(Kind, frozen=True):
             ranks = searched.ranks(lambda part: fused(words(part), queries[part] @ passages.T, weight))
             return retrieval.METRICS["mrr"](ranks)
 
-        return self.model_copy(update={"cosine_weight": max(_WEIGHTS, key=found)})  # the smallest of equally good ones
+        gains = {weight: found(weight) - found(0.0) for weight in _WEIGHTS}
+        enough = 2 / 3 * max(gains.values())
+        return self.model_copy(update={"cosine_weight": min(weight for weight in gains if gains[weight] >= enough)})
 
     def baselines(
         self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
