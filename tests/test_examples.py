@@ -27,7 +27,6 @@ def here(tmp_path_factory, sample):
     return folder
 
 
-@pytest.mark.usefixtures("one_kiwi")
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in NAMES])
 def test_examples_give_what_they_say(name, here, monkeypatch):
     monkeypatch.chdir(here)

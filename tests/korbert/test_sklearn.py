@@ -19,8 +19,6 @@ from korbert.errors import SettingsError
 from korbert.modeling import PretrainingModel, save_model
 from korbert.sklearn import TextClassifier, TextRegressor, TextVectorizer
 
-pytestmark = pytest.mark.usefixtures("one_kiwi")
-
 WORDS = ["영", "일", "이", "삼", "사", "오", "육", "칠", "팔", "구"]
 TEXTS = ["정말 재미있다", "시간이 아깝다", "또 보고 싶다", "지루했다"] * 3
 MOODS = ["긍정", "부정"] * 6

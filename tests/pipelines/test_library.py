@@ -20,8 +20,6 @@ from pipelines import library
 from tests.pipelines.small_tasks import MOODS, TEXTS
 from tests.tiny_recipe import write_data
 
-pytestmark = pytest.mark.usefixtures("one_kiwi")
-
 ROWS = list(zip(TEXTS, MOODS, strict=True))
 QUICK = {"features": "last", "epochs": 2, "max_length": 32, "device": "cpu", "workers": 1}
 
