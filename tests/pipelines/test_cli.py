@@ -17,7 +17,7 @@ def _fail_with(error, monkeypatch):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("pipelines.recipes.loading.load", fail)
+    monkeypatch.setattr("pipelines.artifacts.pipeline.load", fail)
 
 
 FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same command: it resumes"
@@ -61,7 +61,7 @@ def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
                 raise RuntimeError("Query interrupted") from error
             raise
 
-    monkeypatch.setattr("pipelines.recipes.loading.load", ended)
+    monkeypatch.setattr("pipelines.artifacts.pipeline.load", ended)
     before = signal.getsignal(signal.SIGTERM)
     assert command(name, "demo", code=code).err.splitlines()[-1] == f"korbert: {said}: {then}"
     assert signal.getsignal(signal.SIGTERM) == before

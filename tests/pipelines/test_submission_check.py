@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from korbert.errors import ArtifactError, CorpusError, ModelError
 from pipelines import cli
 from pipelines.submission.check import check, worksheet
 from pipelines.submission.writing import score, submit, write_submission
+from tests.running import is_alive
 
 CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다."
 QUESTIONS = {"6548850-0-0": ("한강은 어디에서 시작하는가?", "강원도"), "가": ("어디를 지나는가?", "서울")}
@@ -149,8 +151,10 @@ def test_what_never_ends_is_ended_with_all_it_started(bundle, asked, tmp_path):
     )
     with pytest.raises(ModelError, match=r"was stopped after 3\.0.s: .* allow more with --time-limit"):
         check(folder, asked, limit_seconds=3)
-    state = Path("/proc", note.read_text(encoding="utf-8"), "stat")
-    assert not state.exists() or state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
+    child, deadline = int(note.read_text(encoding="utf-8")), time.monotonic() + 10
+    while is_alive(child) and time.monotonic() < deadline:  # a killed process may need a moment
+        time.sleep(0.05)
+    assert not is_alive(child)
 
 
 def test_what_is_no_bundle_or_no_dataset_is_refused(bundle, tmp_path):

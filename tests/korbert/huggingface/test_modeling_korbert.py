@@ -48,7 +48,7 @@ def test_new_embeddings_begin_like_those_of_pieces(folder):
         auto = getattr(transformers, f"AutoModel{head}")
         embeddings = auto.from_config(config, trust_remote_code=True).base_model.embeddings
         for name in ("tok_embeddings", "boundary", "overlap"):
-            assert 0 < getattr(embeddings, name).weight.abs().max() < 0.1, name
+            assert 0 < getattr(embeddings, name).weight.abs().max() < 0.2, name
 
 
 def test_a_config_has_defaults():

@@ -197,7 +197,7 @@ def test_tokenize_gives_the_pieces_of_the_tokenizer(service, loaded):
         ("/fill", {"input": ["[MASK]", "글"], "model": "gaps"}, 422, "input[1]", "has no .MASK."),
         ("/fill", {"input": "글 " * 100 + "[MASK]", "model": "gaps"}, 413, "input", "103 pieces, the model reads 64"),
         ("/fill", {"input": "글 " * 150 + "[MASK]", "model": "gaps"}, 413, "input", "has 306 characters, at most 256"),
-        ("/fill", {"input": "[MASK]"}, 404, "model", "fills no gaps: name one that can: gaps"),
+        ("/fill", {"input": "[MASK]", "model": "mood"}, 404, "model", "fills no gaps: name one that can: gaps"),
         ("/fill", {"input": "[MASK] " * 11, "top": 100, "model": "gaps"}, 413, "input", "asks for 1,100 candidates"),
         ("/predict", {"input": [{"text": "글"}], "model": "pairs"}, 422, "input[0]", "takes text, pair"),
         ("/predict", {"input": ["글", {"title": "글"}], "model": "mood"}, 422, "input[1]", "takes text"),
