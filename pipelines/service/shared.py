@@ -48,7 +48,7 @@ class Service:
             self.status = "ready"
 
     def model(self, name: str | None, operation: str = "embed") -> Served:
-        """The model of that name; by default the first that can do the operation, of vectors one that learned these.
+        """The model of that name; by default the first that supports the operation, an embedding model for "embed".
 
         Refusal 503 while they are loading, 404 for an unknown name.
         """

@@ -1,4 +1,4 @@
-"""Layer-wise learning rates, freezing, and leaving out of layers of encoders."""
+"""Layer-wise learning rates, freezing and truncation of encoders."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ _INSEPARABLE = {
 
 
 def keep_layers(model: Model, layers: int) -> None:
-    """Leaves out all layers of the encoder but the first `layers`; its final norm stays.
+    """Truncates the encoder to its first `layers` layers. The final norm stays.
 
     SettingsError for as many layers as there are or more, for shared layers, and for an encoder of transformers.
     """
@@ -31,9 +31,7 @@ def keep_layers(model: Model, layers: int) -> None:
     if layers >= there:
         raise SettingsError(f"{reason}the encoder has {there} layers: take fewer, or leave num_hidden_layers out")
     encoder.layers = encoder.layers[:layers]
-    model.config = encoder.config = encoder.config.model_copy(
-        update={"num_hidden_layers": layers, "layer_groups": None}
-    )
+    model.config = encoder.config = encoder.config.model_copy(update={"num_hidden_layers": layers})
 
 
 def freeze(model: nn.Module, layers: int) -> None:

@@ -38,7 +38,7 @@ class VectorScores(ABC):
         """ValueError for a row without one."""
 
     def together(self, row: Row) -> list[str]:
-        """The texts of a row that is scored which no training row may have."""
+        """The texts of a scored row that no training row may have."""
         return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"]]
 
     @abstractmethod
