@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing import reduction
 from typing import IO, Any
@@ -102,8 +102,10 @@ def _by_processes(
         ) from error
     finally:
         try:
-            if isinstance(made, _MultiProcessingDataLoaderIter):
-                made._shutdown_workers()
+            # A worker that aborts while it exits (a library may, as it unloads) has made all that was asked of it.
+            with suppress(RuntimeError):
+                if isinstance(made, _MultiProcessingDataLoaderIter):
+                    made._shutdown_workers()
         finally:  # also workers of an interrupted start, and those that hang
             for process in set(multiprocessing.active_children()) - before:
                 process.kill()

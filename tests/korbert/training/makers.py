@@ -1,5 +1,6 @@
 """Makers of batches for worker processes, which import them by name; and a program that is killed while it has some."""
 
+import atexit
 import os
 import signal
 import sys
@@ -33,6 +34,12 @@ def failing(at: int, step: int) -> Made:
 def dying(at: int, step: int) -> Made:
     if step == at:
         os.kill(os.getpid(), signal.SIGKILL)
+    return numbered(step)
+
+
+def aborting(step: int) -> Made:
+    """A worker that aborts when it exits."""
+    atexit.register(os.abort)
     return numbered(step)
 
 

@@ -97,6 +97,12 @@ def test_an_early_end_leaves_no_process_and_no_open_file(monkeypatch):
     assert open_files() == before
 
 
+def test_workers_that_abort_as_they_exit_lose_nothing():
+    with fed(makers.aborting, range(10**9), workers=2) as walk:
+        assert [next(walk)[0] for _ in range(3)] == [0, 1, 2]
+    assert not multiprocessing.active_children()
+
+
 @pytest.mark.parametrize(
     ("make", "kind", "text"),
     [
