@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self, Unpack, overload
+from typing import Any, Self, Unpack, get_args, overload
 
 import numpy as np
 import torch
@@ -39,13 +39,14 @@ from korbert.tasks.token_classification.bio import is_bio
 from korbert.tasks.token_classification.tagger import TaggedSpan
 from korbert.texts import as_texts
 from korbert.tokenization import AnyTokenizer, Encoding
+from korbert.tokenization.encoding import behind
 from korbert.training.devices import choose_device, choose_precision, device_of
 from korbert.training.scoring import NotFinite, Scoring
 from korbert.training.settings import PrecisionName
 from korbert.vectors.correction import Correction
 from korbert.vectors.counts import PieceCounts
 from korbert.vectors.encoder import digest_of, text_vectors, unit, vector_defaults, vector_settings, width_of
-from korbert.vectors.names import Unit
+from korbert.vectors.names import Side, Unit
 from korbert.vectors.occurrences import Occurrence, occurrences_of
 from korbert.vectors.parts import Parts, parts_of
 from korbert.vectors.pooling import POOLINGS
@@ -414,8 +415,13 @@ class Model:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) over everything that determines vectors: config, encoder weights, tokenizer, maximum length."""
-        return digest_of(self.network, self.tokenizer, self.max_length)
+        """SHA-256 (hex) over everything that determines vectors: config, encoder weights, tokenizer, maximum length,
+        prompts."""
+        prompts = [self._prompt(side) for side in get_args(Side)]
+        return digest_of(self.network, self.tokenizer, self.max_length, prompts if any(prompts) else ())
+
+    def _prompt(self, side: Side | None) -> str:
+        return self.kind.prompt(side) if self.kind and side else ""
 
     @cached_property
     def piece_counts(self) -> PieceCounts:
@@ -440,8 +446,8 @@ class Model:
             batch_size: Texts at once in the model; up to rounding, vectors do not depend on it.
             counts: Of the pieces, for the poolings "idf" and "bm25"; None: those in the model's folder.
             correction: Applied before vectors are cut and normalized.
-            **asked: Fields of VectorSettings: layer, mix, pooling, special_tokens, normalize, size. Those left out are
-                the model's defaults.
+            **asked: Fields of VectorSettings: layer, mix, pooling, special_tokens, normalize, side, size. Those left
+                out are the model's defaults.
 
         Raises:
             SettingsError: The texts are no strings, or the model does not support a setting.
@@ -480,6 +486,9 @@ class Model:
         """As embed, for texts already encoded, truncated to `max_length`: (N, D), computed shortest first."""
         if POOLINGS[settings.pooling].counts and counts is None:
             counts = self.piece_counts
+        if prompt := self._prompt(settings.side):
+            pieces = self.tokenizer.encode_pieces(prompt)
+            encodings = [behind(pieces, encoding, self.max_length) for encoding in encodings]
         with self._named():
             return text_vectors(
                 self.network, self.tokenizer, encodings, settings, batch_size,

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -58,14 +59,16 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
             f"{model_folder}: its tokenizer is one of transformers already: export writes only models with our own"
         )
     config = _config(model)  # refuses before anything is written
-    length = (read_config(model_folder).get("task") or {}).get("max_length") or model.config.max_position_embeddings
+    task = read_config(model_folder).get("task") or {}
+    length = task.get("max_length") or model.config.max_position_embeddings
+    prompts = {"query": task.get("query_prompt", ""), "document": task.get("passage_prompt", "")}
     made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with TemporaryDirectory(prefix=".export-", dir=folder) as aside:
             new = Path(aside) / (folder.resolve().name or "model")  # transformers names its copy of the code so
             new.mkdir()
-            _write(new, config, model, tokenizer, length)
+            _write(new, config, model, tokenizer, length, prompts)
             differences = checks.compare(model, tokenizer, new) if check else {}
             _replace(folder, new)
     except BaseException:
@@ -75,8 +78,10 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
     return differences
 
 
-def _write(folder: Path, config: Json, model: Model, tokenizer: Tokenizer, length: int) -> None:
-    """All files of an export. length: to which texts are truncated, as in training."""
+def _write(
+    folder: Path, config: Json, model: Model, tokenizer: Tokenizer, length: int, prompts: Mapping[str, str]
+) -> None:
+    """All files of an export. length: to which texts are truncated, as in training. prompts: as in sentence_files."""
     _write_json(folder / "config.json", config)
     if isinstance(model.config, TransformersConfig):
         weights = adapter_weights(model)
@@ -86,7 +91,7 @@ def _write(folder: Path, config: Json, model: Model, tokenizer: Tokenizer, lengt
     if "auto_map" in config:
         (folder / _MODEL_FILE).write_bytes(Path(__file__).with_name(_MODEL_FILE).read_bytes())
     if isinstance(model, EmbeddingModel):
-        for name, content in sentence_files(model, length).items():
+        for name, content in sentence_files(model, length, prompts).items():
             (folder / name).parent.mkdir(exist_ok=True)
             _write_json(folder / name, content)
     tokenizer.save(folder)

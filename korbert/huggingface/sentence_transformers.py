@@ -14,10 +14,10 @@ _POOLING = "1_Pooling/config.json"
 FILES = ("modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", _POOLING)
 
 
-def sentence_files(model: EmbeddingModel, max_length: int) -> Mapping[str, object]:
+def sentence_files(model: EmbeddingModel, max_length: int, prompts: Mapping[str, str]) -> Mapping[str, object]:
     """Path in the folder -> its JSON. The modules are encoder, pooling and, if the model normalizes, normalization.
 
-    max_length: pieces of a text, special tokens included.
+    max_length: pieces of a text, special tokens included. prompts: "query" and "document" -> what stands before them.
     """
     steps = [("", "Transformer"), ("1_Pooling", "Pooling")] + [("2_Normalize", "Normalize")] * model.normalize
     modules = [
@@ -32,7 +32,8 @@ def sentence_files(model: EmbeddingModel, max_length: int) -> Mapping[str, objec
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
     bert = {"max_seq_length": max_length, "do_lower_case": False}
-    return dict(zip(FILES, (modules, bert, {"similarity_fn_name": "cosine"}, pooling), strict=True))
+    more = {"similarity_fn_name": "cosine", **({"prompts": prompts} if any(prompts.values()) else {})}
+    return dict(zip(FILES, (modules, bert, more, pooling), strict=True))
 
 
 def pooled(folder: Path, hidden: Tensor, attention_mask: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ from korbert.texts import as_texts
 from korbert.tokenization import Encoding
 from korbert.vectors.correction import Correction
 from korbert.vectors.counts import NoCounts, PieceCounts
-from korbert.vectors.names import Way
+from korbert.vectors.names import Side, Way
 from korbert.vectors.pooling import POOLINGS
 from korbert.vectors.settings import Asked, VectorSettings
 
@@ -194,7 +194,7 @@ class Index:
         new = {id: text for id, text, _ in texts if id not in there or there[id][1] != text}
         workers = cores() if len(new) > MANY_TEXTS else 0
         read = list(read_texts(self.model.tokenizer, list(new.values()), self.model.max_length, workers))
-        vectors = self._vectors([encoding for encoding, _ in read])
+        vectors = self._vectors([encoding for encoding, _ in read], "passage")
         made = {id: (terms, vector) for id, (_, terms), vector in zip(new, read, vectors, strict=True)}
         again = []
         with store.writing(self.folder) as database:
@@ -248,7 +248,7 @@ class Index:
             raise SettingsError(f"way {way!r}: this index has only words: search by words, or make one with vectors")
         read = list(read_texts(self.model.tokenizer, queries, self.model.max_length))
         no_vectors = np.zeros((len(read), 0), np.float32)
-        vectors = no_vectors if way == "words" else self._vectors([encoding for encoding, _ in read])
+        vectors = no_vectors if way == "words" else self._vectors([encoding for encoding, _ in read], "query")
         with store.reading(self.folder) as database:
             among = None if where is None else numbers_where(database, where)
             both = zip(read, vectors, strict=True)
@@ -292,10 +292,11 @@ class Index:
             hits.append(Hit(id, text, score, rank_vectors, rank_words, cosine, bm25, json.loads(fields)))
         return hits
 
-    def _vectors(self, encodings: list[Encoding]) -> NDArray[np.float32]:
+    def _vectors(self, encodings: list[Encoding], side: Side) -> NDArray[np.float32]:
         if not self._size:
             return np.zeros((len(encodings), 0), np.float32)
-        return self.model.pooled(encodings, self.settings, counts=self._counts, correction=self.correction)
+        settings = self.settings.model_copy(update={"side": side})
+        return self.model.pooled(encodings, settings, counts=self._counts, correction=self.correction)
 
 
 def default_way(model: Model) -> tuple[Way, str]:

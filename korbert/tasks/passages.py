@@ -38,6 +38,15 @@ class Passage:
             np.array(pieces.spans, dtype=np.int32).reshape(-1, 2),
         )
 
+    def joined(self, other: "Passage") -> "Passage":
+        """This text, and right behind it the other one."""
+        return Passage(
+            self.text + other.text,
+            np.concatenate([self.ids, other.ids]),
+            np.concatenate([self.boundaries, other.boundaries]),
+            np.concatenate([self.spans, other.spans + len(self.text)]),
+        )
+
 
 def encode_passages(tokenizer: AnyTokenizer, texts: Sequence[str], *, workers: int = 1) -> list[Passage]:
     """Encodes texts as pieces with spans, in order; EncodedTexts also caches them.

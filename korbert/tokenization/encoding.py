@@ -1,7 +1,7 @@
 """Pieces to encodings: special tokens, truncation, pairs, windows and batches, and mapping back to characters."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,6 +79,17 @@ def assemble(first: Pieces, second: Pieces | None, frame: Frame, max_length: int
         tags=framed("tags", "", ""),
         morphemes=framed("morphemes", -1, -1),
     )
+
+
+def behind(prompt: Pieces, encoding: Encoding, max_length: int) -> Encoding:
+    """The encoding of a text with the pieces of a prompt behind [CLS]; its last pieces make room."""
+    end = min(len(encoding) - 1, max_length - 1 - len(prompt))
+    begun = assemble(prompt, None, Frame(encoding.input_ids[0], encoding.input_ids[-1]))
+    columns = {
+        name: [*getattr(begun, name)[:-1], *getattr(encoding, name)[1:end], getattr(encoding, name)[-1]]
+        for name in (field.name for field in fields(Encoding))
+    }
+    return Encoding(**columns)
 
 
 def fitted(first: int, second: int, frame: Frame, max_length: int) -> tuple[int, int]:

@@ -99,10 +99,11 @@ def encode_whole(network: Network, tokenizer: AnyTokenizer, text: str, pair: str
     return encoding
 
 
-def digest_of(network: Network, tokenizer: AnyTokenizer, max_length: int) -> str:
-    """SHA-256 (hex) over everything that determines vectors: config, encoder weights, tokenizer, maximum length."""
+def digest_of(network: Network, tokenizer: AnyTokenizer, max_length: int, prompts: Sequence[str] = ()) -> str:
+    """SHA-256 (hex) over everything that determines vectors: config, encoder weights, tokenizer, maximum length,
+    prompts."""
     encoder: nn.Module = network.encoder
-    facts = [network.config.model_dump(mode="json"), tokenizer.digest, max_length]
+    facts = [network.config.model_dump(mode="json"), tokenizer.digest, max_length, *prompts]
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     if isinstance(encoder, OnnxEncoder):
         digest.update(encoder.sha256.encode())

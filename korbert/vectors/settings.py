@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypedDict
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from korbert.errors import SettingsError
-from korbert.vectors.names import Mix, PoolingName
+from korbert.vectors.names import Mix, PoolingName, Side
 
 
 class VectorSettings(BaseModel, frozen=True, extra="forbid"):
@@ -19,6 +19,9 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
     pooling: PoolingName = Field("mean", description="how piece vectors are pooled into one text vector")
     special_tokens: bool = Field(True, description="include [CLS] and [SEP] in the pooling")
     normalize: bool = Field(False, description="scale vectors to unit length")
+    side: Side | None = Field(
+        None, description="what the texts are in a search, behind the model's prompt for these; none: no prompt"
+    )
     size: int | None = Field(None, ge=1, description="keep only this many leading dimensions; none: all")
 
     @classmethod
@@ -51,4 +54,5 @@ class Asked(TypedDict, total=False):
     pooling: PoolingName
     special_tokens: bool
     normalize: bool
+    side: Side | None
     size: int | None

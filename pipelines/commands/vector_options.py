@@ -58,7 +58,7 @@ records = options.together(
 def asked_for(given: dict[str, Any]) -> "Asked":
     """The vector settings among the given options."""
     asked: Asked = {}
-    for name in ("layer", "mix", "pooling", "size"):
+    for name in ("layer", "mix", "pooling", "side", "size"):
         if given.get(name) is not None:
             asked[name] = given[name]
     if given.get("no_special_tokens"):

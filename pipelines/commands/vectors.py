@@ -18,7 +18,7 @@ from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.progress import track
 from korbert.records.form import Form, Format
 from korbert.terminal import say
-from korbert.vectors.names import Unit, Way
+from korbert.vectors.names import Side, Unit, Way
 from pipelines import inference, reports
 from pipelines.commands import options, vector_options
 from pipelines.commands.vector_options import Failed
@@ -38,6 +38,9 @@ _rerank = click.option(
 @click.option("--output", type=options.Output(), help="Write a .npy or .parquet file; an interrupted run resumes.")
 @vector_options.vectors
 @click.option("--normalize", is_flag=True, help="Scale vectors to unit length.")
+@click.option(
+    "--side", type=click.Choice(get_args(Side)), help="What the texts are in a search, for a model with prompts."
+)
 @click.option(
     "--parts", type=click.Choice(get_args(Unit)), help="Vectors of these units of each text, with their spans."
 )
@@ -61,7 +64,7 @@ def embed(
         check_output(output, model, *([input.path] if input.path else []), is_ours=inference.outputs.is_vectors)
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
-    of_texts = ("pooling", "no_special_tokens", "size", "counts", "correct", "fit_on", "normalize")
+    of_texts = ("pooling", "no_special_tokens", "size", "counts", "correct", "fit_on", "normalize", "side")
     if parts:
         why = "is for vectors of texts: leave it out, or leave --parts out"
         _refuse(given | {"precision": given["precision"] != "fp32"}, (*of_texts, "precision"), why)

@@ -121,7 +121,7 @@ async def embeddings(body: schemas.Embeddings, request: Request) -> schemas.Embe
 
 async def _vector_settings(served: Served, body: schemas.Embeddings) -> VectorSettings:
     """The requested settings, else the model's defaults. Refusal 422 for settings that the model does not support."""
-    asked = {name: value for name in ("layer", "pooling") if (value := getattr(body, name)) is not None}
+    asked = {name: value for name in ("layer", "pooling", "side") if (value := getattr(body, name)) is not None}
     try:
         settings: VectorSettings = served.model.vector_settings(**asked)
     except SettingsError as error:  # the schema has checked the others

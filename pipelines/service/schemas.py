@@ -6,7 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from pydantic_core import PydanticCustomError
 
 from korbert.search import Hit
-from korbert.vectors.names import PoolingName
+from korbert.vectors.names import PoolingName, Side
 
 
 def _whole(value: Any) -> Any:
@@ -55,6 +55,9 @@ class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신�
         None,
         description="extension of OpenAI's API: how piece vectors are pooled into one text vector; idf and bm25 "
         "need piece counts in the model's folder; default: as the model was trained, else mean",
+    )
+    side: Side | None = Field(
+        None, description="extension of OpenAI's API: what the texts are in a search, for a model with prompts"
     )
     user: str | None = Field(None, description="ignored")
 

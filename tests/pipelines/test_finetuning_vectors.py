@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import cosine_similarity
 
 import korbert
 from korbert.errors import CorpusError, SettingsError
@@ -96,12 +97,13 @@ def test_pairs_that_are_near(learn):
 
 
 def test_queries_find_their_passages(learn):
-    """Pairs without scores are validated by retrieval, here on rows held out of the training file."""
+    """Pairs without scores are validated by retrieval, here on rows held out of the training file, behind prompts."""
     columns = ["query", "passage", "negative_1", "negative_2"]
     passages = [f"{text} {other}" for text in TEXTS for other in OTHERS]
     rows = [[text.split()[0] + " " + other, f"{text} {other}"] for text in TEXTS for other in OTHERS]
     rows = [[*row, passages[at - 1], passages[at - 10]] for at, row in enumerate(rows)]
-    folder = learn((columns, rows), None, batch_size=16, chunk_pieces=50, sizes=[16], epochs=10)
+    folder = learn((columns, rows), None, batch_size=16, chunk_pieces=50, sizes=[16], epochs=10,
+                   query_prompt="질문: ", passage_prompt="문서: ")  # fmt: skip
     found = scores_of(folder)
     assert list(found) == ["pretrained", "pretrained-untuned", "bm25"]
     assert found["pretrained"]["mrr"] > max(0.5, found["pretrained-untuned"]["mrr"])
@@ -111,7 +113,8 @@ def test_queries_find_their_passages(learn):
     assert len({line["pair"] for line in lines}) == len(lines) == 10  # held out by passage
     texts = list(dict.fromkeys(text for line in lines for text in (line["pair"], *line["negatives"])))
     for size in (16, 32):
-        cosines = model.similarity([line["text"] for line in lines], texts, size=size)
+        queries = model.embed([line["text"] for line in lines], side="query", size=size)
+        cosines = cosine_similarity(queries, model.embed(texts, side="passage", size=size))
         ranks = [int((row >= row[texts.index(line["pair"])]).sum()) for row, line in zip(cosines, lines, strict=True)]
         assert np.mean([1 / rank for rank in ranks]) > 0.4
     assert [line["predictions"]["pretrained"][0]["rank"] for line in lines] == ranks

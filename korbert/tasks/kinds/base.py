@@ -23,6 +23,7 @@ from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.examples import Learnable
 from korbert.training.scoring import Scoring
+from korbert.vectors.names import Side
 
 Prediction = Any
 """The prediction for a row as a JSON value: like its target, or an object with more detail."""
@@ -177,6 +178,10 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     def settled(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> tuple[Self, list[Prediction]]:
         """The task with settings chosen from these validation predictions, and its predictions under them."""
         return self, list(predictions)
+
+    def prompt(self, side: Side) -> str:
+        """What stands before texts of that side of a search; "": nothing."""
+        return ""
 
     def completed(self, model: nn.Module, valid: Prepared, morphemes: Morphemes, **how: Unpack[Scoring]) -> Self:
         """The task with what only the trained model tells, from the validation rows. Called once, in all processes."""

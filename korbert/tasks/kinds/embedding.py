@@ -41,10 +41,12 @@ from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups, examples_of
 from korbert.tasks.kinds.vector_scores import BY_RETRIEVAL, WAYS, VectorScores
 from korbert.tasks.metrics.statistics import Score, repeated
+from korbert.tasks.passages import encode_passages
 from korbert.tasks.retrieval import fused
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
+from korbert.vectors.names import Side
 from korbert.world import connected
 
 _logger = logging.getLogger(__name__)
@@ -62,7 +64,8 @@ _ABOUT: Mapping[_Form, str] = {
 
 class Embedding(Kind, frozen=True):
     """Text embeddings. learns: form of the training rows. sizes: leading dimensions that are trained as vectors, too.
-    cosine_weight: beside BM25 in a search by both, chosen on validation pairs; 0: words alone found as much.
+    query_prompt, passage_prompt: what stands before the texts of pairs, and of a search. cosine_weight: beside BM25 in
+    a search by both, chosen on validation pairs; 0: words alone found as much.
 
     A target is a score, a prediction the cosine of the two vectors. Validated by retrieval, a target is the right
     passage, and a prediction {"cosine": .., "rank": of the right passage among those of all rows, from 1}.
@@ -85,6 +88,8 @@ class Embedding(Kind, frozen=True):
     normalize: bool = False
     sizes: tuple[int, ...] = ()
     chunk_pieces: int = 8_192
+    query_prompt: str = ""
+    passage_prompt: str = ""
     cosine_weight: float = 0.0
 
     @staticmethod
@@ -119,6 +124,8 @@ class Embedding(Kind, frozen=True):
             piece_weights=settings.piece_weights,
             normalize=settings.normalize,
             sizes=settings.sizes,
+            query_prompt=settings.query_prompt,
+            passage_prompt=settings.passage_prompt,
             chunk_pieces=settings.chunk_pieces,
         )
 
@@ -174,9 +181,25 @@ class Embedding(Kind, frozen=True):
             labels = np.full((len(groups), max(map(len, groups), default=2)), -1, np.int64)
             for number, group in enumerate(groups):
                 labels[number, : len(group)] = [numbers[text] for text in group]
+        if self.learns == "pairs" and all(row.get("score") is None for row in rows):
+            groups, encoded = self._prompted(groups, encoded, tokenizer)
         members = [(text,) for group in groups for text in group]
         examples = examples_of(members, np.zeros(len(members)), encoded, tokenizer, self.max_length)
         return Prepared(rows, Groups.of(examples, list(map(len, groups)), labels))
+
+    def _prompted(
+        self, groups: Sequence[Sequence[str]], encoded: Encoded, tokenizer: AnyTokenizer
+    ) -> tuple[list[list[str]], Encoded]:
+        """Groups of a query and its passages with their prompts, and the pieces of these texts."""
+        query, passage = encode_passages(tokenizer, [self.query_prompt, self.passage_prompt])
+        prompted = [
+            [query.joined(encoded[first]), *(passage.joined(encoded[text]) for text in others)]
+            for first, *others in groups
+        ]
+        return [[own.text for own in group] for group in prompted], {own.text: own for own in chain(*prompted)}
+
+    def prompt(self, side: Side) -> str:
+        return self.query_prompt if side == "query" else self.passage_prompt
 
     def _by_anchor(self, rows: Sequence[Row]) -> list[list[str]]:
         """(text, near text, far text if any) for each near pair; far texts are assigned in turn."""

@@ -63,6 +63,20 @@ def test_sentence_transformers_gives_the_vectors(tiny_tokenizer, tmp_path, famil
     np.testing.assert_allclose(theirs.encode(list(TEXTS)), ours.embed(TEXTS), atol=TOLERANCE)
 
 
+def test_sentence_transformers_finds_the_prompts(tiny_tokenizer, tmp_path):
+    package = pytest.importorskip("sentence_transformers")
+    _, ours = checked(tmp_path, tiny_tokenizer, "bert", "mean", True)
+    task = {"kind": "embedding", "metrics": ["mrr"], "max_length": 40, "learns": "pairs"}
+    prompts = {"query_prompt": "질문: ", "passage_prompt": "문서: "}
+    save_model(tmp_path / "searching", ours.network, tiny_tokenizer, {**task, **prompts})
+    export(tmp_path / "searching", tmp_path / "exported")
+    theirs = package.SentenceTransformer(str(tmp_path / "exported"), trust_remote_code=True, device="cpu")
+    ours = Model.load(tmp_path / "searching", "cpu")
+    texts = [text for text in TEXTS if text]
+    for encode, side in ((theirs.encode_query, "query"), (theirs.encode_document, "passage"), (theirs.encode, None)):
+        np.testing.assert_allclose(encode(texts), ours.embed(texts, side=side), atol=TOLERANCE)
+
+
 @pytest.mark.filterwarnings("ignore")  # of mteb
 def test_mteb_scores_the_vectors_as_we_do(tiny_tokenizer, tmp_path):
     mteb, stats = pytest.importorskip("mteb"), pytest.importorskip("scipy.stats")

@@ -319,6 +319,35 @@ def test_fields_come_back_and_may_change_alone(with_fields, monkeypatch):
     assert with_fields.search("카드", 1, "words", "kind = '분실'")[0][0].fields == {"kind": "분실"}
 
 
+# --- prompts ---
+
+
+def test_queries_and_passages_stand_behind_their_prompts(encoder, tmp_path):
+    """As if the prompts stood in the texts; the words of a search, and vectors without a side, are without them."""
+    task = {"kind": "embedding", "metrics": ["mrr"], "max_length": 12, "learns": "pairs", "cosine_weight": 1.0}
+    prompts = {"query": "질문: ", "passage": "카드: "}
+    models, network = [], EmbeddingModel(encoder.network.config)
+    for name, more in (("plain", {}), ("prompted", {f"{side}_prompt": text for side, text in prompts.items()})):
+        save_model(tmp_path / name, network, encoder.tokenizer, task={**task, **more})
+        models.append(Model.load(tmp_path / name, "cpu"))
+    plain, prompted = models
+    long = "영화가 정말 재미있다 " * 9
+    texts = [text for text in [*TEXTS, long] if text]
+    for side, prompt in prompts.items():
+        expected = plain.embed([prompt + text for text in texts])
+        np.testing.assert_allclose(prompted.embed(texts, side=side), expected, atol=1e-6)
+        np.testing.assert_allclose(plain.embed(texts, side=side), plain.embed(texts), atol=1e-6)
+    np.testing.assert_allclose(prompted.embed(texts), plain.embed(texts), atol=1e-6)
+    index = Index.create(tmp_path / "prompted.index", prompted)
+    index.add((text, text) for text in texts)
+    assert [hit.id for hit in index.search("카드", 9, "words")[0]] == ["카드를 잃어버렸어요"]
+    cosines = {hit.id: hit.score for hit in index.search("카드", 9, "vectors")[0]}
+    for text, cosine in cosines.items():
+        assert cosine == pytest.approx(plain.similarity("질문: 카드", "카드: " + text), abs=1e-5)
+    with pytest.raises(ArtifactError, match="is an index of another model"):
+        Index.load(tmp_path / "prompted.index", plain)
+
+
 # --- the default ---
 
 
