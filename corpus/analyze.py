@@ -96,10 +96,11 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
     def deadline(unit: _Slice) -> float:
         return settings.deadline_seconds * max(_MIN_DEADLINE_SHARE, unit.size / settings.part_bytes)
 
-    units = list(_slices(settings, documents, output))
-    pending, totals = unfinished(units)
+    units = {unit.part: unit for unit in _slices(settings, documents, output)}
+    parts, totals = unfinished(units)
+    pending = [units[part] for part in parts]
     # Progress in bytes, as their time is alike; documents of one source may be ten times as long as those of the next.
-    total, left = (sum(unit.size for unit in some) for some in (units, pending))
+    total, left = (sum(unit.size for unit in some) for some in (units.values(), pending))
     with track("analyze", total=total, unit="bytes", done=total - left) as advance:
         for outcome in run_units(
             _analyze,
@@ -113,7 +114,7 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
             totals.update(_merged(outcome) if outcome.halved else outcome.results[0])
             advance(outcome.unit.size)
     for folder in ("morphemes", "failed"):
-        keep_only(output / folder, [f"{unit.part.name}.parquet" for unit in units])
+        keep_only(output / folder, [f"{part.name}.parquet" for part in units])
     return {name: totals[name] for name in ("documents", "failed", "sentences", "eojeols", "morphemes")}
 
 

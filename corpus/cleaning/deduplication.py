@@ -1,17 +1,23 @@
 """Deduplication, the second step of cleaning: finds repeated content over all parts at once, with DuckDB."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from corpus.cleaning.duplicates import find_equal, find_near, refuse_repeated_ids, signature_table
 from corpus.cleaning.features import Measure
 from corpus.cleaning.frequent_lines import find_frequent, line_table
 from corpus.cleaning.templates import find_templates, ngram_table
+from corpus.execution.database import connect
 from corpus.execution.parts import Part
 from corpus.settings import CleanSettings, DuplicateSettings
 from korbert.progress import track
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 @dataclass(frozen=True)
@@ -24,11 +30,6 @@ class Removals:
 
     repeated: dict[str, Path]
     lines: Path | None
-
-
-def scratch_path(part: Part, kind: str) -> Path:
-    """Where the first step leaves the rows of a part (kind "read") and each table that `measures` names."""
-    return part.work.with_name(kind) / f"{part.name}.parquet"
 
 
 def measures(settings: DuplicateSettings) -> dict[str, Measure]:
@@ -52,34 +53,32 @@ def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, th
     limits = settings.duplicates
     gone: list[Path] = []  # files of the documents dropped so far
 
-    def files(kind: str) -> list[Path]:
-        return [scratch_path(part, kind) for part in parts]
+    def database(*kinds: str) -> AbstractContextManager["DuckDBPyConnection"]:
+        """Its views are the tables of those kinds."""
+        views = {kind: [part.scratch(kind) for part in parts] for kind in kinds}
+        return connect(output, threads, without=gone, **views)
 
-    def once(name: str, find: Callable[[Path], object], *more: Path) -> Path:
-        path, part = output / "work" / "deduplicate" / f"{name}.parquet", Part(output, "deduplicate", name, key)
+    def once(check: str, kinds: Sequence[str], find: Callable[..., int], *arguments: float | Path) -> Path:
+        part = Part(output, "deduplicate", check, key)
+        path, *others = part.scratch(), *(each for each in arguments if isinstance(each, Path))
         if part.finished() is None:
-            with track(f"clean: {name}", total=None):
-                find(path)
-                part.finish([path, *more], {})
+            with track(f"clean: {check}", total=None), database(*kinds) as tables:
+                find(tables, *arguments, path, output)
+                part.finish([path, *others], {})
         gone.append(path)
         return path
 
-    with track("clean: ids", total=None):
-        refuse_repeated_ids(files("read"), output, threads)
+    with track("clean: ids", total=None), database("read") as tables:
+        refuse_repeated_ids(tables)
     repeated: dict[str, Path] = {}
     if limits.equal:
-        repeated["exact_duplicate"] = once("equal", partial(find_equal, files("read"), output, threads))
+        repeated["exact_duplicate"] = once("equal", ["read"], find_equal)
     if limits.near:
-        find = partial(find_near, files("signatures"), limits.near, output, threads, without=gone)
-        repeated["near_duplicate"] = once("near", find)
+        repeated["near_duplicate"] = once("near", ["signatures"], find_near, limits.near)
     if limits.template_share < 1:
         template = limits.template_documents, limits.template_share
-        find = partial(find_templates, files("ngrams"), *template, output, threads, without=gone)
-        repeated["template_made"] = once("templates", find)
+        repeated["template_made"] = once("templates", ["ngrams"], find_templates, *template)
     if not limits.line_documents:
         return Removals(repeated, None)
     texts = output / "frequent" / "part-00000.parquet"
-    find = partial(
-        find_frequent, files("lines"), files("read"), limits.line_documents, output, threads, texts, without=gone
-    )
-    return Removals(repeated, once("lines", find, texts))
+    return Removals(repeated, once("lines", ["lines", "read"], find_frequent, limits.line_documents, texts))

@@ -4,15 +4,18 @@ Compares 5-grams of terms in which all numbers are equal. One n-gram in four is 
 document of forty terms, enough to tell a filled-in form from prose.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from corpus.cleaning.features import Features
 from corpus.cleaning.hashing import repeats
-from corpus.execution.database import connect, view_without, write_query
+from corpus.execution.database import write_query
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 _TERMS = 5
 _ONE_IN = 4
@@ -45,23 +48,11 @@ def ngram_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
     return pa.table(columns | {"hash": keys[chosen]}).cast(_NGRAM_SCHEMA)
 
 
-def find_templates(
-    ngrams: Sequence[Path],
-    max_documents: int,
-    share: float,
-    output: Path,
-    threads: int,
-    path: Path,
-    *,
-    without: Sequence[Path],
-) -> int:
+def find_templates(database: "DuckDBPyConnection", max_documents: int, share: float, path: Path, output: Path) -> int:
     """Writes (part, position, detail) of documents made from a template; returns how many.
 
-    In those, more than `share` of the n-grams occur in more than `max_documents` documents. ngrams: files of n-gram
-    tables. without: files (part, position) of dropped documents, which do not count.
+    In those, more than `share` of the n-grams occur in more than `max_documents` documents. database: has the n-gram
+    tables of the documents that have not been dropped, in the view `ngrams`.
     """
-    with connect(output, threads, all_ngrams=ngrams, gone=without) as database:
-        view_without(database, "ngrams")
-        return write_query(
-            database, _TEMPLATES, _TEMPLATE_SCHEMA, path, output, {"max_documents": max_documents, "share": share}
-        )
+    limits = {"max_documents": max_documents, "share": share}
+    return write_query(database, _TEMPLATES, _TEMPLATE_SCHEMA, path, output, **limits)

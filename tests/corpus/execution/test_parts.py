@@ -40,14 +40,9 @@ def test_a_part_with_a_damaged_record_is_unfinished(tmp_path, record):
 
 
 def test_unfinished_units_and_the_counts_of_the_others(tmp_path):
-    class Unit:
-        def __init__(self, name):
-            self.part = Part(tmp_path, "step", name, "k")
-
-    finished_part(tmp_path)
-    units = [Unit("part-00000"), Unit("part-00001")]
-    pending, totals = unfinished(units)
-    assert (pending, totals) == ([units[1]], {"rows": 2})
+    done, _ = finished_part(tmp_path)
+    other = Part(tmp_path, "step", "part-00001", "k")
+    assert unfinished([done, other]) == ([other], {"rows": 2})
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path):

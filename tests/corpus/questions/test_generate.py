@@ -80,7 +80,7 @@ def test_parts_are_yielded_in_order_whichever_is_finished_first(corpus, expected
 
     def last_first(function, units, *, initializer, initargs, **_):
         initializer(*initargs)
-        yield from [Outcome(unit, {(): function(unit)}) for unit in units][::-1]
+        yield from [Outcome(unit, [function(unit)]) for unit in units][::-1]
 
     monkeypatch.setattr(module, "run_units", last_first)
     assert _made(corpus, 1) == expected
@@ -94,7 +94,7 @@ def test_finished_parts_are_not_made_again(corpus, expected, monkeypatch):
         initializer(*initargs)
         for unit in units:
             made.append(unit.chunk.segments[0].first)
-            yield Outcome(unit, {(): function(unit)})
+            yield Outcome(unit, [function(unit)])
 
     monkeypatch.setattr(module, "run_units", run_units)
     partial = corpus.with_name("partial")
@@ -148,7 +148,7 @@ def test_a_part_that_was_halved_is_without_the_lost_document(corpus, monkeypatch
                 second = halves[1]
             assert second.stop - second.first == 1
             lost = Lost(second, "crashed", "its worker process ended")
-            yield Outcome(unit, {(0,): function(first), (1,): lost})
+            yield Outcome(unit, [function(first), lost])
 
     monkeypatch.setattr(module, "run_units", run_units)
     asked, counts = _made(corpus, 1)
