@@ -8,7 +8,6 @@ was halved.
 import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +30,6 @@ from corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
 from corpus.morphemes import SCHEMA, Ints
 from corpus.settings import AnalyzeSettings
 from korbert.durable import sha256_of
-from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tokenization.analyzer import Analyzer, changes
 from korbert.tokenization.settings import AnalyzerOptions
@@ -56,15 +54,10 @@ class _Slice(RecordUnit):
         """The documents. Only the row groups that hold them are read."""
         assert self.stop is not None
         with named_in_errors(self.documents), pq.ParquetFile(self.documents) as file:
-            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-            starts = list(accumulate(sizes, initial=0))
-            groups = [
-                group
-                for group in range(file.num_row_groups)
-                if starts[group] < self.stop and starts[group + 1] > self.first
-            ]
-            rows = file.read_row_groups(groups)
-            return rows.slice(self.first - starts[groups[0]], self.stop - self.first)
+            group_rows = file.metadata.row_group(0).num_rows  # of all row groups but the last
+            first = self.first // group_rows
+            rows = file.read_row_groups([*range(first, -(-self.stop // group_rows))])
+            return rows.slice(self.first - first * group_rows, self.stop - self.first)
 
     def finish(self, morphemes: pa.Table, failed: pa.Table) -> Counts:
         """Writes the files and the record of the part."""
@@ -120,11 +113,8 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
 
 def _slices(settings: AnalyzeSettings, documents: Path, output: Path) -> Iterator[_Slice]:
     """Slices of each file of documents. A slice ends as soon as it holds `part_bytes`."""
-    paths = part_files(documents)
-    if not paths:
-        raise CorpusError(f"{documents}: no part-*.parquet in there: run `korbert clean` first")
     number = 0
-    for path in paths:
+    for path in part_files(documents, made_by="clean"):
         lengths = pc.binary_length(read_table(path, ["text"])["text"]).to_pylist()
         content = sha256_of(path)
         first = size = 0

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpus.execution.database import connect, same_size_batches
-from corpus.execution.parts import Counts, Part, key_of, write_parquet, write_tables
+from corpus.execution.parts import Counts, Part, key_of, part_files, write_parquet, write_tables
 from corpus.execution.workers import Workers, local_threads, run_parts
-from corpus.morphemes import Codes, morpheme_files, read_morphemes
+from corpus.morphemes import Codes, read_morphemes
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.tokenization.settings import VocabularySettings, is_form
@@ -152,7 +152,7 @@ def _count_parts(
 ) -> tuple[list[Path], Counter[str]]:
     """Writes the partial counts of each part of morphemes. Returns their files and the sums over all parts."""
     work = {}
-    for path in morpheme_files(morphemes):
+    for path in part_files(morphemes, made_by="analyze"):
         key = key_of(None, _VERSION, sha256_of(path), seed, str(heldout_share), heldout, libraries=_LIBRARIES)
         part = Part(output, "coverage" if heldout else "counts", path.stem, key)
         work[part] = path, seed, heldout_share, heldout

@@ -13,9 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from corpus.documents import grouped
-from corpus.execution.parts import Counts, Part, keep_only, key_of, named_in_errors, write_parquet, written_aside
+from corpus.execution.parts import (
+    Counts,
+    Part,
+    keep_only,
+    key_of,
+    named_in_errors,
+    part_files,
+    write_parquet,
+    written_aside,
+)
 from corpus.execution.workers import Workers, run_parts
-from corpus.morphemes import Bools, Morphemes, morpheme_files, read_morphemes
+from corpus.morphemes import Bools, Morphemes, read_morphemes
 from corpus.settings import ShardSettings
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
@@ -54,7 +63,8 @@ def shard(
     loaded = Tokenizer.load(tokenizer)
     settings = settings or ShardSettings()
     work: dict[Part, tuple[list[Path], int, float]] = {}
-    for group in grouped(morpheme_files(morphemes), settings.part_bytes, lambda path: path.stat().st_size):
+    paths = part_files(morphemes, made_by="analyze")
+    for group in grouped(paths, settings.part_bytes, lambda path: path.stat().st_size):
         hashes = [sha256_of(path) for path in group]
         key = key_of(settings, _VERSION, loaded.digest, seed, str(heldout_share), *hashes, libraries=_LIBRARIES)
         work[Part(output, "shard", f"part-{len(work):05d}", key)] = group, seed, heldout_share

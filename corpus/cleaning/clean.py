@@ -164,9 +164,6 @@ def _check_sources(
                 f"{'detected' if source.encoding == 'auto' else 'given'}: set encoding of the source in the recipe, "
                 "or max_undecodable, which drops those rows"
             )
-    if not parts:
-        raise CorpusError(f"{_shown_files(sources)}: nothing in there: name files that hold text in [[clean.sources]]")
-    for source in settings.sources:
         if sums.get(f"{source.name}.readable"):
             continue
         hint = "its files hold no record: name others, or leave the source out"

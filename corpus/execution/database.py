@@ -29,9 +29,8 @@ def connect(
 ) -> Iterator["DuckDBPyConnection"]:
     """A database in memory that spills into the scratch folder of `output`; None: into the system's temporary folder.
 
-    views: name -> the Parquet files whose rows the view has; without files there is no view. without: files (part,
-    position, ..) of rows that no view has. Ctrl-C ends a query at once, with KeyboardInterrupt. Raises ArtifactError if
-    one of the files is damaged.
+    views: name -> the Parquet files of its rows; no view without files. without: files (part, position, ..) of rows
+    that no view has. Ctrl-C ends a query at once, with KeyboardInterrupt. Raises ArtifactError if a file is damaged.
     """
     import duckdb  # not at the top: workers import this module and never connect
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel
 
 from korbert.durable import read_object, sha256_of, sync, write_aside
-from korbert.errors import ArtifactError
+from korbert.errors import ArtifactError, CorpusError
 from korbert.versions import installed_version
 
 Counts = dict[str, int]
@@ -178,9 +178,12 @@ def unreadable(path: Path, error: Exception) -> ArtifactError:
     return ArtifactError(f"{path}: is damaged ({lines[0]}): {_REPAIR}")
 
 
-def part_files(folder: Path) -> list[Path]:
-    """The parts in a folder, in order of their numbers."""
-    return sorted(folder.glob("part-*.parquet"), key=lambda path: (len(path.name), path.name))
+def part_files(folder: Path, *, made_by: str = "") -> list[Path]:
+    """The parts in a folder, in order of their numbers. Without any, CorpusError names the stage that makes them."""
+    paths = sorted(folder.glob("part-*.parquet"), key=lambda path: (len(path.name), path.name))
+    if made_by and not paths:
+        raise CorpusError(f"{folder}: no part-*.parquet in there: run `korbert {made_by}` first")
+    return paths
 
 
 def keep_only(folder: Path, names: Iterable[str]) -> None:

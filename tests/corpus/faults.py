@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -128,19 +128,19 @@ def load_slow_whitespace(options: object) -> None:
 
 
 def analyze_small_slices(unit: Any) -> Any:
-    """As `analyze`, but a slice of many documents ends the process."""
-    if unit.stop - unit.first > 12:
-        time.sleep(0.2)
-        os._exit(9)
-    return _ANALYZE(unit)
+    return _small_only(_ANALYZE, unit)
 
 
 def read_small_pieces(unit: Any) -> Any:
-    """As `clean`, but a chunk of many records ends the process."""
+    return _small_only(_READ, unit)
+
+
+def _small_only(function: Callable[[Any], Any], unit: Any) -> Any:
+    """As the function, but a unit of many records ends the process."""
     if unit.stop is None or unit.stop - unit.first > 12:
         time.sleep(0.2)
         os._exit(9)
-    return _READ(unit)
+    return function(unit)
 
 
 def read_or_fail(unit: Any) -> Any:

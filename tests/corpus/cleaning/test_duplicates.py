@@ -84,11 +84,6 @@ def test_repeated_ids_are_refused_with_their_first_two_places(tmp_path):
         refuse_repeated_ids(database)
 
 
-def test_text_hashes_differ():
-    assert len({text_hash(f"글 {number}") for number in range(1000)}) == 1000
-    assert all(0 <= half < 1 << 64 for half in text_hash("글"))
-
-
 def test_little_memory_spills_to_disk_with_the_same_result(tmp_path, monkeypatch):
     number = 1_000_000
     generator = np.random.default_rng(0)

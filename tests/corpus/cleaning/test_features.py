@@ -78,3 +78,10 @@ def test_features_of_no_texts_and_empty_texts():
     for found, expected in ((none, []), (empty, [0.0, 0.0])):
         shares = found.top_ngram_share(2), found.repeated_ngram_share(5), found.line_share(found.bullet_lines)
         assert [share.tolist() for share in shares] == [expected] * 3
+
+
+def test_equal_words_alone_have_equal_hashes():
+    words = [f"낱말{number}" for number in range(20_000)] + ["가" * length for length in range(1, 200)]
+    hashes = Features([" ".join(words + words)]).word_hashes
+    assert (hashes[: len(words)] == hashes[len(words) :]).all()
+    assert len(np.unique(hashes)) == len(words)
