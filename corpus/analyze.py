@@ -69,11 +69,10 @@ class _Slice(RecordUnit):
             (output / "failed" / name).unlink(missing_ok=True)
 
         counts = {"documents": morphemes.num_rows, "failed": failed.num_rows}
-        for column, counted in (("sentence", "sentences"), ("eojeol", "eojeols")):
-            counts[counted] = 0
-            for lists in morphemes[column].chunks:
-                bounds = lists.offsets.to_numpy().astype(np.int64)
-                counts[counted] += int(changes(lists.flatten().to_numpy(), bounds - bounds[0]).sum())
+        for column in ("sentence", "eojeol"):
+            lists = morphemes[column].combine_chunks()
+            bounds = lists.offsets.to_numpy().astype(np.int64)
+            counts[f"{column}s"] = int(changes(lists.flatten().to_numpy(), bounds - bounds[0]).sum())
         counts["morphemes"] = pc.sum(pc.list_value_length(morphemes["form"])).as_py() or 0
         return self.part.finish(files, counts)
 

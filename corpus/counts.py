@@ -122,11 +122,10 @@ def coverage(
                 some, most_split = _measured(table.filter(of_source), tokenizer)
                 sums[source].update(some)
                 split[source] = sorted([*split[source], *most_split])[:_MOST_SPLIT]
-    figures = {source: _figures(sums[source], documents.get(source, 0)) for source in sums}
     columns = ("form", "tag", "count", "pieces")
     return {
-        "all": figures.pop(None) | {"documents": sum(documents.values())},
-        "by_source": figures,
+        "all": _figures(sums[None], sum(documents.values())),
+        "by_source": {source: _figures(sums[source], number) for source, number in sorted(documents.items())},
         "most_split": {
             source or "all": [dict(zip(columns, row[1:], strict=True)) for row in rows]
             for source, rows in split.items()

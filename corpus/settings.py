@@ -9,34 +9,8 @@ from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 MIB = 1 << 20
 LONGEST_RECORD = 64 * MIB  # a longer record is dropped unread, however little of it is text
 
-FileKind = Literal[
-    "jsonl",
-    "json",
-    "text",
-    "markdown",
-    "csv",
-    "tsv",
-    "tsv-plain",
-    "tsv-quoted",
-    "parquet",
-    "arrow",
-    "wikipedia",
-    "korquad",
-]
-Kind = Literal[
-    "jsonl",
-    "json",
-    "text",
-    "markdown",
-    "csv",
-    "tsv",
-    "tsv-plain",
-    "tsv-quoted",
-    "parquet",
-    "arrow",
-    "wikipedia",
-    "korquad",
-]
+FileKind = Literal["jsonl", "json", "text", "markdown", "csv", "tsv", "tsv-plain", "tsv-quoted",
+                   "parquet", "arrow", "wikipedia", "korquad"]  # fmt: skip
 Kind = Literal["auto", FileKind]
 Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
 _LARGEST = 1 << 31

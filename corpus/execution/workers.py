@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
@@ -140,7 +140,7 @@ def run_units(
     exception raised by the function stops everything and is raised here.
     """
     workers = Workers(workers) if isinstance(workers, int) else workers
-    run = _Run(function, units, deadline, split)
+    run = _Run(function, iter(units), deadline, split)
     restarts = 0
     while run.has_more():
         try:
@@ -196,30 +196,24 @@ class _Task(Generic[U, R]):
     pieces: list["R | Lost[U] | _Task[U, R]"]
 
 
+@dataclass
 class _Run(Generic[U, R]):
-    """The units under way. It outlives the pool: a broken pool loses none."""
+    """The units under way, kept when a pool breaks. waiting: halves, and the units of a pool that broke."""
 
-    def __init__(
-        self,
-        function: Callable[[U], R],
-        units: Iterable[U],
-        deadline: Callable[[U], float] | None,
-        split: Callable[[U], tuple[U, U] | None] | None,
-    ) -> None:
-        self._function = function
-        self._deadline = deadline
-        self._split = split
-        self._new = iter(units)
-        self._waiting: deque[_Task[U, R]] = deque()  # halves, and those in a pool that broke
+    function: Callable[[U], R]
+    units: Iterator[U]
+    deadline: Callable[[U], float] | None
+    split: Callable[[U], tuple[U, U] | None] | None
+    waiting: deque[_Task[U, R]] = field(default_factory=deque)
 
     def has_more(self) -> bool:
         """Whether a pool is needed, or needed again."""
-        if not self._waiting:
-            for unit in islice(self._new, 1):
+        if not self.waiting:
+            for unit in islice(self.units, 1):
                 task = _Task[U, R](unit, unit, [])
                 task.pieces.append(task)
-                self._waiting.append(task)
-        return bool(self._waiting)
+                self.waiting.append(task)
+        return bool(self.waiting)
 
     def drain(self, pool: Pool, max_scheduled: int) -> Iterator[Outcome[U, R]]:
         """Runs all units in the pool, `max_scheduled` at a time."""
@@ -227,10 +221,10 @@ class _Run(Generic[U, R]):
         try:
             while True:
                 while len(scheduled) < max_scheduled and self.has_more():
-                    task = self._waiting[0]
-                    seconds = None if self._deadline is None else self._deadline(task.piece)
-                    scheduled[pool.run(self._function, task.piece, seconds)] = task
-                    self._waiting.popleft()
+                    task = self.waiting[0]
+                    seconds = None if self.deadline is None else self.deadline(task.piece)
+                    scheduled[pool.run(self.function, task.piece, seconds)] = task
+                    self.waiting.popleft()
                 if not scheduled:
                     return
                 for future in wait(scheduled, return_when=FIRST_COMPLETED).done:
@@ -242,7 +236,7 @@ class _Run(Generic[U, R]):
                     if len(done) == len(task.pieces):
                         yield Outcome(task.unit, done)
         finally:
-            self._waiting.extend(scheduled.values())
+            self.waiting.extend(scheduled.values())
 
     def _pieces(self, future: "Future[R]", task: _Task[U, R]) -> list["R | Lost[U] | _Task[U, R]"]:
         """The result of a task, or the halves of a unit that ended its worker."""
@@ -257,11 +251,11 @@ class _Run(Generic[U, R]):
             lost = Lost(task.piece, "timeout", why)
         else:
             raise error
-        if self._split is None:
+        if self.split is None:
             raise KorbertError(f"a worker died ({why}): too little memory? Run again to resume, with fewer --workers")
-        if (halves := self._split(task.piece)) is None:
+        if (halves := self.split(task.piece)) is None:
             return [lost]
         _logger.warning("a part was halved: %s", why)
         tasks = [_Task(task.unit, half, task.pieces) for half in halves]
-        self._waiting.extend(tasks)
+        self.waiting.extend(tasks)
         return [*tasks]

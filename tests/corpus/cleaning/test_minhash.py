@@ -5,8 +5,6 @@ import random
 import numpy as np
 import planted
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from corpus.cleaning.features import Features
 from corpus.cleaning.minhash import BANDS, SIGNATURE_BYTES, similarity
@@ -51,14 +49,6 @@ def test_texts_of_few_terms_have_no_signature(least):
     assert found.texts.tolist() == ([2, 3] if least == 3 else [3])
     assert found.bands.shape == (len(found.texts), BANDS)
     assert found.bytes.shape == (len(found.texts), SIGNATURE_BYTES)
-
-
-@given(st.lists(st.lists(st.sampled_from(planted.WORDS), max_size=40).map(" ".join), max_size=8))
-def test_a_signature_does_not_depend_on_the_batch(texts):
-    whole = signatures(texts, 3)
-    for place, text in enumerate(texts):
-        alone = signatures([text], 3)
-        assert (alone.bands == whole.bands[whole.texts == place]).all()
 
 
 def test_minima_of_blocks_are_combined():

@@ -3,7 +3,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from corpus.execution.parts import Part, key_of, unfinished, write_parquet, write_tables
+from corpus.execution.parts import Part, key_of, unfinished, write_parquet
 from corpus.settings import FilterSettings
 
 TABLE = pa.table({"id": ["ㄱ", "ㄴ"]})
@@ -43,12 +43,6 @@ def test_unfinished_units_and_the_counts_of_the_others(tmp_path):
     done, _ = finished_part(tmp_path)
     other = Part(tmp_path, "step", "part-00001", "k")
     assert unfinished([done, other]) == ([other], {"rows": 2})
-
-
-def test_tables_are_written_one_by_one(tmp_path):
-    path = tmp_path / "all.parquet"
-    assert write_tables(path, TABLE.schema, (TABLE for _ in range(3)), tmp_path) == 6
-    assert pa.parquet.read_metadata(path).num_row_groups == 3
 
 
 def test_keys_differ_by_settings_and_inputs():

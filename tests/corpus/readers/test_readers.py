@@ -6,8 +6,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hypothesis import given
-from hypothesis import strategies as st
 from reading import read
 
 from corpus.readers import chunks, rows
@@ -106,19 +104,6 @@ def test_ids_of_several_files_name_the_file(tmp_path):
         path.write_text("가\n나\n")
     assert [row.id for row in read(paths)] == ["one/a.txt:1", "one/a.txt:2", "two/a.txt:1", "two/a.txt:2"]
     assert len(list(chunks(SourceSettings(name="s", path="x"), paths, 1 << 20))) == 1  # small files share a chunk
-
-
-@given(
-    paragraphs=st.lists(st.lists(st.text("가나 다\r", min_size=1).map(lambda x: "ㄱ" + x), min_size=1), max_size=8),
-    part_bytes=st.integers(1, 60),
-)
-@pytest.mark.parametrize("documents", ["line", "blank"])
-def test_no_record_is_cut_or_lost_however_small_the_chunks(tmp_path_factory, documents, paragraphs, part_bytes):
-    path = tmp_path_factory.mktemp("cut") / "a.txt"
-    path.write_bytes("\n\n".join("\n".join(lines) for lines in paragraphs).encode())
-    cut = read(path, part_bytes, documents=documents)
-    assert cut == read(path, 1 << 20, documents=documents)
-    assert len(cut) == (len(paragraphs) if documents == "blank" else sum(map(len, paragraphs)))
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
