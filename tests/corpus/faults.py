@@ -92,10 +92,10 @@ class Whitespace:
 
     def analyze_batches(self, texts: Iterable[str]) -> Iterator[Analyses]:
         for text in texts:
-            found = self.analyze(text)
-            columns = (found.starts, found.ends, found.sentences, found.eojeols)
+            analysis = self.analyze(text)
+            columns = (analysis.starts, analysis.ends, analysis.sentences, analysis.eojeols)
             numbers = (np.array(column, np.int32) for column in columns)
-            yield Analyses([text], np.array([0, len(found)]), found.forms, found.tags, *numbers)
+            yield Analyses([text], np.array([0, len(analysis)]), analysis.forms, analysis.tags, *numbers)
 
     def analyze(self, text: str) -> Analysis:
         time.sleep(self._seconds)
@@ -104,19 +104,19 @@ class Whitespace:
             os._exit(9)
         if HANG in text:
             time.sleep(600)
-        found = Analysis()
+        analysis = Analysis()
         offset = 0
         for sentence, line in enumerate(text.split("\n")):
             for word in line.split():
                 start = text.index(word, offset)
                 offset = start + len(word)
-                found.forms.append(word)
-                found.tags.append("NNG")
-                found.starts.append(start)
-                found.ends.append(offset)
-                found.sentences.append(sentence)
-                found.eojeols.append(len(found.eojeols))
-        return found
+                analysis.forms.append(word)
+                analysis.tags.append("NNG")
+                analysis.starts.append(start)
+                analysis.ends.append(offset)
+                analysis.sentences.append(sentence)
+                analysis.eojeols.append(len(analysis.eojeols))
+        return analysis
 
 
 def load_whitespace(options: object) -> None:

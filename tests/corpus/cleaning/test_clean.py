@@ -143,8 +143,8 @@ def test_text_of_evaluation_sets_is_removed(tmp_path, unit, bytes_below):
     files = {"wiki": [path], "test": [tmp_path / "test.tsv"], "reading": [tmp_path / "reading.json"]}
     some = settings(evaluation=EVALUATION, decontamination={"unit": unit})
     counts = clean(some, files, tmp_path / "out", workers=1)
-    found = {name: number for name, number in counts.items() if name.startswith(("evaluation", "contaminated"))}
-    assert found == {
+    figures = {name: number for name, number in counts.items() if name.startswith(("evaluation", "contaminated"))}
+    assert figures == {
         "contaminated.reading": 1,
         "contaminated.test": 1,
         "evaluation.test.texts": 3,

@@ -89,7 +89,7 @@ def test_little_memory_spills_to_disk_with_the_same_result(tmp_path, monkeypatch
     generator = np.random.default_rng(0)
     hashes = np.tile(generator.integers(0, 1 << 63, (number // 2, 2), np.uint64), (2, 1))
     order = generator.permutation(number)
-    columns = {"id": [f"s:{place}" for place in order], "reason": pa.nulls(number, pa.string())}
+    columns = {"id": [f"s:{i}" for i in order], "reason": pa.nulls(number, pa.string())}
     columns |= {"part": np.zeros(number, np.int32), "position": np.arange(number, dtype=np.int32)}
     columns |= {"hash_high": hashes[order, 0], "hash_low": hashes[order, 1]}
     part = write_parquet(tmp_path / "part-00000.parquet", pa.table(columns), tmp_path, 1 << 13)
@@ -149,7 +149,7 @@ def test_the_longest_near_duplicate_is_kept_and_ties_by_id(tmp_path):
 
 def test_near_duplicates_are_the_same_for_any_order_parts_and_threads(tmp_path):
     texts = [text for pair in planted.pairs(2, 150) for text in pair]
-    documents = [(f"s:{place:04}", text) for place, text in enumerate(texts)]
+    documents = [(f"s:{i:04}", text) for i, text in enumerate(texts)]
     expected = near(tmp_path / "first", documents)
     assert len(expected) > 20
     for turn, (per_part, threads) in enumerate([(7, 1), (1000, 2), (64, 2)]):

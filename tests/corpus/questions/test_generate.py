@@ -54,9 +54,9 @@ def _made(path, workers, **settings):
     counts = Counter()
     partial = path.with_name("partial")
     asked = generate(QuestionSettings(**settings), SOURCE, [path], workers=workers, counts=counts, partial=partial)
-    found = list(asked)
+    result = list(asked)
     shutil.rmtree(partial, ignore_errors=True)
-    return found, counts
+    return result, counts
 
 
 def test_any_number_of_workers_gives_the_same_questions(corpus, expected):
@@ -101,9 +101,9 @@ def test_finished_parts_are_not_made_again(corpus, expected, monkeypatch):
 
     def run(text):
         corpus.write_text(text, encoding="utf-8")
-        found = Counter()
-        asked = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=found, partial=partial)
-        return list(asked), found
+        result = Counter()
+        asked = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=result, partial=partial)
+        return list(asked), result
 
     text = corpus.read_text("utf-8")
     begun = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=Counter(), partial=partial)
