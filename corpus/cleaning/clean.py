@@ -137,9 +137,8 @@ def clean(
     # The three steps. A finished part of any of them is kept when the stage is resumed.
     parts, sums = _read_all(settings, sources, output, workers, index)
     _check_sources(settings, sources, parts, sums)
-    key = key_of(settings, *(part.key for part in parts))
-    removals = deduplicate(settings, parts, output, local_threads(workers), key)
-    counts = write_documents(settings, parts, removals, output, workers=workers, key=key)
+    removals = deduplicate(settings, parts, output, local_threads(workers))
+    counts = write_documents(settings, parts, removals, output, workers)
 
     counts |= {name: sums[name] for name in sorted(sums) if name.startswith(("masked.", "contaminated."))}
     if evaluation is not None:

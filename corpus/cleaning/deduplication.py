@@ -15,7 +15,7 @@ from corpus.cleaning.features import Features, Measure
 from corpus.cleaning.frequent_lines import find_frequent, line_table
 from corpus.cleaning.hashing import repeats
 from corpus.execution.database import connect, write_query
-from corpus.execution.parts import Part
+from corpus.execution.parts import Part, key_of
 from corpus.settings import CleanSettings, DuplicateSettings
 from korbert.progress import track
 
@@ -45,10 +45,11 @@ _TEMPLATE_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("
 class Removals:
     """Files that say what to remove, ordered by part.
 
-    repeated: reason -> file of the rows to drop (part, position, ..., detail). lines: file of the lines to cut out
-    (part, position, line). A check that is switched off has no file.
+    key: digest of settings and parts. repeated: reason -> file of the rows to drop (part, position, ..., detail).
+    lines: file of the lines to cut out (part, position, line). A check that is switched off has no file.
     """
 
+    key: str
     repeated: dict[str, Path]
     lines: Path | None
 
@@ -65,13 +66,14 @@ def measures(settings: DuplicateSettings) -> dict[str, Measure]:
     return kinds
 
 
-def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, threads: int, key: str) -> Removals:
+def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, threads: int) -> Removals:
     """Checks ids, then finds equal texts, near-duplicates, templates and frequent lines, in this order.
 
     A document dropped by one check is not seen by the next. A finished check is kept when the stage is resumed. Raises
     CorpusError if an id is not unique.
     """
     limits = settings.duplicates
+    key = key_of(settings, *(part.key for part in parts))
     gone: list[Path] = []  # files of the documents dropped so far
 
     def database(*kinds: str) -> AbstractContextManager["DuckDBPyConnection"]:
@@ -100,9 +102,9 @@ def deduplicate(settings: CleanSettings, parts: Sequence[Part], output: Path, th
         template = limits.template_documents, limits.template_share
         repeated["template_made"] = once("templates", ["ngrams"], find_templates, *template)
     if not limits.line_documents:
-        return Removals(repeated, None)
+        return Removals(key, repeated, None)
     texts = output / "frequent" / "part-00000.parquet"
-    return Removals(repeated, once("lines", ["lines", "read"], find_frequent, limits.line_documents, texts))
+    return Removals(key, repeated, once("lines", ["lines", "read"], find_frequent, limits.line_documents, texts))
 
 
 def ngram_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:

@@ -19,16 +19,10 @@ _SUMS = ("read", "documents", "dropped", "chars")
 
 
 def write_documents(
-    settings: CleanSettings,
-    parts: Sequence[Part],
-    removals: Removals,
-    output: Path,
-    *,
-    workers: int | Workers,
-    key: str,
+    settings: CleanSettings, parts: Sequence[Part], removals: Removals, output: Path, workers: int | Workers
 ) -> Counts:
     """Writes documents/ and dropped/, a part in each for every part of rows. Returns their counts."""
-    work = {Part(output, "write", part.name, key): (i, removals, settings) for i, part in enumerate(parts)}
+    work = {Part(output, "write", part.name, removals.key): (i, removals, settings) for i, part in enumerate(parts)}
     totals = run_parts("clean: write", _write_part, work, workers=workers)
     for folder in ("documents", "dropped"):
         keep_only(output / folder, [f"{part.name}.parquet" for part in work])
