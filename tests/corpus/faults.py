@@ -23,6 +23,11 @@ def double(unit: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(number * 2 for number in unit)
 
 
+def halves(unit: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    middle = len(unit) // 2
+    return (unit[:middle], unit[middle:]) if middle else None
+
+
 def dies_on_seven(unit: tuple[int, ...]) -> tuple[int, ...]:
     time.sleep(0.2)
     if 7 in unit:
