@@ -8,7 +8,6 @@ was halved.
 import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +30,6 @@ from corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
 from corpus.morphemes import SCHEMA, Ints
 from corpus.settings import AnalyzeSettings
 from korbert.durable import sha256_of
-from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tokenization.analyzer import Analyzer, changes
 from korbert.tokenization.settings import AnalyzerOptions
@@ -56,15 +54,10 @@ class _Slice(RecordUnit):
         """The documents. Only the row groups that hold them are read."""
         assert self.stop is not None
         with named_in_errors(self.documents), pq.ParquetFile(self.documents) as file:
-            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-            starts = list(accumulate(sizes, initial=0))
-            groups = [
-                group
-                for group in range(file.num_row_groups)
-                if starts[group] < self.stop and starts[group + 1] > self.first
-            ]
-            rows = file.read_row_groups(groups)
-            return rows.slice(self.first - starts[groups[0]], self.stop - self.first)
+            group_rows = file.metadata.row_group(0).num_rows  # of all row groups but the last
+            first = self.first // group_rows
+            rows = file.read_row_groups([*range(first, -(-self.stop // group_rows))])
+            return rows.slice(self.first - first * group_rows, self.stop - self.first)
 
     def finish(self, morphemes: pa.Table, failed: pa.Table) -> Counts:
         """Writes the files and the record of the part."""
@@ -76,11 +69,10 @@ class _Slice(RecordUnit):
             (output / "failed" / name).unlink(missing_ok=True)
 
         counts = {"documents": morphemes.num_rows, "failed": failed.num_rows}
-        for column, counted in (("sentence", "sentences"), ("eojeol", "eojeols")):
-            counts[counted] = 0
-            for lists in morphemes[column].chunks:
-                bounds = lists.offsets.to_numpy().astype(np.int64)
-                counts[counted] += int(changes(lists.flatten().to_numpy(), bounds - bounds[0]).sum())
+        for column in ("sentence", "eojeol"):
+            lists = morphemes[column].combine_chunks()
+            bounds = lists.offsets.to_numpy().astype(np.int64)
+            counts[f"{column}s"] = int(changes(lists.flatten().to_numpy(), bounds - bounds[0]).sum())
         counts["morphemes"] = pc.sum(pc.list_value_length(morphemes["form"])).as_py() or 0
         return self.part.finish(files, counts)
 
@@ -96,10 +88,11 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
     def deadline(unit: _Slice) -> float:
         return settings.deadline_seconds * max(_MIN_DEADLINE_SHARE, unit.size / settings.part_bytes)
 
-    units = list(_slices(settings, documents, output))
-    pending, totals = unfinished(units)
+    units = {unit.part: unit for unit in _slices(settings, documents, output)}
+    parts, totals = unfinished(units)
+    pending = [units[part] for part in parts]
     # Progress in bytes, as their time is alike; documents of one source may be ten times as long as those of the next.
-    total, left = (sum(unit.size for unit in some) for some in (units, pending))
+    total, left = (sum(unit.size for unit in some) for some in (units.values(), pending))
     with track("analyze", total=total, unit="bytes", done=total - left) as advance:
         for outcome in run_units(
             _analyze,
@@ -113,17 +106,14 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
             totals.update(_merged(outcome) if outcome.halved else outcome.results[0])
             advance(outcome.unit.size)
     for folder in ("morphemes", "failed"):
-        keep_only(output / folder, [f"{unit.part.name}.parquet" for unit in units])
+        keep_only(output / folder, [f"{part.name}.parquet" for part in units])
     return {name: totals[name] for name in ("documents", "failed", "sentences", "eojeols", "morphemes")}
 
 
 def _slices(settings: AnalyzeSettings, documents: Path, output: Path) -> Iterator[_Slice]:
     """Slices of each file of documents. A slice ends as soon as it holds `part_bytes`."""
-    paths = part_files(documents)
-    if not paths:
-        raise CorpusError(f"{documents}: no part-*.parquet in there: run `korbert clean` first")
     number = 0
-    for path in paths:
+    for path in part_files(documents, made_by="clean"):
         lengths = pc.binary_length(read_table(path, ["text"])["text"]).to_pylist()
         content = sha256_of(path)
         first = size = 0

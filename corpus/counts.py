@@ -3,7 +3,6 @@
 import heapq
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpus.execution.database import connect, same_size_batches
-from corpus.execution.parts import Counts, Part, key_of, write_parquet, write_tables
+from corpus.execution.parts import Counts, Part, key_of, part_files, write_parquet, write_tables
 from corpus.execution.workers import Workers, local_threads, run_parts
-from corpus.morphemes import Codes, morpheme_files, read_morphemes
+from corpus.morphemes import Codes, read_morphemes
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.tokenization.settings import VocabularySettings, is_form
@@ -36,27 +35,13 @@ _FORM_COUNTS = """
     SELECT form, sum(count)::BIGINT AS count, sum(initial)::BIGINT AS initial FROM counts
     WHERE documents >= $min_documents GROUP BY form ORDER BY form
 """
+# Rows without a source are those of all sources.
 _HELDOUT = """
-    SELECT {columns}, sum(initial)::BIGINT AS initial, sum(count)::BIGINT AS count
-    FROM parts GROUP BY {columns} ORDER BY {columns}
+    SELECT source, form, tag, sum(initial)::BIGINT AS initial, sum(count)::BIGINT AS count
+    FROM parts GROUP BY GROUPING SETS ((source, form, tag), (form, tag)) ORDER BY source, form, tag
 """
 
 _Split = tuple[int, str, str, int, int]  # minus the pieces beyond the first, form, tag, count, pieces
-
-
-@dataclass(frozen=True)
-class _CountUnit:
-    """Work unit: one part of morphemes to its partial counts, of held-out documents or of all others."""
-
-    part: Part
-    morphemes: Path
-    seed: int
-    heldout_share: float
-    heldout: bool
-
-    @property
-    def path(self) -> Path:
-        return self.part.work / f"{self.part.name}.parquet"
 
 
 def count(morphemes: Path, output: Path, *, seed: int, heldout_share: float, workers: int | Workers) -> Counts:
@@ -128,26 +113,22 @@ def coverage(
     """
     paths, totals = _count_parts(morphemes, output, seed, heldout_share, workers, heldout=True)
     documents = {name.partition(".")[2]: number for name, number in totals.items() if "." in name}
-    by_source: dict[str, Counter[str]] = {source: Counter() for source in sorted(documents)}
-    split: dict[str, list[_Split]] = {name: [] for name in ("all", *by_source)}
+    sums: dict[str | None, Counter[str]] = {source: Counter() for source in (None, *sorted(documents))}
+    split: dict[str | None, list[_Split]] = {source: [] for source in sums}
     with connect(output, local_threads(workers), parts=paths) as database:
-        for table in same_size_batches(database.sql(_HELDOUT.format(columns="source, form, tag")).to_arrow_reader()):
+        for table in same_size_batches(database.sql(_HELDOUT).to_arrow_reader()):
             for source in table["source"].unique().to_pylist():
-                sums, most_split = _measured(table.filter(pc.equal(table["source"], source)), tokenizer)
-                by_source[source].update(sums)
+                of_source = pc.is_null(table["source"]) if source is None else pc.equal(table["source"], source)
+                some, most_split = _measured(table.filter(of_source), tokenizer)
+                sums[source].update(some)
                 split[source] = sorted([*split[source], *most_split])[:_MOST_SPLIT]
-        for table in same_size_batches(database.sql(_HELDOUT.format(columns="form, tag")).to_arrow_reader()):
-            _, most_split = _measured(table, tokenizer)
-            split["all"] = sorted([*split["all"], *most_split])[:_MOST_SPLIT]
-    everything = sum(by_source.values(), start=Counter[str]())
+    columns = ("form", "tag", "count", "pieces")
     return {
-        "all": _figures(everything, sum(documents.values())),
-        "by_source": {source: _figures(sums, documents[source]) for source, sums in by_source.items()},
+        "all": _figures(sums[None], sum(documents.values())),
+        "by_source": {source: _figures(sums[source], number) for source, number in sorted(documents.items())},
         "most_split": {
-            name: [
-                {"form": form, "tag": tag, "count": number, "pieces": pieces} for _, form, tag, number, pieces in rows
-            ]
-            for name, rows in split.items()
+            source or "all": [dict(zip(columns, row[1:], strict=True)) for row in rows]
+            for source, rows in split.items()
         },
     }
 
@@ -169,19 +150,19 @@ def _count_parts(
     morphemes: Path, output: Path, seed: int, heldout_share: float, workers: int | Workers, *, heldout: bool
 ) -> tuple[list[Path], Counter[str]]:
     """Writes the partial counts of each part of morphemes. Returns their files and the sums over all parts."""
-    step = "coverage" if heldout else "counts"
-    units = []
-    for path in morpheme_files(morphemes):
+    work = {}
+    for path in part_files(morphemes, made_by="analyze"):
         key = key_of(None, _VERSION, sha256_of(path), seed, str(heldout_share), heldout, libraries=_LIBRARIES)
-        units.append(_CountUnit(Part(output, step, path.stem, key), path, seed, heldout_share, heldout))
-    totals = run_parts("coverage" if heldout else "count", _count_part, units, workers=workers)
-    return [unit.path for unit in units], totals
+        part = Part(output, "coverage" if heldout else "counts", path.stem, key)
+        work[part] = path, seed, heldout_share, heldout
+    totals = run_parts("coverage" if heldout else "count", _count_part, work, workers=workers)
+    return [part.scratch() for part in work], totals
 
 
-def _count_part(unit: _CountUnit) -> Counts:
+def _count_part(part: Part, path: Path, seed: int, heldout_share: float, heldout: bool) -> Counts:
     """Writes form, tag, count, initial and documents of a part, of held-out documents also by source. Unordered."""
-    morphemes = read_morphemes(unit.morphemes, seed=unit.seed, heldout_share=unit.heldout_share)
-    wanted = morphemes.heldout == unit.heldout  # (D,)
+    morphemes = read_morphemes(path, seed=seed, heldout_share=heldout_share)
+    wanted = morphemes.heldout == heldout  # (D,)
     sources = Codes.of(morphemes.sources)
     lengths = np.diff(morphemes.bounds)
     chosen = np.repeat(wanted, lengths)  # (M,), of which C are True
@@ -189,7 +170,7 @@ def _count_part(unit: _CountUnit) -> Counts:
     # Each morpheme gets a key from form, tag and source; a kind is a distinct key.
     num_forms, num_tags = max(1, len(morphemes.forms.names)), max(1, len(morphemes.tags.names))
     key = (morphemes.forms.codes * num_tags + morphemes.tags.codes)[chosen]
-    if unit.heldout:
+    if heldout:
         key += sources.codes[document] * (num_forms * num_tags)
     kinds, kind = np.unique(key, return_inverse=True)  # (K,), (C,)
     holders = np.unique(document * max(1, len(kinds)) + kind) % max(1, len(kinds))
@@ -200,13 +181,13 @@ def _count_part(unit: _CountUnit) -> Counts:
         "initial": np.bincount(kind[morphemes.begins_eojeol[chosen]], minlength=len(kinds)),
         "documents": np.bincount(holders, minlength=len(kinds)),
     }
-    if unit.heldout:
+    if heldout:
         columns["source"] = sources.names.take(pa.array(kinds // (num_forms * num_tags)))
-    path = write_parquet(unit.path, pa.table(columns), unit.part.output, scratch=True)
+    file = write_parquet(part.scratch(), pa.table(columns), part.output, scratch=True)
     counts = {"morphemes": len(document), "eojeols": int(columns["initial"].sum()), "documents": int(wanted.sum())}
     by_source = np.bincount(sources.codes[wanted], minlength=len(sources.names)).tolist()
     named = zip(sources.names.to_pylist(), by_source, strict=True)
-    return unit.part.finish([path], {f"documents.{name}": number for name, number in named if number} | counts)
+    return part.finish([file], {f"documents.{name}": number for name, number in named if number} | counts)
 
 
 def _measured(table: pa.Table, tokenizer: Tokenizer) -> tuple[Counter[str], list[_Split]]:

@@ -7,13 +7,13 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def document_id(source: str, local: str | int) -> str:
-    """The id of a document in the corpus. local: its id in its source, or its line number there.
+def document_id(source: str, local: str | int | None) -> str | None:
+    """The id of a document in the corpus. local: its id in its source, or its line number there; None if unreadable.
 
     >>> document_id("wiki", "kowiki-9")
     'wiki:kowiki-9'
     """
-    return f"{source}:{local}"
+    return None if local is None else f"{source}:{local}"
 
 
 def is_heldout(id: str, seed: int, share: float) -> bool:
@@ -25,17 +25,12 @@ def is_heldout(id: str, seed: int, share: float) -> bool:
     return int.from_bytes(digest, "big") / 2**64 < share
 
 
-def in_batches(texts: Iterable[str], chars: int) -> Iterator[list[str]]:
-    """The texts in order, in lists of at least `chars` characters; the last list may have fewer.
+def grouped(items: Iterable[T], amount: int, size: Callable[[T], int]) -> Iterator[list[T]]:
+    """The items in order, in lists that end as soon as the sizes of their items make up `amount`.
 
-    >>> list(in_batches(["가나", "다", "라"], 3))
+    >>> list(grouped(["가나", "다", "라"], 3, len))
     [['가나', '다'], ['라']]
     """
-    return grouped(texts, chars, len)
-
-
-def grouped(items: Iterable[T], amount: int, size: Callable[[T], int]) -> Iterator[list[T]]:
-    """The items in order, in lists that end as soon as the sizes of their items make up `amount`."""
     group: list[T] = []
     total = 0
     for item in items:

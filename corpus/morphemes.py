@@ -8,8 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpus.documents import is_heldout
-from corpus.execution.parts import part_files, read_table
-from korbert.errors import CorpusError
+from corpus.execution.parts import read_table
 from korbert.tokenization.analyzer import changes
 
 Ints = NDArray[np.int64]
@@ -51,14 +50,6 @@ class Morphemes:
     tags: Codes
     begins_sentence: Bools
     begins_eojeol: Bools
-
-
-def morpheme_files(folder: Path) -> list[Path]:
-    """The parts that `analyze` wrote. Raises CorpusError if there are none."""
-    paths = part_files(folder)
-    if not paths:
-        raise CorpusError(f"{folder}: no part-*.parquet in there: run `korbert analyze` first")
-    return paths
 
 
 def read_morphemes(path: Path, *, seed: int, heldout_share: float) -> Morphemes:

@@ -9,20 +9,8 @@ from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 MIB = 1 << 20
 LONGEST_RECORD = 64 * MIB  # a longer record is dropped unread, however little of it is text
 
-FileKind = Literal[
-    "jsonl",
-    "json",
-    "text",
-    "markdown",
-    "csv",
-    "tsv",
-    "tsv-plain",
-    "tsv-quoted",
-    "parquet",
-    "arrow",
-    "wikipedia",
-    "korquad",
-]
+FileKind = Literal["jsonl", "json", "text", "markdown", "csv", "tsv", "tsv-plain", "tsv-quoted",
+                   "parquet", "arrow", "wikipedia", "korquad"]  # fmt: skip
 Kind = Literal["auto", FileKind]
 Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
 _LARGEST = 1 << 31
@@ -48,42 +36,28 @@ class SourceSettings(_Settings):
     name: str = Field(pattern=_NAME, description="short name in lower case: wiki, reviews")
     path: str = Field(
         min_length=1,
-        description="a file, a folder or a glob, relative to the data folder; sample:NAME; or an address (s3://, "
-        "hf://)",
+        description="file, folder or glob, relative to the data folder; sample:NAME; or an address (s3://)",
     )
-    kind: Kind = Field(
-        "auto",
-        description="auto: by suffix; arrow: files of a `datasets` data set; korquad: the contexts of such a file",
-    )
-    encoding: Encoding = Field(
-        "auto", description="encoding of the text; auto: detected from the beginning of each file"
-    )
+    kind: Kind = Field("auto", description="auto: by suffix; arrow: of a `datasets` data set; korquad: its contexts")
+    encoding: Encoding = Field("auto", description="of the text; auto: detected from the beginning of each file")
     max_undecodable: Share = Field(0.01, description="maximum share of undecodable bytes; more is an error")
     id: str = Field("id", description='field of the id (jsonl, tables, markdown); "": line or row numbers are the ids')
     text: str = Field("text", description="field of the text (jsonl, tables, markdown)")
     documents: Literal["line", "blank", "file"] = Field(
         "line", description="document unit of text files: a line, a block between blank lines, or the whole file"
     )
-    pairs: bool = Field(
-        True, description="false: not running text (such as one comment per line), so no NSP pairs are made from it"
-    )
+    pairs: bool = Field(True, description="false: no NSP pairs are made from it (such as one comment per line)")
 
 
 class NormalizeSettings(_Settings):
     """Normalization of text. NFC is not optional: all later stages rely on it."""
 
     control: bool = Field(True, description="remove control characters other than line feed and tab")
-    zero_width: bool = Field(
-        True, description="remove invisible characters and direction marks, but not joiners inside emoji"
-    )
-    spaces: bool = Field(
-        True, description="collapse white space within lines to one space and blank lines to one, and strip the ends"
-    )
+    zero_width: bool = Field(True, description="remove invisible characters and direction marks, not joiners in emoji")
+    spaces: bool = Field(True, description="collapse white space in lines to one space, blank lines to one; strip ends")
     html: bool = Field(True, description="resolve entities (&amp;lt;), remove leftover tags")
     max_repeats: int = Field(
-        5,
-        ge=0,
-        description="cut longer runs of one jamo or punctuation mark (ㅋㅋㅋㅋㅋㅋㅋ, !!!!!!!) to this length; 0: off",
+        5, ge=0, description="maximum length of a run of one jamo or punctuation mark (ㅋㅋㅋㅋㅋㅋㅋ, !!!!!!!); 0: off"
     )
 
 
@@ -92,9 +66,7 @@ class PersonalSettings(_Settings):
 
     email: bool = Field(True, description="mask e-mail addresses")
     phone: bool = Field(True, description="mask phone numbers")
-    resident_number: bool = Field(
-        True, description="mask resident registration numbers, validated by date and check digit"
-    )
+    resident_number: bool = Field(True, description="mask resident registration numbers, by date and check digit")
     card: bool = Field(True, description="mask card numbers, validated by the Luhn algorithm")
     account: bool = Field(True, description="mask account numbers next to a bank's name or a word for account")
 
@@ -103,13 +75,10 @@ class FilterSettings(_Settings):
     """Filters of documents. Visible characters are those other than white space."""
 
     min_chars: int = Field(10, ge=0, description="minimum visible characters (too_short)")
-    max_chars: int = Field(
-        10_000_000, ge=1, description="maximum characters (too_long); Kiwi holds a whole document in memory"
-    )
+    max_chars: int = Field(10_000_000, ge=1, description="maximum characters (too_long): Kiwi holds it in memory")
     min_hangul_share: Share = Field(
         0.3,
-        description="minimum share of Hangul syllables in letters and digits, lone jamo not counted "
-        "(too_little_hangul)",
+        description="minimum share of Hangul syllables in letters and digits, without lone jamo (too_little_hangul)",
     )
     max_symbol_share: Share = Field(
         0.7, description="maximum share of symbols (neither letter nor digit) in visible characters (too_many_symbols)"
@@ -119,11 +88,9 @@ class FilterSettings(_Settings):
     )
     max_word_chars: float = Field(250.0, gt=0, description="maximum average word length in characters (too_long_words)")
     max_repeated_line_share: Share = Field(
-        0.374, description="maximum share of characters in lines that repeat an earlier line (repeated_lines)"
+        0.374, description="maximum share of characters in repeated lines (repeated_lines)"
     )
-    repetition_min_words: int = Field(
-        50, ge=0, description="texts with fewer words are not checked for repeated words and passages"
-    )
+    repetition_min_words: int = Field(50, ge=0, description="fewer words are not checked for repeated words, passages")
     max_top_ngram_shares: tuple[float, float, float] = Field(
         (0.42, 0.34, 0.28),
         description="maximum share of characters in the top n-gram of 2, 3, 4 words (repeated_words)",
@@ -132,15 +99,10 @@ class FilterSettings(_Settings):
         (0.3, 0.28, 0.25, 0.23, 0.21, 0.19), description="maximum share in repeated 5- to 10-grams (repeated_passages)"
     )
     max_boilerplate_share: Share = Field(
-        0.3,
-        description="maximum share of characters in lines of copyright notices, cookie banners and menus (boilerplate)",
+        0.3, description="maximum share of characters in lines of notices, cookie banners and menus (boilerplate)"
     )
-    layout_min_lines: int = Field(
-        5, ge=1, description="texts with fewer lines are not checked for list_like and bullets"
-    )
-    min_closed_line_share: Share = Field(
-        0.062, description="minimum share of lines that end like a sentence (list_like)"
-    )
+    layout_min_lines: int = Field(5, ge=1, description="fewer lines are not checked for list_like and bullets")
+    min_closed_line_share: Share = Field(0.062, description="minimum share of lines that end as a sentence (list_like)")
     max_bullet_share: Share = Field(0.9, description="maximum share of lines that begin with a bullet (bullets)")
 
     @property
@@ -169,9 +131,7 @@ class DuplicateSettings(_Settings):
 class EvaluationSettings(_Settings):
     """An evaluation set, whose texts a model must not learn from."""
 
-    name: str = Field(
-        pattern=_NAME, description="short name in lower case, shown with the documents that contain its text"
-    )
+    name: str = Field(pattern=_NAME, description="in lower case, shown with the documents that contain its text")
     path: str = Field(min_length=1, description="a file, a folder or a glob, relative to the data folder")
     kind: Kind = Field("auto", description="as for a source")
     encoding: Encoding = Field("auto", description="as for a source")
@@ -179,26 +139,16 @@ class EvaluationSettings(_Settings):
 
     def source(self) -> SourceSettings:
         """The settings that readers need."""
-        return SourceSettings(
-            name=self.name, path=self.path, kind=self.kind, encoding=self.encoding, id="", text=self.text
-        )
+        return SourceSettings(id="", **self.model_dump())
 
 
 class DecontaminationSettings(_Settings):
     """When a document is contaminated by an evaluation set. A term is letters and digits in a row."""
 
-    terms: int = Field(
-        8, ge=2, le=50, description="length of n-grams in terms; a document that shares one with a set is contaminated"
-    )
-    min_terms: int = Field(
-        5, ge=2, description="passages shorter than an n-gram (but of at least this many terms) must match completely"
-    )
-    min_chars: int = Field(
-        15, ge=1, description="n-grams with fewer characters, spaces not counted, are stock phrases and may be shared"
-    )
-    unit: Literal["document", "line"] = Field(
-        "document", description="drop the whole document, or only the lines that match"
-    )
+    terms: int = Field(8, ge=2, le=50, description="length of the n-grams in terms; sharing one is contamination")
+    min_terms: int = Field(5, ge=2, description="shorter texts of a set, of this many terms or more, must match whole")
+    min_chars: int = Field(15, ge=1, description="n-grams with fewer characters, without spaces, may be shared")
+    unit: Literal["document", "line"] = Field("document", description="drop the document, or only the matching lines")
 
     @model_validator(mode="after")
     def check_lengths(self) -> Self:
@@ -216,19 +166,15 @@ class CleanSettings(_Settings):
     personal: PersonalSettings = PersonalSettings()
     filters: FilterSettings = FilterSettings()
     duplicates: DuplicateSettings = DuplicateSettings()
-    evaluation: tuple[EvaluationSettings, ...] = Field(
-        (), description="evaluation sets whose text is removed from the corpus"
-    )
+    evaluation: tuple[EvaluationSettings, ...] = Field((), description="sets whose text is removed from the corpus")
     decontamination: DecontaminationSettings = DecontaminationSettings()
 
     @model_validator(mode="after")
     def check_names(self) -> Self:
         names = [name for name, _ in self.patterns]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(
-                f"two sources or evaluation sets are named {repeated[0]!r}: ids begin with the name, "
-                "so give each its own"
-            )
+            hint = "ids begin with the name, so give each its own"
+            raise ValueError(f"two sources or evaluation sets are named {repeated[0]!r}: {hint}")
         return self
 
     @property
@@ -243,14 +189,9 @@ class AnalyzeSettings(_Settings):
 
     part_bytes: int = Field(2 * MIB, ge=1024, le=1 << 30, description="bytes of text per part")
     deadline_seconds: float = Field(
-        900.0,
-        gt=0,
-        le=10_000_000,
-        description="time limit for a part of part_bytes (others in proportion); a slower part is split in half",
+        900.0, gt=0, le=10_000_000, description="time limit of a part of part_bytes; a slower part is split in half"
     )
-    user_words: str = Field(
-        "", description="a TSV file (form, tag, score) of words to add to Kiwi and to keep whole in the vocabulary"
-    )
+    user_words: str = Field("", description="a TSV file (form, tag, score) of words to add to Kiwi and to keep whole")
     options: AnalyzerOptions = AnalyzerOptions()
 
 

@@ -4,8 +4,7 @@ Only the distinct forms of a part go through the tokenizer; the rest is array in
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -14,9 +13,18 @@ import numpy as np
 import pyarrow as pa
 
 from corpus.documents import grouped
-from corpus.execution.parts import Counts, Part, keep_only, key_of, named_in_errors, write_parquet, written_aside
+from corpus.execution.parts import (
+    Counts,
+    Part,
+    keep_only,
+    key_of,
+    named_in_errors,
+    part_files,
+    write_parquet,
+    written_aside,
+)
 from corpus.execution.workers import Workers, run_parts
-from corpus.morphemes import Ints, Morphemes, morpheme_files, read_morphemes
+from corpus.morphemes import Bools, Morphemes, read_morphemes
 from corpus.settings import ShardSettings
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
@@ -34,20 +42,6 @@ _COUNTED = ("documents", "morphemes", "pieces")
 _FOLDERS = {False: "train", True: "heldout"}
 
 _tokenizer: Tokenizer | None = None  # one in each worker process
-
-
-@dataclass(frozen=True)
-class _ShardUnit:
-    """Work unit: some parts of morphemes to one training shard and one held-out shard."""
-
-    part: Part
-    morphemes: tuple[Path, ...]
-    seed: int
-    heldout_share: float
-
-    @property
-    def piece_counts(self) -> Path:
-        return self.part.work / f"{self.part.name}.npy"
 
 
 def shard(
@@ -68,23 +62,23 @@ def shard(
     """
     loaded = Tokenizer.load(tokenizer)
     settings = settings or ShardSettings()
-    units: list[_ShardUnit] = []
-    for group in grouped(morpheme_files(morphemes), settings.part_bytes, lambda path: path.stat().st_size):
+    work: dict[Part, tuple[list[Path], int, float]] = {}
+    paths = part_files(morphemes, made_by="analyze")
+    for group in grouped(paths, settings.part_bytes, lambda path: path.stat().st_size):
         hashes = [sha256_of(path) for path in group]
         key = key_of(settings, _VERSION, loaded.digest, seed, str(heldout_share), *hashes, libraries=_LIBRARIES)
-        part = Part(output, "shard", f"part-{len(units):05d}", key)
-        units.append(_ShardUnit(part, tuple(group), seed, heldout_share))
-    totals = run_parts("shard", _shard, units, workers=workers, initializer=load_tokenizer, initargs=(tokenizer,))
+        work[Part(output, "shard", f"part-{len(work):05d}", key)] = group, seed, heldout_share
+    totals = run_parts("shard", _shard, work, workers=workers, initializer=load_tokenizer, initargs=(tokenizer,))
     if totals["documents"] == totals["heldout_documents"]:
         raise CorpusError(f"{morphemes}: all documents are held out: bring more text or hold out less")
     for folder in _FOLDERS.values():
         (output / folder).mkdir(exist_ok=True)
-        keep_only(output / folder, [f"{unit.part.name}.arrow" for unit in units])
+        keep_only(output / folder, [f"{part.name}.arrow" for part in work])
 
     piece_counts = np.zeros(loaded.vocab_size, np.int64)
-    for unit in units:
-        with named_in_errors(unit.piece_counts):
-            piece_counts += np.load(unit.piece_counts)
+    for part in work:
+        with named_in_errors(path := part.scratch(suffix=".npy")):
+            piece_counts += np.load(path)
     ids = np.arange(loaded.vocab_size, dtype=np.int32)
     table = pa.table({"id": ids, "piece": loaded.tokens(ids.tolist()), "count": piece_counts})
     write_parquet(output / "pieces.parquet", table, output)
@@ -97,50 +91,42 @@ def load_tokenizer(folder: Path) -> None:
     _tokenizer = Tokenizer.load(folder)
 
 
-def _shard(unit: _ShardUnit) -> Counts:
+def _shard(part: Part, paths: Sequence[Path], seed: int, heldout_share: float) -> Counts:
+    """Writes the shards of some parts of morphemes, and the counts of their pieces in the scratch folder."""
     assert _tokenizer is not None
-    batches: dict[bool, list[pa.RecordBatch]] = {False: [], True: []}  # by whether they are held out
+    batches: list[tuple[pa.RecordBatch, Bools]] = []  # documents, and which of them are held out
     counts: Counter[str] = Counter()
-    piece_counts = np.zeros(_tokenizer.vocab_size, np.int64)
-    for path in unit.morphemes:
-        morphemes = read_morphemes(path, seed=unit.seed, heldout_share=unit.heldout_share)
-        batch = _batch(morphemes, _tokenizer)
+    for path in paths:
+        morphemes = read_morphemes(path, seed=seed, heldout_share=heldout_share)
+        batches.append((_batch(morphemes, _tokenizer), morphemes.heldout))
         counts["morphemes"] += len(morphemes.forms.codes)
         counts["heldout_morphemes"] += int(np.diff(morphemes.bounds)[morphemes.heldout].sum())
-        for heldout, chosen in batches.items():
-            documents = batch.filter(pa.array(morphemes.heldout == heldout))
-            ids = documents["input_ids"].flatten().to_numpy()
-            sizes = {"documents": documents.num_rows, "pieces": len(ids)}
-            counts.update(sizes)
-            if heldout:
-                counts.update({f"heldout_{name}": number for name, number in sizes.items()})
-            else:
-                piece_counts += np.bincount(ids, minlength=len(piece_counts))
-            if documents.num_rows:
-                chosen.append(documents)
-    return unit.part.finish(_write_files(unit, batches, piece_counts), counts)
 
-
-def _write_files(unit: _ShardUnit, batches: dict[bool, list[pa.RecordBatch]], piece_counts: Ints) -> Iterator[Path]:
-    """Writes the shards that have documents, and the counts of pieces in the scratch folder."""
-
-    def write_stream(path: Path, documents: Sequence[pa.RecordBatch]) -> None:
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, SCHEMA) as writer:
-            for batch in documents:
-                writer.write_batch(batch)
-
-    for heldout, documents in batches.items():
-        path = unit.part.output / _FOLDERS[heldout] / f"{unit.part.name}.arrow"
-        if documents:
-            yield written_aside(path, partial(write_stream, documents=documents), unit.part.output)
+    files = []
+    for heldout, folder in _FOLDERS.items():
+        some = [documents.filter(pa.array(mask == heldout)) for documents, mask in batches]
+        ids = np.concatenate([documents["input_ids"].flatten().to_numpy() for documents in some])
+        sizes = {"documents": sum(documents.num_rows for documents in some), "pieces": len(ids)}
+        counts.update(sizes)
+        path = part.output / folder / f"{part.name}.arrow"
+        if sizes["documents"]:
+            files.append(written_aside(path, partial(_write_stream, some), part.output))
         else:
             path.unlink(missing_ok=True)
+        if heldout:
+            counts.update({f"heldout_{name}": number for name, number in sizes.items()})
+        else:
+            piece_counts = np.bincount(ids, minlength=_tokenizer.vocab_size)
+            path = part.scratch(suffix=".npy")
+            files.append(written_aside(path, partial(np.save, arr=piece_counts), part.output))
+    return part.finish(files, counts)
 
-    def write_counts(path: Path) -> None:
-        with path.open("wb") as file:  # np.save would add .npy to another name
-            np.save(file, piece_counts)
 
-    yield written_aside(unit.piece_counts, write_counts, unit.part.output)
+def _write_stream(batches: Sequence[pa.RecordBatch], path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, SCHEMA) as writer:
+        for batch in batches:
+            if batch.num_rows:
+                writer.write_batch(batch)
 
 
 def _batch(morphemes: Morphemes, tokenizer: Tokenizer) -> pa.RecordBatch:

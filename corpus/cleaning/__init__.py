@@ -5,7 +5,7 @@ How a row passes through the three steps of `clean.py`:
 1. Reading. A worker takes a chunk of a source. `screening.py` passes each of its rows through `normalize.py`,
    `personal.py` (masks), `filters.py` (on the arrays of `features.py`) and `contamination.py` (evaluation sets). The
    rows become a part in the scratch folder, with measures for the next step: signatures of `minhash.py`, n-grams of
-   `templates.py`, lines of `frequent_lines.py`, all made of the hashes of `hashing.py`.
+   templates (`deduplication.py`), lines of `frequent_lines.py`, all made of the hashes of `hashing.py`.
 2. Deduplication, `deduplication.py`. Over all parts at once: repeated ids, equal texts and near-duplicates
    (`duplicates.py`), templates, frequent lines.
 3. Writing, `writing.py`. Each part of rows becomes a part of documents and a part of dropped rows.

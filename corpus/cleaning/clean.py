@@ -7,23 +7,24 @@ part.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from operator import itemgetter
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from corpus.cleaning.contamination import load_index, make_index
-from corpus.cleaning.deduplication import deduplicate, measures, scratch_path
+from corpus.cleaning.deduplication import deduplicate, measures
 from corpus.cleaning.duplicates import text_hash
 from corpus.cleaning.features import measured
+from corpus.cleaning.hashing import Hashes
 from corpus.cleaning.screening import Screened, screen
 from corpus.cleaning.writing import write_documents
 from corpus.documents import document_id
 from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, key_of, read_table, write_parquet
-from corpus.execution.workers import Outcome, RecordUnit, Workers, local_threads, run_units
+from corpus.execution.workers import Lost, Outcome, RecordUnit, Workers, local_threads, run_units
 from corpus.readers import Chunk, SourceRow, chunks, count_records, rows
 from corpus.settings import MIB, CleanSettings
 from korbert.durable import sha256_of
@@ -69,7 +70,7 @@ class _ReadUnit(RecordUnit):
         pairs = zip(source_rows, screened, strict=True)
         hashes = [(0, 0) if row.reason else text_hash(result.text) for row, result in pairs]
         columns = {
-            "id": [None if row.id is None else document_id(source, row.id) for row in source_rows],
+            "id": [document_id(source, row.id) for row in source_rows],
             "source": pa.repeat(source, len(source_rows)),
             "text": [result.text for result in screened],
             "reason": [result.reason for result in screened],
@@ -82,29 +83,35 @@ class _ReadUnit(RecordUnit):
         }
         return pa.table(columns, _READ_SCHEMA)
 
-    def finish(self, tables: Mapping[str, pa.Table], counts: Counts) -> Counts:
+    def result(
+        self, source_rows: Sequence[SourceRow], screened: Sequence[Screened], counts: Counter[str], hits: Hashes
+    ) -> "_Result":
+        """What the part is made of."""
+        source = self.chunk.source.name
+        counts[f"{source}.undecodable"] = sum(row.undecodable for row in source_rows)
+        counts[f"{source}.readable"] = sum(row.reason is None for row in source_rows)
+        table = self.table(source_rows, screened)
+        tables = {"read": table}
+        tables |= measured(table.filter(pc.is_null(table["reason"])), measures(self.settings.duplicates))
+        if self.index is not None:
+            tables["hits"] = pa.table({"hash": hits})
+        return _Result(counts, tables)
+
+    def finish(self, counts: Counts, tables: Mapping[str, pa.Table]) -> Counts:
         """Writes the tables and the record of the part."""
-        group_rows = {"read": ROW_GROUP_ROWS, "hits": _HIT_ROWS}
-        files = [
-            write_parquet(
-                scratch_path(self.part, kind),
-                table.combine_chunks(),
-                self.part.output,
-                group_rows.get(kind, _MEASURE_ROWS),
-                scratch=True,
-            )
-            for kind, table in tables.items()
-        ]
+        files = []
+        for kind, table in tables.items():
+            group_rows = {"read": ROW_GROUP_ROWS, "hits": _HIT_ROWS}.get(kind, _MEASURE_ROWS)
+            path = self.part.scratch(kind)
+            files.append(write_parquet(path, table.combine_chunks(), self.part.output, group_rows, scratch=True))
         return self.part.finish(files, counts | {f"{self.chunk.source.name}.bytes": self.chunk.size})
 
 
-@dataclass(frozen=True)
-class _ReadResult:
-    """Counts of a unit; of a piece also its first record and its tables, by kind."""
+class _Result(NamedTuple):
+    """Counts of a unit, and its tables by kind; without tables once the part is written."""
 
     counts: Counts
-    first: int = 0
-    tables: dict[str, pa.Table] = field(default_factory=dict)
+    tables: Mapping[str, pa.Table] = {}
 
 
 def clean(
@@ -130,13 +137,12 @@ def clean(
     # The three steps. A finished part of any of them is kept when the stage is resumed.
     parts, sums = _read_all(settings, sources, output, workers, index)
     _check_sources(settings, sources, parts, sums)
-    key = key_of(settings, *(part.key for part in parts))
-    removals = deduplicate(settings, parts, output, local_threads(workers), key)
-    counts = write_documents(settings, parts, removals, output, workers=workers, key=key)
+    removals = deduplicate(settings, parts, output, local_threads(workers))
+    counts = write_documents(settings, parts, removals, output, workers)
 
     counts |= {name: sums[name] for name in sorted(sums) if name.startswith(("masked.", "contaminated."))}
     if evaluation is not None:
-        hits = np.concatenate([read_table(scratch_path(part, "hits"))["hash"].to_numpy() for part in parts])
+        hits = np.concatenate([read_table(part.scratch("hits"))["hash"].to_numpy() for part in parts])
         for name, numbers in evaluation.text_counts(np.unique(hits)).items():
             counts |= {f"evaluation.{name}.{kind}": number for kind, number in numbers._asdict().items()}
     if not counts["documents"]:
@@ -157,14 +163,11 @@ def _check_sources(
                 f"{'detected' if source.encoding == 'auto' else 'given'}: set encoding of the source in the recipe, "
                 "or max_undecodable, which drops those rows"
             )
-    if not parts:
-        raise CorpusError(f"{_shown_files(sources)}: nothing in there: name files that hold text in [[clean.sources]]")
-    for source in settings.sources:
         if sums.get(f"{source.name}.readable"):
             continue
         hint = "its files hold no record: name others, or leave the source out"
         for part in parts:
-            table = read_table(scratch_path(part, "read"))
+            table = read_table(part.scratch("read"))
             faults = table["detail"].filter(pc.equal(table["source"], source.name))
             if len(faults):
                 hint = f"{faults[0]}: correct it, set the kind of the source, or leave the source out"
@@ -213,46 +216,25 @@ def _read_all(
     return parts, sums
 
 
-def _read(unit: _ReadUnit) -> _ReadResult:
+def _read(unit: _ReadUnit) -> _Result:
     """Writes the part of a chunk; returns the tables of a piece."""
     source_rows = list(rows(unit.chunk, unit.first, unit.stop))
     index = None if unit.index is None else load_index(unit.index)
-    screened, counts, hits = screen(source_rows, unit.settings, index)
-    source = unit.chunk.source.name
-    counts[f"{source}.undecodable"] = sum(row.undecodable for row in source_rows)
-    counts[f"{source}.readable"] = sum(row.reason is None for row in source_rows)
-    table = unit.table(source_rows, screened)
-    documents = table.filter(pc.is_null(table["reason"]))
-    tables = {"read": table} | measured(documents, measures(unit.settings.duplicates))
-    if index is not None:
-        tables["hits"] = pa.table({"hash": hits})
-    if unit.is_piece:
-        return _ReadResult(dict(counts), unit.first, tables)
-    return _ReadResult(unit.finish(tables, counts))
+    result = unit.result(source_rows, *screen(source_rows, unit.settings, index))
+    return result if unit.is_piece else _Result(unit.finish(*result))
 
 
-def _merged(outcome: Outcome[_ReadUnit, _ReadResult]) -> Counts:
-    """Writes the part of a chunk that was halved: its pieces and the rows of lost records, in the order of the file."""
-    unit = outcome.unit
+def _merged(outcome: Outcome[_ReadUnit, _Result]) -> Counts:
+    """Writes the part of a chunk that was halved, in the order of the file."""
+    results = []
+    for piece in outcome.pieces:
+        if isinstance(piece, Lost):  # a record whose worker crashed or hung is dropped
+            raw = list(rows(piece.unit.chunk, piece.unit.first, piece.unit.stop, parsed=False))
+            screened = [Screened(row.text, f"clean_{piece.reason}", f"{row.place}: {piece.detail}") for row in raw]
+            piece = piece.unit.result(raw, screened, Counter(), np.empty(0, np.uint64))
+        results.append(piece)
+    tables = {kind: pa.concat_tables(result.tables[kind] for result in results) for kind in results[0].tables}
     counts: Counter[str] = Counter()
-    empty = measured(_READ_SCHEMA.empty_table(), measures(unit.settings.duplicates))
-    tables = {kind: [table] for kind, table in empty.items()}
-    read = []
-    for lost in outcome.lost:  # a row for each record whose worker crashed or hung
-        raw = list(rows(lost.unit.chunk, lost.unit.first, lost.unit.stop, parsed=False))
-        screened = [Screened(row.text, f"clean_{lost.reason}", f"{row.place}: {lost.detail}") for row in raw]
-        read.append((lost.unit.first, lost.unit.table(raw, screened)))
-        counts[f"{lost.unit.chunk.source.name}.readable"] += sum(row.reason is None for row in raw)
-    hits = [np.empty(0, np.uint64)]
-    for result in outcome.results:
+    for result in results:
         counts.update(result.counts)
-        read.append((result.first, result.tables["read"]))
-        if unit.index is not None:
-            hits.append(result.tables["hits"]["hash"].to_numpy())
-        for kind, pieces in tables.items():
-            pieces.append(result.tables[kind])
-    merged = {"read": pa.concat_tables(table for _, table in sorted(read, key=itemgetter(0)))}
-    merged |= {kind: pa.concat_tables(pieces) for kind, pieces in tables.items()}
-    if unit.index is not None:
-        merged["hits"] = pa.table({"hash": np.unique(np.concatenate(hits))})
-    return unit.finish(merged, counts)
+    return outcome.unit.finish(counts, tables)

@@ -5,17 +5,19 @@ n-grams, a shorter one as a whole, and one of fewer than `min_terms` terms not a
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features
-from corpus.cleaning.hashing import Hashes, Ints, is_in
+from corpus.cleaning.hashing import Bools, Hashes, Ints, is_in
 from corpus.cleaning.normalize import normalize_many
 from corpus.cleaning.personal import mask
-from corpus.documents import in_batches
+from corpus.documents import grouped
 from corpus.execution.parts import named_in_errors, written_aside
 from corpus.readers import chunks, rows
 from corpus.settings import CleanSettings, DecontaminationSettings
@@ -23,7 +25,6 @@ from korbert.errors import CorpusError
 from korbert.records.compression import File
 
 _NO_TEXT = (None, "bad_text", "redirect", "not_an_article")  # reasons of records that have no text to look for
-_ARRAYS = ("hashes", "owners", "beginnings", "sets", "sizes")
 _OVERLAP = 1 << 12  # characters: more than any n-gram has
 _SIEVE_BITS = 22  # upper bits of a hash: an array of flags rules most hashes out before any search
 _SIEVE_SHIFT = np.uint64(64 - _SIEVE_BITS)
@@ -50,6 +51,7 @@ class TextCounts(NamedTuple):
     found: int
 
 
+@dataclass(frozen=True, eq=False)
 class Index:
     """The n-grams of all evaluation sets.
 
@@ -58,17 +60,19 @@ class Index:
     the set of each text. sizes: lengths of the n-grams in terms, the shortest first.
     """
 
-    def __init__(
-        self, names: Sequence[str], hashes: Hashes, owners: Ints, beginnings: Hashes, sets: Ints, sizes: Ints
-    ) -> None:
-        self._names = names
-        self._hashes = hashes
-        self._owners = owners
-        self._beginnings = beginnings
-        self._sets = sets
-        self._sizes = [int(size) for size in sizes]
-        self._sieve = np.zeros(1 << _SIEVE_BITS, bool)
-        self._sieve[beginnings >> _SIEVE_SHIFT] = True
+    names: NDArray[np.str_]
+    hashes: Hashes
+    owners: Ints
+    beginnings: Hashes
+    sets: Ints
+    sizes: Ints
+
+    @cached_property
+    def sieve(self) -> Bools:
+        """Whether a beginning has those upper bits."""
+        sieve = np.zeros(1 << _SIEVE_BITS, bool)
+        sieve[self.beginnings >> _SIEVE_SHIFT] = True
+        return sieve
 
     def find(self, texts: Sequence[str], features: Features) -> list[Leak | None]:
         """What each text shares with the sets, in order. features: of the texts, as `batches` gives them."""
@@ -86,7 +90,7 @@ class Index:
                     before = text.count("\n", 0, start)
                     lines.update(before + line for line in part.lines)
             if parts:
-                names = tuple(name for name in self._names if any(name in part.names for part in parts))
+                names = tuple(name for name in self.names.tolist() if any(name in part.names for part in parts))
                 hashes = np.unique(np.concatenate([part.hashes for part in parts]))
                 leaks[index] = Leak(names, parts[0].shared, tuple(sorted(lines)), hashes)
         return leaks
@@ -96,13 +100,13 @@ class Index:
 
         def may_begin(keys: Hashes) -> Ints:
             """Indices of the keys with which n-grams of the index begin."""
-            candidates = np.flatnonzero(self._sieve[keys >> _SIEVE_SHIFT])
-            return candidates[is_in(keys[candidates], self._beginnings)]
+            candidates = np.flatnonzero(self.sieve[keys >> _SIEVE_SHIFT])
+            return candidates[is_in(keys[candidates], self.beginnings)]
 
         # Shared n-grams, as (first term, last term, hash), by text.
         shared: dict[int, list[tuple[int, int, int]]] = {}
-        for size, keys, starts in features.term_ngrams(*self._sizes, only=may_begin):
-            for index in np.flatnonzero(is_in(keys, self._hashes)):
+        for size, keys, starts in features.term_ngrams(*self.sizes.tolist(), only=may_begin):
+            for index in np.flatnonzero(is_in(keys, self.hashes)):
                 first = int(starts[index])
                 ngrams = shared.setdefault(int(features.terms.texts[first]), [])
                 ngrams.append((first, first + size - 1, int(keys[index])))
@@ -118,32 +122,26 @@ class Index:
             first, last, _ = ngrams[0]
             words = features.joined[terms.starts[first] : terms.ends[last]].split()
             hashes = np.unique(np.array([key for *_, key in ngrams], np.uint64))
-            names = tuple(self._names[number] for number in np.unique(self._sets[self.texts_of(hashes)]))
+            names = tuple(self.names[np.unique(self.sets[self.texts_of(hashes)])].tolist())
             leaks[text] = Leak(names, " ".join(words), tuple(sorted(touched)), hashes)
         return leaks
 
     def texts_of(self, hashes: Hashes) -> Ints:
         """The texts that hold one of those n-grams."""
-        begin, end = (np.searchsorted(self._hashes, hashes, side) for side in ("left", "right"))
-        owners = [self._owners[a:b] for a, b in zip(begin, end, strict=True)]
+        begin, end = (np.searchsorted(self.hashes, hashes, side) for side in ("left", "right"))
+        owners = [self.owners[a:b] for a, b in zip(begin, end, strict=True)]
         return np.unique(np.concatenate([np.empty(0, np.int64), *owners]))
 
     def text_counts(self, hashes: Hashes) -> dict[str, TextCounts]:
         """By set. hashes: of the n-grams that the corpus holds; a text is found if one of them is its own."""
-        chosen = (self._sets, self._sets[np.unique(self._owners)], self._sets[self.texts_of(hashes)])
-        counts = [np.bincount(sets, minlength=len(self._names)).tolist() for sets in chosen]
-        return {name: TextCounts(*numbers) for name, *numbers in zip(self._names, *counts, strict=True)}
+        chosen = (self.sets, self.sets[np.unique(self.owners)], self.sets[self.texts_of(hashes)])
+        counts = [np.bincount(sets, minlength=len(self.names)).tolist() for sets in chosen]
+        return {name: TextCounts(*numbers) for name, *numbers in zip(self.names.tolist(), *counts, strict=True)}
 
     def save(self, path: Path, output: Path) -> Path:
         """Writes the file that `load_index` reads. output: the folder whose scratch folder it is written in first."""
-        values = (self._hashes, self._owners, self._beginnings, self._sets, np.array(self._sizes))
-        arrays = {"names": np.array(self._names), **dict(zip(_ARRAYS, values, strict=True))}
-
-        def write(aside: Path) -> None:
-            with aside.open("wb") as file:
-                np.savez(file, **arrays)  # type: ignore[arg-type]
-
-        return written_aside(path, write, output)
+        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
+        return written_aside(path, lambda aside: np.savez(aside, **arrays), output)
 
 
 def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> Index:
@@ -173,7 +171,7 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
         sets += [number] * len(readable)
     hashes, owners, beginnings, sizes = _ngrams(texts, settings.decontamination)
     order = np.argsort(hashes, kind="stable")
-    names = [evaluation.name for evaluation in settings.evaluation]
+    names = np.array([evaluation.name for evaluation in settings.evaluation])
     index = Index(names, hashes[order], owners[order], beginnings, np.array(sets), sizes)
     for name, counts in index.text_counts(np.empty(0, np.uint64)).items():
         if not counts.looked_for:
@@ -187,14 +185,14 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
 def load_index(path: Path) -> Index:
     """The index saved in that file. The latest one is kept in memory."""
     with named_in_errors(path), np.load(path) as arrays:
-        return Index(arrays["names"].tolist(), *(arrays[name] for name in _ARRAYS))
+        return Index(**arrays)
 
 
 def _ngrams(texts: Sequence[str], settings: DecontaminationSettings) -> tuple[Hashes, Ints, Hashes, Ints]:
     """Hashes, owners, beginnings and sizes, as Index takes them; the hashes are not sorted yet."""
     hashes, owners, beginnings, sizes = [], [], [], [settings.min_terms]
     done = 0
-    for batch in in_batches(texts, BATCH_CHARS):
+    for batch in grouped(texts, BATCH_CHARS, len):
         features = Features(batch)
         terms, counts = features.terms, features.count(features.terms)
         begun = np.zeros(len(terms.starts), np.uint64)

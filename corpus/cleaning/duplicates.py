@@ -1,11 +1,11 @@
 """Repeated ids, documents of equal text, and near-duplicates, found over all parts at once.
 
-The functions read the parts of the first step of `clean`: id, part, position, place, reason, hash_high, hash_low.
+`database` has the rows of the first step of `clean` in the view `read`, or their signatures in `signatures`.
 """
 
-from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,25 +15,28 @@ from numpy.typing import NDArray
 
 from corpus.cleaning.features import Features
 from corpus.cleaning.minhash import BANDS, SIGNATURE_BYTES, signatures, similarity
-from corpus.execution.database import connect, view_without, write_query
+from corpus.execution.database import write_query
 from corpus.execution.parts import named_in_errors
 from korbert.errors import CorpusError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 # Hashes are grouped before any text is read, so that memory depends on the number of repeats, not of documents.
 _REPEATED_IDS = """
     WITH suspects AS (
-        SELECT hash(id) AS h FROM parts WHERE id IS NOT NULL GROUP BY h HAVING count(*) > 1
+        SELECT hash(id) AS h FROM read WHERE id IS NOT NULL GROUP BY h HAVING count(*) > 1
     )
     SELECT id, list(place ORDER BY part, position)[:2]
-    FROM parts WHERE hash(id) IN (SELECT h FROM suspects)
+    FROM read WHERE hash(id) IN (SELECT h FROM suspects)
     GROUP BY id HAVING count(*) > 1 ORDER BY id LIMIT 1
 """
 _EQUAL_TEXTS = """
     WITH repeated AS (
-        SELECT hash_high, hash_low FROM parts WHERE reason IS NULL GROUP BY ALL HAVING count(*) > 1
+        SELECT hash_high, hash_low FROM read WHERE reason IS NULL GROUP BY ALL HAVING count(*) > 1
     ), members AS (
         SELECT id, part, position, hash_high, hash_low
-        FROM parts SEMI JOIN repeated USING (hash_high, hash_low) WHERE reason IS NULL
+        FROM read SEMI JOIN repeated USING (hash_high, hash_low) WHERE reason IS NULL
     ), kept AS (SELECT hash_high, hash_low, min(id) AS kept FROM members GROUP BY ALL)
     SELECT part, position, kept FROM members JOIN kept USING (hash_high, hash_low)
     WHERE id <> kept ORDER BY part, position
@@ -44,10 +47,10 @@ _SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("kept", pa
 # one and with its neighbour in length.
 _PAIRS = """
     INSERT INTO pairs
-    WITH repeated AS (SELECT {band} AS band FROM signatures GROUP BY band HAVING count(*) > 1),
+    WITH repeated AS (SELECT {band} AS band FROM nodes GROUP BY band HAVING count(*) > 1),
     ordered AS (
         SELECT node, first_value(node) OVER longest AS first, lag(node) OVER longest AS previous
-        FROM signatures SEMI JOIN repeated ON {band} = band
+        FROM nodes SEMI JOIN repeated ON {band} = band
         WINDOW longest AS (PARTITION BY {band} ORDER BY chars DESC, id)
     )
     SELECT node, first FROM ordered WHERE node <> first
@@ -56,12 +59,12 @@ _PAIRS = """
 _COMPARED = """
     WITH wanted AS (SELECT DISTINCT node, other FROM pairs)
     SELECT node, other, a.signature AS one, b.signature AS two FROM wanted
-    JOIN signatures a USING (node) JOIN signatures b ON b.node = other
+    JOIN nodes a USING (node) JOIN nodes b ON b.node = other
 """
 _KEPT = """
     WITH members AS (
         SELECT part, position, id, first_value(id) OVER (PARTITION BY cluster ORDER BY chars DESC, id) AS kept
-        FROM clusters JOIN signatures USING (node)
+        FROM clusters JOIN nodes USING (node)
     )
     SELECT part, position, kept FROM members WHERE id <> kept ORDER BY part, position
 """
@@ -74,10 +77,9 @@ def text_hash(text: str) -> tuple[int, int]:
     return int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
 
 
-def refuse_repeated_ids(parts: Sequence[Path], output: Path, threads: int) -> None:
+def refuse_repeated_ids(database: "DuckDBPyConnection") -> None:
     """Raises CorpusError if two rows have the same id. Null ids are allowed."""
-    with connect(output, threads, parts=parts) as database:
-        repeated = database.execute(_REPEATED_IDS).fetchone()
+    repeated = database.execute(_REPEATED_IDS).fetchone()
     if repeated is not None:
         identifier, (first, second) = repeated
         raise CorpusError(
@@ -86,13 +88,12 @@ def refuse_repeated_ids(parts: Sequence[Path], output: Path, threads: int) -> No
         )
 
 
-def find_equal(parts: Sequence[Path], output: Path, threads: int, path: Path) -> int:
+def find_equal(database: "DuckDBPyConnection", path: Path, output: Path) -> int:
     """Writes (part, position, kept) of each document whose text also occurs under a smaller id; returns how many.
 
     kept: that id. Rows with a reason are left out, having been dropped before.
     """
-    with connect(output, threads, parts=parts) as database:
-        return write_query(database, _EQUAL_TEXTS, _SCHEMA, path, output)
+    return write_query(database, _EQUAL_TEXTS, _SCHEMA, path, output)
 
 
 def signature_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Table:
@@ -109,14 +110,12 @@ def signature_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Ta
     return table
 
 
-def find_near(
-    signed: Sequence[Path], min_similarity: float, output: Path, threads: int, path: Path, *, without: Sequence[Path]
-) -> int:
+def find_near(database: "DuckDBPyConnection", min_similarity: float, path: Path, output: Path) -> int:
     """Writes (part, position, kept) of near-duplicates of another document, `kept`; returns how many.
 
     Documents of Jaccard similarity `min_similarity` or more are linked. Of each connected component the longest
-    document is kept, of equally long ones that with the smallest id. signed: files of signature tables. without: files
-    (part, position) of dropped documents.
+    document is kept, of equally long ones that with the smallest id. database: has the signature tables of the
+    documents that have not been dropped, in the view `signatures`.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -126,26 +125,25 @@ def find_near(
         packed = pa.concat_arrays([column.cast(pa.binary(SIGNATURE_BYTES))])  # at offset 0
         return np.frombuffer(packed.buffers()[1], np.uint8, len(packed) * SIGNATURE_BYTES).reshape(-1, SIGNATURE_BYTES)
 
-    with connect(output, threads, all_signatures=signed, gone=without) as database:
-        # Candidates: pairs of documents that share a band.
-        view_without(database, "signatures", "part::BIGINT * 4294967296 + position AS node, *")
-        database.execute("CREATE TABLE pairs (node BIGINT, other BIGINT)")
-        for band in _BAND_NAMES:
-            database.execute(_PAIRS.format(band=band))
+    # Candidates: pairs of documents that share a band.
+    database.execute("CREATE VIEW nodes AS SELECT part::BIGINT * 4294967296 + position AS node, * FROM signatures")
+    database.execute("CREATE TABLE pairs (node BIGINT, other BIGINT)")
+    for band in _BAND_NAMES:
+        database.execute(_PAIRS.format(band=band))
 
-        # Links: those whose whole signatures are similar enough, (2, N).
-        linked = [np.empty((2, 0), np.int64)]
-        for batch in database.sql(_COMPARED).to_arrow_reader():
-            similar = similarity(matrix(batch.column("one")), matrix(batch.column("two"))) >= min_similarity
-            linked.append(np.stack([batch.column(name).to_numpy()[similar] for name in ("node", "other")]))
+    # Links: those whose whole signatures are similar enough, (2, N).
+    linked = [np.empty((2, 0), np.int64)]
+    for batch in database.sql(_COMPARED).to_arrow_reader():
+        similar = similarity(matrix(batch.column("one")), matrix(batch.column("two"))) >= min_similarity
+        linked.append(np.stack([batch.column(name).to_numpy()[similar] for name in ("node", "other")]))
 
-        # Clusters: the connected components of the graph of links.
-        nodes, numbers = np.unique(np.concatenate(linked, axis=1), return_inverse=True)
-        first, second = numbers.reshape(2, -1)
-        graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(len(nodes), len(nodes)))
-        _, clusters = connected_components(graph, directed=False)
-        database.register("clusters", pa.table({"node": nodes, "cluster": clusters}))
-        return write_query(database, _KEPT, _SCHEMA, path, output)
+    # Clusters: the connected components of the graph of links.
+    nodes, numbers = np.unique(np.concatenate(linked, axis=1), return_inverse=True)
+    first, second = numbers.reshape(2, -1)
+    graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(len(nodes), len(nodes)))
+    _, clusters = connected_components(graph, directed=False)
+    database.register("clusters", pa.table({"node": nodes, "cluster": clusters}))
+    return write_query(database, _KEPT, _SCHEMA, path, output)
 
 
 def rows_of_part(path: Path, part: int) -> pa.Table:

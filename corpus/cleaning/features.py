@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpus.cleaning.hashing import NGRAM_SEED, Bools, Hashes, Ints, hashes_of, keyed_by, mixed, repeated, repeats
-from corpus.documents import in_batches
+from corpus.documents import grouped
 
 Floats = NDArray[np.float64]
 
@@ -267,7 +267,7 @@ def batches(
     Features cover the first MAX_CHARS characters of a text, and nothing of one longer than `max_chars`. min_words: see
     Features.
     """
-    for batch in in_batches(texts, BATCH_CHARS):
+    for batch in grouped(texts, BATCH_CHARS, len):
         covered = ["" if max_chars is not None and len(text) > max_chars else text[:MAX_CHARS] for text in batch]
         yield batch, Features(covered, min_words)
 

@@ -1,15 +1,19 @@
 """Lines that occur word for word in many documents: notices, menus, signatures, marks of an export."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features
 from corpus.cleaning.hashing import hashes_of, repeats
-from corpus.documents import in_batches
-from corpus.execution.database import connect, view_without, write_query
+from corpus.documents import grouped
+from corpus.execution.database import write_query
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 # A line counts once per document, and only in documents that have not been dropped.
 _FREQUENT = """
@@ -20,7 +24,7 @@ _FREQUENT = """
 _POSITIONS = "SELECT part, position, line FROM lines SEMI JOIN frequent USING (hash) ORDER BY part, position, line"
 _TEXTS = """
     SELECT string_split(text, chr(10))[spot.line + 1] AS text, documents
-    FROM frequent JOIN rows ON part = spot.part AND position = spot.position ORDER BY documents DESC, text
+    FROM frequent JOIN read ON part = spot.part AND position = spot.position ORDER BY documents DESC, text
 """
 _POSITION_SCHEMA = pa.schema([("part", pa.int32()), ("position", pa.int32()), ("line", pa.int32())])
 _LINE_SCHEMA = pa.schema([*_POSITION_SCHEMA, ("hash", pa.uint64()), ("is_first", pa.bool_())])
@@ -42,7 +46,8 @@ def _long_lines(row: pa.Table, text: str, min_chars: int) -> pa.Table:
     """The lines of one document, in batches. A line longer than MAX_CHARS is left out: no other document repeats it."""
     tables, done = [_LINE_SCHEMA.empty_table()], 0
     seen = np.empty(0, np.uint64)
-    for lines in in_batches(("" if len(line) > MAX_CHARS else line for line in text.split("\n")), BATCH_CHARS):
+    short_lines = ("" if len(line) > MAX_CHARS else line for line in text.split("\n"))
+    for lines in grouped(short_lines, BATCH_CHARS, len):
         table = _lines(row, Features(["\n".join(lines)]), min_chars)
         hashes = table["hash"].to_numpy()
         # Numbers and first occurrences of a batch become those of the document.
@@ -65,27 +70,17 @@ def _lines(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
 
 
 def find_frequent(
-    lines: Sequence[Path],
-    rows: Sequence[Path],
-    max_documents: int,
-    output: Path,
-    threads: int,
-    texts: Path,
-    positions: Path,
-    *,
-    without: Sequence[Path],
+    database: "DuckDBPyConnection", max_documents: int, texts: Path, positions: Path, output: Path
 ) -> int:
     """Finds the lines that occur in more than `max_documents` documents; returns how many there are.
 
-    lines: files of line tables. rows: parts with the texts. without: files (part, position) of dropped documents.
-    Writes `positions`, (part, position, line) with lines numbered from 0, and `texts`, (text, documents), the most
-    frequent first.
+    database: has `lines`, the line tables, and `read`, the texts, of the documents that have not been dropped. Writes
+    `positions`, (part, position, line) with lines numbered from 0, and `texts`, (text, documents), the most frequent
+    first.
     """
-    with connect(output, threads, all_lines=lines, rows=rows, gone=without) as database:
-        view_without(database, "lines")
-        database.execute(_FREQUENT, {"max_documents": max_documents})
-        write_query(database, _POSITIONS, _POSITION_SCHEMA, positions, output)
-        return write_query(database, _TEXTS, _TEXT_SCHEMA, texts, output)
+    database.execute(_FREQUENT, {"max_documents": max_documents})
+    write_query(database, _POSITIONS, _POSITION_SCHEMA, positions, output)
+    return write_query(database, _TEXTS, _TEXT_SCHEMA, texts, output)
 
 
 def without_lines(text: str, numbers: Iterable[int]) -> str:

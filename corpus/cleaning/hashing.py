@@ -1,5 +1,7 @@
 """64-bit hashes of many text spans at once: lines, words, terms and their n-grams, and tests for repetition."""
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,8 +12,6 @@ Ints = NDArray[np.int64]
 NGRAM_SEED = np.uint64(0x9E3779B97F4A7C15)  # the hash of an n-gram before its first term
 _CHAR_FACTOR, _MIX_FACTOR, _BASE = NGRAM_SEED, np.uint64(0xD6E8FEB86659FD93), 0xB5297A4D2C7E9D6B
 
-_known_powers: tuple[Hashes, Hashes] = (np.ones(1, np.uint64), np.ones(1, np.uint64))  # of _BASE, and of its inverse
-
 
 def hashes_of(codes: NDArray[np.uint32], starts: Ints, ends: Ints) -> Hashes:
     """The hash of each span of characters, independent of its position. starts, ends: indices into codes, (N,).
@@ -21,7 +21,7 @@ def hashes_of(codes: NDArray[np.uint32], starts: Ints, ends: Ints) -> Hashes:
     """
     mixed_codes = (codes.astype(np.uint64) + np.uint64(1)) * _CHAR_FACTOR
     mixed_codes ^= mixed_codes >> np.uint64(31)
-    powers, inverses = _powers(len(codes) + 1)
+    powers, inverses = _powers(1 << len(codes).bit_length())
     sums = np.append(np.uint64(0), np.cumsum(mixed_codes * powers[1 : len(codes) + 1]))
     hashes: Hashes = (sums[ends] - sums[starts]) * inverses[starts]
     hashes ^= (ends - starts).astype(np.uint64)
@@ -30,18 +30,15 @@ def hashes_of(codes: NDArray[np.uint32], starts: Ints, ends: Ints) -> Hashes:
     return hashes
 
 
-def _powers(count: int) -> tuple[Hashes, Hashes]:
-    """At least `count` powers of _BASE and of its inverse modulo 2^64, kept for the next call."""
-    global _known_powers
-    if len(_known_powers[0]) < count:
-        size = 1 << (count - 1).bit_length()
-        tables = []
-        for base in (_BASE, pow(_BASE, -1, 1 << 64)):
-            table = np.full(size, base, np.uint64)
-            table[0] = 1
-            tables.append(np.multiply.accumulate(table))
-        _known_powers = tables[0], tables[1]
-    return _known_powers
+@lru_cache(4)
+def _powers(size: int) -> tuple[Hashes, Hashes]:
+    """The first powers of _BASE and of its inverse modulo 2^64."""
+    tables = []
+    for base in (_BASE, pow(_BASE, -1, 1 << 64)):
+        table = np.full(size, base, np.uint64)
+        table[0] = 1
+        tables.append(np.multiply.accumulate(table))
+    return tables[0], tables[1]
 
 
 def mixed(keys: Hashes, hashes: Hashes) -> Hashes:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from unicodedata import normalize as unicode_normalize
 
-from corpus.documents import in_batches
+from corpus.documents import grouped
 from corpus.settings import NormalizeSettings
 
 _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029\x0b\x0c]")
@@ -87,6 +87,6 @@ def in_joined_batches(texts: Iterable[str], chars: int, function: Callable[[str]
 
     function: leaves APART alone and matches nothing across it.
     """
-    for batch in in_batches(texts, chars):
+    for batch in grouped(texts, chars, len):
         joined = APART.join(batch)
         yield from function(joined).split(APART) if joined.count(APART) == len(batch) - 1 else map(function, batch)

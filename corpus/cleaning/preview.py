@@ -9,7 +9,7 @@ from itertools import islice
 from corpus.cleaning.contamination import make_index
 from corpus.cleaning.screening import screen
 from corpus.documents import document_id
-from corpus.readers import chunks, rows
+from corpus.readers import SourceRow, chunks, rows
 from corpus.settings import CleanSettings
 from korbert.errors import CorpusError
 from korbert.records.compression import File
@@ -62,13 +62,10 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
     for source in settings.sources:
         # The first chunk of some files.
         files, longest = sources[source.name], settings.filters.max_record_bytes
-        chosen_files = files[:: -(-len(files) // _MAX_FILES)]
-        beginnings = [
-            chunk
-            for file in chosen_files
-            for chunk in islice(chunks(source, files, _CHUNK_BYTES, longest, only=(file,)), 1)
-        ]
-        candidates = [row for chunk in beginnings for row in rows(chunk)]
+        candidates: list[SourceRow] = []
+        for file in files[:: -(-len(files) // _MAX_FILES)]:
+            for chunk in islice(chunks(source, files, _CHUNK_BYTES, longest, only=(file,)), 1):
+                candidates += rows(chunk)
         if not candidates:
             raise CorpusError(f"source {source.name!r}: no rows in the beginnings of its files: see its path and kind")
         read[source.name] = len(candidates)
@@ -77,9 +74,10 @@ def preview(settings: CleanSettings, sources: Mapping[str, Sequence[File]], coun
         draws = [blake2b(row.place.encode("utf-8", "surrogatepass"), digest_size=8).digest() for row in candidates]
         sample = [candidates[i] for i in sorted(sorted(range(len(candidates)), key=draws.__getitem__)[:per_source])]
         screened, counts, _ = screen(sample, settings, index)
-        kinds = {name: number for name, number in counts.items() if name.startswith("masked.")}
-        masked.update({name.removeprefix("masked."): number for name, number in kinds.items()})
+        for name, number in counts.items():
+            if name.startswith("masked."):
+                masked[name.removeprefix("masked.")] += number
         for row, result in zip(sample, screened, strict=True):
-            id = None if row.id is None else document_id(source.name, row.id)
+            id = document_id(source.name, row.id)
             shown.append(Shown(id, row.place, row.text, result.text, result.reason, result.detail))
     return Preview(shown, masked, read)

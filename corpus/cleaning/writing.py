@@ -1,14 +1,13 @@
 """Writing, the third step of cleaning: each part of rows becomes a part of documents and a part of dropped rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpus.cleaning.deduplication import Removals, scratch_path
+from corpus.cleaning.deduplication import Removals
 from corpus.cleaning.duplicates import rows_of_part
 from corpus.cleaning.filters import too_short
 from corpus.cleaning.frequent_lines import without_lines
@@ -19,63 +18,43 @@ from corpus.settings import CleanSettings
 _SUMS = ("read", "documents", "dropped", "chars")
 
 
-@dataclass(frozen=True)
-class _WriteUnit:
-    """Work unit: one part of rows to documents and dropped rows."""
-
-    part: Part
-    number: int
-    rows: Path
-    removals: Removals
-    settings: CleanSettings
-
-
 def write_documents(
-    settings: CleanSettings,
-    parts: Sequence[Part],
-    removals: Removals,
-    output: Path,
-    *,
-    workers: int | Workers,
-    key: str,
+    settings: CleanSettings, parts: Sequence[Part], removals: Removals, output: Path, workers: int | Workers
 ) -> Counts:
     """Writes documents/ and dropped/, a part in each for every part of rows. Returns their counts."""
-    units = [
-        _WriteUnit(Part(output, "write", part.name, key), number, scratch_path(part, "read"), removals, settings)
-        for number, part in enumerate(parts)
-    ]
-    totals = run_parts("clean: write", _write_part, units, workers=workers)
+    work = {Part(output, "write", part.name, removals.key): (i, removals, settings) for i, part in enumerate(parts)}
+    totals = run_parts("clean: write", _write_part, work, workers=workers)
     for folder in ("documents", "dropped"):
-        keep_only(output / folder, [f"{unit.part.name}.parquet" for unit in units])
+        keep_only(output / folder, [f"{part.name}.parquet" for part in work])
     if removals.lines is None:
         keep_only(output / "frequent", ())
     names = [*_SUMS, *sorted(totals.keys() - set(_SUMS))]  # sums before their parts
     return {name: totals[name] for name in names}
 
 
-def _write_part(unit: _WriteUnit) -> Counts:
+def _write_part(part: Part, number: int, removals: Removals, settings: CleanSettings) -> Counts:
     # The findings of deduplication are marked in the rows, and frequent lines cut out of their texts.
-    table = read_table(unit.rows)
-    for reason, path in unit.removals.repeated.items():
-        removed = rows_of_part(path, unit.number)
+    table = read_table(part.scratch("read"))
+    for reason, path in removals.repeated.items():
+        removed = rows_of_part(path, number)
         table = _dropped(table, removed["position"].to_numpy(), reason, removed[removed.schema.names[-1]].to_pylist())
     cut: Counts = {}
-    if unit.removals.lines is not None:
-        table, cut = _without_lines(table, rows_of_part(unit.removals.lines, unit.number), unit.settings)
+    if removals.lines is not None:
+        table, cut = _without_lines(table, rows_of_part(removals.lines, number), settings)
 
     # Rows without a reason are documents.
     documents = table.filter(pc.is_null(table["reason"])).select(["id", "source", "text"])
     dropped = table.filter(pc.is_valid(table["reason"])).select(["id", "source", "reason", "detail", "text"])
     files = [
-        write_parquet(unit.part.output / folder / f"{unit.part.name}.parquet", kind, unit.part.output, ROW_GROUP_ROWS)
-        for folder, kind in (("documents", documents), ("dropped", dropped))
+        write_parquet(part.output / folder / f"{part.name}.parquet", rows, part.output, ROW_GROUP_ROWS)
+        for folder, rows in (("documents", documents), ("dropped", dropped))
     ]
 
     chars = pc.sum(pc.utf8_length(documents["text"])).as_py() or 0
     counts = {"read": table.num_rows, "documents": documents.num_rows, "dropped": dropped.num_rows, "chars": chars}
     for prefix, column in (("kept", documents["source"]), ("dropped", dropped["reason"])):
         counts |= {f"{prefix}.{pair['values']}": pair["counts"] for pair in column.value_counts().to_pylist()}
-    return unit.part.finish(files, counts | cut)
+    return part.finish(files, counts | cut)
 
 
 def _dropped(table: pa.Table, positions: np.ndarray, reason: str, details: Sequence[str]) -> pa.Table:

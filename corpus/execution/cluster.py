@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pebble import ProcessExpired
 
+from corpus.execution.processes import prepare
 from korbert.errors import KorbertError
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before Ray is imported: nothing calls home
@@ -39,11 +40,7 @@ class _Worker:
 
     def start(self, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> str:
         """Prepares for units; returns the id of the machine."""
-        import pyarrow
-
-        pyarrow.set_cpu_count(1)  # the actors are the parallelism
-        if initializer is not None:
-            initializer(*initargs)
+        prepare(initializer, initargs)
         return str(ray.get_runtime_context().get_node_id())
 
     def call(self, function: Callable[[U], R], unit: U) -> R:

@@ -4,7 +4,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -24,19 +24,19 @@ _ENDING = frozenset((signal.SIGINT, signal.SIGTERM))
 
 
 @contextmanager
-def connect(output: Path | None, threads: int, **views: Sequence[Path]) -> Iterator["DuckDBPyConnection"]:
+def connect(
+    output: Path | None, threads: int, *, without: Sequence[Path] = (), **views: Sequence[Path]
+) -> Iterator["DuckDBPyConnection"]:
     """A database in memory that spills into the scratch folder of `output`; None: into the system's temporary folder.
 
-    views: name -> the Parquet files whose rows the view has; without files there is no view. Paths are taken literally:
-    DuckDB would read them as patterns, and a folder `id=5` as a column. Ctrl-C ends a query at once, with
-    KeyboardInterrupt. Raises ArtifactError if one of the files is damaged.
+    views: name -> the Parquet files of its rows; no view without files. without: files (part, position, ..) of rows
+    that no view has. Ctrl-C ends a query at once, with KeyboardInterrupt. Raises ArtifactError if a file is damaged.
     """
     import duckdb  # not at the top: workers import this module and never connect
 
-    scratch = None if output is None else output / "work"
-    if scratch is not None:
-        scratch.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix="spill-", dir=scratch) as spill:
+    if output is not None:
+        (output / "work").mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="spill-", dir=output and output / "work") as spill:
         settings: dict[str, str | bool | int | float | list[str]] = {
             "memory_limit": _MEMORY_LIMIT,
             "threads": threads,
@@ -46,17 +46,20 @@ def connect(output: Path | None, threads: int, **views: Sequence[Path]) -> Itera
         }
         with duckdb.connect(config=settings) as connection, _interruptible(connection):
             try:
-                for name, files in views.items():
+                for name, files in {"gone": without, **views}.items():
                     if files:
-                        paths = [_literal(str(path.absolute())) for path in files]  # DuckDB expands ~
+                        paths = list(map(_literal, files))
                         rows = connection.read_parquet(paths, hive_partitioning=False, union_by_name=name == "gone")
+                        if without and name != "gone":
+                            rows.create_view(f"all_{name}")
+                            rows = connection.sql(f"SELECT * FROM all_{name} ANTI JOIN gone USING (part, position)")
                         rows.create_view(name)
                 yield connection
             except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
                 if "interrupt" in str(error).lower():  # DuckDB's InterruptException, a RuntimeError, or one of Arrow's
                     raise KeyboardInterrupt from error
                 if not isinstance(error, duckdb.OutOfMemoryException):
-                    for path in chain.from_iterable(views.values()):
+                    for path in chain(without, *views.values()):
                         if str(path.absolute()) in str(error):
                             raise unreadable(path, error) from error
                         read_table(path)  # which names it where it is damaged
@@ -96,34 +99,22 @@ def _interruptible(connection: "DuckDBPyConnection") -> Iterator[None]:
         os.close(reading)
 
 
-def _literal(path: str) -> str:
-    """A path as a DuckDB pattern that matches that file alone."""
-    return re.sub(r"[*?[\\]", r"[\g<0>]", path) if re.search(r"[*?[]", path) else path
+def _literal(path: Path) -> str:
+    """A path as a DuckDB pattern that matches that file alone: patterns and ~ would be expanded."""
+    text = str(path.absolute())
+    return re.sub(r"[*?[\\]", r"[\g<0>]", text) if re.search(r"[*?[]", text) else text
 
 
 def same_size_batches(reader: pa.RecordBatchReader, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
     """The rows in tables of exactly `rows`, the last one shorter: row groups that depend on the rows alone."""
-    pending: list[pa.RecordBatch] = []
+    pending = reader.schema.empty_table()
     for batch in reader:
-        while batch.num_rows:
-            taken = batch.slice(0, rows - sum(held.num_rows for held in pending))
-            pending.append(taken)
-            batch = batch.slice(taken.num_rows)
-            if sum(held.num_rows for held in pending) == rows:
-                yield pa.Table.from_batches(pending).combine_chunks()
-                pending = []
-    if pending:
-        yield pa.Table.from_batches(pending).combine_chunks()
-
-
-def view_without(database: "DuckDBPyConnection", name: str, columns: str = "*") -> None:
-    """Creates the view `name`: the rows of `all_NAME` without those whose (part, position) is in the view `gone`.
-
-    columns: as in SELECT.
-    """
-    has_gone = database.execute("SELECT 1 FROM duckdb_views() WHERE view_name = 'gone'").fetchone() is not None
-    without = "ANTI JOIN gone USING (part, position)" if has_gone else ""
-    database.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM all_{name} {without}")
+        pending = pa.concat_tables([pending, pa.Table.from_batches([batch])])
+        while pending.num_rows >= rows:
+            yield pending.slice(0, rows).combine_chunks()
+            pending = pending.slice(rows)
+    if pending.num_rows:
+        yield pending.combine_chunks()
 
 
 def write_query(
@@ -132,8 +123,8 @@ def write_query(
     schema: pa.Schema,
     path: Path,
     output: Path,
-    parameters: Mapping[str, object] | None = None,
+    **parameters: object,
 ) -> int:
     """Writes the result of the query as one file; returns the number of rows."""
-    reader = database.sql(query, params=dict(parameters or {})).to_arrow_reader()
+    reader = database.sql(query, params=parameters).to_arrow_reader()
     return write_tables(path, schema, same_size_batches(reader), output)

@@ -7,12 +7,12 @@ the number of parts (`work/STEP/parts`), and files that are being written.
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 from zipfile import BadZipFile
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel
 
 from korbert.durable import read_object, sha256_of, sync, write_aside
-from korbert.errors import ArtifactError
+from korbert.errors import ArtifactError, CorpusError
 from korbert.versions import installed_version
 
 Counts = dict[str, int]
@@ -50,13 +50,13 @@ class Part:
     name: str
     key: str
 
-    @property
-    def work(self) -> Path:
-        return self.output / "work" / self.step
+    def scratch(self, kind: str | None = None, suffix: str = ".parquet") -> Path:
+        """A file of the part in the scratch folder of the step, or in that of another kind."""
+        return self.output / "work" / (kind or self.step) / f"{self.name}{suffix}"
 
     @property
     def record(self) -> Path:
-        return self.work / f"{self.name}.json"
+        return self.scratch(suffix=".json")
 
     def finished(self) -> Counts | None:
         """The counts of the part if it is finished, with the same key and the files of its record; else None."""
@@ -79,28 +79,18 @@ class Part:
         return dict(counts)
 
 
-class HasPart(Protocol):
-    """A work unit: it has a part to finish."""
-
-    @property
-    def part(self) -> Part: ...
-
-
-U = TypeVar("U", bound=HasPart)
-
-
-def unfinished(units: Sequence[U]) -> tuple[list[U], Counter[str]]:
-    """The units whose parts are not finished, and the summed counts of the others."""
-    pending: list[U] = []
+def unfinished(parts: Collection[Part]) -> tuple[list[Part], Counter[str]]:
+    """The parts that are not finished, and the summed counts of the others."""
+    pending: list[Part] = []
     totals: Counter[str] = Counter()
-    for unit in units:
-        if (counts := unit.part.finished()) is None:
-            pending.append(unit)
+    for part in parts:
+        if (counts := part.finished()) is None:
+            pending.append(part)
         else:
             totals.update(counts)
-    for work in {unit.part.work for unit in units}:
+    for work in {part.record.parent for part in parts}:
         work.mkdir(parents=True, exist_ok=True)
-        (work / "parts").write_text(f"{len(units)}\n", "utf-8")
+        (work / "parts").write_text(f"{len(parts)}\n", "utf-8")
     return pending, totals
 
 
@@ -188,9 +178,12 @@ def unreadable(path: Path, error: Exception) -> ArtifactError:
     return ArtifactError(f"{path}: is damaged ({lines[0]}): {_REPAIR}")
 
 
-def part_files(folder: Path) -> list[Path]:
-    """The parts in a folder, in order of their numbers."""
-    return sorted(folder.glob("part-*.parquet"), key=lambda path: (len(path.name), path.name))
+def part_files(folder: Path, *, made_by: str = "") -> list[Path]:
+    """The parts in a folder, in order of their numbers. Without any, CorpusError names the stage that makes them."""
+    paths = sorted(folder.glob("part-*.parquet"), key=lambda path: (len(path.name), path.name))
+    if made_by and not paths:
+        raise CorpusError(f"{folder}: no part-*.parquet in there: run `korbert {made_by}` first")
+    return paths
 
 
 def keep_only(folder: Path, names: Iterable[str]) -> None:

@@ -64,17 +64,22 @@ def processes(workers: int, initializer: Callable[..., None] | None, initargs: t
         pool.join()
 
 
-def _start_worker(parent: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
-    die_with(parent)  # threads of the caller and the pool, which outlive all work, start workers
+def prepare(initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
+    """Prepares this process for units."""
     import pyarrow
 
-    pyarrow.set_cpu_count(1)  # the processes are the parallelism
+    pyarrow.set_cpu_count(1)  # the workers are the parallelism
     if initializer is not None:
-        try:
-            initializer(*initargs)
-        except Exception as error:
-            global _not_started
-            _not_started = error
+        initializer(*initargs)
+
+
+def _start_worker(parent: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> None:
+    die_with(parent)  # threads of the caller and the pool, which outlive all work, start workers
+    try:
+        prepare(initializer, initargs)
+    except Exception as error:
+        global _not_started
+        _not_started = error
 
 
 def _call(function: Callable[[U], R], unit: U) -> R:

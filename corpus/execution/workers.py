@@ -3,23 +3,22 @@
 import logging
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from pebble import ProcessExpired
 
-from corpus.execution.parts import Counts, HasPart, unfinished
+from corpus.execution.parts import Counts, Part, unfinished
 from korbert.errors import KorbertError
 from korbert.progress import track
 
 U = TypeVar("U")
 R = TypeVar("R")
-P = TypeVar("P", bound=HasPart)
 
 _AHEAD = 2  # units scheduled beyond the number of workers, so that none waits
 _MAX_RESTARTS = 3  # of the whole pool, in a row without a finished unit
@@ -102,34 +101,25 @@ class Lost(Generic[U]):
     detail: str
 
 
-@dataclass
+@dataclass(frozen=True)
 class Outcome(Generic[U, R]):
-    """What became of a unit.
-
-    done: the result of the unit, or those of its pieces, by their path in the halving: () for the whole unit, (0,) for
-    its first half, (0, 1) for the second half of that. missing: number of pieces not done yet.
-    """
+    """What became of a unit. pieces: its result, or those of its pieces in order if it was halved."""
 
     unit: U
-    done: dict[tuple[int, ...], R | Lost[U]] = field(default_factory=dict)
-    missing: int = 1
+    pieces: Sequence[R | Lost[U]]
 
     @property
     def halved(self) -> bool:
         """Whether the unit as a whole has no result."""
-        return () not in self.done or isinstance(self.done[()], Lost)
+        return len(self.pieces) > 1 or isinstance(self.pieces[0], Lost)
 
     @property
     def results(self) -> list[R]:
-        """The result of the unit, or those of its pieces in order."""
-        in_order = (self.done[path] for path in sorted(self.done))
-        return [result for result in in_order if not isinstance(result, Lost)]
+        return [piece for piece in self.pieces if not isinstance(piece, Lost)]
 
     @property
     def lost(self) -> list[Lost[U]]:
-        """The pieces without a result, in order."""
-        in_order = (self.done[path] for path in sorted(self.done))
-        return [result for result in in_order if isinstance(result, Lost)]
+        return [piece for piece in self.pieces if isinstance(piece, Lost)]
 
 
 def run_units(
@@ -150,7 +140,7 @@ def run_units(
     exception raised by the function stops everything and is raised here.
     """
     workers = Workers(workers) if isinstance(workers, int) else workers
-    run = _Run(function, units, deadline, split)
+    run = _Run(function, iter(units), deadline, split)
     restarts = 0
     while run.has_more():
         try:
@@ -170,97 +160,102 @@ def run_units(
 
 def run_parts(
     description: str,
-    function: Callable[[P], Counts],
-    units: Sequence[P],
+    function: Callable[..., Counts],
+    work: Mapping[Part, tuple[Any, ...]],
     *,
     workers: int | Workers,
     initializer: Callable[..., None] | None = None,
     initargs: tuple[Any, ...] = (),
 ) -> Counter[str]:
-    """Runs the units whose parts are not finished. Returns the summed counts of all units.
+    """Calls function(part, *arguments) for each part that is not finished. Returns the summed counts of all parts.
 
-    function: finishes the part of a unit. description: shown beside the progress. Otherwise as `run_units`.
+    function: finishes the part. work: the arguments of each part. description: shown beside the progress. Otherwise as
+    `run_units`.
     """
-    pending, totals = unfinished(units)
-    with track(description, total=len(units), unit="parts", done=len(units) - len(pending)) as advance:
-        for outcome in run_units(function, pending, workers=workers, initializer=initializer, initargs=initargs):
+    pending, totals = unfinished(work)
+    units = [(function, part, *work[part]) for part in pending]
+    with track(description, total=len(work), unit="parts", done=len(work) - len(pending)) as advance:
+        for outcome in run_units(_call, units, workers=workers, initializer=initializer, initargs=initargs):
             totals.update(outcome.results[0])
             advance(1)
     return totals
 
 
-class _Task(NamedTuple, Generic[U, R]):
-    """A unit, or a piece of one. path: its key in `outcome.done`."""
+def _call(unit: tuple[Any, ...]) -> Counts:
+    function, *arguments = unit
+    counts: Counts = function(*arguments)
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class _Task(Generic[U, R]):
+    """A unit, or a piece of one. pieces: those of the unit in order, each a result or the task that has none yet."""
 
     unit: U
-    path: tuple[int, ...]
-    outcome: Outcome[U, R]
+    piece: U
+    pieces: list["R | Lost[U] | _Task[U, R]"]
 
 
+@dataclass
 class _Run(Generic[U, R]):
-    """The units under way. It outlives the pool: a broken pool loses none."""
+    """The units under way, kept when a pool breaks. waiting: halves, and the units of a pool that broke."""
 
-    def __init__(
-        self,
-        function: Callable[[U], R],
-        units: Iterable[U],
-        deadline: Callable[[U], float] | None,
-        split: Callable[[U], tuple[U, U] | None] | None,
-    ) -> None:
-        self._function = function
-        self._deadline = deadline
-        self._split = split
-        self._new = (_Task[U, R](unit, (), Outcome(unit)) for unit in units)
-        self._again: deque[_Task[U, R]] = deque()  # halves, and those in a pool that broke
+    function: Callable[[U], R]
+    units: Iterator[U]
+    deadline: Callable[[U], float] | None
+    split: Callable[[U], tuple[U, U] | None] | None
+    waiting: deque[_Task[U, R]] = field(default_factory=deque)
 
     def has_more(self) -> bool:
         """Whether a pool is needed, or needed again."""
-        if not self._again:
-            self._again.extend(islice(self._new, 1))
-        return bool(self._again)
+        if not self.waiting:
+            for unit in islice(self.units, 1):
+                task = _Task[U, R](unit, unit, [])
+                task.pieces.append(task)
+                self.waiting.append(task)
+        return bool(self.waiting)
 
-    def drain(self, pool: Pool, max_waiting: int) -> Iterator[Outcome[U, R]]:
-        """Runs all units in the pool, `max_waiting` scheduled at a time."""
-        waiting: dict[Future[R], _Task[U, R]] = {}
+    def drain(self, pool: Pool, max_scheduled: int) -> Iterator[Outcome[U, R]]:
+        """Runs all units in the pool, `max_scheduled` at a time."""
+        scheduled: dict[Future[R], _Task[U, R]] = {}
         try:
             while True:
-                while len(waiting) < max_waiting and self.has_more():
-                    task = self._again[0]
-                    seconds = None if self._deadline is None else self._deadline(task.unit)
-                    waiting[pool.run(self._function, task.unit, seconds)] = task
-                    self._again.popleft()
-                if not waiting:
+                while len(scheduled) < max_scheduled and self.has_more():
+                    task = self.waiting[0]
+                    seconds = None if self.deadline is None else self.deadline(task.piece)
+                    scheduled[pool.run(self.function, task.piece, seconds)] = task
+                    self.waiting.popleft()
+                if not scheduled:
                     return
-                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    self.settle(future, waiting[future])
-                    outcome = waiting.pop(future).outcome
-                    if not outcome.missing:
-                        yield outcome
+                for future in wait(scheduled, return_when=FIRST_COMPLETED).done:
+                    task = scheduled[future]
+                    position = task.pieces.index(task)
+                    task.pieces[position : position + 1] = self._pieces(future, task)
+                    del scheduled[future]
+                    done = [piece for piece in task.pieces if not isinstance(piece, _Task)]
+                    if len(done) == len(task.pieces):
+                        yield Outcome(task.unit, done)
         finally:
-            self._again.extend(waiting.values())
+            self.waiting.extend(scheduled.values())
 
-    def settle(self, future: Future[R], task: _Task[U, R]) -> None:
-        """Stores a result, or halves the unit that ended its worker."""
+    def _pieces(self, future: "Future[R]", task: _Task[U, R]) -> list["R | Lost[U] | _Task[U, R]"]:
+        """The result of a task, or the halves of a unit that ended its worker."""
         error = future.exception()
-        result: R | Lost[U]
         if error is None:
-            result = future.result()
+            return [future.result()]
+        if isinstance(error, ProcessExpired):
+            why = f"the process ended with code {error.exitcode}" if error.exitcode else str(error)
+            lost = Lost(task.piece, "crashed", "its worker process ended")
+        elif isinstance(error, TimeoutError) and error.__cause__ is None:  # pebble's own, not the function's
+            why = f"no result after {error.args[-1]:g} seconds"
+            lost = Lost(task.piece, "timeout", why)
         else:
-            if isinstance(error, ProcessExpired):
-                why = f"the process ended with code {error.exitcode}" if error.exitcode else str(error)
-                result = Lost(task.unit, "crashed", "its worker process ended")
-            elif isinstance(error, TimeoutError) and error.__cause__ is None:  # pebble's own, not the function's
-                why = f"no result after {error.args[-1]:g} seconds"
-                result = Lost(task.unit, "timeout", why)
-            else:
-                raise error
-            if self._split is None:
-                hint = "too little memory? Run again to resume, with fewer --workers"
-                raise KorbertError(f"a worker died ({why}): {hint}")
-            if (halves := self._split(task.unit)) is not None:
-                _logger.warning("a part was halved: %s", why)
-                self._again += [_Task(half, (*task.path, i), task.outcome) for i, half in enumerate(halves)]
-                task.outcome.missing += 1
-                return
-        task.outcome.done[task.path] = result
-        task.outcome.missing -= 1
+            raise error
+        if self.split is None:
+            raise KorbertError(f"a worker died ({why}): too little memory? Run again to resume, with fewer --workers")
+        if (halves := self.split(task.piece)) is None:
+            return [lost]
+        _logger.warning("a part was halved: %s", why)
+        tasks = [_Task(task.unit, half, task.pieces) for half in halves]
+        self.waiting.extend(tasks)
+        return [*tasks]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from corpus.questions import tables
 from corpus.questions.numbers import DATE, dates, numbers
 from corpus.questions.phrases import (
     CASES,
@@ -15,29 +16,16 @@ from corpus.questions.phrases import (
     phrase_start,
 )
 from corpus.questions.sentences import NOUNS, Morph, Predicate, Sentence
-from corpus.questions.tables import (
-    ATTRIBUTES,
-    CLASSES,
-    FRAMES,
-    NAMES,
-    NAMING,
-    PERSONS,
-    PLACES,
-    TIMES,
-    TITLES,
-    VAGUE,
-    Frame,
-)
 
 _MARKS = "《》〈〉「」『』“”‘’\"'"
 _TITLE = re.compile(r"《([^《》]+)》|〈([^〈〉]+)〉|『([^『』]+)』|「([^「」]+)」")
-_NAMED = re.compile(rf"[\"'‘“]([^\"'‘“’”,]+)[\"'’”](이?라는|이?란) (?={'|'.join(NAMES)})")
+_NAMED = re.compile(rf"[\"'‘“]([^\"'‘“’”,]+)[\"'’”](이?라는|이?란) (?={'|'.join(tables.NAMES)})")
 _PLACE = re.compile(r"..(시|군|구|섬|산|강|(?<![속온정밀])도|특별시|광역시|공항|호텔|공원|광장)$")
 _SCHOOLS = ("학교", "대학", "대학원", "학원")
 _INSIDE = ("에", "에서", "을", "를", "으로", "에게")
 _COUNTED = re.compile(r"\d(명|개|년|월|일|회|위|%|m|km)?$")
-_BY_VERB: dict[tuple[str, str], Frame] = {
-    (frame.particle, verb): frame for frame in reversed(FRAMES) for verb in frame.verbs.split()
+_BY_VERB: dict[tuple[str, str], tables.Frame] = {
+    (frame.particle, verb): frame for frame in reversed(tables.FRAMES) for verb in frame.verbs.split()
 }
 
 
@@ -64,43 +52,43 @@ def noun_phrases(sentence: Sentence) -> Iterator[Candidate]:
         word, head = frame.word, frame.head
         class_ = class_of(phrase) if word in ("어디", "무엇", "어느 학교") else ""
         if class_:
-            word, head = f"{CLASSES[class_]} {class_}", class_
+            word, head = f"{tables.CLASSES[class_]} {class_}", class_
         kind = frame.word.split()[0]
-        asked = kind if kind == "누구" or (kind == "어디" and (not class_ or class_ in PLACES)) else "무엇"
+        asked = kind if kind == "누구" or (kind == "어디" and (not class_ or class_ in tables.PLACES)) else "무엇"
         head = head if is_loose(sentence, first) else ""
         yield Candidate(kind, start, end, phrase[0].start, last, word, predicate, role, head, asked)
 
 
-def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> Frame | None:
+def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> tables.Frame | None:
     """What to ask for a phrase in a role (its particle; 이 for 은)."""
     if (frame := _BY_VERB.get((role, predicate.key))) is not None:
         return frame
     if predicate.key in ("이", "하"):
         return None
     if role in ("이", "에게", "에 의해", "과") and is_korean_name(phrase):
-        return Frame(role, "누구", "" if role == "에 의해" else "사람")
+        return tables.Frame(role, "누구", "" if role == "에 의해" else "사람")
     tags = {morph.tag for morph in phrase}
     if role == "에서" and tags == {"NNP"} and _PLACE.search("".join(morph.form for morph in phrase)):
-        return Frame(role, "어디", "곳")
+        return tables.Frame(role, "어디", "곳")
     # 베를린 장벽을: a name that ends in a common noun is a thing, whatever the verb.
     last = phrase[-1]
     if len(phrase) < 2 or tags.isdisjoint(("NNP", "SL")) or last.tag != "NNG":
         return None
-    if len(last.form) < 2 or last.form in PERSONS | PLACES:
+    if len(last.form) < 2 or last.form in tables.PERSONS | tables.PLACES:
         return None
     if role == "을" or (role == "이" and (predicate.key.endswith(("되", "지")) or class_of(phrase))):
-        return Frame(role, "무엇", "것")
+        return tables.Frame(role, "무엇", "것")
     return None
 
 
-def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Predicate, tag_before: str) -> bool:
+def _is_answer(text: str, phrase: Sequence[Morph], frame: tables.Frame, predicate: Predicate, tag_before: str) -> bool:
     """Whether a phrase is worth asking for, and fits the frame. tag_before: of the morpheme before it."""
     last, possessed, tags = phrase[-1], tag_before == "JKG", [morph.tag for morph in phrase]
-    if any(mark in text for mark in _MARKS) or text in CLASSES or last.form in TIMES:
+    if any(mark in text for mark in _MARKS) or text in tables.CLASSES or last.form in tables.TIMES:
         return False
     if any(word.endswith(_INSIDE) for word in text.split()[:-1]):  # Kiwi took a particle for a part of a name
         return False
-    if last.form in VAGUE and not class_of(phrase) and frame.word != "어느 학교":
+    if last.form in tables.VAGUE and not class_of(phrase) and frame.word != "어느 학교":
         return False
     if text.endswith("적") or DATE.search(text) or _COUNTED.search(text) or (tag_before and text.startswith("대한 ")):
         return False
@@ -109,9 +97,11 @@ def _is_answer(text: str, phrase: Sequence[Morph], frame: Frame, predicate: Pred
     if frame.word == "어느 학교":
         return text.endswith(_SCHOOLS)
     if frame.word == "어디":
-        is_place = last.tag in ("NNP", "SL") or (len(phrase) > 1 and last.form in PLACES) or bool(class_of(phrase))
+        is_place = (
+            last.tag in ("NNP", "SL") or (len(phrase) > 1 and last.form in tables.PLACES) or bool(class_of(phrase))
+        )
         return "SN" not in tags and is_place and not (possessed and phrase[0].tag == "NNG")
-    if frame.word != "무엇" or frame.particle == "이라고" or predicate.key in NAMING:
+    if frame.word != "무엇" or frame.particle == "이라고" or predicate.key in tables.NAMING:
         return True
     # A thing: a name, several nouns, or at least a long one.
     nouns = [morph for morph in phrase if morph.tag in ("NNG", "NNP", "SL", "SN")]
@@ -131,7 +121,7 @@ def titles(sentence: Sentence) -> Iterator[Candidate]:
         if predicate is None or predicate.key == "이" or not sentence.ends_eojeol(i):
             continue
         class_ = morphs[first - 1].form if sentence.tag_before(first) == "NNG" else ""
-        if CLASSES.get(class_) == "어떤":
+        if tables.CLASSES.get(class_) == "어떤":
             first -= 1
             if sentence.tag_before(first) in (*NOUNS, "NNB", "JC", "SP", "MM"):
                 continue
@@ -155,14 +145,14 @@ def titled_persons(sentence: Sentence) -> Iterator[Candidate]:
         predicate = sentence.clause_predicate(i + 1)
         if predicate is None:
             continue
-        if morphs[i - 1].form in TITLES and i > 1 and is_korean_name([morphs[i - 2]]):
+        if morphs[i - 1].form in tables.TITLES and i > 1 and is_korean_name([morphs[i - 2]]):
             first, title, start, end = i - 2, morphs[i - 1].form, morphs[i - 2].start, morphs[i - 2].end
         else:
             first = i - 1
             while first > 0 and morphs[first].tag == "NNP":
                 first -= 1
             title = morphs[first].form
-            if first == i - 1 or title not in TITLES or morphs[first].eojeol == morphs[first + 1].eojeol:
+            if first == i - 1 or title not in tables.TITLES or morphs[first].eojeol == morphs[first + 1].eojeol:
                 continue
             start, end = morphs[first + 1].start, morphs[i - 1].end
         if sentence.tag_before(first) not in ("", "JKB", "JX", "JKS", "JKO", "JKG", "EC", "MAG"):
@@ -186,14 +176,14 @@ def attributes(sentence: Sentence) -> Iterator[Candidate]:
         if first is None or first < 2 or not sentence.is_topic(first - 1):
             continue
         attribute, phrase = morphs[first - 2].form, morphs[first:i]
-        word = ATTRIBUTES.get(attribute)
+        word = tables.ATTRIBUTES.get(attribute)
         start, end = sentence.unquoted(first, i)
         text = sentence.text[start:end]
         if word is None or any(mark in text for mark in _MARKS) or DATE.search(text):
             continue
         if word == "누구" and not (is_korean_name(phrase) or may_be_person(phrase)):
             continue
-        if phrase[-1].form not in VAGUE and phrase[-1].form != attribute and not text.endswith("적"):
+        if phrase[-1].form not in tables.VAGUE and phrase[-1].form != attribute and not text.endswith("적"):
             yield Candidate(word, start, end, phrase[0].start, phrase[-1].end, word, predicate)
 
 

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,11 @@ _ANALYZE = analyze._analyze  # before a test puts something else there
 
 def double(unit: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(number * 2 for number in unit)
+
+
+def halves(unit: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    middle = len(unit) // 2
+    return (unit[:middle], unit[middle:]) if middle else None
 
 
 def dies_on_seven(unit: tuple[int, ...]) -> tuple[int, ...]:
@@ -92,10 +97,10 @@ class Whitespace:
 
     def analyze_batches(self, texts: Iterable[str]) -> Iterator[Analyses]:
         for text in texts:
-            found = self.analyze(text)
-            columns = (found.starts, found.ends, found.sentences, found.eojeols)
+            analysis = self.analyze(text)
+            columns = (analysis.starts, analysis.ends, analysis.sentences, analysis.eojeols)
             numbers = (np.array(column, np.int32) for column in columns)
-            yield Analyses([text], np.array([0, len(found)]), found.forms, found.tags, *numbers)
+            yield Analyses([text], np.array([0, len(analysis)]), analysis.forms, analysis.tags, *numbers)
 
     def analyze(self, text: str) -> Analysis:
         time.sleep(self._seconds)
@@ -104,19 +109,19 @@ class Whitespace:
             os._exit(9)
         if HANG in text:
             time.sleep(600)
-        found = Analysis()
+        analysis = Analysis()
         offset = 0
         for sentence, line in enumerate(text.split("\n")):
             for word in line.split():
                 start = text.index(word, offset)
                 offset = start + len(word)
-                found.forms.append(word)
-                found.tags.append("NNG")
-                found.starts.append(start)
-                found.ends.append(offset)
-                found.sentences.append(sentence)
-                found.eojeols.append(len(found.eojeols))
-        return found
+                analysis.forms.append(word)
+                analysis.tags.append("NNG")
+                analysis.starts.append(start)
+                analysis.ends.append(offset)
+                analysis.sentences.append(sentence)
+                analysis.eojeols.append(len(analysis.eojeols))
+        return analysis
 
 
 def load_whitespace(options: object) -> None:
@@ -128,19 +133,19 @@ def load_slow_whitespace(options: object) -> None:
 
 
 def analyze_small_slices(unit: Any) -> Any:
-    """As `analyze`, but a slice of many documents ends the process."""
-    if unit.stop - unit.first > 12:
-        time.sleep(0.2)
-        os._exit(9)
-    return _ANALYZE(unit)
+    return _small_only(_ANALYZE, unit)
 
 
 def read_small_pieces(unit: Any) -> Any:
-    """As `clean`, but a chunk of many records ends the process."""
+    return _small_only(_READ, unit)
+
+
+def _small_only(function: Callable[[Any], Any], unit: Any) -> Any:
+    """As the function, but a unit of many records ends the process."""
     if unit.stop is None or unit.stop - unit.first > 12:
         time.sleep(0.2)
         os._exit(9)
-    return _READ(unit)
+    return function(unit)
 
 
 def read_or_fail(unit: Any) -> Any:

@@ -27,8 +27,8 @@ def documents(seed, number, part=0):
         row |= {"form": generator.choices(FORMS, k=length), "tag": generator.choices(["NNG", "JKB", "VV"], k=length)}
         row |= {"start": list(range(length)), "end": list(range(1, length + 1)), "sentence": [], "eojeol": []}
         sentence = eojeol = 0
-        for place in range(length):
-            if place and generator.random() < 0.4:
+        for i in range(length):
+            if i and generator.random() < 0.4:
                 eojeol += 1
                 sentence += generator.random() < 0.3
             row["sentence"].append(sentence)
@@ -51,7 +51,7 @@ def begins(numbers):
 
 def tokenizer(mark="none"):
     settings = VocabularySettings(size=SIZES[mark], mark=mark)
-    counts = [(marked(form, first, mark), 99 - place) for place, form in enumerate(LEARNED) for first in (True, False)]
+    counts = [(marked(form, first, mark), 99 - i) for i, form in enumerate(LEARNED) for first in (True, False)]
     options = AnalyzerOptions()
     from korbert.tokenization.analyzer import Analyzer
 

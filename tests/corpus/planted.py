@@ -23,17 +23,17 @@ def parts(
     for part, first in enumerate(range(0, len(next(iter(columns.values()))), per_part)):
         some = {name: values[first : first + per_part] for name, values in columns.items()}
         size = len(next(iter(some.values())))
-        places = {"part": pa.array([part] * size, pa.int32()), "position": pa.array(range(size), pa.int32())}
-        table = pa.table(some | places)
+        numbers = {"part": pa.array([part] * size, pa.int32()), "position": pa.array(range(size), pa.int32())}
+        table = pa.table(some | numbers)
         if measure is not None:
             table = measured(table, {"": measure})[""]
         paths.append(write_parquet(folder / f"part-{part:05d}.parquet", table, folder))
     return paths
 
 
-def gone(folder: Path, places: Iterable[tuple[int, int]]) -> list[Path]:
+def gone(folder: Path, documents: Iterable[tuple[int, int]]) -> list[Path]:
     """A file of dropped documents, by part and position; none without any."""
-    rows = [{"part": part, "position": position} for part, position in places]
+    rows = [{"part": part, "position": position} for part, position in documents]
     schema = pa.schema([("part", pa.int32()), ("position", pa.int32())])
     return [write_parquet(folder / "gone.parquet", pa.Table.from_pylist(rows, schema), folder)] if rows else []
 
@@ -44,8 +44,8 @@ def pairs(seed: int, count: int) -> Iterator[tuple[str, str]]:
     for number in range(count):
         text = [generator.choice(WORDS) + generator.choice(WORDS) for _ in range(generator.randint(40, 150))]
         changed = list(text)
-        for place in generator.sample(range(len(text)), number % 13 * len(text) // 75):
-            changed[place] = "다른" + generator.choice(WORDS)
+        for i in generator.sample(range(len(text)), number % 13 * len(text) // 75):
+            changed[i] = "다른" + generator.choice(WORDS)
         yield " ".join(text), " ".join(changed[: len(text) - number % 2])
 
 

@@ -50,9 +50,9 @@ def test_morphemes_are_those_of_kiwi(tmp_path):
     documents = write_documents(tmp_path, TEXTS)
     counts = analyze(AnalyzeSettings(), documents, tmp_path / "out", workers=1)
     analyzer = Analyzer()
-    found = read(tmp_path / "out")
+    analyzed = read(tmp_path / "out")
     assert pq.read_schema(next((tmp_path / "out" / "morphemes").iterdir())).equals(SCHEMA)
-    for row, text in zip(found, TEXTS, strict=True):
+    for row, text in zip(analyzed, TEXTS, strict=True):
         expected = analyzer.analyze(text)
         assert (row["form"], row["tag"]) == (expected.forms, expected.tags)
         assert (row["start"], row["end"]) == (expected.starts, expected.ends)
@@ -60,9 +60,9 @@ def test_morphemes_are_those_of_kiwi(tmp_path):
     assert counts == {
         "documents": 5,
         "failed": 0,
-        "sentences": sum(len(set(row["sentence"])) for row in found),
-        "eojeols": sum(len(set(row["eojeol"])) for row in found),
-        "morphemes": sum(len(row["form"]) for row in found),
+        "sentences": sum(len(set(row["sentence"])) for row in analyzed),
+        "eojeols": sum(len(set(row["eojeol"])) for row in analyzed),
+        "morphemes": sum(len(row["form"]) for row in analyzed),
     }
 
 

@@ -44,13 +44,13 @@ def test_another_library_version_makes_all_parts_anew(morphemes, tmp_path, other
 def test_counts_leave_held_out_documents_out(morphemes, tmp_path):
     totals = run(morphemes, tmp_path / "out")
     learned = [row for row in ROWS if not is_heldout(row["id"], SEED, SHARE)]
-    found = pq.read_table(tmp_path / "out" / "counts.parquet").to_pylist()
-    assert found == expected_counts(learned)
+    result = pq.read_table(tmp_path / "out" / "counts.parquet").to_pylist()
+    assert result == expected_counts(learned)
     assert totals == {
         "documents": len(learned),
         "morphemes": sum(len(row["form"]) for row in learned),
         "eojeols": sum(len(set(row["eojeol"])) for row in learned),
-        "distinct": len(found),
+        "distinct": len(result),
     }
 
 
@@ -124,20 +124,20 @@ def test_forms_with_spaces_or_too_long_are_not_chosen(tmp_path):
 @pytest.mark.parametrize("mark", ["none", "eojeol"])
 def test_coverage_of_held_out_documents(morphemes, tmp_path, mark):
     tokenizer = made_up.tokenizer(mark)
-    found = coverage(morphemes, tokenizer, tmp_path / "out", seed=SEED, heldout_share=SHARE, workers=1)
+    result = coverage(morphemes, tokenizer, tmp_path / "out", seed=SEED, heldout_share=SHARE, workers=1)
     held = [row for row in ROWS if is_heldout(row["id"], SEED, SHARE)]
-    assert found["all"] == pytest.approx(expected_measures(held, tokenizer))
+    assert result["all"] == pytest.approx(expected_measures(held, tokenizer))
     for source in ("reviews", "wiki"):
         rows = [row for row in held if row["source"] == source]
-        assert found["by_source"][source] == pytest.approx(expected_measures(rows, tokenizer))
-    assert set(found["by_source"]) == {"reviews", "wiki"}
-    assert set(found["most_split"]) == {"all", "reviews", "wiki"}
-    assert {entry["form"] for entry in found["most_split"]["all"]} >= {"漢", "😀", "학교에"}
-    for entries in found["most_split"].values():
+        assert result["by_source"][source] == pytest.approx(expected_measures(rows, tokenizer))
+    assert set(result["by_source"]) == {"reviews", "wiki"}
+    assert set(result["most_split"]) == {"all", "reviews", "wiki"}
+    assert {entry["form"] for entry in result["most_split"]["all"]} >= {"漢", "😀", "학교에"}
+    for entries in result["most_split"].values():
         costs = [entry["count"] * (entry["pieces"] - 1) for entry in entries]
         if mark == "none":
             assert costs == sorted(costs, reverse=True)
-    assert 0 < found["all"]["byte_share"] < found["all"]["whole_morpheme_share"] < 1
+    assert 0 < result["all"]["byte_share"] < result["all"]["whole_morpheme_share"] < 1
 
 
 def expected_measures(rows, tokenizer):
@@ -158,9 +158,9 @@ def expected_measures(rows, tokenizer):
 
 
 def test_coverage_without_held_out_documents(morphemes, tmp_path):
-    found = coverage(morphemes, made_up.tokenizer(), tmp_path / "out", seed=SEED, heldout_share=0.0, workers=1)
-    assert (found["by_source"], found["most_split"]) == ({}, {"all": []})
-    assert found["all"]["documents"] == found["all"]["byte_share"] == 0
+    result = coverage(morphemes, made_up.tokenizer(), tmp_path / "out", seed=SEED, heldout_share=0.0, workers=1)
+    assert (result["by_source"], result["most_split"]) == ({}, {"all": []})
+    assert result["all"]["documents"] == result["all"]["byte_share"] == 0
 
 
 @pytest.mark.parametrize("mark", ["none", "eojeol"])

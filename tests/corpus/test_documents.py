@@ -1,12 +1,7 @@
 import numpy as np
 import pytest
 
-from corpus.documents import document_id, is_heldout
-
-
-def test_document_ids_begin_with_the_source():
-    assert document_id("wiki", "kowiki-9") == "wiki:kowiki-9"
-    assert document_id("reviews", 12) == "reviews:12"
+from corpus.documents import is_heldout
 
 
 def test_held_out_documents_depend_on_id_and_seed_alone():

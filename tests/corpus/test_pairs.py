@@ -14,13 +14,13 @@ LAW = "청구인은 상속 개시를 안 날부터 세 달 안에 한정승인�
 
 
 def test_titles_headings_and_sentences():
-    found = list(pairs_of("농업", f"{FIRST}\n짧은 줄이다.\n역사.\n{SECOND}\n{LAW}\n【이유】\n{LAW}"))
-    assert [(pair.query, pair.passage) for pair in found if pair.source != "sentences"] == [
+    made = list(pairs_of("농업", f"{FIRST}\n짧은 줄이다.\n역사.\n{SECOND}\n{LAW}\n【이유】\n{LAW}"))
+    assert [(pair.query, pair.passage) for pair in made if pair.source != "sentences"] == [
         ("농업", FIRST),
         ("농업 역사", SECOND),
         ("농업 이유", LAW),
     ]
-    (cloze,) = [pair for pair in found if pair.source == "sentences"]
+    (cloze,) = [pair for pair in made if pair.source == "sentences"]
     assert cloze.query in FIRST
     assert len(cloze.query) + 1 + len(cloze.passage) == len(FIRST)
 

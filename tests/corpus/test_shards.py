@@ -53,11 +53,11 @@ def test_shards_hold_the_tokenizers_own_pieces(morphemes, tmp_path, mark):
     tokenizer = made_up.tokenizer(mark)
     tokenizer.save(tmp_path / "tokenizer")
     totals = run(morphemes, tmp_path / "tokenizer", tmp_path / "out")
-    found = {name: read(tmp_path / "out" / name) for name in ("train", "heldout")}
+    shards = {name: read(tmp_path / "out" / name) for name in ("train", "heldout")}
     rows = {"train": [], "heldout": []}
     for row in ROWS:
         rows["heldout" if is_heldout(row["id"], SEED, SHARE) else "train"].append(expected(row, tokenizer))
-    assert found == rows
+    assert shards == rows
     assert len(list((tmp_path / "out" / "train").iterdir())) > 1
     assert totals == {
         "documents": len(ROWS),

@@ -46,18 +46,18 @@ def names(index, *texts):
 
 
 def test_eight_shared_terms_are_contamination_and_seven_are_not(index):
-    found = index({"test": [LONG]})
+    sets = index({"test": [LONG]})
     terms = LONG.rstrip(".").split()
     inside = "앞의 말 " + " ".join(terms[2:10]) + " 뒤의 말"
-    (leak,) = find(found, inside)
+    (leak,) = find(sets, inside)
     assert leak.names == ("test",)
     assert leak.shared == " ".join(terms[2:10])
-    assert names(found, " ".join(terms[2:9]), " ".join(terms[:7]) + " 다른 " + " ".join(terms[7:])) == [None, None]
+    assert names(sets, " ".join(terms[2:9]), " ".join(terms[:7]) + " 다른 " + " ".join(terms[7:])) == [None, None]
 
 
 def test_punctuation_case_and_line_ends_are_ignored(index):
-    found = index({"test": ["The Best 영화 가운데 하나인 이 작품은 정말로 좋았다고 생각한다"]})
-    assert names(found, "«the best» 영화 가운데, 하나인\n이 작품은... 정말로 좋았다고!! 생각한다?") == [("test",)]
+    sets = index({"test": ["The Best 영화 가운데 하나인 이 작품은 정말로 좋았다고 생각한다"]})
+    assert names(sets, "«the best» 영화 가운데, 하나인\n이 작품은... 정말로 좋았다고!! 생각한다?") == [("test",)]
 
 
 def test_a_short_text_must_match_completely(index):
@@ -67,38 +67,42 @@ def test_a_short_text_must_match_completely(index):
 
 def test_stock_phrases_are_not_looked_for(index):
     kept = ["재밌어요", "정말 재미있게 잘 봤습니다", "아 아 아 아 아", "진짜 진짜 진짜 진짜 진짜 진짜 진짜 진짜", LONG]
-    found = index({"test": kept})
-    assert names(found, *kept) == [None, None, None, None, ("test",)]
-    assert found.text_counts(NO_HASHES) == {"test": (5, 1, 0)}
+    sets = index({"test": kept})
+    assert names(sets, *kept) == [None, None, None, None, ("test",)]
+    assert sets.text_counts(NO_HASHES) == {"test": (5, 1, 0)}
 
 
 def test_all_sets_with_the_text_are_named(index):
-    found = index({"one": [LONG], "two": [SHORT, LONG], "three": [SHORT]})
-    assert names(found, LONG, SHORT, LONG + " " + SHORT) == [("one", "two"), ("two", "three"), ("one", "two", "three")]
+    sets = index({"one": [LONG], "two": [SHORT, LONG], "three": [SHORT]})
+    assert names(sets, LONG, SHORT, LONG + " " + SHORT) == [
+        ("one", "two"),
+        ("two", "three"),
+        ("one", "two", "three"),
+    ]
 
 
 def test_the_contaminated_lines_are_numbered(index):
-    found = index({"test": [LONG, SHORT]})
+    sets = index({"test": [LONG, SHORT]})
     first, second = LONG[:30], LONG[30:]
-    (leak,) = find(found, f"제목\n\n{first}\n{second}\n다른 이야기\n{SHORT}")
+    (leak,) = find(sets, f"제목\n\n{first}\n{second}\n다른 이야기\n{SHORT}")
     assert leak.lines == (2, 3, 5)
 
 
 def test_found_texts_are_counted_by_set(index):
     others = [f"{number}번째로 적어 둔 {SHORT} 그리고 더 이어지는 말들" for number in range(20)]  # they share an 8-gram
-    found = index({"a": [LONG, *others], "b": others[:3]})
-    leaks = [leak.hashes for leak in find(found, LONG, others[2], "아무 것도 아닌 글") if leak]
-    counts = found.text_counts(np.unique(np.concatenate(leaks)))
+    sets = index({"a": [LONG, *others], "b": others[:3]})
+    leaks = [leak.hashes for leak in find(sets, LONG, others[2], "아무 것도 아닌 글") if leak]
+    counts = sets.text_counts(np.unique(np.concatenate(leaks)))
     assert {name: number.found for name, number in counts.items()} == {"a": 1 + len(others), "b": 3}
-    assert [number.found for number in found.text_counts(NO_HASHES).values()] == [0, 0]
+    assert [number.found for number in sets.text_counts(NO_HASHES).values()] == [0, 0]
 
 
 def test_a_saved_index_finds_the_same(index, tmp_path):
-    found = index({"a": [LONG], "b": [SHORT]})
-    found.save(tmp_path / "index.npz", tmp_path)
+    sets = index({"a": [LONG], "b": [SHORT]})
+    sets.save(tmp_path / "index.npz", tmp_path)
     again = load_index(tmp_path / "index.npz")
-    assert names(again, LONG, SHORT, "없는 글") == names(found, LONG, SHORT, "없는 글") == [("a",), ("b",), None]
-    assert again.text_counts(NO_HASHES) == found.text_counts(NO_HASHES)
+    assert names(again, LONG, SHORT, "없는 글") == names(sets, LONG, SHORT, "없는 글") == [("a",), ("b",), None]
+    assert again.text_counts(NO_HASHES) == sets.text_counts(NO_HASHES)
 
 
 def test_contamination_equals_a_plain_search(index):
@@ -107,14 +111,12 @@ def test_contamination_equals_a_plain_search(index):
     words = ["가나다", "라마바", "사아자", "차카타", "파하거", "너더러"]
     texts = [" ".join(generator.choices(words, k=generator.randint(9, 14))) for _ in range(400)]
     documents = [" ".join(generator.choices(words, k=60)) for _ in range(400)]
-    found = index({"test": texts})
-    ngrams = {tuple(text.split()[place : place + 8]) for text in texts for place in range(len(text.split()) - 7)}
+    sets = index({"test": texts})
+    ngrams = {tuple(text.split()[i : i + 8]) for text in texts for i in range(len(text.split()) - 7)}
     distinctive = {ngram for ngram in ngrams if 2 * len(set(ngram)) > 8}
-    expected = [
-        any(tuple(document.split()[place : place + 8]) in distinctive for place in range(53)) for document in documents
-    ]
+    expected = [any(tuple(document.split()[i : i + 8]) in distinctive for i in range(53)) for document in documents]
     assert 0 < sum(expected) < len(expected)
-    assert [leak is not None for leak in find(found, *documents)] == expected
+    assert [leak is not None for leak in find(sets, *documents)] == expected
 
 
 def test_sets_without_usable_text_are_errors(index):

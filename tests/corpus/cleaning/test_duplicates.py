@@ -16,6 +16,7 @@ from corpus.cleaning.duplicates import (
     signature_table,
     text_hash,
 )
+from corpus.execution.database import connect
 from corpus.execution.parts import write_parquet
 from korbert.errors import CorpusError
 
@@ -33,10 +34,14 @@ def write_parts(folder, documents, per_part):
     return planted.parts(folder, columns, per_part)
 
 
+def equal(folder, paths, threads=1):
+    with connect(folder, threads, read=paths) as database:
+        return find_equal(database, folder / "equal.parquet", folder)
+
+
 def found(folder, documents, per_part, threads):
-    paths = write_parts(folder, documents, per_part)
-    number = find_equal(paths, folder, threads, folder / "duplicates.parquet")
-    return kept_by_id(folder / "duplicates.parquet", documents, per_part, number)
+    number = equal(folder, write_parts(folder, documents, per_part), threads)
+    return kept_by_id(folder / "equal.parquet", documents, per_part, number)
 
 
 def kept_by_id(path, documents, per_part, number):
@@ -70,17 +75,13 @@ def test_dropped_rows_are_not_compared(tmp_path):
 
 def test_repeated_ids_are_refused_with_their_first_two_places(tmp_path):
     documents = [("s:b", "1", None), (None, "2", "bad_json"), (None, "3", "bad_json"), ("s:a", "4", "too_short")]
-    paths = write_parts(tmp_path / "good", documents, 2)
-    refuse_repeated_ids(paths, tmp_path, threads=1)
-    paths = write_parts(tmp_path / "bad", [*documents, ("s:c", "5", None), ("s:a", "6", None), ("s:a", "7", None)], 2)
+    with connect(tmp_path, 1, read=write_parts(tmp_path / "good", documents, 2)) as database:
+        refuse_repeated_ids(database)
+    documents += [("s:c", "5", None), ("s:a", "6", None), ("s:a", "7", None)]
     expected = r"^a.jsonl line 4 and a.jsonl line 6: both have the id 's:a': make ids unique"
-    with pytest.raises(CorpusError, match=expected):
-        refuse_repeated_ids(paths, tmp_path, threads=1)
-
-
-def test_text_hashes_differ():
-    assert len({text_hash(f"글 {number}") for number in range(1000)}) == 1000
-    assert all(0 <= half < 1 << 64 for half in text_hash("글"))
+    paths = write_parts(tmp_path / "bad", documents, 2)
+    with pytest.raises(CorpusError, match=expected), connect(tmp_path, 1, read=paths) as database:
+        refuse_repeated_ids(database)
 
 
 def test_little_memory_spills_to_disk_with_the_same_result(tmp_path, monkeypatch):
@@ -88,11 +89,12 @@ def test_little_memory_spills_to_disk_with_the_same_result(tmp_path, monkeypatch
     generator = np.random.default_rng(0)
     hashes = np.tile(generator.integers(0, 1 << 63, (number // 2, 2), np.uint64), (2, 1))
     order = generator.permutation(number)
-    columns = {"id": [f"s:{place}" for place in order], "reason": pa.nulls(number, pa.string())}
+    columns = {"id": [f"s:{i}" for i in order], "reason": pa.nulls(number, pa.string())}
     columns |= {"part": np.zeros(number, np.int32), "position": np.arange(number, dtype=np.int32)}
     columns |= {"hash_high": hashes[order, 0], "hash_low": hashes[order, 1]}
     part = write_parquet(tmp_path / "part-00000.parquet", pa.table(columns), tmp_path, 1 << 13)
-    assert find_equal([part], tmp_path, 1, tmp_path / "much.parquet") == number // 2
+    assert equal(tmp_path, [part]) == number // 2
+    much = (tmp_path / "equal.parquet").read_bytes()
     monkeypatch.setattr("corpus.execution.database._MEMORY_LIMIT", "64MB")
     sizes, over = [0], threading.Event()
 
@@ -103,11 +105,11 @@ def test_little_memory_spills_to_disk_with_the_same_result(tmp_path, monkeypatch
 
     watching = threading.Thread(target=watch)
     watching.start()
-    assert find_equal([part], tmp_path, 1, tmp_path / "little.parquet") == number // 2
+    assert equal(tmp_path, [part]) == number // 2
     over.set()
     watching.join()
     assert max(sizes) > 1 << 20
-    assert (tmp_path / "little.parquet").read_bytes() == (tmp_path / "much.parquet").read_bytes()
+    assert (tmp_path / "equal.parquet").read_bytes() == much
 
 
 # --- nearly equal ---
@@ -116,7 +118,8 @@ def test_little_memory_spills_to_disk_with_the_same_result(tmp_path, monkeypatch
 def near(folder, documents, *, per_part=50, threads=1, least=0.8, without=()):
     columns = {"id": [id for id, _ in documents], "text": [text for _, text in documents]}
     signed = planted.parts(folder / "signatures", columns, per_part, partial(signature_table, min_terms=3))
-    number = find_near(signed, least, folder, threads, folder / "near.parquet", without=without)
+    with connect(folder, threads, without=without, signatures=signed) as database:
+        number = find_near(database, least, folder / "near.parquet", folder)
     return kept_by_id(folder / "near.parquet", documents, per_part, number)
 
 
@@ -146,7 +149,7 @@ def test_the_longest_near_duplicate_is_kept_and_ties_by_id(tmp_path):
 
 def test_near_duplicates_are_the_same_for_any_order_parts_and_threads(tmp_path):
     texts = [text for pair in planted.pairs(2, 150) for text in pair]
-    documents = [(f"s:{place:04}", text) for place, text in enumerate(texts)]
+    documents = [(f"s:{i:04}", text) for i, text in enumerate(texts)]
     expected = near(tmp_path / "first", documents)
     assert len(expected) > 20
     for turn, (per_part, threads) in enumerate([(7, 1), (1000, 2), (64, 2)]):

@@ -34,15 +34,15 @@ CASES = [
 
 def reasons(*texts, settings=None):
     settings = settings or FilterSettings()
-    found = batches(texts, settings.repetition_min_words)
-    return [reason for batch, features in found for reason in drop_reasons(batch, features, settings)]
+    result = batches(texts, settings.repetition_min_words)
+    return [reason for batch, features in result for reason in drop_reasons(batch, features, settings)]
 
 
 @pytest.mark.parametrize(("text", "reason", "detail"), CASES)
 def test_each_filter_drops_with_its_measure(text, reason, detail):
-    (found,) = reasons(text)
-    assert found[0] == reason
-    assert detail in found[1]
+    (result,) = reasons(text)
+    assert result[0] == reason
+    assert detail in result[1]
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_each_filter_has_a_case_and_can_be_switched_off():
 def test_a_long_document_is_filtered_by_its_beginning():
     text = PROSE + "가" * 10_000_000
     assert reasons(text) == [("too_long", f"{len(text):,} characters")]
-    (found,) = reasons(text, settings=FilterSettings(max_chars=20_000_000))
-    assert found[0] == "too_long_words"
+    (result,) = reasons(text, settings=FilterSettings(max_chars=20_000_000))
+    assert result[0] == "too_long_words"
 
 
 PAGE_WORDS = (
@@ -110,5 +110,5 @@ def test_page_words_equal_a_plain_search():
     for phrase in PAGE_WORDS.split("|"):
         features = Features([f"가나 {phrase} 다라\n{phrase}{phrase}"])
         plain = [[match.start() for match in pattern.finditer(features.joined)] for pattern in (RIGHTS, FRAME)]
-        assert [found.tolist() for found in page_words(features)] == plain, phrase
+        assert [result.tolist() for result in page_words(features)] == plain, phrase
         assert any(plain) or phrase == "all Rights", phrase

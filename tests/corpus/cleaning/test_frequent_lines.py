@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpus.cleaning.frequent_lines import find_frequent, line_table, without_lines
+from corpus.execution.database import connect
 
 NOTICE = "이 글은 어디에나 붙어 있는 안내문이다."
 
@@ -14,18 +15,18 @@ NOTICE = "이 글은 어디에나 붙어 있는 안내문이다."
 def find(folder, documents, most=2, min_chars=5, gone=(), per_part=2):
     rows = planted.parts(folder / "rows", {"text": documents}, per_part)
     lines = planted.parts(folder / "lines", {"text": documents}, per_part, partial(line_table, min_chars=min_chars))
-    without = planted.gone(folder, gone)
-    places, texts = folder / "places.parquet", folder / "texts.parquet"
-    number = find_frequent(lines, rows, most, folder, 1, texts, places, without=without)
-    found = pq.read_table(texts).to_pylist()
-    assert number == len(found)
-    return [tuple(row.values()) for row in pq.read_table(places).to_pylist()], [tuple(row.values()) for row in found]
+    positions, texts = folder / "places.parquet", folder / "texts.parquet"
+    with connect(folder, 1, without=planted.gone(folder, gone), lines=lines, read=rows) as database:
+        number = find_frequent(database, most, texts, positions, folder)
+    tables = [pq.read_table(path).to_pylist() for path in (positions, texts)]
+    assert number == len(tables[1])
+    return tuple([tuple(row.values()) for row in rows] for rows in tables)
 
 
 def test_a_line_of_many_documents_is_found_at_any_position(tmp_path):
     documents = [f"첫 글의 첫 줄\n\n{NOTICE}", f"{NOTICE}\n둘째 글", f"셋째 글\n{NOTICE}\n끝 줄이다", "넷째 글"]
-    places, texts = find(tmp_path, documents)
-    assert places == [(0, 0, 2), (0, 1, 0), (1, 0, 1)]
+    positions, texts = find(tmp_path, documents)
+    assert positions == [(0, 0, 2), (0, 1, 0), (1, 0, 1)]
     assert texts == [(NOTICE, 3)]
 
 

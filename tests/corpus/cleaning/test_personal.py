@@ -41,19 +41,19 @@ def test_each_case_is_masked_as_marked(case):
 
 def test_masks_are_counted_and_can_be_switched_off():
     texts = ["문의 010-1234-5678, a@b.kr", "없음", "02-123-4567"]
-    found, counts = mask(texts, PersonalSettings())
-    assert found == ["문의 <전화번호>, <이메일>", "없음", "<전화번호>"]
+    results, counts = mask(texts, PersonalSettings())
+    assert results == ["문의 <전화번호>, <이메일>", "없음", "<전화번호>"]
     assert counts == {"phone": 2, "email": 1}
-    found, counts = mask(texts, PersonalSettings(phone=False))
-    assert found == ["문의 010-1234-5678, <이메일>", "없음", "02-123-4567"]
+    results, counts = mask(texts, PersonalSettings(phone=False))
+    assert results == ["문의 010-1234-5678, <이메일>", "없음", "02-123-4567"]
     assert counts == {"email": 1}
 
 
 @given(st.lists(st.text(st.sampled_from("0123456789-. ()@계좌농협전화abc－（．）\u0966\uff10\n" + APART)), max_size=4))
 def test_masking_changes_personal_data_alone(texts):
-    found, counts = mask(texts, PersonalSettings())
-    for text, masked in zip(texts, found, strict=True):
-        cuts = [0, *(place for start, end, _ in spans(text) for place in (start, end)), len(text)]
+    results, counts = mask(texts, PersonalSettings())
+    for text, masked in zip(texts, results, strict=True):
+        cuts = [0, *(offset for start, end, _ in spans(text) for offset in (start, end)), len(text)]
         assert re.split("|".join(MASKS.values()), masked) == [
             text[a:b] for a, b in zip(cuts[::2], cuts[1::2], strict=True)
         ]

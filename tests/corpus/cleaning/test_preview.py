@@ -27,24 +27,24 @@ def files(tmp_path):
 
 
 def test_preview_agrees_with_clean(files, tmp_path):
-    found = preview(settings("a", "b"), files, 1_000)
+    sample = preview(settings("a", "b"), files, 1_000)
     counts = clean(settings("a", "b"), files, tmp_path / "out", workers=1)
-    assert found.read == {"a": 201, "b": 2}
-    assert len(found.rows) == counts["read"] == 203
-    assert found.reasons == {"too_short": 10, "bad_json": 1}
-    assert found.masked == {"phone": counts["masked.phone"]} == {"phone": 10}
+    assert sample.read == {"a": 201, "b": 2}
+    assert len(sample.rows) == counts["read"] == 203
+    assert sample.reasons == {"too_short": 10, "bad_json": 1}
+    assert sample.masked == {"phone": counts["masked.phone"]} == {"phone": 10}
     kept = pq.read_table(tmp_path / "out" / "documents")["text"].to_pylist()
-    assert sorted(kept) == sorted(row.after for row in found.rows if row.reason is None)
-    changed = [row for row in found.rows if row.changed]
+    assert sorted(kept) == sorted(row.after for row in sample.rows if row.reason is None)
+    changed = [row for row in sample.rows if row.changed]
     assert len(changed) == 10
     assert changed[0].after == "0번 방으로 연락 주세요 <전화번호> & 안녕히"
-    assert {row.id for row in found.rows if row.reason == "bad_json"} == {None}
+    assert {row.id for row in sample.rows if row.reason == "bad_json"} == {None}
 
 
 def test_the_sample_is_stable_and_equal_per_source(files):
-    found = preview(settings("a", "b"), files, 20)
-    assert [row.id for row in found.rows] == [row.id for row in preview(settings("a", "b"), files, 20).rows]
-    assert sum(row.place.startswith("a.jsonl") for row in found.rows) == 10
+    sample = preview(settings("a", "b"), files, 20)
+    assert [row.id for row in sample.rows] == [row.id for row in preview(settings("a", "b"), files, 20).rows]
+    assert sum(row.place.startswith("a.jsonl") for row in sample.rows) == 10
     assert len(preview(settings("a"), files, 7).rows) == 7
 
 

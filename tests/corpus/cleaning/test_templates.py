@@ -6,7 +6,8 @@ from functools import partial
 import planted
 import pyarrow.parquet as pq
 
-from corpus.cleaning.templates import find_templates, ngram_table
+from corpus.cleaning.deduplication import find_templates, ngram_table
+from corpus.execution.database import connect
 
 NOUNS = ["강", "산", "들", "바다", "하늘", "길", "집", "학교", "시장", "공원", "도서관", "기차역"]
 FORM = (
@@ -28,7 +29,8 @@ def prose(generator):
 def found(folder, texts, *, most=20, share=0.5, least=30, gone=(), per_part=40, threads=1):
     ngrams = planted.parts(folder / "ngrams", {"text": texts}, per_part, partial(ngram_table, min_terms=least))
     without = planted.gone(folder, (divmod(number, per_part) for number in gone))
-    number = find_templates(ngrams, most, share, folder, threads, folder / "found.parquet", without=without)
+    with connect(folder, threads, without=without, ngrams=ngrams) as database:
+        number = find_templates(database, most, share, folder / "found.parquet", folder)
     rows = pq.read_table(folder / "found.parquet").to_pylist()
     assert len(rows) == number
     return {row["part"] * per_part + row["position"]: row["detail"] for row in rows}

@@ -31,16 +31,11 @@ def stopped():
     ray.shutdown()
 
 
-def halves(unit):
-    middle = len(unit) // 2
-    return (unit[:middle], unit[middle:]) if middle else None
-
-
 SETTINGS = CleanSettings(sources=[{"name": "mine", "path": "x", "id": ""}], part_bytes=4096)
 
 
 def test_units_on_ray_are_halved_to_the_culprit():
-    outcomes = run_units(faults.dies_on_seven, [(1, 2), (6, 7, 8)], workers=Workers(2, "ray"), split=halves)
+    outcomes = run_units(faults.dies_on_seven, [(1, 2), (6, 7, 8)], workers=Workers(2, "ray"), split=faults.halves)
     by_unit = {outcome.unit: outcome for outcome in outcomes}
     assert by_unit[1, 2].results == [(1, 2)]
     assert [number for result in by_unit[6, 7, 8].results for number in result] == [6, 8]
@@ -77,19 +72,21 @@ def test_a_local_cluster_listens_on_loopback_alone():
         ray.shutdown()
     before = _listening(os.getpid())
     assert next(run_units(faults.double, [(1,)], workers=Workers(1, "ray"))).results == [(2,)]
-    found = _listening(os.getpid())
-    assert len(found) > len(before)
-    assert set(found) <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    listening = _listening(os.getpid())
+    assert len(listening) > len(before)
+    assert set(listening) <= {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 
 
 @pytest.mark.slow
 def test_failing_units_and_workers_are_reported():
     workers = Workers(2, "ray")
-    outcomes = list(run_units(faults.hangs_on_seven, [(7, 8)], workers=workers, split=halves, deadline=lambda _: 2.0))
+    outcomes = list(
+        run_units(faults.hangs_on_seven, [(7, 8)], workers=workers, split=faults.halves, deadline=lambda _: 2.0)
+    )
     assert [(lost.unit, lost.reason) for outcome in outcomes for lost in outcome.lost] == [((7,), "timeout")]
     assert [result for outcome in outcomes for result in outcome.results] == [(8,)]
     with pytest.raises(CorpusError, match="unit 3: 쓸 수 없다"):
-        list(run_units(faults.refuses, [(3,)], workers=workers, split=halves))
+        list(run_units(faults.refuses, [(3,)], workers=workers, split=faults.halves))
     with pytest.raises(KorbertError, match="a worker died"):
         list(run_units(faults.dies_on_seven, [(7,)], workers=workers))
     with pytest.raises(RuntimeError, match="no Kiwi here"):
@@ -143,7 +140,7 @@ def _kill_one_of(folder, second, cluster):
         time.sleep(0.05)
     for _ in range(600):
         again = [path.read_text().split() for path in folder.glob("*") if path.is_file()]
-        if any(len(found) == 2 and found[1] == second.node_id and found[0] not in killed for found in again):
+        if any(len(words) == 2 and words[1] == second.node_id and words[0] not in killed for words in again):
             break
         time.sleep(0.05)
     cluster.remove_node(second)

@@ -44,12 +44,17 @@ def damaged(path, table, how):
     return path
 
 
+def query(path):
+    with connect(path.parent / "out", 1, read=[path]) as database:
+        find_equal(database, path.parent / "found.parquet", path.parent / "out")
+
+
 READ = {
     "rows": read_table,
     "rows of a part": lambda path: rows_of_part(path, 0),
     "morphemes": lambda path: read_morphemes(path, seed=0, heldout_share=0.0),
     "index": load_index,
-    "query": lambda path: find_equal([path], path.parent / "out", 1, path.parent / "found.parquet"),
+    "query": query,
     "texts": lambda path: found_in(["가"], [], path.parent, path.parent / "out", 1),
 }
 

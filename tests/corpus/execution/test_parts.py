@@ -3,7 +3,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from corpus.execution.parts import Part, keep_only, key_of, unfinished, write_parquet, write_tables, written_aside
+from corpus.execution.parts import Part, key_of, unfinished, write_parquet
 from corpus.settings import FilterSettings
 
 TABLE = pa.table({"id": ["ㄱ", "ㄴ"]})
@@ -40,40 +40,9 @@ def test_a_part_with_a_damaged_record_is_unfinished(tmp_path, record):
 
 
 def test_unfinished_units_and_the_counts_of_the_others(tmp_path):
-    class Unit:
-        def __init__(self, name):
-            self.part = Part(tmp_path, "step", name, "k")
-
-    finished_part(tmp_path)
-    units = [Unit("part-00000"), Unit("part-00001")]
-    pending, totals = unfinished(units)
-    assert (pending, totals) == ([units[1]], {"rows": 2})
-
-
-def test_a_write_that_fails_leaves_nothing(tmp_path):
-    target = tmp_path / "data" / "part-00000.txt"
-
-    def write(path):
-        path.write_text("half")
-        raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        written_aside(target, write, tmp_path)
-    assert not target.exists()
-    assert not list((tmp_path / "work" / "writing").iterdir())
-
-
-def test_tables_are_written_one_by_one(tmp_path):
-    path = tmp_path / "all.parquet"
-    assert write_tables(path, TABLE.schema, (TABLE for _ in range(3)), tmp_path) == 6
-    assert pa.parquet.read_metadata(path).num_row_groups == 3
-
-
-def test_keep_only_removes_other_parts(tmp_path):
-    for name in ("part-00000.parquet", "part-00001.parquet", "notes.txt"):
-        (tmp_path / name).touch()
-    keep_only(tmp_path, ["part-00000.parquet"])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", "part-00000.parquet"]
+    done, _ = finished_part(tmp_path)
+    other = Part(tmp_path, "step", "part-00001", "k")
+    assert unfinished([done, other]) == ([other], {"rows": 2})
 
 
 def test_keys_differ_by_settings_and_inputs():

@@ -14,11 +14,6 @@ from korbert.errors import CorpusError, KorbertError
 from tests.running import is_alive
 
 
-def halves(unit):
-    middle = len(unit) // 2
-    return (unit[:middle], unit[middle:]) if middle else None
-
-
 def test_few_units_are_taken_ahead():
     taken = []
     units = ((taken.append(number), (number,))[1] for number in range(50))
@@ -34,7 +29,7 @@ def test_few_units_are_taken_ahead():
 )
 def test_a_unit_that_ends_its_worker_is_halved_to_the_culprit(function, seconds, reason):
     deadline = None if seconds is None else lambda unit: seconds
-    outcomes = run_units(function, [(1, 2), (5, 6, 7, 8, 9), (10,)], workers=2, split=halves, deadline=deadline)
+    outcomes = run_units(function, [(1, 2), (5, 6, 7, 8, 9), (10,)], workers=2, split=faults.halves, deadline=deadline)
     by_unit = {outcome.unit: outcome for outcome in outcomes}
     assert by_unit[1, 2].results == [(1, 2)]
     halved = by_unit[5, 6, 7, 8, 9]
@@ -53,7 +48,7 @@ def test_a_unit_whose_worker_died_once_is_run_again(tmp_path):
     ("function", "options", "error", "message"),
     [
         (faults.dies_on_seven, {}, KorbertError, r"a worker died .*code 9"),  # nothing says how to halve it
-        (faults.refuses, {"split": halves, "deadline": lambda unit: 60}, CorpusError, "unit 7: 쓸 수 없다"),
+        (faults.refuses, {"split": faults.halves, "deadline": lambda unit: 60}, CorpusError, "unit 7: 쓸 수 없다"),
         (faults.double, {"initializer": faults.fails_to_start}, RuntimeError, "no Kiwi here"),
     ],
 )

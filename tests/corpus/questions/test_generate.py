@@ -54,9 +54,9 @@ def _made(path, workers, **settings):
     counts = Counter()
     partial = path.with_name("partial")
     asked = generate(QuestionSettings(**settings), SOURCE, [path], workers=workers, counts=counts, partial=partial)
-    found = list(asked)
+    result = list(asked)
     shutil.rmtree(partial, ignore_errors=True)
-    return found, counts
+    return result, counts
 
 
 def test_any_number_of_workers_gives_the_same_questions(corpus, expected):
@@ -80,7 +80,7 @@ def test_parts_are_yielded_in_order_whichever_is_finished_first(corpus, expected
 
     def last_first(function, units, *, initializer, initargs, **_):
         initializer(*initargs)
-        yield from [Outcome(unit, {(): function(unit)}) for unit in units][::-1]
+        yield from [Outcome(unit, [function(unit)]) for unit in units][::-1]
 
     monkeypatch.setattr(module, "run_units", last_first)
     assert _made(corpus, 1) == expected
@@ -94,16 +94,16 @@ def test_finished_parts_are_not_made_again(corpus, expected, monkeypatch):
         initializer(*initargs)
         for unit in units:
             made.append(unit.chunk.segments[0].first)
-            yield Outcome(unit, {(): function(unit)})
+            yield Outcome(unit, [function(unit)])
 
     monkeypatch.setattr(module, "run_units", run_units)
     partial = corpus.with_name("partial")
 
     def run(text):
         corpus.write_text(text, encoding="utf-8")
-        found = Counter()
-        asked = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=found, partial=partial)
-        return list(asked), found
+        result = Counter()
+        asked = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=result, partial=partial)
+        return list(asked), result
 
     text = corpus.read_text("utf-8")
     begun = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=Counter(), partial=partial)
@@ -148,7 +148,7 @@ def test_a_part_that_was_halved_is_without_the_lost_document(corpus, monkeypatch
                 second = halves[1]
             assert second.stop - second.first == 1
             lost = Lost(second, "crashed", "its worker process ended")
-            yield Outcome(unit, {(0,): function(first), (1,): lost})
+            yield Outcome(unit, [function(first), lost])
 
     monkeypatch.setattr(module, "run_units", run_units)
     asked, counts = _made(corpus, 1)

@@ -21,10 +21,10 @@ PAGE = "<page><title>산</title><ns>0</ns><id>{}</id><revision><text>{}</text></
 
 def read(path, part_bytes=512, **source):
     settings = SourceSettings(name="s", path="x", **source)
-    found = list(chunks(settings, [path], part_bytes, LONGEST))
+    result = list(chunks(settings, [path], part_bytes, LONGEST))
     most = part_bytes + LONGEST * (8 if source.get("kind") == "korquad" else 1)
-    assert all(segment.size <= most for chunk in found for segment in chunk.segments)
-    return [row for chunk in found for row in rows(chunk)]
+    assert all(segment.size <= most for chunk in result for segment in chunk.segments)
+    return [row for chunk in result for row in rows(chunk)]
 
 
 def told(row):
@@ -80,11 +80,11 @@ def test_a_too_long_cell_of_parquet_is_dropped_alone(tmp_path, kind):
     path = tmp_path / "a.parquet"
     texts = [GOOD, LONG, GOOD, "", LONG]
     pq.write_table(pa.table({"id": [f"r{number}" for number in range(5)], "text": pa.array(texts).cast(kind)}), path)
-    found = read(path, 1024)
-    assert [row.reason for row in found] == [None, "too_long", None, None, "too_long"]
-    assert [row.id for row in found] == ["r0", None, "r2", "r3", None]
-    assert found[4].detail.startswith("a.parquet row 5: 4,803 bytes, ")
-    assert found[4].text == LONG[:33]
+    result = read(path, 1024)
+    assert [row.reason for row in result] == [None, "too_long", None, None, "too_long"]
+    assert [row.id for row in result] == ["r0", None, "r2", "r3", None]
+    assert result[4].detail.startswith("a.parquet row 5: 4,803 bytes, ")
+    assert result[4].text == LONG[:33]
 
 
 def test_a_dump_that_ends_inside_a_too_long_page_is_an_error(tmp_path):
@@ -108,7 +108,7 @@ def test_every_record_is_read_or_reported_with_its_length(tmp_path_factory, size
     path.write_text("\n".join(lines) + "\n" * ends, "utf-8")
     source = SourceSettings(name="s", path="x", documents="blank" if to_blank else "line")
     longest = max(20, part_bytes)
-    found = [row for chunk in chunks(source, [path], part_bytes, longest) for row in rows(chunk)]
+    result = [row for chunk in chunks(source, [path], part_bytes, longest) for row in rows(chunk)]
     paragraphs, number = [], 1
     for group in "\n".join(lines).split("\n\n") if to_blank else lines:
         text = group.strip("\n")
@@ -116,8 +116,8 @@ def test_every_record_is_read_or_reported_with_its_length(tmp_path_factory, size
         if text:
             paragraphs.append((f"a.txt line {number + skipped}", text))
         number += group.count("\n") + (2 if to_blank else 1)
-    assert [row.detail.partition(": ")[0] or row.place for row in found] == [place for place, _ in paragraphs]
-    for row, (_, text) in zip(found, paragraphs, strict=True):
+    assert [row.detail.partition(": ")[0] or row.place for row in result] == [place for place, _ in paragraphs]
+    for row, (_, text) in zip(result, paragraphs, strict=True):
         if row.reason is None:
             assert row.text == text
             assert len(text.encode()) <= longest
