@@ -21,7 +21,7 @@ Rotation = tuple[Tensor, Tensor]
 
 
 class View(NamedTuple):
-    """Which pieces a layer attends to. It has no weights, so layers that share weights may have different views.
+    """Which pieces a layer attends to, which layers that share weights may do differently.
 
     rotation: rotary embeddings, or None. radius: pieces seen to each side; None: the whole row.
     """
@@ -71,17 +71,13 @@ def _rotate(qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
 
 
 def attend(qkv: Tensor, rows: Rows, radius: int | None = None, dropout: float = 0.0) -> Tensor:
-    """Attention of each piece over its row. qkv: (N, 3, H, D/H). Returns (N, H, D/H).
-
-    radius: pieces seen to each side; None: the whole row.
-    """
+    """Attention of each piece over its row. qkv: (N, 3, H, D/H). Returns (N, H, D/H). radius: see View."""
     if qkv.is_cuda and qkv.dtype in (torch.bfloat16, torch.float16) and not dropout:
         from torch.nn.attention.varlen import varlen_attn
 
         query, key, value = qkv.unbind(1)
-        side = -1 if radius is None else radius
-        longest = (rows.longest, rows.longest)
-        mixed = varlen_attn(query, key, value, rows.starts, rows.starts, *longest, window_size=(side, side))
+        starts, longest, side = rows.starts, rows.longest, -1 if radius is None else radius
+        mixed = varlen_attn(query, key, value, starts, starts, longest, longest, window_size=(side, side))
         assert isinstance(mixed, Tensor)
         return mixed
     dtype = qkv.dtype
@@ -127,8 +123,7 @@ def _in_block(qkv: Tensor, block: Block, radius: int | None, dropout: float) -> 
     if qkv.device.type == "cpu" and block.length <= _SHORT and not windowed and not dropout:
         return _ShortRows.apply(qkv, block.rows, mask)  # type: ignore[no-untyped-call]
     query, key, value = qkv.view(block.rows, block.length, 3, heads, size).permute(2, 0, 3, 1, 4)  # (B, H, T, D/H)
-    if windowed:
-        assert radius is not None
+    if windowed and radius is not None:
         mixed = _windowed(query, key, value, block, radius, dropout)
     else:
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
@@ -208,9 +203,8 @@ def _windowed(query: Tensor, key: Tensor, value: Tensor, block: Block, radius: i
     distance = (places - keys).abs()
     mask = ((distance <= radius) & inside) | (distance == 0)  # (B or 1, windows, radius, 3 radius)
     mask = mask.expand(batch, -1, -1, -1).flatten(0, 1)[:, None]
-    mixed = F.scaled_dot_product_attention(
-        cut(query, 0), cut(key, 1), cut(value, 1), attn_mask=mask, dropout_p=dropout
-    )  # (B x windows, H, radius, D/H)
+    states = cut(query, 0), cut(key, 1), cut(value, 1)
+    mixed = F.scaled_dot_product_attention(*states, attn_mask=mask, dropout_p=dropout)  # (B x windows, H, radius, D/H)
     joined = mixed.view(batch, windows, heads, radius, size).transpose(1, 2).flatten(2, 3)
     return joined[:, :, :length]
 

@@ -114,9 +114,8 @@ class FeatureModel(nn.Module):
         if self.head == "mlp":
             vectors = F.gelu(self.dense(vectors))
         elif self.head == "bilstm":  # in float32: not all CPUs have a bf16 LSTM
-            packed = pack_padded_sequence(
-                vectors.float(), torch.tensor(lengths), batch_first=True, enforce_sorted=False
-            )
+            ends = torch.tensor(lengths)
+            packed = pack_padded_sequence(vectors.float(), ends, batch_first=True, enforce_sorted=False)
             with torch.autocast(vectors.device.type, enabled=False):
                 both_ways, _ = self.lstm(packed)
             both_ways = pad_packed_sequence(both_ways, batch_first=True, total_length=vectors.shape[1])[0]
@@ -127,9 +126,8 @@ class FeatureModel(nn.Module):
         """(B, T, D) -> (B, D), or unchanged without pooling. Vectors stored pooled have T = 1."""
         if self.pooling is None:
             return hidden
-        if self.pooling == "first" or hidden.shape[1] == 1:
-            return hidden[:, 0]
-        return mean_of_pieces(hidden, attention_mask)
+        is_first = self.pooling == "first" or hidden.shape[1] == 1
+        return hidden[:, 0] if is_first else mean_of_pieces(hidden, attention_mask)
 
     def head_settings(self) -> dict[str, Any]:
         """Constructor arguments besides the encoder's config."""

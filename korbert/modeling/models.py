@@ -33,8 +33,7 @@ Saved = Mapping[str, tuple[Any, Any]]
 class _EncoderWithHead(nn.Module):
     """Base class of all models. `scores` computes the outputs from the encoder's vectors (B, T, D) and its mask.
 
-    generator: draws the initial weights; None: torch's global generator. encoder: one with weights; None: built from
-    `config`.
+    generator: draws the initial weights; None: torch's global generator. encoder: with weights; None: a new one.
 
     kind: of the saved folder. saved: the constructor's arguments that are saved beside the config, each with its type
     and default in the file (...: none). exported: how the name of its class in `transformers` ends. pipeline: its
@@ -188,9 +187,7 @@ class ClassificationModel(_EncoderWithHead):
                 " multi_label_classification)"
             )
         super().__init__(config, generator)
-        self.num_labels = num_labels
-        self.problem_type: ProblemType = problem_type
-        self.pooling: Pooling = pooling
+        self.num_labels, self.pooling, self.problem_type = num_labels, pooling, problem_type
         self.labels = tuple(map(str, range(num_labels))) if labels is None else tuple(labels)
         self.head = PredictionHead(config) if config.architecture == "modern" else Pooler(config)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -232,10 +229,7 @@ class QuestionAnsweringModel(_EncoderWithHead):
         initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, ...]:
-        """Scores of each piece as the start and as the end, (B, T) both.
-
-        Padding and the question have scores, too; the caller masks them.
-        """
+        """Scores of each piece as the start and as the end, (B, T) both, padding and the question included."""
         return self.of_vectors(self.dropout(self.head(hidden)))
 
     def of_vectors(self, vectors: Tensor) -> tuple[Tensor, ...]:
@@ -287,10 +281,7 @@ class TokenClassificationModel(_EncoderWithHead):
         initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Label scores of each piece, (B, T, C).
-
-        Special tokens and padding have scores, too; the caller ignores them.
-        """
+        """Label scores of each piece, (B, T, C), special tokens and padding included."""
         return self.classifier(self.dropout(self.head(hidden)))
 
 
@@ -313,8 +304,7 @@ class EmbeddingModel(_EncoderWithHead):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(config, generator)
-        self.pooling: Pooling = pooling
-        self.normalize = normalize
+        self.pooling, self.normalize = pooling, normalize
         initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
@@ -344,9 +334,8 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
 
     As in `transformers`, that is the NSP pooler for `bert` and the MLM transform for `modern`, unless embeddings are
     narrower than the encoder. A question answering model takes the whole head of another one, or the one pretrained on
-    spans.
-    An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders differ
-    in more than that and dropout.
+    spans. An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders
+    differ in more than that and dropout.
     """
     source, own = pretrained.encoder.state_dict(), model.encoder.state_dict()
     source |= {name: tensor for name, tensor in own.items() if name.startswith("piece_weight.") and name not in source}

@@ -45,8 +45,7 @@ def theirs_of(folder, batch, **more):
 @torch.inference_mode()
 def test_vectors_are_those_of_transformers(foreign, model_type, pairs):
     folder = foreign(model_type)
-    encoder = load_encoder(folder, read_folder(folder))
-    batch = batch_of(folder, pairs)
+    encoder, batch = load_encoder(folder, read_folder(folder)), batch_of(folder, pairs)
     mask = batch["attention_mask"]
     expected = theirs_of(folder, batch).last_hidden_state * mask[:, :, None]
     types = batch.get("token_type_ids")
