@@ -83,36 +83,36 @@ def attend(qkv: Tensor, rows: Rows, radius: int | None = None, dropout: float = 
     dtype = qkv.dtype
     if qkv.device.type == "cpu":
         qkv = qkv.float()  # the bf16 backward pass takes 2.4 times as long on CPU
-    places = rows.places
-    if places is not None:
-        qkv = qkv.new_zeros(rows.num_places, *qkv.shape[1:]).index_copy(0, places, qkv)
+    slots = rows.slots
+    if slots is not None:
+        qkv = qkv.new_zeros(rows.num_slots, *qkv.shape[1:]).index_copy(0, slots, qkv)
     parts = torch.split(qkv, [block.rows * block.length for block in rows.blocks])
     blocks = zip(parts, rows.blocks, strict=True)
     mixed = torch.cat([_in_block(part, block, radius, dropout) for part, block in blocks])
-    return taken(mixed, places).to(dtype)
+    return taken(mixed, slots).to(dtype)
 
 
-def taken(values: Tensor, places: Tensor | None) -> Tensor:
-    """values[places] for distinct places; None: all values, unchanged."""
-    if places is None:
+def taken(values: Tensor, positions: Tensor | None) -> Tensor:
+    """values[positions] for distinct positions; None: all values, unchanged."""
+    if positions is None:
         return values
-    return _Taken.apply(values, places)  # type: ignore[no-untyped-call]
+    return _Taken.apply(values, positions)  # type: ignore[no-untyped-call]
 
 
 class _Taken(torch.autograd.Function):
     """index_select whose backward copies gradients instead of adding them up."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(places)
+    def forward(ctx: Any, values: Tensor, positions: Tensor) -> Tensor:
+        ctx.save_for_backward(positions)
         ctx.total = len(values)
-        return values.index_select(0, places)
+        return values.index_select(0, positions)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (places,) = ctx.saved_tensors
-        return gradient.new_zeros(ctx.total, *gradient.shape[1:]).index_copy_(0, places, gradient), None
+        (positions,) = ctx.saved_tensors
+        return gradient.new_zeros(ctx.total, *gradient.shape[1:]).index_copy_(0, positions, gradient), None
 
 
 def _in_block(qkv: Tensor, block: Block, radius: int | None, dropout: float) -> Tensor:
@@ -173,12 +173,12 @@ def _mask(block: Block, radius: int | None, device: torch.device) -> Tensor | No
     """True where a piece sees another, broadcastable to (B, H, T, T); None: all see all, the fastest kernel."""
     if block.lengths is None and (radius is None or block.length <= radius + 1):
         return None
-    places = torch.arange(block.length, device=device)
+    positions = torch.arange(block.length, device=device)
     mask = torch.ones((1, 1), dtype=torch.bool, device=device)[None, None]
     if block.lengths is not None:
-        mask = (places < block.lengths[:, None])[:, None, None, :]  # (B, 1, 1, T)
+        mask = (positions < block.lengths[:, None])[:, None, None, :]  # (B, 1, 1, T)
     if radius is not None and block.length > radius + 1:
-        distance = (places[:, None] - places).abs()
+        distance = (positions[:, None] - positions).abs()
         mask = (mask & (distance <= radius)) | (distance == 0)  # padding sees itself: a softmax over nothing is NaN
     return mask
 
@@ -196,11 +196,11 @@ def _windowed(query: Tensor, key: Tensor, value: Tensor, block: Block, radius: i
         return parts.permute(0, 2, 1, 4, 3).flatten(0, 1)
 
     # A key is seen if it is within the radius and in the row; padding sees itself.
-    places = torch.arange(windows * radius, device=query.device).view(windows, radius, 1)
-    keys = places[:, :1] - radius + torch.arange(3 * radius, device=query.device)  # (windows, 1, 3 radius)
+    positions = torch.arange(windows * radius, device=query.device).view(windows, radius, 1)
+    keys = positions[:, :1] - radius + torch.arange(3 * radius, device=query.device)  # (windows, 1, 3 radius)
     ends = torch.tensor([length], device=query.device) if block.lengths is None else block.lengths
     inside = (keys >= 0) & (keys < ends[:, None, None, None])  # (B or 1, windows, 1, 3 radius)
-    distance = (places - keys).abs()
+    distance = (positions - keys).abs()
     mask = ((distance <= radius) & inside) | (distance == 0)  # (B or 1, windows, radius, 3 radius)
     mask = mask.expand(batch, -1, -1, -1).flatten(0, 1)[:, None]
     states = cut(query, 0), cut(key, 1), cut(value, 1)
