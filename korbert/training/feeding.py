@@ -13,7 +13,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
@@ -31,6 +31,15 @@ from korbert.training.devices import Batch, pinned
 _ALIGNMENT = 64  # bytes
 
 Batches = Callable[[int], Sequence[Batch]]
+"""Update (0-based) -> its micro-batches, on the processor.
+
+Pure, and free of PyTorch's global generator: a thread makes those of the next update while this one runs, or
+`row_workers` processes those of the next ones, for which it has to be something that can be pickled. The trained bytes
+do not depend on their number.
+
+Under torchrun: this process's part of the step (korbert.world.connected), at least one micro-batch, with weights as
+shares of the whole step. Keys that end in `_count` are numbers of the part, added up before the loss sees them.
+"""
 
 
 @contextmanager
@@ -39,9 +48,9 @@ def fed(
 ) -> Iterator[Iterator[tuple[int, Sequence[Batch], float]]]:
     """Yields (step, its micro-batches, seconds waited for them) in turn, made ahead of need.
 
-    workers: processes, each of which makes its next step ahead; 0: a thread makes the next step. Processes need a
-    `batches` that can be pickled, with tensors and facts as in Batch but no arrays; its own arrays are shared by all,
-    read-only. pin: see `pinned`. KorbertError when a process has died. Errors of `batches` come out here.
+    workers: processes that make two steps ahead each; 0: a thread makes the next step. Processes need a `batches` that
+    can be pickled, with tensors and facts as in Batch but no arrays; its own arrays are shared by all, read-only. pin:
+    see `pinned`. KorbertError when a process has died. Errors of `batches` come out here.
     """
 
     def timed(made: Iterator[Sequence[Batch]]) -> Iterator[tuple[int, Sequence[Batch], float]]:
@@ -124,7 +133,7 @@ def _received(process: SpawnProcess, pipe: Connection) -> Sequence[Batch]:
 
 
 def _make(shared: "_Shared", steps: range, pipe: Connection, parent: int) -> None:
-    """Makes these steps, in a worker. Each is sent once the parent has read the one before.
+    """Makes these steps, in a worker, each while the one before is being sent: two are ready when the parent is late.
 
     Micro-batches travel as arrays: tensors would take a file descriptor each, of which there are often 1,024, and
     shared memory, of which a container often has 64 MB.
@@ -132,21 +141,24 @@ def _make(shared: "_Shared", steps: range, pipe: Connection, parent: int) -> Non
     die_with(parent)
     torch.set_num_threads(1)
     batches: Batches | None = None
-    for step in steps:
-        try:
-            batches = batches or shared.load()
-            pipe.send(
-                [
+    sent: Future[None] | None = None
+    with ThreadPoolExecutor(max_workers=1) as sender:
+        for step in steps:
+            made: list[dict[str, Any]] | Exception
+            try:
+                batches = batches or shared.load()
+                made = [
                     {name: value.numpy() if isinstance(value, Tensor) else value for name, value in batch.items()}
                     for batch in batches(step)
                 ]
-            )
-        except Exception as error:
-            # An error that takes more than a text could not be read from the pipe.
-            known = isinstance(error, KorbertError | OSError)
-            sent: Exception = error if known else RuntimeError(f"{type(error).__name__}: {error}")
-            sent.add_note(f"In a process that makes rows: {traceback.format_exc()}")
-            pipe.send(sent)
+            except Exception as error:
+                # An error that takes more than a text could not be read from the pipe.
+                known = isinstance(error, KorbertError | OSError)
+                made = error if known else RuntimeError(f"{type(error).__name__}: {error}")
+                made.add_note(f"In a process that makes rows: {traceback.format_exc()}")
+            if sent:
+                sent.result()
+            sent = sender.submit(pipe.send, made)
 
 
 class _Shared:

@@ -16,9 +16,9 @@ import pytest
 import torch
 
 from korbert.errors import CorpusError, KorbertError
-from korbert.pretraining import MaskingSettings, PairSettings, Phase, PretrainingRows, in_phases
+from korbert.pretraining import Phase, in_phases
 from korbert.training.feeding import fed
-from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
+from tests.korbert.pretraining.conftest import like_a_corpus, rows_of, write_shards
 from tests.korbert.training import makers
 from tests.running import is_alive
 
@@ -34,9 +34,7 @@ def batches(tmp_path_factory):
     """Two phases on real shards, of 6 and 8 steps."""
     folder = tmp_path_factory.mktemp("shards")
     files = write_shards(folder, like_a_corpus(40, np.random.default_rng(1))).files
-    short, long = (
-        PretrainingRows(files, IDS, length, MaskingSettings(), PairSettings(), seed=3) for length in (32, 64)
-    )
+    short, long = (rows_of(files, length) for length in (32, 64))
     return in_phases([Phase(short, steps=6, batch_size=8), Phase(long, steps=8, batch_size=12, micro_batches=3)])
 
 
