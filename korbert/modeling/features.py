@@ -59,12 +59,12 @@ class FeatureModel(nn.Module):
         super().__init__()
         self.config = config
         self.num_outputs, self.pooling, self.layers, self.head, self.width = num_outputs, pooling, layers, head, width
-        self.places, self.mix = chosen_layers(layers, config.num_hidden_layers)
-        shape = len(self.places), config.hidden_size
+        self.indices, self.mix = chosen_layers(layers, config.num_hidden_layers)
+        shape = len(self.indices), config.hidden_size
         self.register_buffer("mean", torch.zeros(shape))
         self.register_buffer("deviation", torch.ones(shape))
         if self.mix == "weighted sum":
-            self.weights = nn.Parameter(torch.zeros(len(self.places)))
+            self.weights = nn.Parameter(torch.zeros(len(self.indices)))
             self.factor = nn.Parameter(torch.ones(()))
         size = shape[0] * shape[1] if self.mix == "concat" else shape[1]
         if head == "mlp":
@@ -98,7 +98,7 @@ class FeatureModel(nn.Module):
             lengths = whole if attention_mask is None else attention_mask.sum(dim=1).tolist()
         with torch.no_grad():
             layers = self.encoder.all_layers(
-                input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths, only=self.places
+                input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths, only=self.indices
             ).float()  # (K, B, T, D)
             if self.head != "bilstm":
                 layers = torch.stack([self._pooled(layer, attention_mask) for layer in layers])

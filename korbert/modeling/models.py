@@ -9,20 +9,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from korbert.errors import ModelError
+from korbert.modeling import heads
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
-from korbert.modeling.heads import (
-    NextSentenceHead,
-    Pooler,
-    PredictionHead,
-    SpanHead,
-    Transform,
-    VocabularyHead,
-    initialize,
-    mean_of_pieces,
-)
 from korbert.modeling.transformers_encoder import TransformersEncoder, encoder_of
 
 Pooling = Literal["mean", "first"]
@@ -83,7 +74,7 @@ class EncoderModel(_EncoderWithHead):
     ) -> None:
         super().__init__(config, generator, encoder)
         if encoder is None:
-            initialize(self, config, generator)
+            heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         return hidden
@@ -105,10 +96,10 @@ class PretrainingModel(_EncoderWithHead):
     ) -> None:
         super().__init__(config, generator)
         self.objectives = tuple(objectives)
-        self.mlm = VocabularyHead(config)
-        self.nsp = NextSentenceHead(config)
-        self.reader = SpanHead(config) if "spans" in objectives else None
-        initialize(self, config, generator)
+        self.mlm = heads.VocabularyHead(config)
+        self.nsp = heads.NextSentenceHead(config)
+        self.reader = heads.SpanHead(config) if "spans" in objectives else None
+        heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """MLM scores at all positions, (B, T, V), and NSP scores, (B, 2)."""
@@ -135,10 +126,10 @@ class DetectionModel(_EncoderWithHead):
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
-        self.head = PredictionHead(config) if config.architecture == "modern" else Transform(config)
+        self.head = heads.PredictionHead(config) if config.architecture == "modern" else heads.Transform(config)
         self.classifier = nn.Linear(config.hidden_size, 1)
-        self.nsp = NextSentenceHead(config)
-        initialize(self, config, generator)
+        self.nsp = heads.NextSentenceHead(config)
+        heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Scores of all pieces, (B, T): above 0, a piece is more likely replaced than not."""
@@ -189,14 +180,14 @@ class ClassificationModel(_EncoderWithHead):
         super().__init__(config, generator)
         self.num_labels, self.pooling, self.problem_type = num_labels, pooling, problem_type
         self.labels = tuple(map(str, range(num_labels))) if labels is None else tuple(labels)
-        self.head = PredictionHead(config) if config.architecture == "modern" else Pooler(config)
+        self.head = heads.PredictionHead(config) if config.architecture == "modern" else heads.Pooler(config)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, num_labels)
-        initialize(self, config, generator)
+        heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Scores of the labels, (B, num_labels)."""
-        pooled = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
+        pooled = hidden[:, 0] if self.pooling == "first" else heads.mean_of_pieces(hidden, attention_mask)
         return self.classifier(self.dropout(self.head(pooled)))
 
 
@@ -224,9 +215,9 @@ class QuestionAnsweringModel(_EncoderWithHead):
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
-        span = SpanHead(config)
+        span = heads.SpanHead(config)
         self.head, self.dropout, self.classifier = span.head, span.dropout, span.classifier
-        initialize(self, config, generator)
+        heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, ...]:
         """Scores of each piece as the start and as the end, (B, T) both, padding and the question included."""
@@ -252,7 +243,7 @@ class SlotsModel(QuestionAnsweringModel):
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
         self.gate = nn.Linear(config.hidden_size, 3)
-        initialize(self.gate, config, generator)
+        heads.initialize(self.gate, config, generator)
 
     def of_vectors(self, vectors: Tensor) -> tuple[Tensor, ...]:
         return *super().of_vectors(vectors), self.gate(vectors[:, 0])
@@ -275,10 +266,10 @@ class TokenClassificationModel(_EncoderWithHead):
             raise ModelError(f"labels {list(labels)}: give at least one, without duplicates")
         super().__init__(config, generator)
         self.labels = tuple(labels)
-        self.head = PredictionHead(config) if config.architecture == "modern" else nn.Identity()
+        self.head = heads.PredictionHead(config) if config.architecture == "modern" else nn.Identity()
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, len(self.labels))
-        initialize(self, config, generator)
+        heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Label scores of each piece, (B, T, C), special tokens and padding included."""
@@ -305,11 +296,11 @@ class EmbeddingModel(_EncoderWithHead):
     ) -> None:
         super().__init__(config, generator)
         self.pooling, self.normalize = pooling, normalize
-        initialize(self, config, generator)
+        heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         """One vector per row, (B, D)."""
-        pooled: Tensor = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
+        pooled: Tensor = hidden[:, 0] if self.pooling == "first" else heads.mean_of_pieces(hidden, attention_mask)
         return F.normalize(pooled, dim=-1) if self.normalize else pooled
 
 
@@ -357,6 +348,6 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     elif isinstance(pretrained, PretrainingModel) and isinstance(
         model, ClassificationModel | QuestionAnsweringModel | TokenClassificationModel
     ):
-        head = pretrained.nsp.pooler if isinstance(model.head, Pooler) else pretrained.mlm.transform
+        head = pretrained.nsp.pooler if isinstance(model.head, heads.Pooler) else pretrained.mlm.transform
         if not isinstance(model.head, nn.Identity) and head.dense.weight.shape == model.head.dense.weight.shape:
             model.head.load_state_dict(head.state_dict())

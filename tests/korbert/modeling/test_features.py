@@ -93,9 +93,9 @@ def test_a_linear_head_mixes_pooled_and_standardized_layers():
         means = torch.stack([(layer * batch["attention_mask"][:, :, None]).sum(1) for layer in layers])
         means = means / batch["attention_mask"].sum(1)[:, None]
         for name, mixed in (
-            ("sum of last four", lambda given: given.sum(0)),
-            ("concat of last four", lambda given: torch.cat(list(given), 1)),
-            ("weighted sum of last four", lambda given: 3 * (given[0] + 2 * given[3]) / 3),
+            ("sum of last four", lambda layers: layers.sum(0)),
+            ("concat of last four", lambda layers: torch.cat(list(layers), 1)),
+            ("weighted sum of last four", lambda layers: 3 * (layers[0] + 2 * layers[3]) / 3),
         ):
             model = FeatureModel(CONFIG, 2, "mean", name, encoder=encoder).eval()
             mean, deviation = torch.randn(4, 16), torch.rand(4, 16) + 0.5

@@ -71,9 +71,9 @@ def test_pairs_have_their_segments(more, tiny_tokenizer, tmp_path):
     encoding = tiny_tokenizer.encode("영화가 재미있다.", "영화는 별로였다.")
     ids, segments = (torch.tensor([row]) for row in (encoding.input_ids, encoding.token_type_ids))
     with torch.inference_mode():
-        found, expected = theirs(ids, token_type_ids=segments), ours(ids, token_type_ids=segments)
-        torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
-        assert not torch.allclose(theirs(ids), found, atol=1e-3)
+        scores, expected = theirs(ids, token_type_ids=segments), ours(ids, token_type_ids=segments)
+        torch.testing.assert_close(scores, expected, atol=1e-4, rtol=0)
+        assert not torch.allclose(theirs(ids), scores, atol=1e-3)
 
 
 def test_labels_are_those_of_the_model_in_order(folders):
