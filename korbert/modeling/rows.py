@@ -21,12 +21,13 @@ class Block:
     """Rows of similar length that attention processes together.
 
     rows, length: the block has rows x length slots. lengths: (rows,) int64, pieces of each row, on the device; None:
-    all have `length`.
+    all have `length`. numbers: which rows of the batch.
     """
 
     rows: int
     length: int
     lengths: Tensor | None
+    numbers: Sequence[int]
 
 
 class Rows:
@@ -65,20 +66,15 @@ class Rows:
         return values.repeat_interleave(self.starts.diff(), dim=0, output_size=self.pieces)
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
-        """The rows in blocks, shortest first. Empty rows are in none."""
-        return tuple(block for block, _ in self._blocks)
-
-    @cached_property
     def slots(self) -> Tensor | None:
         """(N,) int64: the slot of each piece among all blocks; None: in the order of the flat batch."""
-        order = [row for _, rows in self._blocks for row in rows]
+        order = [row for block in self.blocks for row in block.numbers]
         if all(block.lengths is None for block in self.blocks) and order == sorted(order):
             return None
         slots = np.zeros(self.pieces, dtype=np.int64)
         base = 0
-        for block, rows in self._blocks:
-            for row in rows:
+        for block in self.blocks:
+            for row in block.numbers:
                 length = self.lengths[row]
                 slots[self._ends[row] - length : self._ends[row]] = np.arange(base, base + length)
                 base += block.length
@@ -90,7 +86,8 @@ class Rows:
         return sum(block.rows * block.length for block in self.blocks)
 
     @cached_property
-    def _blocks(self) -> list[tuple[Block, list[int]]]:
+    def blocks(self) -> list[Block]:
+        """The rows in blocks, shortest first. Empty rows are in none."""
         lengths = np.array(self.lengths, dtype=np.int64)
         order = np.argsort(lengths, kind="stable")
         order = order[lengths[order] > 0]
@@ -104,7 +101,7 @@ class Rows:
         for rows in np.split(order, cuts[1:]) if len(order) else ():
             own, longest = lengths[rows], int(lengths[rows[-1]])
             padded = None if own[0] == longest else self._on_device(own)
-            blocks.append((Block(len(rows), longest, padded), rows.tolist()))
+            blocks.append(Block(len(rows), longest, padded, rows.tolist()))
         return blocks
 
     def _on_device(self, values: NDArray[np.int64] | NDArray[np.int32]) -> Tensor:

@@ -98,7 +98,8 @@ class PretrainingRows:
         shared = self._counts(rows) | {"weight": torch.tensor(1.0)}  # the counts make each loss its share of the step's
         if self._negatives:
             shared |= self._negatives.draw(np.random.default_rng(derived_seed(self._key, "negatives", step)))
-        number = num_micro_batches(micro_batches, batch_size, here)
+        # Equally many in each process, none empty, and none larger than without the others, but for a row left over.
+        number = max(1, min(-(-micro_batches // here.size), batch_size // here.size))
         return [{**_flat(rows[first::number]), **shared} for first in range(number)]
 
     def _counts(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
@@ -171,14 +172,6 @@ def _framed(
         is_piece[here] = True
         at = here.stop + 1
     return ids, boundaries, numbers, is_piece
-
-
-def num_micro_batches(micro_batches: int, rows: int, here: World) -> int:
-    """Number of micro-batches per process: the same for all, each with at least one row.
-
-    None has more rows than without the other processes, or one more where these cannot be shared evenly.
-    """
-    return max(1, min(-(-micro_batches // here.size), rows // here.size))
 
 
 def _flat(rows: Sequence[Row]) -> Batch:

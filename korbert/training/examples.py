@@ -108,18 +108,14 @@ def bucketed(lengths: NDArray[np.int64], batch_size: int, generator: np.random.G
 class Batches:
     """The batch of each step, a pure function of the step. Each epoch has its own order.
 
-    With several connected processes, each makes its own share.
+    With several connected processes, each makes its own share. steps_per_epoch: steps per pass over all rows.
     """
 
     def __init__(self, examples: Learnable, batch_size: int, seed: int) -> None:
         self._examples, self._batch_size, self._seed = examples, batch_size, seed
         self._here = connected()  # read here: a data worker that makes batches is not connected
         self._epoch = lru_cache(maxsize=2)(self._order)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Steps per pass over all rows."""
-        return -(-len(self._examples) // self._batch_size)
+        self.steps_per_epoch = -(-len(examples) // batch_size)
 
     def __call__(self, step: int) -> list[dict[str, Any]]:
         """One micro-batch for `step` (from 0), with the keys of Examples.batch.
