@@ -7,8 +7,9 @@
 5. tasks/         labelled texts and questions -> batches; a trained model -> labels, answers, filled gaps.
 6. huggingface/   export to `transformers`, and import from it.
 
-model.py is a model in use: `korbert.load(folder)` opens one. Above it, search/ finds texts, sklearn.py has estimators
-of scikit-learn, and workflows.py has what the package offers of `pipelines`: `korbert.finetune`, `korbert.run`, ..
+model.py is a model in use: `korbert.load(folder)` opens one; its vectors are those of embedder.py. Above it, search/
+finds texts, sklearn.py has estimators of scikit-learn, and workflows.py has what the package offers of `pipelines`:
+`korbert.finetune`, `korbert.run`, ..
 
 Used by all: errors.py, durable.py (files), seeds.py, versions.py and processor.py (what bytes depend on), folders.py
 and hub.py (find model folders), interruption.py (signals), progress.py, terminal.py and notebook.py (output).

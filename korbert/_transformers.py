@@ -9,14 +9,12 @@ from types import ModuleType
 from typing import Any
 
 from korbert.errors import ModelError
+from korbert.versions import optional
 
 
 def transformers(reason: str) -> ModuleType:
     """Imports the package. ModelError if it is not installed; reason: what needs it, for the message."""
-    try:
-        return importlib.import_module("transformers")
-    except ImportError:
-        raise ModelError(f"{reason} needs transformers: pip install 'korbert[hf]'") from None
+    return optional("transformers", "hf", reason)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import math
 import os
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,8 @@ def check_output(path: Path, *inputs: Path, is_ours: Callable[[Path], bool] | No
     if not os.path.isdir(folder):  # noqa: PTH112 (False, too, if a folder above may not be entered)
         raise SettingsError(f"{path}: there is no folder {folder}: make it, or name another file")
     try:
-        aside_of(path).lstat()  # the longer of both names
-    except FileNotFoundError:
-        pass
+        with suppress(FileNotFoundError):
+            aside_of(path).lstat()  # the longer of both names
     except OSError as error:
         raise SettingsError(f"{path}: cannot be written ({error.strerror}): name another file") from None
     present = path.lstat() if os.path.lexists(path) else None

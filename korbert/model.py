@@ -1,31 +1,18 @@
 """A trained model in use: `korbert.load` opens a folder, `Model` embeds, predicts, fills, tags and answers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from functools import cached_property
-from itertools import islice
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self, Unpack, get_args, overload
-
-import numpy as np
-import torch
-from numpy.typing import NDArray
+from typing import Any, Self, overload
 
 from korbert import hub
+from korbert.embedder import Embedder
 from korbert.errors import ModelError, SettingsError
 from korbert.folders import lasting
-from korbert.modeling import (
-    EmbeddingModel,
-    PretrainingModel,
-    QuestionAnsweringModel,
-    TokenClassificationModel,
-    load_model,
-    save_model,
-)
-from korbert.modeling import Model as Network
+from korbert.modeling import models
 from korbert.modeling.onnx_encoder import OnnxEncoder
-from korbert.modeling.storage import read_config
+from korbert.modeling.storage import load_model, read_config, save_model
 from korbert.notebook import as_html
 from korbert.processor import cores
 from korbert.progress import Advance, track, untracked
@@ -33,26 +20,17 @@ from korbert.tasks.files import Row
 from korbert.tasks.filling import Candidate, Expected, encode_gaps, expect, fill_gaps
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction, Prepared
-from korbert.tasks.passages import MANY_TEXTS, encode_passages
+from korbert.tasks.passages import encode_passages
 from korbert.tasks.question_answering.answers import Answer
 from korbert.tasks.token_classification.bio import is_bio
 from korbert.tasks.token_classification.tagger import TaggedSpan
 from korbert.texts import as_texts
 from korbert.tokenization import AnyTokenizer, Encoding
-from korbert.tokenization.encoding import behind
-from korbert.training.devices import choose_device, choose_precision, device_of
-from korbert.training.scoring import NotFinite, Scoring
+from korbert.training.devices import choose_device, choose_precision
+from korbert.training.scoring import Scoring
 from korbert.training.settings import PrecisionName
-from korbert.vectors.correction import Correction
-from korbert.vectors.counts import PieceCounts
-from korbert.vectors.encoder import digest_of, text_vectors, unit, vector_defaults, vector_settings, width_of
-from korbert.vectors.names import Side, Unit
-from korbert.vectors.occurrences import Occurrence, occurrences_of
-from korbert.vectors.parts import Parts, parts_of
-from korbert.vectors.pooling import POOLINGS
-from korbert.vectors.settings import Asked, VectorSettings
+from korbert.vectors.names import Side
 
-TEXTS_AT_ONCE = 4_096  # texts to embed whose pieces are in memory
 _ROWS_AT_ONCE = 8_192  # rows to predict whose pieces are in memory; more give batches of more similar lengths
 _LONG_ROWS_AT_ONCE = 1_024  # the same, of a kind that reads texts to their end
 _MANY_WINDOWS = 32  # of texts to answer questions on: from here on, progress is shown
@@ -64,10 +42,8 @@ _REMEDIES = {  # operation -> which models can do it
     "tag": "spans need a model fine-tuned on labels of spans or words (kind token-classification)",
 }
 
-_Vectors = NDArray[np.float32]
 
-
-class Model:
+class Model(Embedder):
     """A network with its tokenizer and the task that it was trained for.
 
         >>> model = korbert.load("korbert-mini-nsmc")
@@ -92,30 +68,19 @@ class Model:
 
     def __init__(
         self,
-        network: Network,
+        network: models.Model,
         tokenizer: AnyTokenizer,
         kind: Kind | None = None,
         *,
         name: str = "the model",
         precision: PrecisionName = "fp32",
     ) -> None:
-        self.network, self.tokenizer = network.eval(), tokenizer
+        super().__init__(network, tokenizer, name, precision)
         self.kind = _kind_of(network, {}, name) if kind is None else kind
-        self.name, self.precision = name, precision
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "auto", precision: PrecisionName = "fp32") -> Self:
-        """The model in a folder: one written by korbert, or an artifact that has one.
-
-        Args:
-            folder: A folder, the name of a model in the box, or "hf:USER/NAME" on the Hub, also with @REVISION.
-            device: "auto", "cpu" or "cuda".
-            precision: "fp32", "bf16", or "auto", the faster one here.
-
-        Raises:
-            ModelError: The folder holds no model, or a tokenizer other than the one of training.
-            SettingsError: bf16 is asked for on hardware without bf16 instructions.
-        """
+        """The model in a folder, as `korbert.load` opens it."""
         chosen = choose_device(device)
         network, tokenizer = load_model(folder, device=chosen)
         kind = _kind_of(network, read_config(folder)["task"], str(folder))
@@ -175,25 +140,22 @@ class Model:
     @property
     def can(self) -> tuple[str, ...]:
         """The operations that the model supports: "predict", "tag", "answer", "fill", "embed"."""
-        own = (self.kind.operation,) if self.kind else ("fill",) if isinstance(self.network, PretrainingModel) else ()
-        return (*(name for name in own if name != "embed"), "embed")
+        fills = isinstance(self.network, models.PretrainingModel)
+        own = self.kind.operation if self.kind else "fill" if fills else "embed"
+        return ("embed",) if own == "embed" else (own, "embed")
 
     def require(self, operation: str) -> None:
         """ModelError, which names what the model is and what it can do, if it does not support the operation."""
         if operation not in self.can:
-            raise self._refusal(operation)
-
-    def _refusal(self, operation: str) -> ModelError:
-        article = "an" if self._what[0] in "aeiou" else "a"
-        return ModelError(
-            f"{self.name}: is {article} {self._what} model: it can {' and '.join(self.can)}; {_REMEDIES[operation]}"
-        )
+            model = f"{'an' if self._what[0] in 'aeiou' else 'a'} {self._what} model"
+            raise ModelError(f"{self.name}: is {model}: it can {' and '.join(self.can)}; {_REMEDIES[operation]}")
 
     @property
     def task(self) -> Kind:
         """The kind of task. ModelError for a model that was not fine-tuned."""
         if self.kind is None:
-            raise self._refusal("predict")
+            self.require("predict")
+        assert self.kind is not None
         return self.kind
 
     @property
@@ -202,27 +164,12 @@ class Model:
         return self.kind.columns if self.kind else {}
 
     @property
-    def device(self) -> torch.device:
-        return device_of(self.network)
-
-    @property
     def max_length(self) -> int:
         """Pieces of a text that `embed` reads, special tokens included; the rest is cut off."""
-        cut = self.kind is not None and self.kind.cuts_vectors
-        return self.kind.max_length if self.kind and cut else int(self.network.config.max_position_embeddings)
+        return self.kind.max_length if self.kind and self.kind.cuts_vectors else super().max_length
 
-    @property
-    def scoring(self) -> Scoring:
-        """Device and precision of batches."""
-        return {"device": self.device, "precision": self.precision}
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Names the model in the error of numbers that are not finite."""
-        try:
-            yield
-        except NotFinite as error:
-            raise NotFinite(error.what, self.name) from None
+    def prompt(self, side: Side | None) -> str:
+        return self.kind.prompt(side) if self.kind and side else super().prompt(side)
 
     # --- predictions ---
 
@@ -247,7 +194,7 @@ class Model:
             inputs = inputs.to_dict("records")
         if isinstance(inputs, bytes) or not isinstance(inputs, Iterable):
             raise SettingsError(f"{inputs!r:.40}: give a text, a pair of texts, a row, or a list of these")
-        return self._results([self.row(one, f"[{index}]") for index, one in enumerate(inputs)])
+        return self._results([self.row(value, f"[{index}]") for index, value in enumerate(inputs)])
 
     @overload
     def tag(self, texts: str) -> list[TaggedSpan]: ...  # type: ignore[overload-overlap]
@@ -303,21 +250,21 @@ class Model:
                 answers += self.results(part, advance)
         return answers[0] if one_context else answers
 
-    def row(self, value: Any, place: str = "") -> Row:
+    def row(self, value: Any, position: str = "") -> Row:
         """Converts a text, a pair or a row to a row by role. SettingsError if the task cannot read it."""
         kind = self.task
         row: Row = {"text": value} if isinstance(value, str) else dict(value) if isinstance(value, Mapping) else {}
         if _is_pair(value):
             if "pair" not in kind.needs:
-                raise SettingsError(f"{value!r:.40}{place}: is a pair of texts: this model takes {kind.about()}")
+                raise SettingsError(f"{value!r:.40}{position}: is a pair of texts: this model takes {kind.about()}")
             row = {"text": value[0], "pair": value[1]}
         try:
             texts = kind.texts(row)
         except (ValueError, KeyError, TypeError) as error:
             why = f"has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
-            raise SettingsError(f"{value!r:.40}{place}: {why}: this model takes {kind.about()}") from None
+            raise SettingsError(f"{value!r:.40}{position}: {why}: this model takes {kind.about()}") from None
         if not texts or not all(isinstance(text, str) for text in texts):
-            raise SettingsError(f"{value!r:.40}{place}: is not a row of texts: this model takes {kind.about()}")
+            raise SettingsError(f"{value!r:.40}{position}: is not a row of texts: this model takes {kind.about()}")
         return row
 
     def predict_rows(self, rows: Sequence[Row]) -> list[Prediction]:
@@ -369,11 +316,11 @@ class Model:
             ModelError: A text has no [MASK], or more pieces than the model has positions; the model cannot fill gaps,
                 or its scores are NaN.
         """
-        self.require("fill")
+        filler = self._filler
         listed, single = as_texts(texts, "texts")
         if top < 1:
             raise SettingsError(f"top {top}: take at least 1")
-        encodings = ((text, encode_gaps(self._filler, self.tokenizer, text)) for text in listed)
+        encodings = ((text, encode_gaps(filler, self.tokenizer, text)) for text in listed)
         filled = [gaps for text, encoding in encodings for gaps in self.fill_encoded([text], [encoding], top)]
         return filled[0] if single else filled
 
@@ -393,146 +340,10 @@ class Model:
             return expect(self._filler, self.tokenizer, text, pair, top)
 
     @property
-    def _filler(self) -> PretrainingModel:
-        if not isinstance(self.network, PretrainingModel):
-            raise self._refusal("fill")
+    def _filler(self) -> models.PretrainingModel:
+        self.require("fill")
+        assert isinstance(self.network, models.PretrainingModel)
         return self.network
-
-    # --- vectors ---
-
-    @property
-    def vector_defaults(self) -> Asked:
-        """The `embed` settings that the model was trained with, as far as they differ from VectorSettings."""
-        return vector_defaults(self.network)
-
-    def vector_settings(self, **asked: Unpack[Asked]) -> VectorSettings:
-        """Merges settings with the model's defaults. SettingsError for values that the model does not support."""
-        return vector_settings(self.network, asked)
-
-    def width(self, settings: VectorSettings) -> int:
-        """Numbers per vector, before it is corrected and cut."""
-        return width_of(self.network, settings)
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 (hex) over everything that determines vectors: config, encoder weights, tokenizer, maximum length,
-        prompts."""
-        prompts = [self._prompt(side) for side in get_args(Side)]
-        return digest_of(self.network, self.tokenizer, self.max_length, prompts if any(prompts) else ())
-
-    def _prompt(self, side: Side | None) -> str:
-        return self.kind.prompt(side) if self.kind and side else ""
-
-    @cached_property
-    def piece_counts(self) -> PieceCounts:
-        """The counts in the model's folder, for "idf" and "bm25". SettingsError if there are none."""
-        return PieceCounts.find(None, self.name, self.tokenizer)
-
-    def embed(
-        self,
-        texts: str | Iterable[str],
-        batch_size: int = 64,
-        *,
-        counts: PieceCounts | None = None,
-        correction: Correction | None = None,
-        **asked: Unpack[Asked],
-    ) -> _Vectors:
-        """The vector of a text, (D,), or of many texts, (N, D), in order. Any text is valid, even an empty one.
-
-        In `modern` encoders the outputs of layers below the last are not normalized: each layer normalizes its input.
-
-        Args:
-            texts: A text, or several.
-            batch_size: Texts at once in the model; up to rounding, vectors do not depend on it.
-            counts: Of the pieces, for the poolings "idf" and "bm25"; None: those in the model's folder.
-            correction: Applied before vectors are cut and normalized.
-            **asked: Fields of VectorSettings: layer, mix, pooling, special_tokens, normalize, side, size. Those left
-                out are the model's defaults.
-
-        Raises:
-            SettingsError: The texts are no strings, or the model does not support a setting.
-            ModelError: A vector is not finite.
-        """
-        listed, single = as_texts(texts, "texts")
-        vectors = np.concatenate(list(self.stream(listed, batch_size, counts=counts, correction=correction, **asked)))
-        return vectors[0] if single else vectors
-
-    def stream(
-        self,
-        texts: Iterable[str],
-        batch_size: int = 64,
-        *,
-        counts: PieceCounts | None = None,
-        correction: Correction | None = None,
-        **asked: Unpack[Asked],
-    ) -> Iterator[_Vectors]:
-        """As embed, for any number of texts in constant memory: (n, D), up to 4,096 at a time; (0, D) for no texts."""
-        settings, left, first = self.vector_settings(**asked), iter(texts), True
-        while (part := list(islice(left, TEXTS_AT_ONCE))) or first:
-            first = False
-            workers = cores() if len(part) > MANY_TEXTS else 0
-            encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)
-            yield self.pooled(encodings, settings, batch_size, counts=counts, correction=correction)
-
-    def pooled(
-        self,
-        encodings: Sequence[Encoding],
-        settings: VectorSettings,
-        batch_size: int = 64,
-        *,
-        counts: PieceCounts | None = None,
-        correction: Correction | None = None,
-    ) -> _Vectors:
-        """As embed, for texts already encoded, truncated to `max_length`: (N, D), computed shortest first."""
-        if POOLINGS[settings.pooling].counts and counts is None:
-            counts = self.piece_counts
-        if prompt := self._prompt(settings.side):
-            pieces = self.tokenizer.encode_pieces(prompt)
-            encodings = [behind(pieces, encoding, self.max_length) for encoding in encodings]
-        with self._named():
-            return text_vectors(
-                self.network, self.tokenizer, encodings, settings, batch_size,
-                counts=counts, correction=correction, **self.scoring,
-            )  # fmt: skip
-
-    @overload
-    def similarity(self, a: str, b: str, **asked: Unpack[Asked]) -> float: ...  # type: ignore[overload-overlap]
-    @overload
-    def similarity(self, a: str | Iterable[str], b: str | Iterable[str], **asked: Unpack[Asked]) -> _Vectors: ...
-    def similarity(self, a: str | Iterable[str], b: str | Iterable[str], **asked: Unpack[Asked]) -> float | _Vectors:
-        """Cosine of the vectors of a and b, -1 to 1; of lists, (N, M): that of each text of a with each of b.
-
-        A single text and a list give (M,) or (N,).
-
-        Args:
-            **asked: As in `embed`.
-        """
-        first, second = (unit(self.embed(texts, **asked)) for texts in (a, b))
-        cosines = first @ second.T
-        return float(cosines) if isinstance(a, str) and isinstance(b, str) else np.asarray(cosines)
-
-    @overload
-    def parts(self, texts: str, unit: Unit = "morpheme", **asked: Unpack[Asked]) -> Parts: ...  # type: ignore[overload-overlap]
-    @overload
-    def parts(self, texts: Iterable[str], unit: Unit = "morpheme", **asked: Unpack[Asked]) -> list[Parts]: ...
-    def parts(self, texts: str | Iterable[str], unit: Unit = "morpheme", **asked: Unpack[Asked]) -> Parts | list[Parts]:
-        """The vectors of the pieces, morphemes or eojeols of a text, with their spans; a list for many texts.
-
-        asked: layer and mix, as in `embed`. Parts beyond max_length are missing; one cut by max_length has the mean of
-        its pieces before the cut.
-        """
-        listed, single = as_texts(texts, "texts")
-        settings = self.vector_settings(**asked)
-        with self._named():
-            parts = parts_of(self.network, self.tokenizer, listed, unit, settings, self.max_length)
-        return parts[0] if single else parts
-
-    def occurrences(self, word: str, texts: Iterable[str], **asked: Unpack[Asked]) -> list[Occurrence]:
-        """The occurrences of a word in texts, with their vectors: see korbert.vectors.occurrences."""
-        listed, _ = as_texts(texts, "texts")
-        settings = self.vector_settings(**asked)
-        with self._named():
-            return occurrences_of(self.network, self.tokenizer, word, listed, settings, self.max_length)
 
 
 def load(folder: str | Path, device: str = "auto", precision: PrecisionName = "fp32") -> Model:
@@ -545,15 +356,13 @@ def load(folder: str | Path, device: str = "auto", precision: PrecisionName = "f
     network.
 
     Args:
-        folder: As in Model.load.
+        folder: A model folder, an artifact that has one, the name of a model in the box, or "hf:USER/NAME" on the Hub,
+            also with @REVISION.
         device: "auto", "cpu" or "cuda".
         precision: "fp32", "bf16", or "auto", the faster one here.
 
-    Returns:
-        The model, which `can` do what its task is.
-
     Raises:
-        ModelError: There is no such model, or its files were changed.
+        ModelError: There is no such model, its files were changed, or its tokenizer is not the one of training.
         SettingsError: The device, or the precision on this hardware, is not there.
     """
     return Model.load(folder, device, precision)
@@ -571,25 +380,20 @@ def _unpickled(
     return model
 
 
-def _kind_of(network: Network, task: Mapping[str, Any], folder: str) -> Kind | None:
+def _kind_of(network: models.Model, task: Mapping[str, Any], folder: str) -> Kind | None:
     """The task in config.json; if it names no kind, what the head of the network tells."""
     if "kind" in task:
         return kind_of_task(task, folder)
     longest = int(network.config.max_position_embeddings)
     usual: dict[str, Any]
-    if isinstance(network, QuestionAnsweringModel):
+    if isinstance(network, models.QuestionAnsweringModel):
         usual = {"kind": "question-answering", "metrics": ("f1",)}
-    elif isinstance(network, EmbeddingModel):
+    elif isinstance(network, models.EmbeddingModel):
         usual = {"kind": "embedding", "metrics": ("spearman",), "max_length": longest, "learns": "scores"}
-    elif isinstance(network, TokenClassificationModel):
-        usual = {
-            "kind": "token-classification",
-            "metrics": ("accuracy",),
-            "max_length": longest,
-            "tags": network.labels,
-        }
-        usual |= {"units": "characters" if is_bio(network.labels) else "words"}
-        usual |= {"stride": task.get("max_length", longest) // 4}
+    elif isinstance(network, models.TokenClassificationModel):
+        units, stride = "characters" if is_bio(network.labels) else "words", task.get("max_length", longest) // 4
+        usual = {"kind": "token-classification", "metrics": ("accuracy",), "max_length": longest}
+        usual |= {"tags": network.labels, "units": units, "stride": stride}
     else:
         return None
     return kind_of_task({**usual, **task}, folder)

@@ -11,9 +11,9 @@ def nfc(name: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
-def same_name(one: str, other: str) -> bool:
+def same_name(name: str, other: str) -> bool:
     """Whether two names are equal in NFC."""
-    return one == other or nfc(one) == nfc(other)
+    return name == other or nfc(name) == nfc(other)
 
 
 def on_disk(path: Path) -> Path:

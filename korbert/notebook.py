@@ -13,7 +13,7 @@ def as_html(title: str, facts: Mapping[str, object]) -> str:
     rows = ""
     for name, value in facts.items():
         values = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-        shown = "<br>".join(html.escape(printable(str(one))) for one in values)
+        shown = "<br>".join(html.escape(printable(str(line))) for line in values)
         align = 'style="text-align: left"'
         rows += f"<tr><th {align}>{html.escape(name)}</th><td {align}>{shown}</td></tr>" if shown else ""
     return f"<table><caption>{html.escape(printable(title))}</caption>{rows}</table>"

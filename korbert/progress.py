@@ -35,14 +35,10 @@ def track(description: str, total: int | None, unit: str = "", done: int = 0) ->
     """
     if is_silent():
         yield untracked
-    elif notebook.is_notebook():
-        with _moving(description, total, unit, done) as advance:
-            yield advance
-    elif sys.stderr.isatty():
-        with _bar(description, total, unit, done) as advance:
-            yield advance
-    else:
-        yield _lines(description, total, unit, done)
+        return
+    shown = _moving if notebook.is_notebook() else _bar if sys.stderr.isatty() else _lines
+    with shown(description, total, unit, done) as advance:
+        yield advance
 
 
 @contextmanager
@@ -85,7 +81,8 @@ def _counted(description: str, done: int, total: int | None, unit: str) -> str:
     return f"{description}: {done:,}{'' if total is None else f' of {total:,}'} {unit}".rstrip()
 
 
-def _lines(description: str, total: int | None, unit: str, done: int) -> Advance:
+@contextmanager
+def _lines(description: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
     first, started = done, time.monotonic()
     last, shown = started, ""
 
@@ -104,4 +101,4 @@ def _lines(description: str, total: int | None, unit: str, done: int) -> Advance
             parts.append(f"{seconds:.0f} s left" if seconds < 90 else minutes)
         _logger.info("%s", ", ".join(filter(None, parts)))
 
-    return advance
+    yield advance

@@ -18,13 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    RegressorMixin,
-    TransformerMixin,
-)
+from sklearn import base
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted
@@ -40,7 +34,7 @@ __all__ = ["TextClassifier", "TextRegressor", "TextVectorizer"]
 _Model = Model | str
 
 
-class _OfTexts(BaseEstimator):
+class _OfTexts(base.BaseEstimator):
     """An estimator whose X are texts, not numbers."""
 
     def __sklearn_tags__(self) -> Any:
@@ -87,11 +81,10 @@ class _Learning(_OfTexts):
 
     def _results(self, X: Any) -> list[Any]:
         check_is_fitted(self)
-        results: list[Any] = self.model_.predict([row if len(row) == 2 else row[0] for row in _rows(X)])
-        return results
+        return list(self.model_.predict([row if len(row) == 2 else row[0] for row in _rows(X)]))
 
 
-class TextClassifier(ClassifierMixin, _Learning):
+class TextClassifier(base.ClassifierMixin, _Learning):
     """A label for each text or pair of texts.
 
         >>> texts = ["정말 재미있는 영화", "시간이 아깝다", "또 보고 싶다", "지루했다"]
@@ -123,7 +116,7 @@ class TextClassifier(ClassifierMixin, _Learning):
         assert_all_finite(y)
         check_classification_targets(y)
         self.classes_, places = np.unique(y, return_inverse=True)
-        self._names = [label(str(one)) for one in self.classes_]
+        self._names = [label(str(name)) for name in self.classes_]
         if not 1 < len(self._names) == len(set(self._names)):
             count, known = len(self._names), ", ".join(map(repr, self._names))
             classes = "1 class" if count == 1 else f"{count} classes"
@@ -134,16 +127,15 @@ class TextClassifier(ClassifierMixin, _Learning):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(N, classes): the probability of each label, in the order of classes_."""
         probabilities = (result.probabilities for result in self._results(X))
-        return np.array([[one[name] for name in self._names] for one in probabilities], dtype=np.float64)
+        return np.array([[row[name] for name in self._names] for row in probabilities], dtype=np.float64)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(N,): the most probable label of each."""
-        places = self.predict_proba(X).argmax(axis=1)  # first, as it refuses what is not fitted
-        found: NDArray[Any] = self.classes_[places]
-        return found
+        best = self.predict_proba(X).argmax(axis=1)  # first, as it refuses what is not fitted
+        return np.asarray(self.classes_[best])
 
 
-class TextRegressor(RegressorMixin, _Learning):
+class TextRegressor(base.RegressorMixin, _Learning):
     """A number for each text or pair of texts. Parameters are those of TextClassifier.
 
         >>> pairs = [("비가 온다", "비가 내린다"), ("비가 온다", "밥을 먹는다")] * 5
@@ -170,7 +162,7 @@ class TextRegressor(RegressorMixin, _Learning):
         return np.array(self._results(X), dtype=np.float64)
 
 
-class TextVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _OfTexts):
+class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin, _OfTexts):
     """The vector of each text, as Model.embed makes it.
 
         >>> korbert.sklearn.TextVectorizer(pooling="max").fit_transform(["비가 온다", "밥을 먹는다"]).shape

@@ -92,17 +92,8 @@ def from_first(make: Callable[[], _T]) -> _T:
     return box[0]  # type: ignore[return-value]
 
 
-def agreed(values: Sequence[int]) -> list[int]:
-    """The sums of whole numbers over all processes."""
-    return _reduced(values, "SUM")
-
-
-def greatest(value: int) -> int:
-    """The maximum over all processes."""
-    return _reduced([value], "MAX")[0]
-
-
-def _reduced(values: Sequence[int], how: str) -> list[int]:
+def agreed(values: Sequence[int], how: str = "SUM") -> list[int]:
+    """The sums of whole numbers over all processes, or their maxima with "MAX"."""
     if Connection.group is None:
         return list(values)
     import torch
@@ -113,11 +104,16 @@ def _reduced(values: Sequence[int], how: str) -> list[int]:
     return [int(number) for number in numbers.tolist()]
 
 
+def greatest(value: int) -> int:
+    """The maximum over all processes."""
+    return agreed([value], "MAX")[0]
+
+
 def require_rows(name: str, rows: int) -> None:
     """Raises SettingsError if a batch has fewer rows than there are processes. name: of the setting."""
     size = connected().size
     if rows < size:
+        remedy = f"start at most {rows}, as with `torchrun --nproc_per_node {rows}`, or raise {name}"
         raise SettingsError(
-            f"{name} {rows}: a batch has fewer rows than the {size} processes that share them: start at most {rows}, "
-            f"as with `torchrun --nproc_per_node {rows}`, or raise {name}"
+            f"{name} {rows}: a batch has fewer rows than the {size} processes that share them: {remedy}"
         )

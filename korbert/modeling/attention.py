@@ -21,7 +21,7 @@ Rotation = tuple[Tensor, Tensor]
 
 
 class View(NamedTuple):
-    """Which pieces a layer attends to. It has no weights, so layers that share weights may have different views.
+    """Which pieces a layer attends to, which layers that share weights may do differently.
 
     rotation: rotary embeddings, or None. radius: pieces seen to each side; None: the whole row.
     """
@@ -71,52 +71,48 @@ def _rotate(qkv: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
 
 
 def attend(qkv: Tensor, rows: Rows, radius: int | None = None, dropout: float = 0.0) -> Tensor:
-    """Attention of each piece over its row. qkv: (N, 3, H, D/H). Returns (N, H, D/H).
-
-    radius: pieces seen to each side; None: the whole row.
-    """
+    """Attention of each piece over its row. qkv: (N, 3, H, D/H). Returns (N, H, D/H). radius: see View."""
     if qkv.is_cuda and qkv.dtype in (torch.bfloat16, torch.float16) and not dropout:
         from torch.nn.attention.varlen import varlen_attn
 
         query, key, value = qkv.unbind(1)
-        side = -1 if radius is None else radius
-        longest = (rows.longest, rows.longest)
-        mixed = varlen_attn(query, key, value, rows.starts, rows.starts, *longest, window_size=(side, side))
+        starts, longest, side = rows.starts, rows.longest, -1 if radius is None else radius
+        mixed = varlen_attn(query, key, value, starts, starts, longest, longest, window_size=(side, side))
         assert isinstance(mixed, Tensor)
         return mixed
     dtype = qkv.dtype
     if qkv.device.type == "cpu":
         qkv = qkv.float()  # the bf16 backward pass takes 2.4 times as long on CPU
-    places = rows.places
-    if places is not None:
-        qkv = qkv.new_zeros(rows.num_places, *qkv.shape[1:]).index_copy(0, places, qkv)
+    slots = rows.slots
+    if slots is not None:
+        qkv = qkv.new_zeros(rows.num_slots, *qkv.shape[1:]).index_copy(0, slots, qkv)
     parts = torch.split(qkv, [block.rows * block.length for block in rows.blocks])
     blocks = zip(parts, rows.blocks, strict=True)
     mixed = torch.cat([_in_block(part, block, radius, dropout) for part, block in blocks])
-    return taken(mixed, places).to(dtype)
+    return taken(mixed, slots).to(dtype)
 
 
-def taken(values: Tensor, places: Tensor | None) -> Tensor:
-    """values[places] for distinct places; None: all values, unchanged."""
-    if places is None:
+def taken(values: Tensor, positions: Tensor | None) -> Tensor:
+    """values[positions] for distinct positions; None: all values, unchanged."""
+    if positions is None:
         return values
-    return _Taken.apply(values, places)  # type: ignore[no-untyped-call]
+    return _Taken.apply(values, positions)  # type: ignore[no-untyped-call]
 
 
 class _Taken(torch.autograd.Function):
     """index_select whose backward copies gradients instead of adding them up."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(places)
+    def forward(ctx: Any, values: Tensor, positions: Tensor) -> Tensor:
+        ctx.save_for_backward(positions)
         ctx.total = len(values)
-        return values.index_select(0, places)
+        return values.index_select(0, positions)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (places,) = ctx.saved_tensors
-        return gradient.new_zeros(ctx.total, *gradient.shape[1:]).index_copy_(0, places, gradient), None
+        (positions,) = ctx.saved_tensors
+        return gradient.new_zeros(ctx.total, *gradient.shape[1:]).index_copy_(0, positions, gradient), None
 
 
 def _in_block(qkv: Tensor, block: Block, radius: int | None, dropout: float) -> Tensor:
@@ -127,8 +123,7 @@ def _in_block(qkv: Tensor, block: Block, radius: int | None, dropout: float) -> 
     if qkv.device.type == "cpu" and block.length <= _SHORT and not windowed and not dropout:
         return _ShortRows.apply(qkv, block.rows, mask)  # type: ignore[no-untyped-call]
     query, key, value = qkv.view(block.rows, block.length, 3, heads, size).permute(2, 0, 3, 1, 4)  # (B, H, T, D/H)
-    if windowed:
-        assert radius is not None
+    if windowed and radius is not None:
         mixed = _windowed(query, key, value, block, radius, dropout)
     else:
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
@@ -178,12 +173,12 @@ def _mask(block: Block, radius: int | None, device: torch.device) -> Tensor | No
     """True where a piece sees another, broadcastable to (B, H, T, T); None: all see all, the fastest kernel."""
     if block.lengths is None and (radius is None or block.length <= radius + 1):
         return None
-    places = torch.arange(block.length, device=device)
+    positions = torch.arange(block.length, device=device)
     mask = torch.ones((1, 1), dtype=torch.bool, device=device)[None, None]
     if block.lengths is not None:
-        mask = (places < block.lengths[:, None])[:, None, None, :]  # (B, 1, 1, T)
+        mask = (positions < block.lengths[:, None])[:, None, None, :]  # (B, 1, 1, T)
     if radius is not None and block.length > radius + 1:
-        distance = (places[:, None] - places).abs()
+        distance = (positions[:, None] - positions).abs()
         mask = (mask & (distance <= radius)) | (distance == 0)  # padding sees itself: a softmax over nothing is NaN
     return mask
 
@@ -201,16 +196,15 @@ def _windowed(query: Tensor, key: Tensor, value: Tensor, block: Block, radius: i
         return parts.permute(0, 2, 1, 4, 3).flatten(0, 1)
 
     # A key is seen if it is within the radius and in the row; padding sees itself.
-    places = torch.arange(windows * radius, device=query.device).view(windows, radius, 1)
-    keys = places[:, :1] - radius + torch.arange(3 * radius, device=query.device)  # (windows, 1, 3 radius)
+    positions = torch.arange(windows * radius, device=query.device).view(windows, radius, 1)
+    keys = positions[:, :1] - radius + torch.arange(3 * radius, device=query.device)  # (windows, 1, 3 radius)
     ends = torch.tensor([length], device=query.device) if block.lengths is None else block.lengths
     inside = (keys >= 0) & (keys < ends[:, None, None, None])  # (B or 1, windows, 1, 3 radius)
-    distance = (places - keys).abs()
+    distance = (positions - keys).abs()
     mask = ((distance <= radius) & inside) | (distance == 0)  # (B or 1, windows, radius, 3 radius)
     mask = mask.expand(batch, -1, -1, -1).flatten(0, 1)[:, None]
-    mixed = F.scaled_dot_product_attention(
-        cut(query, 0), cut(key, 1), cut(value, 1), attn_mask=mask, dropout_p=dropout
-    )  # (B x windows, H, radius, D/H)
+    states = cut(query, 0), cut(key, 1), cut(value, 1)
+    mixed = F.scaled_dot_product_attention(*states, attn_mask=mask, dropout_p=dropout)  # (B x windows, H, radius, D/H)
     joined = mixed.view(batch, windows, heads, radius, size).transpose(1, 2).flatten(2, 3)
     return joined[:, :, :length]
 

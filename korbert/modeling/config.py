@@ -42,31 +42,22 @@ class EncoderConfig(_Config, frozen=True, extra="forbid"):
     vocab_size: int = Field(ge=1, description="vocabulary size, including special and reserved entries")
     hidden_size: int = Field(ge=1, description="width of the hidden vectors")
     embedding_size: int | None = Field(
-        None, ge=1, description="embedding size, projected to hidden_size (ALBERT, ELECTRA); none: hidden_size"
+        None, ge=1, description="width of the embeddings; none: hidden_size, else projected to it"
     )
     num_hidden_layers: int = Field(ge=1, le=1000, description="number of layers")
     layer_groups: int | None = Field(
         None, ge=1, description="number of groups of adjacent layers that share weights (ALBERT: 1); none: no sharing"
     )
     num_attention_heads: int = Field(ge=1, description="attention heads per layer; must divide hidden_size")
-    intermediate_size: int = Field(
-        ge=1, description="width of the feed-forward layer (in `modern`, of each of its two halves)"
-    )
+    intermediate_size: int = Field(ge=1, description="width of the feed-forward layer (`modern`: of each half)")
     max_position_embeddings: int = Field(512, ge=2, description="maximum pieces per row, special tokens included")
-    type_vocab_size: int = Field(
-        0, ge=0, description="number of token types (segments); 0: none, only [SEP] separates A from B"
-    )
+    type_vocab_size: int = Field(0, ge=0, description="number of token types (segments); 0: none, only [SEP]")
     hidden_dropout_prob: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="dropout after the embeddings, in or after each feed-forward layer, and before classifiers",
+        0.0, ge=0, lt=1, description="dropout on embeddings and feed-forward layers, and before classifiers"
     )
     attention_probs_dropout_prob: float = Field(0.0, ge=0, lt=1, description="dropout on attention weights")
     layer_norm_eps: float = Field(1e-5, gt=0, description="layer norm epsilon, added to the variance")
-    initializer_range: float = Field(
-        0.02, gt=0, description="standard deviation of initial weights, truncated at two standard deviations"
-    )
+    initializer_range: float = Field(0.02, gt=0, description="deviation of initial weights, truncated at twice")
     pad_token_id: int = Field(0, ge=0, description="id of [PAD]")
     global_attn_every_n_layers: int = Field(
         3, ge=1, description="`modern`: every n-th layer, starting with the first, has global attention; 1: all layers"
@@ -74,37 +65,23 @@ class EncoderConfig(_Config, frozen=True, extra="forbid"):
     local_attention: int = Field(
         128, ge=2, multiple_of=2, description="`modern`: attention window of local layers in pieces, half on each side"
     )
-    global_rope_theta: float = Field(
-        160_000.0, gt=0, description="`modern`: base of the rotary embeddings in global layers"
-    )
-    local_rope_theta: float = Field(
-        10_000.0, gt=0, description="`modern`: base of the rotary embeddings in local layers"
-    )
-    boundary_embedding: bool = Field(
-        False, description="add an embedding of the boundary at each piece (none, morpheme, eojeol, sentence)"
-    )
-    overlap_embedding: bool = Field(
-        False, description="for text pairs, add an embedding to pieces that also occur in the other text"
-    )
-
-    piece_weights: bool = Field(
-        False, description="scale the vector of each piece by a number from 0 to 1, computed from it"
-    )
+    global_rope_theta: float = Field(160_000.0, gt=0, description="`modern`: base of rotary embeddings, global layers")
+    local_rope_theta: float = Field(10_000.0, gt=0, description="`modern`: base of rotary embeddings, local layers")
+    boundary_embedding: bool = Field(False, description="embed boundaries (none, morpheme, eojeol, sentence) of pieces")
+    overlap_embedding: bool = Field(False, description="of text pairs, embed which pieces occur in both texts")
+    piece_weights: bool = Field(False, description="scale each piece vector by a number from 0 to 1, computed from it")
 
     @model_validator(mode="before")
     @classmethod
     def _fill_bert_defaults(cls, values: Any) -> Any:
-        if isinstance(values, Mapping) and values.get("architecture") == "bert":
-            return {**_BERT_DEFAULTS, **values}
-        return values
+        is_bert = isinstance(values, Mapping) and values.get("architecture") == "bert"
+        return {**_BERT_DEFAULTS, **values} if is_bert else values
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:
         if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}:"
-                " change one of them"
-            )
+            heads = f"num_attention_heads {self.num_attention_heads}"
+            raise ValueError(f"hidden_size {self.hidden_size} is not a multiple of {heads}: change one of them")
         if self.architecture == "modern" and self.head_size % 2:
             raise ValueError(
                 f"hidden_size {self.hidden_size} / num_attention_heads {self.num_attention_heads} = {self.head_size},"

@@ -101,9 +101,8 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(
             _ModernLayer(config, first=alone and number == 0) if modern else _BertLayer(config) for number in own
         )
-        self.final_norm = (
-            nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps, bias=False) if modern else nn.Identity()
-        )
+        norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps, bias=False)
+        self.final_norm = norm if modern else nn.Identity()
         self.piece_weight = nn.Linear(config.hidden_size, 1) if config.piece_weights else None
 
     def forward(

@@ -59,12 +59,12 @@ class FeatureModel(nn.Module):
         super().__init__()
         self.config = config
         self.num_outputs, self.pooling, self.layers, self.head, self.width = num_outputs, pooling, layers, head, width
-        self.places, self.mix = chosen_layers(layers, config.num_hidden_layers)
-        shape = len(self.places), config.hidden_size
+        self.indices, self.mix = chosen_layers(layers, config.num_hidden_layers)
+        shape = len(self.indices), config.hidden_size
         self.register_buffer("mean", torch.zeros(shape))
         self.register_buffer("deviation", torch.ones(shape))
         if self.mix == "weighted sum":
-            self.weights = nn.Parameter(torch.zeros(len(self.places)))
+            self.weights = nn.Parameter(torch.zeros(len(self.indices)))
             self.factor = nn.Parameter(torch.ones(()))
         size = shape[0] * shape[1] if self.mix == "concat" else shape[1]
         if head == "mlp":
@@ -98,7 +98,7 @@ class FeatureModel(nn.Module):
             lengths = whole if attention_mask is None else attention_mask.sum(dim=1).tolist()
         with torch.no_grad():
             layers = self.encoder.all_layers(
-                input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths, only=self.places
+                input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths, only=self.indices
             ).float()  # (K, B, T, D)
             if self.head != "bilstm":
                 layers = torch.stack([self._pooled(layer, attention_mask) for layer in layers])
@@ -114,9 +114,8 @@ class FeatureModel(nn.Module):
         if self.head == "mlp":
             vectors = F.gelu(self.dense(vectors))
         elif self.head == "bilstm":  # in float32: not all CPUs have a bf16 LSTM
-            packed = pack_padded_sequence(
-                vectors.float(), torch.tensor(lengths), batch_first=True, enforce_sorted=False
-            )
+            ends = torch.tensor(lengths)
+            packed = pack_padded_sequence(vectors.float(), ends, batch_first=True, enforce_sorted=False)
             with torch.autocast(vectors.device.type, enabled=False):
                 both_ways, _ = self.lstm(packed)
             both_ways = pad_packed_sequence(both_ways, batch_first=True, total_length=vectors.shape[1])[0]
@@ -127,9 +126,8 @@ class FeatureModel(nn.Module):
         """(B, T, D) -> (B, D), or unchanged without pooling. Vectors stored pooled have T = 1."""
         if self.pooling is None:
             return hidden
-        if self.pooling == "first" or hidden.shape[1] == 1:
-            return hidden[:, 0]
-        return mean_of_pieces(hidden, attention_mask)
+        is_first = self.pooling == "first" or hidden.shape[1] == 1
+        return hidden[:, 0] if is_first else mean_of_pieces(hidden, attention_mask)
 
     def head_settings(self) -> dict[str, Any]:
         """Constructor arguments besides the encoder's config."""

@@ -92,10 +92,9 @@ def check_encoder(config: AnyConfig, folder: Path) -> None:
     layers, as a pre-norm layer can be added without changing the result; layers that share weights cannot be added.
     Encoders of `transformers` are compared by their own config.
     """
-    base = pretrained_encoder(folder)
+    base, free = pretrained_encoder(folder), set[str]()
     own: dict[str, Any] = {"architecture": config.architecture}
     others: dict[str, Any] = {"architecture": base.architecture}
-    free: set[str] = set()
     if isinstance(config, EncoderConfig) and isinstance(base, EncoderConfig):
         free = _MAY_DIFFER | {name for name in ("overlap_embedding", "boundary_embedding") if not getattr(base, name)}
         if config.architecture == "modern":

@@ -9,20 +9,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from korbert.errors import ModelError
+from korbert.modeling import heads
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
-from korbert.modeling.heads import (
-    NextSentenceHead,
-    Pooler,
-    PredictionHead,
-    SpanHead,
-    Transform,
-    VocabularyHead,
-    initialize,
-    mean_of_pieces,
-)
 from korbert.modeling.transformers_encoder import TransformersEncoder, encoder_of
 
 Pooling = Literal["mean", "first"]
@@ -33,8 +24,7 @@ Saved = Mapping[str, tuple[Any, Any]]
 class _EncoderWithHead(nn.Module):
     """Base class of all models. `scores` computes the outputs from the encoder's vectors (B, T, D) and its mask.
 
-    generator: draws the initial weights; None: torch's global generator. encoder: one with weights; None: built from
-    `config`.
+    generator: draws the initial weights; None: torch's global generator. encoder: with weights; None: a new one.
 
     kind: of the saved folder. saved: the constructor's arguments that are saved beside the config, each with its type
     and default in the file (...: none). exported: how the name of its class in `transformers` ends. pipeline: its
@@ -84,7 +74,7 @@ class EncoderModel(_EncoderWithHead):
     ) -> None:
         super().__init__(config, generator, encoder)
         if encoder is None:
-            initialize(self, config, generator)
+            heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         return hidden
@@ -106,10 +96,10 @@ class PretrainingModel(_EncoderWithHead):
     ) -> None:
         super().__init__(config, generator)
         self.objectives = tuple(objectives)
-        self.mlm = VocabularyHead(config)
-        self.nsp = NextSentenceHead(config)
-        self.reader = SpanHead(config) if "spans" in objectives else None
-        initialize(self, config, generator)
+        self.mlm = heads.VocabularyHead(config)
+        self.nsp = heads.NextSentenceHead(config)
+        self.reader = heads.SpanHead(config) if "spans" in objectives else None
+        heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """MLM scores at all positions, (B, T, V), and NSP scores, (B, 2)."""
@@ -136,10 +126,10 @@ class DetectionModel(_EncoderWithHead):
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
-        self.head = PredictionHead(config) if config.architecture == "modern" else Transform(config)
+        self.head = heads.PredictionHead(config) if config.architecture == "modern" else heads.Transform(config)
         self.classifier = nn.Linear(config.hidden_size, 1)
-        self.nsp = NextSentenceHead(config)
-        initialize(self, config, generator)
+        self.nsp = heads.NextSentenceHead(config)
+        heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Scores of all pieces, (B, T): above 0, a piece is more likely replaced than not."""
@@ -188,18 +178,16 @@ class ClassificationModel(_EncoderWithHead):
                 " multi_label_classification)"
             )
         super().__init__(config, generator)
-        self.num_labels = num_labels
-        self.problem_type: ProblemType = problem_type
-        self.pooling: Pooling = pooling
+        self.num_labels, self.pooling, self.problem_type = num_labels, pooling, problem_type
         self.labels = tuple(map(str, range(num_labels))) if labels is None else tuple(labels)
-        self.head = PredictionHead(config) if config.architecture == "modern" else Pooler(config)
+        self.head = heads.PredictionHead(config) if config.architecture == "modern" else heads.Pooler(config)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, num_labels)
-        initialize(self, config, generator)
+        heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         """Scores of the labels, (B, num_labels)."""
-        pooled = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
+        pooled = hidden[:, 0] if self.pooling == "first" else heads.mean_of_pieces(hidden, attention_mask)
         return self.classifier(self.dropout(self.head(pooled)))
 
 
@@ -227,15 +215,12 @@ class QuestionAnsweringModel(_EncoderWithHead):
 
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
-        span = SpanHead(config)
+        span = heads.SpanHead(config)
         self.head, self.dropout, self.classifier = span.head, span.dropout, span.classifier
-        initialize(self, config, generator)
+        heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, ...]:
-        """Scores of each piece as the start and as the end, (B, T) both.
-
-        Padding and the question have scores, too; the caller masks them.
-        """
+        """Scores of each piece as the start and as the end, (B, T) both, padding and the question included."""
         return self.of_vectors(self.dropout(self.head(hidden)))
 
     def of_vectors(self, vectors: Tensor) -> tuple[Tensor, ...]:
@@ -258,7 +243,7 @@ class SlotsModel(QuestionAnsweringModel):
     def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
         self.gate = nn.Linear(config.hidden_size, 3)
-        initialize(self.gate, config, generator)
+        heads.initialize(self.gate, config, generator)
 
     def of_vectors(self, vectors: Tensor) -> tuple[Tensor, ...]:
         return *super().of_vectors(vectors), self.gate(vectors[:, 0])
@@ -281,16 +266,13 @@ class TokenClassificationModel(_EncoderWithHead):
             raise ModelError(f"labels {list(labels)}: give at least one, without duplicates")
         super().__init__(config, generator)
         self.labels = tuple(labels)
-        self.head = PredictionHead(config) if config.architecture == "modern" else nn.Identity()
+        self.head = heads.PredictionHead(config) if config.architecture == "modern" else nn.Identity()
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.classifier = nn.Linear(config.hidden_size, len(self.labels))
-        initialize(self, config, generator)
+        heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """Label scores of each piece, (B, T, C).
-
-        Special tokens and padding have scores, too; the caller ignores them.
-        """
+        """Label scores of each piece, (B, T, C), special tokens and padding included."""
         return self.classifier(self.dropout(self.head(hidden)))
 
 
@@ -313,13 +295,12 @@ class EmbeddingModel(_EncoderWithHead):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(config, generator)
-        self.pooling: Pooling = pooling
-        self.normalize = normalize
-        initialize(self, config, generator)
+        self.pooling, self.normalize = pooling, normalize
+        heads.initialize(self, config, generator)
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         """One vector per row, (B, D)."""
-        pooled: Tensor = hidden[:, 0] if self.pooling == "first" else mean_of_pieces(hidden, attention_mask)
+        pooled: Tensor = hidden[:, 0] if self.pooling == "first" else heads.mean_of_pieces(hidden, attention_mask)
         return F.normalize(pooled, dim=-1) if self.normalize else pooled
 
 
@@ -344,9 +325,8 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
 
     As in `transformers`, that is the NSP pooler for `bert` and the MLM transform for `modern`, unless embeddings are
     narrower than the encoder. A question answering model takes the whole head of another one, or the one pretrained on
-    spans.
-    An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders differ
-    in more than that and dropout.
+    spans. An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders
+    differ in more than that and dropout.
     """
     source, own = pretrained.encoder.state_dict(), model.encoder.state_dict()
     source |= {name: tensor for name, tensor in own.items() if name.startswith("piece_weight.") and name not in source}
@@ -368,6 +348,6 @@ def init_encoder_from(model: Model, pretrained: Model) -> None:
     elif isinstance(pretrained, PretrainingModel) and isinstance(
         model, ClassificationModel | QuestionAnsweringModel | TokenClassificationModel
     ):
-        head = pretrained.nsp.pooler if isinstance(model.head, Pooler) else pretrained.mlm.transform
+        head = pretrained.nsp.pooler if isinstance(model.head, heads.Pooler) else pretrained.mlm.transform
         if not isinstance(model.head, nn.Identity) and head.dense.weight.shape == model.head.dense.weight.shape:
             model.head.load_state_dict(head.state_dict())

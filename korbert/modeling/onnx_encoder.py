@@ -1,9 +1,7 @@
 """Runs an encoder with ONNX Runtime behind the interface of Encoder. onnx_export.py writes the file."""
 
-import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,6 +12,7 @@ from torch import Tensor, nn
 from korbert.durable import sha256_of
 from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig, check_row
+from korbert.versions import optional
 
 _PLACES_AT_ONCE = 4_096  # rows x length per pass: attention holds a length x length matrix per row and head
 _ABSENT = ("all_layers", "attentions", "embeddings", "flat", "layers", "token_weight")
@@ -31,7 +30,7 @@ class OnnxEncoder(nn.Module):
         self.config = config
         self.sha256 = sha256
         self.nothing = nn.Parameter(torch.empty(0), requires_grad=False)  # carries the device, as weights would
-        runtime = package("onnxruntime", f"{path}: this model")
+        runtime = optional("onnxruntime", "onnx", f"{path}: this model")
         try:
             digest = sha256_of(path)
         except OSError as error:
@@ -106,11 +105,3 @@ def _groups(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
             stop += 1
         yield order[start:stop]
         start = stop
-
-
-def package(name: str, reason: str) -> ModuleType:
-    """Imports onnx or onnxruntime. ModelError if it is not installed; reason: what needs it, for the message."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise ModelError(f"{reason} needs {name}: pip install 'korbert[onnx]'") from None

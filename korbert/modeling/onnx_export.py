@@ -22,14 +22,16 @@ from korbert.errors import ModelError
 from korbert.folders import model_folder
 from korbert.modeling.attention import rotation
 from korbert.modeling.config import EncoderConfig
+from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.models import DetectionModel, EncoderModel, PretrainingModel
-from korbert.modeling.onnx_encoder import OnnxEncoder, package
+from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.tokenization import AnyTokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors.counts import NoCounts, PieceCounts
+from korbert.versions import optional
 
 TOLERANCE = 1e-4  # absolute, for vectors in 32 bits; relative to the largest number if that is above 1
 
@@ -51,7 +53,7 @@ class _Graph:
     """An ONNX graph under construction. Values are referred to by name."""
 
     def __init__(self) -> None:
-        self.onnx: Any = package("onnx", "export --onnx")
+        self.onnx: Any = optional("onnx", "onnx", "export --onnx")
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
 
@@ -92,28 +94,12 @@ def graph_of(encoder: Encoder) -> Any:
     Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries if the encoder needs them.
     The output `hidden` is (B, T, D) float32; vectors at padding positions are undefined.
     """
-    config, graph, parts = encoder.config, _Graph(), encoder.embeddings
-    names = ["input_ids", "attention_mask"]
+    config, graph = encoder.config, _Graph()
     shape = graph.op("Shape", "input_ids")
-    places = graph.op("Range", graph.constant(0), graph.op("Gather", shape, graph.constant(1)), graph.constant(1))
-
-    hidden = graph.op("Gather", graph.constant(parts.token.weight), "input_ids")
-    tables: list[tuple[nn.Embedding | None, str]] = [
-        (parts.token_type, "token_type_ids"),
-        (parts.boundary, "boundaries"),
-        (parts.position, places),
-    ]
-    for table, ids in tables:
-        if table is not None:
-            hidden = graph.op("Add", hidden, graph.op("Gather", graph.constant(table.weight), ids))
-            names += [ids] * (ids != places)
-    if parts.overlap is not None:
-        names += [name for name in ["token_type_ids"] if name not in names]
-        hidden = graph.op("Add", hidden, graph.op("Mul", _in_both(graph), graph.constant(parts.overlap.weight)))
-    hidden = graph.product(graph.norm(hidden, parts.norm), parts.projection)
-
+    positions = graph.op("Range", graph.constant(0), graph.op("Gather", shape, graph.constant(1)), graph.constant(1))
+    hidden, names = _embedded(graph, encoder.embeddings, positions)
     kinds = {config.is_global(number) for number in range(config.num_hidden_layers)}
-    views = {whole: _view(graph, config, shape, places, whole) for whole in sorted(kinds)}
+    views = {whole: _view(graph, config, shape, positions, whole) for whole in sorted(kinds)}
     for number in range(config.num_hidden_layers):
         layer: Any = encoder.layers[number // config.layers_share]
         hidden = _layer(graph, config, layer, hidden, views[config.is_global(number)])
@@ -129,6 +115,23 @@ def graph_of(encoder: Encoder) -> Any:
     whole = helper.make_graph(graph.nodes, "encoder", inputs, [output], graph.weights)
     opsets = [helper.make_opsetid("", _OPSET)]
     return helper.make_model(whole, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="korbert")
+
+
+def _embedded(graph: _Graph, parts: Embeddings, positions: str) -> tuple[str, list[str]]:
+    """The embeddings of the pieces, (B, T, D), and the names of the inputs that the encoder needs."""
+    hidden = graph.op("Gather", graph.constant(parts.token.weight), "input_ids")
+    tables = {"token_type_ids": parts.token_type, "boundaries": parts.boundary, positions: parts.position}
+    for ids, table in tables.items():
+        if table is not None:
+            hidden = graph.op("Add", hidden, graph.op("Gather", graph.constant(table.weight), ids))
+    if parts.overlap is not None:
+        hidden = graph.op("Add", hidden, graph.op("Mul", _in_both(graph), graph.constant(parts.overlap.weight)))
+    segments, levels = parts.token_type is not None, parts.boundary is not None
+    others = ["token_type_ids"] * segments + ["boundaries"] * levels
+    if parts.overlap is not None and not segments:
+        others.append("token_type_ids")
+    hidden = graph.product(graph.norm(hidden, parts.norm), parts.projection)
+    return hidden, ["input_ids", "attention_mask", *others]
 
 
 def _in_both(graph: _Graph) -> str:
@@ -198,7 +201,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     exists, and in 32 bits for a difference above TOLERANCE.
     """
     for name in ("onnx", "onnxruntime"):
-        package(name, "export --onnx")
+        optional(name, "onnx", "export --onnx")
     source, folder = model_folder(source), Path(folder)
     if os.path.lexists(folder):
         raise ModelError(f"{folder}: already exists: name a new folder")
@@ -208,12 +211,10 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         reason = "already an ONNX file" if isinstance(encoder, OnnxEncoder) else "an encoder of transformers"
         reason = "a head on layers of a frozen encoder" if isinstance(model, FeatureModel) else reason
         raise ModelError(f"{source}: {reason}, which export --onnx cannot export: use the model as it is")
-    config = read_config(source)
-    config.pop("packed", None)
+    config = {name: value for name, value in read_config(source).items() if name != "packed"}
     heads = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("encoder.")}
     if isinstance(model, PretrainingModel | DetectionModel):
-        config |= {"kind": EncoderModel.kind, "head": {}}
-        heads = {}
+        config, heads = config | {"kind": EncoderModel.kind, "head": {}}, {}
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".export-", dir=folder.parent) as aside:
         new = Path(aside) / "model"
@@ -230,10 +231,10 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
 
 def _write_file(encoder: Encoder, path: Path, bits: int) -> None:
     whole = path if bits == 32 else path.with_name("whole.onnx")
-    package("onnx", "export --onnx").save(graph_of(encoder), str(whole))
+    optional("onnx", "onnx", "export --onnx").save(graph_of(encoder), str(whole))
     if bits == 32:
         return
-    quantization: Any = package("onnxruntime.quantization", "export --onnx --bits 8")
+    quantization: Any = optional("onnxruntime.quantization", "onnx", "export --onnx --bits 8")
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # it advises to optimize the graph first, which is not needed
     try:

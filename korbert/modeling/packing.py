@@ -25,14 +25,11 @@ def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
     A row's largest magnitude becomes 127, so the error of a number is at most 1/254 of it.
     """
-    small: dict[str, Tensor] = {}
+    small = {name: tensor.to(torch.float16) for name, tensor in tensors.items()}
     for name, tensor in tensors.items():
         if tensor.ndim == 2 and tensor.numel() >= _LARGE:
             scale = (tensor.abs().amax(dim=1) / 127).clamp(min=torch.finfo(torch.float32).tiny)
-            small[name] = (tensor / scale[:, None]).round().to(torch.int8)
-            small[name + SCALE] = scale
-        else:
-            small[name] = tensor.to(torch.float16)
+            small |= {name: (tensor / scale[:, None]).round().to(torch.int8), name + SCALE: scale}
     return small
 
 
@@ -49,19 +46,16 @@ def pack(source: str | Path, folder: str | Path, base: str | Path | None = None)
         raise ModelError(f"{folder}: already exists: name a new folder")
     model, tokenizer = load_model(source)
     config, tensors = read_config(source), packed(model.state_dict())
-    if broken := [name for name, tensor in tensors.items() if not torch.isfinite(tensor.float()).all()]:
-        raise ModelError(
-            f"{source}: {broken[0]} has numbers beyond 65,504, the float16 maximum: use the model unpacked"
-        )
+    for name, tensor in tensors.items():
+        if not torch.isfinite(tensor.float()).all():
+            raise ModelError(f"{source}: {name} has numbers beyond 65,504, the float16 maximum: use the model unpacked")
     if base is not None:
         base = model_folder(base)
         base_config = read_config(base)
         is_known = base_folder(folder, base.name).resolve() == base.resolve()
         if not is_known or "packed" not in base_config or base_config["packed"]["base"]:
-            raise ModelError(
-                f"{base}: a base must be a packed folder without a base of its own, next to {folder}, or the name of a "
-                "bundled model"
-            )
+            where = f"next to {folder}, or the name of a bundled model"
+            raise ModelError(f"{base}: a base must be a packed folder without a base of its own, {where}")
         if base_config["tokenizer_digest"] != config["tokenizer_digest"]:
             raise ModelError(f"{base}: has another tokenizer than {source}: pack without this base")
         record = {"base": base.name, "base_sha256": base_config["weights_sha256"]}

@@ -1,7 +1,7 @@
 """Flat batches: the pieces of all rows, concatenated, and where each row lies.
 
 Everything but attention works piece by piece, so it runs on the (N, D) vectors of real pieces, without padding.
-Attention groups rows of similar length into blocks of (rows, length) places.
+Attention groups rows of similar length into blocks of (rows, length) slots.
 """
 
 from collections.abc import Sequence
@@ -13,20 +13,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-_BLOCK_COST = {"cpu": 16, "cuda": 16_384}  # places that attention computes in the time one more block costs
+_BLOCK_COST = {"cpu": 16, "cuda": 16_384}  # slots that attention computes in the time one more block costs
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """Rows of similar length that attention processes together.
 
-    rows, length: the block has rows x length places. lengths: (rows,) int64, pieces of each row, on the device; None:
-    all have `length`.
+    rows, length: the block has rows x length slots. lengths: (rows,) int64, pieces of each row, on the device; None:
+    all have `length`. numbers: which rows of the batch.
     """
 
     rows: int
     length: int
     lengths: Tensor | None
+    numbers: Sequence[int]
 
 
 class Rows:
@@ -65,46 +66,42 @@ class Rows:
         return values.repeat_interleave(self.starts.diff(), dim=0, output_size=self.pieces)
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
-        """The rows in blocks, shortest first. Empty rows are in none."""
-        return tuple(block for block, _ in self._blocks)
-
-    @cached_property
-    def places(self) -> Tensor | None:
-        """(N,) int64: the place of each piece among all blocks; None: in the order of the flat batch."""
-        order = [row for _, rows in self._blocks for row in rows]
+    def slots(self) -> Tensor | None:
+        """(N,) int64: the slot of each piece among all blocks; None: in the order of the flat batch."""
+        order = [row for block in self.blocks for row in block.numbers]
         if all(block.lengths is None for block in self.blocks) and order == sorted(order):
             return None
-        places = np.zeros(self.pieces, dtype=np.int64)
+        slots = np.zeros(self.pieces, dtype=np.int64)
         base = 0
-        for block, rows in self._blocks:
-            for row in rows:
+        for block in self.blocks:
+            for row in block.numbers:
                 length = self.lengths[row]
-                places[self._ends[row] - length : self._ends[row]] = np.arange(base, base + length)
+                slots[self._ends[row] - length : self._ends[row]] = np.arange(base, base + length)
                 base += block.length
-        return self._on_device(places)
+        return self._on_device(slots)
 
     @property
-    def num_places(self) -> int:
+    def num_slots(self) -> int:
         """Places of all blocks, padding included."""
         return sum(block.rows * block.length for block in self.blocks)
 
     @cached_property
-    def _blocks(self) -> list[tuple[Block, list[int]]]:
+    def blocks(self) -> list[Block]:
+        """The rows in blocks, shortest first. Empty rows are in none."""
         lengths = np.array(self.lengths, dtype=np.int64)
         order = np.argsort(lengths, kind="stable")
         order = order[lengths[order] > 0]
-        # Cut the rows, sorted by length, wherever a separate block saves more places than it costs.
+        # Cut the rows, sorted by length, wherever a separate block saves more slots than it costs.
         worth = _BLOCK_COST["cpu" if self.device.type == "cpu" else "cuda"]
         cuts = [0]
-        for place in range(1, len(order)):
-            if (lengths[order[place]] - lengths[order[place - 1]]) * (place - cuts[-1]) > worth:
-                cuts.append(place)
+        for number in range(1, len(order)):
+            if (lengths[order[number]] - lengths[order[number - 1]]) * (number - cuts[-1]) > worth:
+                cuts.append(number)
         blocks = []
         for rows in np.split(order, cuts[1:]) if len(order) else ():
             own, longest = lengths[rows], int(lengths[rows[-1]])
             padded = None if own[0] == longest else self._on_device(own)
-            blocks.append((Block(len(rows), longest, padded), rows.tolist()))
+            blocks.append(Block(len(rows), longest, padded, rows.tolist()))
         return blocks
 
     def _on_device(self, values: NDArray[np.int64] | NDArray[np.int32]) -> Tensor:

@@ -152,9 +152,8 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     try:
         create_model("Head", __base__=_Strict, **CLASSES[kind].saved).model_validate(config["head"])  # type: ignore[call-overload]
     except ValidationError:
-        raise ModelError(
-            f"{path}: head {_short(config['head'])} does not fit a {kind} model: put the file back"
-        ) from None
+        head = _short(config["head"])
+        raise ModelError(f"{path}: head {head} does not fit a {kind} model: put the file back") from None
     return config
 
 
@@ -190,12 +189,10 @@ def load_model(folder: _Folder, kind: str | None = None, device: _Device = "cpu"
     _check_vocabulary(model.config, tokenizer, folder)
 
     # Last, since everything above says more than that a file was changed.
-    record = home / "tokenizer" / RECORD
-    for path, expected, digest in (
-        (folder / "config.json", config.get(_OWN), _own_digest(config)),
-        (record, config.get("tokenizer_record_sha256"), sha256_of(record)),
-    ):
-        if expected not in (None, digest):
+    record, path = home / "tokenizer" / RECORD, folder / "config.json"
+    digests = {path: (_OWN, _own_digest(config)), record: ("tokenizer_record_sha256", sha256_of(record))}
+    for path, (name, digest) in digests.items():
+        if config.get(name, digest) != digest:
             raise ModelError(f"{path}: was changed since the model was saved: restore it, or write the model again")
     return model.to(device).eval(), tokenizer
 
@@ -256,8 +253,8 @@ def _build(folder: Path, config: Mapping[str, Any], num_tensors: int | None) -> 
         if isinstance(encoder, TransformersConfig):  # not on "meta": it has buffers that no file holds
             with _NoFilling():
                 return CLASSES[config["kind"]](encoder, **config["head"])
-        own = "layer_groups" if encoder.layer_groups else "num_hidden_layers"
         if num_tensors is not None and encoder.distinct_layers > num_tensors:
+            own = "layer_groups" if encoder.layer_groups else "num_hidden_layers"
             raise ModelError(f"{own} {encoder.distinct_layers}: the weights file has fewer layers")
         with without_weights():
             return CLASSES[config["kind"]](encoder, **config["head"])
@@ -291,11 +288,9 @@ def _fill(path: Path, model: Model, tensors: Mapping[str, Tensor]) -> None:
     expected = model.state_dict()
     for name in sorted(expected.keys() | tensors.keys()):
         tensor = tensors.get(name)
-        shape, expected_shape = _shape(tensor), _shape(expected.get(name))
-        if tensor is None or shape != expected_shape:
-            raise ModelError(
-                f"{path}: {name} is {shape}, config.json asks for {expected_shape}: the two files do not match"
-            )
+        shape, asked = _shape(tensor), _shape(expected.get(name))
+        if tensor is None or shape != asked:
+            raise ModelError(f"{path}: {name} is {shape}, config.json asks for {asked}: the two files do not match")
         if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():  # the sum is ten times as fast
             raise ModelError(
                 f"{path}: {name} has non-finite numbers, so the model is unusable: restore earlier weights, or train it"

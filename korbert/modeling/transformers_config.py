@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from korbert._transformers import quietly, transformers
+from korbert._transformers import quietly, reason_of, transformers
 from korbert.errors import ModelError
 from korbert.modeling.config import TransformersConfig
 
@@ -94,9 +94,8 @@ def new_config(theirs: Mapping[str, Any], vocab_size: int) -> TransformersConfig
     built = their_config(config)
     heads = getattr(built, "num_attention_heads", 1)
     if config.hidden_size % heads and model_type != "funnel":  # it sets the head size itself
-        raise ModelError(
-            f"hidden size {config.hidden_size} is not a multiple of {heads} attention heads: change either"
-        )
+        sizes = f"hidden size {config.hidden_size} is not a multiple of {heads} attention heads"
+        raise ModelError(f"{sizes}: change either")
     try:
         with quietly(), torch.device("meta"):
             class_of(model_type)._from_config(built, **options(config))
@@ -121,11 +120,8 @@ def their_config(config: TransformersConfig) -> Any:
 def _keys(model_type: str) -> set[str]:
     """The config entries of an architecture, aliases included."""
     kind = class_of(model_type).config_class
-    return {
-        *kind().to_dict(),
-        *kind.attribute_map,
-        "max_position_embeddings",
-    }  # some accept the last without listing it
+    unlisted = "max_position_embeddings"  # in some
+    return {*kind().to_dict(), *kind.attribute_map, unlisted}
 
 
 def _parsed(model_type: str, values: Mapping[str, Any]) -> Any:
@@ -134,8 +130,7 @@ def _parsed(model_type: str, values: Mapping[str, Any]) -> Any:
         with quietly():
             return kind.from_dict(dict(values))
     except Exception as error:  # its checks raise all kinds of errors
-        reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"is not a valid config of {model_type} ({reason}): correct it") from None
+        raise ModelError(f"is not a valid config of {model_type} ({reason_of(error)}): correct it") from None
 
 
 def options(config: TransformersConfig) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class PretrainingRows:
         input_ids, token_type_ids, boundaries: (N,) int64; label_places, labels: (M,) int64, the places among the N
         whose vectors predict a piece, and these pieces; pair_label: (R,) int64, -100 without a pair;
         NAME_count for each objective: labels of all these rows, by which the losses are divided;
-        lengths: pieces of each example, a tuple; pieces: N; places: those that attention computes for them;
+        lengths: pieces of each example, a tuple; pieces: N; slots: those that attention computes, padding included;
         negatives, log_expected: with a sampled head, as Negatives.draw gives them, the same in all micro-batches;
         lots: with "rtd", (M,) float64 in [0, 1); with "spans", what span_columns gives.
         """
@@ -98,21 +98,17 @@ class PretrainingRows:
         shared = self._counts(rows) | {"weight": torch.tensor(1.0)}  # the counts make each loss its share of the step's
         if self._negatives:
             shared |= self._negatives.draw(np.random.default_rng(derived_seed(self._key, "negatives", step)))
-        number = num_micro_batches(micro_batches, batch_size, here)
+        # Equally many in each process, none empty, and none larger than without the others, but for a row left over.
+        number = max(1, min(-(-micro_batches // here.size), batch_size // here.size))
         return [{**_flat(rows[first::number]), **shared} for first in range(number)]
 
     def _counts(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         """NAME_count of each objective."""
         pairs = sum(int(row["pair_label"][0] != NO_LABEL) for row in rows)
         pieces = sum(len(row["input_ids"]) for row in rows)
-        counts: dict[ObjectiveName, int] = {
-            "mlm": sum(len(row["labels"]) for row in rows),
-            "nsp": pairs,
-            "sop": pairs,
-            "spans": sum(len(row.get("answer", ())) // 2 for row in rows),
-            "rtd": pieces,
-            "distill": pieces,
-        }
+        counts: dict[ObjectiveName, int] = {"nsp": pairs, "sop": pairs, "rtd": pieces, "distill": pieces}
+        counts["mlm"] = sum(len(row["labels"]) for row in rows)
+        counts["spans"] = sum(len(row.get("answer", ())) // 2 for row in rows)
         names = (*self._objectives, "mlm") if "rtd" in self._objectives else self._objectives
         return {f"{name}_count": torch.tensor(counts[name]) for name in names}
 
@@ -143,11 +139,8 @@ class PretrainingRows:
         ids, boundaries, numbers, maskable = _framed(segments, self._ids)
         if asked:
             maskable[:] = False  # the row only learns to find its answer
-        row: Row = {
-            "token_type_ids": numbers,
-            "boundaries": boundaries.astype(np.int64),
-            "pair_label": np.array([label]),
-        }
+        row: Row = {"token_type_ids": numbers, "boundaries": boundaries.astype(np.int64)}
+        row["pair_label"] = np.array([label])
         if self._spans:
             context = 2 + len(segments[0][0])  # where it begins
             row["answer"] = context + np.array(asked.answer) if asked else np.zeros(0, dtype=np.int64)
@@ -168,10 +161,8 @@ def _framed(
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
     """[CLS] A [SEP] or [CLS] A [SEP] B [SEP], all (T,): ids, boundaries, number of the segment, whether no special."""
     length = 1 + sum(len(pieces) + 1 for pieces, _ in segments)
-    ids = np.full(length, special.sep, dtype=np.int64)
-    boundaries = np.zeros(length, dtype=np.uint8)
-    numbers = np.zeros(length, dtype=np.int64)
-    is_piece = np.zeros(length, dtype=bool)
+    ids, numbers = np.full(length, special.sep, dtype=np.int64), np.zeros(length, dtype=np.int64)
+    boundaries, is_piece = np.zeros(length, dtype=np.uint8), np.zeros(length, dtype=bool)
     ids[0] = special.cls
     at = 1
     for number, (pieces, levels) in enumerate(segments):
@@ -181,14 +172,6 @@ def _framed(
         is_piece[here] = True
         at = here.stop + 1
     return ids, boundaries, numbers, is_piece
-
-
-def num_micro_batches(micro_batches: int, rows: int, here: World) -> int:
-    """Number of micro-batches per process: the same for all, each with at least one row.
-
-    None has more rows than without the other processes, or one more where these cannot be shared evenly.
-    """
-    return max(1, min(-(-micro_batches // here.size), rows // here.size))
 
 
 def _flat(rows: Sequence[Row]) -> Batch:
@@ -203,7 +186,7 @@ def _flat(rows: Sequence[Row]) -> Batch:
         **(span_columns(rows, starts) if "answer" in rows[0] else {}),
         "lengths": lengths,
         "pieces": layout.pieces,
-        "places": layout.num_places,
+        "slots": layout.num_slots,
     }
 
 

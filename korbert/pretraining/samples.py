@@ -88,9 +88,8 @@ class Samples:
     def _line(self, model: PretrainingModel, step: int, sample: Sample) -> dict[str, Any]:
         row, device = sample.row, next(model.parameters()).device
         gaps = row["label_places"]
-        inputs = {
-            name: torch.from_numpy(row[name])[None].to(device) for name in ("input_ids", "token_type_ids", "boundaries")
-        }
+        names = "input_ids", "token_type_ids", "boundaries"
+        inputs = {name: torch.from_numpy(row[name])[None].to(device) for name in names}
         hidden = model.encoder(**inputs)  # (1, T, D)
         scores = model.mlm_head(hidden[0, torch.from_numpy(gaps).to(device)])
         probabilities = scores.float().softmax(-1).cpu()  # (gaps, V)
@@ -100,13 +99,9 @@ class Samples:
         shown = []
         for gap, (piece, truth) in enumerate(zip(self._tokenizer.tokens(truths), truths, strict=True)):
             guesses = zip(self._tokenizer.tokens(best.indices[gap].tolist()), best.values[gap].tolist(), strict=True)
-            shown.append(
-                {
-                    "piece": piece,
-                    "probability": round(probabilities[gap, truth].item(), 6),
-                    "guesses": [{"piece": name, "probability": round(share, 6)} for name, share in guesses],
-                }
-            )
+            best_of_gap = [{"piece": name, "probability": round(share, 6)} for name, share in guesses]
+            probability = round(probabilities[gap, truth].item(), 6)
+            shown.append({"piece": piece, "probability": probability, "guesses": best_of_gap})
         text = stretches(row, self._tokenizer)
         return {"step": step, "row": sample.number, "source": sample.source, "text": text, "gaps": shown}
 

@@ -9,13 +9,10 @@ ObjectiveName = Literal["mlm", "nsp", "sop", "rtd", "spans", "distill"]
 
 def check_objectives(names: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, ...]:
     """Returns the names if they can be combined. ValueError otherwise."""
-    distinct = set(names)
-    if (
-        len(distinct) < len(names)
-        or len(distinct & {"mlm", "rtd"}) != 1
-        or {"nsp", "sop"} <= distinct
-        or ("rtd" in distinct and distinct & {"spans", "distill"})
-    ):
+    beside = {"mlm": {"nsp", "sop", "spans", "distill"}, "rtd": {"nsp", "sop"}}
+    main, others = set(names) & beside.keys(), set(names) - beside.keys()
+    fit = len(main) == 1 and others <= beside[min(main)] and not {"nsp", "sop"} <= others
+    if len(set(names)) < len(names) or not fit:
         raise ValueError(
             "these do not go together: name mlm (beside it nsp or sop, spans, distill), or rtd (beside it nsp or sop)"
         )
@@ -26,16 +23,10 @@ class HeadSettings(BaseModel, frozen=True, extra="forbid"):
     """How a step's predictions are scored over the vocabulary. Held-out figures are always over all of it."""
 
     kind: Literal["full", "sampled"] = Field(
-        "full",
-        description="full: softmax over all entries; sampled: over the label and sampled negatives, at a fraction "
-        "of the cost",
+        "full", description="softmax over all entries (full), or over the label and negatives (sampled), at less cost"
     )
-    negatives: int = Field(
-        4_096, ge=1, description="sampled: negatives drawn per step, by their frequency in the training text"
-    )
-    z_loss: float = Field(
-        0.0, ge=0, description="weight of (log Z)^2 in the loss, which keeps logits from drifting; 1e-4 is usual"
-    )
+    negatives: int = Field(4_096, ge=1, description="sampled: negatives per step, drawn by their frequency in the text")
+    z_loss: float = Field(0.0, ge=0, description="weight of (log Z)^2, which keeps logits from drifting; 1e-4 is usual")
 
 
 class MaskingSettings(BaseModel, frozen=True, extra="forbid"):
@@ -44,9 +35,7 @@ class MaskingSettings(BaseModel, frozen=True, extra="forbid"):
     rate: float = Field(0.15, gt=0, lt=1, description="share of a row's pieces to predict, special tokens excluded")
     unit: Literal["piece", "morpheme", "eojeol"] = Field("morpheme", description="unit masked as a whole")
     mask_share: float = Field(0.8, ge=0, le=1, description="share of the chosen pieces replaced by [MASK]")
-    random_share: float = Field(
-        0.1, ge=0, le=1, description="share replaced by a random piece; the rest is left unchanged"
-    )
+    random_share: float = Field(0.1, ge=0, le=1, description="share replaced by a random piece; the rest is unchanged")
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Self:
@@ -65,15 +54,12 @@ class MaskingSettings(BaseModel, frozen=True, extra="forbid"):
 class PairSettings(BaseModel, frozen=True, extra="forbid"):
     """How segment B of a row is chosen (NSP)."""
 
-    share_random: float = Field(
-        0.5, ge=0, le=1, description="share of labelled pairs whose B comes from another document"
-    )
+    share_random: float = Field(0.5, ge=0, le=1, description="share of labelled pairs with B from another document")
     without: tuple[str, ...] = Field((), description="sources without NSP pairs; by default those with pairs = false")
     tries: int = Field(
         16,
         ge=1,
-        description="attempts to find a random B of the right length, 32 positions each; rows without one have no "
-        "label",
+        description="tries, of 32 positions each, to find a random B of equal length; else no label",
     )
 
 
@@ -85,9 +71,7 @@ class SpanSettings(BaseModel, frozen=True, extra="forbid"):
     max_pieces: int = Field(10, ge=1, description="maximum span length in pieces")
     max_query_pieces: int = Field(64, ge=8, description="maximum pieces of the query sentence")
     rarity: float = Field(
-        8.0,
-        ge=0,
-        description="minimum rarity of a span's rarest piece: negative log of its relative frequency, in nats",
+        8.0, ge=0, description="minimum of a span's rarest piece: negative log of its relative frequency, in nats"
     )
 
 
@@ -95,10 +79,7 @@ class ReplacementSettings(BaseModel, frozen=True, extra="forbid"):
     """Replaced token detection (Clark et al. 2020): the generator, and the weight of the detector's loss."""
 
     generator_share: float = Field(
-        0.25,
-        gt=0,
-        le=1,
-        description="width of the generator's layers as a share of the encoder's; the depth is the same",
+        0.25, gt=0, le=1, description="width of the generator's layers as a share of the encoder's, of equal depth"
     )
     weight: float = Field(50.0, gt=0, description="weight of the detector's loss, relative to the generator's MLM loss")
 
@@ -112,9 +93,5 @@ class DistillationSettings(BaseModel, frozen=True, extra="forbid"):
     teacher: str = Field("", description="folder of the teacher, a pretrained model with the same tokenizer")
     begin: bool = Field(True, description="initialize from the teacher's embeddings, heads and evenly spaced layers")
     temperature: float = Field(2.0, gt=0, description="temperature of both distributions")
-    soft: float = Field(
-        2.5, ge=0, description="weight of the soft-target loss (the teacher's distribution over pieces)"
-    )
-    cosine: float = Field(
-        0.5, ge=0, description="weight of the cosine loss to the teacher's vectors; must be 0 if the widths differ"
-    )
+    soft: float = Field(2.5, ge=0, description="weight of the soft-target loss (the teacher's distribution of pieces)")
+    cosine: float = Field(0.5, ge=0, description="weight of the cosine loss of vectors; must be 0 if the widths differ")

@@ -82,13 +82,11 @@ class Shards:
         sources = self.sources[self.document(places)]
         firsts = np.flatnonzero(np.diff(sources, prepend=-1))
         lengths = np.diff(firsts, append=len(places))
-        return {
-            int(source): (
-                firsts[sources[firsts] == source],
-                np.concatenate([[0], np.cumsum(lengths[sources[firsts] == source])]),
-            )
-            for source in np.unique(sources)
-        }
+        runs = {}
+        for source in np.unique(sources):
+            own = sources[firsts] == source
+            runs[int(source)] = firsts[own], np.concatenate([[0], np.cumsum(lengths[own])])
+        return runs
 
     def pieces(self, start: int, end: int) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Ids and boundaries of the places [start, end), which lie in one document."""
@@ -111,26 +109,21 @@ def _blocks(file: Path) -> Iterator[_Block]:
         edges = ids.offsets.to_numpy().astype(np.int64)
         if not np.array_equal(np.diff(edges), np.diff(boundaries.offsets.to_numpy())):
             raise ArtifactError(f"{file}: input_ids and boundaries differ in length; rebuild the shards")
-        yield _Block(
-            input_ids=ids.flatten().to_numpy(),
-            boundaries=boundaries.flatten().to_numpy(),
-            edges=edges - edges[0],
-            sources=batch.column("source").cast(pa.string()),
-        )
+        pieces, levels = (column.flatten().to_numpy() for column in (ids, boundaries))
+        yield _Block(pieces, levels, edges - edges[0], batch.column("source").cast(pa.string()))
 
 
 def write_random_shards(folder: Path, ids: SpecialIds, seed: int) -> None:
     """Writes shards of random ids with full rows: each piece is a sentence, so that examples may end anywhere."""
     rng = np.random.default_rng(seed)
     pieces = rng.integers(ids.first_piece, ids.vocab_size, size=(2, _RANDOM_PIECES // 2), dtype=np.int32)
-    table = pa.table(
-        {
-            "id": ["made-up:0", "made-up:1"],
-            "source": ["made-up"] * 2,
-            "input_ids": pa.array(list(pieces), pa.list_(pa.int32())),
-            "boundaries": pa.array([np.full(row.size, 3, np.uint8) for row in pieces], pa.list_(pa.uint8())),
-        }
-    )
+    columns = {
+        "id": ["made-up:0", "made-up:1"],
+        "source": ["made-up"] * 2,
+        "input_ids": pa.array(list(pieces), pa.list_(pa.int32())),
+        "boundaries": pa.array(list(np.full_like(pieces, _SENTENCE, np.uint8)), pa.list_(pa.uint8())),
+    }
+    table = pa.table(columns)
     for part in ("train", "heldout"):
         (folder / part).mkdir(parents=True)
         with pa.ipc.new_stream(str(folder / part / "part-00000.arrow"), table.schema) as stream:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.durable import sha256_of
+from korbert.embedder import TEXTS_AT_ONCE
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.folders import lasting
-from korbert.model import TEXTS_AT_ONCE, Model
+from korbert.model import Model
 from korbert.processor import cores
 from korbert.search import database as store
 from korbert.search.filters import numbers_where

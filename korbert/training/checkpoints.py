@@ -41,9 +41,8 @@ def save(folder: Path, checkpoint: Checkpoint, keep: int) -> None:
     Leftovers of killed runs are removed first: ArtifactError if one of them is not ours. Checkpoints of later steps
     are removed, too: this step is being repeated, so they were damaged and skipped.
     """
-    step = checkpoint.step
+    step, path = checkpoint.step, _path(folder, checkpoint.step)
     folder.mkdir(parents=True, exist_ok=True)
-    path = _path(folder, step)
     unfinished = [other for other in folder.iterdir() if (name := _NAME.fullmatch(other.name)) and name["partial"]]
     for leftover in (*unfinished, path):
         scratch.remove(leftover, _is_checkpoint)

@@ -26,11 +26,10 @@ def choose_device(name: str = "auto") -> torch.device:
     """auto: the GPU if PyTorch sees one, else CPU. SettingsError for "cuda" without a GPU."""
     if name not in ("auto", "cpu", "cuda"):
         raise SettingsError(f"device {name!r}: there are auto, cpu and cuda")
-    if name == "cuda" and not torch.cuda.is_available():
+    usual = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" != usual:
         raise SettingsError("device 'cuda': PyTorch sees no GPU here; use --device cpu, or install a build with CUDA")
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(name)
+    return torch.device(usual if name == "auto" else name)
 
 
 def device_of(network: nn.Module) -> torch.device:
@@ -68,10 +67,8 @@ def autocast(device: torch.device, precision: PrecisionName) -> AbstractContextM
 
 def moved(batch: Batch, device: torch.device) -> Batch:
     """The batch with its tensors on the device."""
-    return {
-        name: value.to(device, non_blocking=True) if isinstance(value, Tensor) else value
-        for name, value in batch.items()
-    }
+    tensors = {name: value for name, value in batch.items() if isinstance(value, Tensor)}
+    return {**batch, **{name: value.to(device, non_blocking=True) for name, value in tensors.items()}}
 
 
 def pinned(batch: Batch) -> Batch:
@@ -109,14 +106,13 @@ def memory_kept(device: torch.device) -> Iterator[Callable[[], None]]:
 
 def numerics(device: torch.device, precision: PrecisionName, threads: int) -> dict[str, str | int]:
     """What trained bytes depend on besides settings and inputs. On CPU, equal records mean equal bytes."""
-    record: dict[str, str | int] = {
+    gpu = {"gpu": torch.cuda.get_device_name(device)} if device.type == "cuda" else {}
+    return {
         "processor": processor_name(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "torch": torch.__version__,
         "threads": threads,
         "device": device.type,
         "precision": choose_precision(device, precision),
+        **gpu,
     }
-    if device.type == "cuda":
-        record["gpu"] = torch.cuda.get_device_name(device)
-    return record

@@ -42,13 +42,8 @@ def joined(device: torch.device) -> Iterator[World]:
     if device.type == "cuda":
         torch.cuda.set_device(number_in("LOCAL_RANK", 0))  # the device of plain "cuda" from here on
     store = _met(here)
-    torch.distributed.init_process_group(
-        "nccl" if device.type == "cuda" else "gloo",
-        store=store,
-        rank=here.rank,
-        world_size=here.size,
-        timeout=_TRAINING,
-    )
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    torch.distributed.init_process_group(backend, store=store, rank=here.rank, world_size=here.size, timeout=_TRAINING)
     Connection.group = torch.distributed.new_group(backend="gloo", timeout=_DECISIONS)
     try:
         yield here
@@ -70,10 +65,9 @@ def _met(here: World) -> Store:
         )
     hosts = here.writes and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     advice = f"look at how they were started, then start all anew ({WAIT}={seconds} is the time that is waited)"
+    longest = timedelta(seconds=seconds)
     try:
-        base = TCPStore(
-            host, port, here.size, is_master=hosts, timeout=timedelta(seconds=seconds), wait_for_workers=False
-        )
+        base = TCPStore(host, port, here.size, is_master=hosts, timeout=longest, wait_for_workers=False)
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
         raise SettingsError(f"{host}:{port}: rank {here.rank} reaches no rank 0 there ({reason}): {advice}") from error
@@ -81,13 +75,11 @@ def _met(here: World) -> Store:
     ranks = {rank: f"rank-{rank}" for rank in range(here.size)}
     store.set(ranks[here.rank], "here")
     try:
-        store.wait(list(ranks.values()), timedelta(seconds=seconds))
+        store.wait(list(ranks.values()), longest)
     except RuntimeError:
         missing = [str(rank) for rank, name in ranks.items() if not store.check([name])]
-        raise SettingsError(
-            f"{len(missing)} of {here.size} processes did not come within {seconds} s (rank {', '.join(missing)}): "
-            f"{advice}"
-        ) from None
+        late = f"{len(missing)} of {here.size} processes did not come within {seconds} s (rank {', '.join(missing)})"
+        raise SettingsError(f"{late}: {advice}") from None
     return store
 
 

@@ -50,15 +50,13 @@ class Examples:
         seconds: NDArray[np.int64] | None = None,
     ) -> Self:
         """Builds examples from (input_ids, boundaries) and the label of each row."""
-        ids, levels, lengths = [], [], [0]
+        ids, levels = [np.empty(0, np.int32)], [np.empty(0, np.uint8)]
         for row_ids, row_levels in rows:
             ids.append(np.asarray(row_ids, dtype=np.int32))
             levels.append(np.asarray(row_levels, dtype=np.uint8))
-            lengths.append(len(ids[-1]))
-        flat_ids = np.concatenate([np.empty(0, np.int32), *ids])
-        flat_levels = np.concatenate([np.empty(0, np.uint8), *levels])
+        offsets = np.cumsum([len(row) for row in ids], dtype=np.int64)
         targets = labels if isinstance(labels, np.ndarray) else np.asarray(labels, np.int64)
-        return cls(flat_ids, flat_levels, np.cumsum(lengths, dtype=np.int64), targets, pad_id, seconds)
+        return cls(np.concatenate(ids), np.concatenate(levels), offsets, targets, pad_id, seconds)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -110,20 +108,14 @@ def bucketed(lengths: NDArray[np.int64], batch_size: int, generator: np.random.G
 class Batches:
     """The batch of each step, a pure function of the step. Each epoch has its own order.
 
-    With several connected processes, each makes its own share.
+    With several connected processes, each makes its own share. steps_per_epoch: steps per pass over all rows.
     """
 
     def __init__(self, examples: Learnable, batch_size: int, seed: int) -> None:
-        self._examples = examples
-        self._batch_size = batch_size
-        self._seed = seed
+        self._examples, self._batch_size, self._seed = examples, batch_size, seed
         self._here = connected()  # read here: a data worker that makes batches is not connected
         self._epoch = lru_cache(maxsize=2)(self._order)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Steps per pass over all rows."""
-        return -(-len(self._examples) // self._batch_size)
+        self.steps_per_epoch = -(-len(examples) // batch_size)
 
     def __call__(self, step: int) -> list[dict[str, Any]]:
         """One micro-batch for `step` (from 0), with the keys of Examples.batch.

@@ -24,7 +24,7 @@ from korbert.training import checkpoints as storage
 from korbert.training.anomaly import anomalies_named
 from korbert.training.devices import Batch, autocast, choose_precision, memory_kept
 from korbert.training.distributed import joined
-from korbert.training.feeding import fed
+from korbert.training.feeding import Batches, fed
 from korbert.training.plan import TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
 from korbert.training.updates import Diverged, Loss, Updates
@@ -35,17 +35,6 @@ _logger = logging.getLogger(__name__)
 _RELEASE_EVERY = 50  # steps; see memory_kept
 _WATCHED = 20  # steps in anomaly mode
 _MOST_LEFT_OUT, _LATELY = 5, 100  # steps left out among recent ones: with more, the weights are at fault, not the rows
-
-Batches = Callable[[int], Sequence[Batch]]
-"""Update (0-based) -> its micro-batches, on the processor.
-
-Pure, and free of PyTorch's global generator: a thread makes those of the next update while this one runs, or
-`row_workers` processes those of the next ones, for which it has to be something that can be pickled. The trained bytes
-do not depend on their number.
-
-Under torchrun: this process's part of the step (korbert.world.connected), at least one micro-batch, with weights as
-shares of the whole step. Keys that end in `_count` are numbers of the part, added up before the loss sees them.
-"""
 
 Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
 """(model in evaluation mode, updates done) -> numbers; runs without gradients, in all processes."""
@@ -99,44 +88,40 @@ def fit(
     return FitResult(first_step, run.done, run.heldout, len(updates.left_out))
 
 
+@dataclass
 class _Run:
     """A run in progress, from the newest checkpoint: its updates, and the actions due after each.
 
     done: completed steps, including skipped ones. watched: remaining steps in anomaly mode.
     """
 
-    def __init__(
-        self,
-        updates: Updates,
-        plan: TrainingPlan,
-        here: World,
-        output: TrainingOutput,
-        evaluate: Evaluate | None,
-        enough: Callable[[Mapping[str, float]], bool],
-        description: str,
-    ) -> None:
-        self._updates, self._plan, self._here, self._output = updates, plan, here, output
-        self._checkpoints, self._description = output.checkpoints, description
-        self._evaluate, self._enough = evaluate, enough
-        self._records = Records()
+    _updates: Updates
+    _plan: TrainingPlan
+    _here: World
+    _output: TrainingOutput
+    _evaluate: Evaluate | None
+    _enough: Callable[[Mapping[str, float]], bool]
+    _description: str
+
+    def __post_init__(self) -> None:
+        self._checkpoints, self._records = self._output.checkpoints, Records()
         self._seconds = self._waited = 0.0
         self._saved_step, self._saved_at = 0, self._checkpoints.clock() if self._checkpoints else 0.0
         self._evaluated = False  # at this step
         self._figures = ""  # of the last line of metrics, for the progress bar
         self.done = self.watched = 0
         self.heldout: Mapping[str, float] = {}
-        if not self._resume() and plan.on_divergence == "skip" and self._checkpoints:
+        if not self._resume() and self._plan.on_divergence == "skip" and self._checkpoints:
             self._save()  # to go back to
 
     def _resume(self) -> bool:
         """Restores the newest checkpoint. Returns whether there is one."""
         checkpoint = storage.newest_of_all(self._checkpoints.folder) if self._checkpoints else None
-        if checkpoint is None:
-            return False
-        self.heldout = self._updates.restore(checkpoint)
-        self.done = self._saved_step = checkpoint.step
-        self._seconds = self._waited = 0.0
-        return True
+        if checkpoint is not None:
+            self.heldout = self._updates.restore(checkpoint)
+            self.done = self._saved_step = checkpoint.step
+            self._seconds = self._waited = 0.0
+        return checkpoint is not None
 
     def train(self, batches: Batches, row_workers: int, release: Callable[[], None]) -> None:
         """Trains to the end, if need be by way of an earlier checkpoint. release: of memory_kept."""
@@ -170,12 +155,10 @@ class _Run:
                     if step % _RELEASE_EVERY == 0:
                         release()
             if number:
-                saved = ""
-                if self._checkpoints and self.done:
-                    if self.done > self._saved_step:
-                        self._updates.check_finite(self._saved_step)
-                        self._save()
-                    saved = f"{self._description}: step {self.done:,} is saved"
+                if self._checkpoints and self.done > self._saved_step:
+                    self._updates.check_finite(self._saved_step)
+                    self._save()
+                saved = f"{self._description}: step {self.done:,} is saved" if self._checkpoints and self.done else ""
                 raise Interrupted(Signals(number), saved)
 
     def _go_back(self, error: Diverged) -> None:
@@ -192,10 +175,8 @@ class _Run:
         if not self._resume():
             raise error
         _logger.warning(
-            "%s: step %s: the loss or its gradient is not a finite number: going back to step %s and leaving it out",
-            self._description,
-            f"{error.step:,}",
-            f"{self.done:,}",
+            f"{self._description}: step {error.step:,}: the loss or its gradient is not a finite number: going back to "
+            f"step {self.done:,} and leaving it out"
         )
 
     def _step(self, step: int, micro_batches: Sequence[Batch], waited: float) -> None:
@@ -245,16 +226,15 @@ class _Run:
         self._seconds = self._waited = 0.0
         if spikes := means.get("spikes"):
             _logger.warning(
-                "%s: step %s: %d gradient norms since the last line of metrics are above 10 times the mean before it",
-                self._description,
-                f"{self.done:,}",
-                spikes,
+                f"{self._description}: step {self.done:,}: {spikes} gradient norms since the last line of metrics are "
+                "above 10 times the mean before it"
             )
 
     def _save(self) -> None:
         assert self._checkpoints is not None
         if self._here.writes:
-            self._records.sync()
+            if self._records.metrics:
+                self._records.metrics.sync()
             checkpoint = self._updates.checkpoint(self.done, self.heldout)
             storage.save(self._checkpoints.folder, checkpoint, self._checkpoints.keep)
         self._saved_step, self._saved_at = self.done, self._checkpoints.clock()

@@ -28,13 +28,9 @@ def matrices_of_layers(model: nn.Module) -> set[str]:
 
     Embeddings, position and type tables and anything outside the layers are excluded.
     """
-    return {
-        f"{stack}.{inner}.weight"
-        for stack, layers in model.named_modules()
-        if isinstance(layers, nn.ModuleList)
-        for inner, module in layers.named_modules()
-        if isinstance(module, nn.Linear)
-    }
+    stacks = [(name, layers) for name, layers in model.named_modules() if isinstance(layers, nn.ModuleList)]
+    parts = [(f"{stack}.{name}", part) for stack, layers in stacks for name, part in layers.named_modules()]
+    return {f"{name}.weight" for name, part in parts if isinstance(part, nn.Linear)}
 
 
 def orthogonalized(matrix: Tensor) -> Tensor:

@@ -20,8 +20,7 @@ Groups = list[dict[str, Any]]
 
 
 def adamw(groups: Groups, settings: OptimizerSettings, precision: PrecisionName) -> torch.optim.Optimizer:
-    """PyTorch's fused AdamW (Loshchilov and Hutter 2019, algorithm 2), six times as fast as the plain one on CPU. State
-    and update are in float32."""
+    """PyTorch's fused AdamW (Loshchilov and Hutter 2019, algorithm 2), on CPU six times as fast as the plain one."""
     betas = (settings.beta1, settings.beta2)
     return torch.optim.AdamW(groups, betas=betas, eps=settings.epsilon, fused=True)
 

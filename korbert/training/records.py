@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from korbert.durable import write_whole
@@ -17,13 +18,11 @@ _logger = logging.getLogger(__name__)
 
 
 class JsonLines:
-    """A file of JSON objects, one per line, each with a "step". Opening it truncates lines after `first_step`.
-
-    Those come from a run that was killed after its last checkpoint; their steps will be repeated.
+    """A file of JSON objects, one per line, each with a "step". Opening it truncates lines after `first_step`, which a
+    run wrote that was killed after its last checkpoint, and a last line that is half-written.
     """
 
     def __init__(self, path: Path, first_step: int) -> None:
-        # Lines of later steps go, and the last one, if it was being written when a run died.
         lines = path.read_bytes().splitlines(keepends=True) if first_step and path.exists() else []
         for number, line in enumerate(lines, 1):
             try:
@@ -40,11 +39,8 @@ class JsonLines:
 
     def write(self, line: Mapping[str, object]) -> None:
         """Appends a line and flushes it. NaN and infinities become null, as JSON has none."""
-        values = {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in line.items()
-        }
-        self._file.write(json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n")
+        holes = {name: None for name, value in line.items() if isinstance(value, float) and not math.isfinite(value)}
+        self._file.write(json.dumps({**line, **holes}, ensure_ascii=False, allow_nan=False) + "\n")
         self._file.flush()
 
     def sync(self) -> None:
@@ -55,37 +51,29 @@ class JsonLines:
         self._file.close()
 
 
+@dataclass
 class Records:
     """Open files; None: not written. A step is a number of updates done. draw: (name, value, step) -> TensorBoard."""
 
-    def __init__(
-        self,
-        metrics: JsonLines | None = None,
-        timing: JsonLines | None = None,
-        draw: Callable[[str, float, int], object] = lambda name, value, step: None,
-    ) -> None:
-        self._metrics, self._timing, self._draw = metrics, timing, draw
+    metrics: JsonLines | None = None
+    timing: JsonLines | None = None
+    draw: Callable[[str, float, int], object] = lambda name, value, step: None
 
     def train(self, step: int, values: Mapping[str, float], seconds: float, waited: float, pieces: int) -> None:
         """values: means since the line before. seconds, those of them waited for rows, and pieces: sums since then."""
         speed = pieces / seconds if seconds else 0.0
-        if self._timing:
+        if self.timing:
             times = {"seconds": seconds, "waited_seconds": waited, "pieces_per_second": speed}
-            self._timing.write({"kind": "train", "step": step, **times})
+            self.timing.write({"kind": "train", "step": step, **times})
         self.write("train", step, values)
-        self._draw("train/pieces_per_second", speed, step)
-
-    def sync(self) -> None:
-        """Syncs the metrics to disk, before a checkpoint marks their steps as done."""
-        if self._metrics:
-            self._metrics.sync()
+        self.draw("train/pieces_per_second", speed, step)
 
     def write(self, kind: str, step: int, values: Mapping[str, float]) -> None:
         """A line of "heldout", the result of `evaluate`, or "left_out": no update was made, but the step counts."""
-        if self._metrics:
-            self._metrics.write({"kind": kind, "step": step, **values})
+        if self.metrics:
+            self.metrics.write({"kind": kind, "step": step, **values})
         for name, value in values.items():
-            self._draw(f"{kind}/{name}", value, step)
+            self.draw(f"{kind}/{name}", value, step)
 
 
 @contextmanager
@@ -101,7 +89,7 @@ def recorded(output: TrainingOutput, first_step: int) -> Iterator[Records]:
             from torch.utils.tensorboard import SummaryWriter  # a second to import
 
             board = stack.enter_context(closing(SummaryWriter(str(output.tensorboard), purge_step=first_step + 1)))
-            records = Records(metrics, timing, board.add_scalar)
+            records.draw = board.add_scalar
             _logger.info("curves: tensorboard --logdir %s", shlex.quote(str(output.tensorboard)))
         if timing:
             timing.write({"kind": "start", "step": first_step})

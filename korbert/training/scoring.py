@@ -86,10 +86,10 @@ def outputs(
     of: (model, batch) -> (B, C). With several connected processes, all get all rows. NotFinite for NaN and infinity.
     """
     batches = scored(model, examples, of, batch_size, **how)
-    width = greatest(max((found.shape[1] for _, found in batches), default=0))
+    width = greatest(max((scores.shape[1] for _, scores in batches), default=0))
     result = np.zeros((len(examples), width), dtype=np.float32)
-    for numbers, found in batches:
-        result[numbers, : found.shape[1]] = found
+    for numbers, scores in batches:
+        result[numbers, : scores.shape[1]] = scores
     add_over_world(torch.from_numpy(result), connected())  # one number plus zeros: bit-exact
     check_finite(result)
     return result

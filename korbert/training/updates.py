@@ -39,10 +39,7 @@ class Diverged(ModelError):
 
 
 class Meter:
-    """Means of metrics over steps. Sums stay on the device in float64, so that adding waits for nothing.
-
-    steps: in the sums.
-    """
+    """Means of metrics over `steps`. Sums stay on the device in float64, so that adding waits for nothing."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -125,14 +122,14 @@ class Updates:
         self._bad_step = torch.where(bad, step + 1, self._bad_step)
 
     def _counts(self, micro_batches: Sequence[Batch]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """What the loss divides by, added up over the processes (each counted its own rows), and the share of places
+        """What the loss divides by, added up over the processes (each counted its own rows), and the share of slots
         that attention computes for padding, which on a GPU is none. Pieces are counted."""
-        pieces, places = (sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "places"))
+        pieces, slots = (sum(batch.get(name, 0) for batch in micro_batches) for name in ("pieces", "slots"))
         names = sorted(name for name in micro_batches[0] if name.endswith("_count"))  # one order in all processes
-        pieces, places, *sums = agreed([pieces, places, *(int(micro_batches[0][name]) for name in names)])
+        pieces, slots, *sums = agreed([pieces, slots, *(int(micro_batches[0][name]) for name in names)])
         self.pieces += pieces
         counts = dict(zip(names, map(torch.tensor, sums), strict=True)) if self._here.size > 1 else {}
-        padding = {"padding": torch.tensor(1 - pieces / places)} if places and self.device.type == "cpu" else {}
+        padding = {"padding": torch.tensor(1 - pieces / slots)} if slots and self.device.type == "cpu" else {}
         return counts, padding
 
     def check_finite(self, saved: int) -> None:
@@ -196,12 +193,8 @@ class Updates:
             {name.removeprefix(prefix): value for name, value in checkpoint.tensors.items() if name.startswith(prefix)}
             for prefix in (_MODEL, _OPTIMIZER)
         )
-        plan, own_plan = record["plan"], self._plan.record()
-        differences = [
-            f"{name}: {value} here, {plan.get(name)} there"
-            for name, value in own_plan.items()
-            if value != plan.get(name)
-        ]
+        plan, own_plan = record["plan"], self._plan.record().items()
+        differences = [f"{name}: {own} here, {plan.get(name)} there" for name, own in own_plan if own != plan.get(name)]
         saved_shapes, own_shapes = ({name: value.shape for name, value in each.items()} for each in (saved, own))
         if saved_shapes != own_shapes:
             differences.append("a model with other tensors")

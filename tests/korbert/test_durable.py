@@ -15,7 +15,6 @@ from korbert.durable import (
     checksummed,
     read_json,
     read_object,
-    sha256_of,
     verified,
     write_aside,
     write_json,
@@ -102,11 +101,6 @@ def test_lone_surrogates_are_escaped_and_nan_is_refused(tmp_path):
     with pytest.raises(ValueError, match="JSON compliant"):
         write_json(tmp_path / "a.json", float("nan"))
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
-
-
-def test_a_digest_is_that_of_the_bytes(tmp_path):
-    (tmp_path / "a").write_bytes(b"abc")
-    assert sha256_of(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, None])

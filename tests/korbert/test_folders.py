@@ -23,22 +23,27 @@ def demo(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("given", ["pretrain", "pretrain/model"])
-def test_the_model_of_an_artifact_is_found(demo, given):
-    assert model_folder(demo / given) == model_folder(str(demo / given)) == demo / "pretrain" / "model"
-    assert tokenizer_folder(str(demo / given)) == demo / "pretrain" / "model" / "tokenizer"
+@pytest.mark.parametrize(
+    ("folder", "model", "tokenizer"),
+    [
+        ("pretrain", "pretrain/model", "pretrain/model/tokenizer"),
+        ("pretrain/model", "pretrain/model", "pretrain/model/tokenizer"),
+        ("vocab", "vocab", "vocab/tokenizer"),
+        ("vocab/tokenizer", "vocab/tokenizer", "vocab/tokenizer"),
+        *[(name, name, name) for name in ("clean", "nowhere", "clean/stage.json")],
+    ],
+)
+def test_the_model_and_the_tokenizer_of_an_artifact(demo, folder, model, tokenizer):
+    """A folder without one is returned unchanged."""
+    assert model_folder(demo / folder) == model_folder(str(demo / folder)) == demo / model
+    assert tokenizer_folder(str(demo / folder)) == tokenizer_folder(demo / folder) == demo / tokenizer
 
 
-@pytest.mark.parametrize("given", ["korbert-mimi", "models/korbert-minni"])
-def test_a_misspelt_bundled_model_is_suggested(given):
-    with pytest.raises(ModelError, match=f"{given}: no such folder: did you mean korbert-mini, which comes"):
-        model_folder(given)
+@pytest.mark.parametrize("name", ["korbert-mimi", "models/korbert-minni"])
+def test_a_misspelt_bundled_model_is_suggested(name):
+    with pytest.raises(ModelError, match=f"{name}: no such folder: did you mean korbert-mini, which comes"):
+        model_folder(name)
     assert model_folder("models/mood") == Path("models/mood")
-
-
-@pytest.mark.parametrize("given", ["vocab", "vocab/tokenizer"])
-def test_the_tokenizer_of_an_artifact_is_found(demo, given):
-    assert tokenizer_folder(str(demo / given)) == demo / "vocab" / "tokenizer"
 
 
 def test_a_folder_of_artifacts_is_refused_with_those_that_hold_one(demo):
@@ -46,8 +51,3 @@ def test_a_folder_of_artifacts_is_refused_with_those_that_hold_one(demo):
         model_folder(demo)
     with pytest.raises(ModelError, match=r"is no tokenizer, but has some below: give \S+/pretrain or \S+/vocab$"):
         tokenizer_folder(demo)
-
-
-@pytest.mark.parametrize("given", ["clean", "nowhere", "clean/stage.json"])
-def test_a_folder_without_a_model_is_returned_unchanged(demo, given):
-    assert model_folder(demo / given) == tokenizer_folder(demo / given) == demo / given

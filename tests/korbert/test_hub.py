@@ -74,11 +74,8 @@ class _Hub(BaseHTTPRequestHandler):
             return self._send({"url": f"http://127.0.0.1:{self.server.server_port}/{repo}"})
         repo, what = "/".join(path.split("/")[2:4]), path.split("/")[4]
         if what == "preupload":
-            files = [
-                {"path": one["path"], "uploadMode": "regular", "shouldIgnore": False}
-                for one in json.loads(body)["files"]
-            ]
-            return self._send({"files": files})
+            plain = {"uploadMode": "regular", "shouldIgnore": False}
+            return self._send({"files": [{"path": file["path"], **plain} for file in json.loads(body)["files"]]})
         for line in body.splitlines():
             entry = json.loads(line)
             if entry["key"] == "file":
@@ -132,11 +129,8 @@ def test_a_model_goes_to_the_hub_and_comes_back_also_without_a_network(
     assert carded["README.md"] == b"mine"
 
     load = "model = korbert.load('hf:me/carded', 'cpu')\nprint(model.digest, model.folder, *model.can)\n"
-    fail = "\n".join(
-        f"try: korbert.load('hf:{name}')\nexcept korbert.ModelError as error: print(error)"
-        for name in (PRIVATE, "a/b/c")
-    )
-    loaded, private, wrong = python(load + fail)
+    fail = "try: korbert.load('hf:{}')\nexcept korbert.ModelError as error: print(error)\n"
+    loaded, private, wrong = python(load + fail.format(PRIVATE) + fail.format("a/b/c"))
     assert loaded == f"{digest} hf:me/carded fill embed"
     assert not any("resolve" in path and "pytorch_model" in path for path in server.asked)
     assert private.startswith("hf:someone/private: 404 Client Error")

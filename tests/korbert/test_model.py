@@ -5,13 +5,8 @@ import pytest
 import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.model import Model
-from korbert.modeling import (
-    ClassificationModel,
-    PretrainingModel,
-    QuestionAnsweringModel,
-    TokenClassificationModel,
-    save_model,
-)
+from korbert.modeling import models as networks
+from korbert.modeling import save_model
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.classification import Classification, Label
 
@@ -23,10 +18,10 @@ def models(tiny_tokenizer, tiny_config):
     config = tiny_config()
     return {
         "mood": Model(MOOD.model(config), tiny_tokenizer, MOOD, name="models/mood"),
-        "gaps": Model(PretrainingModel(config), tiny_tokenizer, name="models/gaps"),
-        "answers": Model(QuestionAnsweringModel(config), tiny_tokenizer, name="models/answers"),
-        "spans": Model(TokenClassificationModel(config, ["O", "B-PS", "I-PS"]), tiny_tokenizer),
-        "no task": Model(ClassificationModel(config, 2), tiny_tokenizer, name="models/other"),
+        "gaps": Model(networks.PretrainingModel(config), tiny_tokenizer, name="models/gaps"),
+        "answers": Model(networks.QuestionAnsweringModel(config), tiny_tokenizer, name="models/answers"),
+        "spans": Model(networks.TokenClassificationModel(config, ["O", "B-PS", "I-PS"]), tiny_tokenizer),
+        "no task": Model(networks.ClassificationModel(config, 2), tiny_tokenizer, name="models/other"),
     }
 
 
@@ -35,11 +30,7 @@ def models(tiny_tokenizer, tiny_config):
     [
         ("mood", lambda model: model.fill("[MASK]"), "mood: is a classification model: it can predict and embed; gaps"),
         ("mood", lambda model: model.expect("가"), "mood: is a classification model: it can predict and embed; gaps"),
-        (
-            "mood",
-            lambda model: model.answer("누가?", "가"),
-            "mood: is a classification model: .* questions need a model",
-        ),
+        ("mood", lambda model: model.answer("누가?", "가"), "mood: is a classification model: .* questions need a mo"),
         ("gaps", lambda model: model.predict("가"), "gaps: is a pretraining model: it can fill and embed; predictions"),
         ("gaps", lambda model: model.predict_rows([]), "gaps: is a pretraining model: it can fill and embed; predic"),
         ("answers", lambda model: model.tag("가"), "answers: is a question-answering model: it can answer and embed"),

@@ -64,5 +64,5 @@ def test_folders_are_removed_in_one_module_alone():
     """Elsewhere, `shutil.rmtree` would forget to look for the mark."""
     removing = re.compile(r"\brmtree\b|os\.removedirs")
     files = [path for package in ("korbert", "corpus", "pipelines") for path in (ROOT / package).rglob("*.py")]
-    found = [path.relative_to(ROOT).as_posix() for path in files if removing.search(path.read_text(encoding="utf-8"))]
-    assert found == ["korbert/scratch.py"]
+    modules = [path.relative_to(ROOT).as_posix() for path in files if removing.search(path.read_text(encoding="utf-8"))]
+    assert modules == ["korbert/scratch.py"]

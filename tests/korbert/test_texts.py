@@ -8,7 +8,7 @@ from korbert.texts import as_texts
 
 
 @pytest.mark.parametrize(
-    ("given", "texts"),
+    ("value", "texts"),
     [
         ("하나", (["하나"], True)),
         (["하나", "둘"], (["하나", "둘"], False)),
@@ -16,12 +16,12 @@ from korbert.texts import as_texts
         (pd.DataFrame({"id": [1], "text": ["하나"]}), (["하나"], False)),
     ],
 )
-def test_texts(given, texts):
-    assert as_texts(given, "texts") == texts
+def test_texts(value, texts):
+    assert as_texts(value, "texts") == texts
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("value", "said"),
     [
         (pd.DataFrame({"문장": ["하나"], "감정": ["긍정"]}), "texts is a table with the columns 문장, 감정: give one"),
         (pd.DataFrame({"text": ["하나", None]}), r"texts\[1\] is (None|float nan): give only strings"),
@@ -29,6 +29,6 @@ def test_texts(given, texts):
         (None, "texts is None: give a string, or a list of strings"),
     ],
 )
-def test_what_is_no_text_is_refused(given, said):
+def test_what_is_no_text_is_refused(value, said):
     with pytest.raises(SettingsError, match=said):
-        as_texts(given, "texts")
+        as_texts(value, "texts")

@@ -76,11 +76,14 @@ class Pairing(Objective):
 
 
 def _scored(scores: Tensor, labels: Tensor) -> Tensor:
-    """Sum of cross entropies, correct predictions, labels: (3,) float64. scores: (N, C); labels: (N,)."""
+    """The sums of labelled rows. scores: (N, C); labels: (N,)."""
     scores = scores.float()
-    losses = F.cross_entropy(scores, labels, reduction="sum")
-    right = (best_classes(scores) == labels).sum()
-    return torch.tensor([float(losses), float(right), len(labels)], dtype=torch.float64)
+    return sums(F.cross_entropy(scores, labels, reduction="sum"), best_classes(scores) == labels)
+
+
+def sums(losses: Tensor, right: Tensor) -> Tensor:
+    """Sum of losses, correct predictions, labels: (3,) float64. losses: their sum; right: (N,) bool."""
+    return torch.tensor([float(losses), float(right.sum()), len(right)], dtype=torch.float64)
 
 
 def best_classes(scores: Tensor) -> Tensor:

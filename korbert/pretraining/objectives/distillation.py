@@ -11,7 +11,7 @@ from torch import Tensor
 from korbert.errors import ModelError
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.rows import Rows
-from korbert.pretraining.objectives.base import Objective, best_classes
+from korbert.pretraining.objectives.base import Objective, best_classes, sums
 from korbert.pretraining.settings import DistillationSettings
 from korbert.training.devices import Batch
 
@@ -19,9 +19,8 @@ from korbert.training.devices import Batch
 def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
     """Copies the teacher's embeddings, heads and evenly spaced layers, the first one included, into the student.
 
-    A reader's head that the teacher lacks stays as it is.
-
-    ModelError if the two differ in more than the number of layers.
+    A reader's head that the teacher lacks stays as it is. ModelError if the two differ in more than the number of
+    layers.
     """
     many, few = (getattr(each.config, "distinct_layers", 1) for each in (teacher, model))
     weights, own = teacher.state_dict(), model.state_dict()
@@ -31,7 +30,7 @@ def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
             parts[2] = str(int(parts[2]) * many // few)
         source = weights.get(".".join(parts))
         if source is None and name.startswith("reader."):
-            continue  # the head of "spans", which a teacher rarely has: as drawn
+            continue
         if source is None or source.shape != own[name].shape:
             raise ModelError(
                 f"{name} is {list(own[name].shape)} in the student, and of another shape or absent in the teacher: give"
@@ -78,8 +77,7 @@ class Distillation(Objective):
         for places in batch["label_places"].split(256):
             own, expected = model.mlm_head(vectors[places]).float(), self._teacher.mlm_head(targets[places]).float()
             losses = F.kl_div(own.log_softmax(1), expected.log_softmax(1), reduction="sum", log_target=True)
-            right = (best_classes(own) == best_classes(expected)).sum()
-            total += torch.tensor([float(losses), float(right), len(places)], dtype=torch.float64)
+            total += sums(losses, best_classes(own) == best_classes(expected))
         return total
 
     @torch.no_grad()

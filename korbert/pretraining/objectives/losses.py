@@ -21,15 +21,13 @@ from korbert.world import connected
 
 
 class Loss(Protocol):
-    """The loss of training, and the scores of `evaluate`."""
+    """The loss of training, and the scores of `evaluate`.
 
-    def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]:
-        """loss, and each objective's own, as shares of the step's."""
-        ...
+    A call gives `loss`, and each objective's own, as shares of the step's. scores: objective -> see `sums`.
+    """
 
-    def scores(self, model: Any, batch: Batch) -> dict[str, Tensor]:
-        """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
-        ...
+    def __call__(self, model: Any, batch: Batch) -> dict[str, Tensor]: ...
+    def scores(self, model: Any, batch: Batch) -> dict[str, Tensor]: ...
 
 
 class PretrainingLoss:
@@ -68,11 +66,8 @@ class PretrainingLoss:
     def scores(self, model: PretrainingModel, batch: Batch) -> dict[str, Tensor]:
         """Objective -> sum of losses, correct predictions, labels: (3,) float64."""
         rows = Rows(batch["lengths"], batch["input_ids"].device)
-        hidden = encoded(model, batch, rows, self.objectives)
-        return {
-            objective.name: objective.score(model, its, batch, rows)
-            for objective, its in zip(self.objectives, hidden, strict=True)
-        }
+        pairs = zip(self.objectives, encoded(model, batch, rows, self.objectives), strict=True)
+        return {objective.name: objective.score(model, hidden, batch, rows) for objective, hidden in pairs}
 
 
 pretraining_loss = PretrainingLoss()

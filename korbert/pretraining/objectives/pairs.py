@@ -75,36 +75,30 @@ def cut_into_rows(lengths: NDArray[np.int64], room: int) -> NDArray[np.int64]:
 
 
 class Pairs:
-    """Pairs drawn from examples of at most `room` pieces."""
+    """Pairs drawn from examples of at most `room` pieces.
+
+    starts: (examples,) where each begins in the shards. lengths: (examples,) pieces of each, without special tokens.
+    """
 
     def __init__(self, shards: Shards, room: int, settings: PairSettings) -> None:
         self._shards, self._settings = shards, settings
-        self._starts, self._ends = cut_into_examples(shards, room)
+        self.starts, self._ends = cut_into_examples(shards, room)
+        self.lengths = self._ends - self.starts
         self._inner = shards.sentences[~np.isin(shards.sentences, shards.edges, assume_unique=True)]
         self._runs = shards.runs(self._inner)
         self._begins = _as_bits(shards.sentences, room)
         self._unpaired = np.isin(shards.source_names, settings.without)  # by source
 
     def __len__(self) -> int:
-        return len(self._starts)
-
-    @property
-    def starts(self) -> NDArray[np.int64]:
-        """(examples,) where each begins in the shards."""
-        return self._starts
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """(examples,) pieces of each, without special tokens."""
-        return self._ends - self._starts
+        return len(self.starts)
 
     def single(self, example: int) -> Pair:
         """The example as one segment."""
-        return Pair((int(self._starts[example]), int(self._ends[example])), None, NO_LABEL)
+        return Pair((int(self.starts[example]), int(self._ends[example])), None, NO_LABEL)
 
     def source(self, example: int) -> str:
         """The source of an example."""
-        document = int(self._shards.document(self._starts[example]))
+        document = int(self._shards.document(self.starts[example]))
         return self._shards.source_names[int(self._shards.sources[document])]
 
     def draw(self, example: int, rng: np.random.Generator, *, swapping: bool = False) -> Pair:
@@ -112,7 +106,7 @@ class Pairs:
 
         swapping: instead, A and B change places half of the time.
         """
-        start, end = int(self._starts[example]), int(self._ends[example])
+        start, end = int(self.starts[example]), int(self._ends[example])
         after, until = self._shards.sentences.searchsorted((start + 1, end))
         document = int(self._shards.document(start))
         if after == until or self._unpaired[self._shards.sources[document]]:

@@ -15,7 +15,7 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import DetectionModel, PretrainingModel
 from korbert.modeling.rows import Rows
 from korbert.modeling.storage import without_weights
-from korbert.pretraining.objectives.base import Pairing, Prediction
+from korbert.pretraining.objectives.base import Pairing, Prediction, sums
 from korbert.pretraining.objectives.vocabulary import looked_up, sampled_scores
 from korbert.pretraining.settings import ReplacementSettings
 from korbert.training.devices import Batch
@@ -98,14 +98,13 @@ class ReplacementLoss:
         rows = Rows(batch["lengths"], batch["input_ids"].device)
         generated, scores, targets, first = self._passed(model, batch, rows)
         loss = F.binary_cross_entropy_with_logits(scores, targets, reduction="sum")
-        right = ((scores > 0) == targets.bool()).sum()
-        sums = {
+        figures = {
             "mlm": self._prediction.score(model.generator, generated, batch, rows),
-            "rtd": torch.tensor([float(loss), float(right), len(scores)], dtype=torch.float64),
+            "rtd": sums(loss, (scores > 0) == targets.bool()),
         }
         if self._pairing:
-            sums[self._pairing.name] = self._pairing.score(model, first, batch, rows)
-        return sums
+            figures[self._pairing.name] = self._pairing.score(model, first, batch, rows)
+        return figures
 
     def _passed(
         self, model: ReplacementModel, batch: Batch, rows: Rows, vectors: Tensor | None = None

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.rows import Rows
-from korbert.pretraining.objectives.base import Objective
+from korbert.pretraining.objectives.base import Objective, sums
 from korbert.pretraining.settings import SpanSettings
 from korbert.training.devices import Batch
 
@@ -112,14 +112,12 @@ class SpanSelection(Objective):
 
     def loss(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
         """The mean of both cross entropies, summed over rows."""
-        scores, targets = self._scores(model, vectors, batch), batch["span_targets"]
-        return F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum") / 2
+        scores = self._scores(model, vectors, batch)
+        return F.cross_entropy(scores.flatten(0, 1), batch["span_targets"].flatten(), reduction="sum") / 2
 
     def score(self, model: PretrainingModel, vectors: Tensor, batch: Batch, rows: Rows) -> Tensor:
-        scores, targets = self._scores(model, vectors, batch), batch["span_targets"]
-        loss = F.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum") / 2
-        right = (scores.argmax(dim=2) == targets).all(dim=1).sum()
-        return torch.tensor([float(loss), float(right), len(targets)], dtype=torch.float64)
+        best = self._scores(model, vectors, batch).argmax(dim=2)
+        return sums(self.loss(model, vectors, batch, rows), (best == batch["span_targets"]).all(dim=1))
 
     def _scores(self, model: PretrainingModel, vectors: Tensor, batch: Batch) -> Tensor:
         """(S, 2, T) float32, padded with -inf after the choices of a row. vectors: (N, D)."""

@@ -26,9 +26,8 @@ def full_loss(vectors: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, z_l
     the scores from drifting (Chowdhery et al. 2022, 5). Under autocast the products are in its type, sums in float32.
     """
     kind = torch.get_autocast_dtype(vectors.device.type) if torch.is_autocast_enabled(vectors.device.type) else None
-    return _FullLoss.apply(  # type: ignore[no-untyped-call]
-        vectors, weight, bias, labels, z_loss, kind or vectors.dtype
-    )
+    kind = kind or vectors.dtype
+    return _FullLoss.apply(vectors, weight, bias, labels, z_loss, kind)  # type: ignore[no-untyped-call]
 
 
 class _FullLoss(torch.autograd.Function):

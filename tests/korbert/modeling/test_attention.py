@@ -20,9 +20,9 @@ def by_definition(qkv, lengths, radius=None):
     for row in qkv.double().split(lengths):
         query, key, value = row.permute(1, 2, 0, 3)  # (H, T, D/H)
         scores = query @ key.transpose(1, 2) / math.sqrt(SIZE)
-        places = torch.arange(len(row))
+        positions = torch.arange(len(row))
         if radius is not None:
-            scores = scores.masked_fill((places[:, None] - places).abs() > radius, -math.inf)
+            scores = scores.masked_fill((positions[:, None] - positions).abs() > radius, -math.inf)
         mixed.append((scores.softmax(-1) @ value).transpose(0, 1))
     return torch.cat(mixed).float()
 
@@ -63,14 +63,14 @@ def test_local_attention_needs_memory_linear_in_the_row(monkeypatch):
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=40))
-def test_every_piece_has_one_place_in_the_blocks(lengths):
+def test_every_piece_has_one_slot_in_the_blocks(lengths):
     rows = Rows(lengths, CPU)
-    places = torch.arange(rows.pieces) if rows.places is None else rows.places
+    slots = torch.arange(rows.pieces) if rows.slots is None else rows.slots
     assert rows.pieces == sum(lengths)
-    assert len(set(places.tolist())) == rows.pieces <= rows.num_places
+    assert len(set(slots.tolist())) == rows.pieces <= rows.num_slots
     assert sum(block.rows for block in rows.blocks) == sum(length > 0 for length in lengths)
     assert rows.positions.tolist() == [place for length in lengths for place in range(length)]
-    assert rows.num_places == sum(block.rows * block.length for block in rows.blocks)
+    assert rows.num_slots == sum(block.rows * block.length for block in rows.blocks)
 
 
 def test_rotation_rotates_queries_and_keys_but_not_values():
@@ -82,7 +82,7 @@ def test_rotation_rotates_queries_and_keys_but_not_values():
     torch.testing.assert_close(turned[:, :2, :, :2], wanted.real.double(), atol=1e-6, rtol=0)
     torch.testing.assert_close(turned[:, :2, :, 2:], wanted.imag.double(), atol=1e-6, rtol=0)
     assert torch.equal(turned[:, 2], qkv[:, 2])
-    assert torch.autograd.gradcheck(lambda given: rotated(given, turn), qkv, eps=1e-2, atol=1e-4)
+    assert torch.autograd.gradcheck(lambda states: rotated(states, turn), qkv, eps=1e-2, atol=1e-4)
 
 
 @pytest.mark.parametrize("radius", [None, 2])

@@ -14,14 +14,9 @@ def test_defaults_are_those_of_the_architecture():
     assert modern.architecture == "modern"
     assert (modern.type_vocab_size, modern.layer_norm_eps) == (0, 1e-5)
     assert modern.hidden_dropout_prob == modern.attention_probs_dropout_prob == 0
+    assert (modern.layers_share, EncoderConfig.model_validate(SIZES | {"layer_groups": 2}).layers_share) == (1, 2)
     plain = EncoderConfig.model_validate(SIZES | {"architecture": "bert", "hidden_dropout_prob": 0.0})
     assert (plain.hidden_dropout_prob, plain.attention_probs_dropout_prob) == (0, 0.1)
-
-
-def test_groups_of_layers_share_weights():
-    shared = EncoderConfig.model_validate(SIZES | {"layer_groups": 2})
-    assert (shared.layers_share, EncoderConfig.model_validate(SIZES).layers_share) == (2, 1)
-    assert EncoderConfig.model_validate_json(shared.model_dump_json()) == shared
 
 
 def test_the_first_layer_and_every_third_are_global():

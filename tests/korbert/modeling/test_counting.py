@@ -20,10 +20,10 @@ SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "i
 def test_parameters_are_those_of_the_built_model(model_type):
     config = new_config({"model_type": model_type, **CONFIGS[model_type]}, 500)
     before = torch.get_rng_state()
-    found = parameters(config)
+    parts = parameters(config)
     assert torch.equal(torch.get_rng_state(), before)
-    assert sum(found.values()) == sum(weight.numel() for weight in PretrainingModel(config).parameters())
-    assert found["token embedding"] == 500 * config.embedding_width
+    assert sum(parts.values()) == sum(weight.numel() for weight in PretrainingModel(config).parameters())
+    assert parts["token embedding"] == 500 * config.embedding_width
     operations, kept = counted(config, 24)
     assert operations > 2 * 12 * 16 * 16  # the matrices of a layer at least
     assert kept > 10 * 16
@@ -39,8 +39,8 @@ def test_parameters_are_those_of_the_built_model(model_type):
 )
 def test_the_papers_sizes_have_the_papers_counts(sizes, count):
     """Devlin et al. 2018, 3; Lan et al. 2020, table 1: 12 million for ALBERT base."""
-    found = parameters(EncoderConfig(**sizes))
-    assert found["token embedding"] + found["encoder"] + found["pooler"] == count
+    parts = parameters(EncoderConfig(**sizes))
+    assert parts["token embedding"] + parts["encoder"] + parts["pooler"] == count
 
 
 def test_their_bert_has_the_counts_of_ours():
@@ -74,7 +74,7 @@ def test_counted_operations_equal_those_of_a_training_step(architecture, changes
     }
     with FlopCounterMode(display=False) as counter, torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         pretraining_loss(model, batch)["loss"].backward()
-    found = flop_a_piece(config, length=12, label_share=1 / 6, scored=500)
-    assert counter.get_total_flops() == pytest.approx(36 * sum(found.values()), rel=1e-6)
+    full = flop_a_piece(config, length=12, label_share=1 / 6, scored=500)
+    assert counter.get_total_flops() == pytest.approx(36 * sum(full.values()), rel=1e-6)
     sampled = flop_a_piece(config, length=12, label_share=1 / 6, scored=50)
-    assert (sampled["encoder"], sampled["heads"] < found["heads"]) == (found["encoder"], True)
+    assert (sampled["encoder"], sampled["heads"] < full["heads"]) == (full["encoder"], True)

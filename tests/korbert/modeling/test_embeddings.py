@@ -67,8 +67,8 @@ def test_a_pretrained_encoder_is_given_an_overlap_embedding():
     mask = torch.ones(2, 25, dtype=torch.long)
     mask[:, 20:] = 0
     padded = [torch.cat([tensor, torch.zeros(2, 5, dtype=torch.long)], dim=1) for tensor in (ids, segments)]
-    found = model.encoder(padded[0], mask, padded[1])[:, :20]
-    assert torch.allclose(found, marked, atol=1e-5)
+    vectors = model.encoder(padded[0], mask, padded[1])[:, :20]
+    assert torch.allclose(vectors, marked, atol=1e-5)
     for number in range(2):
         alone = model.encoder(ids[number, None], token_type_ids=segments[number, None])
         assert torch.allclose(alone, marked[number, None], atol=1e-5)

@@ -44,7 +44,7 @@ def test_padding_changes_nothing(architecture, others, length, padding, seed):
     plain = encoder(ids, **extra)
 
     def pad(row):
-        return torch.nn.functional.pad(row, (0, padding))
+        return F.pad(row, (0, padding))
 
     mask = pad(torch.ones_like(ids))
     padded = encoder(pad(ids), mask, **{name: pad(row) for name, row in extra.items()})

@@ -79,8 +79,7 @@ def test_feature_models_are_saved_and_ignore_padding(tmp_path, tiny_tokenizer, h
         alone = model(_batch()["input_ids"][1:2, :4])
     assert torch.allclose(scores[1:2] if pooling else scores[1:2, :4], alone, atol=1e-5)
     save_model(tmp_path / "model", model, tiny_tokenizer)
-    loaded, _ = load_model(tmp_path / "model")
-    loaded = deepcopy(loaded)  # a copy: where a mapped file's weights lie decides how some processors round
+    loaded = deepcopy(load_model(tmp_path / "model")[0])  # where a mapped file lies decides how some processors round
     with torch.no_grad():
         assert torch.equal(loaded(**_batch()), scores)
     with pytest.raises(ModelError, match="a head on features, which nothing in transformers"):
@@ -88,16 +87,15 @@ def test_feature_models_are_saved_and_ignore_padding(tmp_path, tiny_tokenizer, h
 
 
 def test_a_linear_head_mixes_pooled_and_standardized_layers():
-    encoder = _encoder()
-    batch = _batch()
+    encoder, batch = _encoder(), _batch()
     with torch.no_grad():
         layers = encoder.all_layers(**batch)[2:]
         means = torch.stack([(layer * batch["attention_mask"][:, :, None]).sum(1) for layer in layers])
         means = means / batch["attention_mask"].sum(1)[:, None]
         for name, mixed in (
-            ("sum of last four", lambda given: given.sum(0)),
-            ("concat of last four", lambda given: torch.cat(list(given), 1)),
-            ("weighted sum of last four", lambda given: 3 * (given[0] + 2 * given[3]) / 3),
+            ("sum of last four", lambda layers: layers.sum(0)),
+            ("concat of last four", lambda layers: torch.cat(list(layers), 1)),
+            ("weighted sum of last four", lambda layers: 3 * (layers[0] + 2 * layers[3]) / 3),
         ):
             model = FeatureModel(CONFIG, 2, "mean", name, encoder=encoder).eval()
             mean, deviation = torch.randn(4, 16), torch.rand(4, 16) + 0.5

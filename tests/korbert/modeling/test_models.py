@@ -60,24 +60,19 @@ def test_rows_are_pooled_by_mean_or_first_piece(architecture):
 
 
 @pytest.mark.parametrize(
-    ("num_labels", "problem_type", "message"),
+    ("kind", "arguments", "message"),
     [
-        (2, "regression", "regression with 2 labels: set num_labels to 1"),
-        (1, "single_label_classification", r"single_label_classification with 1 label: give at least two, or another"),
+        (ClassificationModel, {"problem_type": "regression"}, "regression with 2 labels: set num_labels to 1"),
+        (ClassificationModel, {"num_labels": 1}, "single_label_classification with 1 label: give at least two"),
+        (ClassificationModel, {"labels": ["좋음"]}, "1 names for 2 labels: give one name per label"),
+        (TokenClassificationModel, {"labels": []}, r"labels \[\]: give at least one, without duplicates"),
+        (TokenClassificationModel, {"labels": ["O", "B-PS", "O"]}, r"labels \[.*\]: give at least one, without dupl"),
     ],
 )
-def test_labels_that_do_not_fit_the_problem_are_refused(num_labels, problem_type, message):
+def test_labels_that_do_not_fit_are_refused(kind, arguments, message):
     with pytest.raises(ModelError, match=message):
-        ClassificationModel(tiny_config(), num_labels, problem_type=problem_type)
-
-
-@pytest.mark.parametrize("labels", [[], ["O", "B-PS", "O"]])
-def test_missing_or_repeated_labels_are_refused(labels):
-    with pytest.raises(ModelError, match=r"labels \[.*\]: give at least one, without duplicates"):
-        TokenClassificationModel(tiny_config(), labels)
+        kind(tiny_config(), **arguments)
     assert ClassificationModel(tiny_config(), 2).labels == ("0", "1")
-    with pytest.raises(ModelError, match="1 names for 2 labels: give one name per label"):
-        ClassificationModel(tiny_config(), 2, labels=["좋음"])
 
 
 @pytest.mark.parametrize("kind", [ClassificationModel, MultipleChoiceModel])

@@ -39,9 +39,8 @@ def saved(kind, tokenizer, folder, **more):
         for parameter in model.parameters():
             if parameter.ndim == 2:
                 parameter.mul_(4)
-    task = {}
-    if isinstance(model, ClassificationModel):
-        task = Classification(metrics=("accuracy",), max_length=64, labels=model.labels).task()
+    labels = getattr(model, "labels", None)
+    task = Classification(metrics=("accuracy",), max_length=64, labels=labels).task() if labels else {}
     save_model(folder, model, tokenizer, task)
     return folder
 
@@ -72,9 +71,9 @@ def test_pairs_have_their_segments(more, tiny_tokenizer, tmp_path):
     encoding = tiny_tokenizer.encode("영화가 재미있다.", "영화는 별로였다.")
     ids, segments = (torch.tensor([row]) for row in (encoding.input_ids, encoding.token_type_ids))
     with torch.inference_mode():
-        found, expected = theirs(ids, token_type_ids=segments), ours(ids, token_type_ids=segments)
-        torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
-        assert not torch.allclose(theirs(ids), found, atol=1e-3)
+        scores, expected = theirs(ids, token_type_ids=segments), ours(ids, token_type_ids=segments)
+        torch.testing.assert_close(scores, expected, atol=1e-4, rtol=0)
+        assert not torch.allclose(theirs(ids), scores, atol=1e-3)
 
 
 def test_labels_are_those_of_the_model_in_order(folders):
@@ -91,9 +90,9 @@ def test_many_long_rows_are_computed_in_parts(folders, monkeypatch):
 
 
 def test_8_bits_change_vectors_little(folders, tmp_path):
-    found = export_onnx(folders[0], tmp_path / "small", bits=8)
-    assert found["cosine"] > 0.98
-    assert found["vectors"] > 1e-4
+    differences = export_onnx(folders[0], tmp_path / "small", bits=8)
+    assert differences["cosine"] > 0.98
+    assert differences["vectors"] > 1e-4
     both = (folders[0], tmp_path / "small")
     ours, theirs = (korbert.load(folder, "cpu").embed(TEXTS, normalize=True) for folder in both)
     assert ((ours * theirs).sum(axis=1) > 0.98).all()

@@ -48,11 +48,11 @@ def size(folder):
 def test_numbers_stay_within_their_error(seed, width):
     matrix = width * torch.randn(400, 32, generator=torch.Generator().manual_seed(seed))
     vector = matrix[0]
-    found = unpacked(packed({"a": matrix, "b": vector, "c": torch.zeros(400, 32)}))
+    tensors = unpacked(packed({"a": matrix, "b": vector, "c": torch.zeros(400, 32)}))
     most = matrix.abs().amax(dim=1, keepdim=True)
-    assert ((found["a"] - matrix).abs() <= most / 254 * 1.001).all()  # half a step
-    torch.testing.assert_close(found["b"], vector, rtol=1e-3, atol=1e-7)
-    assert not found["c"].any()
+    assert ((tensors["a"] - matrix).abs() <= most / 254 * 1.001).all()  # half a step
+    torch.testing.assert_close(tensors["b"], vector, rtol=1e-3, atol=1e-7)
+    assert not tensors["c"].any()
 
 
 def test_a_packed_model_gives_nearly_the_same_outputs(models, tmp_path):

@@ -8,13 +8,7 @@ import transformers
 
 from korbert.errors import ModelError
 from korbert.huggingface.loading import load_transformers
-from korbert.modeling.models import (
-    ClassificationModel,
-    MultipleChoiceModel,
-    PretrainingModel,
-    QuestionAnsweringModel,
-    TokenClassificationModel,
-)
+from korbert.modeling import models
 
 VOCABULARY = 300
 LENGTHS = (8, 64, 65, 66, 130, 300)  # around half the window of local attention, and beyond the whole
@@ -87,7 +81,7 @@ def test_bert_equals_the_classes_for_pretraining(tmp_path, name, config, second,
     theirs = stir(getattr(transformers, name)(config))
     theirs.save_pretrained(tmp_path)
     ours = load_transformers(tmp_path)
-    assert isinstance(ours, PretrainingModel)
+    assert isinstance(ours, models.PretrainingModel)
     assert ours.decoder_weight.shape == (VOCABULARY, width)
     for batch in batches():
         mask = batch.get("attention_mask")
@@ -123,7 +117,7 @@ def test_modern_equals_modernbert(tmp_path, every):
     theirs.save_pretrained(tmp_path / "masked-lm")
     narrow.save_pretrained(tmp_path / "model")
     ours, encoder = load_transformers(tmp_path / "masked-lm"), load_transformers(tmp_path / "model").encoder
-    assert isinstance(ours, PretrainingModel)
+    assert isinstance(ours, models.PretrainingModel)
     for batch in batches():
         del batch["token_type_ids"]
         mask = batch.get("attention_mask")
@@ -149,14 +143,14 @@ SINGLE, MULTI, REGRESSION = (
 NAMED = {"labels": tuple(LABELS.values())}
 THREE, TWO, ONE = ({"labels": tuple(f"LABEL_{label}" for label in range(number))} for number in (3, 2, 1))
 HEADS = [
-    ("ForSequenceClassification", {"id2label": LABELS, **SINGLE}, ClassificationModel, {**NAMED, **SINGLE}),
-    ("ForSequenceClassification", {"num_labels": 3, **MULTI}, ClassificationModel, {**THREE, **MULTI}),
-    ("ForSequenceClassification", {"num_labels": 1, **REGRESSION}, ClassificationModel, {**ONE, **REGRESSION}),
-    ("ForSequenceClassification", {}, ClassificationModel, {**TWO, **SINGLE}),
-    ("ForSequenceClassification", {"num_labels": 1}, ClassificationModel, REGRESSION),
-    ("ForMultipleChoice", {}, MultipleChoiceModel, {"pooling": "first"}),
-    ("ForQuestionAnswering", {}, QuestionAnsweringModel, {}),
-    ("ForTokenClassification", {"id2label": LABELS}, TokenClassificationModel, NAMED),
+    ("ForSequenceClassification", {"id2label": LABELS, **SINGLE}, models.ClassificationModel, {**NAMED, **SINGLE}),
+    ("ForSequenceClassification", {"num_labels": 3, **MULTI}, models.ClassificationModel, {**THREE, **MULTI}),
+    ("ForSequenceClassification", {"num_labels": 1, **REGRESSION}, models.ClassificationModel, {**ONE, **REGRESSION}),
+    ("ForSequenceClassification", {}, models.ClassificationModel, {**TWO, **SINGLE}),
+    ("ForSequenceClassification", {"num_labels": 1}, models.ClassificationModel, REGRESSION),
+    ("ForMultipleChoice", {}, models.MultipleChoiceModel, {"pooling": "first"}),
+    ("ForQuestionAnswering", {}, models.QuestionAnsweringModel, {}),
+    ("ForTokenClassification", {"id2label": LABELS}, models.TokenClassificationModel, NAMED),
 ]
 
 
@@ -166,7 +160,7 @@ HEADS = [
 def test_heads_equal_those_of_transformers(tmp_path, family, name, settings, kind, read):
     theirs = stir(getattr(transformers, family + name)(FAMILIES[family](**settings)))
     theirs.save_pretrained(tmp_path)
-    if family == "Electra" and issubclass(kind, ClassificationModel):
+    if family == "Electra" and issubclass(kind, models.ClassificationModel):
         with pytest.raises(ModelError, match=rf"{family}{name}'\]: its head has GELU.* with `korbert import`"):
             load_transformers(tmp_path)
         return
@@ -182,15 +176,15 @@ def compare(ours, theirs, batch):
     given, expected = dict(batch), ours(**batch)
     if theirs.config.model_type == "modernbert":
         del given["token_type_ids"]
-    if isinstance(ours, MultipleChoiceModel):
+    if isinstance(ours, models.MultipleChoiceModel):
         given.setdefault("attention_mask", torch.ones_like(batch["input_ids"]))  # ModernBERT's mean asks for it
         assert_equal(expected[:, 0], theirs(**{key: rows[None] for key, rows in given.items()}).logits[0], None)
-    elif isinstance(ours, QuestionAnsweringModel):
+    elif isinstance(ours, models.QuestionAnsweringModel):
         got = theirs(**given)
         assert_equal(expected[0], got.start_logits, batch.get("attention_mask"))
         assert_equal(expected[1], got.end_logits, batch.get("attention_mask"))
     else:
-        mask = batch.get("attention_mask") if isinstance(ours, TokenClassificationModel) else None
+        mask = batch.get("attention_mask") if isinstance(ours, models.TokenClassificationModel) else None
         assert_equal(expected, theirs(**given).logits, mask)
 
 

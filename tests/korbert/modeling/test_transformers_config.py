@@ -29,7 +29,7 @@ def test_config_entries_may_have_the_usual_names():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("changes", "message"),
     [
         ({"model_type": "gpt2"}, r"^model_type 'gpt2' is not supported: use one of albert, bert"),
         ({}, r"^model_type 'None' is not supported"),
@@ -44,7 +44,7 @@ def test_config_entries_may_have_the_usual_names():
         ({"hidden_size": 30, "num_attention_heads": 4}, r"^hidden size 30 is not a multiple of 4 attention heads"),
     ],
 )
-def test_invalid_configs_are_refused(given, message):
-    theirs = {"model_type": "bert", **SIZES, **given} if given else {}
+def test_invalid_configs_are_refused(changes, message):
+    theirs = {"model_type": "bert", **SIZES, **changes} if changes else {}
     with pytest.raises(ModelError, match=message):
         new_config(theirs, 500)

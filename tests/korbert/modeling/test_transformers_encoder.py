@@ -31,13 +31,13 @@ def batch_of(folder, pairs=False):
 def theirs_of(folder, batch, **more):
     """What transformers gives of the same batch."""
     model = transformers.AutoModel.from_pretrained(folder).eval()
-    given = dict(batch)
+    inputs = dict(batch)
     if model.config.model_type in ("xlm", "flaubert", "distilbert", "modernbert"):
-        given.pop("token_type_ids", None)
+        inputs.pop("token_type_ids", None)
     if model.config.model_type == "longformer":
-        given["global_attention_mask"] = torch.zeros_like(batch["input_ids"])
-        given["global_attention_mask"][:, 0] = 1
-    return model(**given, **more)
+        inputs["global_attention_mask"] = torch.zeros_like(batch["input_ids"])
+        inputs["global_attention_mask"][:, 0] = 1
+    return model(**inputs, **more)
 
 
 @pytest.mark.parametrize("model_type", CLASSES)
@@ -45,8 +45,7 @@ def theirs_of(folder, batch, **more):
 @torch.inference_mode()
 def test_vectors_are_those_of_transformers(foreign, model_type, pairs):
     folder = foreign(model_type)
-    encoder = load_encoder(folder, read_folder(folder))
-    batch = batch_of(folder, pairs)
+    encoder, batch = load_encoder(folder, read_folder(folder)), batch_of(folder, pairs)
     mask = batch["attention_mask"]
     expected = theirs_of(folder, batch).last_hidden_state * mask[:, :, None]
     types = batch.get("token_type_ids")

@@ -52,14 +52,9 @@ def write_table(
     rows: int = 100,
 ) -> list[Path]:
     """Shards of documents of these pieces and boundaries."""
-    table = pa.table(
-        {
-            "id": [f"{source}:{number}" for number, source in enumerate(sources)],
-            "source": sources,
-            "input_ids": pa.array(ids, pa.list_(pa.int32())),
-            "boundaries": pa.array(levels, pa.list_(pa.uint8())),
-        }
-    )
+    columns = {"id": [f"{source}:{number}" for number, source in enumerate(sources)], "source": sources}
+    columns |= {"input_ids": pa.array(ids, pa.list_(pa.int32())), "boundaries": pa.array(levels, pa.list_(pa.uint8()))}
+    table = pa.table(columns)
     paths = []
     for number in range(files):
         paths.append(folder / f"part-{number:05d}.arrow")

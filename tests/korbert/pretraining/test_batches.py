@@ -61,12 +61,12 @@ def test_each_epoch_masks_other_pieces(rows):
 
 def test_a_batch_is_its_examples_one_after_the_other(rows):
     (batch,) = rows.batch(2, 8)
-    facts = ["lengths", "pieces", "places", "mlm_count", "nsp_count", "weight"]
+    facts = ["lengths", "pieces", "slots", "mlm_count", "nsp_count", "weight"]
     assert sorted(batch) == sorted([*KEYS, *facts])
     assert all(batch[name].dtype == torch.int64 for name in KEYS)
     assert list(batch["lengths"]) == sorted(batch["lengths"])
     assert len(batch["lengths"]) == len(batch["pair_label"]) == 8
-    assert sum(batch["lengths"]) == batch["pieces"] == len(batch["input_ids"]) <= batch["places"]
+    assert sum(batch["lengths"]) == batch["pieces"] == len(batch["input_ids"]) <= batch["slots"]
     assert batch["label_places"].tolist() == sorted(set(batch["label_places"].tolist()))
 
 

@@ -7,15 +7,18 @@ import torch.nn.functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from korbert.modeling import PretrainingModel
-from korbert.pretraining import MaskingSettings, evaluate, heldout_batches, pretraining_loss
+from korbert.pretraining import MaskingSettings, PretrainingLoss, evaluate, heldout_batches, pretraining_loss
+from korbert.pretraining.objectives.distillation import Distillation
+from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
+from korbert.pretraining.settings import DistillationSettings, ReplacementSettings
 from tests.korbert.pretraining.conftest import rows_of
 from tests.korbert.tiny import tiny_config
 
 
-def model_of(architecture, ids):
+def model_of(architecture, ids, seed=0):
     without_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     config = tiny_config(architecture, vocab_size=ids.vocab_size, boundary_embedding=True, **without_dropout)
-    return PretrainingModel(config, torch.Generator().manual_seed(0))
+    return PretrainingModel(config, torch.Generator().manual_seed(seed))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +43,8 @@ def plainly(model, batch):
 def gradients(model, losses):
     model.zero_grad()
     losses.backward()
-    return {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    named = dict(model.named_parameters())
+    return {name: weight.grad.clone() for name, weight in named.items() if weight.grad is not None}
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
@@ -54,14 +58,22 @@ def test_loss_and_gradient_are_those_of_scoring_everything(rows, ids, architectu
     torch.testing.assert_close(gradients(model, values["loss"]), gradients(model, mlm + nsp), atol=1e-6, rtol=1e-4)
 
 
-def test_micro_batches_add_up_to_the_step(rows, ids):
-    model = model_of("modern", ids)
+@pytest.mark.parametrize("objectives", [("mlm", "nsp"), ("mlm", "distill"), ("rtd", "sop")])
+def test_micro_batches_add_up_to_the_step(corpus, ids, objectives):
+    rows, model = rows_of(corpus.files, objectives=objectives), model_of("modern", ids)
+    if "rtd" in objectives:
+        settings = ReplacementSettings(generator_share=0.5)
+        model = ReplacementModel(model.config, settings, torch.Generator().manual_seed(0))
+        loss = ReplacementLoss(settings, "sop")
+    else:
+        distillation = Distillation(model_of("modern", ids, seed=1), DistillationSettings(teacher="a"))
+        loss = PretrainingLoss(objectives, distillation=distillation)
     (whole,) = rows.batch(2, 24)
-    wanted = pretraining_loss(model, whole)
+    wanted = loss(model, whole)
     expected = gradients(model, wanted["loss"])
-    parts = [pretraining_loss(model, part) for part in rows.batch(2, 24, micro_batches=5)]
+    parts = [loss(model, part) for part in rows.batch(2, 24, micro_batches=5)]
     for name in wanted:
-        torch.testing.assert_close(sum(part[name] for part in parts), wanted[name])
+        torch.testing.assert_close(sum(part[name] for part in parts), wanted[name], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(gradients(model, sum(part["loss"] for part in parts)), expected, atol=1e-6, rtol=1e-4)
 
 
@@ -82,25 +94,25 @@ def test_evaluation_equals_plain_scoring(corpus, ids):
     rows = rows_of(corpus.files, masking=MaskingSettings().all_masked())
     batches, whole = heldout_batches(rows, 90, 32), heldout_batches(rows, 90, 90)
     with torch.no_grad():
-        found = evaluate(model, batches, counts)
+        figures = evaluate(model, batches, counts)
         mlm, nsp = plainly(model, whole[0])
     labels = whole[0]["labels"].numpy()
     smoothed = counts + 1
-    assert found["mlm_count"] == len(labels)
-    assert found["nsp_count"] == int((whole[0]["pair_label"] != -100).sum())
-    assert found["mlm_loss"] == pytest.approx(float(mlm), rel=1e-5)
-    assert found["nsp_loss"] == pytest.approx(float(nsp), rel=1e-5)
-    assert found["unigram_loss"] == pytest.approx(-np.log(smoothed[labels] / smoothed.sum()).mean(), rel=1e-9)
-    assert 0 <= found["mlm_accuracy"] < 0.05
-    assert 0.2 < found["nsp_accuracy"] < 0.8
+    assert figures["mlm_count"] == len(labels)
+    assert figures["nsp_count"] == int((whole[0]["pair_label"] != -100).sum())
+    assert figures["mlm_loss"] == pytest.approx(float(mlm), rel=1e-5)
+    assert figures["nsp_loss"] == pytest.approx(float(nsp), rel=1e-5)
+    assert figures["unigram_loss"] == pytest.approx(-np.log(smoothed[labels] / smoothed.sum()).mean(), rel=1e-9)
+    assert 0 <= figures["mlm_accuracy"] < 0.05
+    assert 0.2 < figures["nsp_accuracy"] < 0.8
 
 
 def test_evaluation_without_labels_is_nan(rows, ids):
     (batch,) = rows.batch(0, 4)
     none = {**batch, "pair_label": batch["pair_label"] * 0 - 100}
     with torch.no_grad():
-        found = evaluate(model_of("modern", ids), [none], np.ones(ids.vocab_size, dtype=np.int64))
-    assert math.isnan(found["nsp_loss"])
-    assert math.isnan(found["nsp_accuracy"])
-    assert found["nsp_count"] == 0
-    assert found["unigram_loss"] == pytest.approx(math.log(ids.vocab_size))
+        figures = evaluate(model_of("modern", ids), [none], np.ones(ids.vocab_size, dtype=np.int64))
+    assert math.isnan(figures["nsp_loss"])
+    assert math.isnan(figures["nsp_accuracy"])
+    assert figures["nsp_count"] == 0
+    assert figures["unigram_loss"] == pytest.approx(math.log(ids.vocab_size))

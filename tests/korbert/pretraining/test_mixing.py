@@ -40,19 +40,19 @@ def test_without_shares_every_row_comes_once(mixed):
 @given(st.floats(0, 0.6), st.floats(0, 0.4), st.integers(1, 6))
 def test_epochs_have_the_shares_and_use_all_rows_equally_often(mixed, reviews, news, epochs):
     """Each epoch has the shares; no row of a source is seen n + 1 times before all of them are seen n times."""
-    found = order(mixed, {"reviews": reviews, "news": news}, epochs)
-    for rows in found:
+    orders = order(mixed, {"reviews": reviews, "news": news}, epochs)
+    for rows in orders:
         counts = Counter(source(mixed, number) for _, number in rows)
         assert counts.total() == 55
         assert abs(counts["reviews"] - 55 * reviews) <= 1
         assert abs(counts["news"] - 55 * news) <= 1
-    times = Counter(row for rows in found for _, row in rows)
+    times = Counter(row for rows in orders for _, row in rows)
     for name in ("wiki", "reviews", "news"):
         own = [times[number] for number in range(55) if source(mixed, number) == name]
         assert max(own) - min(own) <= 1
-    pairs = [pair for rows in found for pair in rows]
+    pairs = [pair for rows in orders for pair in rows]
     assert len(set(pairs)) == len(pairs)  # a row that comes again has another mask
-    assert order(mixed, {"reviews": reviews, "news": news}, epochs) == found
+    assert order(mixed, {"reviews": reviews, "news": news}, epochs) == orders
 
 
 def test_rows_drawn_one_by_one_are_those_of_a_batch(mixed):

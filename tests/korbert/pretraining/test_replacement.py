@@ -65,8 +65,8 @@ def test_losses_by_hand(model, corpus, sampled):
     original[batch["label_places"]] = batch["labels"]
     shown = original.clone()
     shown[batch["label_places"]] = drawn
-    found = model.detect(model.encoder.flat(shown, *inputs))
-    expected = F.binary_cross_entropy_with_logits(found, (shown != original).float())
+    scores = model.detect(model.encoder.flat(shown, *inputs))
+    expected = F.binary_cross_entropy_with_logits(scores, (shown != original).float())
     torch.testing.assert_close(losses["rtd_loss"], expected)
     torch.testing.assert_close(losses["loss"], losses["mlm_loss"] + 50 * losses["rtd_loss"])
     assert 0 < (shown != original).sum() <= len(drawn)
@@ -84,8 +84,8 @@ def test_replacements_follow_the_generators_distribution(model):
         labels = torch.full((2000,), 7)
         drawn = loss._drawn(model.generator, hidden, {"labels": labels, "lots": lots})
         shares = model.generator.mlm_head(hidden[:1]).softmax(-1)[0]
-    found = torch.bincount(drawn, minlength=2000) / 2000
-    assert (found - shares).abs().max() < 2e-3
+    frequencies = torch.bincount(drawn, minlength=2000) / 2000
+    assert (frequencies - shares).abs().max() < 2e-3
 
 
 def test_the_generator_learns_nothing_from_the_detector(model, corpus):
@@ -98,24 +98,14 @@ def test_the_generator_learns_nothing_from_the_detector(model, corpus):
     assert model.generator.encoder.layers[0].up.weight.grad is not None
 
 
-def test_micro_batches_add_up(model, corpus):
-    loss = ReplacementLoss(SETTINGS, "sop")
-    (whole,) = batch_of(corpus, objectives=("rtd", "sop"))
-    parts = batch_of(corpus, objectives=("rtd", "sop"), micro_batches=3)
-    names = ("mlm_loss", "rtd_loss", "sop_loss", "loss")
-    with torch.no_grad():
-        sums = {name: sum(loss(model, part)[name].item() for part in parts) for name in names}
-        assert sums == pytest.approx({name: loss(model, whole)[name].item() for name in names}, rel=1e-4)
-
-
 def test_evaluation_counts_pieces_and_labels(corpus):
     (batch,) = batch_of(corpus)
     model = ReplacementModel(config_of("modern"), SETTINGS, torch.Generator().manual_seed(0))
-    found = evaluate(model, [batch], COUNTS, ReplacementLoss(SETTINGS))
-    assert (found["rtd_count"], found["mlm_count"]) == (batch["pieces"], len(batch["labels"]))
+    figures = evaluate(model, [batch], COUNTS, ReplacementLoss(SETTINGS))
+    assert (figures["rtd_count"], figures["mlm_count"]) == (batch["pieces"], len(batch["labels"]))
     with torch.no_grad():
         losses = ReplacementLoss(SETTINGS)(model.eval(), batch)
-    assert found["mlm_loss"] == pytest.approx(losses["mlm_loss"].item(), rel=1e-4)
+    assert figures["mlm_loss"] == pytest.approx(losses["mlm_loss"].item(), rel=1e-4)
 
 
 @torch.inference_mode()

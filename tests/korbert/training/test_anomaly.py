@@ -4,9 +4,9 @@ import torch
 
 from korbert.errors import ModelError
 from korbert.modeling import PretrainingModel
-from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, pretraining_loss
+from korbert.pretraining import pretraining_loss
 from korbert.pretraining.objectives.vocabulary import Negatives
-from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
+from tests.korbert.pretraining.conftest import IDS, like_a_corpus, rows_of, write_shards
 from tests.korbert.tiny import same_weights, tiny_config
 from tests.korbert.training.test_loop import fitted, lines, toy
 
@@ -53,9 +53,8 @@ def test_the_function_of_a_nan_gradient_is_named():
 @pytest.mark.parametrize("head", ["full", "sampled"])
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
 def test_anomaly_mode_changes_no_bit_of_a_pretraining(tmp_path, architecture, head):
-    written = write_shards(tmp_path, like_a_corpus(20, np.random.default_rng(1)))
     negatives = Negatives(np.ones(IDS.vocab_size, dtype=np.int64), 20) if head == "sampled" else None
-    rows = PretrainingRows(written.files, IDS, 64, MaskingSettings(), PairSettings(), seed=3, negatives=negatives)
+    rows = rows_of(write_shards(tmp_path, like_a_corpus(20, np.random.default_rng(1))).files, negatives=negatives)
     layers = {"num_hidden_layers": 4, "local_attention": 16}  # global and local
     config = tiny_config(architecture, vocab_size=IDS.vocab_size, **layers)
     models = []

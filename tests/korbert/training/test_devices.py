@@ -59,27 +59,18 @@ class _Glibc:
         self.calls.append(("trim", kept))
 
 
-def test_memory_is_kept_inside_and_returned_afterwards(monkeypatch):
+def test_memory_is_kept_inside_and_returned_after_the_outermost(monkeypatch):
     glibc = _Glibc()
     monkeypatch.setattr(ctypes, "CDLL", lambda name: glibc)
-    with memory_kept(CPU) as give_back:
+    with memory_kept(CPU):
         assert glibc.calls == [(-4, 0), (-1, -1)]
-        give_back()
+        with memory_kept(CPU) as give_back:
+            give_back()
         assert glibc.calls[2:] == [("trim", 0)]
     assert glibc.calls[3:] == [(-4, 65_536), (-1, 131_072), ("trim", 0)]
     with memory_kept(torch.device("cuda")) as give_back:
         give_back()
     assert len(glibc.calls) == 6
-
-
-def test_the_outermost_memory_kept_ends_it(monkeypatch):
-    glibc = _Glibc()
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: glibc)
-    with memory_kept(CPU):
-        with memory_kept(CPU) as give_back:
-            give_back()
-        assert glibc.calls == [(-4, 0), (-1, -1), ("trim", 0)]
-    assert glibc.calls[3:] == [(-4, 65_536), (-1, 131_072), ("trim", 0)]
 
 
 def test_numerics_name_all_that_bytes_depend_on():

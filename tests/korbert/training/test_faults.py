@@ -30,8 +30,7 @@ def test_non_finite_steps_are_skipped_as_if_they_had_never_been(tmp_path, monkey
     made, result = toy.train(tmp_path / "made", factors=BAD, skip=True)
     assert result.left_out == 3
     assert left_out(tmp_path / "made") == [7, 9, 11]
-    found = checkpoints.load_newest(tmp_path / "made" / "checkpoints")
-    assert found.record["left_out"] == [7, 9, 11]
+    assert checkpoints.load_newest(tmp_path / "made" / "checkpoints").record["left_out"] == [7, 9, 11]
     said = (
         "training: step {}: the loss or its gradient is not a finite number: going back to step {} and leaving it out"
     )

@@ -6,7 +6,6 @@ import threading
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import nn
 
 from korbert.errors import ArtifactError, ModelError
@@ -29,10 +28,8 @@ def fitted(model, **changed):
 
 
 def same_outcome(folder, straight):
-    assert (folder / "metrics.jsonl").read_bytes() == (straight / "metrics.jsonl").read_bytes()
-    one, two = (load_file(run / "model.safetensors") for run in (folder, straight))
-    assert all(torch.equal(one[name], two[name]) for name in one)
-    assert (folder / "model.safetensors").read_bytes() == (straight / "model.safetensors").read_bytes()
+    for file in ("metrics.jsonl", "model.safetensors"):
+        assert (folder / file).read_bytes() == (straight / file).read_bytes()
 
 
 def test_a_run_learns_and_writes_its_files(straight):
@@ -48,17 +45,6 @@ def test_a_run_learns_and_writes_its_files(straight):
     assert all(line["seconds"] > line["waited_seconds"] > 0 < line["pieces_per_second"] for line in times[1:])
     assert list((straight / "tensorboard").iterdir())
     assert len(list((straight / "checkpoints").iterdir())) == 2
-
-
-@pytest.mark.slow  # test_a_signal_ends_the_run_after_the_current_update resumes a run, too
-@pytest.mark.parametrize("kill_at", [6, 20])
-def test_killed_and_resumed_bit_for_bit(tmp_path, straight, kill_at):
-    killed = subprocess.run(toy.command(tmp_path, kill_at=kill_at), check=False)
-    assert killed.returncode == -signal.SIGKILL
-    subprocess.run(toy.command(tmp_path), check=True)
-    same_outcome(tmp_path, straight)
-    starts = [line["step"] for line in lines(tmp_path / "timing.jsonl") if line["kind"] == "start"]
-    assert starts == ([0] if kill_at == 6 else [0, 14])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])

@@ -11,11 +11,11 @@ def matrix(*shape, seed=0):
 
 @pytest.mark.parametrize("shape", [(16, 16), (48, 16), (16, 40)])
 def test_orthogonalized_keeps_singular_vectors_and_makes_values_about_1(shape):
-    given = matrix(*shape)
-    left, values, right = torch.linalg.svd(given, full_matrices=False)
-    found = left.T @ orthogonalized(given) @ right.T
-    assert ((found.diagonal() > 0.6) & (found.diagonal() < 1.3))[values > values.max() / 50].all()
-    assert (found - found.diagonal().diag()).abs().max() < 1e-4
+    drawn = matrix(*shape)
+    left, values, right = torch.linalg.svd(drawn, full_matrices=False)
+    core = left.T @ orthogonalized(drawn) @ right.T
+    assert ((core.diagonal() > 0.6) & (core.diagonal() < 1.3))[values > values.max() / 50].all()
+    assert (core - core.diagonal().diag()).abs().max() < 1e-4
 
 
 def trained(optimizer, parameters):
@@ -30,9 +30,9 @@ def test_steps_equal_pytorchs_muon_up_to_bf16():
     shapes = [(16, 16), (48, 16), (16, 40)]
     ours, theirs = ([torch.nn.Parameter(matrix(*shape)) for shape in shapes] for _ in range(2))
     groups = [{"params": ours, "lr": 0.02, "weight_decay": 0.5}]
-    found = trained(muon(groups, OptimizerSettings(momentum=0.9), "fp32"), ours)
+    matrices = trained(muon(groups, OptimizerSettings(momentum=0.9), "fp32"), ours)
     other = torch.optim.Muon(theirs, 0.02, 0.5, 0.9, adjust_lr_fn="match_rms_adamw")
-    for one, two, shape in zip(found, trained(other, theirs), shapes, strict=True):
+    for one, two, shape in zip(matrices, trained(other, theirs), shapes, strict=True):
         way = (two - matrix(*shape)).norm()
         assert (one - two).norm() < 0.02 * way
 

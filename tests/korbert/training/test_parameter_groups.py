@@ -33,12 +33,12 @@ def test_matrices_decay_and_vectors_do_not(model):
 
 
 def test_muon_takes_the_matrices_of_the_layers_alone(model):
-    found = grouped(model, kind="muon")
-    assert found.keys() == {name for name, _ in model.named_parameters()}
+    by_name = grouped(model, kind="muon")
+    assert by_name.keys() == {name for name, _ in model.named_parameters()}
     parts = ("attention.qkv", "attention.output", "up", "down")
     matrices = {f"encoder.layers.{layer}.{part}.weight" for layer in (0, 1) for part in parts}
-    assert {name for name, (kind, *_) in found.items() if kind == "muon"} == matrices
-    assert {kind for kind, *_ in found.values()} == {"muon", "adamw"}
+    assert {name for name, (kind, *_) in by_name.items() if kind == "muon"} == matrices
+    assert {kind for kind, *_ in by_name.values()} == {"muon", "adamw"}
 
 
 def test_the_first_group_whose_pattern_matches_holds(model):
@@ -48,13 +48,13 @@ def test_the_first_group_whose_pattern_matches_holds(model):
         {"pattern": first, "kind": "adamw"},
         {"pattern": last, "rate_factor": 0.5},
     ]
-    found = grouped(model, kind="muon", groups=groups)
-    assert found["encoder.embeddings.token.weight"] == ("adamw", 0.05, 0.0, token)
-    assert found["encoder.layers.1.up.weight"] == ("adamw", 0.01, 0.1, first)
-    assert found["encoder.layers.1.feed_forward_norm.weight"] == ("adamw", 0.01, 0.0, first)
-    assert found["encoder.layers.0.up.weight"] == ("muon", 0.005, 0.1, last)
-    assert found["encoder.embeddings.norm.weight"] == ("adamw", 0.005, 0.0, last)
-    assert found["mlm.transform.dense.weight"] == ("adamw", 0.01, 0.1, None)
+    by_name = grouped(model, kind="muon", groups=groups)
+    assert by_name["encoder.embeddings.token.weight"] == ("adamw", 0.05, 0.0, token)
+    assert by_name["encoder.layers.1.up.weight"] == ("adamw", 0.01, 0.1, first)
+    assert by_name["encoder.layers.1.feed_forward_norm.weight"] == ("adamw", 0.01, 0.0, first)
+    assert by_name["encoder.layers.0.up.weight"] == ("muon", 0.005, 0.1, last)
+    assert by_name["encoder.embeddings.norm.weight"] == ("adamw", 0.005, 0.0, last)
+    assert by_name["mlm.transform.dense.weight"] == ("adamw", 0.01, 0.1, None)
 
 
 def test_frozen_parameters_are_in_no_group():

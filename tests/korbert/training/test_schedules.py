@@ -35,12 +35,12 @@ SCHEDULES = st.one_of(
 @settings(deadline=None)
 @given(steps=st.integers(1, 500), chosen=SCHEDULES)
 def test_rates_rise_then_fall_and_stay_above_0(steps, chosen):
-    found = rates(steps, **chosen)
+    shares = rates(steps, **chosen)
     warmup = math.ceil(chosen["warmup_share"] * steps)
-    assert all(0 < rate <= 1 for rate in found)
-    assert found[:warmup] == pytest.approx([(step + 1) / warmup for step in range(warmup)])
-    assert found[max(warmup - 1, 0)] == 1.0
-    assert found[warmup:] == sorted(found[warmup:], reverse=True)
+    assert all(0 < rate <= 1 for rate in shares)
+    assert shares[:warmup] == pytest.approx([(step + 1) / warmup for step in range(warmup)])
+    assert shares[max(warmup - 1, 0)] == 1.0
+    assert shares[warmup:] == sorted(shares[warmup:], reverse=True)
 
 
 @pytest.mark.parametrize("chosen", [{"schedule": "cosine"}, {"schedule": "wsd", "decay_share": 0.5}])

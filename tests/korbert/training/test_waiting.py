@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel
-from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, pretraining_loss
+from korbert.pretraining import pretraining_loss
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
@@ -18,7 +18,7 @@ from korbert.training.optimizers import OPTIMIZERS
 from korbert.training.plan import TrainingPlan
 from korbert.training.updates import Updates
 from korbert.world import World
-from tests.korbert.pretraining.conftest import IDS, like_a_corpus, write_shards
+from tests.korbert.pretraining.conftest import IDS, like_a_corpus, rows_of, write_shards
 from tests.korbert.tasks.test_windows import letters
 from tests.korbert.tiny import tiny_config
 
@@ -32,8 +32,7 @@ def config(architecture):
 
 
 def pretraining(architecture, folder):
-    written = write_shards(folder, like_a_corpus(20, np.random.default_rng(1)))
-    rows = PretrainingRows(written.files, IDS, 128, MaskingSettings(), PairSettings(), seed=3)
+    rows = rows_of(write_shards(folder, like_a_corpus(20, np.random.default_rng(1))).files, 128)
     return PretrainingModel(config(architecture)), pretraining_loss, rows.batch(0, 24, micro_batches=2)
 
 
@@ -48,12 +47,8 @@ def classification(architecture, folder):
 def reading(architecture, folder):
     settings = QuestionAnsweringSettings(max_length=64, stride=9, max_query_pieces=9)
     windows = cut_windows(letters("누가"), letters("나" * 100), settings, answer=(2, 4), special=3)
-    special = SimpleNamespace(pad_id=0, frame=Frame(2, 3))
-    return (
-        QuestionAnsweringModel(config(architecture)),
-        reading_loss,
-        Batches(WindowExamples(windows, special, settings), 4, 0)(0),
-    )
+    examples = WindowExamples(windows, SimpleNamespace(pad_id=0, frame=Frame(2, 3)), settings)
+    return QuestionAnsweringModel(config(architecture)), reading_loss, Batches(examples, 4, 0)(0)
 
 
 @pytest.mark.parametrize("task", [pretraining, classification, reading])

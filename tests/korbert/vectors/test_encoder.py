@@ -78,7 +78,7 @@ def test_batches_do_not_matter_and_order_is_kept(encoder, pooling, monkeypatch):
     alone = np.stack([encoder.embed(text, **asked) for text in TEXTS])
     assert alone.dtype == np.float32
     assert alone.shape[1] == encoder.width(encoder.vector_settings(pooling=pooling, layer=[-1, 1], mix="concat"))
-    monkeypatch.setattr("korbert.model.TEXTS_AT_ONCE", 2)
+    monkeypatch.setattr("korbert.embedder.TEXTS_AT_ONCE", 2)
     for size in (1, 2, 64):
         parts = list(encoder.stream(iter(TEXTS), size, **asked))
         assert [len(part) for part in parts] == [2, 2, 1]

@@ -1,0 +1,198 @@
+"""What every model can do: vectors of texts, of their parts, and of the occurrences of a word."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import islice
+from typing import Unpack, get_args, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from korbert.modeling import Model as Network
+from korbert.processor import cores
+from korbert.tasks.passages import MANY_TEXTS
+from korbert.texts import as_texts
+from korbert.tokenization import AnyTokenizer, Encoding
+from korbert.tokenization.encoding import behind
+from korbert.training.devices import device_of
+from korbert.training.scoring import NotFinite, Scoring
+from korbert.training.settings import PrecisionName
+from korbert.vectors.correction import Correction
+from korbert.vectors.counts import PieceCounts
+from korbert.vectors.encoder import digest_of, text_vectors, unit, vector_defaults, vector_settings, width_of
+from korbert.vectors.names import Side, Unit
+from korbert.vectors.occurrences import Occurrence, occurrences_of
+from korbert.vectors.parts import Parts, parts_of
+from korbert.vectors.pooling import POOLINGS
+from korbert.vectors.settings import Asked, VectorSettings
+
+TEXTS_AT_ONCE = 4_096  # texts to embed whose pieces are in memory
+
+_Vectors = NDArray[np.float32]
+
+
+class Embedder:
+    """A network with its tokenizer; korbert.Model explains the rest."""
+
+    def __init__(self, network: Network, tokenizer: AnyTokenizer, name: str, precision: PrecisionName) -> None:
+        self.network, self.tokenizer = network.eval(), tokenizer
+        self.name, self.precision = name, precision
+
+    @property
+    def device(self) -> torch.device:
+        return device_of(self.network)
+
+    @property
+    def max_length(self) -> int:
+        """Pieces of a text that `embed` reads, special tokens included; the rest is cut off."""
+        return int(self.network.config.max_position_embeddings)
+
+    @property
+    def scoring(self) -> Scoring:
+        """Device and precision of batches."""
+        return {"device": self.device, "precision": self.precision}
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Names the model in the error of numbers that are not finite."""
+        try:
+            yield
+        except NotFinite as error:
+            raise NotFinite(error.what, self.name) from None
+
+    @property
+    def vector_defaults(self) -> Asked:
+        """The `embed` settings that the model was trained with, as far as they differ from VectorSettings."""
+        return vector_defaults(self.network)
+
+    def vector_settings(self, **asked: Unpack[Asked]) -> VectorSettings:
+        """Merges settings with the model's defaults. SettingsError for values that the model does not support."""
+        return vector_settings(self.network, asked)
+
+    def width(self, settings: VectorSettings) -> int:
+        """Numbers per vector, before it is corrected and cut."""
+        return width_of(self.network, settings)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) over everything that determines vectors: config, encoder weights, tokenizer, maximum length,
+        prompts."""
+        prompts = [self.prompt(side) for side in get_args(Side)]
+        return digest_of(self.network, self.tokenizer, self.max_length, prompts if any(prompts) else ())
+
+    def prompt(self, side: Side | None) -> str:
+        """What stands before texts of that side of a search; "": nothing."""
+        return ""
+
+    @cached_property
+    def piece_counts(self) -> PieceCounts:
+        """The counts in the model's folder, for "idf" and "bm25". SettingsError if there are none."""
+        return PieceCounts.find(None, self.name, self.tokenizer)
+
+    def embed(
+        self,
+        texts: str | Iterable[str],
+        batch_size: int = 64,
+        *,
+        counts: PieceCounts | None = None,
+        correction: Correction | None = None,
+        **asked: Unpack[Asked],
+    ) -> _Vectors:
+        """The vector of a text, (D,), or of many texts, (N, D), in order. Any text is valid, even an empty one.
+
+        In `modern` encoders the outputs of layers below the last are not normalized: each layer normalizes its input.
+
+        Args:
+            texts: A text, or several.
+            batch_size: Texts at once in the model; up to rounding, vectors do not depend on it.
+            counts: Of the pieces, for the poolings "idf" and "bm25"; None: those in the model's folder.
+            correction: Applied before vectors are cut and normalized.
+            **asked: Fields of VectorSettings: layer, mix, pooling, special_tokens, normalize, side, size. Those left
+                out are the model's defaults.
+
+        Raises:
+            SettingsError: The texts are no strings, or the model does not support a setting.
+            ModelError: A vector is not finite.
+        """
+        listed, single = as_texts(texts, "texts")
+        vectors = np.concatenate(list(self.stream(listed, batch_size, counts=counts, correction=correction, **asked)))
+        return vectors[0] if single else vectors
+
+    def stream(
+        self,
+        texts: Iterable[str],
+        batch_size: int = 64,
+        *,
+        counts: PieceCounts | None = None,
+        correction: Correction | None = None,
+        **asked: Unpack[Asked],
+    ) -> Iterator[_Vectors]:
+        """As embed, for any number of texts in constant memory: (n, D), up to 4,096 at a time; (0, D) for no texts."""
+        settings, left, first = self.vector_settings(**asked), iter(texts), True
+        while (part := list(islice(left, TEXTS_AT_ONCE))) or first:
+            first = False
+            workers = cores() if len(part) > MANY_TEXTS else 0
+            encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)
+            yield self.pooled(encodings, settings, batch_size, counts=counts, correction=correction)
+
+    def pooled(
+        self,
+        encodings: Sequence[Encoding],
+        settings: VectorSettings,
+        batch_size: int = 64,
+        *,
+        counts: PieceCounts | None = None,
+        correction: Correction | None = None,
+    ) -> _Vectors:
+        """As embed, for texts already encoded, truncated to `max_length`: (N, D), computed shortest first."""
+        if POOLINGS[settings.pooling].counts and counts is None:
+            counts = self.piece_counts
+        if prompt := self.prompt(settings.side):
+            pieces = self.tokenizer.encode_pieces(prompt)
+            encodings = [behind(pieces, encoding, self.max_length) for encoding in encodings]
+        with self._named():
+            return text_vectors(
+                self.network, self.tokenizer, encodings, settings, batch_size,
+                counts=counts, correction=correction, **self.scoring,
+            )  # fmt: skip
+
+    @overload
+    def similarity(self, a: str, b: str, **asked: Unpack[Asked]) -> float: ...  # type: ignore[overload-overlap]
+    @overload
+    def similarity(self, a: str | Iterable[str], b: str | Iterable[str], **asked: Unpack[Asked]) -> _Vectors: ...
+    def similarity(self, a: str | Iterable[str], b: str | Iterable[str], **asked: Unpack[Asked]) -> float | _Vectors:
+        """Cosine of the vectors of a and b, -1 to 1; of lists, (N, M): that of each text of a with each of b.
+
+        A single text and a list give (M,) or (N,).
+
+        Args:
+            **asked: As in `embed`.
+        """
+        first, second = (unit(self.embed(texts, **asked)) for texts in (a, b))
+        cosines = first @ second.T
+        return float(cosines) if isinstance(a, str) and isinstance(b, str) else np.asarray(cosines)
+
+    @overload
+    def parts(self, texts: str, unit: Unit = "morpheme", **asked: Unpack[Asked]) -> Parts: ...  # type: ignore[overload-overlap]
+    @overload
+    def parts(self, texts: Iterable[str], unit: Unit = "morpheme", **asked: Unpack[Asked]) -> list[Parts]: ...
+    def parts(self, texts: str | Iterable[str], unit: Unit = "morpheme", **asked: Unpack[Asked]) -> Parts | list[Parts]:
+        """The vectors of the pieces, morphemes or eojeols of a text, with their spans; a list for many texts.
+
+        asked: layer and mix, as in `embed`. Parts beyond max_length are missing; one cut by max_length has the mean of
+        its pieces before the cut.
+        """
+        listed, single = as_texts(texts, "texts")
+        settings = self.vector_settings(**asked)
+        with self._named():
+            parts = parts_of(self.network, self.tokenizer, listed, unit, settings, self.max_length)
+        return parts[0] if single else parts
+
+    def occurrences(self, word: str, texts: Iterable[str], **asked: Unpack[Asked]) -> list[Occurrence]:
+        """The occurrences of a word in texts, with their vectors: see korbert.vectors.occurrences."""
+        listed, _ = as_texts(texts, "texts")
+        settings = self.vector_settings(**asked)
+        with self._named():
+            return occurrences_of(self.network, self.tokenizer, word, listed, settings, self.max_length)
