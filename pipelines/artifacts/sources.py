@@ -31,9 +31,7 @@ class Sources:
     """
 
     def __init__(self, recipe: Recipe, data: Path, folder: Path, made: Iterable[Path]) -> None:
-        self._recipe = recipe
-        self._data = data
-        self._folder = folder
+        self._recipe, self._data, self._folder = recipe, data, folder
         self._known: dict[tuple[str, int, int], str] = {}
         for artifact in made:
             try:
@@ -81,27 +79,24 @@ class Sources:
         return sorted((*key, digest) for key, digest in self._known.items())
 
     def _find(self, stage: str, role: str, pattern: str) -> tuple[File, ...]:
-        base, relative = self._data, pattern
+        base, relative, key = self._data, pattern, f"{self._recipe.given}: {stage}.{role}"
         if pattern.startswith(SAMPLE):
             base, relative = sample_folder(), pattern.removeprefix(SAMPLE)
-        if is_address(relative) and not self._recipe.stages[stage].remote:
+        is_remote = is_address(relative)
+        if is_remote and not self._recipe.stages[stage].remote:
             raise CorpusError(
-                f"{self._recipe.given}: {stage}.{role}: {pattern}: only files of clean and of tasks may be remote: "
-                "download the file and give its path"
+                f"{key}: {pattern}: only files of clean and of tasks may be remote: download the file and give its path"
             )
         try:
             files = find_files(relative, base)
         except CorpusError as error:
-            raise CorpusError(f"{self._recipe.given}: {stage}.{role}: {error}") from error
-        if not files and is_address(relative):
-            raise CorpusError(
-                f"{self._recipe.given}: {stage}.{role}: no file {relative}: change the path in the recipe"
-            )
+            raise CorpusError(f"{key}: {error}") from error
+        if not files and is_remote:
+            raise CorpusError(f"{key}: no file {relative}: change the path in the recipe")
         if not files:
             raise CorpusError(
-                f"{self._recipe.given}: {stage}.{role}: no file {relative} in {base}: "
-                "name the folder that holds it with --data (docs/data.md says where to get each data set), "
-                "or change the path in the recipe"
+                f"{key}: no file {relative} in {base}: name the folder that holds it with --data (docs/data.md says "
+                "where to get each data set), or change the path in the recipe"
             )
         return files
 
