@@ -49,7 +49,7 @@ class Sources:
         return {
             **({} if section is None else self._recipe.stages[stage].found(section, self._data)),
             **{role: self._find(stage, role, pattern) for role, pattern in self._recipe.patterns(stage).items()},
-            **{role: self._below(stage, role, given, find) for role, (given, find) in folders},
+            **{role: self._below(stage, role, name, find) for role, (name, find) in folders},
         }
 
     def describe(self, stage: str) -> Json:
@@ -100,22 +100,22 @@ class Sources:
             )
         return files
 
-    def _below(self, stage: str, role: str, given: str, find: Finder) -> tuple[File, ...]:
+    def _below(self, stage: str, role: str, name: str, find: Finder) -> tuple[File, ...]:
         """The files in the folder of a model or tokenizer. Raises CorpusError if there are none."""
-        place = f"{self._recipe.given}: {stage}.{role}"
+        key = f"{self._recipe.given}: {stage}.{role}"
         try:
-            below = Path(given) if is_on_hub(given) else on_disk(self._data / given)
-            folder = find(below if below.exists() else bundled(given) or below)
+            below = Path(name) if is_on_hub(name) else on_disk(self._data / name)
+            folder = find(below if below.exists() else bundled(name) or below)
         except ModelError as error:
-            raise CorpusError(f"{place}: {error}") from error
+            raise CorpusError(f"{key}: {error}") from error
         if folder.resolve().is_relative_to(self._folder.resolve()):
             raise CorpusError(
-                f"{place}: {folder}: is an artifact of this recipe itself: name another folder, or rename the recipe"
+                f"{key}: {folder}: is an artifact of this recipe itself: name another folder, or rename the recipe"
             )
         files = find_files("", folder)
         if not files:
             raise CorpusError(
-                f"{place}: no folder {given} in {self._data}, or nothing in it: name the folder of a model, or an "
+                f"{key}: no folder {name} in {self._data}, or nothing in it: name the folder of a model, or an "
                 "artifact that holds one, relative to --data"
             )
         return files
