@@ -1,7 +1,8 @@
 """Fine-tuning on tasks of any kind, scored against baselines without an encoder.
 
 1. Read the files as rows; without a validation file, hold out a share of the training rows (korbert/tasks/splits.py).
-2. Turn rows into examples of the task's kind (korbert/tasks/kinds); analyse each text once (encoded.py).
+2. Turn rows into examples of the task's kind (korbert/tasks/kinds); analyse each text once (encoded.py). Both are done
+   by `prepare` (pipelines/experiments/preparing.py).
 3. Train each encoder in every way and with every seed, after a warm-up if there is one, and test it once per seed
    (pipelines/experiments).
 4. Fit the baselines on the same rows.
@@ -46,8 +47,7 @@ def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -
     With several connected processes, all train; rank 0 does the rest.
     """
     ready = prepare(settings, inputs, output, runtime)
-    task, scored = ready.task, ready.scored
-    builds = builds_of(ready)
+    scored, builds = ready.scored, builds_of(ready)
     if "warm_up" in ready.parts:
         first = next(iter(builds))
         builds[first] = _warmed(ready, builds[first])
@@ -116,12 +116,10 @@ def _unseen(ready: Ready, clean: Path | None) -> NDArray[np.bool_]:
     scored, parts, task = ready.scored.rows, ready.rows, ready.task
     learned = [parts.train, *([parts.valid] if parts.test else []), *filter(None, [parts.warm_up])]
     owners = [(number, text) for number, row in enumerate(scored) for text in task.together(row)]
-    texts, others = (
-        [text for _, text in owners],
-        [text for rows in learned for row in rows for text in task.together(row)],
-    )
+    others = [text for rows in learned for row in rows for text in task.together(row)]
+    documents = clean and clean / "documents"
     with track("compare", total=None):
-        is_known = found_in(texts, others, clean and clean / "documents", ready.output, ready.runtime.workers)
+        is_known = found_in([text for _, text in owners], others, documents, ready.output, ready.runtime.workers)
     unseen = np.ones(len(scored), dtype=np.bool_)
     unseen[[number for (number, _), known in zip(owners, is_known, strict=True) if known]] = False
     return unseen
