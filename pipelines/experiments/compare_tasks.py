@@ -117,9 +117,9 @@ def read_predictions(path: Path) -> list[Line]:
         if not isinstance(predictions, dict) or not all(isinstance(own, list) and own for own in predictions.values()):
             raise _damaged(path, number)
         own_seeds = {name: len(own) for name, own in predictions.items()}
-        seeds = seeds or own_seeds
-        if own_seeds != seeds:
+        if lines and own_seeds != seeds:
             raise _damaged(path, number)
+        seeds = own_seeds
         known = {role: value for role, value in line.items() if value is not None}
         lines.append(Line(number, line, json.dumps(known, ensure_ascii=False, sort_keys=True), predictions))
     if not seeds:
