@@ -50,13 +50,13 @@ from trials_table import picture, table
 
 from korbert.durable import read_json, write_json, write_whole
 from korbert.modeling import PretrainingModel, load_model, save_model
-from korbert.pretraining import SpecialIds, evaluate
+from korbert.pretraining import SpecialIds, evaluate, heldout_batches
 from korbert.processes import die_with
 from korbert.processor import processor_name
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from pipelines.recipes import loading
-from pipelines.stages.pretrain import evaluation_batches, piece_counts
+from pipelines.stages.pretrain import ShardRows, piece_counts
 from pipelines.stages.settings import PretrainStage
 
 CORPUS = ("clean", "analyze", "vocab", "shard")
@@ -266,7 +266,8 @@ class Bench:
             return None
         ids = SpecialIds(tokens.cls_id, tokens.sep_id, tokens.mask_id, FIRST_PIECE, tokens.vocab_size)
         counts = piece_counts(shards)
-        loss = evaluate(model.eval(), evaluation_batches(settings, shards, ids, counts), counts)["mlm_loss"]
+        batches = heldout_batches(ShardRows(settings, shards, ids, counts).heldout(), settings.heldout_rows)
+        loss = evaluate(model.eval(), batches, counts)["mlm_loss"]
         return loss / math.log(2) * heldout["pieces"] / heldout["characters"]
 
     def _tasks(self, place: Path, model: Path, tasks: Sequence[str], baselines: bool = False) -> None:

@@ -11,4 +11,5 @@ What `korbert run RECIPE` does:
 5. reports/ writes the HTML pages and prints tables.
 
 Other commands: inference/ (predict, embed, tokenize, questions), planning/ (plan), service/ (serve), submission/.
+From Python: library.py (`korbert.finetune`, `run`, `pretrain`, `evaluate`, `compare`); results.py is what these return.
 """

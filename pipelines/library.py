@@ -4,176 +4,35 @@ They take what the commands of these names take, and raise what those report. Ar
 continues what Python began, and the other way round.
 """
 
-import io
 import json
 import os
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
-from korbert.errors import KorbertError, ModelError, SettingsError
+from korbert.errors import KorbertError, SettingsError
 from korbert.folders import model_folder
 from korbert.model import Model
 from korbert.names import on_disk
-from korbert.notebook import as_html
 from korbert.processor import cores
 from korbert.records.form import Form
 from korbert.records.given import write_rows
 from korbert.scratch import claim, remove
 from korbert.tasks.files import ROLES
-from korbert.terminal import console
 from korbert.world import world
 from pipelines import artifacts, experiments, recipes, reports
 from pipelines.experiments.evaluating import Evaluation
-from pipelines.reports.compare import Shown
-from pipelines.reports.record import Artifact, drawing
-from pipelines.reports.task_scores import mean
+from pipelines.reports.record import Artifact
+from pipelines.results import Comparison, Finetuned, Run, figures_of
 
 __all__ = ["Comparison", "Evaluation", "Finetuned", "Run", "compare", "evaluate", "finetune", "pretrain", "run"]
 
 _PAIRS: Mapping[int, Sequence[str]] = {2: ("text", "pair"), 3: ("text", "pair", "score")}  # of kind embedding
-
-
-@dataclass(frozen=True, repr=False)
-class Finetuned:
-    """A fine-tuned model with its scores: the artifact in `folder`, which `korbert finetune` writes, too.
-
-        >>> result = korbert.Finetuned.open("models/mood")
-        >>> result.scored_on, list(result.scores), list(result.baselines)
-        ('valid', ['accuracy', 'macro_f1'], ['majority', 'tfidf'])
-
-    Attributes:
-        folder: Of the artifact. Without an `output` it is temporary, and removed with this object.
-        kind: Of the task.
-        scored_on: "test", or "valid": these rows also chose the epoch.
-        rows: The number of rows scored.
-        scores: Metric -> score of the model, the mean over its seeds; metrics that are undefined are left out.
-        interval: The 95 % interval of the first metric over rows; None if undefined.
-        baselines: Name -> scores, as above, of each baseline, and of other encoders trained for comparison.
-        notes: What the user should know of the rows: those read, those dropped, too few of them.
-    """
-
-    folder: Path
-    kind: str
-    scored_on: Literal["test", "valid"]
-    rows: int
-    scores: Mapping[str, float]
-    interval: tuple[float, float] | None
-    baselines: Mapping[str, Mapping[str, float]]
-    notes: Sequence[str]
-    _figures: Sequence[str] = field(default=(), compare=False)
-
-    @classmethod
-    def open(cls, folder: str | Path) -> "Finetuned":
-        """The finished artifact in a folder. ArtifactError if there is none, or if it is damaged."""
-        artifact = Artifact.open(Path(folder))
-        with drawing(artifact):
-            found = artifact.json("scores.json")
-            of_model = {
-                entry["name"]: {name: score for name in found["metrics"] if (score := mean(name, entry)) is not None}
-                for entry in found["models"]
-            }
-            ends, main = found["models"][0].get("examples"), found["models"][0]["name"]
-            scored_on: Literal["test", "valid"] = "test" if found["scored_on"] == "test" else "valid"
-            return cls(
-                Path(folder), found["task"]["kind"], scored_on, found["counts"][scored_on], of_model.pop(main),
-                (ends[0], ends[1]) if ends else None, of_model, tuple(found["said"]), _figures(artifact),
-            )  # fmt: skip
-
-    @cached_property
-    def model(self) -> Model:
-        """The model, on the best device."""
-        return Model.load(self.folder)
-
-    def report(self) -> Path:
-        """The page of the artifact, written again if it is missing: scores, training, errors."""
-        page = self.folder / artifacts.store.PAGE
-        return page if page.exists() else reports.render(self.folder)
-
-    def __repr__(self) -> str:
-        return "\n  ".join((f"{self.kind} in {self.folder}", *self._figures))
-
-    def _repr_html_(self) -> str:
-        first, *others = self._figures
-        facts = {"scores": first, "others": others, "notes": self.notes, "folder": self.folder}
-        return as_html(f"fine-tuned: {self.kind}", facts)
-
-
-@dataclass(frozen=True, repr=False)
-class Run:
-    """The artifacts of a recipe, after `run` or `pretrain`.
-
-        >>> made = korbert.run("mine.toml", to="clean")
-        >>> made.report().as_posix()
-        'artifacts/mine/index.html'
-
-    Attributes:
-        folder: Of the recipe's artifacts.
-        stages: Name of each stage that was run or found fresh -> its artifact.
-        figures: Name of the stage -> the figures that the terminal shows.
-    """
-
-    folder: Path
-    stages: Mapping[str, Path]
-    figures: Mapping[str, Sequence[str]]
-
-    @property
-    def tasks(self) -> dict[str, Finetuned]:
-        """Name of the stage -> the result, of each task among the stages."""
-        tasks = filter(reports.task_scores.has_result, self.stages)
-        return {name: Finetuned.open(self.stages[name]) for name in tasks}
-
-    @cached_property
-    def model(self) -> Model:
-        """The pretrained model. ModelError if `pretrain` is not among the stages."""
-        if "pretrain" not in self.stages:
-            raise ModelError(f"{self.folder}: these stages have no model ({', '.join(self.stages)}): run pretrain, too")
-        return Model.load(self.stages["pretrain"])
-
-    def report(self) -> Path:
-        """The index page of the recipe, which links the page of each stage."""
-        return self.folder / "index.html"
-
-    def __repr__(self) -> str:
-        lines = (f"{name}: {', '.join(figures)}" for name, figures in self.figures.items())
-        return "\n  ".join((str(self.folder), *lines))
-
-    def _repr_html_(self) -> str:
-        return as_html(str(self.folder), self.figures)
-
-
-@dataclass(frozen=True, repr=False)
-class Comparison:
-    """Models of one task, or pretraining runs, side by side.
-
-        >>> compared = korbert.compare("models/mood", "models/mood", model=["pretrained", "tfidf"])
-        >>> compared.report("compared.html").is_file()
-        True
-
-    Attributes:
-        names: Of the sides, in order.
-        details: Of tasks: what `korbert compare --json` prints; of runs: empty.
-    """
-
-    names: Sequence[str]
-    details: Mapping[str, Any]
-    _shown: Shown = field(repr=False)
-
-    def report(self, path: str | Path) -> Path:
-        """Writes the page: curves of runs, examples of tasks. Returns its path."""
-        return reports.compare.write_page(Path(path), self._shown)
-
-    def __repr__(self) -> str:
-        out = console(file=io.StringIO(), width=120, highlight=False)
-        reports.summary.show_comparison(self._shown, out)
-        return str(out.file.getvalue()).rstrip()  # type: ignore[attr-defined]
 
 
 def finetune(
@@ -235,28 +94,24 @@ def finetune(
         raise SettingsError("finetune: give train=FILE or rows, or else task=NAME with data=FOLDER")
     if output is None and world().size > 1:
         raise SettingsError("finetune: the processes of torchrun need one folder: give output=FOLDER")
-    home = claim(Path(tempfile.mkdtemp(prefix="korbert-"))) if output is None else None
-    folder = Path(output) if output is not None else Path(str(home), "finetuned")
     parts = {"train": train, "valid": valid, "test": test, "warm_up": settings.pop("warm_up", None)}
     named = {"kind": kind, "set": task, "seeds": range(seeds) if isinstance(seeds, int) else seeds}
     columns = _columns({role: settings.pop(role) for role in settings.keys() & ROLES.keys()})
     section = {name: value for name, value in named.items() if value is not None} | settings
-    try:
-        with _torch_as_before(), _aside() as aside:
-            files = {part: _file(rows, aside, part, kind) for part, rows in parts.items() if rows is not None}
-            source, beside = _source(model, aside), aside if task is None else None
-            recipe, _ = recipes.one_task.task_recipe(folder, source, files, columns, form, section, beside=beside)
-            place, number = beside or Path(data or "").resolve(), workers or cores()
-            runtime = artifacts.Runtime(folder.parent, place, number, device=device, call="korbert.finetune")
-            pipeline = artifacts.Pipeline(recipe, runtime, folder)
-            artifacts.runner.make_all(pipeline, list(recipe.stages.values()), rebuild=rebuild)
+    with ExitStack() as home, _torch_as_before(), _aside() as aside:
+        if output is None:
+            output = Path(tempfile.mkdtemp(prefix="korbert-"), "finetuned")
+            home.callback(remove, claim(output.parent))
+        folder, beside = Path(output), aside if task is None else None
+        files = {part: _file(rows, aside, part, kind) for part, rows in parts.items() if rows is not None}
+        source = _source(model, aside)
+        recipe, _ = recipes.one_task.task_recipe(folder, source, files, columns, form, section, beside=beside)
+        base, number = beside or Path(data or "").resolve(), workers or cores()
+        runtime = artifacts.Runtime(folder.parent, base, number, device=device, call="korbert.finetune")
+        pipeline = artifacts.Pipeline(recipe, runtime, folder)
+        artifacts.runner.make_all(pipeline, list(recipe.stages.values()), rebuild=rebuild)
         result = Finetuned.open(folder)
-    except BaseException:
-        if home is not None:
-            remove(home)
-        raise
-    if home is not None:
-        weakref.finalize(result, remove, home)
+        weakref.finalize(result, home.pop_all().close)  # a temporary folder lives as long as the result
     return result
 
 
@@ -304,16 +159,17 @@ def run(
     """
     data = data or os.environ.get("KORBERT_DATA")
     changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in (settings or {}).items()]
-    given = ["--root", str(root), *(["--data", str(data)] if data else [])]
+    options = ["--root", str(root), *(["--data", str(data)] if data else [])]
+    options += [word for change in changes for word in ("--set", change)]
     pipeline = artifacts.open_pipeline(
         str(recipe), changes, Path(root), Path(data) if data else None, workers=workers or cores(), runner=runner,
-        device=device, given=(*given, *(word for change in changes for word in ("--set", change))), call="korbert.run",
+        device=device, given=tuple(options), call="korbert.run",
     )  # fmt: skip
     stages = pipeline.stages(from_, to)
     with _torch_as_before():
         artifacts.runner.make_all(pipeline, stages, rebuild=rebuild)
     folders = {stage.name: pipeline.artifact(stage.name) for stage in stages}
-    return Run(pipeline.folder, folders, {name: _figures(Artifact.open(folder)) for name, folder in folders.items()})
+    return Run(pipeline.folder, folders, {name: figures_of(Artifact.open(folder)) for name, folder in folders.items()})
 
 
 def pretrain(
@@ -331,20 +187,10 @@ def pretrain(
         >>> korbert.pretrain("mine.toml", settings={"seed": 1}).model.can
         ('fill', 'embed')
 
-    Args:
-        recipe: As in `run`, and so is all else. The stages before pretrain must be fresh: `run` makes them, too.
-        root: Folder of all artifacts.
-        data: Base folder of the recipe's relative paths.
-        settings: Values that replace those of the recipe.
-        rebuild: Train anew even if the artifact is fresh.
-        device: "auto", "cpu" or "cuda".
+    The arguments and errors are those of `run`, which makes the stages before it, too: here they must be fresh.
 
     Returns:
         The artifact; its `model` is the pretrained one.
-
-    Raises:
-        ArtifactError: The shards are absent or stale.
-        SettingsError, ModelError: As in `run`.
     """
     return run(
         recipe, from_="pretrain", to="pretrain", root=root, data=data, settings=settings, rebuild=rebuild, device=device
@@ -404,15 +250,9 @@ def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = (
     return Comparison(shown.names, details, shown)
 
 
-def _figures(artifact: Artifact) -> list[str]:
-    """The figures of an artifact, as the terminal shows them."""
-    with drawing(artifact):
-        return [str(figure) for figure in reports.stage_page.page_of(artifact.stage).figures(artifact)]
-
-
-def _columns(given: Mapping[str, str | Sequence[str]]) -> dict[str, list[str]]:
+def _columns(names_of: Mapping[str, str | Sequence[str]]) -> dict[str, list[str]]:
     """Role -> its columns, of which a single one may be given alone."""
-    return {role: [names] if isinstance(names, str) else list(names) for role, names in given.items()}
+    return {role: [names] if isinstance(names, str) else list(names) for role, names in names_of.items()}
 
 
 def _file(rows: object, aside: Path, name: str, kind: str | None) -> Any:

@@ -7,6 +7,7 @@ attention, with its own projections, positions and window.
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, get_args
 
 import numpy as np
@@ -53,13 +54,13 @@ class Attention:
         words = [[word.start() for word in re.finditer(r"\S+", text)] for text in self.texts]
         numbers: dict[object, int] = {}
         units = []
-        for place, special in enumerate(encoding.special_tokens_mask):
-            segment, morpheme = encoding.token_type_ids[place], encoding.morphemes[place]
-            key: object = ("place", place)
+        for index, special in enumerate(encoding.special_tokens_mask):
+            segment = encoding.token_type_ids[index]
+            key: object = ("piece", index)
             if not special and unit == "morpheme":
-                key = (segment, morpheme)
+                key = (segment, encoding.morphemes[index])
             elif not special and unit == "eojeol":
-                key = (segment, bisect_right(words[segment], encoding.spans[place][0]))
+                key = (segment, bisect_right(words[segment], encoding.spans[index][0]))
             units.append(numbers.setdefault(key, len(numbers)))
         return np.array(units, dtype=np.int64)
 
@@ -67,10 +68,10 @@ class Attention:
         """The text of each unit: its pieces (했: 하, 었), or its characters if the pieces are bytes."""
         encoding, groups, names = self.encoding, self.groups(unit), []
         for number, (start, end) in enumerate(self.spans(unit)):
-            places = np.flatnonzero(groups == number).tolist()
-            spelled = "".join(encoding.pieces[place].removeprefix("▁") for place in places)
-            of_text = self.texts[encoding.token_type_ids[places[0]]][start:end]
-            whole = unit == "eojeol" or (len(places) > 1 and len(spelled) > len(of_text))
+            members = np.flatnonzero(groups == number).tolist()
+            spelled = "".join(encoding.pieces[index].removeprefix("▁") for index in members)
+            of_text = self.texts[encoding.token_type_ids[members[0]]][start:end]
+            whole = unit == "eojeol" or (len(members) > 1 and len(spelled) > len(of_text))
             names.append(of_text if whole and of_text else spelled)
         return names
 
@@ -78,7 +79,7 @@ class Attention:
         """The characters of each unit in its own text, (0, 0) for special tokens."""
         groups = self.groups(unit)
         runs = [np.flatnonzero(groups == number).tolist() for number in range(int(groups.max()) + 1)]
-        return [span_of([self.encoding.spans[place] for place in run], 0, len(run) - 1) for run in runs]
+        return [span_of([self.encoding.spans[index] for index in run], 0, len(run) - 1) for run in runs]
 
     def joined(self, unit: Unit) -> NDArray[np.float32]:
         """The weights between units, (L, H, G, G): attention to a unit is the sum over its pieces, attention from a
@@ -94,10 +95,7 @@ class Attention:
         Heads are averaged, and the residual stream counts as half (Abnar and Zuidema 2020, 3).
         """
         passed = 0.5 * self.weights.mean(axis=1) + 0.5 * np.eye(self.weights.shape[-1], dtype=np.float32)
-        found = [passed[0]]
-        for layer in passed[1:]:
-            found.append(layer @ found[-1])
-        return np.stack(found)
+        return np.stack(list(accumulate(passed, lambda below, layer: layer @ below)))
 
 
 def attention(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None = None) -> Attention:
@@ -120,8 +118,8 @@ def attention(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None =
                 query, key = module.projected(hidden, view).transpose(0, 2)[:, :2].unbind(1)
                 scores = query @ key.transpose(1, 2) * module.head_size**-0.5
                 if view.radius is not None:
-                    places = torch.arange(len(hidden), device=hidden.device)
-                    scores = scores.masked_fill((places[:, None] - places).abs() > view.radius, float("-inf"))
+                    positions = torch.arange(len(hidden), device=hidden.device)
+                    scores = scores.masked_fill((positions[:, None] - positions).abs() > view.radius, float("-inf"))
                 layers.append((scores.softmax(dim=-1), query, key))
             arrays = [torch.stack(parts) for parts in zip(*layers, strict=True)]
     seen = Attention(texts, encoding, *(array.float().cpu().numpy() for array in arrays))
@@ -136,8 +134,8 @@ def _attention_inputs(
     """Each layer's attention module with its inputs, (T, D) and a View, from one pass. Arguments: (1, T)."""
     seen: list[tuple[SelfAttention, Tensor, View]] = []
 
-    def note(module: Any, given: tuple[Any, ...]) -> None:
-        hidden, _, view = given[:3]
+    def note(module: Any, inputs: tuple[Any, ...]) -> None:
+        hidden, _, view = inputs[:3]
         seen.append((module, hidden, view))
 
     modules: list[Any] = list(encoder.layers)  # layers that share weights are called several times

@@ -44,12 +44,12 @@ class PieceCounts:
     @classmethod
     def of_texts(cls, texts: Iterable[str], tokenizer: AnyTokenizer) -> "PieceCounts":
         """Counts of these texts, each a document."""
-        found = np.zeros(tokenizer.vocab_size, dtype=np.int64)
+        frequencies = np.zeros(tokenizer.vocab_size, dtype=np.int64)
         documents = pieces = 0
         for encoded in tokenizer.pieces_of_many(texts):
-            found[np.unique(np.array(encoded.ids, dtype=np.int64))] += 1
+            frequencies[np.unique(np.array(encoded.ids, dtype=np.int64))] += 1
             documents, pieces = documents + 1, pieces + len(encoded)
-        return cls(found, documents, pieces / max(documents, 1), tokenizer.digest)
+        return cls(frequencies, documents, pieces / max(documents, 1), tokenizer.digest)
 
     @classmethod
     def of_morphemes(cls, path: Path, tokenizer: AnyTokenizer) -> "PieceCounts":
@@ -71,14 +71,14 @@ class PieceCounts:
             raise SettingsError(
                 f"{path}: cannot be read ({error}): name counts.parquet of a vocab artifact, with its stage.json"
             ) from None
-        mark, found, pieces = tokenizer.settings.mark, np.zeros(tokenizer.vocab_size, dtype=np.int64), 0
+        mark, frequencies, pieces = tokenizer.settings.mark, np.zeros(tokenizer.vocab_size, dtype=np.int64), 0
         for form, count, initial, number in zip(*(column.to_pylist() for column in table.columns), strict=True):
             keys = [form] if mark == "none" else [marked(form, begins, mark) for begins in (True, False)]
             for key, times in zip(keys, [initial, count - initial] if len(keys) > 1 else [count], strict=True):
                 ids = tokenizer.ids_of(key)
                 pieces += times * len(ids)
-                found[list(set(ids))] += math.ceil(number * times / max(count, 1))
-        return cls(np.minimum(found, documents), documents, pieces / max(documents, 1), tokenizer.digest)
+                frequencies[list(set(ids))] += math.ceil(number * times / max(count, 1))
+        return cls(np.minimum(frequencies, documents), documents, pieces / max(documents, 1), tokenizer.digest)
 
     @classmethod
     def load(cls, path: Path, tokenizer: AnyTokenizer) -> "PieceCounts":
@@ -89,34 +89,34 @@ class PieceCounts:
         try:
             table = pq.read_table(path)
             facts = json.loads(table.schema.metadata[b"korbert"])
-            found = cls(table["documents"].to_numpy(), facts["documents"], facts["mean_length"], facts["tokenizer"])
+            counts = cls(table["documents"].to_numpy(), facts["documents"], facts["mean_length"], facts["tokenizer"])
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
             raise SettingsError(f"{path}: cannot be read ({error}): give a file of piece counts") from None
-        if found.tokenizer != tokenizer.digest:
+        if counts.tokenizer != tokenizer.digest:
             raise SettingsError(
-                f"{path}: counts the pieces of tokenizer {found.tokenizer[:12]}, the model has"
+                f"{path}: counts the pieces of tokenizer {counts.tokenizer[:12]}, the model has"
                 f" {tokenizer.digest[:12]}: count again"
             )
-        return found
+        return counts
 
     @classmethod
-    def find(cls, given: Path | None, model: str, tokenizer: AnyTokenizer) -> "PieceCounts":
+    def find(cls, source: Path | None, model: str, tokenizer: AnyTokenizer) -> "PieceCounts":
         """Finds counts in a file or vocab artifact; None: in the model's folder, or else in the vocab artifact next to
         the model's artifact, if it made this tokenizer.
 
         Raises NoCounts, a SettingsError, if there are none, and as `load` and `of_morphemes`.
         """
-        if given is not None:
-            path = given / _MORPHEMES if given.is_dir() else given
+        if source is not None:
+            path = source / _MORPHEMES if source.is_dir() else source
             return cls.load(path, tokenizer) if path.name == _FILE else cls.of_morphemes(path, tokenizer)
         folder = model_folder(model)
         try:
             base = read_object(folder / "config.json")["packed"]["base"]  # a folder packed against another one
         except (OSError, ValueError, KeyError, TypeError):
             base = None
-        for place in [folder] if base is None else [folder, base_folder(folder, str(base))]:
-            if (place / _FILE).is_file():
-                return cls.load(place / _FILE, tokenizer)
+        for holder in [folder] if base is None else [folder, base_folder(folder, str(base))]:
+            if (holder / _FILE).is_file():
+                return cls.load(holder / _FILE, tokenizer)
         vocab = folder.absolute().parent.parent / "vocab"
         try:
             same = read_object(vocab / "tokenizer" / "korbert_tokenizer.json").get("digest") == tokenizer.digest
@@ -158,8 +158,8 @@ class PieceCounts:
 
     @cached_property
     def _rarities(self) -> dict[str, Any]:
-        documents, found = self.documents, torch.from_numpy(self.frequencies.astype(np.float64))
+        documents, own = self.documents, torch.from_numpy(self.frequencies.astype(np.float64))
         return {
-            "idf": (torch.log((1 + documents) / (1 + found)) + 1).float(),
-            "bm25": torch.log(1 + (documents - found + 0.5) / (found + 0.5)).float(),
+            "idf": (torch.log((1 + documents) / (1 + own)) + 1).float(),
+            "bm25": torch.log(1 + (documents - own + 0.5) / (own + 0.5)).float(),
         }

@@ -42,16 +42,16 @@ class Occurrence:
 def morphemes_of(word: str, analyze: Any) -> _Morphemes:
     """The morphemes to search for. SettingsError for a word without morphemes."""
     if _TAGGED.fullmatch(word.strip()):
-        found = [(form, tag) for form, _, tag in (part.rpartition("/") for part in word.split())]
+        morphemes = [(form, tag) for form, _, tag in (part.rpartition("/") for part in word.split())]
     else:
         analysis: Analysis = analyze(word)
-        found = list(zip(analysis.forms, analysis.tags, strict=True))
-        while len(found) > 1 and found[-1][1].startswith("E"):
-            del found[-1]
-        found = [(form, tag[0]) for form, tag in found]  # a noun is found as a name, a verb not as a particle
-    if not found:
+        morphemes = list(zip(analysis.forms, analysis.tags, strict=True))
+        while len(morphemes) > 1 and morphemes[-1][1].startswith("E"):
+            del morphemes[-1]
+        morphemes = [(form, tag[0]) for form, tag in morphemes]  # finds a noun as a name, a verb not as a particle
+    if not morphemes:
         raise SettingsError(f"{word!r:.60}: has no morphemes: give a word, or one with its tag, as in 사랑/NNG")
-    return found
+    return morphemes
 
 
 def occurrences_of(
@@ -97,7 +97,7 @@ def distances(occurrences: Sequence[Occurrence]) -> NDArray[np.float64]:
     """(N, N) cosine distances, 0 to 2, of N occurrences that have a vector."""
     if not occurrences:
         return np.zeros((0, 0))
-    vectors = unit(np.array([one.vector for one in occurrences], dtype=np.float32))
+    vectors = unit(np.array([occurrence.vector for occurrence in occurrences], dtype=np.float32))
     result = 1.0 - vectors.astype(np.float64) @ vectors.T.astype(np.float64)
     np.fill_diagonal(result, 0.0)
     return np.asarray(np.maximum(result, 0.0))

@@ -28,8 +28,8 @@ def _mean(hidden: Tensor, weights: Tensor) -> Tensor:
 
 
 def _first(hidden: Tensor, weights: Tensor) -> Tensor:
-    places = (weights > 0).int().argmax(dim=1)
-    return hidden[torch.arange(len(hidden), device=hidden.device), places]
+    first = (weights > 0).int().argmax(dim=1)
+    return hidden[torch.arange(len(hidden), device=hidden.device), first]
 
 
 def _max(hidden: Tensor, weights: Tensor) -> Tensor:

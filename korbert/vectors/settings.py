@@ -25,10 +25,10 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
     size: int | None = Field(None, ge=1, description="keep only this many leading dimensions; none: all")
 
     @classmethod
-    def of(cls, given: dict[str, Any]) -> "VectorSettings":
+    def of(cls, values: dict[str, Any]) -> "VectorSettings":
         """Raises SettingsError, which names the setting, for an invalid value."""
         try:
-            return cls(**given)
+            return cls(**values)
         except ValidationError as error:
             first = error.errors()[0]
             name = ".".join(map(str, first["loc"])) or "vectors"

@@ -1,10 +1,9 @@
 """The artifacts of one recipe below one root: their state, and what a run would do."""
 
-import dataclasses
 import pkgutil
 import shlex
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +59,11 @@ class Pipeline:
         Raises ArtifactError if that is no folder, or holds files besides an artifact, which the run would remove.
         """
         assert place is None or len(recipe.stages) == 1
-        self.recipe = recipe
-        self.runtime = runtime
+        self.recipe, self.runtime = recipe, runtime
         if place is not None:
             place = place if place.name and place.name != ".." else place.resolve()
-            store.check_place(place, store.partial_of(place), "--output")
-        self.place = place
-        self.folder = self.place or runtime.root / recipe.name
+            store.check_place(place, "--output")
+        self.place, self.folder = place, place or runtime.root / recipe.name
         self.sources = Sources(recipe, runtime.data, self.folder, map(self.artifact, recipe.stages))
 
     def artifact(self, stage: str) -> Path:
@@ -84,9 +81,9 @@ class Pipeline:
         """
         if self.place is not None and self.runtime.call:
             return ", ".join(f"`{option.removeprefix('--')}=True`" for option in options)
-        if self.place is not None:
-            return f"`{shlex.join(['korbert', *self.runtime.given, *options])}`"
-        return f"`{shlex.join(['korbert', verb, self.recipe.given, *options, *self.runtime.given])}`"
+        typed = self.runtime.given
+        words = [verb, self.recipe.given, *options, *typed] if self.place is None else [*typed, *options]
+        return f"`{shlex.join(['korbert', *words])}`"
 
     def stages(self, first: str | None = None, last: str | None = None) -> list[Stage]:
         """The recipe's stages from `first` to `last`."""
@@ -164,25 +161,20 @@ class Pipeline:
         failure = f"the last run failed: {begun['failed']}" if begun.get("failed") else None
         if not owner and not store.holds_work(partial):
             return Status(stage.name, "absent", (failure or "a run was interrupted before anything was finished",))
-        reasons = self._drift(stage, begun)[0] if begun else []
-        if reasons and not failure:
+        if begun and not failure and (reasons := self._drift(stage, begun)[0]):
             return Status(stage.name, "stale", tuple(reasons))
         state = f"is being made by {owner}" if owner else "a run was interrupted; the next one resumes it"
-        progress = store.progress(partial)
-        return Status(stage.name, "partial", (failure or state, *([progress] if progress else [])))
+        done = progress(partial)
+        return Status(stage.name, "partial", (failure or state, *([done] if done else [])))
 
     def _drift(self, stage: Stage, record: Json) -> tuple[list[str], list[str]]:
-        """Differences between the record and the current plan, and notes on what could not be compared.
-
-        A plan without files is that of a partial folder, which is tied to its library versions; an artifact is not.
-        """
-        compare = store.differences if "files" in record else store.obstacles
+        """Differences between the record and the current plan, and notes on what could not be compared."""
         try:
             try:
-                return compare(self.plan(stage), record), []
+                return store.differences(self.plan(stage), record), []
             except CorpusError as error:  # source files may be deleted once they have been read
                 plan = self.plan(stage, files=record["inputs"]["files"])
-                return compare(plan, record), [f"not compared with its source files: {error}"]
+                return store.differences(plan, record), [f"not compared with its source files: {error}"]
         except ArtifactError as error:
             return [str(error)], []
 
@@ -193,14 +185,11 @@ class Pipeline:
             status = self.status(stage, verify=verify)
             waiting = [name for name in self.reads(stage) if statuses[name].state not in ("fresh", "unused")]
             if stage.name in rebuild:
-                status = dataclasses.replace(status, action="would be rebuilt (--rebuild)")
+                status = replace(status, action="would be rebuilt (--rebuild)")
             elif waiting and (self.artifact(stage.name) / store.RECORD).exists() and not self._own_drift(stage):
-                status = dataclasses.replace(
-                    status,
-                    state="stale",
-                    reasons=(f"{waiting[0]} is {statuses[waiting[0]].state}",),
-                    action=f"would be compared again once {waiting[0]} is fresh",
-                )
+                reason = f"{waiting[0]} is {statuses[waiting[0]].state}"
+                action = f"would be compared again once {waiting[0]} is fresh"
+                status = replace(status, state="stale", reasons=(reason,), action=action)
             statuses[stage.name] = status
         return list(statuses.values())
 
@@ -209,10 +198,10 @@ class Pipeline:
         folder = self.artifact(stage.name)
         try:
             record = store.read_record(folder) or {}
-            plan = Plan(stage.name, stage.version, self.recipe.settings(stage.name), record["inputs"])
-            return bool(store.differences(plan, record)) or bool(store.damage(folder, record))
         except ArtifactError:
             return True
+        plan = Plan(stage.name, stage.version, self.recipe.settings(stage.name), record["inputs"])
+        return bool(store.differences(plan, record) or store.damage(folder, record))
 
     def require_sources(self, stages: Sequence[Stage]) -> None:
         """Checks the inputs of the stages that are not fresh, before any work starts.
@@ -229,18 +218,32 @@ class Pipeline:
     def require_fresh_before(self, stages: Sequence[Stage]) -> None:
         """Raises ArtifactError unless all artifacts that these stages build on, and do not make, are fresh."""
         for earlier in (stage for stage in self.stages() if stage not in stages):
-            builder = next((stage for stage in stages if self._builds_on(stage, earlier)), None)
-            status = None if builder is None else self.status(earlier)
-            if builder is not None and status is not None and status.state != "fresh":
+            builders = [stage.name for stage in stages if self._builds_on(stage, earlier)]
+            if builders and (status := self.status(earlier)).state != "fresh":
                 why = f" ({status.reasons[0]})" if status.reasons else ""
                 raise ArtifactError(
-                    f"{self.artifact(earlier.name)}: is {status.state}{why}, and {builder.name} builds on it: "
+                    f"{self.artifact(earlier.name)}: is {status.state}{why}, and {builders[0]} builds on it: "
                     f"run {self.command('--from', earlier.name)}"
                 )
 
     def _builds_on(self, stage: Stage, earlier: Stage) -> bool:
         known = self.recipe.stages
         return any(name == earlier.name or self._builds_on(known[name], earlier) for name in self.reads(stage))
+
+
+def progress(partial: Path) -> str | None:
+    """The progress of an interrupted or running stage, in words; None if nothing is finished."""
+    try:
+        if steps := list(partial.glob("work/*/parts")):
+            newest = max(steps, key=lambda path: path.stat().st_mtime_ns)
+            done, total = len(list(newest.parent.glob("part-*.json"))), int(newest.read_text(encoding="utf-8"))
+            return f"{newest.parent.name}: {done:,} of {total:,} parts done"
+        if states := list(partial.glob("**/checkpoints/step-????????")):
+            newest = max(states, key=lambda path: path.stat().st_mtime_ns)
+            return f"step {int(newest.name.removeprefix('step-')):,} is saved"
+    except (OSError, ValueError):  # a running stage has just removed the file, or is about to write it
+        return None
+    return None
 
 
 def open_pipeline(recipe: str, changes: Sequence[str], root: Path, data: Path | None, **runtime: Any) -> Pipeline:

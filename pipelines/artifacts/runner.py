@@ -9,7 +9,8 @@ import resource
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -64,10 +65,10 @@ def mark_for_rebuild(pipeline: Pipeline, stages: Sequence[Stage]) -> frozenset[s
     if not left or any(pipeline.status(stage).state != "fresh" for stage in stages if stage not in left):
         left = list(stages)
         for stage in stages:
-            final, partial = pipeline.artifact(stage.name), pipeline.partial(stage.name)
+            final = pipeline.artifact(stage.name)
             with store.locked(final):
-                store.check_place(final, partial)
-                remove(partial, store.is_ours)
+                store.check_place(final)
+                remove(store.partial_of(final), store.is_ours)
                 _marker(pipeline, stage).write_text(_REBUILD, encoding="utf-8")
     return frozenset(stage.name for stage in left)
 
@@ -124,14 +125,15 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
     Raises ArtifactError on drift, and if a file of an input artifact has other bytes than recorded.
     """
     final, partial = pipeline.artifact(stage.name), pipeline.partial(stage.name)
-    status = None if rebuild else pipeline.status(stage)
-    if status is not None and status.state == "stale":
-        raise ArtifactError(_refusal(pipeline, final, stage, status.reasons))
-    if status is not None and status.state == "fresh":
-        _logger.info("%s: fresh, skipped", stage.name)
-        store.tidy(partial, final)
-        return "skip"
-    store.check_place(final, partial)
+    if not rebuild:
+        status = pipeline.status(stage)
+        if status.state == "stale":
+            raise ArtifactError(_refusal(pipeline, final, stage, status.reasons))
+        if status.state == "fresh":
+            _logger.info("%s: fresh, skipped", stage.name)
+            store.tidy(partial, final)
+            return "skip"
+    store.check_place(final)
     plan = pipeline.plan(stage)
     for name in pipeline.reads(stage):
         folder = pipeline.artifact(name)
@@ -150,7 +152,6 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
 
 def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[str]) -> str:
     shown = "; ".join(reasons[:5]) + (f"; and {len(reasons) - 5} more" if len(reasons) > 5 else "")
-    text = f"{folder}: is not what {pipeline.recipe.given} would make: {shown}: rebuild it with "
     longer = ""
     if hasattr(pipeline.recipe.section(stage.name), "init") and all(map(_LENGTH.match, reasons)):
         way = "as MODEL of another run" if pipeline.place else "as init in another recipe"
@@ -159,11 +160,14 @@ def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[s
             f"it was, and name its model {way}"
         )
     if pipeline.place is not None:
-        return f"{text}{pipeline.command('--rebuild')}, or choose another --output{longer}"
-    is_read = any(stage.name in other.reads for other in pipeline.recipe.stages.values())
-    last = () if is_read else ("--to", stage.name)
+        command, instead = pipeline.command("--rebuild"), "choose another --output"
+    else:
+        is_read = any(stage.name in other.reads for other in pipeline.recipe.stages.values())
+        last = () if is_read else ("--to", stage.name)
+        command, instead = pipeline.command("--from", stage.name, *last, "--rebuild"), "give the recipe another name"
     return (
-        f"{text}{pipeline.command('--from', stage.name, *last, '--rebuild')}, or give the recipe another name{longer}"
+        f"{folder}: is not what {pipeline.recipe.given} would make: {shown}: rebuild it with {command}, or {instead}"
+        f"{longer}"
     )
 
 
@@ -180,12 +184,12 @@ def _prepare(pipeline: Pipeline, stage: Stage, plan: Plan, *, rebuild: bool) -> 
         if not rebuild:
             raise
         begun = None
-    reasons = [] if begun is None else store.obstacles(plan, begun)
-    if begun is not None and not reasons:
-        if begun.pop("failed", None):
+    reasons = store.differences(plan, begun) if begun else []
+    failed = begun.pop("failed", "") if begun else ""
+    if begun and not reasons:
+        if failed:
             store.write_json(partial / store.PLAN, begun)
         return
-    failed = begun is not None and bool(begun.get("failed"))
     if reasons and not rebuild and not failed and store.holds_work(partial):
         raise ArtifactError(_refusal(pipeline, partial, stage, reasons))
     store.begin(partial, plan, keep="work" if failed and not rebuild and not stage.trains else None)
@@ -222,10 +226,9 @@ def _work(pipeline: Pipeline, stage: Stage) -> None:
 
 
 def _run(pipeline: Pipeline, stage: Stage) -> Mapping[str, Any]:
-    run = pkgutil.resolve_name(stage.run)
+    run: Callable[..., Mapping[str, Any]] = pkgutil.resolve_name(stage.run)
     settings, partial = pipeline.recipe.section(stage.name), pipeline.partial(stage.name)
-    counts: Mapping[str, Any] = run(settings, pipeline.inputs(stage), partial, pipeline.runtime)
-    return counts
+    return run(settings, pipeline.inputs(stage), partial, pipeline.runtime)
 
 
 def _numerics(pipeline: Pipeline, stage: Stage) -> Json:
@@ -245,10 +248,10 @@ def _numerics(pipeline: Pipeline, stage: Stage) -> Json:
 def _in_words(counts: Mapping[str, Any]) -> str:
     """The first totals; after `dropped`, its most frequent reasons (`dropped.too_short`)."""
     totals = {key: value for key, value in counts.items() if isinstance(value, int)}
-    reasons = {key.partition(".")[2]: value for key, value in totals.items() if key.startswith("dropped.")}
-    largest = sorted(reasons.items(), key=lambda reason: -reason[1])[:_REASONS_SHOWN]
+    reasons = Counter({key.partition(".")[2]: value for key, value in totals.items() if key.startswith("dropped.")})
+    largest = reasons.most_common(_REASONS_SHOWN)
     named = [f"{value:,} {name.replace('_', ' ')}" for name, value in largest]
-    if rest := sum(reasons.values()) - sum(value for _, value in largest):
+    if rest := reasons.total() - sum(value for _, value in largest):
         named.append(f"{rest:,} for other reasons")
     shown = []
     for key, value in [(key, value) for key, value in totals.items() if "." not in key][:_SUMS_SHOWN]:

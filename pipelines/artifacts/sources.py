@@ -31,9 +31,7 @@ class Sources:
     """
 
     def __init__(self, recipe: Recipe, data: Path, folder: Path, made: Iterable[Path]) -> None:
-        self._recipe = recipe
-        self._data = data
-        self._folder = folder
+        self._recipe, self._data, self._folder = recipe, data, folder
         self._known: dict[tuple[str, int, int], str] = {}
         for artifact in made:
             try:
@@ -51,7 +49,7 @@ class Sources:
         return {
             **({} if section is None else self._recipe.stages[stage].found(section, self._data)),
             **{role: self._find(stage, role, pattern) for role, pattern in self._recipe.patterns(stage).items()},
-            **{role: self._below(stage, role, given, find) for role, (given, find) in folders},
+            **{role: self._below(stage, role, name, find) for role, (name, find) in folders},
         }
 
     def describe(self, stage: str) -> Json:
@@ -81,46 +79,43 @@ class Sources:
         return sorted((*key, digest) for key, digest in self._known.items())
 
     def _find(self, stage: str, role: str, pattern: str) -> tuple[File, ...]:
-        base, relative = self._data, pattern
+        base, relative, key = self._data, pattern, f"{self._recipe.given}: {stage}.{role}"
         if pattern.startswith(SAMPLE):
             base, relative = sample_folder(), pattern.removeprefix(SAMPLE)
-        if is_address(relative) and not self._recipe.stages[stage].remote:
+        is_remote = is_address(relative)
+        if is_remote and not self._recipe.stages[stage].remote:
             raise CorpusError(
-                f"{self._recipe.given}: {stage}.{role}: {pattern}: only files of clean and of tasks may be remote: "
-                "download the file and give its path"
+                f"{key}: {pattern}: only files of clean and of tasks may be remote: download the file and give its path"
             )
         try:
             files = find_files(relative, base)
         except CorpusError as error:
-            raise CorpusError(f"{self._recipe.given}: {stage}.{role}: {error}") from error
-        if not files and is_address(relative):
-            raise CorpusError(
-                f"{self._recipe.given}: {stage}.{role}: no file {relative}: change the path in the recipe"
-            )
+            raise CorpusError(f"{key}: {error}") from error
+        if not files and is_remote:
+            raise CorpusError(f"{key}: no file {relative}: change the path in the recipe")
         if not files:
             raise CorpusError(
-                f"{self._recipe.given}: {stage}.{role}: no file {relative} in {base}: "
-                "name the folder that holds it with --data (docs/data.md says where to get each data set), "
-                "or change the path in the recipe"
+                f"{key}: no file {relative} in {base}: name the folder that holds it with --data (docs/data.md says "
+                "where to get each data set), or change the path in the recipe"
             )
         return files
 
-    def _below(self, stage: str, role: str, given: str, find: Finder) -> tuple[File, ...]:
+    def _below(self, stage: str, role: str, name: str, find: Finder) -> tuple[File, ...]:
         """The files in the folder of a model or tokenizer. Raises CorpusError if there are none."""
-        place = f"{self._recipe.given}: {stage}.{role}"
+        key = f"{self._recipe.given}: {stage}.{role}"
         try:
-            below = Path(given) if is_on_hub(given) else on_disk(self._data / given)
-            folder = find(below if below.exists() else bundled(given) or below)
+            below = Path(name) if is_on_hub(name) else on_disk(self._data / name)
+            folder = find(below if below.exists() else bundled(name) or below)
         except ModelError as error:
-            raise CorpusError(f"{place}: {error}") from error
+            raise CorpusError(f"{key}: {error}") from error
         if folder.resolve().is_relative_to(self._folder.resolve()):
             raise CorpusError(
-                f"{place}: {folder}: is an artifact of this recipe itself: name another folder, or rename the recipe"
+                f"{key}: {folder}: is an artifact of this recipe itself: name another folder, or rename the recipe"
             )
         files = find_files("", folder)
         if not files:
             raise CorpusError(
-                f"{place}: no folder {given} in {self._data}, or nothing in it: name the folder of a model, or an "
+                f"{key}: no folder {name} in {self._data}, or nothing in it: name the folder of a model, or an "
                 "artifact that holds one, relative to --data"
             )
         return files

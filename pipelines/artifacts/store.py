@@ -35,6 +35,7 @@ PLAN = "plan.json"
 PAGE = "report.html"
 SCRATCH = frozenset({"work", "checkpoints"})  # removed when a stage ends
 _FIELDS = frozenset({"format", "stage", "stage_version", "settings", "inputs", "versions", "files", "digest"})
+_REBUILD_IT = "rebuild this artifact with --rebuild"
 BESIDE = frozenset({RECORD, RUN, PLAN, "timing.jsonl", "tensorboard", PAGE}) | SCRATCH  # outside the digest
 
 Json = dict[str, Any]
@@ -56,13 +57,8 @@ class Plan:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> Json:
-        return {
-            "format": FORMAT,
-            "stage": self.stage,
-            "stage_version": self.version,
-            "settings": self.settings,
-            "inputs": self.inputs,
-        }
+        about = {"format": FORMAT, "stage": self.stage, "stage_version": self.version}
+        return {**about, "settings": self.settings, "inputs": self.inputs}
 
 
 class _SourceFile(BaseModel, strict=True):
@@ -107,11 +103,10 @@ def read_record(folder: Path) -> Json | None:
 
     ArtifactError if it is not a valid record, or its digest does not match its settings, inputs and files.
     """
-    record = _read_as(_Record, folder / RECORD)
+    record = read_json(folder / RECORD, _Record)
     if record is not None and digest_of(record) != record["digest"]:
         raise ArtifactError(
-            f"{folder / RECORD}: its digest does not match its content, so it was changed: "
-            "rebuild this artifact with --rebuild"
+            f"{folder / RECORD}: its digest does not match its content, so it was changed: {_REBUILD_IT}"
         )
     return record
 
@@ -121,33 +116,25 @@ def read_plan(partial: Path) -> Json | None:
 
     ArtifactError if the file is invalid.
     """
-    return _read_as(_Begun, partial / PLAN) or _read_as(_Record, partial / RECORD)
+    return read_json(partial / PLAN, _Begun) or read_json(partial / RECORD, _Record)
 
 
-def _read_as(kind: type[BaseModel], path: Path) -> Json | None:
-    value = read_json(path)
-    try:
-        if value is not None:
-            kind.model_validate(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ArtifactError(f"{path}: {place}: {first['msg']}: rebuild this artifact with --rebuild") from error
-    return value
-
-
-def read_json(path: Path) -> Json | None:
-    """The JSON object in a file; None if absent. ArtifactError if it is something else."""
+def read_json(path: Path, fields: type[BaseModel] | None = None) -> Json | None:
+    """The JSON object in a file; None if absent. ArtifactError if it is something else, or lacks one of the fields."""
     try:
         value = durable.read_json(path)
+        if not isinstance(value, dict):
+            raise ArtifactError(f"{path}: holds a {type(value).__name__}, not an object: {_REBUILD_IT}")
+        if fields is not None:
+            fields.model_validate(value)
     except FileNotFoundError:
         return None
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise ArtifactError(f"{path}: {field}: {first['msg']}: {_REBUILD_IT}") from error
     except (ValueError, OSError) as error:
-        raise ArtifactError(f"{path}: cannot be read ({error}): rebuild this artifact with --rebuild") from error
-    if not isinstance(value, dict):
-        raise ArtifactError(
-            f"{path}: holds a {type(value).__name__}, not an object: rebuild this artifact with --rebuild"
-        )
+        raise ArtifactError(f"{path}: cannot be read ({error}): {_REBUILD_IT}") from error
     return value
 
 
@@ -158,8 +145,8 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def digest_of(record: Mapping[str, Any]) -> str:
     """SHA-256 over settings, inputs and data files, as canonical JSON."""
-    parts = {key: record[key] for key in ("format", "stage", "stage_version", "settings", "inputs", "files")}
-    text = json.dumps(parts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    covered = {key: record[key] for key in ("format", "stage", "stage_version", "settings", "inputs", "files")}
+    text = json.dumps(covered, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -175,47 +162,39 @@ def _is_page(name: str) -> bool:
 
 
 def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:
-    """The fields in which a recorded plan differs from this one, one line each, with this plan's value first."""
-    here, there = plan.as_json(), {key: record.get(key) for key in plan.as_json()}
-    return [
-        "{}: {} here, {} in the artifact".format(name, *_shown(*values)) for name, *values in _compare(here, there, "")
-    ]
+    """The fields in which a record differs from this plan, one line each, with the plan's value first.
 
-
-def obstacles(plan: Plan, begun: Mapping[str, Any]) -> list[str]:
-    """Why a partial folder cannot be resumed with this plan: the `differences`, and other library versions."""
-    here, there = {"versions": dict(plan.versions)}, {"versions": begun.get("versions", {})}
-    versions = [
-        "{}: {} here, {} when it was begun".format(name, *_shown(*values))
-        for name, *values in _compare(here, there, "")
-    ]
-    return differences(plan, begun) + versions
+    A record without files is the plan of a partial folder, which is not resumed with other versions of libraries.
+    """
+    here = plan.as_json()
+    lines = [*_compare(here, {key: record.get(key) for key in here}, "in the artifact")]
+    if "files" not in record:
+        versions = {"versions": dict(plan.versions)}
+        lines += _compare(versions, {"versions": record.get("versions", {})}, "when it was begun")
+    return lines
 
 
 _ABSENT = object()
 
 
-def _compare(here: Any, there: Any, name: str) -> Iterator[tuple[str, Any, Any]]:
+def _compare(here: Any, there: Any, where: str, name: str = "") -> Iterator[str]:
+    """A line for each difference between two JSON values, of which the second is `where`."""
     if isinstance(here, dict) and isinstance(there, dict):
         for key in sorted(here.keys() | there.keys()):
             inner = f"{name}.{key}" if name else key
-            yield from _compare(here.get(key, _ABSENT), there.get(key, _ABSENT), inner)
-    elif isinstance(here, list) and isinstance(there, list) and any(isinstance(one, dict) for one in here + there):
-        for place, (one, other) in enumerate(zip_longest(here, there, fillvalue=_ABSENT)):
-            names = [side.get("name") if isinstance(side, dict) else None for side in (one, other)]
-            yield from _compare(one, other, f"{name}.{names[0] if names[0] == names[1] and names[0] else place}")
+            yield from _compare(here.get(key, _ABSENT), there.get(key, _ABSENT), where, inner)
+    elif isinstance(here, list) and isinstance(there, list) and any(isinstance(item, dict) for item in here + there):
+        for number, pair in enumerate(zip_longest(here, there, fillvalue=_ABSENT)):
+            own, other = (item.get("name") if isinstance(item, dict) else None for item in pair)
+            yield from _compare(*pair, where, f"{name}.{own if own and own == other else number}")
     elif here != there:
-        yield name.removeprefix("settings."), here, there
-
-
-def _shown(*values: Any) -> Iterator[str]:
-    """Values that differ, as JSON; of long ones the part where the difference begins."""
-    texts = ["nothing" if value is _ABSENT else json.dumps(value, ensure_ascii=False) for value in values]
-    same = next((place for place, chars in enumerate(zip(*texts, strict=False)) if len(set(chars)) > 1), 0)
-    begin = max(0, same - 20) if max(map(len, texts)) > 60 else 0
-    for text in texts:
-        rest = text[begin:]
-        yield "..." * (begin > 0) + (rest if len(rest) <= 60 else rest[:57] + "...")
+        # As JSON; of long values the part where the difference begins.
+        texts = ["nothing" if value is _ABSENT else json.dumps(value, ensure_ascii=False) for value in (here, there)]
+        same = next((index for index, pair in enumerate(zip(*texts, strict=False)) if len(set(pair)) > 1), 0)
+        begin = max(0, same - 20) if max(map(len, texts)) > 60 else 0
+        rests = [text[begin:] for text in texts]
+        own, other = ("..." * (begin > 0) + (rest if len(rest) <= 60 else rest[:57] + "...") for rest in rests)
+        yield f"{name.removeprefix('settings.')}: {own} here, {other} {where}"
 
 
 def damage(folder: Path, record: Mapping[str, Any], *, hashes: bool = False) -> str | None:
@@ -241,8 +220,7 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
         run = read_json(folder / RUN) or {}
     except ArtifactError:
         run = {}
-    remembered = run.get("hashed")
-    hashed: Json = dict(remembered) if isinstance(remembered, dict) else {}
+    hashed: Json = dict(run["hashed"]) if isinstance(run.get("hashed"), dict) else {}
     for name, wanted in record["files"].items():
         path: Path = folder / name
         stamp = [path.stat().st_size, path.stat().st_mtime_ns]
@@ -250,7 +228,7 @@ def changed_file(folder: Path, record: Mapping[str, Any]) -> Path | None:
             if sha256_of(path) != wanted["sha256"]:
                 return path
             hashed[name] = stamp
-    if hashed != remembered:
+    if hashed != run.get("hashed"):
         write_json(folder / RUN, {**run, "hashed": hashed})
     return None
 
@@ -294,9 +272,8 @@ def settle(partial: Path, final: Path) -> None:
 
 def tidy(partial: Path, final: Path) -> None:
     """Removes leftovers of interrupted runs: folders beside a fresh artifact, and unfinished pages in it."""
-    for leftover in (partial, old_of(final)):
-        if is_ours(leftover):
-            remove(leftover, is_ours)
+    for leftover in filter(is_ours, (partial, old_of(final))):
+        remove(leftover, is_ours)
     for path in final.iterdir():
         if path.is_file() and path.name != PAGE and _is_page(path.name):
             path.unlink()
@@ -309,12 +286,10 @@ def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
     """
     _check_ours(partial)
     for path in partial.iterdir() if partial.is_dir() else ():
-        if path.name == keep:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            remove(path, Path.is_dir)
-        else:
+        if path.is_symlink() or not path.is_dir():
             path.unlink()
+        elif path.name != keep:
+            remove(path, Path.is_dir)
     partial.mkdir(parents=True, exist_ok=True)
     write_json(partial / PLAN, {**plan.as_json(), "versions": dict(plan.versions)})
 
@@ -324,19 +299,25 @@ def holds_work(partial: Path) -> bool:
     return any(True for pattern in ("work/**/*.json", "**/checkpoints/step-????????") for _ in partial.glob(pattern))
 
 
-def check_place(final: Path, partial: Path, option: str = "--root") -> None:
+def check_place(final: Path, option: str = "--root") -> None:
     """Raises ArtifactError if a file, a link or files of somebody else are in the place of an artifact.
 
     option: chooses another path.
     """
-    for path in (final, partial):
-        if path.is_symlink() or (path.exists() and not path.is_dir()):
-            what = "a symbolic link" if path.is_symlink() else "not a folder"
-            raise ArtifactError(
-                f"{path}: is {what}, so no artifact is written there: remove it, or choose another {option}"
-            )
-    for folder in (final, partial, old_of(final)):
+    for folder in (final, partial_of(final), old_of(final)):
         _check_ours(folder, option)
+
+
+def _check_ours(path: Path, option: str = "--root") -> None:
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        what = "a symbolic link" if path.is_symlink() else "not a folder"
+        raise ArtifactError(
+            f"{path}: is {what}, so no artifact is written there: remove it, or choose another {option}"
+        )
+    if path.exists() and not is_ours(path):
+        raise ArtifactError(
+            f"{path}: holds files that the run would remove: move them away, or choose another {option}"
+        )
 
 
 def is_ours(folder: Path) -> bool:
@@ -350,33 +331,22 @@ def is_ours(folder: Path) -> bool:
     if not marks:  # killed before its plan was written, or empty
         return all(path.is_dir() or path.name.startswith(".korbert-") for path in folder.rglob("*"))
     try:
-        records = [read_json(path) or {} for path in marks]
-    except ArtifactError:  # damaged, which --rebuild mends
-        return True
-    if not any(len(_FIELDS & record.keys()) >= 3 for record in records):
-        return False
-    try:
+        if not any(len(_FIELDS & (read_json(path) or {}).keys()) >= 3 for path in marks):
+            return False
         record = read_record(folder)
-    except ArtifactError:  # changed, so that it does not say which files are ours
+    except ArtifactError:  # damaged or changed, so that it does not say which files are ours; --rebuild mends it
         return True
     if record is None or (folder / PLAN).is_file():
         return True
     known = record["files"].keys() | (BESIDE - SCRATCH)
     for path in folder.rglob("*"):
+        if path.is_dir() and not path.is_symlink():
+            continue
         name = path.relative_to(folder)
         top = name.parts[0]
-        is_folder = path.is_dir() and not path.is_symlink()
-        if not (is_folder or top.startswith(".korbert-") or _is_page(top) or known & {top, name.as_posix()}):
+        if not (top.startswith(".korbert-") or _is_page(top) or known & {top, name.as_posix()}):
             return False
     return True
-
-
-def _check_ours(folder: Path, option: str = "--root") -> None:
-    """ArtifactError if a folder in the place of an artifact holds files that korbert did not write."""
-    if folder.is_dir() and not is_ours(folder):
-        raise ArtifactError(
-            f"{folder}: holds files that the run would remove: move them away, or choose another {option}"
-        )
 
 
 def partial_of(final: Path) -> Path:
@@ -387,21 +357,6 @@ def partial_of(final: Path) -> Path:
 def old_of(final: Path) -> Path:
     """Where an older artifact is moved while a newer one replaces it."""
     return final.with_name(f".korbert-{final.name}.old")
-
-
-def progress(partial: Path) -> str | None:
-    """The progress of an interrupted or running stage, in words; None if nothing is finished."""
-    try:
-        if steps := list(partial.glob("work/*/parts")):
-            newest = max(steps, key=lambda path: path.stat().st_mtime_ns)
-            done, total = len(list(newest.parent.glob("part-*.json"))), int(newest.read_text(encoding="utf-8"))
-            return f"{newest.parent.name}: {done:,} of {total:,} parts done"
-        if states := list(partial.glob("**/checkpoints/step-????????")):
-            newest = max(states, key=lambda path: path.stat().st_mtime_ns)
-            return f"step {int(newest.name.removeprefix('step-')):,} is saved"
-    except (OSError, ValueError):  # a running stage has just removed the file, or is about to write it
-        return None
-    return None
 
 
 @contextlib.contextmanager

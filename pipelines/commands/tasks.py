@@ -187,7 +187,7 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
         raise SettingsError("distill: the teacher's vectors are computed by one process: leave torchrun out")
     output: Path = given["output"]
     vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), Failed(texts.name)
-    artifacts.store.check_place(output, artifacts.store.partial_of(output), "--output")
+    artifacts.store.check_place(output, "--output")
     size = korbert.load(given["model"], given["device"]).network.config.hidden_size
     inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])
     nothing: dict[str, Any] = dict.fromkeys(("test", "set_", "data", "pair", "label", "seeds", "valid_share"))

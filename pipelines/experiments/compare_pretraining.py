@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -19,17 +20,15 @@ _BITS_PER_NAT = np.log2(np.e)
 
 @dataclass(frozen=True)
 class Run:
-    """A pretraining run. pieces, seconds: the x coordinates of its held-out figures; seconds None if not measured.
+    """A pretraining run. parameters: None until it is finished.
 
-    parameters: None until the run is finished. vocab_size, tokenizer: size and digest of the tokenizer; None if not
-    found. chars_per_piece: over the corpus; None if no record beside the run has it.
+    vocab_size, tokenizer: size and digest of the tokenizer; None if not found. chars_per_piece: over the corpus; None
+    if no record beside the run has it.
     """
 
     name: str
     folder: Path
     log: TrainingLog
-    pieces: NDArray[np.float64]
-    seconds: NDArray[np.float64] | None
     parameters: int | None
     vocab_size: int | None
     tokenizer: str | None
@@ -40,15 +39,25 @@ class Run:
         """Its held-out evaluations, at least one."""
         return self.log.heldout
 
-    def at(self, key: str, place: float, axis: NDArray[np.float64]) -> float | None:
+    @cached_property
+    def pieces(self) -> NDArray[np.float64]:
+        """Pieces trained on at each held-out evaluation."""
+        return self.log.pieces(self.heldout)
+
+    @cached_property
+    def seconds(self) -> NDArray[np.float64] | None:
+        """Training time at each held-out evaluation; None if not measured."""
+        return self.log.seconds(self.heldout)
+
+    def at(self, key: str, position: float, axis: NDArray[np.float64]) -> float | None:
         """A held-out figure at a position on `pieces` or `seconds`, interpolated linearly between evaluations.
 
         None before the first evaluation and after the last.
         """
         points = [(x, line[key]) for x, line in zip(axis, self.heldout, strict=True) if line.get(key) is not None]
-        if not points or not points[0][0] <= place <= points[-1][0]:
+        if not points or not points[0][0] <= position <= points[-1][0]:
             return None
-        return float(np.interp(place, [x for x, _ in points], [value for _, value in points]))
+        return float(np.interp(position, [x for x, _ in points], [value for _, value in points]))
 
     def bits_per_char(self, loss: float | None) -> float | None:
         """Converts a loss in nats per piece into bits per character, by the corpus average of chars_per_piece."""
@@ -75,12 +84,11 @@ def open_runs(folders: Sequence[Path]) -> list[Run]:
 
 def artifact_of(folder: Path) -> Path:
     """The folder that holds the metrics of the run."""
-    places = [folder, folder / _STAGE, folder / f"{_STAGE}.partial", folder.with_name(f"{folder.name}.partial")]
-    if folder.name == "model":
-        places.append(folder.parent)
-    for place in places:
-        if (place / "metrics.jsonl").is_file() and place.name in (_STAGE, f"{_STAGE}.partial"):
-            return place
+    partial = f"{_STAGE}.partial"
+    near = [folder, folder / _STAGE, folder / partial, folder.with_name(f"{folder.name}.partial")]
+    for artifact in [*near, *([folder.parent] if folder.name == "model" else [])]:
+        if (artifact / "metrics.jsonl").is_file() and artifact.name in (_STAGE, partial):
+            return artifact
     record = read_json(folder / RECORD)
     what = f"an artifact of {record.get('stage')}" if record else "no pretraining run" if folder.exists() else "absent"
     raise ArtifactError(f"{folder}: is {what}: name a folder such as artifacts/RECIPE/pretrain, or pretrain.partial")
@@ -91,11 +99,11 @@ def distinct_names(folders: Sequence[Path]) -> list[str]:
     parts = [folder.parts[::-1] for folder in folders]
     longest = max(map(len, parts))
     padded = [(*names, *[""] * (longest - len(names))) for names in parts]
-    differing = [place for place, names in enumerate(zip(*padded, strict=True)) if len(set(names)) > 1]
+    differing = [index for index, names in enumerate(zip(*padded, strict=True)) if len(set(names)) > 1]
 
     # Use as few parts as make all names distinct, starting from the end.
     for number in range(1, len(differing) + 1):
-        names = ["/".join(filter(None, (path[place] for place in differing[number - 1 :: -1]))) for path in padded]
+        names = ["/".join(filter(None, (path[index] for index in differing[number - 1 :: -1]))) for path in padded]
         if len(set(names)) == len(names):
             return names
     return [str(folder) for folder in folders]
@@ -114,8 +122,6 @@ def open_run(folder: Path, name: str) -> Run:
         name=name,
         folder=folder,
         log=log,
-        pieces=log.pieces(log.heldout),
-        seconds=log.seconds(log.heldout),
         parameters=(read_json(folder / "scores.json") or {}).get("parameters"),
         vocab_size=tokenizer.get("vocab_size"),
         tokenizer=tokenizer.get("digest"),

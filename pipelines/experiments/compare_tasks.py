@@ -15,16 +15,6 @@ from pipelines.experiments.compare_pretraining import distinct_names
 from pipelines.experiments.scores import score_table
 from pipelines.experiments.search import ModelResult
 
-__all__ = [
-    "PREDICTIONS",
-    "Side",
-    "TaskComparison",
-    "compare_tasks",
-    "is_task",
-    "read_lines",
-    "read_predictions",
-]
-
 PREDICTIONS = "predictions.jsonl"
 
 
@@ -104,14 +94,8 @@ class TaskComparison:
             {**model, "folder": str(side.folder), "model": side.model, "scored_on": side.scored_on}
             for side, model in zip(self.sides, self.scores["models"], strict=True)
         ]
-        return {
-            "kind": self.task.name,
-            "rows": len(self.rows),
-            "metrics": self.scores["metrics"],
-            "sides": sides,
-            "comparisons": self.scores["comparisons"],
-            "notes": self.notes(),
-        }
+        scores = {"metrics": self.scores["metrics"], "sides": sides, "comparisons": self.scores["comparisons"]}
+        return {"kind": self.task.name, "rows": len(self.rows), **scores, "notes": self.notes()}
 
 
 def is_task(folder: Path) -> bool:
@@ -127,17 +111,18 @@ def artifact_of(folder: Path) -> Path:
 def read_predictions(path: Path) -> list[Line]:
     """The lines of a prediction file. Raises ArtifactError if it is damaged."""
     lines: list[Line] = []
+    seeds: dict[str, int] = {}  # of each model; the same in all lines
     for number, line in enumerate(read_lines(path), 1):
         predictions = line.pop("predictions", None)
-        if not isinstance(predictions, dict) or not all(isinstance(one, list) and one for one in predictions.values()):
+        if not isinstance(predictions, dict) or not all(isinstance(own, list) and own for own in predictions.values()):
             raise _damaged(path, number)
-        if {name: len(one) for name, one in predictions.items()} != (
-            {name: len(one) for name, one in (lines[0].predictions if lines else predictions).items()}
-        ):
+        own_seeds = {name: len(own) for name, own in predictions.items()}
+        if lines and own_seeds != seeds:
             raise _damaged(path, number)
-        given = {role: value for role, value in line.items() if value is not None}
-        lines.append(Line(number, line, json.dumps(given, ensure_ascii=False, sort_keys=True), predictions))
-    if not lines or not lines[0].predictions:
+        seeds = own_seeds
+        known = {role: value for role, value in line.items() if value is not None}
+        lines.append(Line(number, line, json.dumps(known, ensure_ascii=False, sort_keys=True), predictions))
+    if not seeds:
         raise ArtifactError(f"{path}: has no predictions: rebuild this artifact with --rebuild")
     return lines
 
@@ -160,22 +145,26 @@ def _damaged(path: Path, number: int) -> ArtifactError:
     return ArtifactError(f"{path}: line {number} is damaged: rebuild this artifact with --rebuild")
 
 
-def matched(first: Sequence[Line], other: Sequence[Line], one: Path, two: Path) -> list[Line]:
+def matched(first: Sequence[Line], other: Sequence[Line], paths: tuple[Path, Path]) -> list[Line]:
     """The lines of `other` in the row order of `first`. Raises ArtifactError if the rows are not the same."""
     waiting: dict[str, list[Line]] = {}
     for line in reversed(other):
         waiting.setdefault(line.key, []).append(line)
-    found = [waiting[line.key].pop() if waiting.get(line.key) else None for line in first]
-    missing = [line for line, there in zip(first, found, strict=True) if there is None]
+    matches, missing = [], []
+    for line in first:
+        if waiting.get(line.key):
+            matches.append(waiting[line.key].pop())
+        else:
+            missing.append(line)
     left = sorted((line for lines in waiting.values() for line in lines), key=lambda line: line.number)
     if missing or left:
-        alone, path = (missing[0], one) if missing else (left[0], two)
+        alone, path = (missing[0], paths[0]) if missing else (left[0], paths[1])
         raise ArtifactError(
-            f"{two}: lacks {len(missing):,} of the {len(first):,} rows of "
-            f"{one} and has {len(left):,} others; the first difference is line {alone.number} of "
+            f"{paths[1]}: lacks {len(missing):,} of the {len(first):,} rows of "
+            f"{paths[0]} and has {len(left):,} others; the first difference is line {alone.number} of "
             f"{path}: {alone.key[:200]}: score both on the same file"
         )
-    return [line for line in found if line is not None]
+    return matches
 
 
 def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskComparison:
@@ -192,20 +181,19 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
     artifacts = [artifact_of(folder) for folder in folders]
     wanted = list(models) * len(folders) if len(models) == 1 else list(models) or [""] * len(folders)
     lines = [read_predictions(folder / PREDICTIONS) for folder in artifacts]
-    sides = [Side.of(*one) for one in zip(artifacts, wanted, lines, strict=True)]
+    sides = [Side.of(*side) for side in zip(artifacts, wanted, lines, strict=True)]
     for number, side in enumerate(sides):
-        if any((side.folder.resolve(), side.model) == (one.folder.resolve(), one.model) for one in sides[:number]):
+        if any((side.folder.resolve(), side.model) == (own.folder.resolve(), own.model) for own in sides[:number]):
             raise SettingsError(f"{folders[number]}: {side.model} is named twice: name different ones")
     task = common_task(sides)
-    paths = [folder / PREDICTIONS for folder in artifacts]
-    same = [matched(lines[0], other, paths[0], path) for path, other in zip(paths, lines, strict=True)]
     # Distinct names of the sides: parts of their paths, and the model if models differ.
-    places = list(dict.fromkeys(side.folder.resolve() for side in sides))
-    names = dict(zip(places, distinct_names(places) if len(places) > 1 else [""], strict=True))
+    paths = list(dict.fromkeys(side.folder.resolve() for side in sides))
+    names = dict(zip(paths, distinct_names(paths) if len(paths) > 1 else [""], strict=True))
     differ = len({side.model for side in sides}) > 1
-    for number, (side, own) in enumerate(zip(tuple(sides), same, strict=True)):
+    for number, (side, own) in enumerate(zip(tuple(sides), lines, strict=True)):
+        rows = matched(lines[0], own, (artifacts[0] / PREDICTIONS, side.folder / PREDICTIONS))
         name = " ".join(filter(None, (names[side.folder.resolve()], side.model if differ else "")))
-        by_seed = [[line.predictions[side.model][seed] for line in own] for seed in range(len(side.facts))]
+        by_seed = [[line.predictions[side.model][seed] for line in rows] for seed in range(len(side.facts))]
         sides[number] = replace(side, name=name, predictions=by_seed)
     return TaskComparison.of(task, [line.row for line in lines[0]], sides)
 

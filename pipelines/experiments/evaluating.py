@@ -6,22 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.records.form import Form
 from korbert.tasks.files import read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.metrics.statistics import bootstrap_interval
 from korbert.tasks.noise import NOISE
 from korbert.tasks.splits import usable
-from pipelines.experiments.scores import few_rows
-from pipelines.stages.finetuning import roles_of
-
-__all__ = ["Evaluation", "evaluated"]
-
-_RESAMPLES = 1_000
+from pipelines.experiments.preparing import few_rows, roles_of
+from pipelines.experiments.scores import interval_over_rows
 
 
 @dataclass(frozen=True)
@@ -71,14 +64,8 @@ def evaluated(
     predictions = model.predict_rows(rows.rows)
     run = kind.run(rows.rows, predictions)
     scores = kind.scores(rows.rows, predictions)
-    intervals: dict[str, tuple[float, float] | None] = {}
-    for metric in scores:
-        interval = None
-        if len(rows) > 1:
-            drawn = np.random.default_rng(0)
-            interval = bootstrap_interval(run, kind.score(metric), rng=drawn, resamples=_RESAMPLES)
-        intervals[metric] = None if interval is None else (interval.low, interval.high)
-    lines = [{**row, "prediction": one} for row, one in zip(rows.rows, predictions, strict=True)]
+    intervals = {metric: interval_over_rows(kind, run, metric) for metric in scores}
+    lines = [{**row, "prediction": own} for row, own in zip(rows.rows, predictions, strict=True)]
     disturbed = {}
     for name, change in NOISE.items() if noise else ():
         rng = random.Random(0)  # the same changes in every run

@@ -13,12 +13,11 @@ from korbert.modeling.feature_settings import FeatureSettings
 from korbert.tasks.kinds.sections import TaskSection
 from korbert.world import connected
 from pipelines.artifacts.runtime import Runtime
-from pipelines.experiments.features import feature_builds, kept_vectors
+from pipelines.experiments.preparing import Ready, builds_of, kept_vectors, prepare
 from pipelines.experiments.scores import score_table
-from pipelines.experiments.search import ModelResult
+from pipelines.experiments.search import ModelResult, baselines, learn
 from pipelines.reports.layers import write_page
 from pipelines.stages import Counts, Inputs
-from pipelines.stages.finetuning import Ready, baselines, learn, prepare
 
 _SEEDS = 3  # if the settings have none
 
@@ -33,21 +32,19 @@ def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Ru
     changed = {"features": features.model_copy(update={"layers": "last"}), "seeds": seeds, "scratch": False}
     settings = type(settings).model_validate(settings.model_dump(exclude_unset=True) | changed)
     ready = prepare(settings, inputs, work, runtime)
-    task, count = ready.task, ready.start.config.num_hidden_layers
-    places = range(count + 1)
+    count = ready.start.config.num_hidden_layers
     if settings.init != "scratch":  # all layers in one pass
-        kept_vectors(task, settings, ready.start.encoder, ready.parts, ready.vectors, ready.device, places)
+        kept_vectors(ready, ready.start.encoder, range(count + 1))
 
     results: list[ModelResult] = []
-    for layers in [*map(str, places), *combinations(count)]:
-        own = settings.model_copy(update={"features": features.model_copy(update={"layers": layers})})
-        builds = feature_builds(task, own, ready.start, ready.parts, ready.vectors, ready.device)
-        folder = work / layers.replace(" ", "-")
-        trained = learn(ready, builds, own, folder, anomaly=runtime.anomaly)
-        results += [replace(result, facts={**result.facts, "name": layers}) for result in trained]
+    for layers in [*map(str, range(count + 1)), *combinations(count)]:
+        changed = {"features": features.model_copy(update={"layers": layers})}
+        own = replace(ready, settings=settings.model_copy(update=changed), output=work / layers.replace(" ", "-"))
+        for result in learn(own, builds_of(own)):
+            results.append(replace(result, facts={**result.facts, "name": layers}))
     if not connected().writes:
         return {}
-    without = list(baselines(ready, work)) if settings.baselines else []
+    without = list(baselines(ready)) if settings.baselines else []
     record = {
         **ready.facts,
         "features": features.model_dump(exclude={"layers"}),
@@ -57,7 +54,7 @@ def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Ru
         "note": settings.note,
     }
     write_json(output / "layers.json", record)
-    write_page(output / "layers.html", task.about(), record)
+    write_page(output / "layers.html", ready.task.about(), record)
     return {name: len(part.rows) for name, part in ready.parts.items()}
 
 

@@ -1,6 +1,6 @@
 """Scores of a task with their uncertainty: over seeds, over examples, and between models."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import compress, groupby
 from typing import Any
 
@@ -14,14 +14,6 @@ from pipelines.experiments.search import ModelResult
 
 _RESAMPLES = 1_000
 _SEED = 0
-_FEW = 50  # the interval of an accuracy is then 10 points to each side, or more
-
-
-def few_rows(count: int) -> Iterator[str]:
-    """A line about a score from few rows; none if there are enough."""
-    if count < _FEW:
-        rows = "1 row is" if count == 1 else f"{count} rows are"
-        yield f"only {rows} scored, each worth {100 / count:.0f} points: too few for a reliable score, give more"
 
 
 def score_table(
@@ -32,38 +24,38 @@ def score_table(
     examples: 95 % bootstrap interval of the first metric over examples (first seed). unseen: (rows,) which rows are
     also scored apart, as `unseen` of an entry.
     """
-    table, models = [], []
-    runs = {id(result): task.run(rows, result.predictions) for result in results}
-    metric_of = task.score(task.metrics[0])
+    runs = [task.run(rows, result.predictions) for result in results]
+    table = []
     for result in results:
         entry = {**result.facts, "scores": task.scores(rows, result.predictions)}
         if unseen is not None and unseen.any():
             entry["unseen"] = task.scores(list(compress(rows, unseen)), list(compress(result.predictions, unseen)))
         table.append(entry)
-    grouped = [
-        list(group) for _, group in groupby(zip(results, table, strict=True), lambda pair: pair[0].facts["name"])
-    ]
-    for group in grouped:
-        summary: dict[str, Any] = {"name": group[0][0].facts["name"], "seeds": len(group)}
+    models, comparisons = [], []
+    first: list[NDArray[Any]] = []
+    for name, group in groupby(zip(table, runs, strict=True), lambda pair: pair[0]["name"]):
+        entries, own = map(list, zip(*group, strict=True))
+        summary: dict[str, Any] = {"name": name, "seeds": len(entries)}
         for metric in task.metrics:
-            scores = [row["scores"][metric] for _, row in group]
-            known = [score for score in scores if score is not None]
-            spread = over_seeds(known) if len(known) == len(scores) else None
-            summary[metric] = (
-                None if spread is None else dict(zip(("mean", "deviation", "low", "high"), spread, strict=False))
-            )
-        interval = bootstrap_interval(
-            runs[id(group[0][0])], metric_of, rng=np.random.default_rng(_SEED), resamples=_RESAMPLES
-        ) if len(rows) > 1 else None  # fmt: skip
-        summary["examples"] = None if interval is None else [interval.low, interval.high]
+            scores = [entry["scores"][metric] for entry in entries]
+            spread = None if None in scores else over_seeds(scores)
+            summary[metric] = spread and dict(zip(("mean", "deviation", "low", "high"), spread, strict=False))
+        interval = interval_over_rows(task, own[0], task.metrics[0])
+        summary["examples"] = interval and list(interval)
         models.append(summary)
-    comparisons = []
-    first = [runs[id(result)] for result, _ in grouped[0]]
-    for group in grouped[1:]:
-        names = models[0]["name"], group[0][0].facts["name"]
-        if comparison := compared(task, first, [runs[id(result)] for result, _ in group], names):
+        if not first:
+            first = own
+        elif comparison := compared(task, first, own, (models[0]["name"], name)):
             comparisons.append(comparison)
     return {"metrics": list(task.metrics), "rows": table, "models": models, "comparisons": comparisons}
+
+
+def interval_over_rows(task: Kind, run: NDArray[Any], metric: str) -> tuple[float, float] | None:
+    """The 95 % bootstrap interval of a metric over the rows of a run; None if undefined."""
+    if len(run) < 2:
+        return None
+    interval = bootstrap_interval(run, task.score(metric), rng=np.random.default_rng(_SEED), resamples=_RESAMPLES)
+    return None if interval is None else (interval.low, interval.high)
 
 
 def compared(task: Kind, a: Sequence[Any], b: Sequence[Any], names: tuple[str, str]) -> dict[str, Any] | None:

@@ -11,23 +11,26 @@ written again.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from korbert.durable import checksummed, verified, write_whole
-from korbert.tasks.finetuning.best_epoch import WEIGHTS, Best, read_best
-from korbert.tasks.finetuning.settings import WORDS, Way, training_name
+from korbert.errors import CorpusError
+from korbert.progress import track
+from korbert.tasks.finetuning.best_epoch import WEIGHTS, Best, load_best, read_best
+from korbert.tasks.finetuning.learning import finetune
+from korbert.tasks.finetuning.settings import Way, training_name
 from korbert.training.checkpoints import remove_all
+from korbert.training.examples import Batches
 from korbert.world import connected, from_first
+from pipelines.experiments.preparing import Build, Ready
 
 _logger = logging.getLogger(__name__)
-
-
-Train = Callable[[Way, int, Path, Path], Best]
-"""(way, seed, folder, metrics) -> the best epoch; saves its weights in `folder`, resumes from there, and writes its
-curve to the file `metrics`."""
 
 
 @dataclass(frozen=True)
@@ -43,80 +46,121 @@ class ModelResult:
     folder: Path
 
 
-def search(
-    name: str, metric: str, train: Train, predict: Callable[[int, Path], list[Any]], ways: Sequence[Way],
-    seeds: Sequence[int], output: Path,
-) -> list[ModelResult]:  # fmt: skip
-    """One result per seed, all trained in the way chosen with the first seed. Curves are written to `output/metrics`.
+def learn(ready: Ready, builds: Mapping[str, Build]) -> list[ModelResult]:
+    """Trains and tests every model: one result per seed. Curves are written to `output/metrics`.
 
-    metric: name of the validation score that chooses the epoch. predict: (seed, folder) -> predictions of those
-    weights, one JSON value per test example.
     With several connected processes, all train and predict; rank 0 looks up finished work and writes.
     """
-    first = seeds[0]
-    values_of = dict(zip(WORDS, zip(*ways, strict=True), strict=True))
-    varied = {word for word, values in values_of.items() if word == "rate" or len(set(values)) > 1}  # in names
-
-    def varied_values(way: Way) -> dict[str, Any]:
-        return {key: value for key, word, value in zip(Way._fields, WORDS, way, strict=True) if word in varied}
-
-    def folder_of(way: Way, seed: int) -> Path:
-        return output / "work" / "rows" / training_name({"name": name, "seed": seed, **varied_values(way)})
-
-    trials = {way: _train(train, way, first, folder_of(way, first), output) for way in ways}
-    chosen = max(trials, key=lambda way: trials[way].score)  # the first one if scores are equal
-
-    def remove_other_weights() -> None:
-        for way in trials.keys() - {chosen}:  # large, and no longer needed
-            (folder_of(way, first) / WEIGHTS).unlink(missing_ok=True)
-
-    from_first(remove_other_weights)
-
-    def facts_of(way: Way, best: Best) -> dict[str, Any]:
-        return {**varied_values(way), "epoch": best.epoch, f"validation_{metric}": best.score}
-
-    tried = [facts_of(way, best) for way, best in trials.items()]
-    results = []
-    for seed in seeds:
-        folder = folder_of(chosen, seed)
-        best = _train(train, chosen, seed, folder, output, with_weights=True)
-        facts = {"name": name, "seed": seed, **facts_of(chosen, best), "trials": tried}
-        results.append(ModelResult(facts, _predictions(predict, seed, folder), folder))
-    return results
+    settings = ready.settings
+    if not settings.epochs:
+        # Few rows need more epochs than 3 (Mosbach et al. 2021, 6).
+        steps_per_epoch = Batches(ready.parts["train"].examples, max(settings.batch_size), seed=0).steps_per_epoch
+        epochs = min(20, max(3, -(-200 // steps_per_epoch)))
+        ready = replace(ready, settings=settings.model_copy(update={"epochs": (epochs,)}))
+    return [result for name, build in builds.items() for result in _Search(ready, name, build).results()]
 
 
-def _predictions(predict: Callable[[int, Path], list[Any]], seed: int, folder: Path) -> list[Any]:
-    """The predictions of a finished training, looked up or made."""
-    path = folder / "predictions.json"
-    record = from_first(lambda: _read_record(path))
-    if record is None:
-        record = {"predictions": predict(seed, folder)}
+def baselines(ready: Ready) -> Iterator[ModelResult]:
+    """Results of the baselines. Baselines that cannot be fitted on the rows are logged and left out."""
+    train, valid, test = ready.rows.train.rows, ready.rows.valid.rows, ready.scored.rows
+    try:
+        for name, facts, predictions in ready.task.baselines(train, valid, test, ready.morphemes()):
+            yield ModelResult({"name": name, "seed": None, **facts}, predictions, ready.output)
+    except CorpusError as error:
+        _logger.warning("baseline: %s", error)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The trainings of one encoder."""
+
+    ready: Ready
+    name: str
+    build: Build
+
+    def results(self) -> list[ModelResult]:
+        """One result per seed, all trained in the way chosen with the first seed."""
+        seeds = self.ready.settings.seeds
+        trials = {way: self.trained(way, seeds[0]) for way in self.ready.settings.ways()}
+        chosen = max(trials, key=lambda way: trials[way].score)  # the first one if scores are equal
+
+        def remove_other_weights() -> None:
+            for way in trials.keys() - {chosen}:  # large, and no longer needed
+                (self.folder(way, seeds[0]) / WEIGHTS).unlink(missing_ok=True)
+
+        from_first(remove_other_weights)
+        tried = [self.facts(way, best) for way, best in trials.items()]
+        results = []
+        for seed in seeds:
+            best, folder = self.trained(chosen, seed, with_weights=True), self.folder(chosen, seed)
+            facts = {"name": self.name, "seed": seed, **self.facts(chosen, best), "trials": tried}
+            results.append(ModelResult(facts, self.predictions(seed, folder), folder))
+        return results
+
+    @cached_property
+    def varied(self) -> list[tuple[int, str]]:
+        """Position and name of the hyperparameters that name a training: the rate, and others with several values."""
+        values = zip(Way._fields, zip(*self.ready.settings.ways(), strict=True), strict=True)
+        return [
+            (index, name) for index, (name, own) in enumerate(values) if name == "learning_rate" or len(set(own)) > 1
+        ]
+
+    def facts(self, way: Way, best: Best) -> dict[str, Any]:
+        score = {f"validation_{self.ready.task.metrics[0]}": best.score}
+        return {**{name: way[index] for index, name in self.varied}, "epoch": best.epoch, **score}
+
+    def folder(self, way: Way, seed: int) -> Path:
+        named = {"name": self.name, "seed": seed, **{name: way[index] for index, name in self.varied}}
+        return self.ready.output / "work" / "rows" / training_name(named)
+
+    def trained(self, way: Way, seed: int, *, with_weights: bool = False) -> Best:
+        """The result of one training, looked up if finished, else trained. with_weights: its weights have to exist."""
+        folder = self.folder(way, seed)
+        path = folder / "result.json"
+
+        def look_up() -> tuple[bool, Best | None]:
+            """Whether the training is finished, and its result if it can be known without training."""
+            known = _read_record(path)
+            kept = read_best(folder) if with_weights or known is None else None
+            if known is not None and (not with_weights or kept is not None):
+                return True, Best(**known)
+            return False, kept if path.exists() else None  # a damaged record is rewritten from the weights
+
+        finished, kept = from_first(look_up)
+        if finished and kept is not None:
+            return kept
+        if kept is None:
+            ready, metrics = self.ready, self.ready.output / "metrics" / f"{folder.name}.jsonl"
+            kept = finetune(
+                self.build(seed), ready.parts["train"].examples, ready.task.loss, self.measure, ready.settings, way,
+                seed=seed, work=folder, metrics=metrics, device=ready.device, description=self.name,
+                anomaly=ready.runtime.anomaly,
+            )  # fmt: skip
         if connected().writes:
-            write_whole(path, checksummed(record))
-    return list(record["predictions"])
-
-
-def _train(train: Train, way: Way, seed: int, folder: Path, output: Path, *, with_weights: bool = False) -> Best:
-    """The result of one training, looked up if finished, else trained. with_weights: make sure its weights exist."""
-    path = folder / "result.json"
-
-    def look_up() -> tuple[bool, Best | None]:
-        """Whether the training is finished, and its result if it can be known without training."""
-        known = _read_record(path)
-        kept = read_best(folder) if with_weights or known is None else None
-        if known is not None and (not with_weights or kept is not None):
-            return True, Best(**known)
-        return False, kept if path.exists() else None  # a damaged record is rewritten from the weights
-
-    finished, kept = from_first(look_up)
-    if finished and kept is not None:
+            write_whole(path, checksummed(asdict(kept)))
+            remove_all(folder / "checkpoints")
         return kept
-    if kept is None:
-        kept = train(way, seed, folder, output / "metrics" / f"{folder.name}.jsonl")
-    if connected().writes:
-        write_whole(path, checksummed(asdict(kept)))
-        remove_all(folder / "checkpoints")
-    return kept
+
+    def measure(self, model: nn.Module) -> tuple[float, dict[str, float]]:
+        """The validation score that chooses the epoch, and all that are defined."""
+        task, predictions = self.ready.settled(model)
+        scores = task.scores(self.ready.parts["valid"].rows, predictions)
+        known = {metric: score for metric, score in scores.items() if score is not None}
+        return known.get(task.metrics[0], -1.0), known
+
+    def predictions(self, seed: int, folder: Path) -> list[Any]:
+        """The predictions of a finished training, looked up or made: one JSON value per test example."""
+        path = folder / "predictions.json"
+        record = from_first(lambda: _read_record(path))
+        if record is None:
+            ready, model = self.ready, self.build(seed).to(self.ready.device)
+            load_best(folder, model)
+            task = ready.task if ready.task.is_settled else ready.settled(model)[0]
+            with track(f"score {self.name}", total=len(ready.scored.examples), unit="examples") as advance:
+                record = {"predictions": task.predict(model, ready.scored, advance=advance, device=ready.device)}
+            if connected().writes:
+                write_whole(path, checksummed(record))
+        return list(record["predictions"])
 
 
 def _read_record(path: Path) -> dict[str, Any] | None:

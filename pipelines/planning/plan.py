@@ -18,14 +18,14 @@ from korbert.errors import SettingsError
 from korbert.modeling import load_model
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.counting import counted, flop_a_piece, parameters
-from korbert.pretraining import Phase, SpecialIds, evaluate
+from korbert.pretraining import Phase, SpecialIds, evaluate, heldout_batches
 from korbert.pretraining.shards import write_random_shards
 from korbert.tokenization.vocabulary import FIRST_PIECE, SPECIAL
 from korbert.training import Batch, choose_device, fit
 from korbert.training.devices import autocast, choose_precision
 from pipelines.artifacts import store
 from pipelines.artifacts.pipeline import Pipeline
-from pipelines.stages.pretrain import evaluation_batches, model_and_loss, piece_counts, training_phases, training_plan
+from pipelines.stages.pretrain import ShardRows, model_and_loss, piece_counts, training_plan
 from pipelines.stages.settings import PretrainStage
 
 _SAMPLED = (16, 64)  # batches, and rows in each, to estimate the mean row length of a phase
@@ -155,7 +155,8 @@ def plan(pipeline: Pipeline, seconds: float, hours: float | None = None) -> Plan
     with tempfile.TemporaryDirectory(prefix="korbert-plan-") as made:
         if not shards:
             write_random_shards(Path(made), ids, settings.seed)
-        trial = _Trial(pipeline, settings, shards or Path(made), ids, device)
+        folder = shards or Path(made)
+        trial = _Trial(pipeline, ShardRows(settings, folder, ids, piece_counts(folder)), device)
         timed, evaluation = trial.phases(phases, seconds), trial.evaluation()
     return replace(planned, phases=timed, timing=Timing.of(pipeline, timed, evaluation, hours))
 
@@ -180,7 +181,7 @@ def _known(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Path | No
 
 def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | None) -> tuple[PhasePlan, ...]:
     """The phases before a trial."""
-    rows = training_phases(settings, shards, ids, piece_counts(shards)) if shards else None
+    rows = ShardRows(settings, shards, ids, piece_counts(shards)).phases() if shards else None
     scored = settings.head.negatives + 1 if settings.head.kind == "sampled" else ids.vocab_size
     phases = []
     for number, phase in enumerate(settings.phases):
@@ -228,22 +229,19 @@ def memory_of(device: torch.device) -> tuple[int, int]:
 
 
 class _Trial:
-    """Timed steps of a recipe's pretraining. folder: shards."""
+    """Timed steps of a recipe's pretraining."""
 
-    def __init__(
-        self, pipeline: Pipeline, settings: PretrainStage, folder: Path, ids: SpecialIds, device: torch.device
-    ) -> None:
-        self._settings, self._folder, self._ids, self._device = settings, folder, ids, device
-        self._counts = piece_counts(folder)
+    def __init__(self, pipeline: Pipeline, rows: ShardRows, device: torch.device) -> None:
+        self._rows, self._settings, self._device = rows, rows.settings, device
         teacher = None
-        if settings.distill.teacher:
+        if self._settings.distill.teacher:
             path = pipeline.inputs(pipeline.recipe.stages["pretrain"]).folder("teacher", "config.json")
             teacher = load_model(path, "pretraining")[0]
-        self._model, self._loss = model_and_loss(settings, ids.vocab_size, teacher)
+        self._model, self._loss = model_and_loss(self._settings, rows.ids.vocab_size, teacher)
 
     def phases(self, planned: Sequence[PhasePlan], seconds: float) -> tuple[PhasePlan, ...]:
         """The phases with their measured speed."""
-        phases = training_phases(self._settings, self._folder, self._ids, self._counts)
+        phases = self._rows.phases()
         share = seconds / len(phases)
         timed: list[PhasePlan] = []
         for plan, phase in zip(planned, phases, strict=True):
@@ -282,15 +280,11 @@ class _Trial:
 
     def evaluation(self) -> float:
         """The seconds of an evaluation."""
-        few, full = (
-            evaluation_batches(
-                self._settings.model_copy(update={"heldout_rows": rows}), self._folder, self._ids, self._counts
-            )
-            for rows in (min(_EVALUATED, self._settings.heldout_rows), self._settings.heldout_rows)
-        )
+        heldout, most = self._rows.heldout(), self._settings.heldout_rows
+        few, full = (heldout_batches(heldout, count) for count in (min(_EVALUATED, most), most))
         began = time.perf_counter()
         with autocast(self._device, self._settings.precision):
-            evaluate(self._model, few, self._counts, self._loss)
+            evaluate(self._model, few, self._rows.counts, self._loss)
         took = time.perf_counter() - began
         share = sum(batch["pieces"] for batch in few) / sum(batch["pieces"] for batch in full)
         return took / float(share)

@@ -17,39 +17,36 @@ def explain(
     shared: keys at the top of a recipe besides those of the model.
     """
     details = error.errors()
-    first = details[0]
-    place = (section + ".".join(str(part) for part in first["loc"])).rstrip(".")
-    more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+    first, more = details[0], f" (and {len(details) - 1} more)" if len(details) > 1 else ""
+    loc = first["loc"]
+    key = (section + ".".join(map(str, loc))).rstrip(".")
     if first["type"] == "extra_forbidden":
         holder: type[BaseModel] | None = model
-        for part in first["loc"][:-1]:
+        for part in loc[:-1]:
             if isinstance(part, str) and holder is not None:
                 field = holder.model_fields.get(part)
                 holder = None if field is None else model_in(field.annotation)
-        known, name = (
-            sorted({*([] if len(first["loc"]) > 1 else shared), *(holder.model_fields if holder else ())}),
-            str(first["loc"][-1]),
-        )
-        top = section or f"{first['loc'][0]}."
-        elsewhere = [one for one in _places_of(model, name, section) if one.startswith(top)]
+        name = str(loc[-1])
+        known = sorted({*(() if len(loc) > 1 else shared), *(holder.model_fields if holder else ())})
+        elsewhere = [other for other in _keys_named(model, name, section) if other.startswith(section or f"{loc[0]}.")]
         hint = f" (did you mean {elsewhere[0]}?)" if elsewhere and name not in known else near(name, known)
-        return f"{path}: {place}: no such key{hint}: known here: {', '.join(known)}{more}"
+        return f"{path}: {key}: no such key{hint}: known here: {', '.join(known)}{more}"
     if first["type"] == "missing":
-        return f"{path}: {place}: is missing: add it{more}"
+        return f"{path}: {key}: is missing: add it{more}"
     message = first["msg"].removeprefix("Value error, ")
     value = "" if isinstance(first["input"], dict) else f", not {short(repr(first['input']))}"
-    return f"{path}: {place}: {message}{value}{more}"
+    return f"{path}: {key}: {message}{value}{more}"
 
 
-def _places_of(model: type[BaseModel], name: str, before: str = "") -> Iterator[str]:
-    """All places of keys with that name, as `--set` takes them: steps -> pretrain.phases.0.steps."""
+def _keys_named(model: type[BaseModel], name: str, before: str = "") -> Iterator[str]:
+    """All keys with that name, as `--set` takes them: steps -> pretrain.phases.0.steps."""
     for field, about in model.model_fields.items():
         inner = model_in(about.annotation)
         if field == name and before:
             yield f"{before}{field}"
         elif inner is not None:
             in_list = typing.get_origin(about.annotation) is tuple
-            yield from _places_of(inner, name, f"{before}{field}.{'0.' if in_list else ''}")
+            yield from _keys_named(inner, name, f"{before}{field}.{'0.' if in_list else ''}")
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:

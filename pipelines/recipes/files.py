@@ -14,26 +14,30 @@ from pipelines.recipes.faults import near, short
 SHIPPED = Path(__file__).parent
 
 
-def find(given: str) -> Path:
+def find(name: str) -> Path:
     """The file of a recipe, given as a path, a path without `.toml`, or the name of a shipped recipe.
 
     Raises SettingsError if there is no such recipe, if the name is ambiguous, or if it cannot name an artifact folder.
     """
-    path, own = on_disk(Path(given)), on_disk(Path(f"{given}.toml"))
-    shipped = SHIPPED / f"{given}.toml"
+    path, own = on_disk(Path(name)), on_disk(Path(f"{name}.toml"))
     if path.suffix != ".toml" and not path.is_file():
-        names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
-        is_own, is_shipped = own.is_file(), given in names
-        if is_own and is_shipped:
-            raise SettingsError(
-                f"{given}: is a shipped recipe, and {own} exists, too: name {own} to use yours, or rename it"
-            )
-        if not is_own and not is_shipped:
-            hint = near(given, [*names, *(path.stem for path in Path().glob("*.toml"))])
-            raise SettingsError(f"{given}: no such recipe: give a .toml file, or one of {', '.join(names)}{hint}")
-        path = own if is_own else shipped
+        path = own
+        if name in shipped():
+            path = SHIPPED / f"{name}.toml"
+            if own.is_file():
+                raise SettingsError(
+                    f"{name}: is a shipped recipe, and {own} exists, too: name {own} to use yours, or rename it"
+                )
+        elif not own.is_file():
+            hint = near(name, [*shipped(), *(path.stem for path in Path().glob("*.toml"))])
+            raise SettingsError(f"{name}: no such recipe: give a .toml file, or one of {', '.join(shipped())}{hint}")
     check_name(path)
     return path
+
+
+def shipped() -> list[str]:
+    """The names of the recipes that come with korbert."""
+    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 
 def check_name(path: Path) -> None:
@@ -63,10 +67,9 @@ def read_tables(path: Path, extended_by: tuple[Path, ...] = ()) -> tuple[dict[st
 
     base_path = on_disk(path.parent / base) if base.endswith(".toml") else SHIPPED / f"{base}.toml"
     if not base_path.is_file():
-        names = sorted(path.stem for path in SHIPPED.glob("*.toml"))
         raise SettingsError(
             f"{path}: extends: there is no recipe {base}: "
-            f"give a .toml file, relative to this one, or one of {', '.join(names)}{near(base, names)}"
+            f"give a .toml file, relative to this one, or one of {', '.join(shipped())}{near(base, shipped())}"
         )
     if base_path.resolve() in (file.resolve() for file in (path, *extended_by)):
         raise SettingsError(f"{path}: extends: {base_path} extends this recipe: remove one of the two")
@@ -94,13 +97,11 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Tables are merged key by key; other values, lists among them, are those of the extending recipe."""
-    return {
-        **base,
-        **{
-            key: _merged(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
-            for key, value in own.items()
-        },
-    }
+    merged = dict(base)
+    for key, value in own.items():
+        inner = base.get(key)
+        merged[key] = _merged(inner, value) if isinstance(value, dict) and isinstance(inner, dict) else value
+    return merged
 
 
 def apply_change(raw: dict[str, Any], change: str) -> None:
@@ -110,13 +111,13 @@ def apply_change(raw: dict[str, Any], change: str) -> None:
         raise SettingsError(f"--set {change}: write it as section.key=value, such as vocab.size=32000")
     *outer, last = key.split(".")
     holder: Any = raw
-    for place, name in enumerate(outer):
+    for index, name in enumerate(outer):
         if isinstance(holder, list) and name.isdecimal() and int(name) < len(holder):
             holder = holder[int(name)]
         elif isinstance(holder, dict):
             holder = holder.setdefault(name, {})
         else:
-            before = ".".join(outer[:place])
+            before = ".".join(outer[:index])
             raise SettingsError(f"--set {change}: {before} has no {name!r} in the recipe: change it in the file")
     if not isinstance(holder, dict):
         raise SettingsError(f"--set {change}: {'.'.join(outer)} is not a table in the recipe: change it in the file")
@@ -128,11 +129,10 @@ def apply_change(raw: dict[str, Any], change: str) -> None:
         raise SettingsError(f"--set {key}: {short(text)}: too many digits or brackets: give a smaller one") from error
 
 
-def refuse_boundless(value: Any, path: Path, place: str) -> None:
+def refuse_boundless(value: Any, path: Path, key: str = "") -> None:
     """Raises SettingsError for inf, nan and integers of more than 64 bits, which no setting can have."""
     if isinstance(value, dict | list):
-        inner = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, one in inner:
-            refuse_boundless(one, path, f"{place}.{key}" if place else str(key))
+        for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            refuse_boundless(inner, path, f"{key}.{part}" if key else str(part))
     elif (isinstance(value, float) and not math.isfinite(value)) or (isinstance(value, int) and abs(value) >= 1 << 63):
-        raise SettingsError(f"{path}: {place}: {short(str(value))} is not a number that a setting can have: change it")
+        raise SettingsError(f"{path}: {key}: {short(str(value))} is not a number that a setting can have: change it")

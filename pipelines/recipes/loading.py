@@ -70,7 +70,7 @@ def of_tables(raw: dict[str, Any], path: Path, given: str, changes: Sequence[str
         apply_change(raw, change)
     if "name" in raw:
         raise SettingsError(f"{path}: name: no such key: a recipe is named after its file")
-    refuse_boundless(raw, path, "")
+    refuse_boundless(raw, path)
     stages = _stages(raw, path)
     _hand_down(raw, stages, path)
     sections = _sections(raw, stages, path)
@@ -94,15 +94,15 @@ def _stages(raw: Mapping[str, Any], path: Path) -> dict[str, Stage]:
     if not isinstance(sections, dict):
         raise SettingsError(f"{path}: tasks: holds {sections!r}: write each task as a table, [tasks.NAME]")
     for name, section in sections.items():
-        place = f"{TASK}{name}"
-        if not is_task(place):
+        key = f"{TASK}{name}"
+        if not is_task(key):
             raise SettingsError(f"{path}: tasks: {name!r} is not a task name: use only a to z, 0 to 9, _ and -")
         if not isinstance(section, dict):
-            raise SettingsError(f"{path}: {place}: holds {section!r}: write it as a table, [{place}]")
+            raise SettingsError(f"{path}: {key}: holds {section!r}: write it as a table, [{key}]")
         try:
-            tasks[place] = task_stage(place, section_class(section))
+            tasks[key] = task_stage(key, section_class(section))
         except ValueError as error:
-            raise SettingsError(f"{path}: {place}.{error}") from error
+            raise SettingsError(f"{path}: {key}.{error}") from error
     return tasks if tasks and not raw.keys() & STAGES.keys() else {**STAGES, **tasks}
 
 
@@ -120,12 +120,12 @@ def _sections(raw: Mapping[str, Any], stages: Mapping[str, Stage], path: Path) -
         raise SettingsError(explain(path, error, model, shared=SHARED)) from error
     sections = {name: getattr(loaded, name) for name in STAGES if name in stages}
     for name, section in raw.get("tasks", {}).items():  # each with a class of its own
-        place = f"{TASK}{name}"
-        own = stages[place].settings_class
+        key = f"{TASK}{name}"
+        own = stages[key].settings_class
         try:
-            sections[place] = own.model_validate(section)
+            sections[key] = own.model_validate(section)
         except ValidationError as error:
-            raise SettingsError(explain(path, error, own, f"{place}.")) from error
+            raise SettingsError(explain(path, error, own, f"{key}.")) from error
     return sections
 
 

@@ -74,18 +74,18 @@ def full_recipe(begin: str = "", folder: Path = Path()) -> str:
 
 
 def _table(
-    model: type[BaseModel], place: str, given: Any, *, absent: bool, many: bool = False, default: Any = None
+    model: type[BaseModel], key: str, values: Any, *, absent: bool, many: bool = False, default: Any = None
 ) -> Iterator[str]:
-    """A table and its inner tables. given: its values; None if the recipe has none.
+    """A table and its inner tables. values: its own; None if the recipe has none.
 
-    absent: comment out the whole table, with its heading, if it is not given. many: it is an item of a list. default:
+    absent: comment out the whole table, with its heading, if it has no values. many: it is an item of a list. default:
     value of the whole table if it is left out; None: each key has its own default.
     """
-    hidden = given is None and absent
-    yield f"{'# ' if hidden else ''}{f'[[{place}]]' if many else f'[{place}]'}"
+    hidden = values is None and absent
+    yield f"{'# ' if hidden else ''}{f'[[{key}]]' if many else f'[{key}]'}"
     inner: list[str] = []
     for name, about in model.model_fields.items():
-        table, value = model_in(about.annotation), (given or {}).get(name)
+        table, value = model_in(about.annotation), (values or {}).get(name)
         if about.exclude or (name in SHARED and value is None):
             continue
         if table is None:
@@ -98,12 +98,12 @@ def _table(
             else:
                 yield f"# {name} = {_toml(shown)}"
         elif typing.get_origin(about.annotation) is tuple:
-            for one in value or [None]:
-                inner += _table(table, f"{place}.{name}", one, absent=True, many=True)
+            for item in value or [None]:
+                inner += _table(table, f"{key}.{name}", item, absent=True, many=True)
         else:
             whole = about.get_default()
             nullable = not about.is_required() and whole is None
-            inner += _table(table, f"{place}.{name}", value, absent=hidden or nullable, default=whole)
+            inner += _table(table, f"{key}.{name}", value, absent=hidden or nullable, default=whole)
     yield ""
     yield from inner
 

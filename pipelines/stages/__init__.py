@@ -39,8 +39,8 @@ class Inputs:
 
     def folder(self, role: str, file: str) -> Path:
         """The folder of a model or tokenizer, by one of its files; without it, any folder for the loader to refuse."""
-        given = self.files[role]
-        folder: Path = next((path for path in given if path.name == file), given[0]).parent
+        files = self.files[role]
+        folder: Path = next((path for path in files if path.name == file), files[0]).parent
         return folder
 
 

@@ -34,16 +34,16 @@ def options_of(settings: AnalyzeSettings, files: Mapping[str, tuple[Any, ...]]) 
     return settings.options.model_copy(update={"user_words": read_user_words(files["user_words"][0])})
 
 
-def check_versions(analyzed: Path, record: Json, versions: Mapping[str, str], place: str) -> None:
+def check_versions(analyzed: Path, record: Json, versions: Mapping[str, str], whose: str) -> None:
     """Raises ArtifactError if the morphemes were made by another version of Kiwi than `versions`.
 
-    record: of the artifact `analyzed`. place: what those versions are, as in "is installed".
+    record: of the artifact `analyzed`. whose: what those versions are, as in "is installed".
     """
     made = {name: str(record["versions"].get(name, "absent")) for name in versions}
     if others := [name for name in versions if made[name] != versions[name]]:
         before, here = (", ".join(f"{name} {of[name]}" for name in others) for of in (made, versions))
         raise ArtifactError(
-            f"{analyzed}: its morphemes are from {before}, but {here} {place}, which splits text differently: install "
+            f"{analyzed}: its morphemes are from {before}, but {here} {whose}, which splits text differently: install "
             f"{' '.join(f'{name}=={made[name]}' for name in others)}, or analyze again with "
             "`korbert run RECIPE --from analyze --rebuild`"
         )

@@ -3,7 +3,10 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -15,6 +18,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, PretrainingModel, load_model, save_model
 from korbert.modeling.growing import check_encoder, check_tokenizer, pretrained_encoder, take_vectors, take_weights
 from korbert.pretraining import (
+    MaskingSettings,
     Phase,
     PretrainingLoss,
     PretrainingRows,
@@ -34,7 +38,7 @@ from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.tokenization import AnyTokenizer, Tokenizer
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.kiwi_vectors import piece_vectors
-from korbert.training import Batch, FitResult, TrainingOutput, TrainingPlan, choose_device, fit
+from korbert.training import FitResult, TrainingOutput, TrainingPlan, choose_device, fit
 from korbert.training.checkpoints import load_newest
 from korbert.training.devices import autocast
 from korbert.world import connected, from_first, require_rows
@@ -54,9 +58,9 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
 
     # Training rows, evaluation rows, and the samples whose predictions are shown on the report page.
     shards, tokenizer = inputs.artifacts["shard"], Tokenizer.load(inputs.artifacts["vocab"] / "tokenizer")
-    ids, unigram = SpecialIds.of(tokenizer), piece_counts(shards)
-    phases = training_phases(settings, shards, ids, unigram)
-    heldout = _heldout_rows(settings, shards, ids, unigram)
+    unigram = piece_counts(shards)
+    rows = ShardRows(settings, shards, SpecialIds.of(tokenizer), unigram)
+    phases, heldout = rows.phases(), rows.heldout()
     held_out = heldout_batches(heldout, settings.heldout_rows)
     samples = Samples(output / "samples.jsonl", choose_samples(heldout), tokenizer)
 
@@ -211,66 +215,55 @@ def inspect(pipeline: Pipeline) -> None:
                 raise ModelError(f"{folder}: does not know the words that vocab.add adds: leave vocab.add out")
 
 
-def training_phases(settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]) -> list[Phase]:
-    """The rows of each phase. folder: shard artifact, or the same layout. counts: (V,), of piece_counts.
+@dataclass(frozen=True)
+class ShardRows:
+    """The rows of a pretraining. folder: shard artifact, or the same layout. counts: (V,), of piece_counts."""
 
-    Raises SettingsError if the sample of a sampled head is as large as the vocabulary.
-    """
-    negatives = None
-    if settings.head.kind == "sampled":
-        if settings.head.negatives >= len(counts):
-            raise SettingsError(
-                f"pretrain.head.negatives {settings.head.negatives}: the vocabulary has {len(counts)} entries: "
-                'use fewer, or kind = "full"'
-            )
-        negatives = Negatives(counts, settings.head.negatives)
-    spans = _spans(settings, ids, counts)
-    files = Shards(sorted((folder / "train").glob("*.arrow")))
-    # Rows of earlier phases, by series: phases of the same length share one.
-    taken: Counter[tuple[int, bool]] = Counter()
-    phases = []
-    for phase in settings.phases:
-        rows = PretrainingRows(
-            files,
-            ids,
-            phase.length,
-            settings.masking.model_copy(update={"rate": phase.masking_rate or settings.masking.rate}),
-            settings.pairs,
-            settings.seed,
-            objectives=settings.objectives,
-            fill=phase.fill,
-            negatives=negatives,
-            spans=spans,
-            shares=settings.shares,
+    settings: PretrainStage
+    folder: Path
+    ids: SpecialIds
+    counts: NDArray[np.int64]
+
+    def phases(self) -> list[Phase]:
+        """The training rows of each phase.
+
+        Raises SettingsError if the sample of a sampled head is as large as the vocabulary.
+        """
+        settings, negatives = self.settings, None
+        if settings.head.kind == "sampled":
+            if settings.head.negatives >= len(self.counts):
+                raise SettingsError(
+                    f"pretrain.head.negatives {settings.head.negatives}: the vocabulary has {len(self.counts)} "
+                    'entries: use fewer, or kind = "full"'
+                )
+            negatives = Negatives(self.counts, settings.head.negatives)
+        files = Shards(sorted((self.folder / "train").glob("*.arrow")))
+        # Rows of earlier phases, by series: phases of the same length share one.
+        taken: Counter[tuple[int, bool]] = Counter()
+        phases = []
+        for phase in settings.phases:
+            masking = settings.masking.model_copy(update={"rate": phase.masking_rate or settings.masking.rate})
+            more = {"fill": phase.fill, "negatives": negatives, "shares": settings.shares}
+            rows, series = self._rows(files, phase.length, masking, **more), (phase.length, phase.fill)
+            phases.append(Phase(rows, phase.steps, phase.batch_size, phase.micro_batches, before=taken[series]))
+            taken[series] += phase.steps * phase.batch_size
+        return phases
+
+    def heldout(self) -> PretrainingRows:
+        """Held-out rows of the first phase's length throughout, so that points of a curve are comparable."""
+        files, masking = sorted((self.folder / "heldout").glob("*.arrow")), self.settings.masking.all_masked()
+        return self._rows(files, self.settings.phases[0].length, masking)
+
+    def _rows(self, files: Any, length: int, masking: MaskingSettings, **more: Any) -> PretrainingRows:
+        of, spans = self.settings, self._spans
+        return PretrainingRows(
+            files, self.ids, length, masking, of.pairs, of.seed, objectives=of.objectives, spans=spans, **more
         )
-        series = phase.length, phase.fill
-        phases.append(Phase(rows, phase.steps, phase.batch_size, phase.micro_batches, before=taken[series]))
-        taken[series] += phase.steps * phase.batch_size
-    return phases
 
-
-def _spans(settings: PretrainStage, ids: SpecialIds, counts: NDArray[np.int64]) -> RecurringSpans | None:
-    return RecurringSpans(settings.spans, ids.mask, counts) if "spans" in settings.objectives else None
-
-
-def evaluation_batches(
-    settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]
-) -> list[Batch]:
-    """Held-out batches, in rows of the first phase's length throughout, so that points of a curve are comparable."""
-    return heldout_batches(_heldout_rows(settings, folder, ids, counts), settings.heldout_rows)
-
-
-def _heldout_rows(settings: PretrainStage, folder: Path, ids: SpecialIds, counts: NDArray[np.int64]) -> PretrainingRows:
-    return PretrainingRows(
-        sorted((folder / "heldout").glob("*.arrow")),
-        ids,
-        settings.phases[0].length,
-        settings.masking.all_masked(),
-        settings.pairs,
-        settings.seed,
-        objectives=settings.objectives,
-        spans=_spans(settings, ids, counts),
-    )
+    @cached_property
+    def _spans(self) -> RecurringSpans | None:
+        wanted = "spans" in self.settings.objectives
+        return RecurringSpans(self.settings.spans, self.ids.mask, self.counts) if wanted else None
 
 
 def piece_counts(folder: Path) -> NDArray[np.int64]:

@@ -59,9 +59,9 @@ class VocabStage(VocabSettings, HeldOut, frozen=True, extra="forbid"):
             raise ValueError(
                 f"add {self.add} adds words to an existing tokenizer: set tokenizer, or raise size instead"
             )
-        if given := [name for name in type(self).model_fields if name in self.model_fields_set & self._unused()]:
+        if unused := [name for name in type(self).model_fields if name in self.model_fields_set & self._unused()]:
             raise ValueError(
-                f"{given[0]} cannot be set with tokenizer {self.tokenizer!r}, which has its own: remove it"
+                f"{unused[0]} cannot be set with tokenizer {self.tokenizer!r}, which has its own: remove it"
             )
         return self
 

@@ -3,13 +3,13 @@
 With vocab.tokenizer nothing is learned: that tokenizer is extended with words for the new text.
 """
 
-import json
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
 from corpus.settings import AnalyzeSettings
+from korbert.durable import write_json
 from korbert.errors import CorpusError, SettingsError
 from korbert.progress import track
 from korbert.tokenization import Analyzer, Tokenizer
@@ -17,7 +17,6 @@ from korbert.tokenization.extending import extended, other_options
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.learning import learn
 from korbert.tokenization.settings import AnalyzerOptions
-from korbert.tokenization.user_words import read_user_words
 from pipelines.artifacts import store
 from pipelines.artifacts.pipeline import Pipeline
 from pipelines.artifacts.runtime import Runtime
@@ -75,9 +74,7 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
     # The analyzer that made the morphemes, for the tokenizer to use on other text.
     record = store.read_json(analyzed / store.RECORD) or {}
     analysis = AnalyzeSettings.model_validate(record["settings"])
-    options = analysis.options
-    if analysis.user_words:
-        options = options.model_copy(update={"user_words": read_user_words(analyzed / USER_WORDS)})
+    options = options_of(analysis, {"user_words": (analyzed / USER_WORDS,)})
     analyzer = Analyzer(options)
     check_versions(analyzed, record, analyzer.versions, "is installed")
 
@@ -104,7 +101,6 @@ def run(settings: VocabStage, inputs: Inputs, output: Path, runtime: Runtime) ->
             "so coverage cannot be measured: raise it, or add more text"
         )
     covered["used"] = usage(counts, tokenizer)
-    text = json.dumps(covered, ensure_ascii=False, indent=1)
-    (output / "coverage.json").write_text(text + "\n", encoding="utf-8")
+    write_json(output / "coverage.json", covered)
     added = {} if base is None else {"added": tokenizer.vocab_size - base.vocab_size}
     return {"size": tokenizer.vocab_size, **added, **counted}

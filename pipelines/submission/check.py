@@ -69,26 +69,26 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
     rows = korquad.read(path)
     asked = [row["id"] for row in rows]
     with tempfile.TemporaryDirectory(prefix="korbert-judge-") as name:
-        place = Path(name).resolve()
-        shutil.copytree(source, place / "submission")
+        cell = Path(name).resolve()
+        shutil.copytree(source, cell / "submission")
         for folder in ("home", "work", "judge"):
-            (place / folder).mkdir()
-        shutil.copyfile(path, place / "work" / "questions.json")
+            (cell / folder).mkdir()
+        shutil.copyfile(path, cell / "work" / "questions.json")
         # A command prefix that runs the program without network, if this machine permits it.
         unshare = shutil.which("unshare")
         alone = [unshare, "--map-root-user", "--net"] if unshare else []
         if alone and subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
             alone = []
         answers: dict[str, str] = {}
-        ended = _run(place, alone, limit_seconds)
+        ended = _run(cell, alone, limit_seconds)
         faults = list(_faults_of_run(ended, limit_seconds))
         if ended.code == 0:
             try:
-                answers = korquad.read_predictions(place / "work" / _OUTPUT)
-                (place / "work" / _OUTPUT).read_text(encoding="utf-8")  # as the official script reads it
+                answers = korquad.read_predictions(cell / "work" / _OUTPUT)
+                (cell / "work" / _OUTPUT).read_text(encoding="utf-8")  # as the official script reads it
                 faults += _faults_of_answers(answers, asked)
             except CorpusError as error:
-                faults.append(str(error).replace(f"{place / 'work'}/", ""))
+                faults.append(str(error).replace(f"{cell / 'work'}/", ""))
             except UnicodeDecodeError as error:
                 faults.append(f"{_OUTPUT}: byte {error.start} is not UTF-8: write it with encoding='utf-8'")
         if faults:
@@ -110,17 +110,17 @@ def _source(bundle: Path) -> Path:
     )
 
 
-def _run(place: Path, before: Sequence[str], limit_seconds: float) -> _Ended:
+def _run(cell: Path, before: Sequence[str], limit_seconds: float) -> _Ended:
     """Runs the program to its end or the time limit, then kills its remaining process group."""
     guard = files("pipelines.submission").joinpath("guard.py").read_text(encoding="utf-8")
-    report, output = place / "judge" / "report.jsonl", place / "judge" / "said.txt"
-    program = str(place / "submission" / _PROGRAM)
+    report, output = cell / "judge" / "report.jsonl", cell / "judge" / "said.txt"
+    program = str(cell / "submission" / _PROGRAM)
     command = [*before, sys.executable, "-B", "-c", guard, str(report), program, "questions.json", _OUTPUT]
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(place / "home")}
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(cell / "home")}
     begun = time.monotonic()
     with output.open("wb") as file:
         process = subprocess.Popen(
-            command, cwd=place / "work", env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+            command, cwd=cell / "work", env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
             start_new_session=True,
         )  # fmt: skip
         code: int | None = None
@@ -134,7 +134,7 @@ def _run(place: Path, before: Sequence[str], limit_seconds: float) -> _Ended:
             process.wait()
     lines = report.read_text(encoding="utf-8").splitlines() if report.exists() else []
     printed = output.read_text(encoding="utf-8", errors="replace")
-    return _Ended(code, seconds, printed, [json.loads(one) for one in lines])
+    return _Ended(code, seconds, printed, list(map(json.loads, lines)))
 
 
 def _faults_of_run(ended: _Ended, limit_seconds: float) -> Iterator[str]:
@@ -154,13 +154,11 @@ def _faults_of_run(ended: _Ended, limit_seconds: float) -> Iterator[str]:
 
 def _faults_of_answers(answers: Mapping[str, str], asked: Sequence[str]) -> Iterator[str]:
     known = set(asked)
-    for ids, what in (
-        (
-            [id for id in asked if id not in answers],
-            "without an answer: answer every question, with '' if nothing fits",
-        ),
-        ([id for id in answers if id not in known], "not among the questions: answer only the questions of INPUT"),
-    ):
+    faults = {
+        "without an answer: answer every question, with '' if nothing fits": [id for id in asked if id not in answers],
+        "not among the questions: answer only the questions of INPUT": [id for id in answers if id not in known],
+    }
+    for what, ids in faults.items():
         if ids:
             yield f"{_OUTPUT}: {len(ids):,} of {len(asked):,} ids, such as {ids[0]!r}, {what}"
 

@@ -23,9 +23,9 @@ def main() -> None:
     folder = Path(program).resolve().parent
     file = Path(report).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115 (for as long as the program runs)
 
-    def watch(event: str, given: tuple[Any, ...]) -> None:
+    def watch(event: str, values: tuple[Any, ...]) -> None:
         if event in _NETWORK:
-            address = next((one for one in given if isinstance(one, str | bytes | tuple)), "")
+            address = next((value for value in values if isinstance(value, str | bytes | tuple)), "")
             print(json.dumps({"network": f"{event} {address!r}"}), file=file)
             raise OSError("there is no network here")
 

@@ -10,16 +10,8 @@ from korbert.versions import installed_version
 from pipelines.inference.outputs import is_nothing_else
 
 _NEEDS = (
-    "kiwipiepy",
-    "kiwipiepy_model",
-    "lazy_loader",
-    "numpy",
-    "pydantic",
-    "rich",
-    "safetensors",
-    "sentencepiece",
-    "torch",
-)
+    "kiwipiepy", "kiwipiepy_model", "lazy_loader", "numpy", "pydantic", "rich", "safetensors", "sentencepiece", "torch"
+)  # fmt: skip
 _LEFT_OUT = ("__pycache__", ".*", "box")  # box: the models that come with korbert
 
 

@@ -14,7 +14,8 @@ from korbert.errors import SettingsError
 from korbert.modeling import Encoder, FeatureModel, load_model
 from korbert.tasks.kinds import KINDS
 from pipelines.experiments.layers import combinations, layer_table
-from pipelines.stages.finetuning import prepare, run
+from pipelines.experiments.preparing import prepare
+from pipelines.stages.finetuning import run
 from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, choices, fine_tune, moods, numbers, spans, write_table
 
 BASE = {"learning_rates": 3e-2, "batch_size": 5, "epochs": 40, "max_length": 32, "threads": 1, "baselines": False}

@@ -1,4 +1,4 @@
-"""`korbert predict` and `korbert fill`: each line its result, and a bad one costs nothing but itself."""
+"""`korbert predict`, `fill` and `pack`: each line its result, and a bad one costs nothing but itself."""
 
 import io
 import json
@@ -14,6 +14,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel, save_model
 from korbert.tasks.kinds.classification import Classification
 from pipelines.cli import run_command
+from pipelines.inference import lines
 from pipelines.inference.predicting import MAX_CHARS, predict_lines
 
 CONTEXT = "서울은 한국의 수도이다."
@@ -203,3 +204,27 @@ def test_fill_takes_many_and_shows_the_texts(folders, tmp_path, capfd):
     assert err.startswith(f"korbert: {path}: line 3: '오늘': has no [MASK]")
     assert run_command(["fill", model, os.fsdecode(b"\xb0\xa1 [MASK]")]) == 2
     assert "text 1: character 1 is not UTF-8" in capfd.readouterr().err
+
+
+def test_pack_command(folders, tmp_path, command):
+    for output, base in (("base", ()), ("own", ("--base", tmp_path / "base"))):
+        assert command("pack", folders / "pretrain" / "model", tmp_path / output, *base).out.endswith(" MB\n")
+    command("fill", tmp_path / "own", "오늘 [MASK] 좋다")
+    said = command("pack", folders / "pretrain" / "model", tmp_path / "base", code=1).err
+    assert "already exists: name a new folder" in said
+
+
+# --- texts of arguments and of files of lines, and JSON lines that are written ---
+
+
+def test_a_byte_order_mark_is_no_text():
+    assert list(lines.texts(io.BytesIO("\ufeff가\n\ufeff나".encode()), "a.txt")) == [
+        ("a.txt: line 1", "가"),
+        ("a.txt: line 2", "\ufeff나"),
+    ]
+
+
+def test_json_that_utf8_cannot_hold_and_numbers_that_json_has_not():
+    assert lines.as_json({"text": "가\ud800"}) == '{"text": "가\\ud800"}'.encode()
+    with pytest.raises(ValueError, match="JSON compliant"):
+        lines.as_json(float("nan"))

@@ -12,7 +12,7 @@ from korbert.pretraining import SpecialIds
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
 from pipelines.artifacts.runtime import Runtime
 from pipelines.stages import pretrain
-from pipelines.stages.pretrain import model_and_loss, training_phases, training_plan
+from pipelines.stages.pretrain import ShardRows, model_and_loss, training_plan
 from pipelines.stages.settings import PretrainStage
 
 
@@ -57,7 +57,7 @@ def test_a_sample_as_large_as_the_vocabulary_is_refused():
     head = {"kind": "sampled", "negatives": 500}
     message = r"^pretrain\.head\.negatives 500: the vocabulary has 500 entries: use fewer, or kind = \"full\"$"
     with pytest.raises(SettingsError, match=message):
-        training_phases(settings(head=head), Path(), SpecialIds(2, 3, 4, 128, 500), counts)
+        ShardRows(settings(head=head), Path(), SpecialIds(2, 3, 4, 128, 500), counts).phases()
 
 
 def test_on_divergence_reaches_the_training_plan():

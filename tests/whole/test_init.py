@@ -1,4 +1,4 @@
-"""Going on from a pretrained model with other text: `vocab.tokenizer`, `pretrain.init`, and words that are added."""
+"""Going on from a pretrained model with other text, words that are added to it, and words of a user dictionary."""
 
 import json
 import math
@@ -9,7 +9,7 @@ import pytest
 from korbert import load
 from korbert.modeling.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
-from tests.whole.conftest import MODEL
+from tests.whole.conftest import MODEL, Whole
 
 
 @pytest.fixture
@@ -139,3 +139,22 @@ def test_another_tokenizer_is_refused(onward):
     assert f"the one of vocab, {digest}, is neither the same nor an extension of it" in said
     assert "(another vocabulary was learned)" in said
     assert nothing_was_made(made)
+
+
+def test_words_go_from_the_recipe_to_the_tokenizer(data, whole, tmp_path):
+    """Whole in morphemes, vocabulary and tokenizer, and part of what must not drift."""
+    folder = tmp_path / "data"
+    shutil.copytree(data, folder)
+    (folder / "words.tsv").write_text("# ours\n삐까뻔쩍체\n", encoding="utf-8")
+    made = Whole(folder / "tiny.toml", tmp_path / "artifacts")
+    shutil.copytree(whole.folder / "clean", made.folder / "clean")
+    command = ("run", "--to", "vocab", "--workers", "1", "--set", "analyze.user_words=words.tsv")
+
+    made.run(*command)
+    assert (made.folder / "analyze" / "user_words.tsv").read_bytes() == (folder / "words.tsv").read_bytes()
+    tokenizer = Tokenizer.load(made.folder / "vocab" / "tokenizer")
+    assert "삐까뻔쩍체" in tokenizer.encode("삐까뻔쩍체로 썼다").pieces
+    assert made.record("vocab")["counts"]["size"] == 1_600
+
+    (folder / "words.tsv").write_text("삐까뻔쩍체\n뽀글이\n", encoding="utf-8")
+    assert "words.tsv" in made.run(*command, code=2).err

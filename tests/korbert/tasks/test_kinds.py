@@ -8,8 +8,8 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import ALIASES, KINDS, section_class
 from korbert.tasks.kinds.detecting import detect
+from pipelines.experiments.preparing import read_parts, roles_of
 from pipelines.stages import Inputs
-from pipelines.stages.finetuning import read_parts, roles_of
 
 HASTY = "text,choices,label\n" + "\n".join(f'하늘은,"[""가"", ""나{n}""]",{1 + n % 2}' for n in range(4))
 

@@ -12,7 +12,7 @@ from korbert.errors import CorpusError
 from korbert.tasks.files import Span, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.detecting import detect
-from pipelines.stages.finetuning import roles_of
+from pipelines.experiments.preparing import roles_of
 
 TEXT = "하늘은 서울에 갔다"
 PS = {"start": 0, "end": 2, "text": "하늘", "labels": ["PS"]}

@@ -10,7 +10,7 @@ from korbert.errors import CorpusError
 from korbert.tasks.files import ROLES, Answer, Span, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.multiple_choice import MultipleChoice
-from pipelines.stages.finetuning import roles_of
+from pipelines.experiments.preparing import roles_of
 
 TEXT = ROLES["text"]
 TAGGING = roles_of(KINDS["token-classification"].kind_class, part="train")

@@ -1,0 +1,273 @@
+"""What a task needs before it trains: its rows as examples, a model to start from, and the models to train.
+
+A model is a whole encoder with its head, or a head on the vectors of a frozen encoder (Devlin et al. 2019, 5.3).
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from korbert.errors import SettingsError
+from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_from, load_model
+from korbert.modeling.feature_settings import chosen_layers
+from korbert.tasks.files import ROLES, Role, Rows, read_rows, refuse_unseen_labels, renamed
+from korbert.tasks.finetuning.encoded import EncodedTexts
+from korbert.tasks.finetuning.layerwise import keep_layers
+from korbert.tasks.finetuning.lora import require_peft
+from korbert.tasks.finetuning.vectors import Keeping, KeptVectors, keep_vectors
+from korbert.tasks.kinds import KINDS
+from korbert.tasks.kinds.base import Kind, Prepared
+from korbert.tasks.kinds.sections import TaskSection
+from korbert.tasks.sets import known_set
+from korbert.tasks.sets.loading import load
+from korbert.tasks.splits import Parts, at_most, cut, split_by_article, usable
+from korbert.tokenization import AnyTokenizer
+from korbert.training import choose_device
+from korbert.world import require_rows
+from pipelines.artifacts.runtime import Runtime
+from pipelines.stages import Inputs
+
+_logger = logging.getLogger(__name__)
+
+_FEW = 50  # the interval of an accuracy is then 10 points to each side, or more
+_SPLIT_NOTE = (
+    "trained and scored on two parts of one file, cut by article: not comparable with published scores, which come "
+    "from other files"
+)
+
+Build = Callable[[int], Model]
+"""Seed -> the model before training."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A task ready for training.
+
+    rows: the parts of the files. start: the model that provides the encoder. parts: the rows as examples, by name.
+    said: lines about the rows read. vectors: the folder that caches encoder vectors. output: the folder to write to.
+    """
+
+    settings: TaskSection
+    task: Kind
+    rows: Parts
+    start: Model
+    tokenizer: AnyTokenizer
+    encoded: EncodedTexts
+    parts: Mapping[str, Prepared]
+    said: list[str]
+    device: torch.device
+    vectors: Path
+    output: Path
+    runtime: Runtime
+
+    @property
+    def scored(self) -> Prepared:
+        """The test examples, or the validation examples without a test."""
+        return self.parts["test" if self.rows.test else "valid"]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The fields that every record of scores begins with."""
+        return {"task": self.task.task(), "scored_on": "test" if self.rows.test else "valid"}
+
+    def morphemes(self) -> dict[str, list[str]]:
+        """The morphemes of every text of the rows."""
+        return dict(zip(self.rows.distinct(self.task.texts), self.encoded.morphemes(), strict=True))
+
+    def settled(self, model: nn.Module) -> tuple[Kind, list[Any]]:
+        """The task with the settings that validation chose for a trained model, and its predictions of these rows."""
+        valid = self.parts["valid"]
+        return self.task.settled(valid.rows, self.task.predict(model, valid, device=self.device))
+
+
+def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Ready:
+    """Reads the model and the files, and turns all rows into examples."""
+    require_rows("batch_size", min(settings.batch_size))
+    if settings.lora:
+        require_peft()
+    torch.set_num_threads(settings.threads)
+    device = choose_device(runtime.device)
+    pretrained = inputs.artifacts.get("pretrain")
+    source = pretrained / "model" if pretrained else inputs.folder("init", "config.json")
+    start, tokenizer = load_model(source)
+    if settings.num_hidden_layers is not None:
+        keep_layers(start, settings.num_hidden_layers)
+    if settings.max_length > (positions := start.config.max_position_embeddings):
+        raise SettingsError(
+            f"max_length {settings.max_length} is more than the {positions} positions of {source}: lower it"
+        )
+    if settings.features is not None:
+        chosen_layers(settings.features.layers, start.config.num_hidden_layers)  # raises for layers that it lacks
+    task, rows = read_parts(settings, inputs, runtime.data)
+    said = [f"{task.name}: {task.about()}", *rows.read, *rows.notes]
+    for line in said:
+        _logger.info("%s", line)
+    texts = rows.distinct(task.texts)
+    folder = inputs.encoded or output / "work"
+    encoded = EncodedTexts(folder, texts, tokenizer)
+    encoded.make(runtime.workers, "analyze")
+    passages = dict(zip(texts, encoded.passages(), strict=True))
+    parts = {name: task.prepare(part.rows, passages, tokenizer) for name, part in rows.by_name().items()}
+    return Ready(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
+
+
+def read_parts(settings: TaskSection, inputs: Inputs, data: Path) -> tuple[Kind, Parts]:
+    """The task inferred from the files, and their usable rows. data: the data folder.
+
+    Raises CorpusError for labels that the training rows do not have, and if no row is left.
+    """
+    kind = KINDS[settings.kind].kind_class  # type: ignore[attr-defined]
+    tables, notes, settings = _tables(kind, settings, inputs, data)
+    names = {role.name for role in roles_of(kind, part="train")} - {"id"}
+    columns = {role: own for role, own in tables["train"].columns.items() if role in names}
+    task = kind.learned_from(tables["train"], settings).model_copy(update={"columns": columns})
+    if not settings.metrics:
+        task = task.validated_on(tables.get("valid", tables["train"]))
+    for metric in task.metrics:
+        task.score(metric)  # raises for metrics that the kind does not have
+    if hasattr(task, "labels"):
+        for name in tables.keys() - {"train"}:
+            refuse_unseen_labels(tables[name], task.labels)
+    parts = {
+        name: usable(rows, task.check_training_row if name in ("train", "warm_up") else task.target)
+        for name, rows in tables.items()
+    }
+    train, valid = parts["train"], parts.get("valid")
+    if settings.train_rows is not None and len(train) > settings.train_rows:
+        notes += (f"{settings.train_rows:,} of the {len(train):,} training rows, by a hash of their texts, are used",)
+        train = at_most(train, settings.train_rows, task.together)
+    if valid is None:
+        train, valid = cut(train, settings.validation_share, task.together)
+        valid = usable(valid, task.target)
+        notes += (f"{len(valid):,} of the training rows, by a hash of their texts, are held out to validate on",)
+    if "test" not in parts:
+        notes += ("there is no test file: the scores are those of the validation rows, which chose the epoch",)
+    notes += tuple(few_rows(len(parts.get("test") or valid)))
+    read = tuple(line.replace(f"{data}/", "") for rows in parts.values() for line in rows.said())
+    return task, Parts(train, valid, parts.get("test"), parts.get("warm_up"), read, notes)
+
+
+def _tables(
+    kind: type[Kind], settings: TaskSection, inputs: Inputs, data: Path
+) -> tuple[dict[str, Rows], tuple[str, ...], TaskSection]:
+    """The rows of each part as read, notes on them, and the settings with those of a known set."""
+    tables: dict[str, Rows] = {}
+    notes: tuple[str, ...] = ()
+    if settings.set:
+        known = known_set(settings.set)
+        if kind.name not in (known.kind, "embedding"):
+            raise SettingsError(f"kind {kind.name}: {settings.set} is a set of kind {known.kind}: leave kind out")
+        loaded = load(settings.set, data)
+        tables = {"train": loaded.train, "test": loaded.test}
+        tables |= {} if loaded.valid is None else {"valid": loaded.valid}
+        notes = loaded.notes
+        of_kind = known.metrics if kind.name == known.kind else ()
+        changed: dict[str, Any] = {"metrics": settings.metrics or of_kind}
+        if known.uncounted:
+            changed["uncounted"] = known.uncounted
+        if hasattr(settings, "label_names"):  # in the model, too, for other files of the set
+            changed["label_names"] = settings.label_names or loaded.labels
+        settings = settings.model_copy(update=changed)
+    by_article = getattr(settings, "split_by_article", False)
+    for name in ("warm_up",) if settings.set else ("train", "valid", "test", "warm_up"):
+        if name not in inputs.files:
+            continue
+        roles = roles_of(kind, settings, part=name)
+        if by_article and name == "train":
+            roles.append(ROLES["title"])
+        own = {role.name for role in roles} | (settings.columns.keys() if name == "train" else set())
+        asked = {role: column for role, column in settings.columns.items() if role in own}
+        tables[name] = read_rows(inputs.files[name], roles, form=settings.form, columns=asked)
+    if by_article:
+        tables["train"], tables["test"] = split_by_article(tables["train"])
+        notes += (_SPLIT_NOTE,)
+    return tables, notes, settings
+
+
+def few_rows(count: int) -> Iterator[str]:
+    """A line about a score from few rows; none if there are enough."""
+    if count < _FEW:
+        rows = "1 row is" if count == 1 else f"{count} rows are"
+        yield f"only {rows} scored, each worth {100 / count:.0f} points: too few for a reliable score, give more"
+
+
+def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "test") -> list[Role]:
+    """The roles of the kind in labelled files, with the id.
+
+    settings: what says whether a text may have `several` labels, and their `label_names`; by default the kind.
+    """
+    settings = kind if settings is None else settings
+    names: Mapping[str, str] = getattr(settings, "label_names", None) or {}
+    roles = [*(kind.roles() if part in ("train", "warm_up") else kind.roles_to_score()), ROLES["id"]]
+    for index, role in enumerate(roles):
+        if role.name == "label":
+            label = replace(ROLES["labels"], name="label") if getattr(settings, "several", False) else role
+            roles[index] = renamed(label, names)
+    return roles
+
+
+def builds_of(ready: Ready) -> dict[str, Build]:
+    """Name of each encoder -> function that builds its model before training. The main one comes first."""
+    settings, task, config = ready.settings, ready.task, ready.start.config
+    if settings.features is not None:
+        return _feature_builds(ready)
+    if settings.overlap and task.reads_pairs and settings.frozen_layers != -1 and isinstance(config, EncoderConfig):
+        config = config.model_copy(update={"overlap_embedding": True})
+
+    def scratch(seed: int) -> Model:
+        return task.model(config, torch.Generator().manual_seed(seed))
+
+    def pretrained(seed: int) -> Model:
+        model = scratch(seed)
+        init_encoder_from(model, ready.start)
+        return model
+
+    if settings.init == "scratch":
+        return {"scratch": scratch}
+    return {"pretrained": pretrained, **({"scratch": scratch} if settings.scratch else {})}
+
+
+def _feature_builds(ready: Ready) -> dict[str, Build]:
+    """Heads on frozen encoders. An untrained one is drawn from the first seed, whatever the seed of the head."""
+    settings, task, start = ready.settings, ready.task, ready.start
+    assert settings.features is not None
+    features, head = settings.features, task.head()
+    layers = chosen_layers(features.layers, start.config.num_hidden_layers).places
+    train: Any = ready.parts["train"].examples
+
+    def build_on(name: str, encoder: nn.Module) -> Build:
+        kept = kept_vectors(ready, encoder, layers, f"vectors of {name}")
+        spread = kept.spread(train, layers)
+
+        def build(seed: int) -> FeatureModel:
+            generator = torch.Generator().manual_seed(seed)
+            shape = features.layers, features.head, features.width
+            model = FeatureModel(start.config, head.num_outputs, head.pooling, *shape, generator, kept)
+            model.standardize(*spread)
+            nn.init.constant_(model.classifier.bias, head.bias)
+            return model
+
+        return build
+
+    builds: dict[str, Build] = {}
+    if settings.init != "scratch":
+        builds["pretrained"] = build_on("pretrained", start.encoder)
+    if settings.init == "scratch" or settings.scratch:
+        new = task.model(start.config, torch.Generator().manual_seed(settings.seeds[0]))
+        builds["scratch"] = build_on("scratch", new.encoder)
+    return builds
+
+
+def kept_vectors(ready: Ready, encoder: nn.Module, layers: Sequence[int], description: str = "vectors") -> KeptVectors:
+    """The vectors of these layers for all rows: per piece if the head reads pieces, else pooled."""
+    features = ready.settings.features
+    assert features is not None
+    pooling = None if features.head == "bilstm" else ready.task.head().pooling
+    keeping = Keeping(ready.vectors, layers, pooling, ready.device, numbers=features.keep)
+    examples: list[Any] = [part.examples for part in ready.parts.values()]
+    return keep_vectors(encoder.to(ready.device), examples, keeping, description)

@@ -1,0 +1,158 @@
+"""What the functions of `library.py` return: a fine-tuned model, the artifacts of a recipe, a comparison."""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from korbert.errors import ModelError
+from korbert.model import Model
+from korbert.notebook import as_html
+from korbert.terminal import console
+from pipelines import artifacts, reports
+from pipelines.reports.compare import Shown
+from pipelines.reports.record import Artifact, drawing
+from pipelines.reports.task_scores import mean
+
+
+@dataclass(frozen=True, repr=False)
+class Finetuned:
+    """A fine-tuned model with its scores: the artifact in `folder`, which `korbert finetune` writes, too.
+
+        >>> result = korbert.Finetuned.open("models/mood")
+        >>> result.scored_on, list(result.scores), list(result.baselines)
+        ('valid', ['accuracy', 'macro_f1'], ['majority', 'tfidf'])
+
+    Attributes:
+        folder: Of the artifact. Without an `output` it is temporary, and removed with this object.
+        kind: Of the task.
+        scored_on: "test", or "valid": these rows also chose the epoch.
+        rows: The number of rows scored.
+        scores: Metric -> score of the model, the mean over its seeds; metrics that are undefined are left out.
+        interval: The 95 % interval of the first metric over rows; None if undefined.
+        baselines: Name -> scores, as above, of each baseline, and of other encoders trained for comparison.
+        notes: What the user should know of the rows: those read, those dropped, too few of them.
+    """
+
+    folder: Path
+    kind: str
+    scored_on: Literal["test", "valid"]
+    rows: int
+    scores: Mapping[str, float]
+    interval: tuple[float, float] | None
+    baselines: Mapping[str, Mapping[str, float]]
+    notes: Sequence[str]
+    _figures: Sequence[str] = field(default=(), compare=False)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> "Finetuned":
+        """The finished artifact in a folder. ArtifactError if there is none, or if it is damaged."""
+        artifact = Artifact.open(Path(folder))
+        with drawing(artifact):
+            record = artifact.json("scores.json")
+            of_model = {
+                entry["name"]: {name: score for name in record["metrics"] if (score := mean(name, entry)) is not None}
+                for entry in record["models"]
+            }
+            ends, main = record["models"][0].get("examples"), record["models"][0]["name"]
+            scored_on: Literal["test", "valid"] = "test" if record["scored_on"] == "test" else "valid"
+            return cls(
+                Path(folder), record["task"]["kind"], scored_on, record["counts"][scored_on], of_model.pop(main),
+                (ends[0], ends[1]) if ends else None, of_model, tuple(record["said"]), figures_of(artifact),
+            )  # fmt: skip
+
+    @cached_property
+    def model(self) -> Model:
+        """The model, on the best device."""
+        return Model.load(self.folder)
+
+    def report(self) -> Path:
+        """The page of the artifact, written again if it is missing: scores, training, errors."""
+        page = self.folder / artifacts.store.PAGE
+        return page if page.exists() else reports.render(self.folder)
+
+    def __repr__(self) -> str:
+        return "\n  ".join((f"{self.kind} in {self.folder}", *self._figures))
+
+    def _repr_html_(self) -> str:
+        first, *others = self._figures
+        facts = {"scores": first, "others": others, "notes": self.notes, "folder": self.folder}
+        return as_html(f"fine-tuned: {self.kind}", facts)
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """The artifacts of a recipe, after `run` or `pretrain`.
+
+        >>> made = korbert.run("mine.toml", to="clean")
+        >>> made.report().as_posix()
+        'artifacts/mine/index.html'
+
+    Attributes:
+        folder: Of the recipe's artifacts.
+        stages: Name of each stage that was run or found fresh -> its artifact.
+        figures: Name of the stage -> the figures that the terminal shows.
+    """
+
+    folder: Path
+    stages: Mapping[str, Path]
+    figures: Mapping[str, Sequence[str]]
+
+    @property
+    def tasks(self) -> dict[str, Finetuned]:
+        """Name of the stage -> the result, of each task among the stages."""
+        tasks = filter(reports.task_scores.has_result, self.stages)
+        return {name: Finetuned.open(self.stages[name]) for name in tasks}
+
+    @cached_property
+    def model(self) -> Model:
+        """The pretrained model. ModelError if `pretrain` is not among the stages."""
+        if "pretrain" not in self.stages:
+            raise ModelError(f"{self.folder}: these stages have no model ({', '.join(self.stages)}): run pretrain, too")
+        return Model.load(self.stages["pretrain"])
+
+    def report(self) -> Path:
+        """The index page of the recipe, which links the page of each stage."""
+        return self.folder / "index.html"
+
+    def __repr__(self) -> str:
+        lines = (f"{name}: {', '.join(figures)}" for name, figures in self.figures.items())
+        return "\n  ".join((str(self.folder), *lines))
+
+    def _repr_html_(self) -> str:
+        return as_html(str(self.folder), self.figures)
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Models of one task, or pretraining runs, side by side.
+
+        >>> compared = korbert.compare("models/mood", "models/mood", model=["pretrained", "tfidf"])
+        >>> compared.report("compared.html").is_file()
+        True
+
+    Attributes:
+        names: Of the sides, in order.
+        details: Of tasks: what `korbert compare --json` prints; of runs: empty.
+    """
+
+    names: Sequence[str]
+    details: Mapping[str, Any]
+    _shown: Shown = field(repr=False)
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the page: curves of runs, examples of tasks. Returns its path."""
+        return reports.compare.write_page(Path(path), self._shown)
+
+    def __repr__(self) -> str:
+        out = console(file=io.StringIO(), width=120, highlight=False)
+        reports.summary.show_comparison(self._shown, out)
+        return str(out.file.getvalue()).rstrip()  # type: ignore[attr-defined]
+
+
+def figures_of(artifact: Artifact) -> list[str]:
+    """The figures of an artifact, as the terminal shows them."""
+    with drawing(artifact):
+        return [str(figure) for figure in reports.stage_page.page_of(artifact.stage).figures(artifact)]
