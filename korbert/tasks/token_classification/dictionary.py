@@ -28,12 +28,12 @@ def learn_dictionary(rows: Iterable[tuple[str, Iterable[tuple[int, int, str]]]])
 def look_up(text: str, dictionary: Mapping[str, str]) -> list[LabelledSpan]:
     """Dictionary entries in a text, by longest match from the left, without overlaps."""
     lengths = sorted({len(surface) for surface in dictionary if surface}, reverse=True)
-    found: list[LabelledSpan] = []
+    entries: list[LabelledSpan] = []
     start = 0
     while start < len(text):
         ends = (start + length for length in lengths if start + length <= len(text))
         end = next((end for end in ends if text[start:end] in dictionary), 0)
         if end:
-            found.append(LabelledSpan(start, end, dictionary[text[start:end]]))
+            entries.append(LabelledSpan(start, end, dictionary[text[start:end]]))
         start = end or start + 1
-    return found
+    return entries

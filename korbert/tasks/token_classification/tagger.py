@@ -2,7 +2,7 @@
 
 1. Texts become pieces with spans (../passages.py) and windows (examples.py); labels become targets (labels.py).
 2. The model scores each piece; `log_probabilities` does so for many rows, shortest first.
-3. viterbi.py chooses the tags, labels.py maps them back to characters of the text.
+3. `best_path` chooses the most probable tags that BIO allows, labels.py maps them back to characters of the text.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.tasks.passages import Passage
-from korbert.tasks.token_classification.bio import read_bio
+from korbert.tasks.token_classification.bio import is_bio, read_bio, split_tag
 from korbert.tasks.token_classification.examples import IGNORED, TaggedExamples
 from korbert.tasks.token_classification.labels import first_pieces, owners
-from korbert.tasks.token_classification.viterbi import Transitions, best_path
 from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch
 from korbert.training.distributed import add_over_world
@@ -81,6 +80,50 @@ def log_probabilities(model: nn.Module, examples: TaggedExamples, **how: Unpack[
     return result
 
 
+class Transitions:
+    """Which label may follow which: I-X only after B-X or I-X, all others after anything.
+
+    start: (C,) bool, labels that may come first. allowed: (C, C) bool, from the row's label to the column's.
+    Labels other than BIO tags, such as parts of speech, may come in any order; so may I-X if there is no B-X, as in
+    models that use B- only between adjacent spans (IOB1).
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.start = np.ones(len(labels), dtype=bool)
+        self.allowed = np.ones((len(labels), len(labels)), dtype=bool)
+        if is_bio(labels):
+            parts = [split_tag(label) for label in labels]
+            for number, (prefix, label) in enumerate(parts):
+                if prefix == "I" and ("B", label) in parts:
+                    self.start[number] = False
+                    self.allowed[:, number] = [other == label for _, other in parts]
+
+    def allow(self, path: NDArray[np.int64]) -> bool:
+        """Whether the sequence of labels (N,) is legal."""
+        return not len(path) or bool(self.start[path[0]] and self.allowed[path[:-1], path[1:]].all())
+
+
+def best_path(scores: NDArray[np.floating], transitions: Transitions) -> NDArray[np.int64]:
+    """The legal sequence with the highest sum of scores: (N,) int64 label ids. Exact (Viterbi 1967).
+
+    scores: (N, C) log probabilities of each unit's labels. Ties are broken arbitrarily.
+    """
+    path = scores.argmax(axis=1) if len(scores) else np.empty(0, dtype=np.int64)
+    if transitions.allow(path):
+        return path.astype(np.int64)  # already legal, so optimal
+    barred = np.where(transitions.allowed, 0.0, -np.inf)
+    best = np.where(transitions.start, scores[0].astype(np.float64), -np.inf)  # (C,) of the best path to each label
+    before = np.zeros(scores.shape, dtype=np.int64)  # previous label on that path
+    for unit in range(1, len(scores)):
+        sums = best[:, None] + barred  # (C, C)
+        before[unit] = sums.argmax(axis=0)
+        best = sums.max(axis=0) + scores[unit]
+    path[-1] = best.argmax()
+    for unit in range(len(scores) - 1, 0, -1):
+        path[unit - 1] = before[unit, path[unit]]
+    return path.astype(np.int64)
+
+
 def best_spans(
     passage: Passage, scores: NDArray[np.float32], labels: Sequence[str], transitions: Transitions
 ) -> list[tuple[int, int, str, float]]:
@@ -105,9 +148,9 @@ def best_labels(
     scores: (P, C), log probabilities of the pieces.
     """
     pieces = np.array(first_pieces(words, passage), dtype=np.int64)
-    found: list[tuple[int, float]] = [(-1, 0.0)] * len(words)
-    places = np.flatnonzero(pieces >= 0)
-    own = scores[pieces[places]]
-    for place, label, row in zip(places.tolist(), best_path(own, transitions).tolist(), own, strict=True):
-        found[place] = (label, float(np.exp(row[label])))
-    return found
+    labelled: list[tuple[int, float]] = [(-1, 0.0)] * len(words)
+    numbers = np.flatnonzero(pieces >= 0)
+    own = scores[pieces[numbers]]
+    for number, label, row in zip(numbers.tolist(), best_path(own, transitions).tolist(), own, strict=True):
+        labelled[number] = (label, float(np.exp(row[label])))
+    return labelled
