@@ -28,14 +28,14 @@ def nearest_sentences(train: Iterable[str], asked: Sequence[tuple[str, str]]) ->
     except ValueError as error:
         raise CorpusError("the training texts have no characters: give others to learn from") from error
     of_context = {context: sentences(context) for _, context in asked}
-    found = []
+    nearest = []
     for question, context in asked:
         spans = of_context[context]
         if not spans:
-            found.append((0, 0, 0.0))
+            nearest.append((0, 0, 0.0))
             continue
         rows = vectors.transform([question, *(context[start:end] for start, end in spans)])
         cosines = (rows[1:] @ rows[0].T).toarray()[:, 0]
         best = int(np.argmax(cosines))
-        found.append((*spans[best], float(cosines[best])))
-    return found
+        nearest.append((*spans[best], float(cosines[best])))
+    return nearest

