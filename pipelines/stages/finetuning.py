@@ -362,7 +362,7 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
     """
     settings = kind if settings is None else settings
     names: Mapping[str, str] = getattr(settings, "label_names", None) or {}
-    roles = [*(kind.roles() if part in ("train", "warm_up") else kind.roles_to_score()), ROLES["id"]]
+    roles = [*(kind.roles if part in ("train", "warm_up") else kind.roles_to_score or kind.roles), ROLES["id"]]
     for index, role in enumerate(roles):
         if role.name == "label":
             label = replace(ROLES["labels"], name="label") if getattr(settings, "several", False) else role
@@ -375,8 +375,7 @@ def baselines(ready: Ready, output: Path) -> Iterator[ModelResult]:
     task, parts = ready.task, ready.rows
     morphemes = dict(zip(parts.distinct(task.texts), ready.encoded.morphemes(), strict=True))
     try:
-        test = ready.scored.rows
-        for name, facts, predictions in task.baselines(parts.train.rows, parts.valid.rows, test, morphemes):
+        for name, facts, predictions in task.baselines(parts, morphemes):
             yield ModelResult({"name": name, "seed": None, **facts}, predictions, output)
     except CorpusError as error:
         _logger.warning("baseline: %s", error)
