@@ -12,27 +12,11 @@ from korbert.tasks.question_answering.answers import Answer
 from korbert.tasks.question_answering.rows import right_answers
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import cut_windows
-from tests.korbert.tasks.answering import letters, reading, search, small_network
+from tests.korbert.tasks.answering import Scripted, letters, reading, search, small_network
 from tests.korbert.tiny import tiny_config
 
 SMALL = reading(max_length=16, stride=3, max_query_pieces=4)
 CONTEXT = "세종은 1443년에 한글을 만들었다."
-
-
-class Scripted(torch.nn.Module):
-    """A model that gives each piece the score that stands for its id; all others, [CLS] too, get 0."""
-
-    def __init__(self, starts, ends):
-        super().__init__()
-        self.anchor = torch.nn.Parameter(torch.zeros(1))
-        self.starts, self.ends = starts, ends
-
-    def forward(self, input_ids, *rest, lengths):
-        table = [torch.zeros(input_ids.shape), torch.zeros(input_ids.shape)]
-        for scores, script in zip(table, (self.starts, self.ends), strict=True):
-            for id, score in script.items():
-                scores[input_ids == id] = score
-        return table[0], table[1]
 
 
 def read(context, starts, ends, **settings):
