@@ -61,11 +61,11 @@ class Retrieval:
         at_once = max(1, _SCORES_AT_ONCE // len(self.passages))
         for start in range(0, len(self.queries), at_once):
             part = slice(start, start + at_once)
-            found = scores(part)
-            reached = found[np.arange(len(found)), self.own[part]][:, None]
-            as_good = (found >= reached).sum(axis=1)
-            for row in range(len(found)):
+            of_passages = scores(part)
+            reached = of_passages[np.arange(len(of_passages)), self.own[part]][:, None]
+            as_good = (of_passages >= reached).sum(axis=1)
+            for row in range(len(of_passages)):
                 if (fits := self.fits.get(start + row)) is not None:
-                    as_good[row] -= (found[row, fits] >= reached[row]).sum() - 1
+                    as_good[row] -= (of_passages[row, fits] >= reached[row]).sum() - 1
             ranks.append(as_good)
         return np.concatenate(ranks)

@@ -124,7 +124,7 @@ def _best(right: Sequence[Answer], text: str, pieces: Pieces) -> dict[str, str]:
 
 def _cause(text: str, pieces: Pieces, answer: Span) -> tuple[Cause, list[str]]:
     """Why no two pieces yield these characters, and the pieces that cross an end of them."""
-    torn = [place for place, (low, high) in enumerate(pieces.spans) if any(low < end < high for end in answer)]
-    fused = [place for place in torn if not is_slice(text, pieces, place)]
-    names = [f"{pieces.pieces[place]}/{pieces.tags[place]}" for place in fused or torn]
+    torn = [piece for piece, (low, high) in enumerate(pieces.spans) if any(low < end < high for end in answer)]
+    fused = [piece for piece in torn if not is_slice(text, pieces, piece)]
+    names = [f"{pieces.pieces[piece]}/{pieces.tags[piece]}" for piece in fused or torn]
     return ("fused" if fused else "inside a piece" if torn else "no piece"), names
