@@ -26,7 +26,6 @@ from korbert.tasks.token_classification.examples import IGNORED, by_text, encode
 from korbert.tasks.token_classification.labels import eojeols, join_words, piece_tags, spans_of_words, word_tags
 from korbert.tasks.token_classification.tagger import (
     TaggedSpan,
-    Transitions,
     best_labels,
     best_spans,
     log_probabilities,
@@ -189,33 +188,28 @@ class TokenClassification(Kind, frozen=True):
         yield from zip(units, passages, scores, strict=True)
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        transitions = Transitions(self.tags)
         predictions: list[Prediction] = []
         for units, passage, scores in self._scored(model, prepared, **how):
             if units.words is None:
-                spans = best_spans(passage, scores, self.tags, transitions)
+                spans = best_spans(passage, scores, self.tags)
                 predictions.append([[start, end, label] for start, end, label, _ in spans])
                 continue
-            labels = best_labels(units.words, passage, scores, transitions)
+            labels = best_labels(units.words, passage, scores, self.tags)
             common = "O" if "O" in self.tags else self.tags[0]  # of a word without pieces
-            predictions.append([self.tags[label] if label >= 0 else common for label, _ in labels])
+            predictions.append([label or common for label, _ in labels])
         return predictions
 
     def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[list[TaggedSpan]]:
         """The labelled spans of each text, in order; of words, unless the tags are BIO."""
-        transitions = Transitions(self.tags)
         results = []
         for units, passage, scores in self._scored(model, prepared, **how):
             if is_bio(self.tags):
-                spans = best_spans(passage, scores, self.tags, transitions)
+                spans = best_spans(passage, scores, self.tags)
             else:
                 words = units.words or []
-                labels = best_labels(words, passage, scores, transitions)
-                spans = [
-                    (*word, self.tags[label], score)
-                    for word, (label, score) in zip(words, labels, strict=True)
-                    if label >= 0
-                ]
+                labels = best_labels(words, passage, scores, self.tags)
+                pairs = zip(words, labels, strict=True)
+                spans = [(*word, label, score) for word, (label, score) in pairs if label is not None]
             results.append(
                 [TaggedSpan(start, end, label, units.text[start:end], score) for start, end, label, score in spans]
             )

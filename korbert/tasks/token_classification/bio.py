@@ -6,9 +6,12 @@ CoNLL 2003's later form, IOB2).
 
 from collections.abc import Iterable, Sequence
 
-from korbert.tasks.files.cells import Span as LabelledSpan  # in characters or in the caller's units
+from korbert.tasks.files import cells
 
 OUTSIDE = "O"
+
+LabelledSpan = cells.Span
+"""A label on the half-open span [start, end), in characters or in the caller's units."""
 
 
 def bio_labels(labels: Iterable[str]) -> list[str]:

@@ -18,7 +18,6 @@ from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, rea
 from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
 from korbert.tasks.token_classification.labels import piece_tags
 from korbert.tasks.token_classification.tagger import (
-    Transitions,
     best_path,
     best_spans,
     log_probabilities,
@@ -148,7 +147,7 @@ def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer):
     scores = np.full((len(passage.ids), len(LABELS)), -9.0, dtype=np.float32)
     scores[:, LABELS.index("I-PS")] = np.log(0.9)
     scores[0, LABELS.index("B-PS")] = np.log(0.5)
-    ((start, end, label, score),) = best_spans(passage, scores, LABELS, Transitions(LABELS))
+    ((start, end, label, score),) = best_spans(passage, scores, LABELS)
     assert (start, end, label) == (0, len(passage.text), "PS")
     assert 0.5 < score < 0.9
     for one in tagger.tag(passage.text):
@@ -223,7 +222,7 @@ def is_legal(tags, labels):
 @given(labels=st.sampled_from(LABEL_SETS), length=st.integers(0, 5), seed=st.integers(0, 10_000))
 def test_the_best_legal_path_is_that_of_trying_all(labels, length, seed):
     scores = np.log(np.random.default_rng(seed).dirichlet(np.ones(len(labels)), size=length))
-    path = best_path(scores, Transitions(labels))
+    path = best_path(scores, labels)
     assert path.shape == (length,)
     assert is_legal([labels[place] for place in path], labels)
     legal = [
@@ -237,4 +236,4 @@ def test_the_best_legal_path_is_that_of_trying_all(labels, length, seed):
 def test_impossible_labels():
     """A probability of 0 is no obstacle, and gives no NaN."""
     scores = np.array([[-np.inf, -1.0, 0.0], [-np.inf, -np.inf, 0.0]])
-    assert best_path(scores, Transitions(["O", "B-PS", "I-PS"])).tolist() == [1, 2]
+    assert best_path(scores, ["O", "B-PS", "I-PS"]).tolist() == [1, 2]
