@@ -41,12 +41,15 @@ class Scripted(torch.nn.Module):
         )
 
 
+def passage(text: str, spans: Sequence[tuple[int, int]], first_id: int = 100) -> Passage:
+    """A text with pieces that stand for those spans; ids count up from first_id."""
+    ids = np.arange(first_id, first_id + len(spans), dtype=np.int32)
+    return Passage(text, ids, np.ones(len(spans), dtype=np.uint8), np.array(spans, dtype=np.int32).reshape(-1, 2))
+
+
 def letters(text: str, first_id: int = 100) -> Passage:
-    """A text whose pieces are its characters that are not space; ids count up from first_id."""
-    places = [i for i, char in enumerate(text) if not char.isspace()]
-    spans = np.array([(i, i + 1) for i in places], dtype=np.int32).reshape(-1, 2)
-    ids = np.arange(first_id, first_id + len(places), dtype=np.int32)
-    return Passage(text, ids, np.full(len(places), 1, dtype=np.uint8), spans)
+    """A text whose pieces are its characters that are not space."""
+    return passage(text, [(i, i + 1) for i, char in enumerate(text) if not char.isspace()], first_id)
 
 
 def collate(windows: Sequence[Window], tokenizer: Any, settings: WindowSettings) -> dict[str, Any]:

@@ -1,16 +1,11 @@
 import gc
 from contextlib import suppress
 
-import numpy as np
 import pytest
 
-from korbert.tasks.passages import Passage, encode_passages, pieces_of_span, span_of_pieces
+from korbert.tasks.passages import encode_passages, pieces_of_span, span_of_pieces
 from korbert.tokenization.base import collection_paused
-
-
-def passage(text, spans):
-    return Passage(text, np.arange(len(spans)), np.zeros(len(spans), dtype=np.uint8), np.array(spans, dtype=np.int32))
-
+from tests.korbert.tasks.answering import passage
 
 FUSED = passage("이걸 봤다", [(0, 2), (1, 2), (3, 4), (3, 4), (4, 5)])  # 이거 ᆯ 보 았 다
 EMPTY = passage("그는 의사 다", [(0, 1), (1, 2), (3, 5), (5, 5), (6, 7)])  # 그 는 의사 이 다

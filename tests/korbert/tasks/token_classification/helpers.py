@@ -7,14 +7,7 @@ import numpy as np
 
 from korbert.tasks.passages import Passage
 from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels
-from korbert.tasks.token_classification.tagger import Transitions, best_spans
-
-
-def passage(text: str, spans: list[tuple[int, int]]) -> Passage:
-    """A text with pieces that stand for those spans; ids count up from 100."""
-    count = len(spans)
-    boundaries = np.ones(count, dtype=np.uint8)
-    return Passage(text, np.arange(100, 100 + count), boundaries, np.array(spans, dtype=np.int32).reshape(-1, 2))
+from korbert.tasks.token_classification.tagger import best_spans
 
 
 def marked(text_with_marks: str) -> tuple[str, list[LabelledSpan]]:
@@ -33,4 +26,4 @@ def decoded(tags: Sequence[str], text: Passage) -> list[LabelledSpan]:
     labels = bio_labels(["AF", "DT", "EV", "JB", "LC", "OG", "PD", "PS", "QT", "TI"])
     scores = np.full((len(tags), len(labels)), -50.0, dtype=np.float32)
     scores[np.arange(len(tags)), [labels.index(tag) for tag in tags]] = 0.0
-    return [LabelledSpan(*span) for *span, _ in best_spans(text, scores, labels, Transitions(labels))]
+    return [LabelledSpan(*span) for *span, _ in best_spans(text, scores, labels)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
 from korbert.tasks.token_classification.examples import IGNORED, by_text, cut_windows, encode_tags, make_examples
-from tests.korbert.tasks.token_classification.helpers import passage
+from tests.korbert.tasks.answering import passage
 
 TOKENIZER = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)
 

@@ -15,7 +15,8 @@ from korbert.tasks.token_classification.labels import (
     spans_of_words,
     word_tags,
 )
-from tests.korbert.tasks.token_classification.helpers import decoded, marked, passage
+from tests.korbert.tasks.answering import passage
+from tests.korbert.tasks.token_classification.helpers import decoded, marked
 
 FUSED = ("이걸 봤다", [(0, 2), (1, 2), (3, 4), (3, 4), (4, 5)])  # 이거 ᆯ 보 았 다
 CONTRACTED = ("방문한다", [(0, 2), (2, 3), (2, 4)])  # 방문 하 ᆫ다
