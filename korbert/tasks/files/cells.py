@@ -164,13 +164,10 @@ def distinct_labels(values: Sequence[list[str] | None]) -> Sequence[list[str] | 
 
 def score(cell: Any) -> float:
     """A finite number."""
-    try:
-        number = float("nan") if isinstance(cell, bool) else float(cell)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not math.isfinite(number):
-        raise ValueError(f"is {_shown(cell)}, not a finite number")
-    return number
+    with suppress(TypeError, ValueError):
+        if not isinstance(cell, bool) and math.isfinite(number := float(cell)):
+            return number
+    raise ValueError(f"is {_shown(cell)}, not a finite number")
 
 
 def truth(cell: Any) -> bool:
@@ -238,13 +235,11 @@ def texts(cell: Any) -> list[str]:
 
 def vector(cell: Any) -> NDArray[np.float32]:
     """A list of finite numbers."""
-    try:
+    with suppress(TypeError, ValueError):
         numbers = np.asarray(_value_in(cell), np.float32)
-    except (TypeError, ValueError):
-        numbers = np.zeros(0, np.float32)
-    if numbers.ndim != 1 or not len(numbers) or not np.isfinite(numbers).all():
-        raise ValueError(f"is {_shown(cell)}, not a list of finite numbers")
-    return numbers
+        if numbers.ndim == 1 and len(numbers) and np.isfinite(numbers).all():
+            return numbers
+    raise ValueError(f"is {_shown(cell)}, not a list of finite numbers")
 
 
 def answers(cell: Any) -> list[Answer]:

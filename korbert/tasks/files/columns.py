@@ -4,6 +4,7 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
@@ -77,12 +78,10 @@ def flag_columns(present: Iterable[str], cells: Cells) -> tuple[str, ...]:
 def _fits(role: Role, cells: Iterable[Any]) -> bool:
     """Whether a cell is a value of the role, and holds something."""
     for cell in cells:
-        try:
+        with suppress(ValueError):
             value = role.value(cell)
             if not isinstance(value, list | dict) or value:
                 return True
-        except ValueError:
-            continue
     return False
 
 

@@ -18,7 +18,7 @@ from korbert.seeds import derived_seed
 
 _logger = logging.getLogger(__name__)
 
-_SCALE = 2.0  # alpha / rank, which multiplies BA
+_SCALE = 2  # alpha / rank, which multiplies BA
 
 
 def require_peft() -> None:

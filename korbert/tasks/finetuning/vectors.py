@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ from korbert.world import from_first
 _PART_ROWS = 20_000  # most that an interrupted run computes again
 _BATCH_PIECES = 8_192
 _ROWS_AT_ONCE = 128  # for their mean and deviation
-_PRECISION = "fp32"  # of the encoder
+_PRECISION: Final = "fp32"  # of the encoder
 
 _Kept = tuple[Mapping[int, NDArray[Any]], slice]
 """Layer -> the vectors of a part of the rows, (P, D), and the range in these of a row."""

@@ -250,12 +250,14 @@ class Embedding(Kind, frozen=True):
         forms = read_morphemes()
         words = bm25([forms[text] for text in searched.passages], [forms[text] for text in searched.queries])
 
-        reached = {}  # the mean reciprocal rank with each weight
-        for weight in _WEIGHTS:
-            ranks = searched.ranks(lambda part, weight=weight: fused(words(part), queries[part] @ passages.T, weight))
-            reached[weight] = retrieval.METRICS["mrr"](ranks)
-        enough = reached[0.0] + 2 / 3 * (max(reached.values()) - reached[0.0])
-        return self.model_copy(update={"cosine_weight": next(w for w in _WEIGHTS if reached[w] >= enough)})
+        def mean_reciprocal_rank(weight: float) -> float:
+            ranks = searched.ranks(lambda part: fused(words(part), queries[part] @ passages.T, weight))
+            return retrieval.METRICS["mrr"](ranks)
+
+        of_words = mean_reciprocal_rank(0.0)
+        gains = {weight: mean_reciprocal_rank(weight) - of_words for weight in _WEIGHTS}
+        enough = 2 / 3 * max(gains.values())
+        return self.model_copy(update={"cosine_weight": min(weight for weight in gains if gains[weight] >= enough)})
 
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         """Cosine of TF-IDF over morphemes, fitted on the training texts; of retrieval, BM25; none beside a teacher."""

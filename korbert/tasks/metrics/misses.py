@@ -41,7 +41,7 @@ def explained(
     halves = not all(golds)
     misses = [
         _miss(rows[number], golds[number], predictions[number], reachable=reachable[number], halves=halves)
-        for number in np.flatnonzero(exact == 0)
+        for number in np.flatnonzero(exact == 0).tolist()
     ]
     causes = Counter(miss["cause"] for miss in misses)
     possible = (*get_args(Cause), *(get_args(NoAnswerCause) if halves else ()))
