@@ -42,7 +42,7 @@ from korbert.tasks.kinds.sections import EmbeddingSection
 from korbert.tasks.kinds.texts import Groups
 from korbert.tasks.kinds.vector_scores import ALL_SCORES, BY_RETRIEVAL, BY_SIMILARITY, VectorScores, needed
 from korbert.tasks.metrics.statistics import Score, repeated
-from korbert.tasks.retrieval import fused
+from korbert.tasks.retrieval import bm25, fused
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
@@ -241,8 +241,6 @@ class Embedding(Kind, frozen=True):
         with two thirds of the gain over words alone. Words are safer where queries differ from these: a weight that
         gains most here may lose there ("A model for search" in benchmarks/RESULTS.md).
         """
-        from korbert.tasks.baselines.bm25 import bm25
-
         if self._scores is not BY_RETRIEVAL:
             return self
         queries, others = _vectors(model, valid, **how)

@@ -85,11 +85,11 @@ class Rerank(Kind, frozen=True):
 
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         """BM25 over morphemes."""
-        from korbert.tasks.baselines.bm25 import bm25
-
         passages = list(dict.fromkeys(passage for row in parts.scored for passage in self.texts(row)[1:]))
         numbers = {passage: number for number, passage in enumerate(passages)}
-        scores = bm25([morphemes[text] for text in passages], [morphemes[row["text"]] for row in parts.scored])
+        scores = retrieval.bm25(
+            [morphemes[text] for text in passages], [morphemes[row["text"]] for row in parts.scored]
+        )
         predictions = []
         for number, row in enumerate(parts.scored):
             own = scores(slice(number, number + 1))[0, [numbers[passage] for passage in self.texts(row)[1:]]]

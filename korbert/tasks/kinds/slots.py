@@ -168,10 +168,10 @@ class Slots(QuestionAnsweringSettings, Kind, frozen=True):
         for row in parts.scored:
             values: dict[str, Any] = {}
             for name, own in known.items():
-                value = max(sorted(value for value in own if value in row["text"]), key=len, default=None)
-                if value is not None:
-                    start = row["text"].index(value)
-                    values[name] = {"value": value, "start": start, "end": start + len(value)}
+                longest = max(sorted(value for value in own if value in row["text"]), key=len, default=None)
+                if longest is not None:
+                    start = row["text"].index(longest)
+                    values[name] = {"value": longest, "start": start, "end": start + len(longest)}
             predictions.append(values)
         yield Baseline("dictionary", {}, predictions)
 

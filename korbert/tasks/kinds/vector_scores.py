@@ -13,7 +13,7 @@ from korbert.tasks import retrieval
 from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Baseline, Morphemes, Prediction
 from korbert.tasks.metrics import regression
-from korbert.tasks.retrieval import Retrieval
+from korbert.tasks.retrieval import Retrieval, bm25
 from korbert.vectors.encoder import unit
 
 Vectors = NDArray[np.float32]
@@ -122,8 +122,6 @@ class ByRetrieval(VectorScores):
         return np.array([prediction["rank"] for prediction in predictions], np.int64)
 
     def baselines(self, train: Sequence[str], rows: Sequence[Row], morphemes: Morphemes) -> Iterator[Baseline]:
-        from korbert.tasks.baselines.bm25 import bm25
-
         searched = Retrieval.of(rows)
         passages, queries = ([morphemes[text] for text in own] for own in (searched.passages, searched.queries))
         ranks = searched.ranks(bm25(passages, queries))

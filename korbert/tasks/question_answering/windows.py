@@ -46,14 +46,9 @@ Scored = tuple[Window, NDArray[np.float64], NDArray[np.float64], float]
 
 
 def cut_windows(
-    question: Passage,
-    context: Passage,
-    settings: WindowSettings,
-    *,
-    index: int = 0,
-    answer: tuple[int, int] | None = None,
-    special: int,
-) -> list[Window]:
+    question: Passage, context: Passage, settings: WindowSettings, *,
+    index: int = 0, answer: tuple[int, int] | None = None, special: int,
+) -> list[Window]:  # fmt: skip
     """Windows of at most max_length pieces; neighbours share `stride` pieces of context.
 
     answer: the gold answer's span in characters of the context. special: special tokens of a pair (Frame.special).

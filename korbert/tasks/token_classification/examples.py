@@ -85,13 +85,9 @@ def encode_tags(tags: Iterable[str | None], labels: Sequence[str]) -> NDArray[np
 
 
 def make_examples(
-    passages: Sequence[Passage],
-    targets: Sequence[NDArray[np.int64]] | None,
-    tokenizer: AnyTokenizer,
-    *,
-    max_length: int,
-    stride: int,
-) -> tuple[TaggedExamples, list[Window]]:
+    passages: Sequence[Passage], targets: Sequence[NDArray[np.int64]] | None, tokenizer: AnyTokenizer, *,
+    max_length: int, stride: int,
+) -> tuple[TaggedExamples, list[Window]]:  # fmt: skip
     """One row per window, [CLS] pieces [SEP], text by text; and the windows.
 
     targets: (P,) for each text, from encode_tags; None: no targets.
