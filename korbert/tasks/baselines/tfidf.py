@@ -2,19 +2,22 @@
 
 Each function fits on `train`, chooses one of `values` (C, the inverse regularization strength, or alpha, the strength)
 by its score on `validation`, and predicts test; each has at least one row. train and validation are inputs with
-targets. CorpusError if no two training texts share a morpheme.
+targets. CorpusError if no two training texts share a morpheme. `nearest_sentences` is the baseline of questions.
 """
 
+import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 
+from korbert.errors import CorpusError
 from korbert.progress import track
 from korbert.tasks.baselines.features import Choices, Inputs, Matrix, Pairs, Texts, tfidf_features
 from korbert.tasks.metrics import multilabel
@@ -24,6 +27,7 @@ from korbert.tasks.metrics.regression import pearson
 VALUES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _MOST_MODELS = 20  # of one-vs-rest: 200 labels of 4,000 rows take ten minutes, one multinomial model a fifth of that
 _MOST_ITERATIONS = 50
+_SENTENCE = re.compile(r"\S.*?(?:[.?!]+(?=\s|$)|$)", re.MULTILINE)
 
 Floats = NDArray[np.float64]
 Predict = Callable[[Matrix], Floats]
@@ -174,3 +178,33 @@ def _logistic(features: Matrix, right: NDArray[np.bool_], c: float) -> Predict:
         return lambda rows: np.full(rows.shape[0], float(right[0]))
     model = LogisticRegression(C=c, solver="liblinear", max_iter=1_000).fit(features, right)
     return lambda rows: model.predict_proba(rows)[:, 1]
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Half-open spans of sentences, stripped. A sentence ends at the end of its line, or at . ? or ! before a space."""
+    return [(match.start(), match.start() + len(match[0].rstrip())) for match in _SENTENCE.finditer(text)]
+
+
+def nearest_sentences(train: Iterable[str], asked: Sequence[tuple[str, str]]) -> list[tuple[int, int, float]]:
+    """For each (question, context), the span of the first nearest sentence and its cosine to the question, 0 to 1.
+
+    train: texts to fit character bigrams on, spaces next to words included. A context without a sentence gives
+    (0, 0, 0.0). CorpusError if the texts have no bigram.
+    """
+    vectors = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 2), sublinear_tf=True)
+    try:
+        vectors.fit(train)
+    except ValueError as error:
+        raise CorpusError("the training texts have no characters: give others to learn from") from error
+    of_context = {context: sentences(context) for _, context in asked}
+    nearest = []
+    for question, context in asked:
+        spans = of_context[context]
+        if not spans:
+            nearest.append((0, 0, 0.0))
+            continue
+        rows = vectors.transform([question, *(context[start:end] for start, end in spans)])
+        cosines = (rows[1:] @ rows[0].T).toarray()[:, 0]
+        best = int(np.argmax(cosines))
+        nearest.append((*spans[best], float(cosines[best])))
+    return nearest

@@ -169,7 +169,7 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
 
     def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         """The sentence nearest to the question; and if questions may have no answer, always none."""
-        from korbert.tasks.baselines.sentences import nearest_sentences
+        from korbert.tasks.baselines.tfidf import nearest_sentences
 
         if self.unanswerable:
             nothing = {"answer": "", "start": 0, "end": 0, "score": 1.0, "no_answer_score": 0.0}

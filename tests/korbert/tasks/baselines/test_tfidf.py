@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from korbert.errors import CorpusError
 from korbert.tasks.baselines import Choices, Pairs, fit_choices, fit_labels, fit_multilabel, fit_scores
 from korbert.tasks.baselines.features import tfidf_features
+from korbert.tasks.baselines.tfidf import nearest_sentences, sentences
 
 GOOD, BAD = ["정말", "재밌", "다"], ["너무", "지루", "하", "다"]
 VALUES = [0.3, 3.0]
@@ -222,3 +223,27 @@ def test_many_labels_are_one_model_for_each_value(monkeypatch):
     assert best.predictions.argmax(axis=1).tolist() == list(range(30))
     assert best.predictions.sum(axis=1) == pytest.approx(1)
     assert (best.predictions[:, 30] == 0).all()  # has no row
+
+
+CONTEXT = "세종은 1.5배 큰 집에 살았다. 한글을 만들었다!\n 끝  "
+
+
+def test_sentences():
+    spans = sentences(CONTEXT)
+    assert [CONTEXT[start:end] for start, end in spans] == ["세종은 1.5배 큰 집에 살았다.", "한글을 만들었다!", "끝"]
+    assert sentences(" \n ") == []
+    assert sentences("?") == [(0, 1)]
+
+
+def test_the_nearest_one():
+    found = nearest_sentences([CONTEXT], [("누가 한글을 만들었나?", CONTEXT), ("quux", CONTEXT), ("한글", " ")])
+    assert [CONTEXT[start:end] for start, end, _ in found] == ["한글을 만들었다!", "세종은 1.5배 큰 집에 살았다.", ""]
+    cosines = [cosine for *_, cosine in found]
+    assert 0 < cosines[0] < 1
+    assert cosines[1:] == [0, 0]
+    assert nearest_sentences([CONTEXT], [("한글을 만들었다!", CONTEXT)])[0][2] == pytest.approx(1)
+
+
+def test_texts_without_characters_are_refused():
+    with pytest.raises(CorpusError, match="no characters"):
+        nearest_sentences([" "], [])

@@ -1,4 +1,4 @@
-from korbert.tasks.token_classification.dictionary import learn_dictionary, look_up
+from korbert.tasks.kinds.token_classification import learn_dictionary, look_up
 from tests.korbert.tasks.token_classification.helpers import marked
 
 ROWS = [
