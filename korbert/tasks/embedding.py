@@ -35,8 +35,8 @@ def distillation_loss(vectors: Tensor, teacher: Tensor) -> Tensor:
     """
     width = min(vectors.shape[1], teacher.shape[1])
     with torch.autocast(vectors.device.type, enabled=False):
-        own, theirs = F.normalize(vectors, dim=-1), F.normalize(teacher, dim=-1)
-        loss = 10 * (own @ own.T - theirs @ theirs.T).square().mean()
+        own, target = F.normalize(vectors, dim=-1), F.normalize(teacher, dim=-1)
+        loss = 10 * (own @ own.T - target @ target.T).square().mean()
         return loss + (1 - cosines(vectors[:, :width], teacher)).mean() if width == teacher.shape[1] else loss
 
 

@@ -30,7 +30,7 @@ def _random_spaces(text: str, rng: random.Random) -> str:
     for word in text.split():
         if written and rng.random() >= _SHARE:
             written.append(" ")
-        written += [f" {char}" if place and rng.random() < _SHARE else char for place, char in enumerate(word)]
+        written += [f" {char}" if index and rng.random() < _SHARE else char for index, char in enumerate(word)]
     return "".join(written)
 
 
@@ -46,8 +46,8 @@ def _by_syllable(change: Callable[[str, random.Random], str]) -> Callable[[str, 
 def _mistyped(syllable: str, rng: random.Random) -> str:
     """With the key beside that of its first consonant or its vowel."""
     parts = list(unicodedata.normalize("NFD", syllable))
-    place = rng.randrange(2)
-    parts[place] = rng.choice(_BESIDE.get(parts[place], [parts[place]]))
+    index = rng.randrange(2)
+    parts[index] = rng.choice(_BESIDE.get(parts[index], [parts[index]]))
     return unicodedata.normalize("NFC", "".join(parts))
 
 

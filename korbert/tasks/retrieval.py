@@ -1,4 +1,4 @@
-"""Retrieval over labelled pairs: the rank of each query's passage among the passages of all rows."""
+"""Retrieval over labelled pairs: ranks of right passages among those of all rows; BM25 over morphemes as a baseline."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from korbert.tasks.files import Row
 
 _SCORES_AT_ONCE = 1 << 25
+_K1, _B = 1.2, 0.75  # of BM25: Robertson and Zaragoza 2009, 3.2
 
 METRICS: Mapping[str, Callable[[NDArray[np.int64]], float]] = {
     "mrr": lambda ranks: float((1 / ranks).mean()),  # mean reciprocal rank, Voorhees 1999
@@ -18,6 +19,26 @@ METRICS: Mapping[str, Callable[[NDArray[np.int64]], float]] = {
     "recall@100": lambda ranks: float((ranks <= 100).mean()),
 }
 """Functions of the ranks of right passages, (N,), from 1."""
+
+
+def bm25(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]) -> Callable[[slice], NDArray[np.float64]]:
+    """A slice of the queries -> their BM25 scores of all texts, (n, M), with Lucene's idf.
+
+    texts, queries: the morphemes of each.
+    """
+    from scipy import sparse
+    from sklearn.feature_extraction.text import CountVectorizer  # a second, and models need none
+
+    counter = CountVectorizer(analyzer=lambda morphemes: morphemes, dtype=np.float64)
+    counts: Any = counter.fit_transform(texts)
+    having = counts.getnnz(axis=0)
+    lengths = np.asarray(counts.sum(axis=1)).ravel()
+    saturation = _K1 * (1 - _B + _B * lengths / max(lengths.mean(), 1))
+    weights = counts.copy()
+    weights.data /= weights.data + np.repeat(saturation, np.diff(weights.indptr))
+    weights = weights @ sparse.diags(np.log1p((len(texts) - having + 0.5) / (having + 0.5)))
+    asked = counter.transform(queries)
+    return lambda part: np.asarray((asked[part] @ weights.T).todense())
 
 
 def fused(words: NDArray[Any], cosines: NDArray[Any], weight: float) -> NDArray[Any]:
@@ -61,11 +82,11 @@ class Retrieval:
         at_once = max(1, _SCORES_AT_ONCE // len(self.passages))
         for start in range(0, len(self.queries), at_once):
             part = slice(start, start + at_once)
-            found = scores(part)
-            reached = found[np.arange(len(found)), self.own[part]][:, None]
-            as_good = (found >= reached).sum(axis=1)
-            for row in range(len(found)):
+            of_passages = scores(part)
+            reached = of_passages[np.arange(len(of_passages)), self.own[part]][:, None]
+            as_good = (of_passages >= reached).sum(axis=1)
+            for row in range(len(of_passages)):
                 if (fits := self.fits.get(start + row)) is not None:
-                    as_good[row] -= (found[row, fits] >= reached[row]).sum() - 1
+                    as_good[row] -= (of_passages[row, fits] >= reached[row]).sum() - 1
             ranks.append(as_good)
         return np.concatenate(ranks)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from korbert.errors import CorpusError
 from korbert.records.table import Fault
 from korbert.tasks.files import Row, Rows
-from korbert.tasks.files.rows import Place
 
 
 @dataclass(frozen=True)
@@ -21,6 +20,11 @@ class Parts:
     warm_up: Rows | None = None
     read: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def scored(self) -> Rows:
+        """The test rows, or the validation rows without a test."""
+        return self.test or self.valid
 
     def by_name(self) -> dict[str, Rows]:
         """The parts that there are."""
@@ -42,10 +46,11 @@ def cut(rows: Rows, share: float, texts: Callable[[Row], Sequence[str]]) -> tupl
     if len(distinct) < 2:
         raise CorpusError(f"{rows.places[0]}: all rows have the same text: give more, or a file to validate on")
     held = set(distinct[: min(max(1, round(share * len(distinct))), len(distinct) - 1)])
-    numbers = range(len(rows))
-    return tuple(  # type: ignore[return-value]
-        taken(rows, [number for number in numbers if (digests[number] in held) == inside]) for inside in (False, True)
+    rest, share_of_rows = (
+        taken(rows, [number for number, digest in enumerate(digests) if (digest in held) == inside])
+        for inside in (False, True)
     )
+    return rest, share_of_rows
 
 
 def split_by_article(rows: Rows) -> tuple[Rows, Rows]:
@@ -58,12 +63,10 @@ def split_by_article(rows: Rows) -> tuple[Rows, Rows]:
     sides = [[number for number, inside in enumerate(held) if inside == side] for side in (False, True)]
     if not all(sides):
         raise CorpusError(
-            f"{', '.join(source.file for source in rows.sources)}: split_by_article leaves {len(sides[0])} rows to "
-            f"train on and {len(sides[1])} to score: name train and test files instead"
+            f"{rows.files}: split_by_article leaves {len(sides[0])} rows to train on and {len(sides[1])} to score: "
+            "name train and test files instead"
         )
-    train, test = (taken(rows, side) for side in sides)
-    train.dropped, train.notes = dict(rows.dropped), list(rows.notes)
-    return train, test
+    return taken(rows, sides[0], with_drops=True), taken(rows, sides[1])
 
 
 def at_most(rows: Rows, number: int, texts: Callable[[Row], Sequence[str]]) -> Rows:
@@ -74,9 +77,8 @@ def at_most(rows: Rows, number: int, texts: Callable[[Row], Sequence[str]]) -> R
     if len(rows) <= number:
         return rows
     digests = _digests(rows, texts)
-    result = taken(rows, sorted(sorted(range(len(rows)), key=digests.__getitem__)[:number]))
-    result.dropped = dict(rows.dropped)
-    return result
+    smallest = sorted(range(len(rows)), key=digests.__getitem__)[:number]
+    return taken(rows, sorted(smallest), with_drops=True)
 
 
 def _digests(rows: Rows, texts: Callable[[Row], Sequence[str]]) -> list[bytes]:
@@ -85,28 +87,27 @@ def _digests(rows: Rows, texts: Callable[[Row], Sequence[str]]) -> list[bytes]:
 
 def usable(rows: Rows, check: Callable[[Row], object]) -> Rows:
     """The rows for which `check` raises no ValueError; others count as dropped. CorpusError if none is left."""
-    kept = []
-    faults: list[tuple[Place, str]] = []
+    faults: dict[int, str] = {}
     for number, row in enumerate(rows):
         try:
             check(row)
-            kept.append(number)
         except ValueError as error:
-            faults.append((rows.places[number], str(error)))
+            faults[number] = str(error)
     if not faults:
         return rows
-    result = taken(rows, kept)
-    result.dropped, result.notes = dict(rows.dropped), list(rows.notes)
-    for place, what in faults:
-        result.drop(str(place), Fault("bad_row", what))
-    if not kept:
+    result = taken(rows, [number for number in range(len(rows)) if number not in faults], with_drops=True)
+    for number, what in faults.items():
+        result.drop(str(rows.places[number]), Fault("bad_row", what))
+    if not result.rows:
         raise CorpusError(f"no row can be used: {'; '.join(result.said())}")
     return result
 
 
-def taken(rows: Rows, numbers: Sequence[int]) -> Rows:
-    """Selects rows with their places and sources; counts of dropped rows are not copied."""
+def taken(rows: Rows, numbers: Sequence[int], *, with_drops: bool = False) -> Rows:
+    """Selects rows with their places and sources. with_drops: and what was dropped and noted of all."""
     result = Rows([rows.rows[number] for number in numbers], [rows.places[number] for number in numbers])
     counts = Counter(place.file for place in result.places)
     result.sources = [replace(source, rows=counts[source.file]) for source in rows.sources]
+    if with_drops:
+        result.dropped, result.notes = dict(rows.dropped), list(rows.notes)
     return result

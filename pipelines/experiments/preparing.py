@@ -203,7 +203,7 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
     """
     settings = kind if settings is None else settings
     names: Mapping[str, str] = getattr(settings, "label_names", None) or {}
-    roles = [*(kind.roles() if part in ("train", "warm_up") else kind.roles_to_score()), ROLES["id"]]
+    roles = [*(kind.roles if part in ("train", "warm_up") else kind.roles_to_score or kind.roles), ROLES["id"]]
     for index, role in enumerate(roles):
         if role.name == "label":
             label = replace(ROLES["labels"], name="label") if getattr(settings, "several", False) else role

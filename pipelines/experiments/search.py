@@ -62,9 +62,8 @@ def learn(ready: Ready, builds: Mapping[str, Build]) -> list[ModelResult]:
 
 def baselines(ready: Ready) -> Iterator[ModelResult]:
     """Results of the baselines. Baselines that cannot be fitted on the rows are logged and left out."""
-    train, valid, test = ready.rows.train.rows, ready.rows.valid.rows, ready.scored.rows
     try:
-        for name, facts, predictions in ready.task.baselines(train, valid, test, ready.morphemes()):
+        for name, facts, predictions in ready.task.baselines(ready.rows, ready.morphemes()):
             yield ModelResult({"name": name, "seed": None, **facts}, predictions, ready.output)
     except CorpusError as error:
         _logger.warning("baseline: %s", error)

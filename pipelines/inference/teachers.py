@@ -59,12 +59,12 @@ def write_teacher_vectors(
             if row["error"] is not None:
                 failed(row)
         return
-    fitted_on = [row["text"] for row in islice(_distinct(texts, text), _FITTED_TEXTS) if "text" in row]
-    if not fitted_on:
+    if not any("text" in row for row in _distinct(texts, text)):
         raise CorpusError(f"{texts}: holds no texts: nothing can be learned")
     if teacher([]).shape[1] > size:
         kept = claim_parts(output) / f"axes-{made_from[:32]}.npy"
         if not kept.exists():
+            fitted_on = [row["text"] for row in islice(_distinct(texts, text), _FITTED_TEXTS) if "text" in row]
             buffer = BytesIO()
             np.save(buffer, Cut.of(teacher, fitted_on, size).axes)
             write_whole(kept, buffer.getvalue())
@@ -82,11 +82,12 @@ def _made_from(output: Path) -> str | None:
 
 
 def _distinct(path: Path, text: str | None) -> Iterator[Result]:
-    """The records of a file, each text once."""
-    seen = set[str]()
+    """The records of a file, each text once. Memory holds a digest of each text."""
+    seen = set[bytes]()
     for row in chain.from_iterable(text_records(path, path.name, text=text, utf8=True)):
-        if "text" not in row or row["text"] not in seen:
-            seen.add(row.get("text", ""))
+        digest = hashlib.blake2b(row.get("text", "").encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if "text" not in row or digest not in seen:
+            seen.add(digest)
             yield row
 
 

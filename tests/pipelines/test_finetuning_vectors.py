@@ -211,7 +211,7 @@ def test_texts_alone(learn):
         ((SCORED, [["가", "나", "1"], ["다", "라", "2"]]), {"frozen_layers": -1}, SettingsError,
          "frozen_layers -1: nothing would learn"),
         ((SCORED, [["가", "나", "1"], ["다", "라", "2"]]), {"scored": (["text", "pair"], [["가", "나"]])}, CorpusError,
-         r"no row can be used: .*has no score, which rows to score need"),
+         r"no row can be used: .*has no score, which this task needs"),
     ],
 )  # fmt: skip
 def test_rows_that_cannot_be_learned_are_refused(learn, train, more, error, said):
@@ -224,7 +224,7 @@ def test_which_rows_can_be_learned(tmp_path):
     """Columns that the user names are looked for where the part needs them."""
     path = tmp_path / "mine.csv"
     path.write_text("문장,상대,관계\n가,나,같다\n다,라,다르다\n마,바,모른다\n", encoding="utf-8")
-    rows = read_rows(path, Embedding.roles(), columns={"pair": "상대", "label": "관계"})
+    rows = read_rows(path, Embedding.roles, columns={"pair": "상대", "label": "관계"})
     section = KINDS["embedding"].section_class(
         train="t", valid="v", near="같다", far="다르다", columns={"pair": "상대", "label": "관계"}
     )

@@ -43,7 +43,7 @@ def test_both_forms_hold_the_same_questions_and_can_be_read(here, capsys):
     rows = [json.loads(line) for line in (here / "made.jsonl").read_text("utf-8").splitlines()]
     assert [(row["id"], row["question"]) for row in rows] == [(row["id"], row["question"]) for row in made]
     for name in ("made.json", "made.jsonl"):
-        table = read_rows(here / name, QuestionAnswering.roles())
+        table = read_rows(here / name, QuestionAnswering.roles)
         assert len(table) == len(rows)
 
 

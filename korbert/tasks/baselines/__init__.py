@@ -1,8 +1,7 @@
 """Baselines without an encoder. Plain functions of lists and arrays.
 
 1. features.py: TF-IDF of morphemes, of one text, or of two and their overlap.
-2. tfidf.py: logistic regression and ridge on these features.
-3. sentences.py: the sentence of a context that is nearest to a question.
+2. tfidf.py: logistic regression and ridge on these features; the sentence of a context that is nearest to a question.
 
 The most frequent answer is found by the kinds themselves, and the dictionary of entities by ../token_classification/.
 """

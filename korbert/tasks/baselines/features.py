@@ -2,8 +2,8 @@
 
 Features of a text are its morpheme unigrams and bigrams that occur in at least two training texts, with sublinear
 counts, scaled to length 1. Those of two texts a and b are concatenated: a, b, |a - b|, and the cosine of a and b, over
-terms learned from both sides together. Other
-features were worse on six sets (benchmarks/RESULTS.md, "Features of TF-IDF").
+terms learned from both sides together. Other features were worse on six sets (benchmarks/RESULTS.md, "Features of
+TF-IDF").
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ import numpy as np
 
 from korbert.errors import CorpusError
 
-Texts: TypeAlias = Iterable[Sequence[str]]
+Texts: TypeAlias = Sequence[Sequence[str]]
 """The morphemes of each text."""
 
 Matrix: TypeAlias = Any  # scipy.sparse.csr_matrix, float64
@@ -69,9 +69,8 @@ def tfidf_features(train: Inputs, *others: Inputs) -> list[Matrix]:
         raise CorpusError("no two training texts share a morpheme: give more texts to learn from") from error
     weighting.fit(counts)
 
-    def of_texts(texts: Texts) -> Matrix:
-        rows = counter.transform(texts)
-        return weighting.transform(rows, copy=False) if rows.shape[0] else rows
+    def of_texts(texts: Iterable[Sequence[str]]) -> Matrix:
+        return weighting.transform(counter.transform(texts), copy=False)
 
     def of(inputs: Inputs) -> Matrix:
         if isinstance(inputs, Pairs):
@@ -81,9 +80,8 @@ def tfidf_features(train: Inputs, *others: Inputs) -> list[Matrix]:
             return _side_by_side(of_texts(inputs.texts)[repeated], of_texts(chain.from_iterable(inputs.choices)))
         return of_texts(inputs)
 
-    several = isinstance(train, Pairs | Choices)
-    learned = of(train) if several else weighting.transform(counts, copy=False)  # texts may be a stream
-    return [learned, *(of(inputs) for inputs in others)]
+    learned = of(train) if isinstance(train, Pairs | Choices) else weighting.transform(counts, copy=False)
+    return [learned, *map(of, others)]
 
 
 def _side_by_side(first: Matrix, second: Matrix) -> Matrix:

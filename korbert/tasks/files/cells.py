@@ -81,13 +81,13 @@ def label(cell: Any) -> str:
 
     A list of one label, as doccano writes it, is that label.
     """
-    given = _value_in(cell)
-    if given is None or given == {} or not isinstance(given, list | dict):
+    value = _value_in(cell)
+    if value is None or value == {} or not isinstance(value, list | dict):
         return name(cell)
-    given = given if isinstance(given, list) else [given]
-    if any(isinstance(part, list) for part in given):
+    parts = value if isinstance(value, list) else [value]
+    if any(isinstance(part, list) for part in parts):
         raise ValueError("is a list of lists, not a label")
-    names = [label(one) for part in given for one in _chosen(part)]
+    names = [label(choice) for part in parts for choice in _chosen(part)]
     if not names:
         raise ValueError("is a list without a label")
     if len(names) > 1:
@@ -111,12 +111,10 @@ def labels(cell: Any) -> list[str]:
 
     An object names each label with 0 or 1, or holds a list of `choices` (Label Studio).
     """
-    given = _value_in(cell)
-    if given is None and isinstance(cell, str):
-        given = [part for part in cell.split("|" if "|" in cell else ",") if part.strip()]
-    if not isinstance(given, list):
-        given = [given]
-    return [label(one) for part in given for one in _chosen(part)]
+    value = _value_in(cell)
+    if value is None and isinstance(cell, str):
+        value = [part for part in cell.split("|" if "|" in cell else ",") if part.strip()]
+    return [label(choice) for part in (value if isinstance(value, list) else [value]) for choice in _chosen(part)]
 
 
 def _chosen(part: Any) -> list[Any]:
@@ -128,24 +126,20 @@ def _chosen(part: Any) -> list[Any]:
     return flagged(part, list(part.values()))
 
 
-def is_flag(cell: Any) -> bool:
-    """Whether a cell is 0 or 1, or a truth value, also as spelled in CSV."""
-    return _flag(cell) is not None
-
-
-def _flag(cell: Any) -> bool | None:
-    return _FLAGS.get(str(cell).strip().lower())
-
-
 _FLAGS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+
+
+def flag(cell: Any) -> bool | None:
+    """The truth value of 0, 1, True or False, also as spelled in CSV; None for another cell."""
+    return _FLAGS.get(str(cell).strip().lower())
 
 
 def flagged(names: Iterable[str], flags: Sequence[Any]) -> list[str]:
     """The names whose flags are set."""
-    for flag in flags:
-        if not is_flag(flag):
-            raise ValueError(f"has {_shown(flag)} where 0 or 1 says whether the label holds")
-    return [name(one) for one, flag in zip(names, flags, strict=True) if _flag(flag)]
+    for cell in flags:
+        if flag(cell) is None:
+            raise ValueError(f"has {_shown(cell)} where 0 or 1 says whether the label holds")
+    return [name(label) for label, cell in zip(names, flags, strict=True) if flag(cell)]
 
 
 def distinct_labels(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
@@ -156,7 +150,7 @@ def distinct_labels(values: Sequence[list[str] | None]) -> Sequence[list[str] | 
     """
     lists = [value for value in values if value]
     width = len(lists[0]) if lists else 0
-    if width > 1 and all(len(value) == width and all(map(is_flag, value)) for value in lists):
+    if width > 1 and all(len(value) == width and None not in map(flag, value) for value in lists):
         if width == 2 and all(value == lists[0] and value[0] != value[1] for value in lists):
             raise ValueError(f"the labels of all rows are {lists[0]}: write the names of the labels")
         return [value and flagged(map(str, range(width)), value) for value in values]
@@ -170,29 +164,25 @@ def distinct_labels(values: Sequence[list[str] | None]) -> Sequence[list[str] | 
 
 def score(cell: Any) -> float:
     """A finite number."""
-    try:
-        number = float("nan") if isinstance(cell, bool) else float(cell)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not math.isfinite(number):
-        raise ValueError(f"is {_shown(cell)}, not a finite number")
-    return number
+    with suppress(TypeError, ValueError):
+        if not isinstance(cell, bool) and math.isfinite(number := float(cell)):
+            return number
+    raise ValueError(f"is {_shown(cell)}, not a finite number")
 
 
 def truth(cell: Any) -> bool:
     """True or False, also as spelled in CSV: true, 1, False, 0."""
-    found = _flag(cell)
-    if found is None:
+    if (value := flag(cell)) is None:
         raise ValueError(f"is {_shown(cell)}, neither true nor false")
-    return found
+    return value
 
 
 def words(cell: Any) -> list[str]:
     """Words from a list of texts, or a string: of a list, or of words separated by white space."""
-    given = cell.split() if isinstance(cell, str) and _value_in(cell) is None else _value_in(cell)
-    if not isinstance(given, list) or not given:
+    value = cell.split() if isinstance(cell, str) and _value_in(cell) is None else _value_in(cell)
+    if not isinstance(value, list) or not value:
         raise ValueError(f"is {_shown(cell)}, not a list of texts")
-    return [_part(text, part, place) for place, part in enumerate(given)]
+    return [_part(text, part, index) for index, part in enumerate(value)]
 
 
 def tags(cell: Any) -> list[str]:
@@ -213,58 +203,54 @@ def bio_tags(values: Sequence[list[str] | None]) -> Sequence[list[str] | None]:
 
     Known are B_PER, PER-B and PER_B, if all tags are spelled alike, and - instead of O.
     """
-    given = {tag for tags in values if tags for tag in tags}
-    outside = "-" if "O" not in given else "O"
+    written = {tag for tags in values if tags for tag in tags}
+    outside = "-" if "O" not in written else "O"
     for spelling in _BIO:
-        found = {tag: re.fullmatch(spelling, tag) for tag in given - {outside}}
-        begins = any(match and match["place"] == "B" for match in found.values())
-        if all(found.values()) and (begins or spelling == _BIO[0]):
-            known = {tag: f"{match['place']}-{match['label']}" for tag, match in found.items() if match} | {
-                outside: "O"
-            }
+        matches = [re.fullmatch(spelling, tag) for tag in written - {outside}]
+        begins = any(match and match["place"] == "B" for match in matches)
+        if all(matches) and (begins or spelling == _BIO[0]):
+            known = {match[0]: f"{match['place']}-{match['label']}" for match in matches if match} | {outside: "O"}
             return [tags and [known[tag] for tag in tags] for tags in values]
     return values
 
 
 def choices(cell: Any) -> list[str]:
     """Two or more non-empty texts, from a list or a string of one. Trailing empty cells are ignored."""
-    given = _value_in(cell)
-    if not isinstance(given, list):
+    value = _value_in(cell)
+    if not isinstance(value, list):
         raise ValueError(f"is {_shown(cell)}, not a list of choices")
-    while given and is_empty(given[-1]):
-        given = given[:-1]
-    if len(given) < 2 or any(map(is_empty, given)):
-        raise ValueError(f"has {_shown(given)}, not two choices or more without gaps")
-    return [_part(text, part, place) for place, part in enumerate(given)]
+    while value and is_empty(value[-1]):
+        value = value[:-1]
+    if len(value) < 2 or any(map(is_empty, value)):
+        raise ValueError(f"has {_shown(value)}, not two choices or more without gaps")
+    return [_part(text, part, index) for index, part in enumerate(value)]
 
 
 def texts(cell: Any) -> list[str]:
     """A text, or several, from a list or a string of one. Empty cells are left out."""
-    given = _value_in(cell)
-    given = given if isinstance(given, list) else [cell]
-    return [_part(text, part, place) for place, part in enumerate(given) if not is_empty(part)]
+    value = _value_in(cell)
+    parts = value if isinstance(value, list) else [cell]
+    return [_part(text, part, index) for index, part in enumerate(parts) if not is_empty(part)]
 
 
 def vector(cell: Any) -> NDArray[np.float32]:
     """A list of finite numbers."""
-    try:
+    with suppress(TypeError, ValueError):
         numbers = np.asarray(_value_in(cell), np.float32)
-    except (TypeError, ValueError):
-        numbers = np.zeros(0, np.float32)
-    if numbers.ndim != 1 or not len(numbers) or not np.isfinite(numbers).all():
-        raise ValueError(f"is {_shown(cell)}, not a list of finite numbers")
-    return numbers
+        if numbers.ndim == 1 and len(numbers) and np.isfinite(numbers).all():
+            return numbers
+    raise ValueError(f"is {_shown(cell)}, not a list of finite numbers")
 
 
 def answers(cell: Any) -> list[Answer]:
     """Answers to a question: a text, a list of texts, or SQuAD's text and answer_start. Empty ones are left out."""
-    given = _objects(_value_in(cell))
-    if given is None or type(given) is int:
-        given = [cell]
-    if not isinstance(given, list):
+    value = _objects(_value_in(cell))
+    if value is None or type(value) is int:
+        value = [cell]
+    if not isinstance(value, list):
         raise ValueError(f"is {_shown(cell)}, not answers")
-    texts = [part.get("text", 0) if isinstance(part, dict) else part for part in given]
-    return [_part(_answer, part, index) for index, part in enumerate(given) if not is_empty(texts[index])]
+    texts = [part.get("text", 0) if isinstance(part, dict) else part for part in value]
+    return [_part(_answer, part, index) for index, part in enumerate(value) if not is_empty(texts[index])]
 
 
 def _answer(part: Any) -> Answer:
@@ -278,17 +264,16 @@ def _answer(part: Any) -> Answer:
 
 def slots(cell: Any) -> dict[str, str | None]:
     """Slot description -> value, from an object or a string of one. An empty value is None."""
-    given = _value_in(cell)
-    if not isinstance(given, dict) or any(map(is_empty, given)):
+    slots = _value_in(cell)
+    if not isinstance(slots, dict) or any(map(is_empty, slots)):
         raise ValueError(f"is {_shown(cell)}, not an object of descriptions and values")
-    return {name: None if is_empty(value) else _part(_spelled, value, name) for name, value in given.items()}
+    return {name: None if is_empty(value) else _part(_spelled, value, name) for name, value in slots.items()}
 
 
 def starts(cell: Any) -> list[int]:
     """The first characters of the answers: a number, also as text, or a list of them; -1 where there is none."""
-    given = _value_in(cell)
-    given = given if isinstance(given, list) else [cell]
-    numbers = [score(part) for part in given]
+    value = _value_in(cell)
+    numbers = list(map(score, value if isinstance(value, list) else [cell]))
     if not all(number.is_integer() and number >= -1 for number in numbers):
         raise ValueError(f"is {_shown(cell)}, not a character from 0")
     return [int(number) for number in numbers]
@@ -300,10 +285,10 @@ def spans(cell: Any) -> list[Span | QuotedSpan]:
     Keys are start, end, label, or start_offset, end_offset, labels (a list of one), type. An object with `text` becomes
     a QuotedSpan.
     """
-    given = _objects(_value_in(cell))
-    if not isinstance(given, list):
+    value = _objects(_value_in(cell))
+    if not isinstance(value, list):
         raise ValueError(f"is {_shown(cell)}, not a list of spans")
-    return sorted(_part(_span, part, place) for place, part in enumerate(given))
+    return sorted(_part(_span, part, index) for index, part in enumerate(value))
 
 
 def _span(part: Any) -> Span | QuotedSpan:
@@ -352,12 +337,12 @@ def _same(one: str, other: str) -> bool:
     return next(plain) == next(plain)
 
 
-def _part(value: Any, part: Any, place: int | str) -> Any:
-    """value(part), with the place of the part in any ValueError."""
+def _part(value: Any, part: Any, name: int | str) -> Any:
+    """value(part), with the name of the part in any ValueError."""
     try:
         return value(part)
     except ValueError as error:
-        raise ValueError(f"has a part {place} that {error}") from None
+        raise ValueError(f"has a part {name} that {error}") from None
 
 
 def _value_in(cell: Any) -> Any:
@@ -387,13 +372,13 @@ def _python(cell: str) -> Any:
     )
 
 
-def _objects(given: Any) -> Any:
+def _objects(value: Any) -> Any:
     """Converts an object of equally long lists (a list of objects in `datasets`) to a list of objects."""
-    if not isinstance(given, dict) or not given or not all(isinstance(column, list) for column in given.values()):
-        return [given] if isinstance(given, dict) else given
-    if len({len(column) for column in given.values()}) > 1:
-        raise ValueError(f"is {_shown(given)}, whose lists differ in length")
-    return [dict(zip(given, values, strict=True)) for values in zip(*given.values(), strict=True)]
+    if not isinstance(value, dict) or not value or not all(isinstance(column, list) for column in value.values()):
+        return [value] if isinstance(value, dict) else value
+    if len({len(column) for column in value.values()}) > 1:
+        raise ValueError(f"is {_shown(value)}, whose lists differ in length")
+    return [dict(zip(value, values, strict=True)) for values in zip(*value.values(), strict=True)]
 
 
 def _shown(cell: Any) -> str:

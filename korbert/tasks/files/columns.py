@@ -4,12 +4,13 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.names import same_name
 from korbert.records.table import Cells
-from korbert.tasks.files.cells import is_flag
+from korbert.tasks.files.cells import flag
 from korbert.tasks.files.roles import Role
 
 Given = Mapping[str, str | Sequence[str]]
@@ -71,27 +72,27 @@ def columns_of(role: Role, present: Iterable[str], cells: Cells | None = None) -
 
 def flag_columns(present: Iterable[str], cells: Cells) -> tuple[str, ...]:
     """The columns that hold 0 and 1, or truth values, and nothing else."""
-    return tuple(column for column in present if cells.get(column) and all(map(is_flag, cells[column])))
+    return tuple(column for column in present if cells.get(column) and None not in map(flag, cells[column]))
 
 
 def _fits(role: Role, cells: Iterable[Any]) -> bool:
     """Whether a cell is a value of the role, and holds something."""
     for cell in cells:
-        try:
+        with suppress(ValueError):
             value = role.value(cell)
             if not isinstance(value, list | dict) or value:
                 return True
-        except ValueError:
-            continue
     return False
 
 
 def _usual(role: Role, free: Sequence[str], file: str, cells: Cells | None) -> tuple[str, ...]:
-    found = columns_of(role, free, cells)
-    if len(found) > 1:
-        raise CorpusError(f"{file}: column {' or '.join(map(repr, found))} may hold {role.name}: say which one it is")
-    if found:
-        return found
+    candidates = columns_of(role, free, cells)
+    if len(candidates) > 1:
+        raise CorpusError(
+            f"{file}: column {' or '.join(map(repr, candidates))} may hold {role.name}: say which one it is"
+        )
+    if candidates:
+        return candidates
     # choice1, choice2, ... in order, without gaps, from 0 or 1; at least two.
     for beginning in role.series:
         pattern = re.compile(re.escape(_plain(beginning)) + r"_?([0-9]{1,2})")

@@ -93,68 +93,45 @@ def _place_answers(row: dict[str, Any]) -> None:
     ]
 
 
-_TEXT = "text document sentence review comment comments content utterance sentence1 premise question1 text1 text_a"
-_TEXT_KOREAN = "문장 텍스트 본문 내용 리뷰 댓글 발화 문서 문장1"
-_LABEL = "label labels cats gold_label class category sentiment emotion intent topic is_duplicate"
-_LABEL_KOREAN = "라벨 레이블 분류 감정 감성 정답 주제 의도 범주 카테고리"
+def _role(name: str, names: str, value: Callable[[Any], Any] = cells.text, **more: Any) -> Role:
+    return Role(name, tuple(names.split()), value, **more)
+
+
+_TEXT = (
+    "text document sentence review comment comments content utterance sentence1 premise question1 text1 text_a"
+    " 문장 텍스트 본문 내용 리뷰 댓글 발화 문서 문장1"
+)
+_LABEL = (
+    "label labels cats gold_label class category sentiment emotion intent topic is_duplicate"
+    " 라벨 레이블 분류 감정 감성 정답 주제 의도 범주 카테고리"
+)
+_CHOICES = ("choice", "option", "alternative", "ending", "선택지", "보기", "")
+_LISTS = ("label", "labels", "annotations", "라벨", "레이블")
 
 ROLES: Mapping[str, Role] = {
     role.name: role
     for role in (
-        Role("text", tuple(f"{_TEXT} {_TEXT_KOREAN}".split())),
-        Role("pair", ("sentence2", "hypothesis", "question2", "text2", "text_b", "pair", "문장2", "가설")),
-        Role(
-            "negatives",
-            ("negatives", "negative", "hard_negatives", "hard_negative"),
-            cells.texts,
-            required=False,
-            series=("negative",),
-        ),
-        Role("label", tuple(f"{_LABEL} {_LABEL_KOREAN}".split()), cells.label),
-        Role(
-            "labels",
-            ("labels", "label", "classes", "categories", "emotions", "cats", "라벨", "감정들"),
-            cells.labels,
-            empty=list,
-            flags=True,
-            settle=cells.distinct_labels,
-        ),
-        Role("score", ("score", "similarity", "rating", "점수", "유사도", "평점"), cells.score),
-        Role("vector", ("vector", "embedding"), cells.vector, required=False),
-        Role("id", ("id", "guid", "sent_id", "idx", "uid", "번호"), cells.name, required=False, unique=True),
-        Role("question", ("question", "query", "질문", "질의"), cells.text),
-        Role("context", ("context", "passage", "paragraph", "지문", "문맥"), cells.text),
-        Role("title", ("title", "article", "제목")),
-        Role("answers", ("answers", "answer", "정답", "답"), cells.answers, empty=lambda: None),
-        Role(
-            "starts",
-            ("answer_start", "answer_starts", "정답_시작"),
-            cells.starts,
-            required=False,
-            complete=_place_answers,
-        ),
-        Role("impossible", ("is_impossible",), cells.truth, required=False),
-        Role(
-            "choices",
-            ("choices", "options", "endings", "선택지", "보기"),
-            cells.choices,
-            series=("choice", "option", "alternative", "ending", "선택지", "보기", ""),
-        ),
-        Role("slots", ("slots", "state", "슬롯"), cells.slots),
-        Role("tokens", ("tokens", "words", "characters", "토큰", "어절"), cells.words),
-        Role(
-            "tags",
-            ("tags", "ner_tags", "pos_tags", "upos", "labels", "태그", "개체명"),
-            cells.tags,
-            settle=cells.bio_tags,
-        ),
-        Role(
-            "spans",
-            ("spans", "entities", "ne", "개체"),
-            cells.spans,
-            alike=("label", "labels", "annotations", "라벨", "레이블"),
-            complete=_place_spans,
-        ),
+        _role("text", _TEXT),
+        _role("pair", "sentence2 hypothesis question2 text2 text_b pair 문장2 가설"),
+        _role("negatives", "negatives negative hard_negatives hard_negative", cells.texts, required=False,
+              series=("negative",)),
+        _role("label", _LABEL, cells.label),
+        _role("labels", "labels label classes categories emotions cats 라벨 감정들", cells.labels, empty=list,
+              flags=True, settle=cells.distinct_labels),
+        _role("score", "score similarity rating 점수 유사도 평점", cells.score),
+        _role("vector", "vector embedding", cells.vector, required=False),
+        _role("id", "id guid sent_id idx uid 번호", cells.name, required=False, unique=True),
+        _role("question", "question query 질문 질의"),
+        _role("context", "context passage paragraph 지문 문맥"),
+        _role("title", "title article 제목"),
+        _role("answers", "answers answer 정답 답", cells.answers, empty=lambda: None),
+        _role("starts", "answer_start answer_starts 정답_시작", cells.starts, required=False, complete=_place_answers),
+        _role("impossible", "is_impossible", cells.truth, required=False),
+        _role("choices", "choices options endings 선택지 보기", cells.choices, series=_CHOICES),
+        _role("slots", "slots state 슬롯", cells.slots),
+        _role("tokens", "tokens words characters 토큰 어절", cells.words),
+        _role("tags", "tags ner_tags pos_tags upos labels 태그 개체명", cells.tags, settle=cells.bio_tags),
+        _role("spans", "spans entities ne 개체", cells.spans, alike=_LISTS, complete=_place_spans),
     )
-}
+}  # fmt: skip
 """The roles of our kinds; `dataclasses.replace(ROLES["label"], required=False)` makes a variant."""

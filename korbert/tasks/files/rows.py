@@ -45,7 +45,7 @@ class Source:
 
     def __str__(self) -> str:
         how = f"{self.form} in {self.encoding.upper()}" if self.encoding else self.form
-        taken = ", ".join(f"{role} from {' '.join(map(repr, columns))}" for role, columns in self.columns.items())
+        taken = ", ".join(f"{role} from {_shown(columns)}" for role, columns in self.columns.items())
         return f"{self.file}: {self.rows:,} rows ({how}; {taken})"
 
 
@@ -55,11 +55,6 @@ class Dropped:
 
     count: int = 0
     first: list[str] = field(default_factory=list)
-
-    def add(self, place: str, what: str) -> None:
-        self.count += 1
-        if len(self.first) < _PLACES_SHOWN:
-            self.first.append(f"{place}: {what}")
 
 
 @dataclass
@@ -93,15 +88,18 @@ class Rows:
 
     def said(self) -> list[str]:
         """Summary lines: the files, what was dropped with the first places, and notes."""
-        more = {True: "; ...", False: ""}
         drops = [
-            f"dropped {dropped.count:,} as {reason}: {'; '.join(dropped.first)}{more[dropped.count > _PLACES_SHOWN]}"
+            f"dropped {dropped.count:,} as {reason}: "
+            + "; ".join([*dropped.first, *(["..."] if dropped.count > _PLACES_SHOWN else [])])
             for reason, dropped in self.dropped.items()
         ]
         return [*map(str, self.sources), *drops, *self.notes]
 
     def drop(self, place: str, fault: Fault) -> None:
-        self.dropped.setdefault(fault.reason, Dropped()).add(place, fault.what)
+        dropped = self.dropped.setdefault(fault.reason, Dropped())
+        dropped.count += 1
+        if len(dropped.first) < _PLACES_SHOWN:
+            dropped.first.append(f"{place}: {fault.what}")
 
 
 def read_rows(
@@ -161,7 +159,7 @@ def _read_table(result: Rows, table: Table, file: str, roles: Sequence[Role], co
             try:
                 values = role.settle([row.get(role.name) for row in rows])
             except ValueError as error:
-                raise CorpusError(f"{file}: {' '.join(map(repr, chosen[role.name]))}: {error}") from error
+                raise CorpusError(f"{file}: {_shown(chosen[role.name])}: {error}") from error
             for row, value in zip(rows, values, strict=True):
                 row[role.name] = value
     result.notes += [f"{file}: {count:,} rows {remark}" for remark, count in reading.remarks.items()]
@@ -174,43 +172,42 @@ class _Reading:
     """Parses the cells of a record into a row."""
 
     def __init__(self, roles: Sequence[Role], chosen: Mapping[str, tuple[str, ...]], first: Cells) -> None:
-        self.wanted = [column for role in chosen.values() for column in role]
+        self.wanted = [column for columns in chosen.values() for column in columns]
         self.remarks: Counter[str] = Counter()
         self._empty: Row = {role.name: None for role in roles}
         self._complete = [role for role in roles if role.complete and role.name in chosen]
-        self._parts: list[tuple[Role, str, int, int]] = []  # role, columns for people, half-open range of `wanted`
+        self._parts: list[tuple[Role, tuple[str, ...], int]] = []  # role, its columns, the first one in `wanted`
         self._flags: set[str] = set()  # roles whose columns each say whether the label of their name holds
         begin = 0
         for role in roles:
-            if role.name in chosen:
-                own = chosen[role.name]
-                self._parts.append((role, " ".join(map(repr, own)), begin, begin + len(own)))
-                begin += len(own)
-                if role.flags and len(own) > 1 and flag_columns(own, first) == own:
-                    self._flags.add(role.name)
+            columns = chosen.get(role.name, ())
+            if columns:
+                self._parts.append((role, columns, begin))
+                begin += len(columns)
+            if role.flags and len(columns) > 1 and flag_columns(columns, first) == columns:
+                self._flags.add(role.name)
 
     def row(self, record: Sequence[Any]) -> Row | Fault:
         row = self._empty.copy()
-        for role, columns, begin, end in self._parts:
-            cell: Any = record[begin]
-            if end > begin + 1:
-                cell = list(record[begin:end])
-                if role.flags:  # columns label1, label2 with names, some without one
-                    cell = [one for one in cell if not is_empty(one)]
-            if all(map(is_empty, cell)) if end > begin + 1 else is_empty(cell):
+        for role, columns, begin in self._parts:
+            own = record[begin : begin + len(columns)]
+            filled = [cell for cell in own if not is_empty(cell)]
+            if not filled:
                 if role.required and role.empty is None:
-                    return Fault(f"no_{role.name}", f"{columns} is empty")
+                    return Fault(f"no_{role.name}", f"{_shown(columns)} is empty")
                 row[role.name] = role.empty() if role.empty and role.required else None
                 continue
             try:
                 if role.name in self._flags:
-                    row[role.name] = cells.flagged(self.wanted[begin:end], record[begin:end])
-                else:
-                    row[role.name] = role.value(cell)
+                    row[role.name] = cells.flagged(columns, own)
+                elif len(columns) == 1:
+                    row[role.name] = role.value(own[0])
+                else:  # columns label1, label2 may have names, and some none
+                    row[role.name] = role.value(filled if role.flags else list(own))
             except cells.Unclear as error:
-                raise cells.Unclear(f"{columns} {error}") from error
+                raise cells.Unclear(f"{_shown(columns)} {error}") from error
             except ValueError as error:
-                return Fault(f"bad_{role.name}", f"{columns} {error}")
+                return Fault(f"bad_{role.name}", f"{_shown(columns)} {error}")
         for role in self._complete:
             try:
                 if remark := role.complete(row):  # type: ignore[misc]
@@ -218,6 +215,10 @@ class _Reading:
             except ValueError as error:
                 return Fault(f"bad_{role.name}", str(error))
         return row
+
+
+def _shown(columns: Iterable[str]) -> str:
+    return " ".join(map(repr, columns))
 
 
 def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
@@ -238,20 +239,15 @@ def _settle_repeated(result: Rows, role: str, *, is_given: bool) -> None:
 def refuse_unseen_labels(rows: Rows, known: Iterable[str]) -> None:
     """Raises CorpusError for labels, one or a list per row, not `known` from training: which, how often, and where."""
     names = set(known)
-    count: Counter[str] = Counter()
-    first: dict[str, int] = {}
-    for index, row in enumerate(rows):
-        labels = row["label"] if isinstance(row["label"], list) else [row["label"]]
-        for label in labels:
+    unseen: dict[str, list[Place]] = {}
+    for row, place in zip(rows, rows.places, strict=True):
+        for label in row["label"] if isinstance(row["label"], list) else [row["label"]]:
             if label is not None and label not in names:
-                count[label] += 1
-                first.setdefault(label, index)
-    if count:
-        shown = "; ".join(
-            f"{label!r} {n:,} times, first at {rows.places[first[label]]}"
-            for label, n in count.most_common(_LABELS_SHOWN)
-        )
-        more = f"; and {len(count) - _LABELS_SHOWN} more" if len(count) > _LABELS_SHOWN else ""
+                unseen.setdefault(label, []).append(place)
+    if unseen:
+        most = sorted(unseen, key=lambda label: -len(unseen[label]))[:_LABELS_SHOWN]
+        shown = "; ".join(f"{label!r} {len(unseen[label]):,} times, first at {unseen[label][0]}" for label in most)
+        more = f"; and {len(unseen) - _LABELS_SHOWN} more" if len(unseen) > _LABELS_SHOWN else ""
         listed = ", ".join(sorted(names)[:20])
         raise CorpusError(
             f"labels not seen in training: {shown}{more}: known are {listed}: correct them or train again"

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from korbert.durable import write_whole
 from korbert.errors import ModelError
-from korbert.world import from_first
 
 _logger = logging.getLogger(__name__)
 
@@ -29,38 +28,19 @@ class Best:
     score: float
 
 
-class BestKeeper:
-    """Called by `fit` at the end of each epoch: scores the model, and keeps its weights if they are the best so far.
+def keep_best(work: Path, model: nn.Module, now: Best) -> Best:
+    """The best epoch so far: that kept in `work`, or `now` if it is better; the weights of `model` are kept then.
 
     Weights and score are one file, replaced atomically, so they always match after an interruption. A resumed run that
     repeats the end of an epoch finds or writes the same file.
     """
-
-    def __init__(
-        self, work: Path, steps_per_epoch: int, measure: Callable[[nn.Module], tuple[float, dict[str, float]]] | None
-    ) -> None:
-        """measure: model -> its score, higher is better, and figures for the log; None: the last epoch is the best."""
-        self._work = work
-        self._steps_per_epoch = steps_per_epoch
-        self._measure = measure
-        self.best: Best | None = None  # as of the last call
-
-    def __call__(self, model: nn.Module, step: int) -> dict[str, float]:
-        epoch = step // self._steps_per_epoch
-        score, figures = (float(epoch), {}) if self._measure is None else self._measure(model)
-
-        def keep() -> Best:
-            """The best epoch so far."""
-            best, now = read_best(self._work), Best(epoch, score)
-            if best and not (now.score, -now.epoch) > (best.score, -best.epoch):
-                return best
-            weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-            record = {"epoch": str(now.epoch), "score": repr(now.score), "sha256": _digest(weights, now)}
-            write_whole(self._work / WEIGHTS, safetensors.torch.save(weights, metadata=record))
-            return now
-
-        self.best = from_first(keep)
-        return {"epoch": epoch, **figures}
+    best = read_best(work)
+    if best and not (now.score, -now.epoch) > (best.score, -best.epoch):
+        return best
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    record = {"epoch": str(now.epoch), "score": repr(now.score), "sha256": _digest(weights, now)}
+    write_whole(work / WEIGHTS, safetensors.torch.save(weights, metadata=record))
+    return now
 
 
 def load_best(work: Path, model: nn.Module) -> Best:

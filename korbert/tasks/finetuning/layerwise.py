@@ -22,14 +22,14 @@ def keep_layers(model: Model, layers: int) -> None:
 
     SettingsError for as many layers as there are or more, for shared layers, and for an encoder of transformers.
     """
-    encoder, there = model.encoder, model.config.num_hidden_layers
+    encoder, count = model.encoder, model.config.num_hidden_layers
     reason = f"num_hidden_layers {layers}: "
     if not isinstance(encoder, Encoder):
         raise SettingsError(f"{reason}an encoder of transformers keeps its layers: leave num_hidden_layers out")
     if encoder.config.layers_share > 1:
         raise SettingsError(f"{reason}{_SHARED}: leave num_hidden_layers out")
-    if layers >= there:
-        raise SettingsError(f"{reason}the encoder has {there} layers: take fewer, or leave num_hidden_layers out")
+    if layers >= count:
+        raise SettingsError(f"{reason}the encoder has {count} layers: take fewer, or leave num_hidden_layers out")
     encoder.layers = encoder.layers[:layers]
     model.config = encoder.config = encoder.config.model_copy(update={"num_hidden_layers": layers})
 
@@ -44,8 +44,8 @@ def freeze(model: nn.Module, layers: int) -> None:
         encoder.requires_grad_(False)
         return
     depths = dict(_depths(model))
-    if layers > (there := max(depths.values())):
-        raise SettingsError(f"frozen_layers {layers}: the encoder has {there} layers: take fewer, or -1 for all of it")
+    if layers > (count := max(depths.values())):
+        raise SettingsError(f"frozen_layers {layers}: the encoder has {count} layers: take fewer, or -1 for all of it")
     for name, parameter in model.named_parameters():
         if name in depths and depths[name] <= layers:
             parameter.requires_grad_(False)
@@ -83,6 +83,6 @@ def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
     for name, _ in encoder.named_parameters():
         if name == OVERLAP:  # as new as the head
             continue
-        place = next((name.removeprefix(f"{one}.") for one in lists if name.startswith(f"{one}.")), None)
+        inner = next((name.removeprefix(f"{own}.") for own in lists if name.startswith(f"{own}.")), None)
         depth = count if "final_norm" in name else 0
-        yield f"encoder.{name}", depth if place is None else int(place.partition(".")[0]) + 1
+        yield f"encoder.{name}", depth if inner is None else int(inner.partition(".")[0]) + 1

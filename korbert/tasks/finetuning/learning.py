@@ -13,7 +13,7 @@ from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.modeling.encoder import Encoder
-from korbert.tasks.finetuning.best_epoch import Best, BestKeeper, load_best, read_best
+from korbert.tasks.finetuning.best_epoch import Best, keep_best, load_best, read_best
 from korbert.tasks.finetuning.layerwise import decayed, freeze
 from korbert.tasks.finetuning.lora import add_adapters, merge, merged
 from korbert.tasks.finetuning.seen import learning_seen
@@ -49,21 +49,23 @@ def finetune(
         steps=way.epochs * batches.steps_per_epoch, optimizer=_prepared(model, settings, way, seed), seed=seed,
         precision=settings.precision, log_every=settings.log_every, evaluate_every=batches.steps_per_epoch,
     )  # fmt: skip
-    keeper = BestKeeper(work, batches.steps_per_epoch, measure)
-    keeper.best = from_first(lambda: read_best(work))  # a resumed run asks `enough` before it evaluates
+    best = from_first(lambda: read_best(work))  # a resumed run asks `enough` before it evaluates
 
-    def keep(model: nn.Module, step: int) -> dict[str, float]:
-        return keeper(merged(model) if settings.lora else model, step)
+    def evaluate(model: nn.Module, step: int) -> dict[str, float]:
+        nonlocal best
+        own, epoch = merged(model) if settings.lora else model, step // batches.steps_per_epoch
+        score, figures = (float(epoch), {}) if measure is None else measure(own)
+        best = from_first(lambda: keep_best(work, own, Best(epoch, score)))
+        return {"epoch": epoch, **figures}
 
     def enough(heldout: Mapping[str, float]) -> bool:
-        best = keeper.best
         return settings.patience is not None and best is not None and heldout["epoch"] - best.epoch >= settings.patience
 
     output = TrainingOutput(
         Checkpointing(work / "checkpoints", settings.checkpoint_every), metrics, timing=work / "timing.jsonl"
     )
     with learning_seen(model, examples):
-        fit(model, batches, loss, plan, device=device, output=output, evaluate=keep, enough=enough,
+        fit(model, batches, loss, plan, device=device, output=output, evaluate=evaluate, enough=enough,
             description=description, anomaly=anomaly)  # fmt: skip
         if settings.lora:
             merge(model)  # so that the weights of the best epoch, which are kept merged, fit

@@ -5,7 +5,6 @@ is scored, kept and saved has them merged into its matrices and needs no `peft`.
 """
 
 import copy
-import importlib
 import importlib.util
 import logging
 from typing import Any
@@ -19,7 +18,7 @@ from korbert.seeds import derived_seed
 
 _logger = logging.getLogger(__name__)
 
-_SCALE = 2.0  # alpha / rank, which multiplies BA
+_SCALE = 2  # alpha / rank, which multiplies BA
 
 
 def require_peft() -> None:
@@ -35,7 +34,8 @@ def add_adapters(model: nn.Module, rank: int, seed: int) -> None:
     and an overlap embedding are trained as usual. SettingsError without `peft`.
     """
     require_peft()
-    peft: Any = importlib.import_module("peft")  # slow to import
+    import peft  # slow
+
     encoder: Any = model.encoder
     linear = [name for name, part in encoder.named_modules() if isinstance(part, nn.Linear)]
     settings = peft.LoraConfig(r=rank, lora_alpha=_SCALE * rank, target_modules=linear)

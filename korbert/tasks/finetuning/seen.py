@@ -63,7 +63,7 @@ class SeenEmbedding(nn.Module):
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         destination[f"{prefix}weight"] = self._all()
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, *given: Any) -> None:
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         with torch.no_grad():
             self.others.copy_(state_dict[f"{prefix}weight"])  # type: ignore[operator]
             self.weight.copy_(self.others[self.seen])  # type: ignore[index]  # the given one may be on another device

@@ -8,11 +8,11 @@ damage. Files are memory-mapped: memory holds only what a batch needs.
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import torch
@@ -27,15 +27,15 @@ from korbert.progress import track
 from korbert.training.devices import autocast, moved, numerics
 from korbert.training.examples import Examples
 from korbert.training.scoring import model_inputs
-from korbert.training.settings import PrecisionName
 from korbert.world import from_first
 
 _PART_ROWS = 20_000  # most that an interrupted run computes again
 _BATCH_PIECES = 8_192
 _ROWS_AT_ONCE = 128  # for their mean and deviation
+_PRECISION: Final = "fp32"  # of the encoder
 
-_Place = tuple[int, int, int]
-"""The part of a row, and the range of its vectors in the files of that part."""
+_Kept = tuple[Mapping[int, NDArray[Any]], slice]
+"""Layer -> the vectors of a part of the rows, (P, D), and the range in these of a row."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,6 @@ class Keeping:
     layers: Sequence[int]
     pooling: Literal["mean", "first"] | None
     device: torch.device
-    precision: PrecisionName = "fp32"
     numbers: Literal["float16", "float32"] = "float16"
 
 
@@ -59,50 +58,42 @@ class KeptVectors(nn.Module):
     config: that of the encoder. origin: the encoder.
     """
 
-    def __init__(
-        self, origin: nn.Module, places: dict[bytes, _Place], parts: Sequence[dict[int, NDArray[Any]]], *, pooled: bool
-    ) -> None:
+    def __init__(self, origin: nn.Module, rows: Mapping[bytes, _Kept]) -> None:
         super().__init__()
         self.config: AnyConfig = origin.config  # type: ignore[assignment]
         self._origin = (origin,)  # in a tuple, so that its weights are not registered here
-        self._places, self._parts, self._pooled = places, parts, pooled
+        self._rows = rows
 
     @property
     def origin(self) -> nn.Module:
         return self._origin[0]
 
     def all_layers(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        *,
-        lengths: Sequence[int],
-        only: Sequence[int],
-    ) -> Tensor:
-        """As Encoder.all_layers; (K, B, 1, D) for pooled vectors. ModelError for a row or layer that is not cached."""
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None,
+        boundaries: Tensor | None = None, *, lengths: Sequence[int], only: Sequence[int],
+    ) -> Tensor:  # fmt: skip
+        """As Encoder.all_layers; (K, B, 1, D) for pooled vectors. KeyError for a row or layer that is not cached."""
         ids = input_ids.cpu().numpy()
         levels = np.zeros_like(ids) if boundaries is None else boundaries.cpu().numpy()
         types = np.zeros_like(ids) if token_type_ids is None else token_type_ids.cpu().numpy()
-        keys = [
-            _key(own[:length], level[:length], length - int(kind[:length].sum()))
+        rows = [
+            self._of_row(_key(own[:length], level[:length], length - int(kind[:length].sum())), only)
             for own, level, kind, length in zip(ids, levels, types, lengths, strict=True)
         ]
-        width = 1 if self._pooled else ids.shape[1]
-        found = np.zeros((len(only), len(keys), width, self.config.hidden_size), dtype=np.float32)
-        for row, key in enumerate(keys):
-            for number, vectors in enumerate(self._of_row(key, only)):
-                found[number, row, : len(vectors)] = vectors
-        return torch.from_numpy(found).to(input_ids.device)
+        width = max(len(layers[0]) for layers in rows)
+        vectors = np.zeros((len(only), len(rows), width, self.config.hidden_size), dtype=np.float32)
+        for row, layers in enumerate(rows):
+            for number, own in enumerate(layers):
+                vectors[number, row, : len(own)] = own
+        return torch.from_numpy(vectors).to(input_ids.device)
 
     def spread(self, examples: Examples, only: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each dimension over the cached vectors of the rows: (K, D) both."""
         sums = np.zeros((2, len(only), self.config.hidden_size))
         count = 0
-        keys = _keys(examples)
+        keys = [_key(*row) for row in _rows(examples)]
         for start in range(0, len(keys), _ROWS_AT_ONCE):
-            rows = [list(self._of_row(key, only)) for key in keys[start : start + _ROWS_AT_ONCE]]
+            rows = [self._of_row(key, only) for key in keys[start : start + _ROWS_AT_ONCE]]
             for number, layer in enumerate(zip(*rows, strict=True)):
                 vectors = np.concatenate(layer).astype(np.float64)
                 sums[:, number] += vectors.sum(axis=0), np.square(vectors).sum(axis=0)
@@ -111,15 +102,10 @@ class KeptVectors(nn.Module):
         deviation = np.sqrt(np.maximum(square - mean**2, 0))
         return torch.from_numpy(mean).float(), torch.from_numpy(deviation).float()
 
-    def _of_row(self, key: bytes, only: Sequence[int]) -> Iterator[NDArray[Any]]:
+    def _of_row(self, key: bytes, only: Sequence[int]) -> list[NDArray[Any]]:
         """(P, D) of each layer."""
-        if key not in self._places:
-            raise ModelError("the vectors of a row are not kept: keep those of all rows that are learned or scored")
-        part, start, end = self._places[key]
-        for layer in only:
-            if layer not in self._parts[part]:
-                raise ModelError(f"the vectors of layer {layer} are not kept: keep them with the others")
-            yield self._parts[part][layer][start:end]
+        layers, place = self._rows[key]
+        return [layers[layer][place] for layer in only]
 
 
 def keep_vectors(
@@ -129,61 +115,68 @@ def keep_vectors(
 
     With several connected processes, one computes. ModelError if a vector is not finite in the format of `keeping`.
     """
-    rows, keys = _distinct(examples)
+    distinct = {_key(*row): row for own in examples for row in _rows(own)}
+    keys = list(distinct)
+    pairs = any(own.seconds is not None for own in examples)
+    seconds = np.array([second for _, _, second in distinct.values()], dtype=np.int64) if pairs else None
+    flat = ((ids, levels) for ids, levels, _ in distinct.values())
+    rows = Examples.of_rows(flat, np.zeros(len(keys)), examples[0].pad_id if examples else 0, seconds)
     made_from = _digest(encoder, keeping)
-    bounds = [(start, min(start + _PART_ROWS, len(keys))) for start in range(0, len(keys), _PART_ROWS)]
-    names = []
-    for start, end in bounds:
+    parts: list[tuple[str, slice]] = []  # beginning of the names of its files, and its rows
+    for start in range(0, len(keys), _PART_ROWS):
+        part = slice(start, start + _PART_ROWS)
         digest = made_from.copy()
-        digest.update(b"".join(keys[start:end]))
-        names.append(f"vectors-{digest.hexdigest()[:32]}")
+        digest.update(b"".join(keys[part]))
+        parts.append((f"vectors-{digest.hexdigest()[:32]}", part))
 
     def make() -> None:
         was_training = encoder.training
         encoder.eval()
         with track(description, len(keys), "rows") as advance:
-            for name, bound in zip(names, bounds, strict=True):
+            for name, part in parts:
                 missing = [layer for layer in keeping.layers if not intact(keeping.folder, f"{name}-layer-{layer}")]
-                _compute(encoder, rows, bound, missing, name, keeping)
-                advance(bound[1] - bound[0])
+                if missing:
+                    _compute(encoder, rows, part, missing, name, keeping)
+                advance(len(keys[part]))
         encoder.train(was_training)
 
     from_first(make)
-    parts: list[dict[int, NDArray[Any]]] = []
-    for name in names:
-        parts.append({})
+    kept: dict[bytes, _Kept] = {}
+    for name, part in parts:
+        layers = {}
         for layer in keeping.layers:
             path = next(keeping.folder.glob(f"{name}-layer-{layer}-*.npy"), None)
             if path is None:
                 raise ModelError(f"{keeping.folder}: the vectors of layer {layer} are missing: run this again")
-            parts[-1][layer] = np.load(path, mmap_mode="r")
-    places: dict[bytes, _Place] = {}
-    for part, (start, end) in enumerate(bounds):
-        ends = np.cumsum([0, *_vectors(rows, keeping)[start:end]]).tolist()
-        places |= {key: (part, *own) for key, own in zip(keys[start:end], pairwise(ends), strict=True)}
-    return KeptVectors(encoder, places, parts, pooled=keeping.pooling is not None)
+            layers[layer] = np.load(path, mmap_mode="r")
+        offsets = _offsets(rows, part, keeping)
+        kept |= {key: (layers, slice(*ends)) for key, ends in zip(keys[part], pairwise(offsets), strict=True)}
+    return KeptVectors(encoder, kept)
 
 
-def _compute(
-    encoder: Any, rows: Examples, bound: tuple[int, int], layers: Sequence[int], name: str, keeping: Keeping
-) -> None:
+def _offsets(rows: Examples, part: slice, keeping: Keeping) -> list[int]:
+    """Where the vectors of each row of a part begin in its files; behind these, where the last ones end."""
+    lengths = rows.lengths[part] if keeping.pooling is None else np.ones_like(rows.lengths[part])
+    offsets: list[int] = np.cumsum([0, *lengths]).tolist()
+    return offsets
+
+
+def _compute(encoder: Any, rows: Examples, part: slice, layers: Sequence[int], name: str, keeping: Keeping) -> None:
     """Writes the files of some layers of a part. Rows of similar length are computed together."""
-    if not layers:
-        return
     keeping.folder.mkdir(parents=True, exist_ok=True)
-    offsets = np.cumsum([0, *_vectors(rows, keeping)[slice(*bound)]])
+    offsets = _offsets(rows, part, keeping)
     asides = [keeping.folder / f".{name}-layer-{layer}.tmp" for layer in layers]
-    shape = (int(offsets[-1]), encoder.config.hidden_size)
+    shape = (offsets[-1], encoder.config.hidden_size)
     maps = [np.lib.format.open_memmap(path, "w+", keeping.numbers, shape) for path in asides]
-    with torch.inference_mode(), autocast(keeping.device, keeping.precision):
-        for numbers in _alike(rows.lengths[slice(*bound)]):
-            batch = moved(rows.batch(numbers + bound[0]), keeping.device)
-            found = encoder.all_layers(**model_inputs(batch), only=layers)
-            for vectors, kept in zip(found.float(), maps, strict=True):
-                for number, own in zip(numbers, _flat(vectors, batch, keeping), strict=True):
-                    kept[offsets[number] : offsets[number + 1]] = own
-    for layer, kept, aside in zip(layers, maps, asides, strict=True):
-        kept.flush()
+    with torch.inference_mode(), autocast(keeping.device, _PRECISION):
+        for numbers in _alike(rows.lengths[part]):
+            batch = moved(rows.batch(numbers + part.start), keeping.device)
+            computed = encoder.all_layers(**model_inputs(batch), only=layers)
+            for hidden, file in zip(computed.float(), maps, strict=True):
+                for number, vectors in zip(numbers, _flat(hidden, batch, keeping), strict=True):
+                    file[offsets[number] : offsets[number + 1]] = vectors
+    for layer, file, aside in zip(layers, maps, asides, strict=True):
+        file.flush()
         path = keeping.folder / f"{name}-layer-{layer}-{sha256_of(aside)[:16]}.npy"
         write_aside(path, lambda aside: None, aside)
 
@@ -211,37 +204,11 @@ def _alike(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
             start = end
 
 
-def _vectors(rows: Examples, keeping: Keeping) -> NDArray[np.int64]:
-    """Number of vectors kept per row."""
-    return rows.lengths if keeping.pooling is None else np.ones_like(rows.lengths)
-
-
-def _distinct(examples: Sequence[Examples]) -> tuple[Examples, list[bytes]]:
-    """The distinct rows of all examples, with their keys."""
-    first: dict[bytes, tuple[Examples, int]] = {}
-    for own in examples:
-        for row, key in enumerate(_keys(own)):
-            first.setdefault(key, (own, row))
-    places = [(own, slice(*own.offsets[row : row + 2])) for own, row in first.values()]
-    flat = ((own.input_ids[place], own.boundaries[place]) for own, place in places)
-    pairs = any(own.seconds is not None for own in examples)
-    seconds = np.array([_second(own, row) for own, row in first.values()], dtype=np.int64) if pairs else None
-    pad_id = examples[0].pad_id if examples else 0
-    return Examples.of_rows(flat, np.zeros(len(first)), pad_id, seconds), list(first)
-
-
-def _keys(examples: Examples) -> list[bytes]:
-    ends = zip(examples.offsets[:-1], examples.offsets[1:], strict=True)
-    return [
-        _key(examples.input_ids[start:end], examples.boundaries[start:end], _second(examples, row))
-        for row, (start, end) in enumerate(ends)
-    ]
-
-
-def _second(examples: Examples, row: int) -> int:
-    """Position where the second text begins; the row's length without one."""
-    length = int(examples.offsets[row + 1] - examples.offsets[row])
-    return length if examples.seconds is None else int(examples.seconds[row])
+def _rows(examples: Examples) -> Iterator[tuple[NDArray[np.int32], NDArray[np.uint8], int]]:
+    """Ids and levels of each row, and the position where its second text begins: its length without one."""
+    seconds = np.diff(examples.offsets) if examples.seconds is None else examples.seconds
+    for (start, end), second in zip(pairwise(examples.offsets.tolist()), seconds.tolist(), strict=True):
+        yield examples.input_ids[start:end], examples.boundaries[start:end], second
 
 
 def _key(ids: NDArray[Any], levels: NDArray[Any], second: int) -> bytes:
@@ -254,7 +221,7 @@ def _key(ids: NDArray[Any], levels: NDArray[Any], second: int) -> bytes:
 
 def _digest(encoder: Any, keeping: Keeping) -> "hashlib._Hash":
     """Digest of everything that determines the vectors, except the rows."""
-    computed = numerics(keeping.device, keeping.precision, torch.get_num_threads())
+    computed = numerics(keeping.device, _PRECISION, torch.get_num_threads())
     facts = [encoder.config.model_dump(mode="json"), computed, keeping.pooling, keeping.numbers]
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, tensor in sorted(encoder.state_dict().items()):

@@ -19,6 +19,7 @@ from korbert.modeling.models import Model, Pooling
 from korbert.tasks.files import Role, Row, Rows
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
+from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.examples import Learnable
@@ -28,8 +29,8 @@ from korbert.vectors.names import Side
 Prediction = Any
 """The prediction for a row as a JSON value: like its target, or an object with more detail."""
 
-Morphemes = Callable[[], Mapping[str, Sequence[str]]]
-"""Reads the morphemes of every text of the rows."""
+Morphemes = Mapping[str, Sequence[str]]
+"""The morphemes of every text of the rows."""
 
 Encoded = Mapping[str, Passage]
 """The pieces of every text of the rows."""
@@ -73,6 +74,8 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     """
 
     name: ClassVar[str]
+    roles: ClassVar[tuple[Role, ...]]  # that a row of a labelled file may have
+    roles_to_score: ClassVar[tuple[Role, ...]] = ()  # those of validation and test files, if others
 
     operation: ClassVar[str] = "predict"  # the method of korbert.Model for this kind
     command: ClassVar[str] = "predict"  # the same on the command line
@@ -91,20 +94,19 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     max_length: int = Field(ge=3)
     columns: Mapping[str, tuple[str, ...]] = {}
 
-    @staticmethod
-    @abstractmethod
-    def roles() -> tuple[Role, ...]:
-        """The roles that a row of a labelled file may have."""
-
-    @classmethod
-    def roles_to_score(cls) -> tuple[Role, ...]:
-        """The roles of validation and test files; by default those of training files."""
-        return cls.roles()
-
     @classmethod
     @abstractmethod
     def learned_from(cls, rows: Rows, settings: Any) -> Self:
         """The task that the training rows define. CorpusError if they cannot be trained on."""
+
+    @classmethod
+    def of_settings(cls, settings: Any, usual: tuple[str, ...], **learned: Any) -> Self:
+        """The task with the settings that are its fields, and what it learned.
+
+        usual: the metrics where the settings name none.
+        """
+        shared = {name: getattr(settings, name) for name in cls.model_fields if hasattr(settings, name)}
+        return cls(**{**shared, "metrics": settings.metrics or usual, **learned})
 
     def validated_on(self, rows: Rows) -> Self:
         """The task with the metrics that suit the rows to validate on. Not called if the user chose metrics."""
@@ -183,18 +185,15 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """What stands before texts of that side of a search; "": nothing."""
         return ""
 
-    def completed(self, model: nn.Module, valid: Prepared, morphemes: Morphemes, **how: Unpack[Scoring]) -> Self:
+    def completed(
+        self, model: nn.Module, valid: Prepared, read_morphemes: Callable[[], Morphemes], **how: Unpack[Scoring]
+    ) -> Self:
         """The task with what only the trained model tells, from the validation rows. Called once, in all processes."""
         return self
 
     @abstractmethod
-    def baselines(
-        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
-    ) -> Iterator["Baseline"]:
-        """Baselines without an encoder: fitted on `train`, tuned on `valid`, applied to `test`.
-
-        morphemes: of every text of the rows.
-        """
+    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
+        """Baselines without an encoder: fitted on the training rows, tuned on validation, applied to scored rows."""
 
     @abstractmethod
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:

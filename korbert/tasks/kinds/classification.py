@@ -16,12 +16,13 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import ClassificationSection
 from korbert.tasks.kinds.texts import equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
@@ -55,6 +56,7 @@ class Classification(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "classification"
+    roles: ClassVar[tuple[Role, ...]] = (ROLES["text"], replace(ROLES["pair"], required=False), ROLES["label"])
     label_fields: ClassVar[tuple[str, ...]] = ("labels",)
     compared_fields: ClassVar[tuple[str, ...]] = ("several",)
     takes_noise: ClassVar[bool] = True
@@ -66,10 +68,6 @@ class Classification(Kind, frozen=True):
     pooling: Pooling = "mean"
     weights: tuple[float, ...] | None = None
     uncounted: str = ""
-
-    @staticmethod
-    def roles() -> tuple[Role, ...]:
-        return ROLES["text"], replace(ROLES["pair"], required=False), ROLES["label"]
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: ClassificationSection) -> Self:
@@ -101,17 +99,9 @@ class Classification(Kind, frozen=True):
         if settings.class_weights == "balanced":
             weights = tuple(len(rows) / (len(labels) * counts[label]) for label in labels)
         usual = ("micro_f1", "macro_f1", "exact_match") if several else ("accuracy", "macro_f1")
-        return cls(
-            metrics=settings.metrics or usual,
-            max_length=settings.max_length,
-            labels=labels,
-            label_names=settings.label_names,
-            several=several,
-            pair=any(row.get("pair") is not None for row in rows),
-            pooling=settings.pooling,
-            weights=weights,
-            uncounted=uncounted,
-        )
+        pair = any(row.get("pair") is not None for row in rows)
+        learned = {"labels": labels, "several": several, "pair": pair, "weights": weights, "uncounted": uncounted}
+        return cls.of_settings(settings, usual, **learned)
 
     def about(self) -> str:
         shown = ", ".join(self.labels[:10]) + (", .." if len(self.labels) > 10 else "")
@@ -136,12 +126,12 @@ class Classification(Kind, frozen=True):
 
     def _numbers(self, labels: Sequence[Any]) -> NDArray[Any]:
         """(N,) int64, or (N, C) float32 for several labels; 0 if there is none."""
-        places = {label: place for place, label in enumerate(self.labels)}
+        ids = {label: place for place, label in enumerate(self.labels)}
         if not self.several:
-            return np.array([places.get(label, 0) for label in labels], dtype=np.int64)
+            return np.array([ids.get(label, 0) for label in labels], dtype=np.int64)
         there = np.zeros((len(labels), len(self.labels)), dtype=np.float32)
         for number, names in enumerate(labels):
-            there[number, [places[label] for label in names or () if label in places]] = 1
+            there[number, [ids[label] for label in names or () if label in ids]] = 1
         return there
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
@@ -182,17 +172,13 @@ class Classification(Kind, frozen=True):
             return {"labels": labels, "probabilities": probabilities}
         return {"label": self.labels[int(shares.argmax())], "probabilities": probabilities}
 
-    def baselines(
-        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
-    ) -> Iterator[Baseline]:
+    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
-        known, held = (self._numbers([self.target(row) for row in rows]) for rows in (train, valid))
+        known, held = (self._numbers([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
         there = known.astype(bool) if self.several else np.eye(len(self.labels), dtype=bool)[known]
-        yield Baseline("majority", {}, [self.prediction(there.mean(axis=0)) for _ in test])
-        learned, choosing, tested = (
-            morphemes_of([self.texts(row) for row in rows], morphemes) for rows in (train, valid, test)
-        )
+        yield Baseline("majority", {}, [self.prediction(there.mean(axis=0)) for _ in parts.scored])
+        learned, choosing, tested = morphemes_of(parts, self.texts, morphemes)
         metric = self.metrics[0]
         if self.several:
             by, targets = among(_OF_MANY, metric), held.astype(bool)

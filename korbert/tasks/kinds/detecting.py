@@ -42,11 +42,11 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     def has(role: str) -> str:
         """The column of a role: given, or of a usual name and with its cells; "" without one."""
         wanted = replace(ROLES[role], required=False)
-        found = columns.get(role) or columns_of(wanted, table.columns, table.first)
-        return found[0] if found else ""
+        detected = columns.get(role) or columns_of(wanted, table.columns, table.first)
+        return detected[0] if detected else ""
 
-    if found := _spans_or_answers(table, has, columns.get("label", ())):
-        return found
+    if detected := _spans_or_answers(table, has, columns.get("label", ())):
+        return detected
     label, text = has("labels" if several else "label") or next(iter(columns.get("label", ())), ""), has("text")
     if (scores := has("score")) and not label:
         return Detected("regression", {}, f"score from {scores!r}")

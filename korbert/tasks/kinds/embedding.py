@@ -19,8 +19,9 @@ in-batch negatives.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Literal, Self, Unpack
 
@@ -38,11 +39,12 @@ from korbert.tasks.embedding import contrastive_loss, distillation_loss, in_chun
 from korbert.tasks.files import ROLES, Role, Row, Rows
 from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import EmbeddingSection
-from korbert.tasks.kinds.texts import Groups, examples_of
-from korbert.tasks.kinds.vector_scores import BY_RETRIEVAL, WAYS, VectorScores
+from korbert.tasks.kinds.texts import Groups
+from korbert.tasks.kinds.vector_scores import ALL_SCORES, BY_RETRIEVAL, BY_SIMILARITY, VectorScores, needed
 from korbert.tasks.metrics.statistics import Score, repeated
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.retrieval import fused
+from korbert.tasks.retrieval import bm25, fused
+from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
@@ -62,6 +64,13 @@ _ABOUT: Mapping[_Form, str] = {
 }
 
 
+QUERY = replace(ROLES["text"], names=(*ROLES["text"].names, "query", "anchor", "question", "질의", "질문"))
+PASSAGE = replace(ROLES["pair"], names=(*ROLES["pair"].names, "passage", "positive", "context", "지문", "문맥"))
+NEGATIVES = ROLES["negatives"]
+
+_WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of cosines beside BM25
+
+
 class Embedding(Kind, frozen=True):
     """Text embeddings. learns: form of the training rows. sizes: leading dimensions that are trained as vectors, too.
     query_prompt, passage_prompt: what stands before the texts of pairs, and of a search. cosine_weight: beside BM25 in
@@ -72,6 +81,14 @@ class Embedding(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "embedding"
+    roles: ClassVar[tuple[Role, ...]] = (
+        QUERY,
+        *(replace(role, required=False) for role in (PASSAGE, ROLES["label"], ROLES["score"])),
+        NEGATIVES,
+        ROLES["vector"],
+    )
+    roles_to_score: ClassVar[tuple[Role, ...]] = (QUERY, PASSAGE, replace(ROLES["score"], required=False), NEGATIVES)
+    needs: ClassVar[tuple[str, ...]] = ("text", "pair")
     operation: ClassVar[str] = "embed"
     command: ClassVar[str] = "embed"
     cuts_vectors: ClassVar[bool] = True
@@ -92,19 +109,6 @@ class Embedding(Kind, frozen=True):
     passage_prompt: str = ""
     cosine_weight: float = 0.0
 
-    @staticmethod
-    def roles() -> tuple[Role, ...]:
-        return (
-            QUERY,
-            *(replace(role, required=False) for role in (PASSAGE, ROLES["label"], ROLES["score"])),
-            NEGATIVES,
-            ROLES["vector"],
-        )
-
-    @classmethod
-    def roles_to_score(cls) -> tuple[Role, ...]:
-        return QUERY, PASSAGE, replace(ROLES["score"], required=False), NEGATIVES
-
     @classmethod
     def learned_from(cls, rows: Rows, settings: EmbeddingSection) -> Self:
         present = {role for role in ("pair", "label", "score") if any(row.get(role) is not None for row in rows)}
@@ -112,41 +116,22 @@ class Embedding(Kind, frozen=True):
         if "pair" not in present:
             learns = "texts" if all(row.get("vector") is None for row in rows) else "vectors"
         _refuse(learns, rows, settings)
-        return cls(
-            metrics=settings.metrics or ("spearman", "pearson"),
-            max_length=settings.max_length,
-            learns=learns,
-            near=settings.near,
-            far=settings.far,
-            temperature=settings.temperature,
-            dropout=settings.dropout,
-            pooling=settings.pooling,
-            piece_weights=settings.piece_weights,
-            normalize=settings.normalize,
-            sizes=settings.sizes,
-            query_prompt=settings.query_prompt,
-            passage_prompt=settings.passage_prompt,
-            chunk_pieces=settings.chunk_pieces,
-        )
+        return cls.of_settings(settings, ("spearman", "pearson"), learns=learns)
 
     def validated_on(self, rows: Rows) -> Self:
         """By correlation with scores if there are some, else by retrieval of pairs, else by the teacher's vectors."""
         if self.learns == "scores":
             return self
-        able = (way for way in WAYS if any(row.get(way.role) is not None for row in rows))
-        way = next(able, WAYS[0])
-        return self if self.metrics[0] in way.metrics else self.model_copy(update={"metrics": way.usual})
+        able = (scores for scores in ALL_SCORES if any(row.get(scores.role) is not None for row in rows))
+        scores = next(able, BY_SIMILARITY)
+        return self if self.metrics[0] in scores.metrics else self.model_copy(update={"metrics": scores.usual})
 
     @property
     def _scores(self) -> VectorScores:
-        return next((way for way in WAYS if self.metrics[0] in way.metrics), WAYS[0])
+        return next((scores for scores in ALL_SCORES if self.metrics[0] in scores.metrics), BY_SIMILARITY)
 
     def about(self) -> str:
         return f"vectors of texts, from {_ABOUT[self.learns]}"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return "text", "pair"
 
     def texts(self, row: Row) -> list[str]:
         return [row["text"]] if row.get("pair") is None else [row["text"], row["pair"], *(row.get("negatives") or ())]
@@ -158,13 +143,11 @@ class Embedding(Kind, frozen=True):
         return self._scores.target(row)
 
     def check_training_row(self, row: Row) -> None:
-        if self.learns == "vectors" and row.get("vector") is None:
-            raise ValueError("has no vector")
         if self.learns == "scores":
             self.target(row)
-        elif self.learns not in ("texts", "vectors") and row.get("pair") is None:
-            raise ValueError("has no second text")
-        elif self.learns == "labels" and row.get("label") not in (*self.near, *self.far):
+        elif self.learns != "texts":
+            needed(row, "vector" if self.learns == "vectors" else "pair")
+        if self.learns == "labels" and row.get("label") not in (*self.near, *self.far):
             raise ValueError(f"label {row.get('label')!r} is neither near nor far")
 
     def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
@@ -183,9 +166,8 @@ class Embedding(Kind, frozen=True):
                 labels[number, : len(group)] = [numbers[text] for text in group]
         if self.learns == "pairs" and all(row.get("score") is None for row in rows):
             groups, encoded = self._prompted(groups, encoded, tokenizer)
-        members = [(text,) for group in groups for text in group]
-        examples = examples_of(members, np.zeros(len(members)), encoded, tokenizer, self.max_length)
-        return Prepared(rows, Groups.of(examples, list(map(len, groups)), labels))
+        members = [[(text,) for text in group] for group in groups]
+        return Prepared(rows, Groups.of(members, labels, encoded, tokenizer, self.max_length))
 
     def _prompted(
         self, groups: Sequence[Sequence[str]], encoded: Encoded, tokenizer: AnyTokenizer
@@ -226,11 +208,11 @@ class Embedding(Kind, frozen=True):
             weighted = config.architecture == "modern" if self.piece_weights is None else self.piece_weights
             config = config.model_copy(update=dropout | {"piece_weights": weighted or config.piece_weights})
         else:
-            theirs = dict(config.transformers)
-            for name, value in theirs.items():
+            values = dict(config.transformers)
+            for name, value in values.items():
                 if "dropout" in name and "classifier" not in name and isinstance(value, float):
-                    theirs[name] = max(self.dropout, value)
-            config = config.model_copy(update={"transformers": theirs})
+                    values[name] = max(self.dropout, value)
+            config = config.model_copy(update={"transformers": values})
         return EmbeddingModel(config, self.pooling, self.normalize, generator)
 
     def loss(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -247,64 +229,59 @@ class Embedding(Kind, frozen=True):
             vectors = in_chunks(model, inputs, self.chunk_pieces)
         firsts = np.cumsum(sizes) - sizes
         anchors = vectors[firsts]
-        cuts = (vectors.shape[1], *self.sizes)
+        loss_of: Callable[..., Tensor]
         if self.learns == "vectors":
-            losses = [distillation_loss(anchors[:, :cut], labels) for cut in cuts]
-            return {"loss": torch.stack(losses).mean()}
-        if self.learns == "scores":
-            losses = [
-                ranking_loss(anchors[:, :cut], vectors[firsts + 1][:, :cut], labels, self.temperature) for cut in cuts
-            ]
-            return {"loss": torch.stack(losses).mean()}
-        negatives = np.setdiff1d(np.arange(len(vectors)), [firsts, firsts + 1])
-        candidates = vectors[np.concatenate([firsts + 1, negatives])]
-        # The positives of all rows with the same text fit it, even where they are negatives of another row.
-        texts, own, others = labels[:, 0], labels[:, 1], labels[:, 2:]
-        numbers = torch.cat([own, others[others >= 0]])
-        same_text, same_candidate = texts[:, None] == texts, own[:, None] == numbers
-        fits = same_text.float() @ same_candidate.float() > 0
-        losses = [contrastive_loss(anchors[:, :cut], candidates[:, :cut], fits, self.temperature) for cut in cuts]
+            sides, loss_of = [anchors], partial(distillation_loss, teacher=labels)
+        elif self.learns == "scores":
+            loss_of = partial(ranking_loss, targets=labels, temperature=self.temperature)
+            sides = [anchors, vectors[firsts + 1]]
+        else:
+            negatives = np.setdiff1d(np.arange(len(vectors)), [firsts, firsts + 1])
+            sides = [anchors, vectors[np.concatenate([firsts + 1, negatives])]]
+            # The positives of all rows with the same text fit it, even where they are negatives of another row.
+            texts, own, others = labels[:, 0], labels[:, 1], labels[:, 2:]
+            numbers = torch.cat([own, others[others >= 0]])
+            same_text, same_candidate = texts[:, None] == texts, own[:, None] == numbers
+            fits = same_text.float() @ same_candidate.float() > 0
+            loss_of = partial(contrastive_loss, fits=fits, temperature=self.temperature)
+        losses = [loss_of(*(side[:, :cut] for side in sides)) for cut in (vectors.shape[1], *self.sizes)]
         return {"loss": torch.stack(losses).mean()}
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        scores = next(
-            (way for way in (self._scores, WAYS[0]) if all(row.get(way.compared) is not None for row in prepared.rows)),
-            None,
+        for scores in (self._scores, BY_SIMILARITY):
+            if all(row.get(scores.compared) is not None for row in prepared.rows):
+                return scores.predictions(prepared.rows, *_vectors(model, prepared, **how))
+        raise SettingsError(
+            "a row has one text: give pairs, whose cosine is predicted; korbert.load(..).embed gives vectors"
         )
-        if scores is None:
-            raise SettingsError(
-                "a row has one text: give pairs, whose cosine is predicted; korbert.load(..).embed gives vectors"
-            )
-        return scores.predictions(prepared.rows, *_vectors(model, prepared, **how))
 
-    def completed(self, model: nn.Module, valid: Prepared, morphemes: Morphemes, **how: Unpack[Scoring]) -> Self:
+    def completed(
+        self, model: nn.Module, valid: Prepared, read_morphemes: Callable[[], Morphemes], **how: Unpack[Scoring]
+    ) -> Self:
         """Chooses cosine_weight by the mean reciprocal rank, if the task is validated by retrieval: the smallest weight
         with two thirds of the gain over words alone. Words are safer where queries differ from these: a weight that
         gains most here may lose there ("A model for search" in benchmarks/RESULTS.md).
         """
-        from korbert.tasks.baselines.bm25 import bm25
-
         if self._scores is not BY_RETRIEVAL:
             return self
         queries, others = _vectors(model, valid, **how)
         searched, passages = BY_RETRIEVAL.searched(valid.rows, others)
-        forms = morphemes()
+        forms = read_morphemes()
         words = bm25([forms[text] for text in searched.passages], [forms[text] for text in searched.queries])
 
-        def found(weight: float) -> float:
+        def mean_reciprocal_rank(weight: float) -> float:
             ranks = searched.ranks(lambda part: fused(words(part), queries[part] @ passages.T, weight))
             return retrieval.METRICS["mrr"](ranks)
 
-        gains = {weight: found(weight) - found(0.0) for weight in _WEIGHTS}
+        of_words = mean_reciprocal_rank(0.0)
+        gains = {weight: mean_reciprocal_rank(weight) - of_words for weight in _WEIGHTS}
         enough = 2 / 3 * max(gains.values())
         return self.model_copy(update={"cosine_weight": min(weight for weight in gains if gains[weight] >= enough)})
 
-    def baselines(
-        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
-    ) -> Iterator[Baseline]:
+    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         """Cosine of TF-IDF over morphemes, fitted on the training texts; of retrieval, BM25; none beside a teacher."""
-        texts = list(dict.fromkeys(text for row in train for text in self.texts(row)))
-        yield from self._scores.baselines(texts, test, morphemes)
+        texts = list(dict.fromkeys(text for row in parts.train for text in self.texts(row)))
+        yield from self._scores.baselines(texts, parts.scored.rows, morphemes)
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 2) score and cosine; of retrieval, (N,) ranks; beside a teacher, (N,) cosines."""
@@ -312,13 +289,6 @@ class Embedding(Kind, frozen=True):
 
     def score(self, metric: str) -> Score:
         return repeated(among(self._scores.metrics, metric))
-
-
-QUERY = replace(ROLES["text"], names=(*ROLES["text"].names, "query", "anchor", "question", "질의", "질문"))
-PASSAGE = replace(ROLES["pair"], names=(*ROLES["pair"].names, "passage", "positive", "context", "지문", "문맥"))
-NEGATIVES = ROLES["negatives"]
-
-_WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of cosines beside BM25
 
 
 def _vectors(
@@ -330,13 +300,11 @@ def _vectors(
     members, told = groups.members, how.get("advance")
     if told:  # of rows, not of their texts
         how["advance"] = lambda count: told(round(count * len(groups) / len(members)))
-    vectors = outputs(model, members, _unit_vectors, **how)
+    vectors = outputs(
+        model, members, lambda model, batch: functional.normalize(model(**model_inputs(batch)).float(), dim=-1), **how
+    )
     parts = np.split(vectors, groups.firsts[1:-1])
     return vectors[groups.firsts[:-1]], [part[1:] for part in parts]
-
-
-def _unit_vectors(model: nn.Module, batch: Batch) -> Tensor:
-    return functional.normalize(model(**model_inputs(batch)).float(), dim=-1)
 
 
 def _refuse(learns: _Form, rows: Rows, settings: EmbeddingSection) -> None:

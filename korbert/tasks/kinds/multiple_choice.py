@@ -14,11 +14,12 @@ from korbert.errors import CorpusError
 from korbert.modeling import MultipleChoiceModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import MultipleChoiceSection
-from korbert.tasks.kinds.texts import Groups, equal_in_run, examples_of
+from korbert.tasks.kinds.texts import Groups, equal_in_run
 from korbert.tasks.metrics.classification import METRICS, confusion
 from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
@@ -39,14 +40,16 @@ class MultipleChoice(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "multiple-choice"
+    roles: ClassVar[tuple[Role, ...]] = (ROLES["text"], ROLES["choices"], ROLES["label"])
+    needs: ClassVar[tuple[str, ...]] = ("text", "choices")
+    reads_pairs: ClassVar[bool] = True
+    example: ClassVar[tuple[str, str]] = (
+        "rows.jsonl", "{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}"
+    )  # fmt: skip
 
     most: int
     label_names: Mapping[str, str] = {}
     pooling: Pooling = "mean"
-
-    @staticmethod
-    def roles() -> tuple[Role, ...]:
-        return ROLES["text"], ROLES["choices"], ROLES["label"]
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: MultipleChoiceSection) -> Self:
@@ -58,24 +61,10 @@ class MultipleChoice(Kind, frozen=True):
                     f"{rows.places[number]}: label {row['label']!r} of {len(row['choices'])} choices: labels count from"
                     " 0: subtract one from each, or give the texts of the choices"
                 )
-        return cls(
-            metrics=settings.metrics or ("accuracy",),
-            max_length=settings.max_length,
-            most=most,
-            label_names=settings.label_names,
-            pooling=settings.pooling,
-        )
+        return cls.of_settings(settings, ("accuracy",), most=most)
 
     def about(self) -> str:
         return f"one of up to {self.most} choices"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return "text", "choices"
-
-    @property
-    def reads_pairs(self) -> bool:
-        return True
 
     def texts(self, row: Row) -> list[str]:
         if not isinstance(row["choices"], list | tuple) or not row["choices"]:
@@ -87,18 +76,17 @@ class MultipleChoice(Kind, frozen=True):
         label, choices = row["label"], row["choices"]
         if label in choices:
             return int(choices.index(label))
-        place = int(label) if isinstance(label, int) or label.isdecimal() else -1
-        if not 0 <= place < len(choices):
+        index = int(label) if isinstance(label, int) or label.isdecimal() else -1
+        if not 0 <= index < len(choices):
             raise ValueError(
                 f"label {label!r} is neither one of the {len(choices)} choices nor the place of one, from 0"
             )
-        return place
+        return index
 
     def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
         labels = np.array([0 if row.get("label") is None else self.target(row) for row in rows], dtype=np.int64)
-        texts = [(row["text"], choice) for row in rows for choice in row["choices"]]
-        examples = examples_of(texts, np.zeros(len(texts)), encoded, tokenizer, self.max_length)
-        return Prepared(rows, Groups.of(examples, [len(row["choices"]) for row in rows], labels))
+        groups = [[(row["text"], choice) for choice in row["choices"]] for row in rows]
+        return Prepared(rows, Groups.of(groups, labels, encoded, tokenizer, self.max_length))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> MultipleChoiceModel:
         return MultipleChoiceModel(config, self.pooling, generator)
@@ -120,31 +108,29 @@ class MultipleChoice(Kind, frozen=True):
     def result(self, prediction: Prediction) -> Chosen:
         return Chosen(**prediction)
 
-    def baselines(
-        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
-    ) -> Iterator[Baseline]:
+    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
-        places = [np.array([self.target(row) for row in rows], dtype=np.int64) for rows in (train, valid)]
-        most = max([int(places[0].max()) + 1, *(len(row["choices"]) for row in test)])
-        frequencies = np.bincount(places[0], minlength=most).astype(np.float64)
-        shares = []  # how often each place was right in training; all are equally likely if none of them ever was
-        for row in test:
+        known, held = (np.array([self.target(row) for row in rows], np.int64) for rows in (parts.train, parts.valid))
+        most = max([int(known.max()) + 1, *(len(row["choices"]) for row in parts.scored)])
+        frequencies = np.bincount(known, minlength=most).astype(np.float64)
+        shares = []  # how often each index was right in training; all are equally likely if none of them ever was
+        for row in parts.scored:
             own = frequencies[: len(row["choices"])]
             shares.append(own / own.sum() if own.any() else np.full(len(own), 1 / len(own)))
-        yield Baseline("majority", {}, self._predictions(shares, test))
-        texts = [
+        yield Baseline("majority", {}, self._predictions(shares, parts.scored))
+        learned, choosing, tested = (
             baselines.Choices(
                 [morphemes[row["text"]] for row in rows],
                 [[morphemes[choice] for choice in row["choices"]] for row in rows],
             )
-            for rows in (train, valid, test)
-        ]
+            for rows in (parts.train, parts.valid, parts.scored)
+        )
         by: Any = self.metrics[0]
-        best = baselines.fit_choices((texts[0], places[0]), (texts[1], places[1]), texts[2], choose_by=by)
-        yield Baseline("tfidf", {"c": best.chosen}, self._predictions(best.predictions, test))
+        best = baselines.fit_choices((learned, known), (choosing, held), tested, choose_by=by)
+        yield Baseline("tfidf", {"c": best.chosen}, self._predictions(best.predictions, parts.scored))
 
-    def _predictions(self, probabilities: Iterable[NDArray[Any]], rows: Sequence[Row]) -> list[Prediction]:
+    def _predictions(self, probabilities: Iterable[NDArray[Any]], rows: Iterable[Row]) -> list[Prediction]:
         """probabilities: of each row, one per choice or more."""
         own = (share[: len(row["choices"])] for share, row in zip(probabilities, rows, strict=True))
         return [{"choice": int(row.argmax()), "probabilities": row.astype(np.float64).tolist()} for row in own]
@@ -159,10 +145,6 @@ class MultipleChoice(Kind, frozen=True):
 
     def as_prediction(self, target: int) -> Prediction:
         return {"choice": target}
-
-    @property
-    def example(self) -> tuple[str, str]:
-        return "rows.jsonl", "{'text': '비가 왔다.', 'choices': ['우산을 폈다.', '모자를 벗었다.']}"
 
     def score(self, metric: str) -> Score:
         of = among(dict(METRICS.items()), metric)

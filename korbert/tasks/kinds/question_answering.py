@@ -1,6 +1,6 @@
 """Extractive question answering on texts of any length; a question may have no answer."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, Unpack
 
@@ -13,7 +13,7 @@ from korbert.errors import CorpusError
 from korbert.modeling import QuestionAnsweringModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import QuestionAnsweringSection
 from korbert.tasks.metrics.misses import explained
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold
@@ -22,6 +22,7 @@ from korbert.tasks.question_answering.answers import Answer, Found, found_in
 from korbert.tasks.question_answering.rows import right_answers
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import Scored, WindowExamples, choice_logits, cut_windows, reading_loss
+from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, outputs
@@ -40,12 +41,16 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
     """
 
     name: ClassVar[str] = "question-answering"
+    roles: ClassVar[tuple[Role, ...]] = tuple(
+        ROLES[name] for name in ("context", "question", "answers", "starts", "impossible")
+    )
+    needs: ClassVar[tuple[str, ...]] = ("context", "question")
+    reads_pairs: ClassVar[bool] = True
+    example: ClassVar[tuple[str, str]] = (
+        "questions.jsonl", "'한글은 언제 만들었나?', '세종은 1443년에 한글을 만들었다.'"
+    )  # fmt: skip
     operation: ClassVar[str] = "answer"
     reads_all: ClassVar[bool] = True
-
-    @staticmethod
-    def roles() -> tuple[Role, ...]:
-        return ROLES["context"], ROLES["question"], ROLES["answers"], ROLES["starts"], ROLES["impossible"]
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: QuestionAnsweringSection) -> Self:
@@ -65,25 +70,11 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
         if unanswerable is None:
             unanswerable = len(answers) < len(rows) or not all(answers)
         metrics = ("f1", "exact_match", *(("has_answer_f1", "no_answer_accuracy") if unanswerable else ()))
-        windows = {
-            name: getattr(settings, name) for name in QuestionAnsweringSettings.model_fields if hasattr(settings, name)
-        }
-        return cls(
-            **{**windows, "unanswerable": unanswerable},
-            metrics=settings.metrics or metrics,
-            threshold=_NOT_CHOSEN if unanswerable else 0.0,
-        )
+        threshold = _NOT_CHOSEN if unanswerable else 0.0
+        return cls.of_settings(settings, metrics, unanswerable=unanswerable, threshold=threshold)
 
     def about(self) -> str:
         return f"answers to questions, cut out of texts{', or none' if self.unanswerable else ''}"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return "context", "question"
-
-    @property
-    def reads_pairs(self) -> bool:
-        return True
 
     def texts(self, row: Row) -> list[str]:
         return [row["question"], row["context"]]
@@ -111,9 +102,9 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
         predictions: list[Prediction] = []  # the best answers, whatever the threshold
-        for found in self.search(model, prepared, **how):
-            best = next(iter(found.candidates), found.none if self.unanswerable else _NOTHING)
-            more = {"no_answer_score": found.no_answer} if self.unanswerable else {}
+        for answers in self.search(model, prepared, **how):
+            best = next(iter(answers.candidates), answers.none if self.unanswerable else _NOTHING)
+            more = {"no_answer_score": answers.no_answer} if self.unanswerable else {}
             predictions.append(
                 {"answer": best.answer, "start": best.start, "end": best.end, "score": best.score, **more}
             )
@@ -134,11 +125,11 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
 
         return found_in(scored(), len(prepared.rows), self)
 
-    def best_answers(self, found: Found) -> list[Answer]:
+    def best_answers(self, answers: Found) -> list[Answer]:
         """The n_best answers of a row; the empty one comes first if its score is above the threshold."""
-        if self.unanswerable and found.no_answer > self.threshold:
-            return [found.none, *found.candidates][: self.n_best]
-        return found.candidates
+        if self.unanswerable and answers.no_answer > self.threshold:
+            return [answers.none, *answers.candidates][: self.n_best]
+        return answers.candidates
 
     def result(self, prediction: Prediction) -> Answer:
         return Answer(**prediction)
@@ -170,32 +161,31 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
         no_answer = np.array([prediction["no_answer_score"] for prediction in predictions])
         column, half = _METRICS[self.metrics[0]]
         scores = run[:, _METRICS["f1"][0] if half is not None else column]
-        value = best_threshold(scores, run[:, -1] > 0, no_answer).value
+        value = best_threshold(scores, run[:, -1] > 0, no_answer)
         above = no_answer[no_answer > value]
         middle = (value + above.min()) / 2 if len(above) else value
         kind = self.model_copy(update={"threshold": float(middle)})
         return kind, kind._with_threshold(predictions)
 
-    def baselines(
-        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
-    ) -> Iterator[Baseline]:
+    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         """The sentence nearest to the question; and if questions may have no answer, always none."""
-        from korbert.tasks.baselines.sentences import nearest_sentences
+        from korbert.tasks.baselines.tfidf import nearest_sentences
 
         if self.unanswerable:
             nothing = {"answer": "", "start": 0, "end": 0, "score": 1.0, "no_answer_score": 0.0}
-            yield Baseline("no_answer", {}, [nothing] * len(test))
-        asked = [(row["question"], row["context"]) for row in (*valid, *test)]
-        nearest = nearest_sentences(dict.fromkeys(text for row in train for text in self.texts(row)), asked)
+            yield Baseline("no_answer", {}, [nothing] * len(parts.scored))
+        asked = [(row["question"], row["context"]) for row in (*parts.valid, *parts.scored)]
+        nearest = nearest_sentences(dict.fromkeys(text for row in parts.train for text in self.texts(row)), asked)
         predictions: list[Prediction] = [
             {"answer": context[start:end], "start": start, "end": end, "score": cosine}
             | ({"no_answer_score": -cosine} if self.unanswerable else {})
             for (_, context), (start, end, cosine) in zip(asked, nearest, strict=True)
         ]
         undecided = self.model_copy(update={"threshold": _NOT_CHOSEN})
-        kind, _ = undecided.settled(valid, predictions[: len(valid)])
+        chosen_on = len(parts.valid)
+        kind, _ = undecided.settled(parts.valid.rows, predictions[:chosen_on])
         facts = {"threshold": kind.threshold} if self.unanswerable else {}
-        yield Baseline("sentence", facts, kind._with_threshold(predictions[len(valid) :]))
+        yield Baseline("sentence", facts, kind._with_threshold(predictions[chosen_on:]))
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:
         """(N, 5): KorQuAD exact match and F1, KLUE-MRC exact match and ROUGE-W, whether there is an answer."""
@@ -211,10 +201,6 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
         cut = sum(len(question.ids) > self.max_query_pieces for question, _ in pairs.values())
         contexts = [pairs[index][1] for index in range(len(prepared.rows))]
         return {"windows": len(windows), "questions_cut": cut, **explained(prepared.rows, contexts, predictions)}
-
-    @property
-    def example(self) -> tuple[str, str]:
-        return "questions.jsonl", "'한글은 언제 만들었나?', '세종은 1443년에 한글을 만들었다.'"
 
     def score(self, metric: str) -> Score:
         column, half = among(_METRICS, metric)

@@ -1,6 +1,6 @@
 """A number for a text or a pair of texts, such as the similarity of two sentences."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, Unpack
 
@@ -14,11 +14,12 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import RegressionSection
 from korbert.tasks.kinds.texts import examples_of, morphemes_of
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import Score, repeated
+from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
@@ -31,6 +32,7 @@ class Regression(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "regression"
+    roles: ClassVar[tuple[Role, ...]] = (ROLES["text"], replace(ROLES["pair"], required=False), ROLES["score"])
     label_role: ClassVar[str] = "score"
     takes_noise: ClassVar[bool] = True
     is_graded: ClassVar[bool] = True
@@ -41,10 +43,6 @@ class Regression(Kind, frozen=True):
     pair: bool = False
     pooling: Pooling = "mean"
 
-    @staticmethod
-    def roles() -> tuple[Role, ...]:
-        return ROLES["text"], replace(ROLES["pair"], required=False), ROLES["score"]
-
     @classmethod
     def learned_from(cls, rows: Rows, settings: RegressionSection) -> Self:
         scores = np.array([row["score"] for row in rows])
@@ -52,14 +50,9 @@ class Regression(Kind, frozen=True):
             raise CorpusError(f"all {len(rows):,} rows have the score {scores[0]:g}: give rows with different ones")
         if settings.metrics[:1] == ("mae",):
             raise SettingsError("metrics: mae is lower for better models, so it cannot choose one: put another first")
-        return cls(
-            metrics=settings.metrics or ("pearson", "spearman", "mae"),
-            max_length=settings.max_length,
-            mean=float(scores.mean()),
-            deviation=float(scores.std()),
-            pair=any(row.get("pair") is not None for row in rows),
-            pooling=settings.pooling,
-        )
+        pair = any(row.get("pair") is not None for row in rows)
+        usual = ("pearson", "spearman", "mae")
+        return cls.of_settings(settings, usual, mean=float(scores.mean()), deviation=float(scores.std()), pair=pair)
 
     def about(self) -> str:
         return f"a number (mean {self.mean:.3g} ± {self.deviation:.3g}) for {'two texts' if self.pair else 'a text'}"
@@ -94,16 +87,14 @@ class Regression(Kind, frozen=True):
         scores = outputs(model, prepared.examples, lambda model, batch: model(**model_inputs(batch)), **how)
         return [float(number) for number in scores[:, 0]]
 
-    def baselines(
-        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
-    ) -> Iterator[Baseline]:
+    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         from korbert.tasks import baselines
 
-        scores = [np.array([self.target(row) for row in rows]) for rows in (train, valid)]
-        yield Baseline("mean", {}, [float(scores[0].mean())] * len(test))
-        texts = [morphemes_of([self.texts(row) for row in rows], morphemes) for rows in (train, valid, test)]
+        known, held = (np.array([self.target(row) for row in rows]) for rows in (parts.train, parts.valid))
+        yield Baseline("mean", {}, [float(known.mean())] * len(parts.scored))
+        learned, choosing, tested = morphemes_of(parts, self.texts, morphemes)
         by = _METRICS[self.metrics[0]]
-        best = baselines.fit_scores((texts[0], scores[0]), (texts[1], scores[1]), texts[2], choose_by=by)
+        best = baselines.fit_scores((learned, known), (choosing, held), tested, choose_by=by)
         yield Baseline("tfidf", {"alpha": best.chosen}, best.predictions.tolist())
 
     def run(self, rows: Sequence[Row], predictions: Sequence[Prediction]) -> NDArray[Any]:

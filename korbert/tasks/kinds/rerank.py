@@ -1,6 +1,6 @@
 """Reranking: how well a passage answers a query, read together (a cross-encoder, Nogueira and Cho 2019)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self, Unpack
 
@@ -14,12 +14,13 @@ from korbert.modeling import ClassificationModel, Pooling
 from korbert.modeling.config import AnyConfig
 from korbert.tasks import retrieval
 from korbert.tasks.files import Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.embedding import NEGATIVES, PASSAGE, QUERY
 from korbert.tasks.kinds.multiple_choice import scores_of_choices
 from korbert.tasks.kinds.sections import RerankSection
-from korbert.tasks.kinds.texts import Groups, examples_of
+from korbert.tasks.kinds.texts import Groups
 from korbert.tasks.metrics.statistics import Score, repeated
+from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, outputs
@@ -34,24 +35,17 @@ class Rerank(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "rerank"
+    roles: ClassVar[tuple[Role, ...]] = (QUERY, PASSAGE, replace(NEGATIVES, required=True))
+    reads_pairs: ClassVar[bool] = True
 
     pooling: Pooling = "mean"
 
-    @staticmethod
-    def roles() -> tuple[Role, ...]:
-        return QUERY, PASSAGE, replace(NEGATIVES, required=True)
-
     @classmethod
     def learned_from(cls, rows: Rows, settings: RerankSection) -> Self:
-        metrics = settings.metrics or ("mrr", "recall@1")
-        return cls(metrics=metrics, max_length=settings.max_length, pooling=settings.pooling)
+        return cls.of_settings(settings, ("mrr", "recall@1"))
 
     def about(self) -> str:
         return "relevance of a passage to a query"
-
-    @property
-    def reads_pairs(self) -> bool:
-        return True
 
     def texts(self, row: Row) -> list[str]:
         if row.get("pair") is None:
@@ -68,9 +62,8 @@ class Rerank(Kind, frozen=True):
 
     def prepare(self, rows: Sequence[Row], encoded: Encoded, tokenizer: AnyTokenizer) -> Prepared:
         groups = [[(row["text"], passage) for passage in self.texts(row)[1:]] for row in rows]
-        pairs = [pair for group in groups for pair in group]
-        examples = examples_of(pairs, np.zeros(len(pairs)), encoded, tokenizer, self.max_length)
-        return Prepared(rows, Groups.of(examples, list(map(len, groups)), np.zeros(len(rows), np.int64)))
+        labels = np.zeros(len(rows), np.int64)
+        return Prepared(rows, Groups.of(groups, labels, encoded, tokenizer, self.max_length))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> ClassificationModel:
         return ClassificationModel(config, 1, self.pooling, generator=generator, problem_type="regression")
@@ -84,23 +77,21 @@ class Rerank(Kind, frozen=True):
             scores = scores_of_choices(model, batch)
             return torch.stack([scores[:, 0], (scores >= scores[:, :1]).sum(dim=1)], dim=1)
 
-        found = outputs(model, prepared.examples, score_and_rank, batch_size=64, **how)
-        return [{"score": float(score), "rank": int(rank)} for score, rank in found]
+        scored = outputs(model, prepared.examples, score_and_rank, batch_size=64, **how)
+        return [{"score": float(score), "rank": int(rank)} for score, rank in scored]
 
     def result(self, prediction: Prediction) -> float:
         return float(prediction["score"])
 
-    def baselines(
-        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
-    ) -> Iterator[Baseline]:
+    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         """BM25 over morphemes."""
-        from korbert.tasks.baselines.bm25 import bm25
-
-        passages = list(dict.fromkeys(passage for row in test for passage in self.texts(row)[1:]))
+        passages = list(dict.fromkeys(passage for row in parts.scored for passage in self.texts(row)[1:]))
         numbers = {passage: number for number, passage in enumerate(passages)}
-        scores = bm25([morphemes[text] for text in passages], [morphemes[row["text"]] for row in test])
+        scores = retrieval.bm25(
+            [morphemes[text] for text in passages], [morphemes[row["text"]] for row in parts.scored]
+        )
         predictions = []
-        for number, row in enumerate(test):
+        for number, row in enumerate(parts.scored):
             own = scores(slice(number, number + 1))[0, [numbers[passage] for passage in self.texts(row)[1:]]]
             predictions.append({"score": float(own[0]), "rank": int((own >= own[0]).sum())})
         yield Baseline("bm25", {}, predictions)

@@ -97,9 +97,8 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
         if bool(self.set) == bool(self.train):
             what = "both are given" if self.set else "neither is given"
             raise ValueError(f"set or train: {what}: name a known data set, or a training file")
-        own = self.valid or self.test or self.columns or self.form != "auto" or getattr(self, "several", False)
-        own = own or getattr(self, "split_by_article", False)
-        if self.set and own:
+        names = ("valid", "test", "columns", "several", "split_by_article")
+        if self.set and (self.form != "auto" or any(getattr(self, name, False) for name in names)):
             raise ValueError(
                 f"set {self.set!r} has its own files: leave valid, test, columns, form, several and split_by_article "
                 "out"

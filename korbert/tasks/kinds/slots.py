@@ -14,12 +14,13 @@ from korbert.errors import CorpusError
 from korbert.modeling import SlotsModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Encoded, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import SlotsSection
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.question_answering.answers import found_in
-from korbert.tasks.question_answering.settings import QuestionAnsweringSettings, WindowSettings
+from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import Window, WindowExamples, among_choices, cut_windows
+from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.scoring import Scoring, model_inputs, outputs
@@ -58,21 +59,19 @@ class Slots(QuestionAnsweringSettings, Kind, frozen=True):
     """
 
     name: ClassVar[str] = "slots"
+    roles: ClassVar[tuple[Role, ...]] = (ROLES["text"], ROLES["slots"])
+    needs: ClassVar[tuple[str, ...]] = ("text",)
+    reads_pairs: ClassVar[bool] = True
     reads_all: ClassVar[bool] = True
 
     slots: tuple[str, ...]
-
-    @staticmethod
-    def roles() -> tuple[Role, ...]:
-        return ROLES["text"], ROLES["slots"]
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: SlotsSection) -> Self:
         slots = tuple(sorted({name for row in rows for name in row["slots"]}))
         if not any(value for row in rows for value in row["slots"].values()):
             raise CorpusError(f"{rows.files}: no slot has a value")
-        windows = {name: getattr(settings, name) for name in WindowSettings.model_fields}
-        return cls(**windows, metrics=settings.metrics or ("joint_accuracy", "slot_f1"), slots=slots)
+        return cls.of_settings(settings, ("joint_accuracy", "slot_f1"), slots=slots)
 
     def about(self) -> str:
         return f"values of {len(self.slots)} slots ({', '.join(self.slots[:5])})"
@@ -80,14 +79,6 @@ class Slots(QuestionAnsweringSettings, Kind, frozen=True):
     def asked(self, row: Row) -> list[str]:
         """The descriptions of the slots queried for a row."""
         return list(dict.fromkeys([*self.slots, *(row.get("slots") or ())]))
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ("text",)
-
-    @property
-    def reads_pairs(self) -> bool:
-        return True
 
     def texts(self, row: Row) -> list[str]:
         return [row["text"], *self.asked(row)]
@@ -150,11 +141,11 @@ class Slots(QuestionAnsweringSettings, Kind, frozen=True):
         for window, own in zip(examples.windows, scores[:, :3], strict=True):
             if np.isinf(gates[window.index]).all() or own[_NONE] < gates[window.index, _NONE]:
                 gates[window.index] = own
-        found = iter(zip(gates.argmax(axis=1), found_in(examples.scored(scores[:, 3:]), count, self), strict=True))
+        decoded = iter(zip(gates.argmax(axis=1), found_in(examples.scored(scores[:, 3:]), count, self), strict=True))
         predictions: list[Prediction] = []
         for names in prepared.more:
             values: dict[str, Any] = {}
-            for name, (gate, spans) in zip(names, found, strict=False):
+            for name, (gate, spans) in zip(names, decoded, strict=False):
                 if gate == _ANY:
                     values[name] = {"value": ANY, "start": 0, "end": 0}
                 elif gate == _SPAN and spans.candidates:
@@ -166,23 +157,21 @@ class Slots(QuestionAnsweringSettings, Kind, frozen=True):
     def result(self, prediction: Prediction) -> dict[str, SlotValue]:
         return {name: SlotValue(**value) for name, value in prediction.items()}
 
-    def baselines(
-        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
-    ) -> Iterator[Baseline]:
+    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         """Always no value; and for each slot, the longest of its training values that occurs in the text."""
-        yield Baseline("no_value", {}, [{} for _ in test])
+        yield Baseline("no_value", {}, [{} for _ in parts.scored])
         known: dict[str, set[str]] = {}
-        for row in train:
+        for row in parts.train:
             for name, value in self.target(row).items():
                 known.setdefault(name, set()).add(value)
         predictions: list[Prediction] = []
-        for row in test:
+        for row in parts.scored:
             values: dict[str, Any] = {}
             for name, own in known.items():
-                there = sorted((value for value in own if value in row["text"]), key=lambda value: (-len(value), value))
-                for value in there[:1]:
-                    start = row["text"].index(value)
-                    values[name] = {"value": value, "start": start, "end": start + len(value)}
+                longest = max(sorted(value for value in own if value in row["text"]), key=len, default=None)
+                if longest is not None:
+                    start = row["text"].index(longest)
+                    values[name] = {"value": longest, "start": start, "end": start + len(longest)}
             predictions.append(values)
         yield Baseline("dictionary", {}, predictions)
 

@@ -1,6 +1,6 @@
 """Shared by several kinds: rows of pieces for one or two texts, and groups of rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,7 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.tasks.baselines.features import Pairs, Texts
-from korbert.tasks.kinds.base import Encoded
+from korbert.tasks.files import Row
+from korbert.tasks.kinds.base import Encoded, Morphemes
+from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import fitted
 from korbert.training.examples import Examples
@@ -20,12 +22,14 @@ def equal_in_run(run: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray((run[:, 0] == run[:, 1]).reshape(len(run), -1).all(axis=1), dtype=np.float64)
 
 
-def morphemes_of(rows: Sequence[Sequence[str]], morphemes: Mapping[str, Sequence[str]]) -> Texts | Pairs:
-    """The morphemes of one or two texts per row, as baselines expect them."""
-    if not rows or len(rows[0]) == 1:
-        return [morphemes[text] for (text,) in rows]
-    first, second = zip(*rows, strict=True)
-    return Pairs([morphemes[text] for text in first], [morphemes[text] for text in second])
+def morphemes_of(
+    parts: Parts, texts_of: Callable[[Row], Sequence[str]], morphemes: Morphemes
+) -> Iterator[Texts | Pairs]:
+    """The morphemes of training, validation and scored rows, of one or two texts each, as baselines expect them."""
+    for rows in (parts.train, parts.valid, parts.scored):
+        first, *second = zip(*map(texts_of, rows), strict=True)
+        sides = [[morphemes[text] for text in side] for side in (first, *second)]
+        yield Pairs(*sides) if second else sides[0]
 
 
 def examples_of(
@@ -60,9 +64,14 @@ class Groups(Examples):
     firsts: NDArray[np.int64] = None  # type: ignore[assignment]
 
     @classmethod
-    def of(cls, rows: Examples, sizes: Sequence[int], labels: NDArray[Any]) -> Self:
-        """sizes: rows per example, consecutive in `rows`, whose own labels are ignored."""
-        firsts = np.cumsum([0, *sizes])
+    def of(
+        cls, groups: Sequence[Sequence[Sequence[str]]], labels: NDArray[Any], encoded: Encoded,
+        tokenizer: AnyTokenizer, max_length: int,
+    ) -> Self:  # fmt: skip
+        """groups: the rows of each example, of one or two texts each."""
+        members = [texts for group in groups for texts in group]
+        rows = examples_of(members, np.zeros(len(members)), encoded, tokenizer, max_length)
+        firsts = np.cumsum([0, *map(len, groups)])
         return cls(rows.input_ids, rows.boundaries, rows.offsets, labels, rows.pad_id, rows.seconds, firsts)
 
     def __len__(self) -> int:

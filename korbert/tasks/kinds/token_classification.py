@@ -1,7 +1,7 @@
 """Labels of spans or words: named entities, parts of speech."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, NamedTuple, Self, Unpack
 
@@ -14,13 +14,13 @@ from korbert.errors import CorpusError
 from korbert.modeling import TokenClassificationModel
 from korbert.modeling.config import AnyConfig
 from korbert.tasks.files import ROLES, Role, Row, Rows
-from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Prediction, Prepared, among
+from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, Prediction, Prepared, among
 from korbert.tasks.kinds.sections import TokenClassificationSection
 from korbert.tasks.metrics import token_classification as metrics
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.passages import Passage
-from korbert.tasks.token_classification.bio import bio_labels, is_bio, write_bio
-from korbert.tasks.token_classification.dictionary import learn_dictionary, look_up
+from korbert.tasks.splits import Parts
+from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, is_bio, write_bio
 from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
 from korbert.tasks.token_classification.labels import eojeols, join_words, piece_tags, spans_of_words, word_tags
 from korbert.tasks.token_classification.tagger import (
@@ -30,7 +30,6 @@ from korbert.tasks.token_classification.tagger import (
     log_probabilities,
     tagging_loss,
 )
-from korbert.tasks.token_classification.viterbi import Transitions
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch
@@ -52,6 +51,9 @@ class TokenClassification(Kind, frozen=True):
     """
 
     name: ClassVar[str] = "token-classification"
+    roles: ClassVar[tuple[Role, ...]] = tuple(
+        replace(ROLES[name], required=False) for name in ("text", "spans", "tokens", "tags")
+    )
     operation: ClassVar[str] = "tag"
     reads_all: ClassVar[bool] = True
     cuts_vectors: ClassVar[bool] = True
@@ -62,11 +64,6 @@ class TokenClassification(Kind, frozen=True):
     units: Literal["characters", "words"]
     stride: int
 
-    @staticmethod
-    def roles() -> tuple[Role, ...]:
-        names = ("text", "spans", "tokens", "tags")
-        return tuple(replace(ROLES[name], required=False) for name in names)
-
     @classmethod
     def learned_from(cls, rows: Rows, settings: TokenClassificationSection) -> Self:
         if not any(row.get("spans") is not None or row.get("tags") is not None for row in rows):
@@ -74,35 +71,32 @@ class TokenClassification(Kind, frozen=True):
         tokens = [token for row in rows for token in row.get("tokens") or ()]
         units: Literal["characters", "words"]
         units = "words" if any(len(token) > 1 for token in tokens) else "characters"
-        given = {tag for row in rows for tag in row.get("tags") or ()}
-        if given and all(tag.isdecimal() for tag in given):
+        seen = {tag for row in rows for tag in row.get("tags") or ()}
+        if seen and all(tag.isdecimal() for tag in seen):
             rows.notes.append(
-                f"the tags are numbers ({', '.join(sorted(given, key=int)[:5])}, ..), which no file names: entities"
+                f"the tags are numbers ({', '.join(sorted(seen, key=int)[:5])}, ..), which no file names: entities"
                 " need their names, as B-PS and I-PS"
             )
-        odd = sorted(tag for tag in given if not is_bio([tag]))
-        if odd and (units == "characters" or any(is_bio([tag]) for tag in given - {"O"})):
+        odd = sorted(tag for tag in seen if not is_bio([tag]))
+        if odd and (units == "characters" or any(is_bio([tag]) for tag in seen - {"O"})):
             number = next(number for number, row in enumerate(rows) if odd[0] in (row.get("tags") or ()))
             raise CorpusError(
                 f"{rows.places[number]}: tag {odd[0]!r} is none of O, B-LABEL and I-LABEL, which"
                 f" {'tags of characters have to be' if units == 'characters' else 'other tags are'}: correct it"
             )
         stride = settings.max_length // 4 if settings.stride is None else settings.stride
-        kind = cls(metrics=("accuracy",), max_length=settings.max_length, tags=("O",), units=units, stride=stride)
         scores: tuple[str, ...]
-        if units == "words" and not is_bio(given):
-            tags, scores = tuple(sorted(given)), ("accuracy", "macro_f1")
+        if units == "words" and not is_bio(seen):
+            tags, scores = tuple(sorted(seen)), ("accuracy", "macro_f1")
         else:
-            spans = [spans_of_words(row["tags"], [(0, 1)] * len(row["tags"])) for row in rows if row.get("tags")]
-            labels = {label for found in spans for _, _, label in found}
-            labels |= {label for row in rows for *_, label in row.get("spans") or ()}
+            labels = {tag[2:] for tag in seen - {"O"}} | {label for row in rows for *_, label in row.get("spans") or ()}
             tags = tuple(bio_labels(labels))
             scores = ("entity_f1", "entity_macro_f1")
             if units == "characters":
                 scores += ("character_f1", "character_f1_without_o")
         if len(tags) < 2:
             raise CorpusError("no training row has a label: give rows with some")
-        return kind.model_copy(update={"tags": tags, "metrics": settings.metrics or scores})
+        return cls.of_settings(settings, scores, tags=tags, units=units, stride=stride)
 
     def _units(self, row: Row) -> _Units:
         """ValueError if the tokens of a row are not in its text."""
@@ -122,10 +116,14 @@ class TokenClassification(Kind, frozen=True):
         return _Units(text, words)
 
     def about(self) -> str:
-        if is_bio(self.tags):
-            labels = sorted({tag[2:] for tag in self.tags if tag != "O"})
+        if labels := self._span_labels:
             return f"spans of {self.units} with {len(labels)} labels ({', '.join(labels[:10])})"
         return f"{len(self.tags)} labels of words ({', '.join(self.tags[:10])})"
+
+    @property
+    def _span_labels(self) -> list[str]:
+        """The labels of spans, in alphabetical order; none if single words are labelled."""
+        return sorted({tag[2:] for tag in self.tags if tag != "O"}) if is_bio(self.tags) else []
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -189,54 +187,47 @@ class TokenClassification(Kind, frozen=True):
         yield from zip(units, passages, scores, strict=True)
 
     def predict(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[Prediction]:
-        transitions = Transitions(self.tags)
         predictions: list[Prediction] = []
         for units, passage, scores in self._scored(model, prepared, **how):
             if units.words is None:
-                spans = best_spans(passage, scores, self.tags, transitions)
+                spans = best_spans(passage, scores, self.tags)
                 predictions.append([[start, end, label] for start, end, label, _ in spans])
                 continue
-            labels = best_labels(units.words, passage, scores, transitions)
+            labels = best_labels(units.words, passage, scores, self.tags)
             common = "O" if "O" in self.tags else self.tags[0]  # of a word without pieces
-            predictions.append([self.tags[label] if label >= 0 else common for label, _ in labels])
+            predictions.append([label or common for label, _ in labels])
         return predictions
 
     def results(self, model: nn.Module, prepared: Prepared, **how: Unpack[Scoring]) -> list[list[TaggedSpan]]:
         """The labelled spans of each text, in order; of words, unless the tags are BIO."""
-        transitions = Transitions(self.tags)
         results = []
         for units, passage, scores in self._scored(model, prepared, **how):
             if is_bio(self.tags):
-                spans = best_spans(passage, scores, self.tags, transitions)
+                spans = best_spans(passage, scores, self.tags)
             else:
                 words = units.words or []
-                labels = best_labels(words, passage, scores, transitions)
-                spans = [
-                    (*word, self.tags[label], score)
-                    for word, (label, score) in zip(words, labels, strict=True)
-                    if label >= 0
-                ]
+                labels = best_labels(words, passage, scores, self.tags)
+                pairs = zip(words, labels, strict=True)
+                spans = [(*word, label, score) for word, (label, score) in pairs if label is not None]
             results.append(
                 [TaggedSpan(start, end, label, units.text[start:end], score) for start, end, label, score in spans]
             )
         return results
 
-    def baselines(
-        self, train: Sequence[Row], valid: Sequence[Row], test: Sequence[Row], morphemes: Mapping[str, Sequence[str]]
-    ) -> Iterator[Baseline]:
+    def baselines(self, parts: Parts, morphemes: Morphemes) -> Iterator[Baseline]:
         """The most frequent tag of each word, or the spans of training looked up."""
         if self.units == "characters":
-            dictionary = learn_dictionary((self._units(row).text, self.target(row)) for row in train)
-            found = [[[*span] for span in look_up(self._units(row).text, dictionary)] for row in test]
-            yield Baseline("dictionary", {}, found)
+            dictionary = learn_dictionary((self._units(row).text, self.target(row)) for row in parts.train)
+            spans = [[[*span] for span in look_up(self._units(row).text, dictionary)] for row in parts.scored]
+            yield Baseline("dictionary", {}, spans)
             return
         counts: dict[str, Counter[str]] = {}
-        for row in train:
+        for row in parts.train:
             for word, tag in zip(self._words(row), self.target(row), strict=True):
                 counts.setdefault(word, Counter())[tag] += 1
         common = sum(counts.values(), Counter()).most_common(1)[0][0]
         best = {word: max(sorted(own), key=own.__getitem__) for word, own in counts.items()}
-        tagged = [[best.get(word, common) for word in self._words(row)] for row in test]
+        tagged = [[best.get(word, common) for word in self._words(row)] for row in parts.scored]
         yield Baseline("dictionary", {}, tagged)
 
     def _words(self, row: Row) -> list[str]:
@@ -247,18 +238,18 @@ class TokenClassification(Kind, frozen=True):
         """(N, types + tags, 3): right, predicted and gold counts, of entities by label, then of units by tag."""
         lengths = [len(self._units(row).text) for row in rows]
         gold = [self._sequence(self.target(row), length) for row, length in zip(rows, lengths, strict=True)]
-        given = [self._sequence(one, length) for one, length in zip(predictions, lengths, strict=True)]
-        types = sorted({tag[2:] for tag in self.tags if tag != "O"}) if is_bio(self.tags) else []
+        predicted = [self._sequence(tags, length) for tags, length in zip(predictions, lengths, strict=True)]
+        types = self._span_labels
         counts = np.zeros((len(gold), len(types) + len(self.tags), 3), dtype=np.int64)
         if types:
-            found, entities = metrics.entity_counts(gold, given)
-            counts[:, [types.index(name) for name in found]] = entities
-        places = {tag: len(types) + place for place, tag in enumerate(self.tags)}
-        for row, true, other in zip(counts, gold, given, strict=True):
-            for one, two in zip(true, other, strict=True):
-                row[places[two], 1] += 1
-                row[places[one], 2] += 1
-                row[places[one], 0] += one == two
+            labels, entities = metrics.entity_counts(gold, predicted)
+            counts[:, [types.index(label) for label in labels]] = entities
+        columns = {tag: number for number, tag in enumerate(self.tags, len(types))}
+        for row, true, given in zip(counts, gold, predicted, strict=True):
+            for right, tag in zip(true, given, strict=True):
+                row[columns[tag], 1] += 1
+                row[columns[right], 2] += 1
+                row[columns[right], 0] += right == tag
         return counts
 
     def _sequence(self, value: Sequence[Any], length: int) -> list[str]:
@@ -271,11 +262,12 @@ class TokenClassification(Kind, frozen=True):
         """Compares spans in any order, labels of words in order."""
         ordered = sorted if self.units == "characters" else list
         pairs = zip(rows, predictions, strict=True)
-        return np.array([ordered(self.target(row)) == ordered(one) for row, one in pairs], dtype=np.float64)
+        return np.array(
+            [ordered(self.target(row)) == ordered(prediction) for row, prediction in pairs], dtype=np.float64
+        )
 
     def score(self, metric: str) -> Score:
-        types = len({tag[2:] for tag in self.tags if tag != "O"}) if is_bio(self.tags) else 0
-        outside = self.tags.index("O") if "O" in self.tags else None
+        types, outside = len(self._span_labels), self.tags.index("O") if "O" in self.tags else None
         of = among(_METRICS, metric)
         return lambda run, counts: of(np.tensordot(counts, run, 1), types, outside)
 
@@ -290,3 +282,36 @@ _METRICS: dict[str, Callable[[NDArray[np.int64], int, int | None], float | None]
         float(totals[types:, 0].sum() / totals[types:, 2].sum()) if totals[types:, 2].any() else None
     ),
 }
+
+
+def learn_dictionary(rows: Iterable[tuple[str, Iterable[tuple[int, int, str]]]]) -> dict[str, str]:
+    """Surface -> label, from texts with their spans, in the order of the surfaces.
+
+    A surface gets its most frequent label, the first by name among ties. It is left out if it occurs in the texts
+    without a label at least as often, as a longest match (이 is a family name, but mostly a particle).
+    """
+    texts = [(text, [LabelledSpan(*span) for span in spans]) for text, spans in rows]
+    surfaces = {text[start:end]: "" for text, spans in texts for start, end, _ in spans}
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for text, spans in texts:
+        gold = {(start, end) for start, end, _ in spans}
+        for start, end, label in spans:
+            counts[text[start:end]][label] += 1
+        for start, end, _ in look_up(text, surfaces):
+            counts[text[start:end]][""] += (start, end) not in gold
+    best = {surface: max(sorted(counts[surface]), key=counts[surface].__getitem__) for surface in sorted(counts)}
+    return {surface: label for surface, label in best.items() if label}
+
+
+def look_up(text: str, dictionary: Mapping[str, str]) -> list[LabelledSpan]:
+    """Dictionary entries in a text, by longest match from the left, without overlaps."""
+    lengths = sorted({len(surface) for surface in dictionary if surface}, reverse=True)
+    entries: list[LabelledSpan] = []
+    start = 0
+    while start < len(text):
+        ends = (start + length for length in lengths if start + length <= len(text))
+        end = next((end for end in ends if text[start:end] in dictionary), 0)
+        if end:
+            entries.append(LabelledSpan(start, end, dictionary[text[start:end]]))
+        start = end or start + 1
+    return entries

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,20 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.tasks import retrieval
 from korbert.tasks.files import Row
-from korbert.tasks.kinds.base import Baseline, Prediction
+from korbert.tasks.kinds.base import Baseline, Morphemes, Prediction
 from korbert.tasks.metrics import regression
-from korbert.tasks.retrieval import Retrieval
+from korbert.tasks.retrieval import Retrieval, bm25
 from korbert.vectors.encoder import unit
 
-Morphemes = Mapping[str, Sequence[str]]
 Vectors = NDArray[np.float32]
 Metrics = Mapping[str, Callable[[NDArray[Any]], float | None]]
+
+
+def needed(row: Row, role: Literal["pair", "score", "vector"]) -> Any:
+    """The value of a role. ValueError for a row without one."""
+    if row.get(role) is None:
+        raise ValueError(f"has no {'second text' if role == 'pair' else role}, which this task needs")
+    return row[role]
 
 
 class VectorScores(ABC):
@@ -66,11 +72,8 @@ class BySimilarity(VectorScores):
     role = "score"
 
     def target(self, row: Row) -> float | str:
-        if row.get("pair") is None:
-            raise ValueError("has no second text, which rows to score need")
-        if row.get("score") is None:
-            raise ValueError("has no score, which rows to score need")
-        return float(row["score"])
+        needed(row, "pair")
+        return float(needed(row, "score"))
 
     def predictions(self, rows: Sequence[Row], queries: Vectors, others: Sequence[Vectors]) -> list[Prediction]:
         return [float(query @ own[0]) for query, own in zip(queries, others, strict=True)]
@@ -95,9 +98,7 @@ class ByRetrieval(VectorScores):
     role = "pair"
 
     def target(self, row: Row) -> float | str:
-        if row.get("pair") is None:
-            raise ValueError("has no second text, which rows to score need")
-        return str(row["pair"])
+        return str(needed(row, "pair"))
 
     def together(self, row: Row) -> list[str]:
         return [row["pair"]]  # passages to find are not trained on
@@ -121,8 +122,6 @@ class ByRetrieval(VectorScores):
         return np.array([prediction["rank"] for prediction in predictions], np.int64)
 
     def baselines(self, train: Sequence[str], rows: Sequence[Row], morphemes: Morphemes) -> Iterator[Baseline]:
-        from korbert.tasks.baselines.bm25 import bm25
-
         searched = Retrieval.of(rows)
         passages, queries = ([morphemes[text] for text in own] for own in (searched.passages, searched.queries))
         ranks = searched.ranks(bm25(passages, queries))
@@ -139,8 +138,7 @@ class ByTeacher(VectorScores):
     compared = "vector"
 
     def target(self, row: Row) -> float | str:
-        if row.get("vector") is None:
-            raise ValueError("has no vector, which rows to score need")
+        needed(row, "vector")
         return 1.0
 
     def predictions(self, rows: Sequence[Row], queries: Vectors, others: Sequence[Vectors]) -> list[Prediction]:
@@ -156,5 +154,5 @@ class ByTeacher(VectorScores):
         return np.array(predictions)
 
 
-BY_RETRIEVAL = ByRetrieval()
-WAYS: Sequence[VectorScores] = (BySimilarity(), BY_RETRIEVAL, ByTeacher())
+BY_SIMILARITY, BY_RETRIEVAL = BySimilarity(), ByRetrieval()
+ALL_SCORES: Sequence[VectorScores] = (BY_SIMILARITY, BY_RETRIEVAL, ByTeacher())

@@ -23,8 +23,6 @@ _AROUND = 2  # pieces around the shortest sequence that are also tried as first 
 
 Cause = Literal["fused", "inside a piece", "no piece"]
 
-_CEILINGS = ("pieces", "characters")
-
 
 class Ceiling(TypedDict):
     """Percent over all questions, by the official score. causes: how many questions each one costs."""
@@ -62,31 +60,25 @@ def oracle(rows: Rows, tokenizer: Tokenizer, *, workers: int = 1) -> Oracle:
     """
     contexts = list(dict.fromkeys(row["context"] for row in rows))
     pieces_of = dict(zip(contexts, tokenizer.pieces_of_many(contexts, workers=workers), strict=True))
-    matches, f1_sums = Counter[str](), dict.fromkeys(_CEILINGS, 0.0)
-    causes: dict[str, Counter[str]] = {name: Counter() for name in _CEILINGS}
+    f1_sums = dict.fromkeys(("pieces", "characters"), 0.0)
     unreached: list[Unreached] = []
     for row, place in zip(rows, rows.places, strict=True):
         text, pieces, right = row["context"], pieces_of[row["context"]], _answers_of(row, place)
         answers = [answer.text for answer in right]
         best = _best(right, text, pieces)
-        missed = [name for name in _CEILINGS if not exact_match(best[name], answers)]
-        for name in _CEILINGS:
-            matches[name] += name not in missed
-            f1_sums[name] += f1(best[name], answers)
-        if missed:
+        for name, reached in best.items():
+            f1_sums[name] += f1(reached, answers)
+        if missed := {name: reached for name, reached in best.items() if not exact_match(reached, answers)}:
             cause, names = _cause(text, pieces, right[0].span)
-            for name in missed:
-                causes[name][cause] += 1
-            shown = {name: best[name] for name in missed}
-            unreached.append({"id": row["id"], "answer": answers[0], "best": shown, "cause": cause, "pieces": names})
+            unreached.append({"id": row["id"], "answer": answers[0], "best": missed, "cause": cause, "pieces": names})
     count = len(rows)
-    ceilings = {
-        name: Ceiling(
-            exact_match=100 * matches[name] / count, f1=100 * f1_sums[name] / count, causes=dict(causes[name])
-        )
-        for name in _CEILINGS
-    }
-    return {"count": count, "pieces": ceilings["pieces"], "characters": ceilings["characters"], "unreached": unreached}
+
+    def ceiling(name: str) -> Ceiling:
+        causes = Counter[str](miss["cause"] for miss in unreached if name in miss["best"])
+        exact = count - causes.total()
+        return {"exact_match": 100 * exact / count, "f1": 100 * f1_sums[name] / count, "causes": dict(causes)}
+
+    return {"count": count, "pieces": ceiling("pieces"), "characters": ceiling("characters"), "unreached": unreached}
 
 
 def _answers_of(row: Row, place: Place) -> list[Answer]:
@@ -106,7 +98,7 @@ def _best(right: Sequence[Answer], text: str, pieces: Pieces) -> dict[str, str]:
     def quality(candidate: str) -> tuple[bool, float]:
         return exact_match(candidate, answers), f1(candidate, answers)
 
-    tried: dict[str, list[str]] = {name: [] for name in _CEILINGS}
+    tried: dict[str, list[str]] = {"pieces": [], "characters": []}
     offsets = sorted(range(-_AROUND, _AROUND + 1), key=abs)
     for answer in right:
         if (run := span_to_pieces(pieces.spans, *answer.span)) is None:
@@ -124,7 +116,7 @@ def _best(right: Sequence[Answer], text: str, pieces: Pieces) -> dict[str, str]:
 
 def _cause(text: str, pieces: Pieces, answer: Span) -> tuple[Cause, list[str]]:
     """Why no two pieces yield these characters, and the pieces that cross an end of them."""
-    torn = [place for place, (low, high) in enumerate(pieces.spans) if any(low < end < high for end in answer)]
-    fused = [place for place in torn if not is_slice(text, pieces, place)]
-    names = [f"{pieces.pieces[place]}/{pieces.tags[place]}" for place in fused or torn]
+    torn = [piece for piece, (low, high) in enumerate(pieces.spans) if any(low < end < high for end in answer)]
+    fused = [piece for piece in torn if not is_slice(text, pieces, piece)]
+    names = [f"{pieces.pieces[piece]}/{pieces.tags[piece]}" for piece in fused or torn]
     return ("fused" if fused else "inside a piece" if torn else "no piece"), names

@@ -11,11 +11,9 @@ Metric = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
 
 
 def confusion(
-    labels: NDArray[np.int64],
-    predictions: NDArray[np.int64],
-    num_labels: int,
+    labels: NDArray[np.int64], predictions: NDArray[np.int64], num_labels: int,
     occurrences: NDArray[np.int64] | None = None,
-) -> NDArray[np.int64]:
+) -> NDArray[np.int64]:  # fmt: skip
     """Confusion matrix, (C, C) int64: examples of the row's label that were predicted as the column's.
 
     labels, predictions: (N,). occurrences: (N,), the count of each pair; 1 if left out.

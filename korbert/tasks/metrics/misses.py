@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
+
+import numpy as np
 
 from korbert.tasks.files import Answer, Row
 from korbert.tasks.metrics.question_answering import KORQUAD, answer_scores
@@ -20,13 +22,6 @@ _MISSES_SHOWN = 200
 _AROUND_CHARS = 60  # of context on each side of an answer
 
 
-class Snippet(TypedDict):
-    """`text` begins at `start` of the context, in code points."""
-
-    start: int
-    text: str
-
-
 def explained(
     rows: Sequence[Row], contexts: Sequence[Passage], predictions: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
@@ -37,29 +32,25 @@ def explained(
     them. answer_chars, prediction_chars: entry i counts the (first) gold answers and the predictions of i characters.
     """
     golds = [right_answers(row) for row in rows]
-    given = [prediction["answer"] for prediction in predictions]
-    exact, _ = answer_scores(given, [[answer.text for answer in answers] for answers in golds], KORQUAD)
+    predicted = [prediction["answer"] for prediction in predictions]
+    exact, _ = answer_scores(predicted, [[answer.text for answer in answers] for answers in golds], KORQUAD)
     reachable = [
         not answers or any(_is_reachable(answer, context) for answer in answers)
         for answers, context in zip(golds, contexts, strict=True)
     ]
     halves = not all(golds)
     misses = [
-        _miss(row, answers, prediction, reachable=can_be_given, halves=halves)
-        for row, answers, prediction, matches, can_be_given in zip(
-            rows, golds, predictions, exact, reachable, strict=True
-        )
-        if not matches
+        _miss(rows[number], golds[number], predictions[number], reachable=reachable[number], halves=halves)
+        for number in np.flatnonzero(exact == 0).tolist()
     ]
     causes = Counter(miss["cause"] for miss in misses)
+    possible = (*get_args(Cause), *(get_args(NoAnswerCause) if halves else ()))
     return {
         "gold_unreachable": reachable.count(False),
-        "by_cause": {
-            cause: causes[cause] for cause in (*get_args(Cause), *(get_args(NoAnswerCause) if halves else ()))
-        },
+        "by_cause": {cause: causes[cause] for cause in possible},
         "misses": misses[:_MISSES_SHOWN],
-        "answer_chars": _histogram(Counter(len(answers[0].text) if answers else 0 for answers in golds)),
-        "prediction_chars": _histogram(Counter(map(len, given))),
+        "answer_chars": np.bincount([len(answers[0].text) if answers else 0 for answers in golds]).tolist(),
+        "prediction_chars": np.bincount(list(map(len, predicted))).tolist(),
     }
 
 
@@ -86,8 +77,11 @@ def _miss(
     }
 
 
-def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[Snippet]:
-    """Context around half-open spans, 60 characters on each side, in order; touching snippets are merged."""
+def snippets(context: str, spans: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
+    """Context around half-open spans, 60 characters on each side, in order; touching snippets are merged.
+
+    `text` begins at `start` of the context, in code points.
+    """
     ranges: list[tuple[int, int]] = []
     for start, end in sorted((max(0, start - _AROUND_CHARS), end + _AROUND_CHARS) for start, end in spans):
         if ranges and start <= ranges[-1][1]:
@@ -116,12 +110,7 @@ def miss_cause(predicted: tuple[int, int] | None, answers: Sequence[Answer], *, 
 
 def _is_reachable(answer: Answer, context: Passage) -> bool:
     """Whether the pieces over the answer extract exactly that, by KorQuAD's metric."""
-    pieces = pieces_of_span(context, *answer.span)
-    if pieces is None:
+    if (pieces := pieces_of_span(context, *answer.span)) is None:
         return False
     start, end = span_of_pieces(context.spans, *pieces)
     return KORQUAD.exact_match(context.text[start:end], [answer.text])
-
-
-def _histogram(counts: Counter[int]) -> list[int]:
-    return [counts[length] for length in range(max(counts, default=-1) + 1)]

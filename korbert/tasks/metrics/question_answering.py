@@ -80,29 +80,18 @@ def answer_scores(
     return exact, f1
 
 
-class Threshold(NamedTuple):
-    """Questions with no_answer above `value` are left unanswered; `score` is then the mean over all questions.
-
-    no_answer: higher means less likely to have an answer: the score of the empty span minus that of the best one
-    (Devlin et al. 2018, 4.3).
-    """
-
-    value: float
-    score: float
-
-
 def best_threshold(
     scores: NDArray[np.float64], has_answer: NDArray[np.bool_], no_answer: NDArray[np.floating[Any]]
-) -> Threshold:
+) -> float:
     """The threshold with the highest mean score, the lowest among ties. Choose on validation.
 
-    (N,) each: scores from `answer_scores`, at least one question. Candidates: each value of no_answer, and the minimum
-    minus 1, which leaves all unanswered. As SQuAD 2.0's find_best_thresh, which however separates equal values that no
-    threshold can.
+    Questions with no_answer above it are left unanswered. (N,) each: scores from `answer_scores`, at least one
+    question; no_answer: the score of the empty span minus that of the best one (Devlin et al. 2018, 4.3). Candidates:
+    each value of no_answer, and the minimum minus 1, which leaves all unanswered. As SQuAD 2.0's find_best_thresh,
+    which however separates equal values that no threshold can.
     """
     order = np.argsort(no_answer, kind="stable")
     gains = np.append(0.0, np.cumsum((scores - ~has_answer)[order]))  # of answering the first 0, 1, .. questions
     values = np.append(no_answer[order[0]] - 1.0, no_answer[order])
     last = np.append(values[1:] != values[:-1], True)
-    best = int(np.argmax(np.where(last, gains, -np.inf)))
-    return Threshold(float(values[best]), float(((~has_answer).sum() + gains[best]) / len(scores)))
+    return float(values[np.argmax(np.where(last, gains, -np.inf))])

@@ -43,5 +43,5 @@ def _is_constant(numbers: _Numbers) -> bool:
 
 def _ranks(numbers: _Numbers) -> NDArray[np.float64]:
     """(N,) float: the rank of each number, from 1; ties get their mean rank."""
-    _, place, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])
+    _, inverse, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[inverse])

@@ -2,7 +2,7 @@
 
 A run is the output of one trained model on n examples: (n,) or (n, ...) numbers. Row i holds everything the score needs
 of example i, such as label and prediction. A score takes distinct rows and their counts, `score(rows, counts)`; higher
-is better. Without one, rows are numbers (right or wrong, F1 of an answer) and the score is their mean.
+is better. By default it is `mean`, of rows that are numbers (right or wrong, F1 of an answer).
 
 Resamples are fast because equal examples are drawn together, as counts from a multinomial distribution (bootstrap) or
 from binomial ones (permutation): the distribution is that of drawing one by one, at a cost that grows with the distinct
@@ -11,7 +11,7 @@ plain rows, which then costs as much as all of them. The tests compare with the 
 which draw one by one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,7 +27,11 @@ _CONFIDENCE = 0.95  # of every interval
 _BATCH = 1_000_000  # counts drawn at a time: 8 MB
 _FEW = 0.05  # distinct rows per example; above, a binomial draw per row costs more than an index per example
 _EQUAL = 1e-12  # tolerance for sums added in another order
-_DIGITS = 12  # rounds 2/3 - 1/3 to 1/3
+
+
+def mean(rows: Rows, counts: Counts) -> float:
+    """The score of rows (m,) that are numbers themselves."""
+    return float(counts @ rows / counts.sum())
 
 
 def repeated(score: Callable[[Rows], float | None]) -> Score:
@@ -44,19 +48,25 @@ class Interval(NamedTuple):
 
 
 def bootstrap_interval(
-    examples: Rows, score: Score | None = None, *, rng: np.random.Generator, resamples: int = 2000
+    examples: Rows, score: Score = mean, *, rng: np.random.Generator, resamples: int = 2000
 ) -> Interval | None:
     """95 % percentile bootstrap interval of a score (Efron and Tibshirani 1993, 13.3).
 
     examples: a run of two or more examples. None if the score is undefined, or on any resample.
     """
     rows, counts = _distinct(examples)
-    value = _scores(score, rows, counts[None])[0]
-    drawn = np.concatenate([_scores(score, rows, batch) for batch in _resampled(counts, resamples, rng)])
-    if np.isnan([value, *drawn]).any():
+    total, scores = int(counts.sum()), [_scores(score, rows, counts[None])]
+    for size in _sizes(resamples, len(counts)):
+        if total > len(counts):
+            drawn = rng.multinomial(total, counts / total, size=size)
+        else:
+            drawn = np.stack([np.bincount(row, minlength=total) for row in rng.integers(total, size=(size, total))])
+        scores.append(_scores(score, rows, drawn))
+    resampled = np.concatenate(scores[1:])
+    if np.isnan([*scores[0], *resampled]).any():
         return None
-    low, high = np.quantile(drawn, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
-    return Interval(float(low), float(high), float(drawn.std(ddof=1)))
+    low, high = np.quantile(resampled, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
+    return Interval(float(low), float(high), float(resampled.std(ddof=1)))
 
 
 def _distinct(examples: Rows) -> tuple[Rows, Counts]:
@@ -67,25 +77,14 @@ def _distinct(examples: Rows) -> tuple[Rows, Counts]:
     return examples[first], counts.astype(np.int64)
 
 
-def _resampled(counts: Counts, resamples: int, rng: np.random.Generator) -> Iterator[Counts]:
-    """Batches (R, rows) int of counts: R resamples of the examples with replacement, `resamples` in total."""
-    total = int(counts.sum())
-    for size in _sizes(resamples, len(counts)):
-        if total > len(counts):
-            yield rng.multinomial(total, counts / total, size=size)
-        else:
-            yield np.stack([np.bincount(row, minlength=total) for row in rng.integers(total, size=(size, total))])
-
-
 def _sizes(resamples: int, width: int) -> list[int]:
+    """The resamples of each batch. width: counts in a resample."""
     batch = max(1, _BATCH // width)
     return [min(batch, resamples - begin) for begin in range(0, resamples, batch)]
 
 
-def _scores(score: Score | None, rows: Rows, drawn: NDArray[np.int64]) -> NDArray[np.float64]:
+def _scores(score: Score, rows: Rows, drawn: NDArray[np.int64]) -> NDArray[np.float64]:
     """(R,) float: the score for each row of counts in drawn, (R, rows); nan if undefined."""
-    if score is None:
-        return np.asarray(drawn @ rows.astype(np.float64) / drawn.sum(axis=1))
     return np.array([np.nan if (value := score(rows, counts)) is None else value for counts in drawn], np.float64)
 
 
@@ -106,33 +105,34 @@ def over_seeds(scores: Sequence[float]) -> Spread:
     """Mean, deviation and interval of the scores of several seeds, at least one."""
     from scipy import stats  # slower to import than a model to load
 
-    mean, count = float(np.mean(scores)), len(scores)
+    middle, count = float(np.mean(scores)), len(scores)
     if count == 1:
-        return Spread(mean, None, None, None, 1)
+        return Spread(middle, None, None, None, 1)
     deviation = float(np.std(scores, ddof=1))
     half_width = float(stats.t.ppf((1 + _CONFIDENCE) / 2, count - 1)) * deviation / count**0.5
-    return Spread(mean, deviation, mean - half_width, mean + half_width, count)
+    return Spread(middle, deviation, middle - half_width, middle + half_width, count)
 
 
 def permutation_p_value(
-    a: Rows, b: Rows, score: Score | None = None, *, rng: np.random.Generator, resamples: int = 2000
+    a: Rows, b: Rows, score: Score = mean, *, rng: np.random.Generator, resamples: int = 2000
 ) -> float | None:
     """Two-sided p-value of the difference of two runs, by approximate randomization.
 
     a, b: (n, ...), the same examples in the same order. In every resample, each example's two rows are swapped or not
     by a coin flip (Fisher 1935; Noreen 1989). p = (1 + resamples that differ as much) / (1 + resamples), never 0
-    (Phipson and Smyth 2010), but exact for the mean of rights and wrongs, where it is McNemar's. None if the score is
-    undefined on a run; a resample without a score counts as different.
+    (Phipson and Smyth 2010). None if the score is undefined on a run; a resample without a score counts as different.
     """
-    if score is None:
-        return _sign_p_value(a.astype(np.float64) - b, rng, resamples)
     pairs, counts = _distinct(np.stack([a, b], axis=1))
     rows = np.concatenate([pairs[:, 0], pairs[:, 1]])
     scores = _scores(score, rows, _sides(counts[None], counts))
     if np.isnan(scores).any():
         return None
     extreme = 0
-    for kept in _coins(counts, resamples, rng):
+    for size in _sizes(resamples, len(counts)):
+        if counts.sum() > len(counts):
+            kept = rng.binomial(counts, 0.5, size=(size, len(counts)))
+        else:
+            kept = rng.integers(2, size=(size, len(counts)), dtype=np.int8).astype(np.int64)
         drawn = _scores(score, rows, _sides(kept, counts)).reshape(2, -1)
         extreme += int((~(np.abs(drawn[0] - drawn[1]) < abs(scores[0] - scores[1]) - _EQUAL)).sum())
     return (1 + extreme) / (1 + resamples)
@@ -142,31 +142,6 @@ def _sides(kept: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
     """(2 R, 2 rows): counts of both runs' rows on each side, once `kept` (R, rows) stay in place."""
     stay, go = kept, counts - kept
     return np.concatenate([np.concatenate([stay, go], axis=1), np.concatenate([go, stay], axis=1)])
-
-
-def _coins(counts: Counts, resamples: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Batches (R, rows) int: heads among `counts` coin flips per row, `resamples` in total."""
-    for size in _sizes(resamples, len(counts)):
-        if counts.sum() > len(counts):
-            yield rng.binomial(counts, 0.5, size=(size, len(counts)))
-        else:
-            yield rng.integers(2, size=(size, len(counts)), dtype=np.int8).astype(np.int64)
-
-
-def _sign_p_value(differences: NDArray[np.float64], rng: np.random.Generator, resamples: int) -> float:
-    """permutation_p_value of a mean, by flipping signs of the differences."""
-    differences = differences[differences != 0].round(_DIGITS)
-    if len(np.unique(np.abs(differences))) < 2:
-        from scipy import stats
-
-        positive, count = int((differences > 0).sum()), len(differences)
-        return float(stats.binomtest(positive, count).pvalue) if count else 1.0
-    sizes, counts = _distinct(np.abs(differences))
-    least = abs(differences.sum()) - _EQUAL * len(differences)
-    extreme = sum(
-        int((np.abs((2 * heads - counts) @ sizes) >= least).sum()) for heads in _coins(counts, resamples, rng)
-    )
-    return (1 + extreme) / (1 + resamples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +179,7 @@ class Comparison:
 
 
 def compare(
-    a: Sequence[Rows], b: Sequence[Rows], score: Score | None = None, *,
+    a: Sequence[Rows], b: Sequence[Rows], score: Score = mean, *,
     rng: np.random.Generator, resamples: int = 2000, names: tuple[str, str] = ("A", "B"),
 ) -> Comparison | None:  # fmt: skip
     """Tests whether sides `a` and `b` differ by more than chance. One run per seed, all on the same examples.
@@ -219,17 +194,13 @@ def compare(
     lengths = {len(run) for run in (*a, *b)}
     if len(lengths) > 1:
         raise ValueError(f"runs of {sorted(lengths)} examples: all must be on the same examples")
-    of = score or (lambda numbers, counts: float(counts @ numbers / counts.sum()))
-    scores = _all_scores(of, [*a, *b], np.ones(len(a[0]), np.int64))
+    scores = _all_scores(score, [*a, *b], np.ones(len(a[0]), np.int64))
 
     def difference(rows: Rows, counts: Counts) -> float | None:
-        drawn = _all_scores(of, list(rows.swapaxes(0, 1)), counts)
-        return None if drawn is None else float(_difference(drawn, len(a)))
+        drawn = _all_scores(score, list(rows.swapaxes(0, 1)), counts)
+        return None if drawn is None else _difference(drawn, len(a))
 
-    if score is None:
-        interval = bootstrap_interval(_difference([*a, *b], len(a)).round(_DIGITS), rng=rng, resamples=resamples)
-    else:
-        interval = bootstrap_interval(np.stack([*a, *b], axis=1), difference, rng=rng, resamples=resamples)
+    interval = bootstrap_interval(np.stack([*a, *b], axis=1), difference, rng=rng, resamples=resamples)
     if interval is None or scores is None:
         return None
     if len(a) == len(b) == 1:
@@ -248,16 +219,16 @@ def _all_scores(score: Score, runs: Sequence[Rows], counts: Counts) -> list[floa
     return scores if len(scores) == len(runs) else None
 
 
-def _difference(values: Sequence[Any], first: int) -> NDArray[np.float64]:
-    """Mean of the first values minus the mean of the others."""
-    return np.asarray(np.mean(values[:first], axis=0) - np.mean(values[first:], axis=0))
+def _difference(scores: Sequence[float], first: int) -> float:
+    """Mean of the first scores minus the mean of the others."""
+    return float(np.mean(scores[:first]) - np.mean(scores[first:]))
 
 
 def _with_seeds(scores: Sequence[float], first: int, standard_error: float, count: int) -> tuple[float, float, float]:
     """Student's interval and two-sided p-value of the difference, over examples and seeds."""
     from scipy import stats
 
-    difference, seeds = float(_difference(scores, first)), len(scores) - 2
+    difference, seeds = _difference(scores, first), len(scores) - 2
     sides = scores[:first], scores[first:]
     pooled = sum(float(np.var(side)) * len(side) for side in sides) / seeds
     parts = standard_error**2, pooled * sum(1 / len(side) for side in sides)

@@ -22,12 +22,12 @@ def entity_counts(gold: Sequence[Tags], predicted: Sequence[Tags]) -> tuple[list
     statistics.py they are a run whose score is
     `lambda rows, counts: f1_from_counts(np.tensordot(counts, rows, 1))`, if the compared runs have the same types.
     """
-    found = [[read_bio(tags) for tags in pair] for pair in zip(gold, predicted, strict=True)]
-    types = sorted({entity.label for pair in found for side in pair for entity in side})
+    entities = [[read_bio(tags) for tags in pair] for pair in zip(gold, predicted, strict=True)]
+    types = sorted({entity.label for pair in entities for side in pair for entity in side})
     column = {name: i for i, name in enumerate(types)}
-    counts = np.zeros((len(found), len(types), 3), np.int64)
-    for row, (true, given) in zip(counts, found, strict=True):
-        for i, side in enumerate((set(true) & set(given), given, true)):
+    counts = np.zeros((len(entities), len(types), 3), np.int64)
+    for row, (true, predicted_entities) in zip(counts, entities, strict=True):
+        for i, side in enumerate((set(true) & set(predicted_entities), predicted_entities, true)):
             for entity in side:
                 row[column[entity.label], i] += 1
     return types, counts

@@ -3,7 +3,7 @@
 1. The model scores each piece of a window as start and end of the answer.
 2. The best spans of each window are merged into the n_best answers of the question.
 3. If questions may have no answer, the answer has the margin of [CLS], which means none, over the best span:
-   `_declines` of ../kinds/question_answering.py compares it with the threshold of the model.
+   ../kinds/question_answering.py compares it with the threshold of the model.
 """
 
 import math

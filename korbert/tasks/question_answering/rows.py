@@ -16,22 +16,23 @@ def right_answers(row: Row) -> list[Answer]:
     first occurrence in the context. ValueError for an answer not in the context, and for no answer if `impossible` is
     false.
     """
-    given = [(text, start) for text, start in row.get("answers") or () if not is_empty(text)]
+    answers = [(text, start) for text, start in row.get("answers") or () if not is_empty(text)]
     if row.get("impossible"):
         return []
-    if not given and row.get("impossible") is False:
+    if not answers and row.get("impossible") is False:
         raise ValueError("a question without answer that is not said to have none")
-    right = []
-    for text, start in given:
-        context = row["context"]
+    right, context = [], row["context"]
+    for text, start in answers:
         spelled = [text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))]  # macOS writes NFD
         if start is None:
-            spelled = [one.strip() for one in spelled]
-            start, text = next(((context.find(one), one) for one in spelled if one in context), (-1, text.strip()))
-            if start < 0:
-                raise ValueError(f"the context has no {text!r:.60}")
-        there = {one: context[start : start + len(one)] for one in spelled}
-        if not (fitting := [one for one in spelled if there[one] == one]):
-            raise ValueError(f"the context has {there[text]!r:.60} at {start}, the answer is {text!r:.60}")
-        right.append(Answer(fitting[0], start))
+            match = next((spelling for spelling in map(str.strip, spelled) if spelling in context), None)
+            if match is None:
+                raise ValueError(f"the context has no {text.strip()!r:.60}")
+            start = context.index(match)
+        else:
+            match = next((spelling for spelling in spelled if context.startswith(spelling, start)), None)
+            if match is None:
+                written = context[start : start + len(text)]
+                raise ValueError(f"the context has {written!r:.60} at {start}, the answer is {text!r:.60}")
+        right.append(Answer(match, start))
     return right

@@ -22,6 +22,7 @@ from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
 from korbert.training.padding import padded
+from korbert.training.scoring import model_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +46,9 @@ Scored = tuple[Window, NDArray[np.float64], NDArray[np.float64], float]
 
 
 def cut_windows(
-    question: Passage,
-    context: Passage,
-    settings: WindowSettings,
-    *,
-    index: int = 0,
-    answer: tuple[int, int] | None = None,
-    special: int,
-) -> list[Window]:
+    question: Passage, context: Passage, settings: WindowSettings, *,
+    index: int = 0, answer: tuple[int, int] | None = None, special: int,
+) -> list[Window]:  # fmt: skip
     """Windows of at most max_length pieces; neighbours share `stride` pieces of context.
 
     answer: the gold answer's span in characters of the context. special: special tokens of a pair (Frame.special).
@@ -65,40 +61,6 @@ def cut_windows(
         held = gold if gold and first <= gold[0] and gold[1] < last else None
         windows.append(Window(question, context, first, last, index, held))
     return windows
-
-
-def context_slice(window: Window, tokenizer: AnyTokenizer, settings: WindowSettings) -> slice:
-    """Positions of the context in a window's row: after [CLS], the question and its separators."""
-    start = 1 + min(len(window.question.ids), settings.max_query_pieces) + tokenizer.frame.between
-    return slice(start, start + window.last - window.first)
-
-
-def collate(windows: Sequence[Window], tokenizer: AnyTokenizer, settings: WindowSettings) -> dict[str, Any]:
-    """Windows as tensors, padded to the longest one.
-
-    input_ids, attention_mask, token_type_ids, boundaries: (B, T) int64; choices: (B, T) bool, True on [CLS] and on
-    pieces of the context; start_positions, end_positions: (B,) int64, the answer's first and last piece, or 0 ([CLS]);
-    lengths: pieces of each window, on CPU.
-    """
-    frame = tokenizer.frame
-    cls, sep, between, none = [frame.cls_id], [frame.sep_id], [frame.sep_id] * frame.between, [0]
-    rows = []
-    gold = torch.zeros((2, len(windows)), dtype=torch.int64)
-    for number, window in enumerate(windows):
-        asked, given = slice(settings.max_query_pieces), slice(window.first, window.last)
-        question, context = window.question, window.context
-        ids = np.concatenate([cls, question.ids[asked], between, context.ids[given], sep])
-        levels: list[Any] = [none, question.boundaries[asked], none * frame.between, context.boundaries[given], none]
-        boundaries: NDArray[Any] = np.concatenate(levels)
-        offset = context_slice(window, tokenizer, settings).start
-        places = np.arange(len(ids))
-        choices = (places == 0) | ((places >= offset) & (places < len(ids) - 1))
-        segments = (places >= offset).astype(np.int64)
-        rows.append({"input_ids": ids, "token_type_ids": segments, "boundaries": boundaries, "choices": choices})
-        if window.gold:
-            gold[:, number] = torch.tensor(window.gold) - window.first + offset
-    fillers = {"input_ids": tokenizer.pad_id, "token_type_ids": 0, "boundaries": 0, "choices": False}
-    return {**padded(rows, fillers), "start_positions": gold[0], "end_positions": gold[1]}
 
 
 @dataclass(frozen=True)
@@ -115,19 +77,46 @@ class WindowExamples:
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """(N,) pieces per window, special tokens included."""
-        most, special = self.settings.max_query_pieces, self.tokenizer.frame.special
-        lengths = (special + min(len(one.question.ids), most) + one.last - one.first for one in self.windows)
-        return np.fromiter(lengths, np.int64, len(self.windows))
+        ends = (self._context(window).stop + 1 for window in self.windows)  # behind it stands [SEP]
+        return np.fromiter(ends, np.int64, len(self.windows))
+
+    def _context(self, window: Window) -> slice:
+        """Positions of the context in a window's row: after [CLS], the question and its separators."""
+        start = 1 + min(len(window.question.ids), self.settings.max_query_pieces) + self.tokenizer.frame.between
+        return slice(start, start + window.last - window.first)
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        """The given windows, collated."""
-        return collate([self.windows[row] for row in rows], self.tokenizer, self.settings)
+        """Windows as tensors, padded to the longest one.
+
+        input_ids, attention_mask, token_type_ids, boundaries: (B, T) int64; choices: (B, T) bool, True on [CLS] and on
+        pieces of the context; start_positions, end_positions: (B,) int64, the answer's first and last piece, or 0
+        ([CLS]); lengths: pieces of each window, on CPU.
+        """
+        frame, asked = self.tokenizer.frame, slice(self.settings.max_query_pieces)
+        cls, sep, between, none = [frame.cls_id], [frame.sep_id], [frame.sep_id] * frame.between, [0]
+        columns = []
+        gold = torch.zeros((2, len(rows)), dtype=torch.int64)
+        for number, row in enumerate(rows):
+            window = self.windows[row]
+            question, context, inside = window.question, window.context, slice(window.first, window.last)
+            ids = np.concatenate([cls, question.ids[asked], between, context.ids[inside], sep])
+            levels = [none, question.boundaries[asked], none * frame.between, context.boundaries[inside], none]
+            boundaries: NDArray[Any] = np.concatenate(levels)
+            offset = self._context(window).start
+            positions = np.arange(len(ids))
+            choices = (positions == 0) | ((positions >= offset) & (positions < len(ids) - 1))
+            segments = (positions >= offset).astype(np.int64)
+            columns.append({"input_ids": ids, "token_type_ids": segments, "boundaries": boundaries, "choices": choices})
+            if window.gold:
+                gold[:, number] = torch.tensor(window.gold) - window.first + offset
+        fillers = {"input_ids": self.tokenizer.pad_id, "token_type_ids": 0, "boundaries": 0, "choices": False}
+        return {**padded(columns, fillers), "start_positions": gold[0], "end_positions": gold[1]}
 
     def scored(self, scores: NDArray[np.floating[Any]]) -> Iterator[Scored]:
         """scores: (N, 2 T), log probabilities of each piece as start and end, interleaved."""
         for window, row in zip(self.windows, scores, strict=True):
             start, end = row.reshape(-1, 2).T.astype(np.float64)  # (T,) both
-            inside = context_slice(window, self.tokenizer, self.settings)
+            inside = self._context(window)
             yield window, start[inside], end[inside], float(start[0] + end[0])
 
 
@@ -141,9 +130,7 @@ def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 
 def choice_logits(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Scores of each piece as start and end, (B, T) float32 both; -inf where not a choice."""
-    inputs = (batch[name] for name in ("input_ids", "attention_mask", "token_type_ids", "boundaries"))
-    start, end = model(*inputs, lengths=batch["lengths"])  # (B, T) both
-    return among_choices(batch, start, end)
+    return among_choices(batch, *model(**model_inputs(batch)))
 
 
 def among_choices(batch: Batch, start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:

@@ -45,9 +45,9 @@ class KnownSet:
 
 def _known(name: str, table: dict[str, Any]) -> KnownSet:
     files = []
-    for place in table.pop("files"):
-        parts = {part: tuple(place.pop(part)) for part in PARTS if part in place}
-        files.append(Files(tuple(place.pop("folders")), parts, **place))
+    for entry in table.pop("files"):
+        parts = {part: tuple(entry.pop(part)) for part in PARTS if part in entry}
+        files.append(Files(tuple(entry.pop("folders")), parts, **entry))
     return KnownSet(name, metrics=tuple(table.pop("metrics")), files=tuple(files), **table)
 
 

@@ -3,7 +3,5 @@
 1. bio.py: spans as BIO tags, and back.
 2. labels.py: character spans and word labels as labels of pieces, and back; what pieces cannot express.
 3. examples.py: windows over long texts, rows of pieces with their targets.
-4. tagger.py: the loss, scores of many rows, and the labels of a text.
-5. viterbi.py: the most probable legal tag sequence.
-6. dictionary.py: the baseline.
+4. tagger.py: the loss, scores of many rows, the most probable legal tag sequence, and the labels of a text.
 """

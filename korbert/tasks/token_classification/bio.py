@@ -5,17 +5,13 @@ CoNLL 2003's later form, IOB2).
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+from korbert.tasks.files import cells
 
 OUTSIDE = "O"
 
-
-class LabelledSpan(NamedTuple):
-    """A label on the half-open span [start, end), in characters or in the caller's units."""
-
-    start: int
-    end: int
-    label: str
+LabelledSpan = cells.Span
+"""A label on the half-open span [start, end), in characters or in the caller's units."""
 
 
 def bio_labels(labels: Iterable[str]) -> list[str]:
@@ -60,11 +56,11 @@ def read_bio(tags: Sequence[str]) -> list[LabelledSpan]:
     """
     spans: list[LabelledSpan] = []
     open_label, start = "", 0
-    for place, tag in enumerate([*tags, OUTSIDE]):
+    for unit, tag in enumerate([*tags, OUTSIDE]):
         prefix, label = split_tag(tag)
         if open_label and (prefix != "I" or label != open_label):
-            spans.append(LabelledSpan(start, place, open_label))
+            spans.append(LabelledSpan(start, unit, open_label))
             open_label = ""
         if label and not open_label:
-            open_label, start = label, place
+            open_label, start = label, unit
     return spans

@@ -70,9 +70,9 @@ def piece_tags(labelled: Iterable[tuple[int, int, str]], passage: Passage) -> li
             units.append(LabelledSpan(first, first + len(others) + 1, spans[number][2]))
     tag_of = dict(zip(own.places.tolist(), write_bio(units, len(chosen)), strict=True))
     tags: list[str] = []
-    for place in range(len(passage.ids)):
+    for piece in range(len(passage.ids)):
         before = tags[-1] if tags else OUTSIDE
-        tags.append(tag_of.get(place) or (before if before == OUTSIDE else f"I-{split_tag(before)[1]}"))
+        tags.append(tag_of.get(piece) or (before if before == OUTSIDE else f"I-{split_tag(before)[1]}"))
     return tags
 
 
@@ -98,12 +98,12 @@ def first_pieces(words: Sequence[Span], passage: Passage) -> list[int]:
     Words that share a piece share their first piece.
     """
     own = owners(passage.spans)
-    found: list[int] = []
+    pieces: list[int] = []
     for start, end in words:
         unit = int(np.searchsorted(own.runs[:, 1], start, side="right"))  # the first that ends after the start
         holds = unit < len(own.places) and own.runs[unit, 0] < end and start < end
-        found.append(int(own.places[unit]) if holds else -1)
-    return found
+        pieces.append(int(own.places[unit]) if holds else -1)
+    return pieces
 
 
 def word_tags(labels: Sequence[str], words: Sequence[Span], passage: Passage) -> list[str | None]:

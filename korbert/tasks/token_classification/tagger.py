@@ -2,11 +2,12 @@
 
 1. Texts become pieces with spans (../passages.py) and windows (examples.py); labels become targets (labels.py).
 2. The model scores each piece; `log_probabilities` does so for many rows, shortest first.
-3. viterbi.py chooses the tags, labels.py maps them back to characters of the text.
+3. `best_path` chooses the most probable tags that BIO allows, labels.py maps them back to characters of the text.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Unpack
 
 import numpy as np
@@ -16,10 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from korbert.tasks.passages import Passage
-from korbert.tasks.token_classification.bio import read_bio
+from korbert.tasks.token_classification.bio import is_bio, read_bio, split_tag
 from korbert.tasks.token_classification.examples import IGNORED, TaggedExamples
 from korbert.tasks.token_classification.labels import first_pieces, owners
-from korbert.tasks.token_classification.viterbi import Transitions, best_path
 from korbert.tokenization.pieces import Span
 from korbert.training.devices import Batch
 from korbert.training.distributed import add_over_world
@@ -81,15 +81,53 @@ def log_probabilities(model: nn.Module, examples: TaggedExamples, **how: Unpack[
     return result
 
 
+@lru_cache
+def _transitions(labels: tuple[str, ...]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which labels may come first, (C,), and which may follow which, (C, C), from the row's label to the column's.
+
+    I-X comes only after B-X or I-X, all others after anything. Labels other than BIO tags, such as parts of speech, may
+    come in any order; so may I-X if there is no B-X, as in models that use B- only between adjacent spans (IOB1).
+    """
+    first, follows = np.ones(len(labels), dtype=bool), np.ones((len(labels), len(labels)), dtype=bool)
+    parts = [split_tag(label) for label in labels] if is_bio(labels) else []
+    for number, (prefix, label) in enumerate(parts):
+        if prefix == "I" and ("B", label) in parts:
+            first[number] = False
+            follows[:, number] = [other == label for _, other in parts]
+    return first, follows
+
+
+def best_path(scores: NDArray[np.floating], labels: Sequence[str]) -> NDArray[np.int64]:
+    """The sequence of labels with the highest sum of scores that BIO allows: (N,) int64 ids. Exact (Viterbi 1967).
+
+    scores: (N, C) log probabilities of each unit's labels. Ties are broken arbitrarily.
+    """
+    first, follows = _transitions(tuple(labels))
+    path = scores.argmax(axis=1).astype(np.int64) if len(scores) else np.empty(0, dtype=np.int64)
+    if not len(path) or (first[path[0]] and follows[path[:-1], path[1:]].all()):
+        return path  # already legal, so optimal
+    barred = np.where(follows, 0.0, -np.inf)
+    best = np.where(first, scores[0].astype(np.float64), -np.inf)  # (C,) of the best path to each label
+    before = np.zeros(scores.shape, dtype=np.int64)  # previous label on that path
+    for unit in range(1, len(scores)):
+        sums = best[:, None] + barred  # (C, C)
+        before[unit] = sums.argmax(axis=0)
+        best = sums.max(axis=0) + scores[unit]
+    path[-1] = best.argmax()
+    for unit in range(len(scores) - 1, 0, -1):
+        path[unit - 1] = before[unit, path[unit]]
+    return path
+
+
 def best_spans(
-    passage: Passage, scores: NDArray[np.float32], labels: Sequence[str], transitions: Transitions
+    passage: Passage, scores: NDArray[np.float32], labels: Sequence[str]
 ) -> list[tuple[int, int, str, float]]:
     """Start, end, label and mean probability of the spans on the best legal path of BIO tags, in characters.
 
     scores: (P, C), log probabilities of the pieces; pieces that own no character are ignored.
     """
     own = owners(passage.spans)
-    path = best_path(scores[own.places], transitions)
+    path = best_path(scores[own.places], labels)
     probabilities = np.exp(scores[own.places, path].astype(np.float64))
     return [
         (int(own.runs[first, 0]), int(own.runs[last - 1, 1]), label, float(probabilities[first:last].mean()))
@@ -98,16 +136,16 @@ def best_spans(
 
 
 def best_labels(
-    words: Sequence[Span], passage: Passage, scores: NDArray[np.float32], transitions: Transitions
-) -> list[tuple[int, float]]:
-    """The label of each word by its first piece, -1 for a word without pieces, and its probability.
+    words: Sequence[Span], passage: Passage, scores: NDArray[np.float32], labels: Sequence[str]
+) -> list[tuple[str | None, float]]:
+    """The label of each word by its first piece, None for a word without pieces, and its probability.
 
     scores: (P, C), log probabilities of the pieces.
     """
     pieces = np.array(first_pieces(words, passage), dtype=np.int64)
-    found: list[tuple[int, float]] = [(-1, 0.0)] * len(words)
-    places = np.flatnonzero(pieces >= 0)
-    own = scores[pieces[places]]
-    for place, label, row in zip(places.tolist(), best_path(own, transitions).tolist(), own, strict=True):
-        found[place] = (label, float(np.exp(row[label])))
-    return found
+    labelled: list[tuple[str | None, float]] = [(None, 0.0)] * len(words)
+    numbers = np.flatnonzero(pieces >= 0)
+    own = scores[pieces[numbers]]
+    for number, label, row in zip(numbers.tolist(), best_path(own, labels).tolist(), own, strict=True):
+        labelled[number] = (labels[label], float(np.exp(row[label])))
+    return labelled

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from korbert.modeling import QuestionAnsweringModel
 from korbert.tasks.kinds.base import Prepared
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage
 from korbert.tasks.question_answering.answers import Found
-from korbert.tasks.question_answering.windows import WindowExamples, cut_windows
+from korbert.tasks.question_answering.settings import WindowSettings
+from korbert.tasks.question_answering.windows import Window, WindowExamples, cut_windows
 from korbert.tokenization.encoding import Frame
 from tests.korbert.tiny import tiny_config
 
@@ -24,12 +26,35 @@ def small_network(architecture: str = "modern") -> torch.nn.Module:
     return QuestionAnsweringModel(config, torch.Generator().manual_seed(0)).eval()
 
 
+class Scripted(torch.nn.Module):
+    """A model that gives each piece the score that stands for its id; all others, [CLS] too, get 0."""
+
+    def __init__(self, starts: dict[int, float], ends: dict[int, float]) -> None:
+        super().__init__()
+        self.anchor = torch.nn.Parameter(torch.zeros(1))
+        self.scripts = starts, ends
+
+    def forward(self, input_ids: Tensor, **rest: Any) -> tuple[Tensor, ...]:
+        return tuple(
+            sum((score * (input_ids == id) for id, score in script.items()), torch.zeros(input_ids.shape))
+            for script in self.scripts
+        )
+
+
+def passage(text: str, spans: Sequence[tuple[int, int]], first_id: int = 100) -> Passage:
+    """A text with pieces that stand for those spans; ids count up from first_id."""
+    ids = np.arange(first_id, first_id + len(spans), dtype=np.int32)
+    return Passage(text, ids, np.ones(len(spans), dtype=np.uint8), np.array(spans, dtype=np.int32).reshape(-1, 2))
+
+
 def letters(text: str, first_id: int = 100) -> Passage:
-    """A text whose pieces are its characters that are not space; ids count up from first_id."""
-    places = [i for i, char in enumerate(text) if not char.isspace()]
-    spans = np.array([(i, i + 1) for i in places], dtype=np.int32).reshape(-1, 2)
-    ids = np.arange(first_id, first_id + len(places), dtype=np.int32)
-    return Passage(text, ids, np.full(len(places), 1, dtype=np.uint8), spans)
+    """A text whose pieces are its characters that are not space."""
+    return passage(text, [(i, i + 1) for i, char in enumerate(text) if not char.isspace()], first_id)
+
+
+def collate(windows: Sequence[Window], tokenizer: Any, settings: WindowSettings) -> dict[str, Any]:
+    """The windows as one batch."""
+    return WindowExamples(windows, tokenizer, settings).batch(np.arange(len(windows)))
 
 
 def reading(**settings: Any) -> QuestionAnswering:

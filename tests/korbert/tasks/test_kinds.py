@@ -8,8 +8,10 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import ALIASES, KINDS, section_class
 from korbert.tasks.kinds.detecting import detect
+from korbert.tasks.splits import Parts
 from pipelines.experiments.preparing import read_parts, roles_of
 from pipelines.stages import Inputs
+from tests.korbert.tasks.writing import written
 
 HASTY = "text,choices,label\n" + "\n".join(f'하늘은,"[""가"", ""나{n}""]",{1 + n % 2}' for n in range(4))
 
@@ -32,8 +34,7 @@ HASTY = "text,choices,label\n" + "\n".join(f'하늘은,"[""가"", ""나{n}""]",{
     ],
 )  # fmt: skip
 def test_rows_that_a_kind_refuses(tmp_path, kind, content, settings, message):
-    path = tmp_path / "a.csv"
-    path.write_text(content, encoding="utf-8")
+    path = written(tmp_path, "a.csv", content)
     section, kind_class = KINDS[kind].section_class(train=str(path), **settings), KINDS[kind].kind_class
     rows = read_rows(path, roles_of(kind_class, SimpleNamespace(several=settings.get("several")), part="train"))
     with pytest.raises((CorpusError, SettingsError), match=message):
@@ -41,9 +42,8 @@ def test_rows_that_a_kind_refuses(tmp_path, kind, content, settings, message):
 
 
 def test_numbers_are_scores_though_one_is_missing(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("text,label\n" + "\n".join(f"문장,{n / 7:.3f}" for n in range(50)) + "\n문장,\n", encoding="utf-8")
-    assert detect(path, {}).kind == "regression"
+    lines = "".join(f"문장,{n / 7:.3f}\n" for n in range(50))
+    assert detect(written(tmp_path, "a.csv", f"text,label\n{lines}문장,\n"), {}).kind == "regression"
 
 
 @pytest.mark.parametrize(("short", "kind"), ALIASES.items())
@@ -74,8 +74,7 @@ def test_a_set_is_of_its_own_kind(tmp_path):
     ],
 )
 def test_what_a_file_is_taken_for(tmp_path, lines, several, kind, why):
-    path = tmp_path / "a.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path = written(tmp_path, "a.csv", "\n".join(lines) + "\n")
     columns = {"label": ["hate"]} if "hate" in lines[0] else {}
     found = detect(path, columns, several=several)
     assert found.kind == kind
@@ -90,15 +89,13 @@ def test_what_a_file_is_taken_for(tmp_path, lines, several, kind, why):
     ],
 )
 def test_files_of_several_labels_ask_for_several(tmp_path, lines, said):
-    path = tmp_path / "a.csv"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path = written(tmp_path, "a.csv", "\n".join(lines) + "\n")
     with pytest.raises(CorpusError, match=said):
         detect(path, {})
 
 
 def test_rows_without_a_label_are_learned_from(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("text,label\n가,hate\n나,\n다,\n", encoding="utf-8")
+    path = written(tmp_path, "a.csv", "text,label\n가,hate\n나,\n다,\n")
     rows = read_rows(path, roles_of(KINDS["classification"].kind_class, SimpleNamespace(several=True), part="train"))
     task = KINDS["classification"].kind_class.learned_from(rows, KINDS["classification"].section_class(train="a"))
     assert [task.target(row) for row in rows] == [["hate"], [], []]
@@ -106,8 +103,7 @@ def test_rows_without_a_label_are_learned_from(tmp_path):
 
 
 def test_tags_that_are_numbers_are_said(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"tokens": ["가", "나다"], "ner_tags": [0, 3]}\n', encoding="utf-8")
+    path = written(tmp_path, "a.jsonl", [{"tokens": ["가", "나다"], "ner_tags": [0, 3]}])
     rows = read_rows(path, roles_of(KINDS["token-classification"].kind_class, part="train"))
     KINDS["token-classification"].kind_class.learned_from(rows, KINDS["token-classification"].section_class(train="a"))
     assert rows.notes[0].startswith("the tags are numbers (0, 3, ..), which no file names")
@@ -120,7 +116,7 @@ def test_majority_of_choices_is_the_place_most_often_right_among_those_of_the_ro
         return {"text": "가", "choices": [f"{number}번" for number in range(count)], "label": str(label)}
 
     train = [row(4, label) for label in (1, 2, 2, 3)]
-    majority = next(kind.baselines(train, [], [row(4), row(2), row(1), row(5)], {}))
+    majority = next(kind.baselines(Parts(train, [], [row(4), row(2), row(1), row(5)]), {}))
     assert [one["choice"] for one in majority.predictions] == [2, 1, 0, 2]
     probabilities = [one["probabilities"] for one in majority.predictions]
     assert probabilities == [[0, 0.25, 0.5, 0.25], [0, 1], [1], [0, 0.25, 0.5, 0.25, 0]]  # place 0 was never right

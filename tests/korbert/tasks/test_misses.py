@@ -2,12 +2,11 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from korbert.tasks.files import Answer
 from korbert.tasks.metrics.misses import explained, miss_cause, snippets
-from korbert.tasks.passages import Passage
+from tests.korbert.tasks.answering import passage
 
 CONTEXT = "세종은 1443년에 한글을 만들었다.\r\n🙂 그것은 훈민정음이다."
 
@@ -42,10 +41,7 @@ def test_miss_cause_looks_at_every_answer():
     assert miss_cause((20, 22), [Answer("1443년", 4), Answer("한글을", 20)], reachable=True) == "boundary"
 
 
-def characters(text):
-    """A text whose pieces are its characters."""
-    spans = np.array([(i, i + 1) for i in range(len(text))], dtype=np.int32)
-    return Passage(text, np.arange(len(text)), np.zeros(len(text), dtype=np.uint8), spans)
+LETTERS = passage(CONTEXT, [(i, i + 1) for i in range(len(CONTEXT))])
 
 
 def prediction(start=0, end=0):
@@ -57,7 +53,7 @@ YEAR = ("1443년", 4)
 
 def test_misses_are_counted_and_explained():
     given = [prediction(4, 9), prediction(4, 10), prediction(0, 2), prediction()]
-    found = explained(rows(*[YEAR] * 4), [characters(CONTEXT)] * 4, given)
+    found = explained(rows(*[YEAR] * 4), [LETTERS] * 4, given)
     assert found["gold_unreachable"] == 0
     assert found["by_cause"] == {"unreachable": 0, "boundary": 1, "overlap": 0, "elsewhere": 2}
     assert [(miss["id"], miss["prediction"], miss["cause"]) for miss in found["misses"]] == [
@@ -73,14 +69,14 @@ def test_misses_are_counted_and_explained():
 
 
 def test_answers_that_no_piece_can_give_are_unreachable():
-    whole = Passage(CONTEXT, np.arange(1), np.zeros(1, dtype=np.uint8), np.array([(0, len(CONTEXT))], dtype=np.int32))
+    whole = passage(CONTEXT, [(0, len(CONTEXT))])
     found = explained(rows(YEAR), [whole], [prediction(0, len(CONTEXT))])
     assert (found["gold_unreachable"], found["by_cause"]["unreachable"]) == (1, 1)
 
 
 def test_misses_of_questions_with_and_without_answers():
     given = [prediction(4, 9), prediction(), prediction(11, 13), prediction(), prediction(11, 13)]
-    found = explained(rows(YEAR, YEAR, YEAR, None, None), [characters(CONTEXT)] * 5, given)
+    found = explained(rows(YEAR, YEAR, YEAR, None, None), [LETTERS] * 5, given)
     causes = {"unreachable": 0, "boundary": 0, "overlap": 0, "elsewhere": 1, "invented": 1, "unanswered": 1}
     assert found["by_cause"] == causes
     unanswered, elsewhere, invented = found["misses"]

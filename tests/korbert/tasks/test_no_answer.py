@@ -11,9 +11,6 @@ from korbert.tasks.question_answering.answers import Answer
 from korbert.tasks.question_answering.windows import cut_windows
 from tests.korbert.tasks.answering import TOKENIZER, letters, reading, search
 
-# --- SQuAD 2.0's evaluate-v2.0.py, from its definition (Rajpurkar et al. 2018, 3 and the script's own description) ---
-
-
 SMALL = reading(max_length=16, stride=3, max_query_pieces=4, unanswerable=True)
 
 
@@ -26,7 +23,7 @@ class Scripted(nn.Module):
         self.table = torch.randn(2, 500, generator=torch.Generator().manual_seed(seed)) * 3
         self.shifts = shifts
 
-    def forward(self, input_ids, *rest, lengths):
+    def forward(self, input_ids, **rest):
         rows = [str(ids[ids >= 100].min().item()) if (ids >= 100).any() else "" for ids in input_ids]
         shift = torch.tensor([self.shifts.get(f"first_{row}", 0.0) for row in rows])[:, None]
         start, end = self.table[:, input_ids]
@@ -93,6 +90,3 @@ def test_a_blank_context_is_surely_without_answer(text):
     assert one.no_answer > 1e8
     assert json.loads(json.dumps(one.no_answer, allow_nan=False)) == one.no_answer
     assert SMALL.best_answers(one) == [one.none]
-
-
-# --- learned by heart ---

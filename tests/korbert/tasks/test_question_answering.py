@@ -7,32 +7,16 @@ from korbert.model import Model
 from korbert.modeling import QuestionAnsweringModel
 from korbert.tasks import korquad
 from korbert.tasks.korquad.metrics import exact_match
-from korbert.tasks.passages import Passage, encode_passages, span_of_pieces
+from korbert.tasks.passages import encode_passages, span_of_pieces
 from korbert.tasks.question_answering.answers import Answer
 from korbert.tasks.question_answering.rows import right_answers
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import cut_windows
-from tests.korbert.tasks.answering import letters, reading, search, small_network
+from tests.korbert.tasks.answering import Scripted, letters, passage, reading, search, small_network
 from tests.korbert.tiny import tiny_config
 
 SMALL = reading(max_length=16, stride=3, max_query_pieces=4)
 CONTEXT = "세종은 1443년에 한글을 만들었다."
-
-
-class Scripted(torch.nn.Module):
-    """A model that gives each piece the score that stands for its id; all others, [CLS] too, get 0."""
-
-    def __init__(self, starts, ends):
-        super().__init__()
-        self.anchor = torch.nn.Parameter(torch.zeros(1))
-        self.starts, self.ends = starts, ends
-
-    def forward(self, input_ids, *rest, lengths):
-        table = [torch.zeros(input_ids.shape), torch.zeros(input_ids.shape)]
-        for scores, script in zip(table, (self.starts, self.ends), strict=True):
-            for id, score in script.items():
-                scores[input_ids == id] = score
-        return table[0], table[1]
 
 
 def read(context, starts, ends, **settings):
@@ -83,14 +67,11 @@ def test_no_answer_is_longer_than_max_answer_chars():
 
 
 def test_a_piece_longer_than_that_is_better_than_no_answer():
-    spans = np.array([(0, 40)], dtype=np.int32)
-    context = Passage("ㅋ" * 40, np.array([100]), np.array([1], dtype=np.uint8), spans)
-    assert read(context, {}, {}, max_answer_chars=5)[0].answer == "ㅋ" * 40
+    assert read(passage("ㅋ" * 40, [(0, 40)]), {}, {}, max_answer_chars=5)[0].answer == "ㅋ" * 40
 
 
 def test_pieces_without_characters_are_no_answer():
-    spans = np.array([(0, 2), (2, 2), (2, 3)], dtype=np.int32)  # 의사 이 다
-    context = Passage("의사다", np.array([100, 101, 102]), np.ones(3, dtype=np.uint8), spans)
+    context = passage("의사다", [(0, 2), (2, 2), (2, 3)])  # 의사 이 다
     found = read(context, {101: 9.0}, {101: 9.0}, n_best=20)
     assert all(candidate.answer for candidate in found)
     assert found[0].answer in ("의사", "다")

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy.stats import rankdata
 
-from korbert.tasks.baselines.bm25 import bm25
 from korbert.tasks.kinds.rerank import Rerank
-from korbert.tasks.retrieval import METRICS, Retrieval
+from korbert.tasks.retrieval import METRICS, Retrieval, bm25
 
 
 def test_which_passages_are_searched():

@@ -5,10 +5,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
-from korbert.tasks.question_answering.windows import WindowExamples, collate, cut_windows, reading_loss
-from tests.korbert.tasks.answering import TOKENIZER, letters, small_network
+from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
+from tests.korbert.tasks.answering import TOKENIZER, collate, letters, small_network
 
 SMALL = QuestionAnsweringSettings(max_length=16, stride=3, max_query_pieces=4)
 
@@ -62,23 +63,9 @@ def test_collate_by_hand():
         [1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0],
         [1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0],
     ]
-    assert batch["lengths"] == tuple(batch["attention_mask"].sum(dim=1).tolist())
+    assert batch["lengths"] == tuple(WindowExamples(windows, TOKENIZER, settings).lengths) == (12, 9)
     assert batch["start_positions"].tolist() == [9, 5]
     assert batch["end_positions"].tolist() == [10, 6]
-
-
-def test_windows_are_examples():
-    """Of three questions on a long and a short context; the second one has no answer."""
-    windows = []
-    for index, (context, span) in enumerate((("가" * 30, (4, 6)), ("가" * 30, None), ("나 다 라", (4, 5)))):
-        question = letters("언" * (3 * index + 1), 50)
-        windows += cut_windows(question, letters(context), SMALL, index=index, answer=span, special=3)
-    examples = WindowExamples(windows, TOKENIZER, SMALL)
-    assert len(examples) == len(windows) > 5
-    whole = examples.batch(np.arange(len(examples)))
-    assert examples.lengths.dtype == np.int64
-    assert examples.lengths.tolist() == list(whole["lengths"])
-    assert whole.keys() == collate(windows, TOKENIZER, SMALL).keys()
 
 
 @torch.no_grad()
@@ -94,10 +81,21 @@ def test_loss_is_unchanged_by_padding(architecture):
 
 
 def test_loss_of_a_model_that_knows_nothing_is_that_of_guessing_among_the_choices():
-    def indifferent(input_ids, *rest, lengths):
+    def indifferent(input_ids, **rest):
         return torch.zeros(input_ids.shape), torch.zeros(input_ids.shape)
 
-    batch = collate(
-        cut_windows(letters("언제"), letters("가나다라마"), SMALL, answer=(2, 4), special=3), TOKENIZER, SMALL
-    )
+    windows = cut_windows(letters("언제"), letters("가나다라마"), SMALL, answer=(2, 4), special=3)
+    batch = collate(windows, TOKENIZER, SMALL)
     assert reading_loss(indifferent, batch)["loss"].item() == pytest.approx(np.log(6))  # five pieces and [CLS]
+
+
+def test_the_stride_must_leave_windows_room_to_advance():
+    with pytest.raises(ValidationError, match=r"leaves 60 pieces of context .* needs more than stride 64: raise"):
+        QuestionAnsweringSettings(max_length=128, stride=64)
+
+
+def test_a_threshold_without_effect_is_refused():
+    with pytest.raises(ValidationError, match=r"threshold 0\.5 is for unanswerable = true"):
+        QuestionAnsweringSettings(threshold=0.5)
+    with pytest.raises(ValidationError, match="finite number"):
+        QuestionAnsweringSettings(unanswerable=True, threshold=float("nan"))

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from korbert.errors import CorpusError
 from korbert.tasks.baselines import Choices, Pairs, fit_choices, fit_labels, fit_multilabel, fit_scores
 from korbert.tasks.baselines.features import tfidf_features
+from korbert.tasks.baselines.tfidf import nearest_sentences, sentences
 
 GOOD, BAD = ["정말", "재밌", "다"], ["너무", "지루", "하", "다"]
 VALUES = [0.3, 3.0]
@@ -189,37 +190,17 @@ def test_a_label_that_all_texts_have_or_none_keeps_that_share():
     assert (best.predictions[:, 0] > 0.5).tolist() == [True, False]
 
 
-def test_single_texts_may_be_streams():
-    texts, labels = [GOOD, BAD] * 5, np.array([1, 0] * 5)
-    listed = fit_labels((texts, labels), (texts, labels), texts, [1.0])
-    streamed = fit_labels((iter(texts), labels), (iter(texts), labels), iter(texts), [1.0])
-    np.testing.assert_array_equal(streamed.predictions, listed.predictions)
-
-
 def test_an_undefined_score_is_no_better_than_any():
     texts, scores = [GOOD, BAD] * 5, np.array([1.0, 0.0] * 5)
-    best = fit_scores((texts, scores), (texts[:1], scores[:1]), [], [2.0, 1.0])  # one row has no correlation
+    best = fit_scores((texts, scores), (texts[:1], scores[:1]), texts, [2.0, 1.0])  # one row has no correlation
     assert best.chosen == 1.0
 
 
-ROWS = [GOOD, BAD] * 5
-TARGETS = np.array([1, 0] * 5)
-FITS = [  # function, inputs, the same without rows, targets
-    (fit_labels, ROWS, [], TARGETS),
-    (fit_labels, Pairs(ROWS, ROWS), Pairs([], []), TARGETS),
-    (fit_multilabel, ROWS, [], np.eye(2, dtype=bool)[TARGETS]),
-    (fit_scores, Pairs(ROWS, ROWS), Pairs([], []), TARGETS.astype(float)),
-    (fit_choices, Choices(ROWS, [[GOOD, BAD]] * 10), Choices([], []), TARGETS),
-]
-
-
-@pytest.mark.parametrize(("fit", "inputs", "none", "targets"), FITS)
-def test_without_test_rows_there_are_no_predictions_and_each_step_is_told(fit, inputs, none, targets, monkeypatch):
+def test_each_step_is_told(monkeypatch):
     steps = []
     monkeypatch.setattr("korbert.tasks.baselines.tfidf.track", lambda *told, **more: nullcontext(steps.append))
-    best = fit((inputs, targets), (inputs, targets), none, [1.0, 2.0])
+    fit_labels(([GOOD, BAD] * 5, np.array([1, 0] * 5)), ([GOOD], np.array([1])), [BAD], [1.0, 2.0])
     assert steps == [1, 1, 1]
-    assert len(best.predictions) == 0
 
 
 @pytest.mark.parametrize(
@@ -242,4 +223,27 @@ def test_many_labels_are_one_model_for_each_value(monkeypatch):
     assert best.predictions.argmax(axis=1).tolist() == list(range(30))
     assert best.predictions.sum(axis=1) == pytest.approx(1)
     assert (best.predictions[:, 30] == 0).all()  # has no row
-    assert fit_labels((texts, labels), (texts, labels), [], [30.0], num_labels=31).predictions.shape == (0, 31)
+
+
+CONTEXT = "세종은 1.5배 큰 집에 살았다. 한글을 만들었다!\n 끝  "
+
+
+def test_sentences():
+    spans = sentences(CONTEXT)
+    assert [CONTEXT[start:end] for start, end in spans] == ["세종은 1.5배 큰 집에 살았다.", "한글을 만들었다!", "끝"]
+    assert sentences(" \n ") == []
+    assert sentences("?") == [(0, 1)]
+
+
+def test_the_nearest_one():
+    found = nearest_sentences([CONTEXT], [("누가 한글을 만들었나?", CONTEXT), ("quux", CONTEXT), ("한글", " ")])
+    assert [CONTEXT[start:end] for start, end, _ in found] == ["한글을 만들었다!", "세종은 1.5배 큰 집에 살았다.", ""]
+    cosines = [cosine for *_, cosine in found]
+    assert 0 < cosines[0] < 1
+    assert cosines[1:] == [0, 0]
+    assert nearest_sentences([CONTEXT], [("한글을 만들었다!", CONTEXT)])[0][2] == pytest.approx(1)
+
+
+def test_texts_without_characters_are_refused():
+    with pytest.raises(CorpusError, match="no characters"):
+        nearest_sentences([" "], [])

@@ -13,6 +13,7 @@ from korbert.tasks.files import Span, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.detecting import detect
 from pipelines.experiments.preparing import roles_of
+from tests.korbert.tasks.writing import written
 
 TEXT = "하늘은 서울에 갔다"
 PS = {"start": 0, "end": 2, "text": "하늘", "labels": ["PS"]}
@@ -27,16 +28,6 @@ def read(path, *, several=False, columns=None):
     rows = read_rows(path, roles, columns={**(columns or {}), **found.columns})
     assert read_rows(path, roles, trained=rows.columns).rows == rows.rows  # as `korbert evaluate` reads them
     return found.kind, rows
-
-
-def written(folder, name, value):
-    """Text as it is; a list as the lines of a .jsonl file; other values as JSON."""
-    path = folder / name
-    content = json.dumps(value, ensure_ascii=False, indent=1)
-    if isinstance(value, list) and name.endswith(".jsonl"):
-        content = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in value)
-    path.write_text(value if isinstance(value, str) else content, encoding="utf-8")
-    return path
 
 
 def _csv(*rows):

@@ -10,14 +10,9 @@ import pytest
 
 from korbert.errors import CorpusError, SettingsError
 from korbert.tasks.files import ROLES, read_rows
+from tests.korbert.tasks.writing import written
 
 TEXT, LABEL, ID = ROLES["text"], ROLES["label"], ROLES["id"]
-
-
-def _write(folder, name, content):
-    path = folder / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
 
 
 HEAD = b"text,label\n"
@@ -56,7 +51,7 @@ def test_a_fault_of_a_record_drops_it_and_is_counted(tmp_path, name, content, re
     whole = before.get(name[1:], row + b"\n") + content
     if name == "a.json":
         whole = b"[" + row + b"\n" + content + b"]"
-    rows = read_rows(_write(tmp_path, name, whole), [TEXT, LABEL])
+    rows = read_rows(written(tmp_path, name, whole), [TEXT, LABEL])
     assert rows.rows == [{"text": "좋다", "label": "1"}]
     assert {name: dropped.count for name, dropped in rows.dropped.items()} == {reason: 1}
     assert said in rows.dropped[reason].first[0]
@@ -65,7 +60,7 @@ def test_a_fault_of_a_record_drops_it_and_is_counted(tmp_path, name, content, re
 
 
 def test_three_places_of_a_reason_are_kept_and_all_are_counted(tmp_path):
-    path = _write(tmp_path, "a.csv", HEAD + GOOD + b",1\n" * 5)
+    path = written(tmp_path, "a.csv", HEAD + GOOD + b",1\n" * 5)
     dropped = read_rows(path, [TEXT, LABEL]).dropped["no_text"]
     assert (dropped.count, len(dropped.first)) == (5, 3)
 
@@ -75,7 +70,7 @@ def test_three_places_of_a_reason_are_kept_and_all_are_counted(tmp_path):
     [("NA,1\n", "NA"), ("null,1\n", "null"), ("하나,1,,\n", "하나"), ("12,1\n", "12"), ("하나,1\n\n\n", "하나")],
 )
 def test_unusual_cells_are_accepted(tmp_path, content, text):
-    rows = read_rows(_write(tmp_path, "a.csv", HEAD + content.encode()), [TEXT, LABEL])
+    rows = read_rows(written(tmp_path, "a.csv", HEAD + content.encode()), [TEXT, LABEL])
     assert rows.rows == [{"text": text, "label": "1"}]
     assert not rows.dropped
 
@@ -127,11 +122,11 @@ def test_parquet_that_is_no_utf8(tmp_path):
 )
 def test_a_fault_of_a_file_refuses_it(tmp_path, name, content, said):
     with pytest.raises(CorpusError, match=said):
-        read_rows(_write(tmp_path, name, content), [TEXT, LABEL])
+        read_rows(written(tmp_path, name, content), [TEXT, LABEL])
 
 
 def test_missing_files_and_folders(tmp_path):
-    _write(tmp_path, "train.csv", HEAD + GOOD)
+    written(tmp_path, "train.csv", HEAD + GOOD)
     with pytest.raises(CorpusError, match=r"trian.csv: no such file: did you mean train.csv\?"):
         read_rows(tmp_path / "trian.csv", [TEXT])
     with pytest.raises(CorpusError, match=r"nowhere/a.csv: no such file: check its name and folder"):
@@ -147,7 +142,7 @@ def test_missing_files_and_folders(tmp_path):
 
 
 def test_repeated_ids(tmp_path):
-    path = _write(tmp_path, "a.csv", "id,text\n7,가\n8,나\n7,다\n")
+    path = written(tmp_path, "a.csv", "id,text\n7,가\n8,나\n7,다\n")
     rows = read_rows(path, [TEXT, ID])
     assert [row["id"] for row in rows] == [None, None, None]
     assert rows.notes == [f"id is not taken as id: id '7' stands at {path}, line 2 and at {path}, line 4"]

@@ -11,6 +11,7 @@ from korbert.tasks.files import ROLES, Answer, Span, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.multiple_choice import MultipleChoice
 from pipelines.experiments.preparing import roles_of
+from tests.korbert.tasks.writing import written
 
 TEXT = ROLES["text"]
 TAGGING = roles_of(KINDS["token-classification"].kind_class, part="train")
@@ -19,15 +20,11 @@ READING = roles_of(KINDS["question-answering"].kind_class, part="train")
 
 
 def _jsonl(folder, *records):
-    path = folder / "a.jsonl"
-    path.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), encoding="utf-8")
-    return path
+    return written(folder, "a.jsonl", list(records))
 
 
 def _csv(folder, content):
-    path = folder / "a.csv"
-    path.write_text(content, encoding="utf-8")
-    return path
+    return written(folder, "a.csv", content)
 
 
 SENTENCE = "하늘은 서울에 갔다"
@@ -229,6 +226,5 @@ def test_a_list_of_one_label_is_that_label(tmp_path, cell, label):
 def test_labels_of_files_that_are_names_of_others(tmp_path, labels, expected):
     """COPA's files count choices from 1 or from 0: a model trained on the former is evaluated on both."""
     kind = MultipleChoice(metrics=("accuracy",), max_length=32, most=2, label_names={"1": "0", "2": "1"})
-    path = tmp_path / "rows.csv"
-    path.write_text("text,choice1,choice2,label\n" + "".join(f"글,가,나,{label}\n" for label in labels), "utf-8")
+    path = _csv(tmp_path, "text,choice1,choice2,label\n" + "".join(f"글,가,나,{label}\n" for label in labels))
     assert [row["label"] for row in read_rows([path], roles_of(kind))] == expected

@@ -10,6 +10,7 @@ from korbert.errors import CorpusError
 from korbert.tasks import korquad
 from korbert.tasks.files import Answer
 from korbert.tasks.splits import split_by_article
+from tests.korbert.tasks.writing import written
 
 CONTEXT = "세종은 1443년에 한글을 만들었다.\r\n🙂 그것은 훈민정음이다."
 
@@ -23,15 +24,11 @@ def document(*qas, title="한글", context=CONTEXT):
     return {"version": "KorQuAD_v1.0_train", "data": [{"title": title, "paragraphs": [paragraph]}]}
 
 
-def write(folder, value, name="train.json"):
-    path = folder / name
-    path.write_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), encoding="utf-8")
-    return path
-
-
 def test_read_counts_code_points(tmp_path):
     start = CONTEXT.index("훈민정음")
-    first, second = korquad.read(write(tmp_path, document(question(), question("q2", "훈민정음", start))))
+    first, second = korquad.read(
+        written(tmp_path, "train.json", document(question(), question("q2", "훈민정음", start)))
+    )
     assert (first["title"], first["context"], first["id"]) == ("한글", CONTEXT, "q1")
     assert first["question"] == "한글은 언제 만들어졌나?"
     assert (first["answers"], second["answers"]) == ([Answer("1443년", 4)], [Answer("훈민정음", start)])
@@ -40,7 +37,7 @@ def test_read_counts_code_points(tmp_path):
 def test_answers_and_titles_may_be_absent(tmp_path):
     value = document({"id": "q1", "question": "누구인가?"})
     del value["data"][0]["title"]
-    (row,) = korquad.read(write(tmp_path, value))
+    (row,) = korquad.read(written(tmp_path, "train.json", value))
     assert (row["answers"], row["title"]) == (None, None)
 
 
@@ -79,7 +76,7 @@ TWO = document(question(), question("q2"))
 )
 def test_a_file_that_is_not_korquad(tmp_path, path, new, message):
     with pytest.raises(CorpusError, match=message) as caught:
-        korquad.read(write(tmp_path, change(TWO, path, new)))
+        korquad.read(written(tmp_path, "train.json", change(TWO, path, new)))
     assert "\n" not in str(caught.value)
 
 
@@ -87,9 +84,9 @@ def test_a_pipe_is_read_once(tmp_path):
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as thread:
-        written = thread.submit(pipe.write_text, json.dumps(TWO), encoding="utf-8")
+        writing = thread.submit(pipe.write_text, json.dumps(TWO), encoding="utf-8")
         assert [row["id"] for row in korquad.read(pipe)] == ["q1", "q2"]
-        assert written.result(timeout=10) > 0
+        assert writing.result(timeout=10) > 0
 
 
 def test_predictions_are_written_whole_and_read_again(tmp_path):
@@ -103,7 +100,7 @@ def test_predictions_are_written_whole_and_read_again(tmp_path):
 @pytest.mark.parametrize("value", [["가"], {"q1": ["가"]}, {"q1": None}])
 def test_other_files_are_no_predictions(tmp_path, value):
     with pytest.raises(CorpusError, match="not a predictions file; it must be one JSON object"):
-        korquad.read_predictions(write(tmp_path, value))
+        korquad.read_predictions(written(tmp_path, "train.json", value))
 
 
 def test_split_by_article_of_the_official_file(korbert_data):

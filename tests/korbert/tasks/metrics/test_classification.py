@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, matthews_corrcoef
 
+from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, matthews, micro_f1
 
 PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40)
@@ -42,3 +44,12 @@ def test_matthews_of_many_examples():
     counts = np.array([[300_000, 1_000], [2_000, 200_000]])
     labels, predictions = (np.repeat(index, counts.ravel()) for index in np.indices((2, 2)).reshape(2, -1))
     assert matthews(counts) == pytest.approx(matthews_corrcoef(labels, predictions))
+
+
+@given(both=st.integers(1, 12).flatmap(lambda count: arrays(bool, (2, count, 3))))
+def test_several_labels_a_text(both):
+    targets, predictions = both
+    for average, score in (("micro", multilabel.micro_f1), ("macro", multilabel.macro_f1)):
+        expected = f1_score(targets, predictions, average=average, zero_division=0)
+        assert score(targets, predictions) == pytest.approx(expected)
+    assert multilabel.exact_match(targets, predictions) == pytest.approx(accuracy_score(targets, predictions))

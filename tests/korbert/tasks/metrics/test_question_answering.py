@@ -82,6 +82,9 @@ def test_questions_with_and_without_answer(metrics):
 def test_the_best_threshold_is_the_best(rows):
     has_answer, no_answer, scores = (np.array(column) for column in zip(*rows, strict=True))
     no_answer = no_answer.astype(float)
-    tried = {value: np.where(no_answer > value, ~has_answer, scores).mean() for value in (-4.0, *no_answer.tolist())}
-    found = best_threshold(scores, has_answer, no_answer)
-    assert found.score == pytest.approx(max(tried.values()))
+
+    def reached(threshold):
+        return np.where(no_answer > threshold, ~has_answer, scores).mean()
+
+    best = best_threshold(scores, has_answer, no_answer)
+    assert reached(best) == pytest.approx(max(map(reached, (-4.0, *no_answer.tolist()))))

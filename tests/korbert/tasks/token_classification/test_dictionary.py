@@ -1,4 +1,5 @@
-from korbert.tasks.token_classification.dictionary import learn_dictionary, look_up
+from korbert.tasks.kinds.token_classification import learn_dictionary, look_up
+from tests.korbert.tasks.token_classification.helpers import marked
 
 ROWS = [
     "<세종:PS>은 <서울:LC>에 산다",
@@ -7,7 +8,7 @@ ROWS = [
 ]
 
 
-def test_the_longest_entry_with_its_most_frequent_label(marked):
+def test_the_longest_entry_with_its_most_frequent_label():
     dictionary = learn_dictionary(map(marked, ROWS))
     assert dictionary == {"서울": "LC", "서울대": "OG", "세종": "PS"}  # 이 is mostly no name
     text, expected = marked("<서울대:OG>에서 <서울:LC><서울:LC> <세종:PS>")
@@ -15,6 +16,6 @@ def test_the_longest_entry_with_its_most_frequent_label(marked):
     assert look_up("", dictionary) == look_up("서", dictionary) == look_up("서울", {}) == []
 
 
-def test_of_equal_labels_the_first_by_name(marked):
+def test_of_equal_labels_the_first_by_name():
     assert learn_dictionary(map(marked, ["<한강:LC>", "<한강:AF>"])) == {"한강": "AF"}
     assert learn_dictionary(map(marked, ["<한강:LC>", "한강"])) == {}

@@ -15,6 +15,8 @@ from korbert.tasks.token_classification.labels import (
     spans_of_words,
     word_tags,
 )
+from tests.korbert.tasks.answering import passage
+from tests.korbert.tasks.token_classification.helpers import decoded, marked
 
 FUSED = ("이걸 봤다", [(0, 2), (1, 2), (3, 4), (3, 4), (4, 5)])  # 이거 ᆯ 보 았 다
 CONTRACTED = ("방문한다", [(0, 2), (2, 3), (2, 4)])  # 방문 하 ᆫ다
@@ -46,13 +48,13 @@ NAMES = ("김씨이씨", [(0, 2), (2, 4)])
         (EMPTY, [(1, 3, "PS")], "O B-PS O O O", [(1, 2, "PS")]),
     ],
 )
-def test_spans_to_pieces_and_back(passage, decoded, given, spans, tags, back):
+def test_spans_to_pieces_and_back(given, spans, tags, back):
     text = passage(*given)
     assert piece_tags(spans, text) == tags.split()
     assert decoded(tags.split(), text) == back
 
 
-def test_tags_of_pieces_that_own_nothing_do_not_count(passage, decoded):
+def test_tags_of_pieces_that_own_nothing_do_not_count():
     text = passage(*FUSED)
     for tag in ("O", "B-LC", "I-LC", "I-PS"):
         assert decoded(["B-PS", tag, "I-PS", tag, "O"], text) == [(0, 4, "PS")]
@@ -83,7 +85,7 @@ def by_hand(pieces, length):
 
 
 @given(cases())
-def test_laws_of_spans(passage, decoded, case):
+def test_laws_of_spans(case):
     text, pieces, spans = case
     encoded = passage(text, pieces)
     owner = by_hand(pieces, len(text))
@@ -109,7 +111,7 @@ def test_laws_of_spans(passage, decoded, case):
 WORDS = [(0, 1), (1, 2), (3, 5), (6, 7)]
 
 
-def test_words_to_first_pieces_and_back(passage):
+def test_words_to_first_pieces_and_back():
     text = passage(*EMPTY)
     assert first_pieces(WORDS, text) == [0, 1, 2, 4]
     assert word_tags(["NP", "JX", "NNG", "EF"], WORDS, text) == ["NP", "JX", "NNG", None, "EF"]
@@ -122,7 +124,7 @@ def test_words_to_first_pieces_and_back(passage):
 
 
 @given(cases(), st.data())
-def test_laws_of_words(passage, case, data):
+def test_laws_of_words(case, data):
     text, pieces, _ = case
     encoded, owner, words = passage(text, pieces), by_hand(pieces, len(text)), eojeols(text)
     expected = [next((owner[at] for at in range(*word) if owner[at] >= 0), -1) for word in words]
@@ -142,7 +144,7 @@ def test_join_words():
     assert join_words([]) == ("", [])
 
 
-def test_of_real_pieces(tiny_tokenizer, marked, decoded):
+def test_of_real_pieces(tiny_tokenizer):
     """Whatever Kiwi makes of it: boundaries of morphemes are boundaries of pieces."""
     for sentence in (
         "<서울:LC>에서 <이걸:PD> 봤다 👍🏻",
@@ -154,7 +156,7 @@ def test_of_real_pieces(tiny_tokenizer, marked, decoded):
         assert decoded(piece_tags(spans, encoded), encoded) == spans
 
 
-def test_spans_that_overlap_are_refused(passage):
+def test_spans_that_overlap_are_refused():
     text = passage(*FUSED)
     with pytest.raises(ValueError, match=r"span \[1, 3\) LC overlaps \[0, 2\) PS"):
         piece_tags([(0, 2, "PS"), (1, 3, "LC")], text)

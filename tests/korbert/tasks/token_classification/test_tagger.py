@@ -1,8 +1,12 @@
 """Learning labels of pieces, and giving them to texts of any length."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import korbert
 from korbert.errors import ModelError
@@ -10,16 +14,21 @@ from korbert.model import Model
 from korbert.modeling import TokenClassificationModel
 from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels
+from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, read_bio, write_bio
 from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
 from korbert.tasks.token_classification.labels import piece_tags
-from korbert.tasks.token_classification.tagger import best_spans, log_probabilities, tagging_loss
-from korbert.tasks.token_classification.viterbi import Transitions
+from korbert.tasks.token_classification.tagger import (
+    best_path,
+    best_spans,
+    log_probabilities,
+    tagging_loss,
+)
 from korbert.training.examples import Batches
 from korbert.training.loop import fit
 from korbert.training.plan import TrainingPlan
 from korbert.training.settings import OptimizerSettings
 from korbert.world import World
+from tests.korbert.tasks.token_classification.helpers import marked
 from tests.korbert.tiny import tiny_config
 
 CPU = torch.device("cpu")
@@ -66,7 +75,7 @@ def _learned(kind, tokenizer, rows):
 
 
 @pytest.fixture(scope="module")
-def learned(tmp_path_factory, tiny_tokenizer, marked):
+def learned(tmp_path_factory, tiny_tokenizer):
     """A model that knows the sentences by heart."""
     rows = [dict(zip(("text", "spans"), marked(sentence), strict=True)) for sentence in SENTENCES]
     folder = tmp_path_factory.mktemp("tagging")
@@ -74,7 +83,7 @@ def learned(tmp_path_factory, tiny_tokenizer, marked):
     return folder
 
 
-def test_ten_sentences_are_learned_by_heart(learned, marked):
+def test_ten_sentences_are_learned_by_heart(learned):
     tagger = korbert.load(learned, "cpu")
     assert tagger.kind == _kind()
     assert tagger.max_length == 12
@@ -92,7 +101,7 @@ def test_ten_sentences_are_learned_by_heart(learned, marked):
     assert tagger.tag("") == tagger.tag(" \n") == []
 
 
-def test_a_long_text_is_labelled_to_its_end(learned, marked):
+def test_a_long_text_is_labelled_to_its_end(learned):
     """As long as forty windows; nothing is cut off, and each piece has the scores of the window that labels it."""
     tagger = Model.load(learned, "cpu")
     text, spans = marked(" ".join(SENTENCES * 6))
@@ -138,14 +147,14 @@ def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer):
     scores = np.full((len(passage.ids), len(LABELS)), -9.0, dtype=np.float32)
     scores[:, LABELS.index("I-PS")] = np.log(0.9)
     scores[0, LABELS.index("B-PS")] = np.log(0.5)
-    ((start, end, label, score),) = best_spans(passage, scores, LABELS, Transitions(LABELS))
+    ((start, end, label, score),) = best_spans(passage, scores, LABELS)
     assert (start, end, label) == (0, len(passage.text), "PS")
     assert 0.5 < score < 0.9
     for one in tagger.tag(passage.text):
         assert one.text == passage.text[one.start : one.end] != ""
 
 
-def _examples(tokenizer, marked):
+def _examples(tokenizer):
     texts = [marked(sentence) for sentence in SENTENCES]
     passages = encode_passages(tokenizer, [text for text, _ in texts])
     targets = [
@@ -154,9 +163,9 @@ def _examples(tokenizer, marked):
     return make_examples(passages, targets, tokenizer, max_length=10, stride=2)
 
 
-def test_processes_share_the_rows(tiny_tokenizer, marked, monkeypatch):
+def test_processes_share_the_rows(tiny_tokenizer, monkeypatch):
     """What each of three scores, added up, is what one scores."""
-    examples, _ = _examples(tiny_tokenizer, marked)
+    examples, _ = _examples(tiny_tokenizer)
     model, told = _network(tiny_tokenizer.vocab_size).train(), []
     monkeypatch.setattr("korbert.tasks.token_classification.tagger._SCORING_BATCH_SIZE", 3)
     whole = log_probabilities(model, examples, device=CPU, advance=told.append)
@@ -172,8 +181,8 @@ def test_processes_share_the_rows(tiny_tokenizer, marked, monkeypatch):
     np.testing.assert_array_equal(sum(parts), whole)
 
 
-def test_the_loss_weighs_every_piece_alike(tiny_tokenizer, marked):
-    examples, _ = _examples(tiny_tokenizer, marked)
+def test_the_loss_weighs_every_piece_alike(tiny_tokenizer):
+    examples, _ = _examples(tiny_tokenizer)
     model = _network(tiny_tokenizer.vocab_size).eval()
     rows = np.arange(len(examples))
     with torch.no_grad():
@@ -193,3 +202,38 @@ def test_scores_that_are_no_numbers_name_the_model(learned):
         tagger.network.classifier.bias.fill_(float("nan"))
     with pytest.raises(ModelError, match=rf"{learned}: its scores are not finite: train it again"):
         tagger.tag("좋다")
+
+
+LABEL_SETS = [
+    ["O", "B-PS", "I-PS"],
+    ["I-PS", "O", "B-LC", "B-PS", "I-LC"],
+    ["O", "I-PS", "I-LC"],  # IOB1
+    ["NOUN", "VERB", "B-X"],  # no BIO tags
+]
+
+
+def is_legal(tags, labels):
+    """A legal sequence is what is written for its spans."""
+    if "NOUN" in labels or not any(label.startswith("B-") for label in labels):
+        return True
+    return write_bio(read_bio(tags), len(tags)) == tags
+
+
+@given(labels=st.sampled_from(LABEL_SETS), length=st.integers(0, 5), seed=st.integers(0, 10_000))
+def test_the_best_legal_path_is_that_of_trying_all(labels, length, seed):
+    scores = np.log(np.random.default_rng(seed).dirichlet(np.ones(len(labels)), size=length))
+    path = best_path(scores, labels)
+    assert path.shape == (length,)
+    assert is_legal([labels[place] for place in path], labels)
+    legal = [
+        sum(scores[place, label] for place, label in enumerate(way))
+        for way in product(range(len(labels)), repeat=length)
+        if is_legal([labels[label] for label in way], labels)
+    ]
+    assert sum(scores[np.arange(length), path]) == pytest.approx(max(legal))
+
+
+def test_impossible_labels():
+    """A probability of 0 is no obstacle, and gives no NaN."""
+    scores = np.array([[-np.inf, -1.0, 0.0], [-np.inf, -np.inf, 0.0]])
+    assert best_path(scores, ["O", "B-PS", "I-PS"]).tolist() == [1, 2]
