@@ -11,12 +11,10 @@ How one text becomes ids, `Tokenizer.encode`:
 Many texts, `Tokenizer.encode_batch`, take the same steps in columns: analyzer.py (threads, batches) instead of 2,
 tokenizer.py instead of 4. Exported folders include the code of steps 1 to 4.
 
-Also here: settings.py (options), user_words.py (a user's dictionary), learning.py (morpheme counts to a
-vocabulary), folder.py (files, record and digest of a tokenizer), extending.py (adds words to a tokenizer),
-kiwi_versions.py (effect of another Kiwi version), truncation.py (encodes only the beginning of long texts).
+Also here: settings.py (options, a user's dictionary), learning.py (morpheme counts to a vocabulary), folder.py (files,
+record and digest of a tokenizer), extending.py (adds words to a tokenizer), kiwi_vectors.py (vectors of morphemes).
 
-Tokenizers of `transformers`: transformers_tokenizer.py (with transformers_folder.py and alignment.py) has the same
-interface, base.py.
+Tokenizers of `transformers`: transformers_tokenizer.py (with alignment.py) has the same interface, base.py.
 """
 
 import lazy_loader

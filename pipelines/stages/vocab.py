@@ -16,8 +16,7 @@ from korbert.tokenization import Analyzer, Tokenizer
 from korbert.tokenization.extending import extended, other_options
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.learning import learn
-from korbert.tokenization.settings import AnalyzerOptions
-from korbert.tokenization.user_words import read_user_words
+from korbert.tokenization.settings import AnalyzerOptions, read_user_words
 from pipelines.artifacts import store
 from pipelines.artifacts.pipeline import Pipeline
 from pipelines.artifacts.runtime import Runtime

@@ -7,7 +7,7 @@ import pytest
 from korbert.errors import ModelError
 from korbert.huggingface.importing import load_encoder, read_folder
 from korbert.modeling.config import TransformersConfig
-from korbert.tokenization.transformers_folder import saved_files
+from korbert.tokenization.transformers_tokenizer import saved_files
 
 CONFIG = {"model_type": "bert", "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100}
 

@@ -11,7 +11,7 @@ from foreign_folders import foreign_tokenizer, python_tokenizer
 
 from korbert.errors import ModelError, SettingsError
 from korbert.tokenization import Tokenizer, TransformersTokenizer, load_tokenizer
-from korbert.tokenization import transformers_folder as their_files
+from korbert.tokenization.transformers_tokenizer import saved_files
 
 KINDS = ["wordpiece", "jamo", "funnel", "bytes", "plain bytes", "unigram", "albert", "deberta", "python"]
 TEXTS = [
@@ -179,10 +179,8 @@ def test_other_frames_and_folders_without_a_tokenizer_are_refused(tmp_path):
 
 
 def test_a_tokenizer_that_changes_when_it_is_saved_is_refused(folders, monkeypatch):
-    saved = their_files.saved_files
-
     def spoilt(folder):
-        tokenizer, files = saved(folder)
+        tokenizer, files = saved_files(folder)
         return tokenizer, files | {
             "tokenizer.json": files["tokenizer.json"].replace("학교에".encode(), "힉교에".encode())
         }

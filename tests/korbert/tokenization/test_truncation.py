@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from korbert.tokenization.truncation import encode_beginnings, first_pieces
+from korbert.tokenization.base import encode_beginnings, first_pieces
 
 
 def test_the_first_pieces_are_those_of_the_whole_text(sample, tiny_tokenizer):
