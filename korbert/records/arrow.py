@@ -145,7 +145,7 @@ def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -
         values = columns[held]
         if column != held:
             values = [value if isinstance(value, Fault) else cell_of({held: value}, column) for value in values]
-        cells.append([_named(value, names[column]) for value in values] if column in names else values)
+        cells.append([class_name(value, names[column]) for value in values] if column in names else values)
     is_whole = not any(Fault in set(map(type, values)) for values in cells)
     for row in zip(*cells, strict=True):
         fault = None if is_whole else next((cell for cell in row if isinstance(cell, Fault)), None)
@@ -207,10 +207,14 @@ def class_names(features: Mapping[str, Any]) -> dict[str, list[str]]:
     return {column: feature["names"] for column, feature in inner.items() if feature.get("_type") == "ClassLabel"}
 
 
-def _named(value: Any, names: Sequence[str]) -> Any:
-    """The name of a class, or of each in a list. -1, no label in `datasets`, becomes None; other values stay."""
+def class_name(value: Any, names: Sequence[str]) -> Any:
+    """The name of a class by its number, also one in digits, or of each in a list.
+
+    -1, no label in `datasets`, becomes None; other values stay.
+    """
     if isinstance(value, list):
-        return [_named(part, names) for part in value]
-    if type(value) is not int:
-        return value
-    return names[value] if 0 <= value < len(names) else None if value == -1 else value
+        return [class_name(part, names) for part in value]
+    number = int(value) if isinstance(value, str) and value.isdecimal() else value
+    if type(number) is int and -1 <= number < len(names):
+        return None if number == -1 else names[number]
+    return value
