@@ -8,8 +8,8 @@ Export, `export`:
    modeling_korbert.py is the code of encoders with embeddings that ModernBERT lacks.
 4. check.py loads the result as its users do, and compares ids, outputs and pipelines with ours.
 
-Import, `load_transformers`: loading.py reads a folder as our model, with configs.py and conversion.py;
-`import_folder`: importing.py keeps their encoder and tokenizer, behind adapters.
+Import, importing.py: `load_transformers` reads a folder as our model, with configs.py and conversion.py;
+`import_folder` keeps their encoder and tokenizer, behind adapters.
 """
 
 import lazy_loader

@@ -20,8 +20,7 @@ from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.tokenization_utils_base import TruncationStrategy
 
 from korbert.tokenization.morphemes import analyze, call_options, eojeols_after, load_kiwi
-from korbert.tokenization.pieces import CONTINUATION, EOJEOL, Pieces, pieces_of
-from korbert.tokenization.special import encode_with_special
+from korbert.tokenization.pieces import CONTINUATION, EOJEOL, Pieces, encode_with_special, pieces_of
 from korbert.tokenization.vocabulary import FIRST_BYTE, MARK, SPECIAL, Vocabulary, unmarked
 
 __all__ = ["KorbertTokenizer"]

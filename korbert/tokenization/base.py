@@ -110,11 +110,8 @@ class AnyTokenizer(ABC):
         """The encode_pieces() of each text, in order; some hundred texts are read ahead. workers: as encode_batch."""
 
     @abstractmethod
-    def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
-        """The pieces of an analyzed text, without special tokens. text: as analyzed; None where it is not at hand.
-
-        Tokenizers of `transformers` use no morphemes; they raise ModelError without the text.
-        """
+    def pieces(self, analysis: Analysis, text: str) -> Pieces:
+        """The pieces of an analyzed text, without special tokens. Tokenizers of `transformers` use no morphemes."""
 
     @abstractmethod
     def tokens(self, ids: Iterable[int]) -> list[str]:

@@ -1,7 +1,7 @@
 """One text to morphemes: Kiwi with its options, the units of the text that it gets, and its tokens as an Analysis.
 
-The text of this module is part of every exported folder, as are repair, spans, vocabulary, pieces and special: they
-import one another, the standard library, and kiwipiepy where they use it.
+The text of this module is part of every exported folder, as are repair, spans, vocabulary and pieces: they import
+one another, the standard library, and kiwipiepy where they use it.
 """
 
 import re

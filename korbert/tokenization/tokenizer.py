@@ -22,9 +22,8 @@ from korbert.tokenization.base import AnyTokenizer
 from korbert.tokenization.encoding import Frame
 from korbert.tokenization.learning import processor_of
 from korbert.tokenization.morphemes import Analysis
-from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, pieces_of
+from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, encode_with_special, pieces_of
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
-from korbert.tokenization.special import encode_with_special
 from korbert.tokenization.vocabulary import FIRST_BYTE, MARK, SPECIAL, Vocabulary, marked
 
 PROBE_TEXTS = tuple(Path(__file__).with_name("probe.txt").read_text(encoding="utf-8").splitlines())
@@ -127,7 +126,7 @@ class Tokenizer(AnyTokenizer):
             pieces, bounds = self._pieces(analyses)
             yield from (pieces[begin:end] for begin, end in pairwise(bounds))
 
-    def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
+    def pieces(self, analysis: Analysis, text: str) -> Pieces:
         return pieces_of(analysis, text, self._vocabulary)
 
     def _pieces(self, analyses: Analyses) -> tuple[Pieces, list[int]]:

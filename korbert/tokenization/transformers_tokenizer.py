@@ -139,9 +139,7 @@ class TransformersTokenizer(AnyTokenizer):
             encodings = self._plain_backend.encode_batch(list(map(_sound, batch)), add_special_tokens=False)
             yield from map(self._from_fast, batch, encodings)
 
-    def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
-        if text is None:
-            raise ModelError("a tokenizer of transformers needs the text, not only its morphemes: pass it")
+    def pieces(self, analysis: Analysis, text: str) -> Pieces:
         return self.encode_pieces(text)
 
     @cached_property
@@ -172,13 +170,8 @@ class TransformersTokenizer(AnyTokenizer):
     def _encode_slowly(self, text: str, special_tokens: bool) -> Pieces:
         """The pieces of a tokenizer in Python, whose spans have to be found."""
         names = self.theirs.tokenize(_sound(text), split_special_tokens=not special_tokens)
-        spans = align(_sound(text), names, self.theirs.unk_token, continuation=self._continuation)
+        spans = align(_sound(text), names, self.theirs.unk_token)
         return self._assembled(text, self.theirs.convert_tokens_to_ids(names), names, spans, special_tokens)
-
-    @cached_property
-    def _continuation(self) -> str:
-        """The prefix of pieces inside words, if they are marked."""
-        return "##" if any(name.startswith("##") for name in self.theirs.get_vocab()) else ""
 
     def _assembled(
         self, text: str, ids: Sequence[int], names: Sequence[str], spans: Sequence[Span], special_tokens: bool
