@@ -76,11 +76,8 @@ def _bert_config(config: EncoderConfig, kind: str) -> dict[str, Any]:
         }
     return narrow | {
         "model_type": family_of(config, kind),
-        "type_vocab_size": config.type_vocab_size,
         "hidden_act": "gelu",
-        "hidden_dropout_prob": config.hidden_dropout_prob,
-        "attention_probs_dropout_prob": config.attention_probs_dropout_prob,
-        "layer_norm_eps": config.layer_norm_eps,
+        **{name: getattr(config, name) for name in _OF_BERT},
     }
 
 

@@ -207,11 +207,13 @@ def class_names(features: Mapping[str, Any]) -> dict[str, list[str]]:
     return {column: feature["names"] for column, feature in inner.items() if feature.get("_type") == "ClassLabel"}
 
 
-def class_name(value: Any, names: Sequence[str]) -> Any:
-    """The name of a class by its number, also one in digits, or of each in a list.
+def class_name(value: Any, names: Sequence[str] | None) -> Any:
+    """The name of a class by its number, also one in digits, or of each in a list. names: None for other columns.
 
     -1, no label in `datasets`, becomes None; other values stay.
     """
+    if names is None:
+        return value
     if isinstance(value, list):
         return [class_name(part, names) for part in value]
     number = int(value) if isinstance(value, str) and value.isdecimal() else value

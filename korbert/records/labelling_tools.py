@@ -278,15 +278,13 @@ def _with_class_names(table: Table, path: File) -> Table:
     def read(wanted: Sequence[str]) -> Records:
         for number, cells in table.read(wanted):
             if not isinstance(cells, Fault):
-                cells = [
-                    class_name(cell, names[column]) if column in names else cell
-                    for column, cell in zip(wanted, cells, strict=True)
-                ]
+                cells = [class_name(cell, names.get(column)) for column, cell in zip(wanted, cells, strict=True)]
             yield number, cells
 
     def objects() -> Numbered:
         for number, record in (table.objects or tuple)():
-            known = record.keys() & names.keys() if isinstance(record, dict) else ()
-            yield number, {**record, **{key: class_name(record[key], names[key]) for key in known}} if known else record
+            if isinstance(record, dict):
+                record = {key: class_name(value, names.get(key)) for key, value in record.items()}
+            yield number, record
 
     return replace(table, read=read, objects=objects if table.objects else None)

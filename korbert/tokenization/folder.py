@@ -96,6 +96,11 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
         **({"accepted": parts.accepted} if parts.accepted else {}),
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
+    write_files(folder, files, record)
+
+
+def write_files(folder: Path, files: Mapping[str, bytes], record: Mapping[str, Any]) -> None:
+    """Writes the files and the record."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         (folder / name).write_bytes(data)

@@ -87,8 +87,8 @@ def unspaced(line: str) -> Repaired:
     """The line, repaired, without its white space."""
     repaired = repair(line) or Repaired(line, [*range(len(line))], [*range(1, len(line) + 1)])
     kept = [index for index, char in enumerate(repaired.text) if not char.isspace()]
-    text, starts, ends = ([column[i] for i in kept] for column in (repaired.text, repaired.starts, repaired.ends))
-    return Repaired("".join(text), starts, ends)
+    starts, ends = ([column[i] for i in kept] for column in (repaired.starts, repaired.ends))
+    return Repaired("".join(repaired.text[i] for i in kept), starts, ends)
 
 
 def _clusters(chars: list[str]) -> Iterator[tuple[int, int]]:

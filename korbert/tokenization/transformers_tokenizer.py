@@ -23,7 +23,7 @@ from korbert.tokenization.alignment import align, trimmed
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.base import AnyTokenizer
 from korbert.tokenization.encoding import Frame
-from korbert.tokenization.folder import RECORD
+from korbert.tokenization.folder import RECORD, write_files
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.pieces import CONTINUATION, MORPHEME, Pieces, Span
 from korbert.tokenization.tokenizer import Tokenizer
@@ -101,10 +101,6 @@ class TransformersTokenizer(AnyTokenizer):
 
     def save(self, folder: str | Path) -> None:
         """Writes the tokenizer's own files and korbert_tokenizer.json. Same tokenizer: same bytes."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, data in self.files.items():
-            (folder / name).write_bytes(data)
         record = {
             "format": FORMAT,
             "kind": KIND,
@@ -113,7 +109,7 @@ class TransformersTokenizer(AnyTokenizer):
             "vocab_size": self.vocab_size,
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(self.files.items())},
         }
-        (folder / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        write_files(Path(folder), self.files, record)
 
     def __reduce__(self) -> tuple[type["TransformersTokenizer"], tuple[dict[str, bytes]]]:
         return type(self), (self.files,)
@@ -127,8 +123,8 @@ class TransformersTokenizer(AnyTokenizer):
     def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
         if not self.is_fast:
             return self._encode_slowly(text, special_tokens)
-        backend = self._recognizing_backend if special_tokens else self._plain_backend
-        return self._from_fast(text, backend.encode(_sound(text), add_special_tokens=False), special_tokens)
+        encoding = self._backends[special_tokens].encode(_sound(text), add_special_tokens=False)
+        return self._from_fast(text, encoding, special_tokens)
 
     def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:
         if not self.is_fast:
@@ -136,27 +132,22 @@ class TransformersTokenizer(AnyTokenizer):
             return
         remaining = iter(texts)
         while batch := list(islice(remaining, _BATCH_TEXTS)):
-            encodings = self._plain_backend.encode_batch(list(map(_sound, batch)), add_special_tokens=False)
+            encodings = self._backends[False].encode_batch(list(map(_sound, batch)), add_special_tokens=False)
             yield from map(self._from_fast, batch, encodings)
 
     def pieces(self, analysis: Analysis, text: str) -> Pieces:
         return self.encode_pieces(text)
 
     @cached_property
-    def _plain_backend(self) -> Any:
-        """Their tokenizer in Rust, for which special tokens in a text are text."""
-        backend = copy.deepcopy(self.theirs.backend_tokenizer)
-        backend.no_truncation()
-        backend.no_padding()
-        backend.encode_special_tokens = True
-        return backend
-
-    @cached_property
-    def _recognizing_backend(self) -> Any:
-        """The same, recognizing special tokens in a text."""
-        backend = copy.deepcopy(self._plain_backend)
-        backend.encode_special_tokens = False
-        return backend
+    def _backends(self) -> tuple[Any, Any]:
+        """Their tokenizer in Rust, for which special tokens in a text are text, and a copy that recognizes them."""
+        plain = copy.deepcopy(self.theirs.backend_tokenizer)
+        plain.no_truncation()
+        plain.no_padding()
+        plain.encode_special_tokens = True
+        recognizing = copy.deepcopy(plain)
+        recognizing.encode_special_tokens = False
+        return plain, recognizing
 
     def _from_fast(self, text: str, encoding: Any, special_tokens: bool = False) -> Pieces:
         """The pieces of a tokenizer in Rust, which knows their offsets."""

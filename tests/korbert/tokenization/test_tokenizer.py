@@ -3,44 +3,23 @@
 import json
 import pickle
 import unicodedata
-from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.errors import ModelError, SettingsError
-from korbert.tokenization import AnalyzerOptions, Tokenizer, VocabularySettings, learn, marked
+from korbert.tokenization import AnalyzerOptions, Tokenizer, marked
 from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
+from tests.korbert.learned import FRAGMENTS, MARKS, learned
 
-MARKS = ("none", "eojeol", "morpheme")
 INVISIBLE = set("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u2800")
-ODD = [
-    *"가나다한간했 \t\r\n.,!?()[]'\"~-_@#1２aZéＡㅋㅠᆫ\u1100\u1161\u11a8漢龘\uf900𠀀𪚥▁▅",
-    *"\u00a0\u3000\u200b\u200c\u200d\ufeff\u2060\u00ad\ufe0f\u0301\u0323\u0958\u2800\x00\x01\x1c\x85\u2028\uffff",
-    *"😀👩🚀🏽👍🇰🇷🏴❤🧔♂\U000e0067\U000e007f\ud800\udc00\U0010ffff",
-    *("학교에서 ", "방문한다", "예뻐", "https://a.kr/b?c=1", "👩\u200d🚀", "👍🏽"),
-    *("[MASK]", "1,000원", "엌ㅋㅋ", "대한민국"),
-    unicodedata.normalize("NFD", "학교에서"),
-]
-anything = st.lists(st.sampled_from(ODD) | st.characters(), max_size=25).map("".join)
+anything = st.lists(st.sampled_from(FRAGMENTS) | st.characters(), max_size=25).map("".join)
 
 
 @pytest.fixture(scope="module")
 def marking(tiny_tokenizer, sample):
-    """A tokenizer for each kind of mark, with whole words, learned from the same reviews."""
-    lines = (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:300]
-    analyses = [tiny_tokenizer.analyzer.analyze(json.loads(line)["text"]) for line in lines]
-    found = {}
-    for mark in MARKS:
-        counts = Counter[str]()
-        for one in analyses:
-            starts = (eojeol != before for eojeol, before in zip(one.eojeols, [-1, *one.eojeols], strict=False))
-            counts.update(marked(form, initial, mark) for form, initial in zip(one.forms, starts, strict=True))
-        wanted = VocabularySettings(size=1_500, mark=mark, words=("대한민국", "쀍"))
-        found[mark] = Tokenizer(learn(counts.items(), wanted), wanted, AnalyzerOptions(), tiny_tokenizer.versions)
-        found[mark].analyzer = tiny_tokenizer.analyzer  # one Kiwi for all
-    return found
+    return learned(tiny_tokenizer.analyzer, sample, ("대한민국", "쀍"))  # one Kiwi for all
 
 
 def check_spans(tokenizer, text):
