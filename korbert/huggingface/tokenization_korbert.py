@@ -331,12 +331,12 @@ class KorbertTokenizer(PreTrainedTokenizer):
         """The pieces of a text or of words, without special tokens unless it holds them and split_special_tokens is
         False."""
         split = self.split_special_tokens if split_special_tokens is None else split_special_tokens
-        found = {token: id for token, id in self._added_tokens_encoder.items() if not (split and token in SPECIAL)}
+        added = {token: id for token, id in self._added_tokens_encoder.items() if not (split and token in SPECIAL)}
         if isinstance(text, str):
-            return self._located(text, eojeols_after(text), found)
+            return self._located(text, eojeols_after(text), added)
         # Words: as one text, so that Kiwi sees their neighbours, unless a morpheme over two leaves one without a piece.
         starts = list(accumulate((len(word) + 1 for word in text), initial=0))
-        joined = self._located(" ".join(text), starts[1:-1], found)
+        joined = self._located(" ".join(text), starts[1:-1], added)
         entries: list[_Entry] = []
         if {entry.word for entry in joined} >= {number for number, word in enumerate(text) if word.strip()}:
             for entry in joined:
@@ -345,17 +345,17 @@ class KorbertTokenizer(PreTrainedTokenizer):
                 entries.append(entry._replace(span=span))
             return entries
         for number, word in enumerate(text):
-            own = [entry._replace(word=number) for entry in self._located(word, [], found)]
+            own = [entry._replace(word=number) for entry in self._located(word, [], added)]
             if entries and own:
                 own[0] = own[0]._replace(boundary=EOJEOL)  # no sentence begins here
             entries += own
         return entries
 
-    def _located(self, text: str, later: list[int], found: dict[str, int]) -> list[_Entry]:
-        """The pieces of a text, with the word of each. later: where the words but the first begin; found: tokens that
+    def _located(self, text: str, later: list[int], added: dict[str, int]) -> list[_Entry]:
+        """The pieces of a text, with the word of each. later: where the words but the first begin; added: tokens that
         are one piece, with their ids."""
         encode = self._engine.encode
-        pieces = encode_with_special(text, encode, found) if found else encode(text)
+        pieces = encode_with_special(text, encode, added) if added else encode(text)
         word = 0
         entries: list[_Entry] = []
         columns = pieces.ids, self.convert_ids_to_tokens(pieces.ids), pieces.boundaries, pieces.spans
