@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from korbert.errors import ModelError, SettingsError
 from korbert.tokenization import AnalyzerOptions, Tokenizer, marked
+from korbert.tokenization.base import encode_beginnings, first_pieces
 from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
 from tests.korbert.learned import FRAGMENTS, MARKS, learned
 
@@ -168,3 +169,70 @@ def test_the_digest_follows_all_that_shapes_ids(tiny_tokenizer):
     ]
     assert len({tiny_tokenizer.digest, *(other.digest for other in others)}) == 4
     assert Tokenizer(model, own.model_copy(update={"min_count": 7}), options, versions).digest == tiny_tokenizer.digest
+
+
+SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
+PARTS = [*SPECIAL, "나는 ", "https://example.com/", ".com", "은", "학교에", *"a/#@ \n[]1😀"]
+
+
+def test_special_tokens_in_a_text_are_text_unless_asked_for(tiny_tokenizer):
+    text = "나는 [MASK] 갔다 [MASK][SEP]"
+    assert tiny_tokenizer.mask_id not in tiny_tokenizer.encode(text).input_ids
+    encoding = tiny_tokenizer.encode(text, special_tokens=True)
+    found = [(id, span) for id, span in zip(encoding.input_ids, encoding.spans, strict=True) if id < 128]
+    assert found == [(2, (0, 0)), (4, (3, 9)), (4, (13, 19)), (3, (19, 24)), (3, (0, 0))]
+    assert sum(encoding.special_tokens_mask) == 2
+    for literal in ("<0xEC>", "[RESERVED7]", "<unk>", "[PAD]"):
+        assert all(id >= 384 or 128 + 0x20 <= id < 128 + 0x7F for id in tiny_tokenizer.encode(literal).input_ids[1:-1])
+
+
+@settings(max_examples=100)
+@given(st.lists(st.sampled_from(PARTS), max_size=8).map("".join))
+def test_each_special_token_is_one_piece_and_no_other_character_is_lost(tiny_tokenizer, text):
+    found = tiny_tokenizer.encode_pieces(text, special_tokens=True)
+    rest = text
+    for token, id in SPECIAL.items():
+        spans = [span for piece, span in zip(found.ids, found.spans, strict=True) if piece == id]
+        assert [text[slice(*span)] for span in spans] == [token] * text.count(token)
+        rest = rest.replace(token, " " * len(token))
+    covered = {place for start, end in found.spans for place in range(start, end)}
+    assert all(place in covered for place, character in enumerate(text) if not character.isspace())
+    ordinary = {place for id, span in zip(found.ids, found.spans, strict=True) if id > 4 for place in range(*span)}
+    assert all(not rest[place].isspace() or text[place].isspace() for place in ordinary)
+    assert found.morphemes == sorted(found.morphemes)
+
+
+def test_special_tokens_within_a_morpheme_cut_it(tiny_tokenizer):
+    found = tiny_tokenizer.encode_pieces("https://example.com/[MASK]/가 [SEP]끝", special_tokens=True)
+    levels = dict(zip(found.spans, found.boundaries, strict=True))
+    assert found.boundaries[0] == SENTENCE
+    assert [levels[span] for span in [(20, 26), (26, 27), (29, 34), (34, 35)]] == [MORPHEME, MORPHEME, EOJEOL, MORPHEME]
+
+
+def test_thousands_of_special_tokens_are_found(tiny_tokenizer):
+    pieces = tiny_tokenizer.encode_pieces("https://a.com/[MASK] " * 2_000, special_tokens=True)
+    assert pieces.ids.count(tiny_tokenizer.mask_id) == 2_000
+
+
+def test_the_first_pieces_are_those_of_the_whole_text(sample, tiny_tokenizer):
+    lines = (sample / "wiki.jsonl").read_text(encoding="utf-8").splitlines()[:12]
+    texts = [json.loads(line)["text"] for line in lines]
+    texts += [text.replace("\n", " ") for text in texts]  # one line each
+    assert encode_beginnings(tiny_tokenizer, texts, 32) == tiny_tokenizer.encode_batch(texts, max_length=32)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["가" * 3_000, "\u200b" * 5_000 + "학교에 간다 " * 40, " " * 4_000 + "끝", "", "\ud800" * 900, "\x00가 " * 500],
+)
+def test_first_pieces_of_odd_texts_are_those_of_the_whole_text(text, tiny_tokenizer):
+    whole = tiny_tokenizer.encode(text, max_length=16)
+    assert encode_beginnings(tiny_tokenizer, ["짧은 글", text], 16)[1].input_ids == whole.input_ids
+
+
+def test_text_behind_the_beginning_is_not_analysed(tiny_tokenizer, monkeypatch):
+    seen = []
+    analyze = tiny_tokenizer.analyzer.analyze
+    monkeypatch.setattr(tiny_tokenizer.analyzer, "analyze", lambda text: seen.append(len(text)) or analyze(text))
+    assert len(first_pieces(tiny_tokenizer, "학교에 간다 " * 100_000, 16)) >= 16
+    assert sum(seen) < 1_000
