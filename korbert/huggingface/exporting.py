@@ -63,7 +63,7 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
     left out: ModernBERT has none.
     """
     folder = Path(folder)
-    _check_folder(folder, Path(model_folder))
+    nearest = _check_folder(folder, Path(model_folder))
     if check:
         transformers("export: the check")  # raises early if it is missing
     model, tokenizer = load_model(model_folder)
@@ -73,19 +73,13 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
         )
     config = _config(model)  # refuses before anything is written
     length = (read_config(model_folder).get("task") or {}).get("max_length") or model.config.max_position_embeddings
-    made = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with TemporaryDirectory(prefix=".export-", dir=folder) as aside:
-            new = Path(aside) / (folder.resolve().name or "model")  # transformers names its copy of the code so
-            new.mkdir()
-            _write(new, config, model, tokenizer, length)
-            differences = checks.compare(model, tokenizer, new) if check else {}
-            _replace(folder, new)
-    except BaseException:
-        if made:
-            folder.rmdir()
-        raise
+    with TemporaryDirectory(prefix=".export-", dir=nearest) as aside:
+        new = Path(aside) / (folder.resolve().name or "model")  # transformers names its copy of the code so
+        new.mkdir()
+        _write(new, config, model, tokenizer, length)
+        differences = checks.compare(model, tokenizer, new) if check else {}
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace(folder, new)
     return differences
 
 
@@ -132,9 +126,8 @@ def _write(folder: Path, config: Json, model: Model, tokenizer: Tokenizer, lengt
 def sentence_files(model: EmbeddingModel, max_length: int) -> Mapping[str, object]:
     """The files that make it a model of sentence-transformers: path in the folder -> its JSON.
 
-    The modules are encoder, pooling and, if the model normalizes, normalization.
-
-    max_length: pieces of a text, special tokens included.
+    The modules are encoder, pooling and, if the model normalizes, normalization. max_length: pieces of a text, special
+    tokens included.
     """
     steps = [("", "Transformer"), ("1_Pooling", "Pooling")] + [("2_Normalize", "Normalize")] * model.normalize
     modules = [
@@ -162,8 +155,8 @@ def _replace(folder: Path, new: Path) -> None:
         (new / file).replace(folder / file)
 
 
-def _check_folder(folder: Path, model_folder: Path) -> None:
-    """SettingsError if export may not write to `folder`."""
+def _check_folder(folder: Path, model_folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists. SettingsError if export may not write there."""
     if folder.resolve().is_relative_to(model_folder.resolve()):
         raise SettingsError(f"{folder}: lies in {model_folder}, which is read: name a folder elsewhere")
     if os.path.lexists(folder) and not folder.is_dir():
@@ -177,6 +170,7 @@ def _check_folder(folder: Path, model_folder: Path) -> None:
     nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not nearest.is_dir() or not may_write(nearest, os.W_OK | os.X_OK):
         raise SettingsError(f"{folder}: cannot be made or written to ({nearest}): name another one")
+    return nearest
 
 
 def _not_exported(folder: Path, names: list[str]) -> list[str]:
