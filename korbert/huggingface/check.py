@@ -11,12 +11,10 @@ from types import ModuleType
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from korbert._transformers import quietly, transformers
 from korbert.errors import ModelError
-from korbert.modeling.heads import mean_of_pieces
 from korbert.modeling.models import EmbeddingModel, Model, PretrainingModel, QuestionAnsweringModel
 from korbert.tokenization import Tokenizer, pad_batch
 
@@ -60,15 +58,10 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
             raise ModelError(f"export: {kind} does not take all weights: {wrong}: report this as a fault")
         theirs.eval()
         longest = min(model.config.max_position_embeddings, 300)
-        batch = _rows(tokenizer, [*TEXTS, TEXTS[0]], [None] * len(TEXTS) + [TEXTS[1]], longest)
-        differences = _output_differences(model, theirs, batch, reads.model_input_names)
-        if isinstance(model, EmbeddingModel):
-            rows = reads(list(TEXTS), padding=True, truncation=True, max_length=32, return_tensors="pt")
-            with torch.inference_mode():
-                expected = model(**_rows(tokenizer, list(TEXTS), [None] * len(TEXTS), 32))
-                got = _pooled(folder, theirs(**rows).last_hidden_state, rows["attention_mask"])
-            _difference("the vector of a text", expected, got)
-    return differences
+        pairs = [*[None] * len(TEXTS), TEXTS[1]]
+        rows = pad_batch(tokenizer.encode_batch([*TEXTS, TEXTS[0]], pairs, max_length=longest), tokenizer.pad_id)
+        batch = {name: torch.from_numpy(rows[name]) for name in _INPUTS}
+        return _output_differences(model, theirs, batch, reads.model_input_names)
 
 
 def _output_differences(
@@ -95,23 +88,10 @@ def _output_differences(
         got = others[name]
         if expected.shape[:2] == real.shape:  # one output per piece: padding does not count
             expected, got = expected[real], got[real]
-        differences[name] = _difference(name, expected, got)
+        differences[name] = difference = float((expected - got).abs().max())
+        if not difference <= TOLERANCE * max(1.0, float(expected.abs().max())):  # refuses NaN, too
+            raise ModelError(f"export: {name} differs by {difference:.1e} from the model's: report this as a fault")
     return differences
-
-
-def _difference(name: str, expected: Tensor, got: Tensor) -> float:
-    difference = float((expected - got).abs().max())
-    if not difference <= TOLERANCE * max(1.0, float(expected.abs().max())):  # refuses NaN, too
-        raise ModelError(f"export: {name} differs by {difference:.1e} from the model's: report this as a fault")
-    return difference
-
-
-def _pooled(folder: Path, hidden: Tensor, attention_mask: Tensor) -> Tensor:
-    """Pools as the files of sentence-transformers prescribe: pieces (B, T, D), mask (B, T) -> (B, D)."""
-    pooling = json.loads((folder / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
-    vectors = hidden[:, 0] if pooling["pooling_mode_cls_token"] else mean_of_pieces(hidden, attention_mask)
-    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-    return F.normalize(vectors, dim=-1) if len(modules) == 3 else vectors
 
 
 @contextmanager
@@ -131,11 +111,3 @@ def _remote_code_in(cache: Path) -> Iterator[None]:
 
 def _take_remote_code() -> dict[str, ModuleType]:
     return {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("transformers_modules")}
-
-
-def _rows(
-    tokenizer: Tokenizer, texts: list[str], pairs: Sequence[str | None], max_length: int | None = None
-) -> dict[str, Tensor]:
-    """Texts, each with its pair or alone, as one batch for our model."""
-    arrays = pad_batch(tokenizer.encode_batch(texts, pairs, max_length=max_length), tokenizer.pad_id)
-    return {key: torch.from_numpy(arrays[key]) for key in _INPUTS}
