@@ -71,7 +71,7 @@ def read_parquet(path: File) -> Table:
 
     with open_file(path) as opened, _checked(path, lambda: pq.ParquetFile(opened)) as file:
         schema = file.schema_arrow
-    return _table("Parquet", [path], schema, batches)
+    return _table("Parquet", schema, batches)
 
 
 def read_arrow(paths: Sequence[File], form: str) -> Table:
@@ -88,7 +88,7 @@ def read_arrow(paths: Sequence[File], form: str) -> Table:
 
     with _opened(paths[0]) as file:
         schema = file.schema
-    return _table(form, paths, schema, batches)
+    return _table(form, schema, batches)
 
 
 def _opened(path: File) -> Any:
@@ -122,7 +122,7 @@ def _checked(path: File, read: Callable[[], _T]) -> _T:
         raise CorpusError(f"{path}: not a whole Parquet or Arrow file ({cause}): get it again") from error
 
 
-def _table(form: str, paths: Sequence[File], schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
+def _table(form: str, schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
     names: Mapping[str, list[str]] = {}
     with suppress(KeyError, ValueError, TypeError, AttributeError):
         names = class_names(json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"])
