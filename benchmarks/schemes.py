@@ -73,7 +73,7 @@ def _tag_char(tag: str) -> str:
 class _TaggedVocabulary(Vocabulary):
     """A vocabulary where the character of the tag has no span."""
 
-    def spans(self, key: str, form: str, start: int, end: int, text: str | None) -> list[Span]:
+    def spans(self, key: str, form: str, start: int, end: int, text: str) -> list[Span]:
         cuts = slices(form, [len(self.bytes_of(id)) for id in self.ids[key]])
         return piece_spans(form[1:], [(max(low - 1, 0), high - 1) for low, high in cuts], start, text[start:end])
 
@@ -85,7 +85,7 @@ class TaggedTokenizer(Tokenizer):
         super().__init__(model, settings, *args)
         self._vocabulary = _TaggedVocabulary(processor_of(model), settings.mark, settings.words)
 
-    def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
+    def pieces(self, analysis: Analysis, text: str) -> Pieces:
         pieces = super().pieces(analysis, text)
         pieces.pieces = [piece.lstrip("".join(_TAGS.values())) for piece in pieces.pieces]
         return pieces

@@ -6,10 +6,10 @@ Export, `export`:
 2. configs.py converts our config to theirs, or refuses; conversion.py renames the weights.
 3. tokenization_korbert.py becomes the tokenizer's code, with modules of korbert.tokenization in place of its imports;
    modeling_korbert.py is the code of encoders with embeddings that ModernBERT lacks.
-4. check.py loads the result as its users do, and compares ids, outputs and pipelines with ours.
+4. check.py loads the result as its users do, and compares ids and outputs with ours.
 
-Import, `load_transformers`: loading.py reads a folder as our model, with configs.py and conversion.py;
-`import_folder`: importing.py keeps their encoder and tokenizer, behind adapters.
+Import, importing.py: `load_transformers` reads a folder as our model, with configs.py and conversion.py;
+`import_folder` keeps their encoder and tokenizer, behind adapters.
 """
 
 import lazy_loader

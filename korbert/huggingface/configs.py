@@ -18,7 +18,11 @@ _SHARED = (
     "max_position_embeddings",
     "initializer_range",
 )
-_OURS = ("boundary_embedding", "overlap_embedding", "piece_weights")  # of modeling_korbert.py
+_OURS = {  # of modeling_korbert.py -> how a `bert` is had without, which has no such class
+    "boundary_embedding": "train one without",
+    "overlap_embedding": "fine-tune with overlap = false",
+    "piece_weights": "fine-tune with piece_weights = false",
+}
 _HEADS = (  # of modeling_korbert.py: an encoder is fine-tuned under any of them
     "ForMaskedLM",
     "ForMultipleChoice",
@@ -31,21 +35,12 @@ _OF_BERT = ("type_vocab_size", "hidden_dropout_prob", "attention_probs_dropout_p
 
 def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
     """config.json for a model of that kind. ModelError if nothing in `transformers` computes the same."""
-    if config.boundary_embedding and config.architecture == "bert":
-        raise ModelError(
-            "export: this `bert` embeds boundaries (boundary_embedding = true), only a `modern` is exported with them:"
-            " train one without, or use the model with korbert"
-        )
-    if config.overlap_embedding and config.architecture == "bert":
-        raise ModelError(
-            "export: this `bert` marks the pieces that both texts of a pair have (overlap_embedding = true), only a"
-            " `modern` is exported with that: fine-tune with overlap = false, or use the model with korbert"
-        )
-    if config.piece_weights and config.architecture == "bert":
-        raise ModelError(
-            "export: this `bert` weights its pieces (piece_weights = true), only a `modern` is exported with that:"
-            " fine-tune with piece_weights = false, or use the model with korbert"
-        )
+    for name, remedy in _OURS.items():
+        if getattr(config, name) and config.architecture == "bert":
+            raise ModelError(
+                f"export: this `bert` has {name} = true, only a `modern` is exported with that: {remedy}, or use the"
+                " model with korbert"
+            )
     shared = {name: getattr(config, name) for name in (*_SHARED, "pad_token_id")}
     shared |= {"tie_word_embeddings": True, "dtype": "float32"}
     own = _bert_config(config, kind) if config.architecture == "bert" else _modern_config(config)
@@ -81,30 +76,21 @@ def _bert_config(config: EncoderConfig, kind: str) -> dict[str, Any]:
         }
     return narrow | {
         "model_type": family_of(config, kind),
-        "type_vocab_size": config.type_vocab_size,
         "hidden_act": "gelu",
-        "hidden_dropout_prob": config.hidden_dropout_prob,
-        "attention_probs_dropout_prob": config.attention_probs_dropout_prob,
-        "layer_norm_eps": config.layer_norm_eps,
+        **{name: getattr(config, name) for name in _OF_BERT},
     }
 
 
 def _modern_config(config: EncoderConfig) -> dict[str, Any]:
+    lacking = {"layer_groups": config.layer_groups, "type_vocab_size": config.type_vocab_size}
     if config.embedding_width != config.hidden_size:
-        raise ModelError(
-            f"export: this `modern` has narrow embeddings (embedding_size = {config.embedding_size}), ModernBERT has"
-            " none: train one without, or use the model with korbert"
-        )
-    if config.layer_groups:
-        raise ModelError(
-            f"export: the layers of this `modern` share their weights (layer_groups = {config.layer_groups}), those of"
-            " ModernBERT do not: train one without, or use the model with korbert"
-        )
-    if config.type_vocab_size:
-        raise ModelError(
-            f"export: this `modern` has {config.type_vocab_size} token types (type_vocab_size), ModernBERT has none:"
-            " train one with type_vocab_size = 0, or use the model with korbert"
-        )
+        lacking["embedding_size"] = config.embedding_size
+    for name, value in lacking.items():
+        if value:
+            raise ModelError(
+                f"export: this `modern` has {name} = {value}, ModernBERT has no such thing: train one without, or use"
+                " the model with korbert"
+            )
     own = {name: getattr(config, name) for name in _OURS}
     named: dict[str, Any] = {"model_type": "modernbert"}
     if any(own.values()):

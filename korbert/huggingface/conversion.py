@@ -29,9 +29,8 @@ _ENCODER: Mapping[Family, Names] = {
     "bert": _below("bert"),
     "modern": {
         "encoder.embeddings.token": ("model.embeddings.tok_embeddings",),
-        "encoder.embeddings.boundary": (
-            "model.embeddings.boundary",
-        ),  # these two and piece_weight: of modeling_korbert.py
+        # These two and piece_weight: of modeling_korbert.py
+        "encoder.embeddings.boundary": ("model.embeddings.boundary",),
         "encoder.embeddings.overlap": ("model.embeddings.overlap",),
         "encoder.embeddings.norm": ("model.embeddings.norm",),
         "encoder.final_norm": ("model.final_norm",),

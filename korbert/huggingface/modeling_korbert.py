@@ -17,16 +17,6 @@ try:  # with peft, the default target of LoRA: the projection of queries, keys a
 except ImportError:
     pass
 
-__all__ = [
-    "KorbertModernBertConfig",
-    "KorbertModernBertForMaskedLM",
-    "KorbertModernBertForMultipleChoice",
-    "KorbertModernBertForQuestionAnswering",
-    "KorbertModernBertForSequenceClassification",
-    "KorbertModernBertForTokenClassification",
-    "KorbertModernBertModel",
-]
-
 _LEVELS = 4  # nothing begins at the piece, a morpheme, an eojeol, a sentence
 
 

@@ -4,6 +4,7 @@ Needs kiwipiepy and sentencepiece. The way from text to ids is the code of korbe
 file in place of the imports from korbert. What follows makes it a tokenizer of `transformers`.
 """
 
+import inspect
 import json
 import os
 import unicodedata
@@ -12,14 +13,14 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from transformers import BatchEncoding, PreTrainedTokenizer
 from transformers.tokenization_utils_base import TruncationStrategy
 
 from korbert.tokenization.morphemes import analyze, call_options, eojeols_after, load_kiwi
-from korbert.tokenization.pieces import CONTINUATION, EOJEOL, Pieces, pieces_of
-from korbert.tokenization.special import encode_with_special
+from korbert.tokenization.pieces import CONTINUATION, EOJEOL, Pieces, encode_with_special, pieces_of
 from korbert.tokenization.vocabulary import FIRST_BYTE, MARK, SPECIAL, Vocabulary, unmarked
 
 __all__ = ["KorbertTokenizer"]
@@ -45,25 +46,12 @@ _SETTINGS = {
 }
 
 
-class _CallOptions(NamedTuple):
-    """What a call of the tokenizer asks for, by the names of `transformers`. None: as usual."""
-
-    padding_strategy: Any
-    truncation_strategy: TruncationStrategy
-    max_length: int | None
-    add_special_tokens: bool = True
-    split_special_tokens: bool | None = None
-    stride: int = 0
-    pad_to_multiple_of: int | None = None
-    padding_side: str | None = None
-    return_tensors: Any = None
-    return_token_type_ids: bool | None = None
-    return_attention_mask: bool | None = None
-    return_overflowing_tokens: bool = False
-    return_special_tokens_mask: bool = False
-    return_offsets_mapping: bool = False
-    return_length: bool = False
-    verbose: bool = True
+# What a call of the tokenizer may ask for, as the base class has it.
+_CALL_DEFAULTS = {
+    name: parameter.default
+    for name, parameter in inspect.signature(PreTrainedTokenizer._encode_plus).parameters.items()
+    if parameter.default is not inspect.Parameter.empty
+} | {"split_special_tokens": None, "return_offsets_mapping": False}
 
 
 class _Entry(NamedTuple):
@@ -232,7 +220,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
                 if kwargs.get(name):
                     raise NotImplementedError(f"{name} needs texts: ids have no characters")
             return super()._encode_plus(text, text_pair, *args, **kwargs)
-        options = _CallOptions(**{name: kwargs[name] for name in _CallOptions._fields if name in kwargs})
+        options = SimpleNamespace(**{**_CALL_DEFAULTS, **kwargs})
         windows: list[_Window] = []
         owners: list[int] = []
         for number, (text, pair) in enumerate(samples):
@@ -255,31 +243,29 @@ class KorbertTokenizer(PreTrainedTokenizer):
             padded["boundaries"] = levels + padding if right else padding + levels
         return padded
 
-    def _rows(self, windows: list[_Window], owners: list[int], single: bool, options: _CallOptions) -> BatchEncoding:
+    def _rows(self, windows: list[_Window], owners: list[int], single: bool, options: SimpleNamespace) -> BatchEncoding:
         """Windows as what a call returns. owners: the text that each shows. single: one row, no list of rows."""
-        # The columns that a model gets, padded by the base class.
-        types, specials = options.return_token_type_ids, options.return_special_tokens_mask
-        columns = {"input_ids": [window.ids for window in windows]}
-        if "token_type_ids" in self.model_input_names if types is None else types:
-            columns["token_type_ids"] = [[entry.type for entry in window.entries] for window in windows]
-        if "boundaries" in self.model_input_names:
-            columns["boundaries"] = [[entry.boundary for entry in window.entries] for window in windows]
-        if specials:
-            columns["special_tokens_mask"] = [[int(own is None) for own in window.sequence_ids] for window in windows]
         rows = self.pad(
-            columns,
+            {"input_ids": [window.ids for window in windows]},
             padding=options.padding_strategy.value,
             max_length=options.max_length,
             pad_to_multiple_of=options.pad_to_multiple_of,
             padding_side=options.padding_side,
             return_attention_mask=options.return_attention_mask,
         )
-        # The windows get the same padding, for offsets and for what BatchEncoding looks up in them.
+        # The windows get the same padding, for other columns and for what BatchEncoding looks up in them.
         padded: list[_Window] = []
         for window, row in zip(windows, rows["input_ids"], strict=True):
             padding = [_Entry(self.pad_token_id, str(self.pad_token))] * (len(row) - len(window.ids))
             right = (options.padding_side or self.padding_side) == "right"
             padded.append(_Window(window.entries + padding if right else padding + window.entries))
+        types = options.return_token_type_ids
+        if "token_type_ids" in self.model_input_names if types is None else types:
+            rows["token_type_ids"] = [[entry.type for entry in window.entries] for window in padded]
+        if "boundaries" in self.model_input_names:
+            rows["boundaries"] = [[entry.boundary for entry in window.entries] for window in padded]
+        if options.return_special_tokens_mask:
+            rows["special_tokens_mask"] = [[int(own is None) for own in window.sequence_ids] for window in padded]
         if options.return_offsets_mapping:
             rows["offset_mapping"] = [[entry.span for entry in window.entries] for window in padded]
         if options.return_overflowing_tokens:
@@ -291,7 +277,7 @@ class KorbertTokenizer(PreTrainedTokenizer):
         return BatchEncoding(data, encodings, tensor_type=options.return_tensors, prepend_batch_axis=single)
 
     def _cut(
-        self, first: list[_Entry], second: list[_Entry] | None, options: _CallOptions
+        self, first: list[_Entry], second: list[_Entry] | None, options: SimpleNamespace
     ) -> list[tuple[list[_Entry], list[_Entry] | None]]:
         """What fits of a text or pair; with return_overflowing_tokens, all windows over the segment that is cut."""
         strategy, max_length, stride = options.truncation_strategy, options.max_length, options.stride
@@ -345,12 +331,12 @@ class KorbertTokenizer(PreTrainedTokenizer):
         """The pieces of a text or of words, without special tokens unless it holds them and split_special_tokens is
         False."""
         split = self.split_special_tokens if split_special_tokens is None else split_special_tokens
-        found = {token: id for token, id in self._added_tokens_encoder.items() if not (split and token in SPECIAL)}
+        added = {token: id for token, id in self._added_tokens_encoder.items() if not (split and token in SPECIAL)}
         if isinstance(text, str):
-            return self._located(text, eojeols_after(text), found)
+            return self._located(text, eojeols_after(text), added)
         # Words: as one text, so that Kiwi sees their neighbours, unless a morpheme over two leaves one without a piece.
         starts = list(accumulate((len(word) + 1 for word in text), initial=0))
-        joined = self._located(" ".join(text), starts[1:-1], found)
+        joined = self._located(" ".join(text), starts[1:-1], added)
         entries: list[_Entry] = []
         if {entry.word for entry in joined} >= {number for number, word in enumerate(text) if word.strip()}:
             for entry in joined:
@@ -359,17 +345,17 @@ class KorbertTokenizer(PreTrainedTokenizer):
                 entries.append(entry._replace(span=span))
             return entries
         for number, word in enumerate(text):
-            own = [entry._replace(word=number) for entry in self._located(word, [], found)]
+            own = [entry._replace(word=number) for entry in self._located(word, [], added)]
             if entries and own:
                 own[0] = own[0]._replace(boundary=EOJEOL)  # no sentence begins here
             entries += own
         return entries
 
-    def _located(self, text: str, later: list[int], found: dict[str, int]) -> list[_Entry]:
-        """The pieces of a text, with the word of each. later: where the words but the first begin; found: tokens that
+    def _located(self, text: str, later: list[int], added: dict[str, int]) -> list[_Entry]:
+        """The pieces of a text, with the word of each. later: where the words but the first begin; added: tokens that
         are one piece, with their ids."""
         encode = self._engine.encode
-        pieces = encode_with_special(text, encode, found) if found else encode(text)
+        pieces = encode_with_special(text, encode, added) if added else encode(text)
         word = 0
         entries: list[_Entry] = []
         columns = pieces.ids, self.convert_ids_to_tokens(pieces.ids), pieces.boundaries, pieces.spans
@@ -389,16 +375,15 @@ def _samples(text: Any, pair: Any, words: bool) -> tuple[list[tuple[_Text, _Text
     words: each text is a list of words, and a pair in one argument a tuple of two lists.
     """
     batched = _is_list(text, words)
-    if pair is not None:
-        if batched != _is_list(pair, words) or (batched and len(pair) != len(text)):
-            raise ValueError("give as many pairs as texts: two texts, or two lists of the same length")
-        samples = list(zip(text, pair, strict=True)) if batched else [(text, pair)]
-    else:
+    texts = text if batched else [text]
+    if pair is None:
         pair_type = tuple if words else (list, tuple)
-        samples = []
-        for part in text if batched else [text]:
-            is_pair = isinstance(part, pair_type) and _is_list(part, words)
-            samples.append(tuple(part) if is_pair else (part, None))
+        are_pairs = [isinstance(part, pair_type) and _is_list(part, words) for part in texts]
+        samples = [tuple(part) if is_pair else (part, None) for part, is_pair in zip(texts, are_pairs, strict=True)]
+    elif batched == _is_list(pair, words) and (not batched or len(pair) == len(text)):
+        samples = list(zip(texts, pair if batched else [pair], strict=True))
+    else:
+        raise ValueError("give as many pairs as texts: two texts, or two lists of the same length")
 
     def is_text(part: Any) -> bool:
         if words:

@@ -3,7 +3,7 @@
 1. `compression.py` opens and decompresses a file, `encodings.py` detects its encoding and turns it into UTF-8.
 2. `lines.py` cuts it into lines, in bounded memory; `table.py` has the text and the table that formats work on.
 3. `detection.py` detects the format of a file (`form.py`) by extension or content, and opens it as a table:
-   `delimited.py` (CSV, TSV, with `csv_records.py`), `jsons.py` (JSON lines, JSON), `arrow.py` (Parquet, Arrow, folders
+   `delimited.py` (CSV, TSV), `jsons.py` (JSON lines, JSON), `arrow.py` (Parquet, Arrow, folders
    of `datasets`) and `conll.py` (CoNLL, KLUE entities, CoNLL-U).
 4. `labelling_tools.py` gives the columns of labelling tools (Label Studio, Prodigy, brat, ..) their usual names.
 5. `inputs.py` opens what a command is given: also a pipe, an address, and plain lines of text.

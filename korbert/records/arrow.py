@@ -71,7 +71,7 @@ def read_parquet(path: File) -> Table:
 
     with open_file(path) as opened, _checked(path, lambda: pq.ParquetFile(opened)) as file:
         schema = file.schema_arrow
-    return _table("Parquet", [path], schema, batches)
+    return _table("Parquet", schema, batches)
 
 
 def read_arrow(paths: Sequence[File], form: str) -> Table:
@@ -88,7 +88,7 @@ def read_arrow(paths: Sequence[File], form: str) -> Table:
 
     with _opened(paths[0]) as file:
         schema = file.schema
-    return _table(form, paths, schema, batches)
+    return _table(form, schema, batches)
 
 
 def _opened(path: File) -> Any:
@@ -122,7 +122,7 @@ def _checked(path: File, read: Callable[[], _T]) -> _T:
         raise CorpusError(f"{path}: not a whole Parquet or Arrow file ({cause}): get it again") from error
 
 
-def _table(form: str, paths: Sequence[File], schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
+def _table(form: str, schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
     names: Mapping[str, list[str]] = {}
     with suppress(KeyError, ValueError, TypeError, AttributeError):
         names = class_names(json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"])
@@ -145,7 +145,7 @@ def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -
         values = columns[held]
         if column != held:
             values = [value if isinstance(value, Fault) else cell_of({held: value}, column) for value in values]
-        cells.append([_named(value, names[column]) for value in values] if column in names else values)
+        cells.append([class_name(value, names[column]) for value in values] if column in names else values)
     is_whole = not any(Fault in set(map(type, values)) for values in cells)
     for row in zip(*cells, strict=True):
         fault = None if is_whole else next((cell for cell in row if isinstance(cell, Fault)), None)
@@ -207,10 +207,16 @@ def class_names(features: Mapping[str, Any]) -> dict[str, list[str]]:
     return {column: feature["names"] for column, feature in inner.items() if feature.get("_type") == "ClassLabel"}
 
 
-def _named(value: Any, names: Sequence[str]) -> Any:
-    """The name of a class, or of each in a list. -1, no label in `datasets`, becomes None; other values stay."""
-    if isinstance(value, list):
-        return [_named(part, names) for part in value]
-    if type(value) is not int:
+def class_name(value: Any, names: Sequence[str] | None) -> Any:
+    """The name of a class by its number, also one in digits, or of each in a list. names: None for other columns.
+
+    -1, no label in `datasets`, becomes None; other values stay.
+    """
+    if names is None:
         return value
-    return names[value] if 0 <= value < len(names) else None if value == -1 else value
+    if isinstance(value, list):
+        return [class_name(part, names) for part in value]
+    number = int(value) if isinstance(value, str) and value.isdecimal() else value
+    if type(number) is int and -1 <= number < len(names):
+        return None if number == -1 else names[number]
+    return value

@@ -10,7 +10,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from korbert.errors import CorpusError
 
@@ -83,95 +83,58 @@ class _Stream(io.RawIOBase):
 
 
 Data: TypeAlias = bytes | memoryview
+Step: TypeAlias = Callable[[Any, Data], tuple[bytes, Data, bool]]
+"""A decoder of one frame and input -> a block, unused input, and whether the decoder needs more input to go on."""
 
 
-class _Decoder(Protocol):
-    """The decoder of one frame. rest: unused input. hungry: it needs more input to go on."""
+def _of_little_input(size: int) -> Step:
+    """For zlib and zstandard. Their output is not bounded, so they get little input at a time."""
 
-    eof: bool
-    rest: Data
-    hungry: bool
+    def step(decoder: Any, data: Data) -> tuple[bytes, Data, bool]:
+        block = decoder.decompress(data[:size])
+        rest = data[size:]
+        return block, b"".join((decoder.unused_data, rest)) if decoder.eof else rest, True
 
-    def step(self, data: Data) -> bytes: ...
-
-
-class _Piecewise:
-    """zlib and zstandard. Their output is not bounded, so they get little input at a time."""
-
-    hungry = True
-
-    def __init__(self, decoder: Any, size: int, error: type[Exception]) -> None:
-        self._decoder, self._size, self._error = decoder, size, error
-        self.eof = False
-        self.rest: Data = b""
-
-    def step(self, data: Data) -> bytes:
-        try:
-            block: bytes = self._decoder.decompress(data[: self._size])
-        except self._error as error:
-            raise ValueError(str(error)) from error
-        self.eof = self._decoder.eof
-        self.rest = data[self._size :]
-        if self.eof:
-            self.rest = b"".join((self._decoder.unused_data, self.rest))
-        return block
+    return step
 
 
-class _Buffered:
-    """bz2 and lzma, which buffer their input."""
-
-    def __init__(self, decoder: "bz2.BZ2Decompressor | lzma.LZMADecompressor") -> None:
-        self._decoder = decoder
-        self.eof, self.hungry = False, True
-        self.rest: Data = b""
-
-    def step(self, data: Data) -> bytes:
-        block = self._decoder.decompress(data, _MAX_BLOCK_BYTES)
-        self.eof = self._decoder.eof
-        self.rest = self._decoder.unused_data if self.eof else b""
-        self.hungry = not self.eof and self._decoder.needs_input
-        return block
+def _of_buffered_input(decoder: Any, data: Data) -> tuple[bytes, Data, bool]:
+    """For bz2 and lzma, which keep their input."""
+    block = decoder.decompress(data, _MAX_BLOCK_BYTES)
+    return block, decoder.unused_data if decoder.eof else b"", not decoder.eof and decoder.needs_input
 
 
-def _zstd() -> _Decoder:
+def _zstd() -> Any:
     import zstandard  # not at the top: a submission runs without it
 
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES)
-    return _Piecewise(decompressor.decompressobj(), _ZSTD_BYTES, zstandard.ZstdError)
+    return zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW_BYTES).decompressobj()
 
 
-PACKED: Mapping[str, Callable[[], _Decoder]] = {  # by suffix
-    ".zst": _zstd,
-    ".gz": lambda: _Piecewise(zlib.decompressobj(_GZIP_WBITS), _GZIP_BYTES, zlib.error),
-    ".bz2": lambda: _Buffered(bz2.BZ2Decompressor()),
-    ".xz": lambda: _Buffered(lzma.LZMADecompressor(lzma.FORMAT_XZ)),
+PACKED: Mapping[str, tuple[Callable[[], Any], Step]] = {  # by suffix: a decoder of a frame, and how it takes input
+    ".zst": (_zstd, _of_little_input(_ZSTD_BYTES)),
+    ".gz": (lambda: zlib.decompressobj(_GZIP_WBITS), _of_little_input(_GZIP_BYTES)),
+    ".bz2": (bz2.BZ2Decompressor, _of_buffered_input),
+    ".xz": (lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), _of_buffered_input),
 }
 _PADDED = (".gz", ".xz")  # may have zeros between frames, from tapes and some tools
-_ERRORS = (lzma.LZMAError, OSError, ValueError)  # bz2 raises the last two
 
 
 def _unpack(file: BinaryIO, path: File) -> Iterator[bytes]:
     """The decompressed blocks of all frames."""
+    new_decoder, step = PACKED[path.suffix.lower()]
     frame = 1
     data: Data = memoryview(file.read(_READ_BYTES))
-    if not data:
-        raise _cut(path, frame)
-    while data:
-        decoder = PACKED[path.suffix.lower()]()
+    while data or frame == 1:
+        decoder, hungry = new_decoder(), True
         while not decoder.eof:
-            if not data and decoder.hungry and not (data := memoryview(file.read(_READ_BYTES))):
-                raise _cut(path, frame)
+            if not data and hungry and not (data := memoryview(file.read(_READ_BYTES))):
+                raise CorpusError(f"{path}: ends inside frame {frame}: the file is cut off, get it again")
             try:
-                block = decoder.step(data)
-            except _ERRORS as error:
+                block, data, hungry = step(decoder, data)
+            except Exception as error:  # each library has errors of its own
                 raise CorpusError(f"{path}: frame {frame} is damaged ({error}): get the file again") from error
             yield block
-            data = decoder.rest
         data = bytes(data) or file.read(_READ_BYTES)
         while path.suffix.lower() in _PADDED and data and not (data := data.lstrip(b"\0")):
             data = file.read(_READ_BYTES)
         frame += 1
-
-
-def _cut(path: File, frame: int) -> CorpusError:
-    return CorpusError(f"{path}: ends inside frame {frame}: the file is cut off, get it again")

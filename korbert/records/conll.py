@@ -3,7 +3,7 @@
 A row is a sentence. Its place is its first line.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import dropwhile, islice, pairwise
 from typing import Any
 
@@ -37,16 +37,17 @@ def read_conll(text: TextFile) -> Table:
     if width < 2:
         raise CorpusError(f"{text.path}: one column ({first[:40]!r}) where token and tag belong: set form or mend it")
 
-    def tokens(lines: Sequence[str]) -> list[list[str]]:
-        rows = []
+    def tokens(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+        """The lines of tokens, and their fields."""
         for line in inner(lines):
             fields = line.split(delimiter)
             is_comment = line[0] == "#" and (len(fields) != width or fields[0].startswith(("# ", "## ")))
             if not is_comment and not line.startswith(_DOCUMENT):
-                rows.append(_of_width(fields, width, line))
-        return rows
+                yield line, fields
 
-    is_counted = _counts_words(tokens, head)
+    rows_of_head = ([fields for _, fields in tokens(lines)] for lines in head)
+    well_formed = (rows for rows in rows_of_head if all(len(fields) == width for fields in rows))
+    is_counted = _counts_words([fields[0] for fields in rows] for rows in well_formed)
     if is_counted and width < 3:
         raise CorpusError(
             f"{text.path}: the first column counts words ({first[:40]!r}), and one is left where token and tag belong:"
@@ -55,7 +56,8 @@ def read_conll(text: TextFile) -> Table:
     numbers = [str(number) for number in range(1, width + 1)]
 
     def sentence(lines: Sequence[str]) -> _Sentence | None:
-        if not (columns := [list(column) for column in zip(*tokens(lines), strict=True)]):
+        rows = [_of_width(fields, width, line) for line, fields in tokens(lines)]
+        if not (columns := [list(column) for column in zip(*rows, strict=True)]):
             return None
         return {"tokens": columns[int(is_counted)], "tags": columns[-1], **dict(zip(numbers, columns, strict=True))}
 
@@ -72,14 +74,10 @@ def _without_heads(head: Sequence[Sequence[str]]) -> Callable[[Sequence[str]], S
     return lambda lines: lines
 
 
-def _counts_words(tokens: Callable[[Sequence[str]], list[list[str]]], head: Sequence[Sequence[str]]) -> bool:
+def _counts_words(columns: Iterable[Sequence[str]]) -> bool:
     """Whether the first column of every sentence counts from 0 or 1: words, or eojeol of several words."""
     counted = False
-    for lines in head:
-        try:
-            column = [fields[0] for fields in tokens(lines)]
-        except _Malformed:
-            continue
+    for column in columns:
         if not all(number.isdecimal() for number in column):
             return False
         numbers = [int(number) for number in column]

@@ -1,16 +1,21 @@
-"""Reads CSV and TSV files with a header line."""
+"""Reads CSV and TSV files with a header line.
 
+A quoted field may span lines; a mistaken quote costs only its own line.
+"""
+
+import csv
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.records.csv_records import csv_records
 from korbert.records.lines import LONGEST
 from korbert.records.table import Fault, Records, Table, TextFile
 
+_MALFORMED = "a quoted field does not end or goes on after its quote, or a carriage return stands outside quotes"
 _VOTES = 1_000  # at most this many records with a quote are examined
 _SEPARATOR = re.compile(r"sep=(.)")  # a first line that Excel writes and reads
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
@@ -85,7 +90,7 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
 def _fields(lines: Iterable[str | Fault], delimiter: str, quoted: bool, longest: int) -> _Fields:
     """Each non-blank record."""
     if quoted:
-        for before, record, fields in csv_records(lines, longest, delimiter):
+        for before, record, fields in _csv_records(lines, longest, delimiter):
             if isinstance(fields, Fault) or len(fields) > 1 or record.strip():
                 yield before, record, fields
         return
@@ -94,6 +99,46 @@ def _fields(lines: Iterable[str | Fault], delimiter: str, quoted: bool, longest:
             yield before, "", line
         elif delimiter in line or line.strip():
             yield before, line, line.rstrip("\r\n").split(delimiter)
+
+
+def _csv_records(lines: Iterable[str | Fault], longest_field: int, delimiter: str) -> _Fields:
+    """Each record in order, blank ones included.
+
+    lines: with their ends, read no further than the record needs; a fault stands for a line that cannot be read. Such a
+    line is a record of its own, with the fault for fields. So is a line whose quoted field does not end, goes on after
+    its quote, or is longer than `longest_field` characters; the next record begins at the line after.
+    """
+    source = iter(lines)
+    again: deque[str | Fault] = deque()  # lines read after a mistaken quote
+    taken: list[str | Fault] = []  # lines of the record that is read
+
+    def feed() -> Iterator[str]:
+        while (line := again.popleft() if again else next(source, "")) != "":
+            taken.append(line)
+            if isinstance(line, Fault):
+                raise csv.Error
+            yield line
+
+    before = 0
+    reader = csv.reader(feed(), delimiter=delimiter, strict=True)
+    while True:
+        limit = csv.field_size_limit(longest_field)  # the process's; changed only while a record is read
+        try:
+            fields: list[str] | Fault = next(reader)
+        except StopIteration:
+            return
+        except csv.Error:  # only the first line is at fault
+            again.extendleft(reversed(taken[1:]))
+            del taken[1:]
+            reader = csv.reader(feed(), delimiter=delimiter, strict=True)
+            fields = taken[0] if isinstance(taken[0], Fault) else Fault("bad_quotes", _MALFORMED, raw=taken[0])
+        finally:
+            csv.field_size_limit(limit)
+        text = "".join(line for line in taken if isinstance(line, str))
+        number = len(taken)
+        taken.clear()
+        yield before, text, fields
+        before += number
 
 
 def are_quoted(lines: Iterable[str | Fault], delimiter: str = "\t", longest: int = LONGEST) -> bool:
@@ -110,7 +155,7 @@ def are_quoted(lines: Iterable[str | Fault], delimiter: str = "\t", longest: int
 
     Quotes are honoured if more records vote for than against, or if the whole first line is quoted.
     """
-    records = csv_records(lines, longest, delimiter)
+    records = _csv_records(lines, longest, delimiter)
     first = next((text.rstrip("\r\n") for _, text, _ in records if text.strip()), "")
     header = first.split(delimiter)
     if all(len(column) > 1 and _QUOTED.fullmatch(column) for column in header):

@@ -51,19 +51,19 @@ def _table(rows: Any, name: str) -> Any:
     return None
 
 
-def _line(row: object, place: str, columns: Mapping[int, Sequence[str]]) -> str:
+def _line(row: object, name: str, columns: Mapping[int, Sequence[str]]) -> str:
     """A row as JSON."""
     if isinstance(row, Sequence) and not isinstance(row, str | bytes):
         if len(row) not in columns:
             known = " or ".join(f"({', '.join(names)})" for names in columns.values())
-            raise SettingsError(f"{place}: a tuple of {len(row)}: give {known}, or a dict with a key for each column")
+            raise SettingsError(f"{name}: a tuple of {len(row)}: give {known}, or a dict with a key for each column")
         row = dict(zip(columns[len(row)], row, strict=True))
     if not isinstance(row, Mapping):
-        raise SettingsError(f"{place}: {row!r:.40} is no row: {_TAKEN}")
+        raise SettingsError(f"{name}: {row!r:.40} is no row: {_TAKEN}")
     try:
         return json.dumps(row, ensure_ascii=False, default=_plain)
     except (TypeError, ValueError) as error:
-        raise SettingsError(f"{place}: {error}: give texts, numbers and lists") from None
+        raise SettingsError(f"{name}: {error}: give texts, numbers and lists") from None
 
 
 def _plain(value: Any) -> Any:

@@ -51,7 +51,7 @@ def open_records(
             yield open_table(path, cast(Form, form), fits)
             return
         head = head_of(path)
-        form, is_read_by_line = _settled(form, head, name, guess)
+        form, is_read_by_line = _detected(form, head, name, guess)
         if is_read_by_line:
             with open_bytes(path) as file, _lines(file, head, form, name) as lines:
                 yield lines
@@ -63,9 +63,9 @@ def open_records(
     pipe = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
     head = pipe.peek()
     packed = next((_PACKED[mark] for mark in _PACKED if head.startswith(mark)), "")
-    settled, is_read_by_line = _settled(form, head, name, guess)
+    detected, is_read_by_line = _detected(form, head, name, guess)
     if is_read_by_line and not packed:
-        with _lines(pipe, head, settled, name) as lines:
+        with _lines(pipe, head, detected, name) as lines:
             yield lines
         return
     with copied(pipe, name, packed) as path, open_records(path, name, form, guess, fits) as opened:
@@ -85,7 +85,7 @@ def copied(pipe: IO[bytes], name: str, suffix: str = "") -> Iterator[Path]:
             raise CorpusError(str(error).replace(str(path), name)) from error
 
 
-def _settled(form: Format, head: bytes, name: str, guess: Guess) -> tuple[Format, bool]:
+def _detected(form: Format, head: bytes, name: str, guess: Guess) -> tuple[Format, bool]:
     """The format of a file that begins so, and whether each of its lines is read by itself.
 
     It is as given, or by its first bytes, its name or its first lines.

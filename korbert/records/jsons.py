@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from korbert.errors import CorpusError
 from korbert.names import same_name
+from korbert.records.compression import File
 from korbert.records.encodings import UNDECODABLE
 from korbert.records.table import Fault, Records, Table, TextFile, type_name
 
@@ -66,14 +67,13 @@ def read_json(text: TextFile) -> Table:
 
 def read_value(text: TextFile) -> Any:
     """The one value of a file. Raises CorpusError for invalid JSON and undecodable bytes, with the line."""
-    values = _Values(text, whole=True)
-    values.next()
-    begin = values.at
-    value = values.value()
-    if bad := UNDECODABLE.search(values.data, begin, values.at):
+    content = "".join(text.blocks())
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise _not_json(text.path, getattr(error, "lineno", 1), getattr(error, "msg", str(error))) from None
+    if bad := UNDECODABLE.search(content):
         raise CorpusError(f"{text.path}: character {bad.start()} is not {text.encoding.upper()}: mend it")
-    if values.next():
-        values.refuse(values.at, f"{values.shown()} behind the value")
     return value
 
 
@@ -158,13 +158,12 @@ def object_of(value: Any) -> Any:
 class _Values:
     """The JSON values of a text, one by one, of which it holds one at a time.
 
-    data: what is held of the text; with `whole` all of it, for a single value. at: the place in it. line: the line of
-    that place.
+    data: what is held of the text. at: the position in it. line: the line of that position.
     """
 
-    def __init__(self, text: TextFile, *, whole: bool = False) -> None:
+    def __init__(self, text: TextFile) -> None:
         self._path, self._blocks = text.path, text.blocks()
-        self.data, self.at, self.line = "".join(self._blocks) if whole else "", 0, 1
+        self.data, self.at, self.line = "", 0, 1
 
     def next(self) -> str:
         """The next character that is no space, where it now is; "" at the end."""
@@ -216,8 +215,7 @@ class _Values:
             yield self.line, self.value()
 
     def refuse(self, at: int, cause: str) -> NoReturn:
-        line = self.line + self.data.count("\n", self.at, at)
-        raise CorpusError(f"{self._path}, line {line}: not JSON ({cause}): mend it")
+        raise _not_json(self._path, self.line + self.data.count("\n", self.at, at), cause)
 
     def shown(self) -> str:
         return repr(self.data[self.at : self.at + 20]) if self.at < len(self.data) else "the end of the file"
@@ -234,6 +232,10 @@ class _Values:
             size += len(block)
         self.data, self.at = "".join(new), 0
         return size > 0
+
+
+def _not_json(path: File, line: int, cause: str) -> CorpusError:
+    return CorpusError(f"{path}, line {line}: not JSON ({cause}): mend it")
 
 
 def _questions(articles: Sequence[Any]) -> Numbered:

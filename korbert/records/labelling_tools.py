@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.records.arrow import class_names
+from korbert.records.arrow import class_name, class_names
 from korbert.records.compression import File
 from korbert.records.jsons import Numbered, cell_of, fault_of, parsed, table_of
 from korbert.records.table import Cells, Columns, Fault, Records, Table, open_text
@@ -275,24 +275,16 @@ def _with_class_names(table: Table, path: File) -> Table:
     if not names:
         return table
 
-    def named(value: Any, of_class: Sequence[str]) -> Any:
-        if isinstance(value, list):
-            return [named(part, of_class) for part in value]
-        number = int(value) if isinstance(value, str) and value.isdecimal() else value
-        return of_class[number] if type(number) is int and 0 <= number < len(of_class) else value
-
     def read(wanted: Sequence[str]) -> Records:
         for number, cells in table.read(wanted):
             if not isinstance(cells, Fault):
-                cells = [
-                    named(cell, names[column]) if column in names else cell
-                    for column, cell in zip(wanted, cells, strict=True)
-                ]
+                cells = [class_name(cell, names.get(column)) for column, cell in zip(wanted, cells, strict=True)]
             yield number, cells
 
     def objects() -> Numbered:
         for number, record in (table.objects or tuple)():
-            known = record.keys() & names.keys() if isinstance(record, dict) else ()
-            yield number, {**record, **{key: named(record[key], names[key]) for key in known}} if known else record
+            if isinstance(record, dict):
+                record = {key: class_name(value, names.get(key)) for key, value in record.items()}
+            yield number, record
 
     return replace(table, read=read, objects=objects if table.objects else None)

@@ -15,31 +15,27 @@ from itertools import pairwise
 from korbert.tokenization.pieces import Span
 
 _DROPPED = ("Mn", "Cc", "Cf")  # accents, control and format characters
+_MARKERS = re.compile("^##(?=.)|(?<=.)@@$|</w>$|▁")  # of vocabularies, inside words, at their ends and beginnings
 
 
-def align(text: str, pieces: Sequence[str], unknown: str | None, *, continuation: str = "") -> list[Span]:
+def align(text: str, pieces: Sequence[str], unknown: str | None) -> list[Span]:
     """The span of each piece, in their order.
 
     unknown: the piece that stands for anything, at most one word (between white space). Several in a row have a word
     each where their number is that of the words between their neighbours, and otherwise all of it. A piece that is not
     found in its own word, or behind the words of the unknown ones, counts as unknown. Characters that folding drops
-    belong to the piece before. continuation: what pieces inside words begin with ("##"), "" for vocabularies that mark
-    the beginning of words instead; behind an unknown piece, others are then looked for where a word may begin.
+    belong to the piece before.
     """
     target = _FoldedText(text)
     spans: dict[int, Span] = {}
     pending: list[int] = []  # unknown pieces before the next one that is found, at the cursor or later
     cursor = 0
     for index, piece in enumerate(pieces):
-        # The piece without the markers of vocabularies: ##, @@, </w> and SentencePiece's ▁.
-        bare = piece.removeprefix(continuation) if piece != continuation else piece
-        bare = bare.removesuffix("@@") if bare != "@@" else bare
-        wanted = _folded(bare.removesuffix("</w>").replace("▁", ""))
+        wanted = _folded(_MARKERS.sub("", piece))
         if not wanted and piece != unknown:  # a marker alone
             spans[index] = target.empty_span(cursor)
             continue
-        inside_words = not (pending and continuation) or piece.startswith(continuation)
-        begin = -1 if piece == unknown else target.find(wanted, cursor, len(pending), inside_words)
+        begin = -1 if piece == unknown else target.find(wanted, cursor, len(pending))
         if begin < 0:
             pending.append(index)
             continue
@@ -76,19 +72,13 @@ class _FoldedText:
                 self.words += [word] * len(folded)
         self.chars = "".join(chars)
 
-    def find(self, wanted: str, cursor: int, unknowns: int, inside_words: bool) -> int:
+    def find(self, wanted: str, cursor: int, unknowns: int) -> int:
         """Where a piece begins behind unknown ones, each of at most a word; -1: nowhere.
 
         Behind unknown pieces a match after the cursor is preferred, as they stand for something.
         """
         limit = bisect_right(self.words, self.words[cursor] + unknowns) if cursor < len(self.words) else cursor
-        least = cursor + (unknowns > 0)
-        begin = self.chars.find(wanted, least, limit)
-        # BERT's tokenizers cut words behind white space, and at and behind other than letters.
-        while begin > cursor and not inside_words and self.words[begin] == self.words[begin - 1]:
-            if not (self.chars[begin].isalnum() and self.chars[begin - 1].isalnum()):
-                break
-            begin = self.chars.find(wanted, begin + 1, limit)
+        begin = self.chars.find(wanted, cursor + (unknowns > 0), limit)
         return begin if begin >= 0 or not unknowns else self.chars.find(wanted, cursor, cursor + len(wanted))
 
     def unknown_spans(self, count: int, begin: int, end: int) -> list[Span]:

@@ -18,6 +18,7 @@ from korbert.tokenization.morphemes import (
     Unit,
     analyze,
     call_options,
+    eojeols_after,
     load_kiwi,
     tokens_of,
     units_of,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("kiwipiepy", "kiwipiepy_model")  # versions that determine the morphemes, besides the options
 _BATCH_CHARS, _BATCH_TEXTS = 20_000, 400  # a batch is complete at either; it has at least one text
-_IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])  # the last entry, False, stands for all above
 _FORM, _TAG = attrgetter("form"), attrgetter("tag")
 _NUMBERS = [attrgetter(name) for name in ("start", "end", "sent_position")]
 
@@ -159,8 +159,6 @@ def _batched(texts: Iterable[str]) -> Iterator[list[_Text]]:
 
 def _joined(batch: list[_Text]) -> Analyses:
     """The result of morphemes.analyze for each text, in columns."""
-    texts = [item.text for item in batch]
-    spaced = [without_torn_spaces(item.text, item.units) for item in batch]
     units = [unit for item in batch for unit in item.units]
     by_unit = [tokens for item in batch for tokens in item.tokens]
     counts = list(map(len, by_unit))
@@ -185,29 +183,20 @@ def _joined(batch: list[_Text]) -> Analyses:
                 last = firsts[-1] + own[-1].sent_position
     sentences += np.repeat(np.array(firsts, np.int32), counts)
     bounds = np.array([0, *accumulate(sum(map(len, item.tokens)) for item in batch)], np.int64)
+    eojeols = np.empty(len(tokens), np.int32)
+    for item, (begin, end) in zip(batch, pairwise(bounds.tolist()), strict=True):
+        later = eojeols_after(without_torn_spaces(item.text, item.units))
+        eojeols[begin:end] = np.searchsorted(later, starts[begin:end], "right")
     return Analyses(
-        texts,
+        [item.text for item in batch],
         bounds,
         list(map(_FORM, tokens)),
         list(map(sys.intern, map(_TAG, tokens))),  # Kiwi makes a new string for each token
         starts,
         ends,
         sentences,
-        _eojeols(spaced, bounds, starts),
+        eojeols,
     )
-
-
-def _eojeols(texts: Sequence[str], bounds: Ints, starts: Ints) -> Ints:
-    """(M,) int32: in which eojeol of its text, from 0, each morpheme begins; in white space, the one before."""
-    joined = "\n".join(("", *texts, ""))
-    codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4")
-    spaces = _IS_SPACE[np.minimum(codes, len(_IS_SPACE) - 1)]
-    begun = np.cumsum(np.append(False, spaces[:-1] & ~spaces[1:]), dtype=np.int32)  # eojeols, up to each character
-    feeds = np.cumsum([0, *(len(text) + 1 for text in texts)])[:-1]  # the "\n" before each text
-    counts = np.diff(bounds)
-    own = begun[starts + np.repeat(feeds + 1, counts)] - np.repeat(begun[feeds], counts)  # from 1 in each text
-    numbers: Ints = np.maximum(own - 1, 0)
-    return numbers
 
 
 def changes(numbers: Ints, bounds: Ints) -> Bools:

@@ -1,6 +1,7 @@
 """What our tokenizer (tokenizer.py) and those of `transformers` (transformers_tokenizer.py) have in common."""
 
 import gc
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,10 @@ from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.encoding import Encoding, Frame, assemble, windows
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.pieces import Pieces
+from korbert.tokenization.repair import MAX_RUN
+
+_CHARS = 4  # characters per piece: Korean text has about two, so one try is nearly always enough
+_MARGIN = 16  # pieces before a cut that are not used: what follows a morpheme helps to choose it
 
 
 class AnyTokenizer(ABC):
@@ -105,11 +110,8 @@ class AnyTokenizer(ABC):
         """The encode_pieces() of each text, in order; some hundred texts are read ahead. workers: as encode_batch."""
 
     @abstractmethod
-    def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
-        """The pieces of an analyzed text, without special tokens. text: as analyzed; None where it is not at hand.
-
-        Tokenizers of `transformers` use no morphemes; they raise ModelError without the text.
-        """
+    def pieces(self, analysis: Analysis, text: str) -> Pieces:
+        """The pieces of an analyzed text, without special tokens. Tokenizers of `transformers` use no morphemes."""
 
     @abstractmethod
     def tokens(self, ids: Iterable[int]) -> list[str]:
@@ -122,6 +124,33 @@ class AnyTokenizer(ABC):
     @abstractmethod
     def save(self, folder: str | Path) -> None:
         """Writes the files of the tokenizer. Same tokenizer: same bytes."""
+
+
+def encode_beginnings(tokenizer: AnyTokenizer, texts: Sequence[str], max_length: int) -> list[Encoding]:
+    """As tokenizer.encode_batch with max_length, in time that does not grow with the length of texts."""
+    short = [text for text in texts if len(text) <= _CHARS * max_length]
+    encoded = iter(tokenizer.encode_batch(short, max_length=max_length, workers=0))
+    return [
+        next(encoded)
+        if len(text) <= _CHARS * max_length
+        else assemble(first_pieces(tokenizer, text, max_length), None, tokenizer.frame, max_length)
+        for text in texts
+    ]
+
+
+def first_pieces(tokenizer: AnyTokenizer, text: str, count: int) -> Pieces:
+    """The first pieces of a text, at least `count` if it has as many, without special tokens.
+
+    The text is cut at white space well after them, and further on if that gives too few pieces.
+    """
+    chars = _CHARS * (count + _MARGIN)
+    while chars < len(text):
+        space = re.compile(r"\s").search(text, chars, chars + MAX_RUN)
+        pieces = tokenizer.encode_pieces(text[: space.start() if space else chars])
+        if len(pieces) >= count + _MARGIN:
+            return pieces
+        chars *= 4
+    return tokenizer.encode_pieces(text)
 
 
 @contextmanager

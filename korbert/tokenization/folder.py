@@ -6,9 +6,9 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
 from korbert.durable import read_object, sha256_of
 from korbert.errors import ModelError
@@ -27,10 +27,15 @@ ACCEPT = "KORBERT_ACCEPT_KIWI"  # an environment variable, which worker processe
 _logger = logging.getLogger(__name__)
 
 
-class _Record(BaseModel):
-    """The entries of the record that read() uses. The keys of `files` are names in the folder, never paths."""
+def _names_of_files(files: dict[str, str]) -> dict[str, str]:
+    """Refuses paths, and records without the files that every tokenizer has."""
+    if not {MODEL, PIECES} <= files.keys() <= {MODEL, PIECES, WORDS, PROBE}:
+        raise ValueError(f"{', '.join(sorted(files))[:80]!r} are not the files of a tokenizer")
+    return files
 
-    model_config = ConfigDict(strict=True)
+
+class _Record(BaseModel, strict=True):
+    """The entries of the record that read() uses."""
 
     digest: str
     base: str | None = None
@@ -38,14 +43,14 @@ class _Record(BaseModel):
     analyzer: dict[str, Any]
     versions: dict[str, str]
     accepted: dict[str, str] = {}
-    files: dict[str, str]
+    files: Annotated[dict[str, str], AfterValidator(_names_of_files)]
 
 
 class Parts(NamedTuple):
     """Everything that a tokenizer is made of.
 
     versions: those that the vocabulary was counted with. accepted: others that it is used with all the same. probe:
-    from kiwi_versions.recorded. base: the digest of the tokenizer that extending.extended added words to.
+    from Tokenizer.take_probe. base: the digest of the tokenizer that extending.extended added words to.
     """
 
     model: bytes
@@ -91,6 +96,11 @@ def write(folder: Path, parts: Parts, pieces: Sequence[str]) -> None:
         **({"accepted": parts.accepted} if parts.accepted else {}),
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
+    write_files(folder, files, record)
+
+
+def write_files(folder: Path, files: Mapping[str, bytes], record: Mapping[str, Any]) -> None:
+    """Writes the files and the record."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         (folder / name).write_bytes(data)
@@ -102,22 +112,22 @@ def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
     """The parts that write() was given. accept_kiwi, ModelError: see Tokenizer.load."""
     try:
         record = _record(folder / RECORD)
-        for name, expected in record.files.items():
-            try:
-                current = sha256_of(folder / name)
-            except OSError:
-                raise ModelError(f"{folder / name}: cannot be read, but belongs to the tokenizer: restore it") from None
-            if current != expected:
-                raise ModelError(
-                    f"{folder / name}: was changed since it was saved (SHA-256 {current[:12]}, was {expected[:12]}):"
-                    " restore it"
-                )
         settings = VocabularySettings.model_validate(record.vocabulary)
         options = AnalyzerOptions.model_validate(record.analyzer)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
         raise ModelError(f"{folder / RECORD}: {name}: {first['msg']}: restore the file as it was saved") from error
+    for name, expected in record.files.items():
+        try:
+            current = sha256_of(folder / name)
+        except OSError:
+            raise ModelError(f"{folder / name}: cannot be read, but belongs to the tokenizer: restore it") from None
+        if current != expected:
+            raise ModelError(
+                f"{folder / name}: was changed since it was saved (SHA-256 {current[:12]}, was {expected[:12]}):"
+                " restore it"
+            )
     probe = (folder / PROBE).read_bytes() if PROBE in record.files else None
     parts = Parts((folder / MODEL).read_bytes(), settings, options, record.versions, {}, probe, record.base)
     if (current := digest(parts)) != record.digest:
@@ -130,7 +140,7 @@ def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
 
 
 def _record(path: Path) -> _Record:
-    """Reads the record. Raises ValidationError if an entry has the wrong type."""
+    """Reads the record. Raises ValidationError if an entry is missing or has the wrong type."""
     try:
         record = read_object(path)
     except FileNotFoundError:
@@ -143,19 +153,10 @@ def _record(path: Path) -> _Record:
         raise ModelError(
             f"{path.parent}: is a tokenizer of transformers: read it with korbert.tokenization.load_tokenizer"
         )
-    if record.get("format") != FORMAT or isinstance(record["format"], bool | float):
+    if record.get("format") != FORMAT:
         value = repr(record.get("format"))[:80]
         raise ModelError(f"{path}: format {value}, this korbert reads {FORMAT}: use the korbert that saved it")
-    if missing := {"digest", "vocabulary", "analyzer", "versions", "files"} - record.keys():
-        raise ModelError(f"{path}: has no {sorted(missing)[0]!r}: restore the file as it was saved")
-    checked = _Record.model_validate(record)
-    if strange := checked.files.keys() - {MODEL, PIECES, WORDS, PROBE}:
-        raise ModelError(
-            f"{path}: files: {min(strange)[:80]!r} is no file of a tokenizer: restore the file as it was saved"
-        )
-    if missing := {MODEL, PIECES} - checked.files.keys():
-        raise ModelError(f"{path}: files: {min(missing)} is missing: restore the file as it was saved")
-    return checked
+    return _Record.model_validate(record)
 
 
 def _other_versions(

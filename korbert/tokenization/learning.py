@@ -141,12 +141,7 @@ def _recut(
         for char in piece:
             characters[char] += count
     known = sum(characters[char] for char in characters.keys() & set(entries))
-    return sorted(total.items(), key=_by_count), known / characters.total()
-
-
-def _by_count(row: tuple[str, int]) -> tuple[int, str]:
-    """Sorts by count, then by form."""
-    return -row[1], row[0]
+    return sorted(total.items(), key=lambda item: (-item[1], item[0])), known / characters.total()
 
 
 def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> list[tuple[str, int]]:
@@ -160,7 +155,7 @@ def _rows(counts: Iterable[tuple[str, int]], settings: VocabularySettings) -> li
         bare = form if settings.mark == "none" else unmarked(form)
         if count >= settings.min_count and form not in words and bare and not _UNFIT.search(bare):
             rows.append((form, count))
-    return sorted(rows, key=_by_count)
+    return sorted(rows, key=lambda item: (-item[1], item[0]))
 
 
 def _worth_having(rows: Sequence[tuple[str, int]], settings: VocabularySettings) -> int:

@@ -1,7 +1,7 @@
 """One text to morphemes: Kiwi with its options, the units of the text that it gets, and its tokens as an Analysis.
 
-The text of this module is part of every exported folder, as are repair, spans, vocabulary, pieces and special: they
-import one another, the standard library, and kiwipiepy where they use it.
+The text of this module is part of every exported folder, as are repair, spans, vocabulary and pieces: they import
+one another, the standard library, and kiwipiepy where they use it.
 """
 
 import re
@@ -37,16 +37,6 @@ class Analysis:
 
     def __len__(self) -> int:
         return len(self.forms)
-
-    def __getitem__(self, part: slice) -> "Analysis":
-        return Analysis(
-            self.forms[part],
-            self.tags[part],
-            self.starts[part],
-            self.ends[part],
-            self.sentences[part],
-            self.eojeols[part],
-        )
 
 
 class Unit(NamedTuple):
@@ -91,7 +81,7 @@ def units_of(text: str) -> Iterator[Unit]:
         continues, torn = False, is_torn(line)
         for begin, part in cut_torn(line) if torn else cut(line):
             if part and not part.isspace():
-                repaired = unspaced(part, repair(part)) if torn else repair(part)
+                repaired = unspaced(part) if torn else repair(part)
                 yield Unit(part if repaired is None else repaired.text, offset + begin, repaired, continues, torn)
                 continues = True
         offset += len(line) + 1

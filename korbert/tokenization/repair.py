@@ -83,12 +83,12 @@ def is_torn(line: str) -> bool:
     return torn >= _LEAST_TORN and torn >= _SHARE_TORN * len(line.split())
 
 
-def unspaced(line: str, repaired: Repaired | None) -> Repaired:
-    """The line without its white space. repaired: its repair, if it needs one."""
-    text = line if repaired is None else repaired.text
-    kept = [index for index, char in enumerate(text) if not char.isspace()]
-    starts, ends = (range(len(line)), range(1, len(line) + 1)) if repaired is None else (repaired.starts, repaired.ends)
-    return Repaired("".join(text[i] for i in kept), [starts[i] for i in kept], [ends[i] for i in kept])
+def unspaced(line: str) -> Repaired:
+    """The line, repaired, without its white space."""
+    repaired = repair(line) or Repaired(line, [*range(len(line))], [*range(1, len(line) + 1)])
+    kept = [index for index, char in enumerate(repaired.text) if not char.isspace()]
+    starts, ends = ([column[i] for i in kept] for column in (repaired.starts, repaired.ends))
+    return Repaired("".join(repaired.text[i] for i in kept), starts, ends)
 
 
 def _clusters(chars: list[str]) -> Iterator[tuple[int, int]]:

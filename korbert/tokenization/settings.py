@@ -1,12 +1,15 @@
-"""Settings of analysis and vocabulary. Lengths are in code points unless stated."""
+"""Settings of analysis and vocabulary, and files of user words. Lengths are in code points unless stated."""
 
 import re
 import unicodedata
 from collections import Counter
 from operator import not_
-from typing import Literal, Self
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
+
+from korbert.errors import CorpusError
 
 Mark = Literal["none", "eojeol", "morpheme"]
 
@@ -18,34 +21,11 @@ Dialect = Literal[
 ]
 
 _SMALLEST = 128 + 256 + 1  # special and reserved entries, bytes, and at least one piece
-
-
 _TAGS = re.compile(  # parts of speech that a user's word may have, as Kiwi names them
     "(NN[GPB]|NR|NP|V[VAX](-[RI])?|VC[PN]|MM|MAG|MAJ|IC|JK[SCGOBVQ]|JX|JC|E[PFC]|ET[NM]|XPN|XS[NVAM]|XR|S[FPSEOWLHN]"
     "|SSO|SSC|USER[0-4])"
 )
-
-
-class UserWord(BaseModel, frozen=True, extra="forbid"):
-    """A word added to Kiwi's dictionary."""
-
-    form: str = Field(description="a word to add to Kiwi's dictionary, of a verb the stem (먹, not 먹다)")
-    tag: str = Field("NNP", description="part of speech")
-    score: float = Field(
-        0.0, allow_inf_nan=False, description="a higher score makes Kiwi prefer the word to other analyses"
-    )
-
-    @field_validator("form")
-    @classmethod
-    def _as_the_analyser_sees_it(cls, form: str) -> str:
-        return unicodedata.normalize("NFC", form)
-
-    @model_validator(mode="after")
-    def _can_be_known(self) -> Self:
-        _check_form(self.form)
-        if not _TAGS.fullmatch(self.tag):
-            raise ValueError(f"{self.tag!r} is no part of speech of Kiwi, such as NNP, NNG, VV or MAG")
-        return self
+_WORD_FORMAT = "a line is form, tab, tag, tab, score; without tag and score it is NNP and 0"
 
 
 def is_form(form: str) -> bool:
@@ -53,9 +33,79 @@ def is_form(form: str) -> bool:
     return bool(form) and "▁" not in form and form.isprintable() and not any(char.isspace() for char in form)
 
 
-def _check_form(form: str) -> None:
+def _form(form: str) -> str:
+    """The form in NFC, as Kiwi gets texts. ValueError if it cannot be a word."""
+    form = unicodedata.normalize("NFC", form)
     if not is_form(form):
         raise ValueError(f"{form!r} is no form: a word has at least one character and no space, control or ▁")
+    return form
+
+
+class UserWord(BaseModel, frozen=True, extra="forbid"):
+    """A word added to Kiwi's dictionary."""
+
+    form: Annotated[str, AfterValidator(_form)] = Field(
+        description="a word to add to Kiwi's dictionary, of a verb the stem (먹, not 먹다)"
+    )
+    tag: str = Field("NNP", description="part of speech")
+    score: float = Field(
+        0.0, allow_inf_nan=False, description="a higher score makes Kiwi prefer the word to other analyses"
+    )
+
+    @field_validator("tag")
+    @classmethod
+    def _tag_of_kiwi(cls, tag: str) -> str:
+        if not _TAGS.fullmatch(tag):
+            raise ValueError(f"{tag!r} is no part of speech of Kiwi, such as NNP, NNG, VV or MAG")
+        return tag
+
+
+def read_user_words(path: Path) -> tuple[UserWord, ...]:
+    """The words of a UTF-8 file, in its order. A line is form, tab, part of speech (default NNP), tab, score (default
+    0). Blank lines and lines that begin with # are skipped.
+
+    Raises CorpusError, naming file and line, for bytes that are not UTF-8, a line of more than three fields or with
+    commas instead of tabs, a form with spaces, an unknown part of speech, a score that is no number, and a repeated
+    form and tag.
+    """
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be read ({error.strerror}): give a file of words") from error
+    except UnicodeDecodeError as error:
+        where = f"{path}, line {1 + data.count(10, 0, error.start)}"
+        what = f"byte 0x{data[error.start]:02x} is not UTF-8: convert the file to UTF-8"
+        raise CorpusError(f"{where}: {what}") from error
+    lines: dict[tuple[str, str], int] = {}
+    words: list[UserWord] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        word = _word(line, f"{path}, line {number}")
+        first = lines.setdefault((word.form, word.tag), number)
+        if first != number:
+            raise CorpusError(f"{path}, line {number}: {word.form}/{word.tag} stands in line {first} already: take one")
+        words.append(word)
+    if not words:
+        raise CorpusError(f"{path}: has no words: {_WORD_FORMAT}")
+    return tuple(words)
+
+
+def _word(line: str, where: str) -> UserWord:
+    fields = [field.strip() for field in line.split("\t")]
+    if len(fields) == 1 and "," in line:  # one word to Kiwi, which no text has
+        raise CorpusError(f"{where}: commas in {line.strip()!r}, where tabs separate the fields: {_WORD_FORMAT}")
+    if len(fields) > len(UserWord.model_fields):
+        raise CorpusError(f"{where}: {len(fields)} fields between tabs in {line!r}: {_WORD_FORMAT}")
+    try:
+        return UserWord.model_validate(dict(zip(UserWord.model_fields, fields, strict=False)))
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = first["msg"].removeprefix("Value error, ")
+        if what == first["msg"]:  # pydantic's own, which names neither field nor value
+            what = f"{first['loc'][0]}: {what}, not {first['input']!r}"
+        raise CorpusError(f"{where}: {what}: {_WORD_FORMAT}") from error
 
 
 class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
@@ -117,10 +167,8 @@ class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
 
     @field_validator("words")
     @classmethod
-    def _words_are_forms(cls, words: tuple[str, ...]) -> tuple[str, ...]:
-        words = tuple(unicodedata.normalize("NFC", word) for word in words)
-        for word in words:
-            _check_form(word)
+    def _words_differ(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        words = tuple(map(_form, words))
         if repeated := sorted(word for word, times in Counter(words).items() if times > 1):
             raise ValueError(f"{repeated[0]!r} stands there twice: once is enough")
         return words

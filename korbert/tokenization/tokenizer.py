@@ -4,31 +4,38 @@ One text goes through morphemes.analyze and pieces.pieces_of, as in exported fol
 Analyzer.analyze_batches and Tokenizer._pieces: the same, several times as fast.
 """
 
+import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from korbert.errors import ModelError
 from korbert.folders import tokenizer_folder
 from korbert.tokenization import folder as folders
-from korbert.tokenization import kiwi_versions
 from korbert.tokenization.analyzer import Analyses, Analyzer, changes
 from korbert.tokenization.base import AnyTokenizer
 from korbert.tokenization.encoding import Frame
 from korbert.tokenization.learning import processor_of
 from korbert.tokenization.morphemes import Analysis
-from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, pieces_of
+from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE, Pieces, encode_with_special, pieces_of
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
-from korbert.tokenization.special import encode_with_special
 from korbert.tokenization.vocabulary import FIRST_BYTE, MARK, SPECIAL, Vocabulary, marked
 
+PROBE_TEXTS = tuple(Path(__file__).with_name("probe.txt").read_text(encoding="utf-8").splitlines())
 _SPECIAL_IDS = {token: id for id, token in enumerate(SPECIAL)}
 
-_T = TypeVar("_T")
+
+class ProbeDifference(NamedTuple):
+    """pieces: of all sentences, as saved. changed: pieces that differ now. texts: the sentences with such pieces."""
+
+    pieces: int
+    changed: int
+    texts: list[str]
 
 
 class Tokenizer(AnyTokenizer):
@@ -90,12 +97,21 @@ class Tokenizer(AnyTokenizer):
 
     def take_probe(self) -> None:
         """Encodes sample sentences with the installed Kiwi. `save` writes them, for comparison with another Kiwi."""
-        self.parts = self.parts._replace(probe=kiwi_versions.recorded(lambda text: self.encode_pieces(text).ids))
+        rows = [{"text": text, "ids": self.encode_pieces(text).ids} for text in PROBE_TEXTS]
+        self.parts = self.parts._replace(probe=(json.dumps(rows, ensure_ascii=False, indent=1) + "\n").encode())
 
-    def compare_probe(self) -> kiwi_versions.Difference | None:
+    def compare_probe(self) -> ProbeDifference | None:
         """How the installed Kiwi changes the pieces of these sentences; None for a tokenizer saved without them."""
-        probe = self.parts.probe
-        return None if probe is None else kiwi_versions.compared(probe, lambda text: self.encode_pieces(text).ids)
+        if self.parts.probe is None:
+            return None
+        rows, changed, texts = json.loads(self.parts.probe), 0, []
+        for row in rows:
+            ids = self.encode_pieces(row["text"]).ids
+            same = SequenceMatcher(None, row["ids"], ids, autojunk=False).get_matching_blocks()
+            if different := max(len(row["ids"]), len(ids)) - sum(block.size for block in same):
+                changed += different
+                texts.append(row["text"])
+        return ProbeDifference(sum(len(row["ids"]) for row in rows), changed, texts)
 
     def __reduce__(self) -> tuple[type["Tokenizer"], tuple[object, ...]]:
         return type(self), tuple(self.parts)
@@ -110,7 +126,7 @@ class Tokenizer(AnyTokenizer):
             pieces, bounds = self._pieces(analyses)
             yield from (pieces[begin:end] for begin, end in pairwise(bounds))
 
-    def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
+    def pieces(self, analysis: Analysis, text: str) -> Pieces:
         return pieces_of(analysis, text, self._vocabulary)
 
     def _pieces(self, analyses: Analyses) -> tuple[Pieces, list[int]]:
@@ -126,21 +142,21 @@ class Tokenizer(AnyTokenizer):
         owners = np.repeat(np.arange(len(by_morpheme)), lengths)  # the morpheme of each piece
         begins = np.append(True, owners[1:] != owners[:-1])[: len(owners)]
         ids = list(chain.from_iterable(by_morpheme))
-        spans = list(zip(analyses.starts.tolist(), analyses.ends.tolist(), strict=True))
-        # Nearly all morphemes are one piece, with the span and the tag of the morpheme. The rest, one by one:
-        split = np.flatnonzero(lengths != 1).tolist()  # several pieces, or none
-        texts = (np.searchsorted(bounds, split, "right") - 1).tolist()
-        split_spans = [
-            (index, self._vocabulary.spans(keys[index], forms[index], *spans[index], analyses.texts[text]))
-            for index, text in zip(split, texts, strict=True)
-        ]
+        spans = list(zip(analyses.starts[owners].tolist(), analyses.ends[owners].tolist(), strict=True))
+        # Nearly all morphemes are one piece, with the span of the morpheme. The rest, one by one:
+        split = np.flatnonzero(lengths > 1)
+        texts = np.searchsorted(bounds, split, "right") - 1
+        for index, text in zip(split.tolist(), texts.tolist(), strict=True):
+            start, end = int(analyses.starts[index]), int(analyses.ends[index])
+            own = self._vocabulary.spans(keys[index], forms[index], start, end, analyses.texts[text])
+            spans[ends[index] : ends[index + 1]] = own
         pieces = Pieces(
             ids=ids,
             pieces=list(map(self._vocabulary.pieces.__getitem__, ids)),
             boundaries=np.where(begins, levels[owners], CONTINUATION).tolist(),
-            spans=_spread(spans, split_spans),
+            spans=spans,
             morphemes=(owners - np.repeat(bounds[:-1], np.diff(ends[bounds]))).tolist(),
-            tags=_spread(analyses.tags, [(i, [analyses.tags[i]] * len(by_morpheme[i])) for i in split]),
+            tags=list(map(analyses.tags.__getitem__, owners.tolist())),
         )
         return pieces, ends[bounds].tolist()
 
@@ -181,15 +197,3 @@ class Tokenizer(AnyTokenizer):
                 text += b" "
             text += self._vocabulary.bytes_of(id)
         return unicodedata.normalize("NFC", text.decode("utf-8", errors="replace"))
-
-
-def _spread(column: Sequence[_T], replaced: Sequence[tuple[int, Sequence[_T]]]) -> list[_T]:
-    """The column with some entries, named by their index, each replaced by several."""
-    spread: list[_T] = []
-    begin = 0
-    for index, entries in replaced:
-        spread += column[begin:index]
-        spread += entries
-        begin = index + 1
-    spread += column[begin:]
-    return spread

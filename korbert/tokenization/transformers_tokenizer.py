@@ -15,18 +15,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from korbert._transformers import quietly, reason_of, transformers
 from korbert.durable import read_object
 from korbert.errors import ModelError
 from korbert.folders import tokenizer_folder
 from korbert.tokenization.alignment import align, trimmed
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.base import AnyTokenizer
-from korbert.tokenization.folder import RECORD
+from korbert.tokenization.encoding import Frame
+from korbert.tokenization.folder import RECORD, write_files
 from korbert.tokenization.morphemes import Analysis
 from korbert.tokenization.pieces import CONTINUATION, MORPHEME, Pieces, Span
 from korbert.tokenization.tokenizer import Tokenizer
-from korbert.tokenization.transformers_folder import FORMAT, KIND, digest, frame_of, ids_of, opened, saved_files
 
+FORMAT = 1
+KIND = "transformers"  # in the record of the folder
+
+_VOCABULARIES = (".model", ".codes", "merges.txt")
+_MACHINE_KEYS = ("name_or_path", "is_local", "local_files_only", "_commit_hash")  # say where it was loaded, not what
 _BATCH_TEXTS = 256
 _SAMPLES = ("나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!", "Café 2020년作 👍 [MASK] <mask>", " ")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -95,10 +101,6 @@ class TransformersTokenizer(AnyTokenizer):
 
     def save(self, folder: str | Path) -> None:
         """Writes the tokenizer's own files and korbert_tokenizer.json. Same tokenizer: same bytes."""
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, data in self.files.items():
-            (folder / name).write_bytes(data)
         record = {
             "format": FORMAT,
             "kind": KIND,
@@ -107,7 +109,7 @@ class TransformersTokenizer(AnyTokenizer):
             "vocab_size": self.vocab_size,
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(self.files.items())},
         }
-        (folder / RECORD).write_text(json.dumps(record, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        write_files(Path(folder), self.files, record)
 
     def __reduce__(self) -> tuple[type["TransformersTokenizer"], tuple[dict[str, bytes]]]:
         return type(self), (self.files,)
@@ -121,8 +123,8 @@ class TransformersTokenizer(AnyTokenizer):
     def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
         if not self.is_fast:
             return self._encode_slowly(text, special_tokens)
-        backend = self._recognizing_backend if special_tokens else self._plain_backend
-        return self._from_fast(text, backend.encode(_sound(text), add_special_tokens=False), special_tokens)
+        encoding = self._backends[special_tokens].encode(_sound(text), add_special_tokens=False)
+        return self._from_fast(text, encoding, special_tokens)
 
     def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:
         if not self.is_fast:
@@ -130,29 +132,22 @@ class TransformersTokenizer(AnyTokenizer):
             return
         remaining = iter(texts)
         while batch := list(islice(remaining, _BATCH_TEXTS)):
-            encodings = self._plain_backend.encode_batch(list(map(_sound, batch)), add_special_tokens=False)
+            encodings = self._backends[False].encode_batch(list(map(_sound, batch)), add_special_tokens=False)
             yield from map(self._from_fast, batch, encodings)
 
-    def pieces(self, analysis: Analysis, text: str | None) -> Pieces:
-        if text is None:
-            raise ModelError("a tokenizer of transformers needs the text, not only its morphemes: pass it")
+    def pieces(self, analysis: Analysis, text: str) -> Pieces:
         return self.encode_pieces(text)
 
     @cached_property
-    def _plain_backend(self) -> Any:
-        """Their tokenizer in Rust, for which special tokens in a text are text."""
-        backend = copy.deepcopy(self.theirs.backend_tokenizer)
-        backend.no_truncation()
-        backend.no_padding()
-        backend.encode_special_tokens = True
-        return backend
-
-    @cached_property
-    def _recognizing_backend(self) -> Any:
-        """The same, recognizing special tokens in a text."""
-        backend = copy.deepcopy(self._plain_backend)
-        backend.encode_special_tokens = False
-        return backend
+    def _backends(self) -> tuple[Any, Any]:
+        """Their tokenizer in Rust, for which special tokens in a text are text, and a copy that recognizes them."""
+        plain = copy.deepcopy(self.theirs.backend_tokenizer)
+        plain.no_truncation()
+        plain.no_padding()
+        plain.encode_special_tokens = True
+        recognizing = copy.deepcopy(plain)
+        recognizing.encode_special_tokens = False
+        return plain, recognizing
 
     def _from_fast(self, text: str, encoding: Any, special_tokens: bool = False) -> Pieces:
         """The pieces of a tokenizer in Rust, which knows their offsets."""
@@ -166,13 +161,8 @@ class TransformersTokenizer(AnyTokenizer):
     def _encode_slowly(self, text: str, special_tokens: bool) -> Pieces:
         """The pieces of a tokenizer in Python, whose spans have to be found."""
         names = self.theirs.tokenize(_sound(text), split_special_tokens=not special_tokens)
-        spans = align(_sound(text), names, self.theirs.unk_token, continuation=self._continuation)
+        spans = align(_sound(text), names, self.theirs.unk_token)
         return self._assembled(text, self.theirs.convert_tokens_to_ids(names), names, spans, special_tokens)
-
-    @cached_property
-    def _continuation(self) -> str:
-        """The prefix of pieces inside words, if they are marked."""
-        return "##" if any(name.startswith("##") for name in self.theirs.get_vocab()) else ""
 
     def _assembled(
         self, text: str, ids: Sequence[int], names: Sequence[str], spans: Sequence[Span], special_tokens: bool
@@ -199,6 +189,72 @@ class TransformersTokenizer(AnyTokenizer):
     def decode(self, ids: Sequence[int], boundaries: Sequence[int] | None = None) -> str:
         """As theirs decodes, without special tokens. boundaries: ignored."""
         return str(self.theirs.decode([int(id) for id in ids], skip_special_tokens=True))
+
+
+def opened(folder: Path) -> Any:
+    """AutoTokenizer of a local folder, without running its code. ModelError if there is none."""
+    package = transformers("a tokenizer of transformers")
+    try:
+        with quietly():
+            return package.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # each class has errors of its own
+        raise ModelError(f"{folder}: its tokenizer cannot be loaded ({reason_of(error)}): save it anew") from None
+
+
+def saved_files(folder: Path) -> tuple[Any, dict[str, bytes]]:
+    """The tokenizer of a folder; what it saves of itself, and the model_type, by which its class is found again."""
+    config = folder / "tokenizer_config.json"
+    try:
+        settings = read_object(config) if config.is_file() else {}
+        model_type = read_object(folder / "config.json").get("model_type")
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{folder}: cannot be read ({error}): name a folder that transformers has written") from None
+    if settings.get("auto_map"):
+        raise ModelError(f"{config}: auto_map: the tokenizer needs code of its folder, which is never run")
+    length = settings.get("model_max_length")
+    if length is not None and (isinstance(length, bool) or not isinstance(length, int | float) or not length >= 3):
+        raise ModelError(f"{config}: model_max_length: {length!r:.60} is not a number of pieces: correct it")
+    names = [path.name for path in folder.iterdir()]
+    if not any(name == "tokenizer.json" or name.startswith("vocab.") or name.endswith(_VOCABULARIES) for name in names):
+        raise ModelError(f"{folder}: has no tokenizer (tokenizer.json, vocab.txt, ..): put its files there")
+    theirs = opened(folder)
+    with TemporaryDirectory(prefix="korbert-tokenizer-") as aside:
+        theirs.save_pretrained(aside)
+        files = {path.name: path.read_bytes() for path in sorted(Path(aside).iterdir()) if path.is_file()}
+    if "tokenizer_config.json" in files:
+        saved = json.loads(files["tokenizer_config.json"])
+        kept = {key: value for key, value in saved.items() if key not in _MACHINE_KEYS}
+        files["tokenizer_config.json"] = (json.dumps(kept, ensure_ascii=False, indent=2) + "\n").encode()
+    files["config.json"] = (json.dumps({"model_type": model_type}) + "\n").encode()
+    return theirs, files
+
+
+def digest(files: Mapping[str, bytes]) -> str:
+    """SHA-256 (hex) over the names and bytes of all files."""
+    sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    return hashlib.sha256(json.dumps([FORMAT, KIND, sums], sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def ids_of(theirs: Any, *texts: str, **options: bool) -> list[int]:
+    """The ids that their tokenizer gives a text or a pair. ModelError if it fails, as without an unknown token."""
+    try:
+        return list(theirs(*texts, **options)["input_ids"])
+    except Exception as error:  # each class has errors of its own
+        raise ModelError(f"its tokenizer cannot encode a text ({reason_of(error)}): correct its files") from None
+
+
+def frame_of(theirs: Any) -> Frame:
+    """The special tokens that their tokenizer puts around and between texts. ModelError for an unsupported frame."""
+    body, alone, pair = ids_of(theirs, "가", add_special_tokens=False), ids_of(theirs, "가"), ids_of(theirs, "가", "가")
+    first, last = alone[0], alone[-1]
+    between = pair[1 + len(body) : -1 - len(body)]
+    if alone != [first, *body, last] or not between or pair != [first, *body, *[last] * len(between), *body, last]:
+        raise ModelError(
+            f"its tokenizer puts special tokens around texts as in {theirs.convert_ids_to_tokens(pair)}: one before"
+            " the first and the same one behind each is needed, as of BERT and RoBERTa"
+        )
+    cls, sep = theirs.convert_ids_to_tokens([first, last])
+    return Frame(first, last, cls, sep, len(between))
 
 
 def load_tokenizer(folder: str | Path) -> AnyTokenizer:

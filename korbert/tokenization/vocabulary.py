@@ -54,16 +54,14 @@ class Vocabulary:
             return bytes([id - FIRST_BYTE])
         return unmarked(self.pieces[id]).encode()
 
-    def spans(self, key: str, form: str, start: int, end: int, text: str | None) -> list[tuple[int, int]]:
-        """The span of each piece of ids[key]. start, end: of the morpheme. text, None: see pieces_of."""
+    def spans(self, key: str, form: str, start: int, end: int, text: str) -> list[tuple[int, int]]:
+        """The span of each piece of ids[key]. start, end: of the morpheme in the text."""
         cuts = self._slices.get(key)
         if cuts is None:
             cuts = tuple(slices(form, [len(self.bytes_of(id)) for id in self.ids[key]]))
             if len(self._slices) < _REMEMBERED:
                 self._slices[key] = cuts
-        if text is None and len(form) != end - start:
-            return [(start, end)] * len(cuts)
-        return piece_spans(form, cuts, start, form if text is None else text[start:end])
+        return piece_spans(form, cuts, start, text[start:end])
 
 
 class _Ids(dict[str, tuple[int, ...]]):

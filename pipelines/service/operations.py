@@ -17,7 +17,7 @@ from korbert.tasks.kinds.base import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer
-from korbert.tokenization.truncation import encode_beginnings, first_pieces
+from korbert.tokenization.base import encode_beginnings, first_pieces
 from korbert.training.settings import PrecisionName
 from korbert.vectors.settings import VectorSettings
 from pipelines.inference.predicting import json_of

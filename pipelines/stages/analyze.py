@@ -7,8 +7,7 @@ from typing import Any
 from corpus.analyze import analyze
 from corpus.settings import AnalyzeSettings
 from korbert.errors import ArtifactError, SettingsError
-from korbert.tokenization.settings import AnalyzerOptions
-from korbert.tokenization.user_words import read_user_words
+from korbert.tokenization.settings import AnalyzerOptions, read_user_words
 from pipelines.artifacts.runtime import Runtime
 from pipelines.artifacts.store import Json
 from pipelines.stages import Counts, Inputs

@@ -44,7 +44,7 @@ def read(folder):
 
 def expected(row, tokenizer):
     lists = (row["form"], row["tag"], row["start"], row["end"], row["sentence"], row["eojeol"])
-    pieces = tokenizer.pieces(Analysis(*lists), None)
+    pieces = tokenizer.pieces(Analysis(*lists), "")
     return {"id": row["id"], "source": row["source"], "input_ids": pieces.ids, "boundaries": pieces.boundaries}
 
 

@@ -356,17 +356,8 @@ def _odd_source(case: Case) -> None:
         case.can_be_mended(case.data(name))
         return
     names = "g[1]", "*", "\udcff\udcfe", "줄\n바꿈", "it's", " ", "\x1b[31m", "한글"
-    paths = (
-        "folder",
-        "fol*",
-        "folder/*",
-        "folder/**",
-        "**/*.jsonl",
-        "folder/../folder",
-        "folder/",
-        "~",
-        "file:///nowhere",
-    )
+    paths = "folder", "fol*", "folder/*", "folder/**", "**/*.jsonl", "folder/../folder", "folder/", "~"
+    paths = (*paths, "file:///nowhere")
     source = f'{{name = "mine", path = "{case.rng.choice(paths)}"}}'
     case.runs_stage("clean", "--set", f"clean.sources=[{source}]", names=("mine",))
     case.data("folder").mkdir()

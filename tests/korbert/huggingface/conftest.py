@@ -18,9 +18,3 @@ def _kiwi_and_cache(remote_code_aside: None) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kiwipiepy, "Kiwi", KIWI)
         yield
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """The marks of the tests of transformers, which test_their_mixins.py runs."""
-    for mark in ("accelerate_tests", "flash_attn_test", "flash_attn_3_test", "flash_attn_4_test", "torch_compile_test"):
-        config.addinivalue_line("markers", f"{mark}: of transformers")

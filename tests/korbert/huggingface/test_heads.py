@@ -10,8 +10,7 @@ from exported import FAMILIES, exported, saved, small, tokenizer_of
 from korbert.errors import ModelError
 from korbert.huggingface.check import TOLERANCE
 from korbert.huggingface.exporting import export
-from korbert.huggingface.importing import import_folder
-from korbert.huggingface.loading import load_transformers
+from korbert.huggingface.importing import import_folder, load_transformers
 from korbert.modeling.models import (
     ClassificationModel,
     MultipleChoiceModel,

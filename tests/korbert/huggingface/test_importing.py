@@ -80,7 +80,11 @@ def change_config(folder, **changes):
         ({"is_decoder": True}, "is a decoder, which sees no later pieces"),
         ({"korbert_format": 1}, "is a model of korbert: use it as it is"),
         ({"num_hidden_layers": 3}, r"missing keys: encoder\.layer\.2\..*: the weights are of another encoder"),
-        ({"vocab_size": 77}, "weights cannot be read|mismatched keys"),
+        ({"num_hidden_layers": "two"}, r"config\.json: is not a valid config of bert \(.*'num_hidden_layers'"),
+        ({"pad_token_id": -1}, r"config\.json: invalid encoder config: pad_token_id: Input should be greater than"),
+        ({"quantization_config": {"quant_method": "bnb"}}, "quantization_config: 'bnb': import the model with its"),
+        ({"auto_map": {"AutoModel": "code.Model"}}, "auto_map: the model needs code of its folder, which is never run"),
+        ({"vocab_size": 77}, "encoder cannot be loaded|mismatched keys"),
     ],
 )
 def test_other_configs_are_refused(copy, tmp_path, changes, message):
@@ -88,6 +92,30 @@ def test_other_configs_are_refused(copy, tmp_path, changes, message):
     with pytest.raises(ModelError, match=message):
         import_folder(copy, tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("length", ["long", [], True, 0, -1])
+def test_an_odd_length_of_a_tokenizer_is_named(copy, tmp_path, length):
+    (copy / "tokenizer_config.json").write_text(json.dumps({"model_max_length": length}), encoding="utf-8")
+    with pytest.raises(ModelError, match=r"tokenizer_config\.json: model_max_length: .* is not a number of pieces"):
+        import_folder(copy, tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        ({"weight_map": {"a": "m.safetensors", "b": "pytorch_model.bin"}}, "'pytorch_model.bin' is no safetensors"),
+        ({"weight_map": {"a": "../other/model.safetensors"}}, "'../other/model.safetensors' is no safetensors file"),
+        ({"weight_map": []}, "cannot be read"),
+        ([], "cannot be read"),
+    ],
+)
+def test_an_index_may_name_only_safetensors(copy, tmp_path, index, said):
+    """A pickle behind it would run its code."""
+    path = copy / "model.safetensors.index.json"
+    path.write_text(json.dumps(index), encoding="utf-8")
+    with pytest.raises(ModelError, match=rf"{path}: weight_map: {said}"):
+        import_folder(copy, tmp_path / "model")
 
 
 def test_pickles_are_refused_with_the_command_that_converts_them(copy, tmp_path):
@@ -111,7 +139,7 @@ def test_broken_files_are_refused(copy, tmp_path):
         import_folder(copy, tmp_path / "full")
     weights = copy / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:200])
-    with pytest.raises(ModelError, match="its weights cannot be read"):
+    with pytest.raises(ModelError, match="its encoder cannot be loaded"):
         import_folder(copy, tmp_path / "model")
     (copy / "config.json").write_text("[]", encoding="utf-8")
     with pytest.raises(ModelError, match="is not a JSON object"):

@@ -11,6 +11,8 @@ from exported import exported, small, tokenizer_of
 from korbert.model import Model
 from korbert.modeling.models import PretrainingModel, QuestionAnsweringModel, TokenClassificationModel
 from korbert.tasks import korquad
+from korbert.tokenization import pad_batch
+from tests.korbert.tiny import model_with
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "boundaries"])
@@ -74,6 +76,30 @@ def test_the_token_classification_pipeline_joins_pieces(tagger, strategy):
     assert parts[-1]["end"] > len(long) - len(TEXT) > pipe.tokenizer.model_max_length
     (words,) = pipe(TEXT.split(), aggregation_strategy=strategy, is_split_into_words=True)
     assert [(word["start"], word["end"]) for word in words] == [(group["start"], group["end"]) for group in groups]
+
+
+@pytest.mark.parametrize("head", ["one label", "labels", "number"])
+def test_the_text_classification_pipeline_has_our_numbers(tmp_path, tiny_tokenizer, head):
+    model = model_with(head, small(tiny_tokenizer, "bert"))
+    folder = exported(tmp_path, model, tiny_tokenizer)
+    pipe = transformers.pipeline("text-classification", model=str(folder), trust_remote_code=True, device="cpu")
+    arrays = pad_batch([tiny_tokenizer.encode(TEXT, "다시 보고 싶다.")], 0)
+    del arrays["special_tokens_mask"]
+    with torch.inference_mode():
+        logits = model(**{name: torch.from_numpy(array) for name, array in arrays.items()})[0]
+    numbers = {"one label": logits.softmax(dim=0), "labels": logits.sigmoid(), "number": logits}[head].tolist()
+    answers = pipe({"text": TEXT, "text_pair": "다시 보고 싶다."}, top_k=None)
+    scores = {answer["label"]: answer["score"] for answer in answers}
+    assert scores == pytest.approx(dict(zip(model.labels, numbers, strict=True)), abs=1e-5)
+
+
+def test_the_fill_mask_pipeline_has_our_probabilities(tmp_path, tiny_tokenizer):
+    folder = exported(tmp_path, PretrainingModel(small(tiny_tokenizer, "modernbert")), tiny_tokenizer)
+    pipe = transformers.pipeline("fill-mask", model=str(folder), trust_remote_code=True, device="cpu")
+    scores = {answer["token"]: answer["score"] for answer in pipe("오늘 [MASK] 정말 좋다.", top_k=400)}
+    (ours,) = Model.load(tmp_path / "ours", "cpu").fill("오늘 [MASK] 정말 좋다.")
+    for candidate in ours:
+        assert scores[candidate.id] == pytest.approx(candidate.probability, abs=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true:UserWarning")

@@ -7,7 +7,7 @@ import transformers
 
 from korbert.errors import ModelError
 from korbert.huggingface.configs import config_from_transformers, config_to_transformers
-from korbert.huggingface.loading import load_transformers
+from korbert.huggingface.importing import load_transformers
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import PretrainingModel
 

@@ -1,10 +1,7 @@
 """One text (`encode`), many (`encode_batch`) and the exported file: three ways from text to ids, one result."""
 
-import json
 import re
-import unicodedata
 from bisect import bisect_right
-from collections import Counter
 
 import pytest
 from exported import exported, small, tokenizer_of
@@ -12,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from korbert.modeling.models import QuestionAnsweringModel
-from korbert.tokenization import Analyzer, AnalyzerOptions, Tokenizer, VocabularySettings, learn, marked
+from korbert.tokenization import Analyzer, AnalyzerOptions
 from korbert.tokenization.extending import extended
 from korbert.tokenization.pieces import CONTINUATION
+from tests.korbert.learned import FRAGMENTS, MARKS, learned
 
-MARKS = ("none", "eojeol", "morpheme")
 KINDS = (*MARKS, "extended")  # the last one is that of "eojeol" with more words
 WORDS = ("대한민국", "쀍쀍")  # whole words; the first is a learned piece, too
 ADDED = ("GPT", "😀", "재밌", "뷁")
@@ -27,15 +24,6 @@ OPTIONS = AnalyzerOptions(
     user_words=({"form": "코르버트"}, {"form": "갓생", "tag": "NNG", "score": 3.0}),
 )
 
-FRAGMENTS = [
-    *"가한했다은 \t\r\n\n.,!?()'\"-_@#1２aZéＡㅋㅠᆫ\u1100\u1161\u11a8漢𠀀▁▅<>[]",
-    *"\u00a0\u3000\u200b\u200c\u200d\ufeff\u2060\u00ad\ufe0f\u0301\u0323\u0958\u2800\x00\x1c\x85\u2028\uffff",
-    *"😀👩🚀🏽👍🇰🇷❤\ud800\udc00\U0010ffff",
-    *("[MASK]", "[SEP]", "[PAD]", "[RESERVED3]", "<0x41>", "<unk>", "<이메일>", "<전화번호>"),
-    *("나는 ", "학교에서 ", "방문한다", "이걸 ", "예뻤다. ", "그래서\n", "의사다", "맛 있다", "갔엌ㅋㅋ", "좋앗어요"),
-    *("대한민국에서 ", "쀍쀍", "코르버트는 ", "갓생을 ", "GPT4모델", "1,000원", "https://a.kr/b?c=1", "2020년作"),
-    *("👩\u200d🚀", "👍🏽", "학\u200b교에", unicodedata.normalize("NFD", "학교에서 갔다"), "e\u0301\u0323"),
-]
 RUNS = ["a" * 510, "ㅋ" * 510, "." * 510, "1" * 510, "😀" * 510, "가" * 510]  # longer than Kiwi gets whole
 TEXT = st.lists(st.sampled_from(FRAGMENTS) | st.characters(), max_size=12).map("".join)
 LONG_TEXT = st.builds("{0}{1}{2}".format, TEXT, st.sampled_from(RUNS), TEXT) | st.builds("{0}\n{0}\n{0}".format, TEXT)
@@ -50,21 +38,10 @@ laws = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCh
 @pytest.fixture(scope="module")
 def ours(sample):
     """A tokenizer for each mark, with whole words and user words; and one with words that were added later."""
-    analyzer, texts = Analyzer(OPTIONS), (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:300]
-    analyses = list(analyzer.analyze_many(json.loads(text)["text"] for text in texts))
-    tokenizers = {}
-    for mark in MARKS:
-        counts = Counter(
-            {marked(form, True, mark): 40 for form in ("대한민국인", "대한민국군", "코르버트", "<이메일>")}
-        )
-        for one in analyses:
-            initial = (eojeol != before for eojeol, before in zip(one.eojeols, [-1, *one.eojeols], strict=False))
-            counts.update(marked(form, begins, mark) for form, begins in zip(one.forms, initial, strict=True))
-        chosen = VocabularySettings(size=1_500, mark=mark, words=WORDS)
-        tokenizers[mark] = Tokenizer(learn(counts.items(), chosen), chosen, OPTIONS, analyzer.versions)
+    analyzer = Analyzer(OPTIONS)
+    tokenizers = learned(analyzer, sample, WORDS, ("대한민국인", "대한민국군", "코르버트", "<이메일>"))
     tokenizers["extended"] = extended(tokenizers["eojeol"], ADDED, OPTIONS)
-    for tokenizer in tokenizers.values():
-        tokenizer.analyzer = analyzer
+    tokenizers["extended"].analyzer = analyzer
     return tokenizers
 
 

@@ -45,29 +45,21 @@ def with_boundaries(tmp_path_factory, tiny_tokenizer):
     return tokenizer_of(folder_of(tmp_path_factory.mktemp("boundaries"), tiny_tokenizer, "korbert-modernbert"))
 
 
-def test_batches_are_padded_to_their_longest(tiny_tokenizer, theirs):
-    batch = theirs(TEXTS[:3], padding=True, return_tensors="pt")
-    lengths = [len(tiny_tokenizer.encode(text)) for text in TEXTS[:3]]
-    assert batch["input_ids"].shape == (3, max(lengths))
-    assert batch["attention_mask"].sum(dim=1).tolist() == lengths
-    assert torch.equal(batch["input_ids"] == 0, batch["attention_mask"] == 0)
-
-
-def test_special_tokens_in_all_texts_where_asked_for(tiny_tokenizer, folder):
-    tokenizer = tokenizer_of(folder, split_special_tokens=False)
-    assert tiny_tokenizer.mask_id in tokenizer("오늘 [MASK] 좋다")["input_ids"]
-
-
-def test_special_tokens_have_their_ids(tiny_tokenizer, theirs):
+def test_special_tokens_have_their_ids(tiny_tokenizer, theirs, folder):
     assert [theirs.pad_token_id, theirs.unk_token_id, theirs.cls_token_id, theirs.sep_token_id] == [0, 1, 2, 3]
     assert theirs.mask_token_id == tiny_tokenizer.mask_id
+    assert tiny_tokenizer.mask_id in tokenizer_of(folder, split_special_tokens=False)("오늘 [MASK] 좋다")["input_ids"]
     assert len(theirs) == theirs.vocab_size == len(theirs.get_vocab()) == tiny_tokenizer.vocab_size
     assert theirs.convert_ids_to_tokens(list(range(len(theirs)))) == tiny_tokenizer.tokens(range(len(theirs)))
     assert theirs.model_max_length == 64
 
 
-def test_offsets_are_padded_with_their_row(theirs):
-    batch = theirs(TEXTS[:2], padding=True, return_offsets_mapping=True, return_tensors="pt")
+def test_batches_and_their_offsets_are_padded(tiny_tokenizer, theirs):
+    batch = theirs(TEXTS, padding=True, return_offsets_mapping=True, return_tensors="pt")
+    lengths = [len(tiny_tokenizer.encode(text)) for text in TEXTS]
+    assert batch["input_ids"].shape == (3, max(lengths))
+    assert batch["attention_mask"].sum(dim=1).tolist() == lengths
+    assert torch.equal(batch["input_ids"] == 0, batch["attention_mask"] == 0)
     assert batch["offset_mapping"].shape == (*batch["input_ids"].shape, 2)
     assert batch["offset_mapping"][batch["attention_mask"] == 0].sum() == 0
     left = theirs(TEXTS[:2], padding=True, padding_side="left", return_offsets_mapping=True)
@@ -87,11 +79,17 @@ def test_windows_over_many_texts_name_their_text_and_are_padded(tiny_tokenizer, 
         assert len(rows["input_ids"][row]) == 16
 
 
-def test_windows_that_cannot_be_are_refused(theirs):
-    with pytest.raises(ValueError, match=r"leaves 7 pieces for a window, which is no more than stride 7"):
-        theirs(TEXTS[1], truncation=True, max_length=9, stride=7, return_overflowing_tokens=True)
-    with pytest.raises(ValueError, match="only_first"):
-        theirs(TEXTS[1], TEXTS[1], truncation=True, max_length=9, stride=2, return_overflowing_tokens=True)
+@pytest.mark.parametrize(
+    ("pair", "options", "message"),
+    [
+        (None, {"truncation": True, "stride": 7}, r"leaves 7 pieces for a window, which is no more than stride 7"),
+        (TEXTS[1], {"truncation": True, "stride": 2}, "windows over a pair need truncation='only_first' or"),
+        ("글", {"truncation": "only_second"}, r"max_length 9: only_second can take 1 pieces away, not \d+"),
+    ],
+)
+def test_impossible_lengths_are_refused(theirs, pair, options, message):
+    with pytest.raises(ValueError, match=message):
+        theirs(TEXTS[1], pair, max_length=9, return_overflowing_tokens="stride" in options, **options)
 
 
 @pytest.mark.parametrize("strategy", ["only_first", "only_second", "longest_first"])
@@ -112,11 +110,6 @@ def test_the_chosen_segment_is_truncated_at_the_chosen_side(tiny_tokenizer, thei
     if strategy != "longest_first":
         whole = {"only_first": "second", "only_second": "first"}[strategy]
         assert kept[whole] == {"first": first, "second": second}[whole]
-
-
-def test_a_segment_too_short_to_truncate_is_refused(theirs):
-    with pytest.raises(ValueError, match=r"max_length 9: only_second can take 1 pieces away, not \d+"):
-        theirs(TEXTS[1], "글", truncation="only_second", max_length=9)
 
 
 def test_characters_words_and_tokens_are_mapped(theirs):

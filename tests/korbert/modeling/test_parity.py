@@ -7,7 +7,7 @@ import torch
 import transformers
 
 from korbert.errors import ModelError
-from korbert.huggingface.loading import load_transformers
+from korbert.huggingface.importing import load_transformers
 from korbert.modeling import models
 
 VOCABULARY = 300

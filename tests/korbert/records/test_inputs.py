@@ -11,9 +11,11 @@ import tracemalloc
 import datasets
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
 from korbert.errors import CorpusError, SettingsError
-from korbert.records import open_table
+from korbert.records import lines, open_table
 from pipelines.inference.records import Record, records
 
 KEYS = {"text": ("text", "문장")}
@@ -115,3 +117,11 @@ def test_a_list_of_json_is_read_in_little_memory(tmp_path):
     assert sum(cells == ["가" * 1_000] for _, cells in open_table(tmp_path / "a.json").read(["text"])) == 5_000
     assert tracemalloc.get_traced_memory()[1] < 8 << 20
     tracemalloc.stop()
+
+
+@given(st.lists(st.text("가a \r\x85\u2028", max_size=5), max_size=8), st.booleans())
+def test_lines_are_those_of_the_file(texts, ended):
+    data = ("\n".join(texts) + "\n" * ended).encode()
+    found = [line for batch in lines.batches(io.BytesIO(data)) for line in batch]
+    assert [line.number for line in found] == [*range(1, len(found) + 1)]
+    assert [lines.text_of(line) for line in found] == [line.decode().rstrip("\r\n") for line in io.BytesIO(data)]

@@ -3,44 +3,24 @@
 import json
 import pickle
 import unicodedata
-from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korbert.errors import ModelError, SettingsError
-from korbert.tokenization import AnalyzerOptions, Tokenizer, VocabularySettings, learn, marked
+from korbert.tokenization import AnalyzerOptions, Tokenizer, marked
+from korbert.tokenization.base import encode_beginnings, first_pieces
 from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE
+from tests.korbert.learned import FRAGMENTS, MARKS, learned
 
-MARKS = ("none", "eojeol", "morpheme")
 INVISIBLE = set("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u2800")
-ODD = [
-    *"가나다한간했 \t\r\n.,!?()[]'\"~-_@#1２aZéＡㅋㅠᆫ\u1100\u1161\u11a8漢龘\uf900𠀀𪚥▁▅",
-    *"\u00a0\u3000\u200b\u200c\u200d\ufeff\u2060\u00ad\ufe0f\u0301\u0323\u0958\u2800\x00\x01\x1c\x85\u2028\uffff",
-    *"😀👩🚀🏽👍🇰🇷🏴❤🧔♂\U000e0067\U000e007f\ud800\udc00\U0010ffff",
-    *("학교에서 ", "방문한다", "예뻐", "https://a.kr/b?c=1", "👩\u200d🚀", "👍🏽"),
-    *("[MASK]", "1,000원", "엌ㅋㅋ", "대한민국"),
-    unicodedata.normalize("NFD", "학교에서"),
-]
-anything = st.lists(st.sampled_from(ODD) | st.characters(), max_size=25).map("".join)
+anything = st.lists(st.sampled_from(FRAGMENTS) | st.characters(), max_size=25).map("".join)
 
 
 @pytest.fixture(scope="module")
 def marking(tiny_tokenizer, sample):
-    """A tokenizer for each kind of mark, with whole words, learned from the same reviews."""
-    lines = (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:300]
-    analyses = [tiny_tokenizer.analyzer.analyze(json.loads(line)["text"]) for line in lines]
-    found = {}
-    for mark in MARKS:
-        counts = Counter[str]()
-        for one in analyses:
-            starts = (eojeol != before for eojeol, before in zip(one.eojeols, [-1, *one.eojeols], strict=False))
-            counts.update(marked(form, initial, mark) for form, initial in zip(one.forms, starts, strict=True))
-        wanted = VocabularySettings(size=1_500, mark=mark, words=("대한민국", "쀍"))
-        found[mark] = Tokenizer(learn(counts.items(), wanted), wanted, AnalyzerOptions(), tiny_tokenizer.versions)
-        found[mark].analyzer = tiny_tokenizer.analyzer  # one Kiwi for all
-    return found
+    return learned(tiny_tokenizer.analyzer, sample, ("대한민국", "쀍"))  # one Kiwi for all
 
 
 def check_spans(tokenizer, text):
@@ -64,15 +44,9 @@ def check_spans(tokenizer, text):
     return found
 
 
-@settings(deadline=None, max_examples=250)
-@given(anything)
-def test_spans_hold_on_any_text(tiny_tokenizer, text):
-    check_spans(tiny_tokenizer, text)
-
-
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=350)
 @given(text=anything, mark=st.sampled_from(MARKS))
-def test_spans_hold_with_marks_and_words(marking, text, mark):
+def test_spans_hold_on_any_text(marking, text, mark):
     found = check_spans(marking[mark], text)
     starts = [place for place, level in enumerate(found.boundaries) if level != CONTINUATION]
     assert starts == [
@@ -195,3 +169,70 @@ def test_the_digest_follows_all_that_shapes_ids(tiny_tokenizer):
     ]
     assert len({tiny_tokenizer.digest, *(other.digest for other in others)}) == 4
     assert Tokenizer(model, own.model_copy(update={"min_count": 7}), options, versions).digest == tiny_tokenizer.digest
+
+
+SPECIAL = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4}
+PARTS = [*SPECIAL, "나는 ", "https://example.com/", ".com", "은", "학교에", *"a/#@ \n[]1😀"]
+
+
+def test_special_tokens_in_a_text_are_text_unless_asked_for(tiny_tokenizer):
+    text = "나는 [MASK] 갔다 [MASK][SEP]"
+    assert tiny_tokenizer.mask_id not in tiny_tokenizer.encode(text).input_ids
+    encoding = tiny_tokenizer.encode(text, special_tokens=True)
+    found = [(id, span) for id, span in zip(encoding.input_ids, encoding.spans, strict=True) if id < 128]
+    assert found == [(2, (0, 0)), (4, (3, 9)), (4, (13, 19)), (3, (19, 24)), (3, (0, 0))]
+    assert sum(encoding.special_tokens_mask) == 2
+    for literal in ("<0xEC>", "[RESERVED7]", "<unk>", "[PAD]"):
+        assert all(id >= 384 or 128 + 0x20 <= id < 128 + 0x7F for id in tiny_tokenizer.encode(literal).input_ids[1:-1])
+
+
+@settings(max_examples=100)
+@given(st.lists(st.sampled_from(PARTS), max_size=8).map("".join))
+def test_each_special_token_is_one_piece_and_no_other_character_is_lost(tiny_tokenizer, text):
+    found = tiny_tokenizer.encode_pieces(text, special_tokens=True)
+    rest = text
+    for token, id in SPECIAL.items():
+        spans = [span for piece, span in zip(found.ids, found.spans, strict=True) if piece == id]
+        assert [text[slice(*span)] for span in spans] == [token] * text.count(token)
+        rest = rest.replace(token, " " * len(token))
+    covered = {place for start, end in found.spans for place in range(start, end)}
+    assert all(place in covered for place, character in enumerate(text) if not character.isspace())
+    ordinary = {place for id, span in zip(found.ids, found.spans, strict=True) if id > 4 for place in range(*span)}
+    assert all(not rest[place].isspace() or text[place].isspace() for place in ordinary)
+    assert found.morphemes == sorted(found.morphemes)
+
+
+def test_special_tokens_within_a_morpheme_cut_it(tiny_tokenizer):
+    found = tiny_tokenizer.encode_pieces("https://example.com/[MASK]/가 [SEP]끝", special_tokens=True)
+    levels = dict(zip(found.spans, found.boundaries, strict=True))
+    assert found.boundaries[0] == SENTENCE
+    assert [levels[span] for span in [(20, 26), (26, 27), (29, 34), (34, 35)]] == [MORPHEME, MORPHEME, EOJEOL, MORPHEME]
+
+
+def test_thousands_of_special_tokens_are_found(tiny_tokenizer):
+    pieces = tiny_tokenizer.encode_pieces("https://a.com/[MASK] " * 2_000, special_tokens=True)
+    assert pieces.ids.count(tiny_tokenizer.mask_id) == 2_000
+
+
+def test_the_first_pieces_are_those_of_the_whole_text(sample, tiny_tokenizer):
+    lines = (sample / "wiki.jsonl").read_text(encoding="utf-8").splitlines()[:12]
+    texts = [json.loads(line)["text"] for line in lines]
+    texts += [text.replace("\n", " ") for text in texts]  # one line each
+    assert encode_beginnings(tiny_tokenizer, texts, 32) == tiny_tokenizer.encode_batch(texts, max_length=32)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["가" * 3_000, "\u200b" * 5_000 + "학교에 간다 " * 40, " " * 4_000 + "끝", "", "\ud800" * 900, "\x00가 " * 500],
+)
+def test_first_pieces_of_odd_texts_are_those_of_the_whole_text(text, tiny_tokenizer):
+    whole = tiny_tokenizer.encode(text, max_length=16)
+    assert encode_beginnings(tiny_tokenizer, ["짧은 글", text], 16)[1].input_ids == whole.input_ids
+
+
+def test_text_behind_the_beginning_is_not_analysed(tiny_tokenizer, monkeypatch):
+    seen = []
+    analyze = tiny_tokenizer.analyzer.analyze
+    monkeypatch.setattr(tiny_tokenizer.analyzer, "analyze", lambda text: seen.append(len(text)) or analyze(text))
+    assert len(first_pieces(tiny_tokenizer, "학교에 간다 " * 100_000, 16)) >= 16
+    assert sum(seen) < 1_000

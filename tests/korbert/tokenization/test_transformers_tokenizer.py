@@ -9,9 +9,9 @@ import pytest
 import transformers
 from foreign_folders import foreign_tokenizer, python_tokenizer
 
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import ModelError
 from korbert.tokenization import Tokenizer, TransformersTokenizer, load_tokenizer
-from korbert.tokenization import transformers_folder as their_files
+from korbert.tokenization.transformers_tokenizer import saved_files
 
 KINDS = ["wordpiece", "jamo", "funnel", "bytes", "plain bytes", "unigram", "albert", "deberta", "python"]
 TEXTS = [
@@ -111,10 +111,6 @@ def test_lengths_windows_and_lone_surrogates(tokenizers, kind):
     assert shown == set(whole.spans)
     broken = tokenizer.encode_pieces("학교에 \ud800 간다")
     assert max(end for _, end in broken.spans) == 8
-    with pytest.raises(SettingsError, match="stride 2 without max_length"):
-        tokenizer.encode(text, stride=2)
-    with pytest.raises(SettingsError, match="1 texts and 2 pairs"):
-        tokenizer.encode_batch([text], [text, text])
     with pytest.raises(ModelError, match="is not in the vocabulary"):
         tokenizer.tokens([10**6])
 
@@ -179,10 +175,8 @@ def test_other_frames_and_folders_without_a_tokenizer_are_refused(tmp_path):
 
 
 def test_a_tokenizer_that_changes_when_it_is_saved_is_refused(folders, monkeypatch):
-    saved = their_files.saved_files
-
     def spoilt(folder):
-        tokenizer, files = saved(folder)
+        tokenizer, files = saved_files(folder)
         return tokenizer, files | {
             "tokenizer.json": files["tokenizer.json"].replace("학교에".encode(), "힉교에".encode())
         }
