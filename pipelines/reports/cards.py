@@ -18,10 +18,8 @@ from pipelines.reports.figures import OBJECTIVES, label, text
 from pipelines.reports.formatting import without_folders
 from pipelines.reports.page import filled
 from pipelines.reports.record import Artifact, drawing
-from pipelines.reports.task_scores import HEAD, Result, has_result, note, result_of
+from pipelines.reports.task_scores import Result, has_result, result_of, table
 from pipelines.stages.table import TASK
-
-__all__ = ["CARD", "model_card", "write_card"]
 
 CARD = "README.md"
 
@@ -86,9 +84,7 @@ def about_task(artifact: Artifact) -> dict[str, Any]:
         "label": label,
         "result": result,
         "tags": ["korbert", *([result.dataset] if result else [])],
-        "results": results,
-        "results_head": HEAD,
-        "results_note": note(results),
+        "results": table(results) if results else None,
         "said": [without_folders(line) for line in scores.get("said", ())],
         "comparisons": scores.get("comparisons"),
         "overlap": scores.get("counts", {}).get("test_in_train"),
