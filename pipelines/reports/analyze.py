@@ -1,7 +1,7 @@
 """The page of `analyze`: speed and failures of Kiwi, document lengths, tag frequencies."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,11 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
     ]
     if seconds := _seconds(artifact):
         shown.append(Figure(formatting.compact(counts["documents"] / seconds), "documents/s"))
-    return *shown, Figure(_failed(artifact), "failed")
+    return *shown, Figure(_failed(counts), "failed")
 
 
-def _failed(artifact: Artifact) -> str:
-    return formatting.count(artifact.record["counts"]["failed"]) if artifact.record["counts"]["failed"] else "none"
+def _failed(counts: Mapping[str, int]) -> str:
+    return formatting.count(counts["failed"]) if counts["failed"] else "none"
 
 
 def _seconds(artifact: Artifact) -> float | None:
@@ -56,25 +56,21 @@ def story(artifact: Artifact) -> Story:
         *length_elements("Morphemes per document", morphemes, unit="morphemes", note=note),
         *length_elements("Sentences per document", sentences, unit="sentences", note=note),
     )
-    documents = formatting.count(artifact.record["counts"]["documents"])
+    counts, seconds, workers = artifact.record["counts"], _seconds(artifact), artifact.run.get("workers")
+    speed = "Total duration unknown: run.json is missing, or the run was resumed."
+    if seconds:
+        with_workers = f" with {workers} worker{'' if workers == 1 else 's'}" if workers else ""
+        per_second = formatting.compact(counts["morphemes"] / seconds)
+        speed = f"Kiwi took {formatting.duration(seconds)}{with_workers}: {per_second} morphemes/s, startup included."
     return Story(
-        f"{documents} documents analysed, {_failed(artifact)} failed",
-        speed_in_words(artifact),
+        f"{formatting.count(counts['documents'])} documents analysed, {_failed(counts)} failed",
+        speed,
         (
             Section("Lengths", lengths),
             Section("Morphemes", list(morpheme_elements(tags, eojeols, note))),
             Section("Failures", list(failure_elements(artifact))),
         ),
     )
-
-
-def speed_in_words(artifact: Artifact) -> str:
-    seconds, workers = _seconds(artifact), artifact.run.get("workers")
-    if not seconds:
-        return "Total duration unknown: run.json is missing, or the run was resumed."
-    with_workers = f" with {workers} worker{'' if workers == 1 else 's'}" if workers else ""
-    speed = formatting.compact(artifact.record["counts"]["morphemes"] / seconds)
-    return f"Kiwi took {formatting.duration(seconds)}{with_workers}: {speed} morphemes/s, startup included."
 
 
 def measure(parts: list[Path]) -> tuple[_Lengths, _Lengths, Counter[str], np.ndarray]:
@@ -104,22 +100,12 @@ def morpheme_elements(tags: Counter[str], eojeols: np.ndarray, note: str) -> Ite
     total = tags.total()
     if not total:
         return
-    top = list(most_frequent(tags).items())[:_TOP_TAGS]
-    yield ranked_bars(
-        "Most frequent tags",
-        ((f"{tag} {_gloss(tag)}".rstrip(), number) for tag, number in top),
-        lambda number: formatting.percent(number / total),
-        note=f"{note}Share of {formatting.count(total)} morphemes.",
-        korean=True,
-    )
-    yield columns(
-        "Morphemes per eojeol",
-        eojeols[1:].tolist(),
-        x=f"morphemes ({_EOJEOL_MORPHEMES}: {_EOJEOL_MORPHEMES} or more)",
-        y="eojeols",
-        first=1,
-        note=f"{note}Mean: {formatting.decimal(total / int(eojeols.sum()))}.",
-    )
+    top = ((f"{tag} {_gloss(tag)}".rstrip(), number) for tag, number in list(most_frequent(tags).items())[:_TOP_TAGS])
+    of_all = f"{note}Share of {formatting.count(total)} morphemes."
+    yield ranked_bars("Most frequent tags", top, lambda n: formatting.percent(n / total), note=of_all, korean=True)
+    x = f"morphemes ({_EOJEOL_MORPHEMES}: {_EOJEOL_MORPHEMES} or more)"
+    mean = f"{note}Mean: {formatting.decimal(total / int(eojeols.sum()))}."
+    yield columns("Morphemes per eojeol", eojeols[1:].tolist(), x=x, y="eojeols", first=1, note=mean)
 
 
 def _gloss(tag: str) -> str:

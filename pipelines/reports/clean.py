@@ -25,6 +25,8 @@ _SAMPLES = 20  # dropped documents shown for each reason
 _EXCERPT_CHARS = 320
 _DUPLICATE = "_duplicate"  # suffix of the reasons whose detail is the id of the kept document
 _CLUSTER_SIZES = ((2, 2), (3, 5), (6, 10), (11, 50), (51, None))
+_CONTAMINATION = "Documents with text of an evaluation set were dropped, or the matching lines removed."
+_EXAMPLES = "Up to 20 per reason, sampled by hash of the id, each next to a kept document."
 
 _Samples = dict[str, list[tuple[bytes, dict[str, Any]]]]
 """Value of a column -> rows, each with the hash of its id, by which it was drawn."""
@@ -59,17 +61,9 @@ def story(artifact: Artifact) -> Story:
         sections=(
             Section("Dropped documents", list(drop_elements(_by_name(counts, "kept"), drops, reasons))),
             Section("Duplicates and frequent lines", [*clusters(artifact), *frequent_lines(artifact)]),
-            Section(
-                "Contamination",
-                list(contamination(counts)),
-                "Documents with text of an evaluation set were dropped, or the matching lines removed.",
-            ),
+            Section("Contamination", list(contamination(counts)), _CONTAMINATION),
             Section("Personal data", list(personal_data(_by_name(counts, "masked")))),
-            Section(
-                "Examples of dropped documents",
-                examples(artifact, reasons),
-                "Up to 20 per reason, sampled by hash of the id, each next to a kept document.",
-            ),
+            Section("Examples of dropped documents", examples(artifact, reasons), _EXAMPLES),
             Section("Kept documents", kept_documents(artifact)),
         ),
     )

@@ -53,8 +53,8 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
     """
     tasks = [is_task(folder) for folder in folders]
     if any(tasks) and not all(tasks):
-        one, other = folders[tasks.index(True)], folders[tasks.index(False)]
-        raise SettingsError(f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs")
+        task, run = folders[tasks.index(True)], folders[tasks.index(False)]
+        raise SettingsError(f"{task} is an artifact of a task and {run} is none: compare tasks, or pretraining runs")
     if any(tasks):
         comparison = compare_tasks(folders, models)
         return of_tasks(comparison), comparison.as_json()
@@ -72,7 +72,7 @@ def write_page(path: Path, shown: Shown) -> Path:
 
 def of_runs(runs: Sequence[Run]) -> Shown:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
-    tables = [sizes_table(runs), last_evaluations(runs)]
+    tables = run_tables(runs)
     for name, (axis, show) in _AXES.items():
         ends = [at[-1] for run in runs if (at := axis(run)) is not None]
         if len(ends) == len(runs):
@@ -93,29 +93,23 @@ def _known(value: float | None, show: Callable[[float], str]) -> str:
     return formatting.UNKNOWN if value is None else show(value)
 
 
-def sizes_table(runs: Sequence[Run]) -> Table:
-    rows = [
-        (
-            run.name,
-            _known(run.parameters, formatting.compact),
-            _known(run.vocab_size, formatting.count),
-            _known(run.log.pieces_per_second, formatting.count),
-            "not finished" if run.parameters is None else "finished",
-        )
-        for run in runs
-    ]
-    return Table("Runs", ("run", "parameters", "vocabulary", "pieces/s", "state"), rows, "lrrrl")
-
-
-def last_evaluations(runs: Sequence[Run]) -> Table:
-    rows = []
+def run_tables(runs: Sequence[Run]) -> list[Table]:
+    """Sizes and speed of the runs, and their last evaluations."""
+    sizes, last = [], []
     for run in runs:
+        parameters, vocabulary = _known(run.parameters, formatting.compact), _known(run.vocab_size, formatting.count)
+        state = "not finished" if run.parameters is None else "finished"
+        speed = _known(run.log.pieces_per_second, formatting.count)
+        sizes.append((run.name, parameters, vocabulary, speed, state))
         line = run.heldout[-1]
         time = formatting.UNKNOWN if run.seconds is None else formatting.duration(run.seconds[-1])
         steps, pieces = formatting.count(line["step"]), formatting.compact(run.pieces[-1])
-        rows.append((run.name, steps, pieces, time, text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY])))
+        last.append((run.name, steps, pieces, time, text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY])))
     head = ("run", "steps", "pieces", "time", label(_LOSS), "accuracy")
-    return Table("Last evaluation of each run", head, rows, "lrrrrr")
+    return [
+        Table("Runs", ("run", "parameters", "vocabulary", "pieces/s", "state"), sizes, "lrrrl"),
+        Table("Last evaluation of each run", head, last, "lrrrrr"),
+    ]
 
 
 def at_equal(title: str, runs: Sequence[Run], position: float, axis: _Axis) -> Table:
@@ -181,16 +175,10 @@ def of_tasks(comparison: TaskComparison) -> Shown:
 
 def scores_table(comparison: TaskComparison) -> Table:
     metrics = comparison.scores["metrics"]
-    rows = [
-        (
-            side.name,
-            side.model,
-            str(model["seeds"]),
-            *(_spread(model[metric]) for metric in metrics),
-            _interval(model["examples"]),
-        )
-        for side, model in zip(comparison.sides, comparison.scores["models"], strict=True)
-    ]
+    rows = []
+    for side, model in zip(comparison.sides, comparison.scores["models"], strict=True):
+        scores = (_spread(model[metric]) for metric in metrics)
+        rows.append((side.name, side.model, str(model["seeds"]), *scores, _interval(model["examples"])))
     head = ("side", "model", "seeds", *metrics, f"95 % of {metrics[0]}")
     note = "Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."
     return Table(f"Scores on {len(comparison.rows):,} rows", head, rows, "ll" + "r" * (len(head) - 2), note=note)

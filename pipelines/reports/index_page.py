@@ -12,7 +12,8 @@ from pipelines.reports.page import write
 from pipelines.reports.record import Artifact, drawing
 from pipelines.reports.stage_page import figures_of, usage
 from pipelines.reports.task_scores import Result, has_result, result_of, table
-from pipelines.stages.table import STAGES, TASK, Stage, is_task, stage_named
+from pipelines.stages import Stage
+from pipelines.stages.table import STAGES, TASK, is_task, stage_named
 
 _RESULTS = 4  # at the top of the page
 
@@ -89,7 +90,7 @@ def box_of(recipe_folder: Path, stage: str) -> Box:
         with drawing(artifact):
             figures = figures_of(artifact)
             result = result_of(artifact) if has_result(stage) else None
-            made_from = (artifact.record.get("inputs") or {}).get("artifacts") or {}
+            made_from = artifact.record["inputs"]["artifacts"]
             changed = [name for name, digest in made_from.items() if _digest(recipe_folder / name) != digest]
     except ArtifactError as error:
         return Box(stage, "broken", str(error))

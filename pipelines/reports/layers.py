@@ -57,15 +57,11 @@ def write_pictures(path: Path, name: str, record: Mapping[str, Any]) -> Path:
     labels = record["labels"]
     legend = [(label, number, False) for number, label in enumerate(labels[:COLOURS], start=1)]
     legend += [("others", 0, False)] if len(labels) > COLOURS else []
-    blocks = [
-        groups(
-            "Embeddings" if number == 0 else f"Layer {number}",
-            np.asarray(layer["points"]),
-            record["members"],
-            note=f"Nearest neighbour has the same label: {formatting.percent(layer['neighbours'])}.",
-        )
-        for number, layer in enumerate(record["layers"])
-    ]
+    blocks = []
+    for number, layer in enumerate(record["layers"]):
+        title = "Embeddings" if number == 0 else f"Layer {number}"
+        note = f"Nearest neighbour has the same label: {formatting.percent(layer['neighbours'])}."
+        blocks.append(groups(title, np.asarray(layer["points"]), record["members"], note=note))
     count = formatting.count(len(record["members"]))
     about = f"{count} texts in each layer of {name}: mean vectors over pieces, projected to two dimensions."
     note = (

@@ -41,8 +41,8 @@ class Line:
     """A series of a line chart. reference: a baseline, drawn dashed in grey. band: the lower and upper ends of y."""
 
     name: str
-    x: Sequence[float]
-    y: Sequence[float]
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float] | np.ndarray
     reference: bool = False
     band: tuple[Sequence[float], Sequence[float]] | None = None
 
@@ -54,27 +54,17 @@ class Line:
 
 
 def curves(
-    title: str,
-    lines: Sequence[Line],
-    *,
-    x: str,
-    y: str,
-    percent: bool = False,
-    whole: bool = True,
-    log_x: bool = False,
-    log_y: bool = False,
-    floor: float | None = None,
-    whole_y: bool = False,
-    note: str = "",
-) -> Iterator[Picture | Table]:
+    title: str, lines: Sequence[Line], *, x: str, y: str, percent: bool = False, whole: bool = True,
+    log_x: bool = False, log_y: bool = False, floor: float | None = None, whole_y: bool = False, note: str = "",
+) -> Iterator[Picture | Table]:  # fmt: skip
     """A line chart; a table if no line has more than one point; nothing if none has any.
 
     x, y: axis labels. percent: y values are shares. whole, whole_y: x and y are integers. floor: lower limit of y.
     """
     own = [line for line in lines if len(line.x) and not line.reference]
     if all(len(line.x) < 2 for line in own):
-        show = formatting.percent if percent else _figure
-        rows = [(line.name, _figure(line.x[0]), show(line.y[0])) for line in own]
+        show = formatting.percent if percent else _plain
+        rows = [(line.name, _plain(line.x[0]), show(line.y[0])) for line in own]
         if [line.name for line in own] == [""]:
             yield Table(title, (x, y), [row[1:] for row in rows], "rr", note=note)
         elif own:
@@ -87,19 +77,14 @@ def curves(
     def draw(axes: Axes) -> None:
         _draw_lines(axes, coloured)
         axes.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
-        if not log_x:
-            axes.xaxis.set_major_locator(_locator(5, whole))
-        if not log_y:
-            axes.yaxis.set_major_locator(_locator(5, whole_y))
+        for axis, log, integer in ((axes.xaxis, log_x, whole), (axes.yaxis, log_y, whole_y)):
+            if not log:
+                axis.set_major_locator(_locator(5, integer))
         axes.set_ylim(bottom=floor)
         _label_axes(axes, x, y, percent=percent)
 
-    legend = [(line.name, number, line.reference) for line, number in coloured] if len(coloured) > 1 else ()
-    yield Picture(title, _svg(title, draw), legend, note=note)
-
-
-def _figure(number: float) -> str:
-    return formatting.count(number) if abs(number) >= 1000 else _plain(number)
+    legend = [(line.name, number, line.reference) for line, number in coloured]
+    yield Picture(title, _svg(title, draw), legend if len(legend) > 1 else (), note=note)
 
 
 def _draw_lines(axes: Axes, coloured: Sequence[tuple[Line, int]]) -> None:
@@ -233,7 +218,7 @@ def _plain(number: float, _position: float = 0) -> str:
         return f"{number:.1e}".replace(".0e", "e").replace("e-0", "e-")
     if abs(number) >= 100_000:
         return formatting.compact(number).replace("\u00a0", " ")
-    return formatting.count(number) if number == round(number) else f"{number:.4g}"
+    return formatting.count(number) if number == round(number) or abs(number) >= 1000 else f"{number:.4g}"
 
 
 def _svg(title: str, draw: Callable[[Axes], None], position: tuple[float, float, float, float] = _AXES) -> str:

@@ -72,25 +72,15 @@ def story(artifact: Artifact) -> Story:
     left_out = [formatting.count(line["step"]) for line in metrics if line["kind"] == "left_out"]
     return Story(
         title=against_unigram(scores["mlm_loss"], scores["unigram_loss"]),
-        lede=lede(scores, log, (artifact.record.get("settings") or {}).get("init")),
+        lede=lede(scores, log, artifact.record["settings"].get("init")),
         sections=(
             Section("Filling gaps in held-out rows", list(gapped_samples(artifact.lines("samples.jsonl"))), _GAPS),
             Section("Held-out evaluation", list(heldout_elements(log, scores["unigram_loss"]))),
-            Section("Training loss", list(loss_curves(log)), left_out_in_words(left_out)),
-            Section("Learning rate and gradient norm", list(step_curves(log))),
+            *training_sections(log, left_out),
             Section("Speed", list(speed_curves(log))),
             Section("Held-out measurements", list(measurements(log))),
         ),
     )
-
-
-def left_out_in_words(steps: Sequence[str]) -> str:
-    """The steps that were left out (`pretrain.on_divergence`); empty without any."""
-    if not steps:
-        return ""
-    more = f" and {formatting.count(len(steps) - _STEPS_LISTED)} more" if len(steps) > _STEPS_LISTED else ""
-    listed = ", ".join(steps[:_STEPS_LISTED])
-    return f"Steps left out because their loss or gradient was not finite: {listed}{more}."
 
 
 def against_unigram(loss: float | None, unigram: float | None) -> str:
@@ -158,23 +148,30 @@ def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
     yield from chart(title, log, log.heldout, accuracies, y="accuracy", percent=True, floor=0, note=note)
 
 
-def loss_curves(log: TrainingLog) -> Iterator[Element]:
+def training_sections(log: TrainingLog, left_out: Sequence[str]) -> Iterator[Section]:
+    """left_out: the steps that were left out (`pretrain.on_divergence`)."""
+    losses: list[Element] = []
     for name, words in OBJECTIVES.items():
         for time in (False, True) if name == "mlm" else (False,):
             title = f"{words} training loss{' over time' if time else ''}"
-            yield from chart(title, log, log.train, {"": f"{name}_loss"}, y="nats", time=time)
+            losses += chart(title, log, log.train, {"": f"{name}_loss"}, y="nats", time=time)
+    note = ""
+    if left_out:
+        more = f" and {formatting.count(len(left_out) - _STEPS_LISTED)} more" if len(left_out) > _STEPS_LISTED else ""
+        listed = f"{', '.join(left_out[:_STEPS_LISTED])}{more}"
+        note = f"Steps left out because their loss or gradient was not finite: {listed}."
+    yield Section("Training loss", losses, note)
 
-
-def step_curves(log: TrainingLog) -> Iterator[Element]:
     keys = dict.fromkeys(key for line in log.train for key in line if key.split("/")[0] == "learning_rate")
     rates = {key.partition("/")[2] or "all others": key for key in keys}
-    yield from chart("Learning rate", log, log.train, rates, y="rate", floor=0)
+    elements = [*chart("Learning rate", log, log.train, rates, y="rate", floor=0)]
     note = ""
     if spikes := [line for line in log.train if line.get("spikes")]:
         number, last = formatting.count(sum(line["spikes"] for line in spikes)), formatting.count(spikes[-1]["step"])
         note = f"Norms above ten times the mean of the interval before: {number}, "
         note += f"the last at or shortly before step {last}."
-    yield from chart("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0, note=note)
+    elements += chart("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0, note=note)
+    yield Section("Learning rate and gradient norm", elements)
 
 
 def speed_curves(log: TrainingLog) -> Iterator[Element]:
@@ -187,15 +184,9 @@ def speed_curves(log: TrainingLog) -> Iterator[Element]:
 
 
 def chart(
-    title: str,
-    log: TrainingLog,
-    lines: Sequence[Json],
-    keys: Mapping[str, str],
-    *,
-    time: bool = False,
-    level: float | None = None,
-    **options: Any,
-) -> Iterator[Element]:
+    title: str, log: TrainingLog, lines: Sequence[Json], keys: Mapping[str, str], *, time: bool = False,
+    level: float | None = None, **options: Any,
+) -> Iterator[Element]:  # fmt: skip
     """A chart with a curve per name and key, against pieces; empty without the keys. options: of `pictures.curves`.
 
     time: against time instead, if measured. level: of the unigram baseline.
@@ -208,7 +199,7 @@ def chart(
         unit, x = time_axis(float(seconds.max(initial=0)))
         positions = seconds / unit
     drawn = [Line.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
-    if level is not None and drawn[0].x:
+    if level is not None and len(drawn[0].x):
         drawn.append(Line("unigram", [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
     yield from curves(title, drawn, x=x, whole=not time, **options)
 

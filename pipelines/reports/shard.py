@@ -92,10 +92,6 @@ def piece_elements(artifact: Artifact) -> Iterator[Element]:
     ]
     note = "Special, reserved and byte entries included."
     yield Table("Vocabulary usage", ("entries", "number", "share"), rows, "lrr", note=note)
-    yield ranked_bars(
-        "Most frequent pieces",
-        ((row["piece"], row["count"]) for row in table.slice(0, min(_TOP, seen)).to_pylist()),
-        lambda count: formatting.percent(count / total, 2),
-        note="Share of all training pieces.",
-        korean=True,
-    )
+    top = ((row["piece"], row["count"]) for row in table.slice(0, min(_TOP, seen)).to_pylist())
+    title, note = "Most frequent pieces", "Share of all training pieces."
+    yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pipelines.artifacts.store import PAGE
+from pipelines.artifacts.store import PAGE, Json
 from pipelines.reports import formatting
 from pipelines.reports.elements import Code, Section, Story, Table
 from pipelines.reports.figures import Figure, label
@@ -107,24 +107,21 @@ def facts(artifact: Artifact) -> Table:
 def origins(artifact: Artifact) -> list[Table]:
     """Counts, settings, inputs, versions, numerics and files, collapsed on the page. Empty tables are left out."""
     record = artifact.record
-    inputs = record.get("inputs") or {}
-    artifacts = [(stage, str(digest)[:_DIGEST_CHARS]) for stage, digest in (inputs.get("artifacts") or {}).items()]
+    artifacts = [(stage, digest[:_DIGEST_CHARS]) for stage, digest in record["inputs"]["artifacts"].items()]
     files = []
-    for role, of_role in (inputs.get("files") or {}).items():
+    for role, of_role in record["inputs"]["files"].items():
         for file in of_role:
             digest = str(file["version"] if "version" in file else file["sha256"])  # a version if remote
             files.append((role, str(file["name"]), formatting.megabytes(file["size"]), digest[:_DIGEST_CHARS]))
-    counts, numerics = (
-        [(label(key), text) for key, text in _flat(record.get(part))] for part in ("counts", "numerics")
-    )
+    counts, numerics = ([(label(key), text) for key, text in _flat(record[part])] for part in ("counts", "numerics"))
     tables = (
         Table("Counts", ("", ""), counts, "lr"),
-        Table("Settings", ("setting", "value"), list(_flat(record.get("settings"))), "lk"),
+        Table("Settings", ("setting", "value"), list(_flat(record["settings"])), "lk"),
         Table("Input artifacts", ("stage", "digest"), artifacts, "ll"),
         Table("Input files", ("role", "file", "size", "SHA-256 or version"), files, "lkrl"),
-        Table("Library versions", ("library", "version"), list(_flat(record.get("versions"))), "ll"),
+        Table("Library versions", ("library", "version"), list(_flat(record["versions"])), "ll"),
         Table("Numerical environment", ("", ""), numerics, "ll"),
-        Table("Files in this artifact", ("folder or file", "files", "size"), file_sizes(record.get("files")), "lrr"),
+        Table("Files in this artifact", ("folder or file", "files", "size"), file_sizes(record["files"]), "lrr"),
     )
     return [table for table in tables if table.rows]
 
@@ -138,14 +135,14 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
             yield from _flat(inner, f"{name}.{key}".lstrip(".").replace(".[", "["))
     elif isinstance(value, dict | list):
         yield name, ", ".join(map(formatting.value, value)) or "none"
-    elif name:
+    else:
         yield name, formatting.value(value)
 
 
-def file_sizes(files: Any) -> list[tuple[str, str, str]]:
+def file_sizes(files: Json) -> list[tuple[str, str, str]]:
     """One row per folder with all its parts, and one row per file at the top level."""
     sizes: dict[str, list[int]] = {}
-    for name, file in sorted((files or {}).items()):
+    for name, file in sorted(files.items()):
         folder, slash, _ = name.rpartition("/")
         sizes.setdefault(folder + slash if slash else name, []).append(file["size"])
     return [(name, str(len(inside)), formatting.megabytes(sum(inside))) for name, inside in sizes.items()]

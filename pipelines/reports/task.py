@@ -75,12 +75,16 @@ def story(artifact: Artifact) -> Story:
             seed = f" of the first seed ({scores['rows'][0].get('seed')})" if main["seeds"] > 1 else ""
             source = f"Predictions{seed} of the {model_name(main['name'])} model."
             by_kind[0] = by_kind[0]._replace(text=f"{by_kind[0].text} {source}".lstrip())
+    files = [(without_folders(line),) for line in scores["said"][1:]]
+    data = [Table("Files and rows read", ("",), files, "k")] if files else []
+    counts = [(label(key), formatting.count(number)) for key, number in scores["counts"].items()]
+    data.append(Table("Rows", ("", ""), counts, "lr"))
     sections = (
         Section("Scores", list(score_elements(scores))),
         Section("Trainings and baselines", [*unseen_table(scores), score_table(scores), *trial_tables(scores)]),
         Section("Training", list(training_curves(artifact, scores))),
         *by_kind,
-        Section("Data", list(data_tables(scores))),
+        Section("Data", data),
     )
     return Story(title_of(artifact.stage.removeprefix(TASK), scores), lede_of(scores), sections)
 
@@ -233,10 +237,3 @@ def _training(stem: str) -> str:
     for key in ("batch", "epochs", "seed"):
         choices = choices.replace(f"-{key}-", f", {key} ")
     return f"{model_name(model)}, rate {choices}" if rate else model_name(model)
-
-
-def data_tables(scores: Json) -> Iterator[Element]:
-    if files := [(without_folders(line),) for line in scores["said"][1:]]:
-        yield Table("Files and rows read", ("",), files, "k")
-    counts = [(label(key), formatting.count(number)) for key, number in scores["counts"].items()]
-    yield Table("Rows", ("", ""), counts, "lr")

@@ -73,7 +73,7 @@ def result_of(artifact: Artifact) -> Result:
     on = scores["scored_on"]
     rows = formatting.count(scores["counts"].get(on, 0)) + ("" if on == "test" else " (validation)")
     return Result(
-        dataset=(artifact.record.get("settings") or {}).get("set") or task,
+        dataset=artifact.record["settings"].get("set") or task,
         model=main["name"],
         scores={key: value for key, value in scores["rows"][0]["scores"].items() if known(value)},
         on_test=on == "test",

@@ -79,24 +79,13 @@ def frequency_elements(artifact: Artifact) -> Iterator[Element]:
     total = sums[-1]
     note = f"{formatting.count(len(counts))} distinct morphemes (form and tag), most frequent first."
     yield from rank_curve("morphemes", counts, note=note)
-    yield from curves(
-        "Cumulative frequency",
-        [Line("morphemes", at, sums[at - 1] / total)],
-        x="most frequent morphemes",
-        y="share of the corpus",
-        percent=True,
-        log_x=True,
-        floor=0,
-        note=f"{formatting.count(total)} morphemes in total.",
-    )
-    top = next(batches(parts, ["form", "tag", "count"])).slice(0, _TOP).to_pylist()
-    yield ranked_bars(
-        "Most frequent morphemes",
-        ((f"{row['form']}/{row['tag']}", row["count"]) for row in top),
-        lambda count: formatting.percent(count / total, 2),
-        note="Share of all morphemes.",
-        korean=True,
-    )
+    line = Line("morphemes", at, sums[at - 1] / total)
+    x, y, note = "most frequent morphemes", "share of the corpus", f"{formatting.count(total)} morphemes in total."
+    yield from curves("Cumulative frequency", [line], x=x, y=y, percent=True, log_x=True, floor=0, note=note)
+    rows = next(batches(parts, ["form", "tag", "count"])).slice(0, _TOP).to_pylist()
+    top = ((f"{row['form']}/{row['tag']}", row["count"]) for row in rows)
+    title, note = "Most frequent morphemes", "Share of all morphemes."
+    yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)
 
 
 def piece_lengths(artifact: Artifact) -> Iterator[Element]:

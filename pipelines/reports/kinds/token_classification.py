@@ -80,7 +80,7 @@ def span_errors(true: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tup
 def error_entry(text: str, errors: Sequence[Error]) -> Entry:
     """The text around the first error, with true and predicted spans."""
     sides = {"right": "true", "given": "predicted"}
-    spans = {mark: sorted({error[side] for error in errors if error[side]}) for side, mark in enumerate(sides)}
+    spans = {mark: sorted({span for error in errors if (span := error[side])}) for side, mark in enumerate(sides)}
     first = min(start for of_side in spans.values() for start, *_ in of_side)
     start = max(0, first - _WINDOW_CHARS // 2) if len(text) > _WINDOW_CHARS else 0
     shown = text[start : start + _WINDOW_CHARS]

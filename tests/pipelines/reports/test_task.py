@@ -98,25 +98,25 @@ def test_title_claims_a_difference_only_if_it_is_more_than_chance(mood):
 def test_label_scores_equal_those_of_scikit_learn(mood):
     kind, rows, models = labelled()
     shown = _elements(mood)
-    truth, given = [row["label"] for row in rows], [prediction["label"] for prediction in models["pretrained"][0]]
-    measures = precision_recall_fscore_support(truth, given, labels=kind.labels)
+    truth, predicted = [row["label"] for row in rows], [prediction["label"] for prediction in models["pretrained"][0]]
+    measures = precision_recall_fscore_support(truth, predicted, labels=kind.labels)
     wanted = {label: (*_shares(*own), str(rows)) for label, *own, rows in zip(kind.labels, *measures, strict=True)}
     assert {row[0]: tuple(map(plain, row[1:5])) for row in shown["Scores of 3 labels"].rows} == wanted
     counts = [[int(text) for text, _ in row] for row in shown["Confusion matrix"].cells]
-    pairs = list(zip(truth, given, strict=True))
-    assert counts == [[pairs.count((one, other)) for other in kind.labels] for one in kind.labels]
+    pairs = list(zip(truth, predicted, strict=True))
+    assert counts == [[pairs.count((true, label)) for label in kind.labels] for true in kind.labels]
 
 
 def test_each_confusion_has_its_most_confident_examples(mood):
     _, rows, models = labelled()
     shown = _elements(mood)
     wrong = {(row["label"], prediction["label"]) for row, prediction in zip(rows, models["pretrained"][0], strict=True)}
-    for truth, given in wrong:
-        own = [block for title, block in shown.items() if title.startswith(f"{truth} predicted as {given} · ")]
-        assert len(own) == (truth != given)
+    for truth, predicted in wrong:
+        own = [block for title, block in shown.items() if title.startswith(f"{truth} predicted as {predicted} · ")]
+        assert len(own) == (truth != predicted)
         for entry in own and own[0].entries:
             assert entry.facts[0] == ("true", truth)
-            assert entry.facts[1][1].startswith(f"{given} (")
+            assert entry.facts[1][1].startswith(f"{predicted} (")
     (errors,) = [block for title, block in shown.items() if title.endswith(" errors")]
     shares = [float(plain(entry.facts[1][1]).split("(")[-1].split()[0]) for entry in errors.entries]
     assert shares == sorted(shares, reverse=True)
@@ -136,7 +136,7 @@ def test_many_labels_are_folded_and_have_no_matrix(tmp_path):
 def test_multi_label_f1_equals_that_of_scikit_learn(tmp_path):
     kind, rows, models = several()
     bars = _elements(write_task(tmp_path, "feelings", (kind, rows, models)))["Scores of 3 labels"].bars
-    sides = [[[label in one for label in kind.labels] for one in side] for side in (
+    sides = [[[label in of_row for label in kind.labels] for of_row in side] for side in (
         [row["label"] for row in rows], [prediction["labels"] for prediction in models["pretrained"][0]]
     )]  # fmt: skip
     wanted = dict(zip(kind.labels, f1_score(*sides, average=None, zero_division=0), strict=True))
@@ -146,11 +146,11 @@ def test_multi_label_f1_equals_that_of_scikit_learn(tmp_path):
 def test_entities_have_scores_and_errors_by_cause(tmp_path):
     kind, rows, models = tagged()
     shown = _elements(folder := write_task(tmp_path, "ner", (kind, rows, models)))
-    gold, given = (
+    gold, predicted = (
         [kind._sequence(spans, len(row["text"])) for spans, row in zip(side, rows, strict=True)]
         for side in ([row["spans"] for row in rows], models["pretrained"][0])
     )
-    report = classification_report(gold, given, output_dict=True, zero_division=0)
+    report = classification_report(gold, predicted, output_dict=True, zero_division=0)
     columns = ("precision", "recall", "f1-score")
     wanted = {
         name: (*_shares(*(own[column] for column in columns)), str(own["support"]))
@@ -190,8 +190,8 @@ def test_multiple_choice_has_accuracy_by_position(tmp_path):
         "Accuracy by position of the right choice"
     ].bars
     right = np.array([int(row["label"]) for row in rows])
-    given = np.array([prediction["choice"] for prediction in models["pretrained"][0]])
-    assert [bar.parts[0] for bar in bars[:2]] == pytest.approx([(given[right == n] == n).mean() for n in (0, 1)])
+    predicted = np.array([prediction["choice"] for prediction in models["pretrained"][0]])
+    assert [bar.parts[0] for bar in bars[:2]] == pytest.approx([(predicted[right == n] == n).mean() for n in (0, 1)])
     assert bars[2].text.startswith("– of 0")
 
 
@@ -236,8 +236,8 @@ def test_single_row_gives_a_page(tmp_path, name):
     kind, rows, models = KINDS[name]()
     if name == "regression":
         kind = kind.model_copy(update={"metrics": ("f1_at_3",)})
-    one = {model: [seed[:1] for seed in seeds] for model, seeds in models.items()}
-    render(write_task(tmp_path, name, (kind, rows[:1], one)))
+    first = {model: [seed[:1] for seed in seeds] for model, seeds in models.items()}
+    render(write_task(tmp_path, name, (kind, rows[:1], first)))
     index(tmp_path)
 
 
