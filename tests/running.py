@@ -83,9 +83,9 @@ def _as_in_a_process(folder: Path, out: io.TextIOBase, err: io.TextIOBase, stdin
     root, before = logging.getLogger(), dict(os.environ)
     handlers, level, threads = root.handlers[:], root.level, torch.get_num_threads()
     root.handlers[:] = []  # so that the command sets up its own
-    given = io.TextIOWrapper(_Stdin(stdin), "utf-8")
+    stream = io.TextIOWrapper(_Stdin(stdin), "utf-8")
     with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        sys.stdin, kept = given, sys.stdin
+        sys.stdin, kept = stream, sys.stdin
         try:
             yield
         finally:
@@ -131,10 +131,10 @@ def run_outside(arguments: Sequence[str], folder: Path, stdin: bytes = b"", seco
 
 def start(arguments: Sequence[str], folder: Path, **streams: Any) -> "subprocess.Popen[bytes]":
     """The command in a process that leads a group; its standard streams are pipes unless named."""
-    given = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     environment = {name: value for name, value in os.environ.items() if name != "KORBERT_DATA"}
     command = [os.fsencode(word) for word in (sys.executable, "-m", "korbert", *arguments)]
-    return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **given)
+    return subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **streams)
 
 
 def left_of(group: int, seconds: float) -> str:

@@ -59,7 +59,7 @@ def test_the_pages_show_what_the_box_answers(tmp_path):
     shown, korean = ("".join(_CONSOLE.findall((ROOT / page).read_text("utf-8"))) for page in pages)
     assert shown == korean
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    examples = [one.split("\n", 1) for one in shown.replace("\\\n", "").split("$ ")[1:]]
+    examples = [example.split("\n", 1) for example in shown.replace("\\\n", "").split("$ ")[1:]]
     assert len(examples) >= 3
     for command, printed in examples:
         run = subprocess.run(
@@ -74,8 +74,8 @@ def test_the_pages_show_what_the_box_answers(tmp_path):
 def test_reviews_of_nsmc(korbert_data):
     path = korbert_data / "nsmc" / "ratings_test.txt"
     rows = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)[::50]
-    found = korbert.load("korbert-mini-nsmc").predict(rows["document"].tolist())
-    right = sum((one.label == "긍정") == label for one, label in zip(found, rows["label"], strict=True))
+    predictions = korbert.load("korbert-mini-nsmc").predict(rows["document"].tolist())
+    right = sum((own.label == "긍정") == label for own, label in zip(predictions, rows["label"], strict=True))
     assert len(rows) == 1_000
     assert right == pytest.approx(REVIEWS_RIGHT, abs=3)
 
@@ -85,11 +85,11 @@ def test_questions_of_korquad(korbert_data):
     """On articles that the model was not trained on."""
     _, valid = split_by_article(korquad.read(korbert_data / "korquad1" / "KorQuAD_v1.0_dev.json"))
     asked = valid.rows[:: len(valid) // 100][:100]
-    found = korbert.load("korbert-mini-korquad").answer(
+    answers = korbert.load("korbert-mini-korquad").answer(
         [row["question"] for row in asked], [row["context"] for row in asked]
     )
     golds = ([gold.text for gold in row["answers"]] for row in asked)
-    f1 = [korquad.f1(one.answer, gold) for one, gold in zip(found, golds, strict=True)]
+    f1 = [korquad.f1(own.answer, gold) for own, gold in zip(answers, golds, strict=True)]
     assert 100 * statistics.mean(f1) == pytest.approx(QUESTIONS_F1, abs=1)
 
 
@@ -97,14 +97,13 @@ def test_questions_of_korquad(korbert_data):
 def test_entities_of_klue(korbert_data):
     rows = load("klue-ner", korbert_data).test.rows[::20]
     texts, gold = [row["text"] for row in rows], [read_bio(row["tags"]) for row in rows]
-    found = [
-        [(one.start, one.end, one.label) for one in spans] for spans in korbert.load("korbert-mini-ner").tag(texts)
+    tagged = korbert.load("korbert-mini-ner").tag(texts)
+    predicted = [[(span.start, span.end, span.label) for span in spans] for spans in tagged]
+    tags = [
+        [write_bio(spans, len(text)) for spans, text in zip(side, texts, strict=True)] for side in (gold, predicted)
     ]
-    right, given = (
-        [write_bio(spans, len(text)) for spans, text in zip(one, texts, strict=True)] for one in (gold, found)
-    )
     assert len(rows) == 250
-    counts = entity_counts(right, given)[1].sum(axis=0)
+    counts = entity_counts(*tags)[1].sum(axis=0)
     assert 100 * (f1_from_counts(counts, "macro") or 0) == pytest.approx(ENTITIES_F1, abs=1)
 
 
@@ -113,9 +112,9 @@ def test_similar_sentences_of_korsts(korbert_data):
     rows = load("korsts", korbert_data).test.rows[::2]
     model = korbert.load("korbert-mini-embed")
     first, second = (model.embed([row[role] for row in rows], normalize=True) for role in ("text", "pair"))
-    found = spearman((first * second).sum(axis=1), np.array([row["score"] for row in rows]))
+    correlation = spearman((first * second).sum(axis=1), np.array([row["score"] for row in rows]))
     assert len(rows) == 690
-    assert 100 * (found or 0) == pytest.approx(SIMILARITY, abs=0.5)
+    assert 100 * (correlation or 0) == pytest.approx(SIMILARITY, abs=0.5)
 
 
 def test_search_of_the_sample_of_law(tmp_path):
@@ -132,8 +131,8 @@ def test_facts_are_known():
     """Each gap of box_facts.tsv has one right word: it is among the first five guesses, or not."""
     lines = (ROOT / "tests" / "box_facts.tsv").read_text("utf-8").splitlines()
     texts, answers = zip(*(line.split("\t") for line in lines), strict=True)
-    found = korbert.load("korbert-mini").fill(texts, top=5)
-    known = [answer in [guess.piece for guess in gap] for (gap,), answer in zip(found, answers, strict=True)]
+    gaps = korbert.load("korbert-mini").fill(texts, top=5)
+    known = [answer in [guess.piece for guess in gap] for (gap,), answer in zip(gaps, answers, strict=True)]
     assert len(known) == 100
     assert sum(known) == pytest.approx(FACTS, abs=2)
 
@@ -141,9 +140,9 @@ def test_facts_are_known():
 def test_sentences_about_love():
     """사랑 has nearly the same vector in the first two, and another in the third, which is about the word."""
     texts = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나"]
-    found = korbert.load("korbert-mini").occurrences("사랑", texts)
-    apart = distances(found)
-    assert len(found) == 3
+    occurrences = korbert.load("korbert-mini").occurrences("사랑", texts)
+    apart = distances(occurrences)
+    assert len(occurrences) == 3
     assert apart[0, 1] < apart[0, 2] / 2
 
 
@@ -161,7 +160,7 @@ def test_bf16_gives_nearly_the_same(tmp_path, monkeypatch):
     np.testing.assert_allclose(np.load("vectors.npy"), rounded, atol=0.02)
 
     exact, rounded = (
-        np.array([list(one.probabilities.values()) for one in reviews(precision=precision).predict(texts)])
+        np.array([list(own.probabilities.values()) for own in reviews(precision=precision).predict(texts)])
         for precision in ("fp32", "bf16")
     )
     assert 1e-6 < np.abs(exact - rounded).max() < 0.05

@@ -4,12 +4,16 @@ import importlib.util
 import json
 import re
 from pathlib import Path
+from typing import get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from corpus import counts, morphemes, shards
+from corpus.cleaning.filters import FILTERS
 from korbert.tasks.kinds import KINDS
+from korbert.tasks.metrics.misses import Cause
 from pipelines.artifacts import store
 from pipelines.stages.table import STAGES
 
@@ -19,23 +23,14 @@ _HOOKS = importlib.util.spec_from_file_location("docs_hooks", ROOT / "docs" / "h
 hooks = importlib.util.module_from_spec(_HOOKS)
 _HOOKS.loader.exec_module(hooks)
 
-_TASKS = {
-    "nsmc": "classification",
-    "korquad": "question-answering",
-}  # stages whose keys are those of a task of that kind
+_TASKS = ("nsmc", "korquad")  # stages whose keys are those of a task
 _PART = re.compile(r"part-\d+")
 _METRICS = re.compile(r"metrics/\w+-rate-[\d.e-]+-seed-\d+\.jsonl")
 _FOLDERS = ("model", "tokenizer")  # have sections of their own
 
 
-def sections():
-    """Heading -> text of each section of the page."""
-    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
-    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
-
-
-SECTIONS = sections()
+_PARTS = re.split(r"^## (.+)$", (ROOT / "docs" / "formats.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+SECTIONS = dict(zip(_PARTS[1::2], _PARTS[2::2], strict=True))  # heading -> text
 
 
 def named(section):
@@ -43,9 +38,6 @@ def named(section):
     text = SECTIONS[section] + (SECTIONS["tasks"] if section in _TASKS else "")
     marked = re.findall(r"`([^`\n]+)`", text)
     return {*marked, *(word for text in marked for word in re.findall(r"[\w*./-]+", text))}
-
-
-# --- the code ---
 
 
 @pytest.mark.parametrize("section", [*STAGES, "tasks"])
@@ -90,51 +82,41 @@ def test_the_record_is_there():
 
 
 def test_the_columns_are_there():
-    from corpus import counts, morphemes, shards
-
     assert set(morphemes.SCHEMA.names) <= named("analyze")
     assert set(counts._SCHEMA.names) <= named("vocab")
     assert set(shards.SCHEMA.names) <= named("shard")
 
 
 def test_every_reason_to_drop_is_there():
-    from corpus.cleaning.filters import FILTERS
-
     files = (ROOT / "corpus").rglob("*.py")
     sources = "".join(path.read_text(encoding="utf-8") for path in files)
     reasons = set(re.findall(r'"(bad_\w+|\w+_duplicate|contaminated|frequent_lines|template_made|too_long)"', sources))
-    reasons |= {one.reason for one in FILTERS}
+    reasons |= {entry.reason for entry in FILTERS}
     assert len(reasons) >= 22
     assert reasons <= named("clean")
 
 
 def test_every_cause_of_a_miss_is_there():
-    from typing import get_args
-
-    from korbert.tasks.metrics.misses import Cause
-
     assert set(get_args(Cause)) <= named("tasks")
 
 
-# --- the demo ---
-
-
-def demo(stage):
-    folder = DEMO / stage
-    if store.read_json(folder / store.RECORD) is None:
-        pytest.skip(f"{folder} is absent: `make demo` makes it")
-    return folder
-
-
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_file_of_the_demo_is_named(stage):
-    folder = demo(stage)
+def test_all_that_the_demo_has_is_named(stage):
+    """Every file, every field in it, the counts, and the numerics of a training."""
+    folder = DEMO / stage
+    record = store.read_json(folder / store.RECORD)
+    if record is None:
+        pytest.skip(f"{folder} is absent: `make demo` makes it")
     missing = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         section, name = _where(stage, path.relative_to(folder).as_posix())
-        if name not in named(section):
-            missing.append((section, name))
+        missing += [(section, path.name, key) for key in (name, *_fields(path)) if key not in named(section)]
     assert missing == []
+    shown = [re.sub(r"^(kept|dropped|masked)\..+", r"\1.", key) for key in record["counts"]]
+    known = named(stage) | ({"kept.", "dropped.", "masked."} if stage == "clean" else set())
+    assert [key for key in shown if key not in known] == []
+    if STAGES[stage].trains:
+        assert set(record["numerics"]) <= named("Around all artifacts")
 
 
 def _where(stage, name):
@@ -152,17 +134,6 @@ def _where(stage, name):
         return stage, last
     joined = _PART.sub("part-*", "/".join([*outer, last]))
     return stage, _METRICS.sub("metrics/NAME-rate-RATE-seed-SEED.jsonl", joined)
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_every_field_of_the_demo_is_named(stage):
-    folder = demo(stage)
-    missing = []
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        section, _ = _where(stage, path.relative_to(folder).as_posix())
-        known = named(section)
-        missing += [(path.name, field) for field in _fields(path) if field not in known]
-    assert missing == []
 
 
 def _fields(path):
@@ -187,17 +158,3 @@ def _keys(value, name):
         first = inner[0] if isinstance(inner, list) and inner else inner
         if isinstance(first, dict) and (key in _OPEN or (name == "scores.json" and key == "counts")):
             yield from _keys(first, name)
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_the_counts_of_the_demo_are_named(stage):
-    record = store.read_json(demo(stage) / store.RECORD)
-    shown = [re.sub(r"^(kept|dropped|masked)\..+", r"\1.", key) for key in record["counts"]]
-    known = named(stage) | {"kept.", "dropped.", "masked."} if stage == "clean" else named(stage)
-    assert [key for key in shown if key not in known] == []
-
-
-@pytest.mark.parametrize("stage", [name for name, spec in STAGES.items() if spec.trains])
-def test_the_numerics_of_the_demo_are_named(stage):
-    record = store.read_json(demo(stage) / store.RECORD)
-    assert set(record["numerics"]) <= named("Around all artifacts")

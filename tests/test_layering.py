@@ -79,11 +79,11 @@ def test_vectors_stand_below_tasks():
     graph = _module_graph()
 
     def reached(name):
-        found, left = set[str](), [name]
+        modules, left = set[str](), [name]
         while left:
-            left += (new := graph[left.pop()] - found)
-            found |= new
-        return found
+            left += (new := graph[left.pop()] - modules)
+            modules |= new
+        return modules
 
     for name in graph:
         if name.startswith("korbert.vectors.") and "korbert.model" not in (below := reached(name)):
@@ -107,7 +107,7 @@ def test_tokenization_never_imports_torch():
     ],
 )
 def test_cheap_things_load_nothing_heavy(code):
-    check = f"; import sys; found = {HEAVY} & sys.modules.keys(); assert not found, found"
+    check = f"; import sys; heavy = {HEAVY} & sys.modules.keys(); assert not heavy, heavy"
     done = subprocess.run([sys.executable, "-c", code + check], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
 

@@ -5,16 +5,18 @@ import importlib
 import json
 import re
 import shlex
-from contextlib import contextmanager, nullcontext
+import tomllib
+from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType
 
 import click
 import pytest
 
+import korbert
 from corpus.readers import chunks, rows
-from corpus.settings import SourceSettings
+from corpus.settings import CleanSettings, SourceSettings
 from korbert.durable import sha256_of
+from korbert.tasks.kinds.sections import KorquadSection
 from pipelines.cli import cli, run_command
 from pipelines.recipes import loading
 from pipelines.stages.table import STAGES
@@ -62,26 +64,20 @@ BLOCKS = [(page, number) for page in PAGES for number in range(len(blocks(page, 
 SHOWN = sorted({shown for page in PAGES for shown in _SHOWN.findall(text_of(page))})
 
 
-def parse(command):
-    """Raises click's UsageError where the command line is not one of korbert's."""
-    context = click.Context(cli)
-    name, subcommand, rest = cli.resolve_command(context, shlex.split(command)[1:])
-    with subcommand.make_context(name, rest, parent=context):
-        pass
-
-
-@pytest.mark.parametrize("command", [line for line in COMMANDS if len(line.split()) > 2])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_command_lines_parse(command, tmp_path, monkeypatch):
+    """Of a command named in passing, only the name."""
+    if len(command.split()) == 2:
+        assert command.split()[1] in cli.commands
+        return
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     for name in ("reviews.txt", "sentences.txt", "test.csv"):  # files that click opens while it reads a command line
         (tmp_path / name).touch()
-    parse(command)
-
-
-@pytest.mark.parametrize("command", [line for line in COMMANDS if len(line.split()) == 2])
-def test_commands_named_in_passing_exist(command):
-    assert command.split()[1] in cli.commands
+    context = click.Context(cli)
+    name, subcommand, rest = cli.resolve_command(context, shlex.split(command)[1:])
+    with subcommand.make_context(name, rest, parent=context):  # click.UsageError if it is not one of korbert's
+        pass
 
 
 @pytest.mark.parametrize("page", READMES)
@@ -135,19 +131,13 @@ def test_every_command_is_shown_at_work(korean):
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "docs/ko/guide.md"])
 def test_the_file_tree_is_there(page):
-    paths = _paths_of_tree(page)
-    assert len(paths) > 10
-    assert [path for path in paths if not (ROOT / path).is_dir()] == []
-
-
-def _paths_of_tree(page):
-    """The folders of the block that begins with korbert/, each with those it stands below."""
     (tree,) = (body for body in blocks(page, "text") if body.startswith("korbert/"))
     paths = []
     for line in tree.splitlines():
         name = line.split()[0]
         paths.append(paths[-1].split("/")[0] + "/" + name if line.startswith(" ") else name)
-    return paths
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).is_dir()] == []
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
@@ -159,29 +149,21 @@ def test_the_files_of_the_map_are_there(page):
     ]
     known += [str(Path(path).parent) + "/" for path in known]
     generated = ("artifacts/", "STAGE", "output/", "documents/", "dropped/", "site/", "dist/")
-    assert [name for name in named if not name.startswith(generated) and not _is_named(name, known)] == []
-
-
-def _is_named(name, known):
-    return "NAME" in name or (ROOT / name).exists() or any(path.endswith(f"/{name}") for path in known)
+    there = [name for name in named if (ROOT / name).exists() or any(path.endswith(f"/{name}") for path in known)]
+    assert [name for name in {*named} - {*there} if not name.startswith(generated) and "NAME" not in name] == []
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
-    assert [link for link in _LINK.findall(_FENCE.sub("", text_of(page))) if not _leads_somewhere(page, link)] == []
-
-
-def _leads_somewhere(page, link):
-    if link.startswith("https://"):
-        return True  # no test reaches the network
-    name, _, heading = link.partition("#")
-    target = (ROOT / page).parent / name if name else ROOT / page
-    return target.exists() and (not heading or heading in _anchors(target.read_text(encoding="utf-8")))
-
-
-def _anchors(text):
-    headings = (line.lstrip("# ").lower() for line in text.splitlines() if line.startswith("#"))
-    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in headings}
+    for link in _LINK.findall(_FENCE.sub("", text_of(page))):
+        name, _, heading = link.partition("#")
+        if name.startswith("https://"):
+            continue  # no test reaches the network
+        target = (ROOT / page).parent / name if name else ROOT / page
+        assert target.exists(), link
+        lines = target.read_text(encoding="utf-8").splitlines() if heading else ()
+        headings = [line.lstrip("# ").lower() for line in lines if line.startswith("#")]
+        assert heading in ["", *(re.sub(r"[^\w -]", "", line).replace(" ", "-") for line in headings)], link
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -194,18 +176,13 @@ def test_lines_are_short_and_name_no_machine(page):
 @pytest.mark.parametrize(("page", "number"), BLOCKS)
 def test_python_blocks_import_what_is_there(page, number):
     for node in ast.walk(ast.parse(blocks(page, "python")[number])):
-        for module, name in _imports(node):
-            found = importlib.import_module(module)
-            assert name is None or hasattr(found, name), f"{module}.{name}"
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _MODULES:
+        if isinstance(node, ast.Import):
+            assert all(importlib.import_module(alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = importlib.import_module(node.module)
+            assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _MODULES:
             assert hasattr(importlib.import_module(node.value.id), node.attr)
-
-
-def _imports(node):
-    if isinstance(node, ast.Import):
-        yield from ((alias.name, None) for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        yield from ((node.module or "", alias.name) for alias in node.names)
 
 
 @pytest.mark.parametrize(("code", "printed"), SHOWN)
@@ -222,19 +199,13 @@ def test_python_blocks_run_on_the_demo(page, number, monkeypatch, capsys):
         if not (ROOT / folder).is_dir():
             pytest.skip(f"{folder} is absent: `make demo` makes it")
     monkeypatch.chdir(ROOT)
-    with nullcontext(code) if SERVED not in code else _served(code) as running:
+    with started() if SERVED in code else nullcontext() as service:
         names = {"__name__": "page"}
-        exec(compile(running, f"{page}, block {number}", "exec"), names)
+        code_here = code.replace(SERVED, service.address) if service else code
+        exec(compile(code_here, f"{page}, block {number}", "exec"), names)
         if "client" in names:
             names["client"].close()
     assert len(capsys.readouterr().out.splitlines()) == code.count("print(")
-
-
-@contextmanager
-def _served(code):
-    """The code with the address of a plain `korbert serve`."""
-    with started() as service:
-        yield code.replace(SERVED, service.address)
 
 
 def test_the_reviews_of_the_data_page_can_be_read(tmp_path, monkeypatch):
@@ -250,19 +221,16 @@ def test_the_reviews_of_the_data_page_can_be_read(tmp_path, monkeypatch):
 
     source = SourceSettings(name="reviews", path="corpus/reviews.jsonl.zst")
     read = list(chunks(source, [tmp_path / source.path], 1 << 20))
-    found = [(row.id, row.text, row.reason) for chunk in read for row in rows(chunk)]
-    assert found == [("review-8", "8 번째 영화평", None), ("review-9", "9 번째 영화평", None)]
+    texts = [(row.id, row.text, row.reason) for chunk in read for row in rows(chunk)]
+    assert texts == [("review-8", "8 번째 영화평", None), ("review-9", "9 번째 영화평", None)]
 
 
 def test_hashes_of_the_data_page_are_those_of_the_folder(korbert_data):
-
     table = re.findall(r"^\| `([^`]+)` \| ([\d,]+) \| `([0-9a-f]{64})` \|$", text_of("docs/data.md"), re.MULTILINE)
     assert len(table) == 11
     for name, size, digest in table:
-        assert ((korbert_data / name).stat().st_size, sha256_of(korbert_data / name)) == (
-            int(size.replace(",", "")),
-            digest,
-        ), name
+        path = korbert_data / name
+        assert (f"{path.stat().st_size:,}", sha256_of(path)) == (size, digest), name
 
 
 @pytest.mark.parametrize("text", sorted({text for page in PAGES for text in blocks(page, "toml") if "sources" in text}))
@@ -273,16 +241,10 @@ def test_recipes_of_pages_are_recipes(text, tmp_path):
 
 
 def test_recipes_of_the_data_page_are_recipes():
-    import tomllib
-
-    from corpus.settings import CleanSettings
-    from korbert.tasks.kinds.sections import KorquadSection
-    from pipelines.recipes.loading import load
-
     korquad, evaluation = (tomllib.loads(toml) for toml in blocks("docs/data.md", "toml"))
     assert KorquadSection.model_validate(korquad["korquad"]).test == "korquad1/KorQuAD_v1.0_dev.json"
     settings = CleanSettings.model_validate({"sources": [{"name": "mine", "path": "x"}], **evaluation["clean"]})
-    assert settings.evaluation == load("small").section("clean").evaluation
+    assert settings.evaluation == loading.load("small").section("clean").evaluation
 
 
 def test_the_licence_is_whole():
@@ -293,5 +255,4 @@ def test_the_licence_is_whole():
 
 
 def test_the_changelog_has_this_version():
-    korbert: ModuleType = importlib.import_module("korbert")
     assert f"## {korbert.__version__}" in text_of("CHANGELOG.md")

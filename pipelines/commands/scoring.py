@@ -88,7 +88,7 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     if as_json:
         click.echo(inference.lines.as_json(details))
     if page:
-        check_output(page, *shown.folders, is_ours=is_page)
+        check_output(page, *(side.folder for side in shown.sides), is_ours=is_page)
     if not as_json:
         reports.summary.show_comparison(shown)
     if page:

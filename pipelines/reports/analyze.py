@@ -1,24 +1,27 @@
 """The page of `analyze`: speed and failures of Kiwi, document lengths, tag frequencies."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.reports import formatting
-from pipelines.reports.distributions import Lengths, most_frequent, ranked_bars
+from pipelines.reports.distributions import length_elements, most_frequent, ranked_bars
 from pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table
 from pipelines.reports.figures import Figure, label
 from pipelines.reports.pictures import columns
-from pipelines.reports.record import Artifact, batches, num_rows, sampled
+from pipelines.reports.record import Artifact, batches, sampled
 
 _TOP_TAGS = 15
 _SAMPLES = 20  # failed documents shown for each reason
 _EOJEOL_MORPHEMES = 8  # last column of the chart: this many or more
+
+_Lengths = list[tuple[pa.Array, Any]]
 
 # Names of the tags of the Sejong corpus (세종 말뭉치) as used by Kiwi, and of those of Kiwi itself.
 _TAGS = dict(
@@ -26,29 +29,19 @@ _TAGS = dict(
 )
 
 
-@dataclass
-class _Measured:
-    """Lengths by source, tag frequencies, and eojeols by their number of morphemes (capped)."""
-
-    morphemes: Lengths = field(default_factory=Lengths)
-    sentences: Lengths = field(default_factory=Lengths)
-    tags: Counter[str] = field(default_factory=Counter)
-    eojeols: np.ndarray = field(default_factory=lambda: np.zeros(_EOJEOL_MORPHEMES + 1, dtype=np.int64))
-
-
 def figures(artifact: Artifact) -> Sequence[Figure]:
-    documents, failed = _documents(artifact)
-    shown = [Figure(formatting.compact(documents), "documents analysed")]
-    if "morphemes" in artifact.record["counts"]:
-        shown.append(Figure(formatting.compact(artifact.record["counts"]["morphemes"]), "morphemes"))
+    counts = artifact.record["counts"]
+    shown = [
+        Figure(formatting.compact(counts["documents"]), "documents analysed"),
+        Figure(formatting.compact(counts["morphemes"]), "morphemes"),
+    ]
     if seconds := _seconds(artifact):
-        shown.append(Figure(formatting.compact(documents / seconds), "documents/s"))
-    return *shown, Figure(formatting.count(failed) if failed else "none", "failed")
+        shown.append(Figure(formatting.compact(counts["documents"] / seconds), "documents/s"))
+    return *shown, Figure(_failed(counts), "failed")
 
 
-def _documents(artifact: Artifact) -> tuple[int, int]:
-    """Numbers of documents analysed and failed."""
-    return num_rows(artifact.parts("morphemes/*.parquet")), num_rows(artifact.parts("failed/*.parquet"))
+def _failed(counts: Mapping[str, int]) -> str:
+    return formatting.count(counts["failed"]) if counts["failed"] else "none"
 
 
 def _seconds(artifact: Artifact) -> float | None:
@@ -58,77 +51,61 @@ def _seconds(artifact: Artifact) -> float | None:
 
 def story(artifact: Artifact) -> Story:
     parts, note = sampled(artifact.parts("morphemes/*.parquet"))
-    measured = measure(batches(parts, ["source", "tag", "sentence", "eojeol"]))
-    documents, failed = _documents(artifact)
+    morphemes, sentences, tags, eojeols = measure(parts)
     lengths = (
-        *measured.morphemes.elements("Morphemes per document", unit="morphemes", note=note),
-        *measured.sentences.elements("Sentences per document", unit="sentences", note=note),
+        *length_elements("Morphemes per document", morphemes, unit="morphemes", note=note),
+        *length_elements("Sentences per document", sentences, unit="sentences", note=note),
     )
+    counts, seconds, workers = artifact.record["counts"], _seconds(artifact), artifact.run.get("workers")
+    speed = "Total duration unknown: run.json is missing, or the run was resumed."
+    if seconds:
+        with_workers = f" with {workers} worker{'' if workers == 1 else 's'}" if workers else ""
+        per_second = formatting.compact(counts["morphemes"] / seconds)
+        speed = f"Kiwi took {formatting.duration(seconds)}{with_workers}: {per_second} morphemes/s, startup included."
     return Story(
-        f"{formatting.count(documents)} documents analysed, {formatting.count(failed) if failed else 'none'} failed",
-        speed_in_words(artifact),
+        f"{formatting.count(counts['documents'])} documents analysed, {_failed(counts)} failed",
+        speed,
         (
             Section("Lengths", lengths),
-            Section("Morphemes", list(morpheme_elements(measured, note))),
+            Section("Morphemes", list(morpheme_elements(tags, eojeols, note))),
             Section("Failures", list(failure_elements(artifact))),
         ),
     )
 
 
-def speed_in_words(artifact: Artifact) -> str:
-    seconds = _seconds(artifact)
-    if not seconds:
-        return "Total duration unknown: run.json is missing, or the run was resumed."
-    workers = artifact.run.get("workers")
-    with_workers = f" with {workers} worker{'' if workers == 1 else 's'}" if workers else ""
-    morphemes = artifact.record["counts"].get("morphemes")
-    speed = f": {formatting.compact(morphemes / seconds)} morphemes/s, startup included" if morphemes else ""
-    return f"Kiwi took {formatting.duration(seconds)}{with_workers}{speed}."
+def measure(parts: list[Path]) -> tuple[_Lengths, _Lengths, Counter[str], np.ndarray]:
+    """Lengths in morphemes and in sentences, tag frequencies, and eojeols by their number of morphemes (capped)."""
+    morphemes: _Lengths = []
+    sentences: _Lengths = []
+    tag_counts = Counter[str]()
+    eojeols = np.zeros(_EOJEOL_MORPHEMES + 1, dtype=np.int64)
+    for batch in batches(parts, ["source", "tag", "sentence", "eojeol"]):
+        sources, tags = batch.column("source"), batch.column("tag")
+        morphemes.append((sources, pc.list_value_length(tags)))
+        tag_counts.update({row["values"]: row["counts"] for row in pc.value_counts(tags.flatten()).to_pylist()})
 
-
-def measure(morpheme_batches: Iterator[pa.RecordBatch]) -> _Measured:
-    measured = _Measured()
-    for batch in morpheme_batches:
-        tags = batch.column("tag")
-        measured.morphemes.add(batch.column("source"), pc.list_value_length(tags))
-        for entry in pc.value_counts(tags.flatten()).to_pylist():
-            measured.tags[entry["values"]] += entry["counts"]
-
-        # A sentence or eojeol starts where its number or the document changes. All three: (morphemes of the batch,).
+        # A sentence or eojeol starts where its number or the document changes. Both: (morphemes of the batch,) bool.
         document = pc.list_parent_indices(tags).to_numpy()
-        sentence, eojeol = (np.asarray(batch.column(name).flatten().to_numpy()) for name in ("sentence", "eojeol"))
-        next_document = np.diff(document, prepend=-1)
-        sentence_starts = np.flatnonzero(next_document | np.diff(sentence, prepend=-1))
-        eojeol_starts = np.flatnonzero(next_document | np.diff(eojeol, prepend=-1))
-
-        sentences = np.bincount(document[sentence_starts], minlength=batch.num_rows)
-        measured.sentences.add(batch.column("source"), pa.array(sentences))
+        sentence_starts, eojeol_starts = (
+            np.flatnonzero(np.diff(document, prepend=-1) | np.diff(batch.column(name).flatten(), prepend=-1))
+            for name in ("sentence", "eojeol")
+        )
+        sentences.append((sources, np.bincount(document[sentence_starts], minlength=batch.num_rows)))
         sizes = np.minimum(np.diff(eojeol_starts, append=len(document)), _EOJEOL_MORPHEMES)
-        measured.eojeols += np.bincount(sizes, minlength=_EOJEOL_MORPHEMES + 1)
-    return measured
+        eojeols += np.bincount(sizes, minlength=_EOJEOL_MORPHEMES + 1)
+    return morphemes, sentences, tag_counts, eojeols
 
 
-def morpheme_elements(measured: _Measured, note: str) -> Iterator[Element]:
-    total = measured.tags.total()
+def morpheme_elements(tags: Counter[str], eojeols: np.ndarray, note: str) -> Iterator[Element]:
+    total = tags.total()
     if not total:
         return
-    top = list(most_frequent(measured.tags).items())[:_TOP_TAGS]
-    yield ranked_bars(
-        "Most frequent tags",
-        ((f"{tag} {_gloss(tag)}".rstrip(), number) for tag, number in top),
-        lambda number: formatting.percent(number / total),
-        note=f"{note}Share of {formatting.count(total)} morphemes.",
-        korean=True,
-    )
-    mean = formatting.ratio(total, int(measured.eojeols.sum()))
-    yield columns(
-        "Morphemes per eojeol",
-        measured.eojeols[1:].tolist(),
-        x=f"morphemes ({_EOJEOL_MORPHEMES}: {_EOJEOL_MORPHEMES} or more)",
-        y="eojeols",
-        first=1,
-        note=f"{note}Mean: {formatting.decimal(mean)}.",
-    )
+    top = ((f"{tag} {_gloss(tag)}".rstrip(), number) for tag, number in list(most_frequent(tags).items())[:_TOP_TAGS])
+    of_all = f"{note}Share of {formatting.count(total)} morphemes."
+    yield ranked_bars("Most frequent tags", top, lambda n: formatting.percent(n / total), note=of_all, korean=True)
+    x = f"morphemes ({_EOJEOL_MORPHEMES}: {_EOJEOL_MORPHEMES} or more)"
+    mean = f"{note}Mean: {formatting.decimal(total / int(eojeols.sum()))}."
+    yield columns("Morphemes per eojeol", eojeols[1:].tolist(), x=x, y="eojeols", first=1, note=mean)
 
 
 def _gloss(tag: str) -> str:

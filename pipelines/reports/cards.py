@@ -18,10 +18,8 @@ from pipelines.reports.figures import OBJECTIVES, label, text
 from pipelines.reports.formatting import without_folders
 from pipelines.reports.page import filled
 from pipelines.reports.record import Artifact, drawing
-from pipelines.reports.task_scores import HEAD, Result, has_result, note, result_of
+from pipelines.reports.task_scores import Result, has_result, result_of, table
 from pipelines.stages.table import TASK
-
-__all__ = ["CARD", "model_card", "write_card"]
 
 CARD = "README.md"
 
@@ -86,9 +84,7 @@ def about_task(artifact: Artifact) -> dict[str, Any]:
         "label": label,
         "result": result,
         "tags": ["korbert", *([result.dataset] if result else [])],
-        "results": results,
-        "results_head": HEAD,
-        "results_note": note(results),
+        "results": table(results) if results else None,
         "said": [without_folders(line) for line in scores.get("said", ())],
         "comparisons": scores.get("comparisons"),
         "overlap": scores.get("counts", {}).get("test_in_train"),
@@ -107,18 +103,12 @@ def fine_tuned_results(artifact: Artifact) -> list[Result]:
         if has_result(folder.name) and (folder / RECORD).is_file():
             try:
                 other = Artifact.open(folder)
-                if _input(other, artifact.stage) == artifact.record.get("digest") is not None:
-                    with drawing(other):
+                with drawing(other):
+                    if other.record["inputs"]["artifacts"].get(artifact.stage) == artifact.record["digest"]:
                         results.append(result_of(other))
             except ArtifactError:  # damaged; its own page reports it
                 continue
     return [result for result in results if result.model != "scratch"]
-
-
-def _input(artifact: Artifact, stage: str) -> str | None:
-    """The digest of the artifact of a stage that this one was made from."""
-    digest: str | None = ((artifact.record.get("inputs") or {}).get("artifacts") or {}).get(stage)
-    return digest
 
 
 def pretraining_rows(artifact: Artifact) -> Iterator[tuple[str, str]]:
@@ -128,7 +118,7 @@ def pretraining_rows(artifact: Artifact) -> Iterator[tuple[str, str]]:
         if not (folder / RECORD).is_file():
             return
         pretrain = Artifact.open(folder)
-        if _input(artifact, "pretrain") != pretrain.record.get("digest"):
+        if artifact.record["inputs"]["artifacts"].get("pretrain") != pretrain.record["digest"]:
             return
         artifact = pretrain
     scores = artifact.json("scores.json")
@@ -143,10 +133,10 @@ def pretraining_rows(artifact: Artifact) -> Iterator[tuple[str, str]]:
 
 def provenance_rows(artifact: Artifact) -> Iterator[tuple[str, str]]:
     record = artifact.record
-    yield "stage", f"{artifact.stage}, version {record.get('stage_version')}"
-    yield "digest", str(record.get("digest"))
-    for role, files in ((record.get("inputs") or {}).get("files") or {}).items():
+    yield "stage", f"{artifact.stage}, version {record['stage_version']}"
+    yield "digest", str(record["digest"])
+    for role, files in record["inputs"]["files"].items():
         for file in files:
             digest = file.get("sha256") or file.get("version") or ""
             yield role, f"{without_folders(str(file['name']))}, {str(digest)[:12]}"
-    yield from ((name, str(version)) for name, version in (record.get("versions") or {}).items())
+    yield from ((name, str(version)) for name, version in record["versions"].items())

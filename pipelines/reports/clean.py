@@ -1,6 +1,8 @@
 """The page of `clean`: documents kept, drop reasons, and examples of dropped documents."""
 
 import hashlib
+import itertools
+from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,18 +13,27 @@ import pyarrow.compute as pc
 
 from corpus.cleaning.features import Features
 from pipelines.reports import formatting
-from pipelines.reports.distributions import Lengths, most_frequent, ranked_bars
+from pipelines.reports.distributions import by_source, length_elements, most_frequent, ranked_bars
 from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Story, Table
 from pipelines.reports.figures import Figure, label
-from pipelines.reports.pictures import COLOURS, shares
+from pipelines.reports.pictures import COLOURS, histograms
 from pipelines.reports.record import Artifact, batches, num_rows, sampled
 
 _HANGUL_ROWS = 512  # documents of each batch whose Hangul share is measured
 _FREQUENT_LINES = 20  # frequent lines listed
+_SAMPLES = 20  # dropped documents shown for each reason
+_EXCERPT_CHARS = 320
+_DUPLICATE = "_duplicate"  # suffix of the reasons whose detail is the id of the kept document
+_CLUSTER_SIZES = ((2, 2), (3, 5), (6, 10), (11, 50), (51, None))
+_CONTAMINATION = "Documents with text of an evaluation set were dropped, or the matching lines removed."
+_EXAMPLES = "Up to 20 per reason, sampled by hash of the id, each next to a kept document."
+
+_Samples = dict[str, list[tuple[bytes, dict[str, Any]]]]
+"""Value of a column -> rows, each with the hash of its id, by which it was drawn."""
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:
-    kept, dropped = (num_rows(artifact.parts(f"{folder}/*.parquet")) for folder in ("documents", "dropped"))
+    kept, dropped = (artifact.record["counts"][key] for key in ("documents", "dropped"))
     return (
         Figure(formatting.count(kept), "documents kept"),
         Figure(_kept_share(kept, dropped), "of documents read"),
@@ -35,36 +46,33 @@ def _kept_share(kept: int, dropped: int) -> str:
 
 
 def story(artifact: Artifact) -> Story:
-    kept: Counter[str] = Counter()  # source -> documents
-    for batch in batches(artifact.parts("documents/*.parquet"), ["source"]):
-        kept.update(batch.column("source").to_pylist())
-    dropped = Dropped(artifact)
-    by_reason: Counter[str] = Counter()
-    for (reason, _), number in dropped.counts.items():
+    counts = artifact.record["counts"]
+    drops = Counter[tuple[str, str]]()  # (reason, source) -> documents
+    for batch in batches(artifact.parts("dropped/*.parquet"), ["reason", "source"]):
+        drops.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    by_reason = Counter[str]()
+    for (reason, _), number in drops.items():
         by_reason[reason] += number
     reasons = most_frequent(by_reason)
-    counts = artifact.record.get("counts", {})
     most_common = f"Most common drop reason: {label(next(iter(reasons)))}." if reasons else "Nothing was dropped."
     return Story(
-        title=f"{_kept_share(kept.total(), by_reason.total())} of documents kept",
-        lede=f"{formatting.count(kept.total() + by_reason.total())} documents read. {most_common}",
+        title=f"{_kept_share(counts['documents'], counts['dropped'])} of documents kept",
+        lede=f"{formatting.count(counts['documents'] + counts['dropped'])} documents read. {most_common}",
         sections=(
-            Section("Dropped documents", list(drop_elements(kept, dropped.counts, reasons))),
-            Section("Duplicates and frequent lines", [*dropped.clusters(), *frequent_lines(artifact)]),
-            Section(
-                "Contamination",
-                list(contamination(counts)),
-                "Documents with text of an evaluation set were dropped, or the matching lines removed.",
-            ),
-            Section("Personal data", list(personal_data(counts))),
-            Section(
-                "Examples of dropped documents",
-                dropped.samples(reasons),
-                "Up to 20 per reason, sampled by hash of the id, each next to a kept document.",
-            ),
+            Section("Dropped documents", list(drop_elements(_by_name(counts, "kept"), drops, reasons))),
+            Section("Duplicates and frequent lines", [*clusters(artifact), *frequent_lines(artifact)]),
+            Section("Contamination", list(contamination(counts)), _CONTAMINATION),
+            Section("Personal data", list(personal_data(_by_name(counts, "masked")))),
+            Section("Examples of dropped documents", examples(artifact, reasons), _EXAMPLES),
             Section("Kept documents", kept_documents(artifact)),
         ),
     )
+
+
+def _by_name(counts: Mapping[str, int], prefix: str) -> Counter[str]:
+    """Counts with a prefix, without it: dropped.too_short -> too_short."""
+    dotted = f"{prefix}."
+    return Counter({key.removeprefix(dotted): number for key, number in counts.items() if key.startswith(dotted)})
 
 
 def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: Mapping[str, int]) -> Iterator[Element]:
@@ -101,21 +109,36 @@ def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: 
     yield Table("Documents by reason and source", ("reason", *sources), rows, "l" + "r" * len(sources))
 
 
+def clusters(artifact: Artifact) -> Iterator[Table]:
+    """Near-duplicate clusters by size; nothing without near-duplicates."""
+    dropped = Counter[str]()  # id of the kept document -> documents dropped
+    for batch in batches(artifact.parts("dropped/*.parquet"), ["reason", "detail"]):
+        dropped.update(batch.filter(pc.equal(batch.column("reason"), "near_duplicate")).column("detail").to_pylist())
+    if not dropped:
+        return
+    rows = []
+    for low, high in _CLUSTER_SIZES:
+        name = f"{low}" if low == high else f"{low} to {high}" if high else f"{low} or more"
+        inside = [number for number in dropped.values() if low <= number + 1 <= (high or number + 1)]
+        rows.append((name, formatting.count(len(inside)), formatting.count(sum(inside))))
+    head = ("documents in the cluster", "clusters", "documents dropped")
+    note = f"One document of each is kept. The largest has {formatting.count(max(dropped.values()) + 1)}."
+    yield Table("Near-duplicate clusters", head, rows, "lrr", note=note)
+
+
 def frequent_lines(artifact: Artifact) -> Iterator[Table]:
-    lines: list[tuple[str, int]] = []
-    for batch in batches(artifact.parts("frequent/*.parquet"), ["text", "documents"]):
-        lines += zip(batch.column("text").to_pylist(), batch.column("documents").to_pylist(), strict=True)
-    if lines:
-        rows = [(excerpt(text), formatting.count(documents)) for text, documents in lines[:_FREQUENT_LINES]]
-        more = len(lines) - len(rows)
+    parts = artifact.parts("frequent/*.parquet")  # the most frequent line first
+    if first := next(batches(parts, ["text", "documents"]), None):
+        lines = first.slice(0, _FREQUENT_LINES).to_pylist()
+        rows = [(excerpt(line["text"]), formatting.count(line["documents"])) for line in lines]
+        more = num_rows(parts) - len(rows)
         note = f"{formatting.count(more)} more in the folder `frequent`." if more else ""
         yield Table("Frequent lines removed", ("line", "documents"), rows, "kr", note=note)
 
 
 def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
-    names = [name.split(".")[1] for name in counts if name.startswith("evaluation.") and name.endswith(".texts")]
     rows = []
-    for name in names:
+    for name in (key.split(".")[1] for key in counts if key.startswith("evaluation.") and key.endswith(".texts")):
         texts, searched, matched = (counts[f"evaluation.{name}.{kind}"] for kind in ("texts", "looked_for", "found"))
         share = formatting.percent(formatting.ratio(matched, searched))
         documents = formatting.count(counts.get(f"contaminated.{name}", 0))
@@ -126,10 +149,9 @@ def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
         yield Table("Evaluation texts found in the corpus", head, rows, "lrrrrr", note=note)
 
 
-def personal_data(counts: Mapping[str, int]) -> Iterator[Bars]:
-    masked = {name.removeprefix("masked."): number for name, number in counts.items() if name.startswith("masked.")}
+def personal_data(masked: Mapping[str, int]) -> Iterator[Bars]:
     if masked:
-        named = ((label(name), number) for name, number in most_frequent(masked).items())
+        named = ((label(kind), number) for kind, number in most_frequent(masked).items())
         note = "Over all rows read, including dropped ones."
         yield ranked_bars("Occurrences masked, by kind", named, formatting.count, note=note)
 
@@ -137,103 +159,59 @@ def personal_data(counts: Mapping[str, int]) -> Iterator[Bars]:
 def kept_documents(artifact: Artifact) -> Sequence[Element]:
     """Lengths and Hangul shares of the kept documents, by source."""
     parts, note = sampled(artifact.parts("documents/*.parquet"))
-    lengths = Lengths()
-    hangul: dict[str, list[np.ndarray]] = {}
+    lengths, hangul = [], []
     for batch in batches(parts, ["source", "text"]):
-        lengths.add(batch.column("source"), pc.utf8_length(batch.column("text")))
+        lengths.append((batch.column("source"), pc.utf8_length(batch.column("text"))))
         first = batch.slice(0, _HANGUL_ROWS)
-        hangul_share = Features(first.column("text").to_pylist()).hangul_share
-        sources = np.array(first.column("source").to_pylist(), object)
-        for source in sorted(set(sources)):
-            hangul.setdefault(source, []).append(hangul_share[sources == source])
-    elements = lengths.elements("Document length", unit="characters", note=note)
+        hangul.append((first.column("source"), Features(first.column("text").to_pylist()).hangul_share))
     if not hangul:
-        return elements
-    series = {source: np.concatenate(hangul[source]) for source in sorted(hangul)}
-    return *elements, shares("Hangul share", series, x="share of letters and digits", note=note)
+        return ()
+    x, edges = "share of letters and digits", np.linspace(0, 1, 51)
+    return (
+        *length_elements("Document length", lengths, unit="characters", note=note),
+        histograms("Hangul share", by_source(hangul), edges, x=x, note=note),
+    )
 
 
-_SAMPLES = 20  # dropped documents shown for each reason
-_EXCERPT_CHARS = 320
-_DUPLICATE = "_duplicate"  # suffix of the reasons whose detail is the id of the kept document
-_CLUSTER_SIZES = ((2, 2), (3, 5), (6, 10), (11, 50), (51, None))
-
-_Samples = dict[str, list[tuple[bytes, dict[str, Any]]]]
-"""Value of a column -> rows, each with the hash of its id, by which it was drawn."""
-
-
-class Dropped:
-    """All dropped documents, counted and sampled in one pass. Memory grows only with the near-duplicate clusters.
-
-    counts: (reason, source) -> documents.
-    """
-
-    def __init__(self, artifact: Artifact) -> None:
-        self.counts: Counter[tuple[str, str]] = Counter()
-        self._artifact = artifact
-        self._samples: _Samples = {}
-        self._near_duplicates: Counter[str] = Counter()  # id of the kept document -> documents dropped
-        for batch in batches(artifact.parts("dropped/*.parquet"), ["id", "source", "reason", "detail", "text"]):
-            reasons, sources = batch.column("reason"), batch.column("source").to_pylist()
-            self.counts.update(zip(reasons.to_pylist(), sources, strict=True))
-            near = batch.filter(pc.equal(reasons, "near_duplicate"))
-            self._near_duplicates.update(near.column("detail").to_pylist())
-            _draw(batch, "reason", self._samples)
-
-    def samples(self, reasons: Iterable[str]) -> list[Folded]:
-        """At most 20 documents per reason, each next to a kept one: for duplicates the original, else a sampled one."""
-        duplicates = [name for name in self._samples if name.endswith(_DUPLICATE)]
-        ids = {row["detail"] for name in duplicates for _, row in self._samples[name]}
-        originals: dict[str, str] = {}  # id -> excerpt; only then are all documents read
-        for batch in batches(self._artifact.parts("documents/*.parquet"), ["id", "text"]) if ids else ():
-            matching = batch.filter(pc.is_in(batch.column("id"), pa.array(sorted(ids), pa.string()))).to_pylist()
-            originals.update((row["id"], excerpt(row["text"])) for row in matching)
-        kept: _Samples = {}  # from the first batch of each sampled part
-        for part in sampled(self._artifact.parts("documents/*.parquet"))[0]:
-            if batch := next(batches([part], ["id", "source", "text"]), None):
-                _draw(batch, "source", kept)
-        elements = []
-        for reason in reasons:
-            entries, used = [], Counter[str]()
-            for _, row in self._samples[reason]:
+def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
+    """At most 20 documents per reason, each next to a kept one: for duplicates the original, else a sampled one."""
+    dropped: _Samples = {}
+    for batch in batches(artifact.parts("dropped/*.parquet"), ["id", "source", "reason", "detail", "text"]):
+        _draw(batch, "reason", dropped)
+    duplicates = {row["detail"] for name in dropped if name.endswith(_DUPLICATE) for _, row in dropped[name]}
+    originals: dict[str, str] = {}  # id -> excerpt; only then are all documents read
+    for batch in batches(artifact.parts("documents/*.parquet"), ["id", "text"]) if duplicates else ():
+        matching = batch.filter(pc.is_in(batch.column("id"), pa.array(sorted(duplicates), pa.string()))).to_pylist()
+        originals.update((row["id"], excerpt(row["text"])) for row in matching)
+    kept: _Samples = {}  # from the first batch of each sampled part
+    for part in sampled(artifact.parts("documents/*.parquet"))[0]:
+        if batch := next(batches([part], ["id", "source", "text"]), None):
+            _draw(batch, "source", kept)
+    others = {source: itertools.cycle([excerpt(row["text"]) for _, row in rows]) for source, rows in kept.items()}
+    elements = []
+    for reason in reasons:
+        entries = []
+        for _, row in dropped[reason]:
+            beside = ("a kept document", next(others[row["source"]]) if row["source"] in others else "")
+            if reason.endswith(_DUPLICATE):
                 beside = ("kept instead", originals.get(row["detail"], ""))
-                if reason not in duplicates:
-                    candidates = [excerpt(other["text"]) for _, other in kept.get(row["source"], ())] or [""]
-                    beside = ("a kept document", candidates[used[row["source"]] % len(candidates)])
-                    used[row["source"]] += 1
-                size = formatting.count(len(row["text"]))
-                facts = (("source", row["source"]), ("detail", row["detail"]), ("characters", size), beside)
-                entries.append(Entry(row["id"], excerpt(row["text"]), [fact for fact in facts if fact[1]]))
-            elements.append(Folded(f"{label(reason)} · {len(entries)} shown", entries))
-        return elements
-
-    def clusters(self) -> Iterator[Table]:
-        """Near-duplicate clusters by size; nothing without near-duplicates."""
-        sizes = [dropped + 1 for dropped in self._near_duplicates.values()]
-        if not sizes:
-            return
-        rows = []
-        for low, high in _CLUSTER_SIZES:
-            name = f"{low}" if low == high else f"{low} to {high}" if high else f"{low} or more"
-            inside = [size for size in sizes if low <= size <= (high or size)]
-            rows.append((name, formatting.count(len(inside)), formatting.count(sum(inside) - len(inside))))
-        head = ("documents in the cluster", "clusters", "documents dropped")
-        note = f"One document of each is kept. The largest has {formatting.count(max(sizes))}."
-        yield Table("Near-duplicate clusters", head, rows, "lrr", note=note)
+            size = formatting.count(len(row["text"]))
+            facts = (("source", row["source"]), ("detail", row["detail"]), ("characters", size), beside)
+            entries.append(Entry(row["id"], excerpt(row["text"]), [fact for fact in facts if fact[1]]))
+        elements.append(Folded(f"{label(reason)} · {len(entries)} shown", entries))
+    return elements
 
 
 def _draw(batch: pa.RecordBatch, column: str, samples: _Samples) -> None:
     """Keeps the 20 rows with the lowest hashes of their ids for each value of the column."""
-    values = batch.column(column).to_pylist()
-    hashes = [hashlib.blake2b(str(id).encode(), digest_size=8).digest() for id in batch.column("id").to_pylist()]
-    drawn: dict[str, list[int]] = {}
-    for index in sorted(range(batch.num_rows), key=hashes.__getitem__):
-        drawn.setdefault(values[index], []).append(index)
-    for value, indices in drawn.items():
-        rows = batch.take(pa.array(indices[:_SAMPLES])).to_pylist()
-        rows = [{name: value or "" for name, value in row.items()} for row in rows]  # a bad record has no id
-        both = [*samples.get(value, ()), *((hashes[index], row) for index, row in zip(indices, rows, strict=False))]
-        samples[value] = sorted(both, key=lambda sample: sample[0])[:_SAMPLES]
+    for index, (id, value) in enumerate(zip(*(batch.column(name).to_pylist() for name in ("id", column)), strict=True)):
+        drawn = samples.setdefault(value, [])
+        id_hash = hashlib.blake2b(str(id).encode(), digest_size=8).digest()
+        if len(drawn) < _SAMPLES or id_hash < drawn[-1][0]:
+            (row,) = batch.slice(index, 1).to_pylist()
+            row = {name: value or "" for name, value in row.items()}  # a bad record has no id
+            insort(drawn, (id_hash, row), key=lambda sample: sample[0])
+            del drawn[_SAMPLES:]
 
 
 def excerpt(text: str) -> str:

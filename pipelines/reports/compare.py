@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.tasks.files import Row
 from pipelines.artifacts.store import Json
 from pipelines.experiments.compare_pretraining import Run, difference, in_bits, open_runs
 from pipelines.experiments.compare_tasks import Side, TaskComparison, compare_tasks, is_task
 from pipelines.reports import formatting
 from pipelines.reports.elements import Element, Entry, Folded, Section, Table
+from pipelines.reports.examples import differing, in_words
 from pipelines.reports.figures import label, text
 from pipelines.reports.page import write
 from pipelines.reports.training_log import time_axis
@@ -34,13 +34,16 @@ class Shown:
     """A comparison as it is shown. what: "runs" or "models". sentences: below the tables. sections: of the page."""
 
     what: str
-    names: list[str]
-    folders: list[Path]
+    sides: Sequence[Run | Side]
     tables: list[Table]
     sentences: list[str]
     lede: str
     remark: str
     sections: Callable[[], Sequence[Section]]
+
+    @property
+    def names(self) -> list[str]:
+        return [side.name for side in self.sides]
 
 
 def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown, Json]:
@@ -50,8 +53,8 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
     """
     tasks = [is_task(folder) for folder in folders]
     if any(tasks) and not all(tasks):
-        one, other = folders[tasks.index(True)], folders[tasks.index(False)]
-        raise SettingsError(f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs")
+        task, run = folders[tasks.index(True)], folders[tasks.index(False)]
+        raise SettingsError(f"{task} is an artifact of a task and {run} is none: compare tasks, or pretraining runs")
     if any(tasks):
         comparison = compare_tasks(folders, models)
         return of_tasks(comparison), comparison.as_json()
@@ -62,14 +65,14 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
 
 def write_page(path: Path, shown: Shown) -> Path:
     """Writes the page. Returns its path."""
-    folders = Table("Folders", ("name", "folder"), list(zip(shown.names, map(str, shown.folders), strict=True)), "lk")
+    folders = Table("Folders", ("name", "folder"), [(side.name, str(side.folder)) for side in shown.sides], "lk")
     sections = [*shown.sections(), Section("Figures", [*shown.tables, folders], " ".join(shown.sentences))]
     return write(path, "compare.html", shown=shown, sections=sections)
 
 
 def of_runs(runs: Sequence[Run]) -> Shown:
     """The runs, their last evaluations, and figures at equal time and equal pieces, if known for all runs."""
-    tables = [sizes_table(runs), last_evaluations(runs)]
+    tables = run_tables(runs)
     for name, (axis, show) in _AXES.items():
         ends = [at[-1] for run in runs if (at := axis(run)) is not None]
         if len(ends) == len(runs):
@@ -77,8 +80,7 @@ def of_runs(runs: Sequence[Run]) -> Shown:
     why = difference(runs)
     return Shown(
         what="runs",
-        names=[run.name for run in runs],
-        folders=[run.folder for run in runs],
+        sides=runs,
         tables=tables,
         sentences=[why] if why else [],
         lede=why or "Pretraining runs with the same tokenizer, evaluated on the same held-out rows.",
@@ -91,29 +93,23 @@ def _known(value: float | None, show: Callable[[float], str]) -> str:
     return formatting.UNKNOWN if value is None else show(value)
 
 
-def sizes_table(runs: Sequence[Run]) -> Table:
-    rows = [
-        (
-            run.name,
-            _known(run.parameters, formatting.compact),
-            _known(run.vocab_size, formatting.count),
-            _known(run.log.pieces_per_second, formatting.count),
-            "not finished" if run.parameters is None else "finished",
-        )
-        for run in runs
-    ]
-    return Table("Runs", ("run", "parameters", "vocabulary", "pieces/s", "state"), rows, "lrrrl")
-
-
-def last_evaluations(runs: Sequence[Run]) -> Table:
-    rows = []
+def run_tables(runs: Sequence[Run]) -> list[Table]:
+    """Sizes and speed of the runs, and their last evaluations."""
+    sizes, last = [], []
     for run in runs:
+        parameters, vocabulary = _known(run.parameters, formatting.compact), _known(run.vocab_size, formatting.count)
+        state = "not finished" if run.parameters is None else "finished"
+        speed = _known(run.log.pieces_per_second, formatting.count)
+        sizes.append((run.name, parameters, vocabulary, speed, state))
         line = run.heldout[-1]
         time = formatting.UNKNOWN if run.seconds is None else formatting.duration(run.seconds[-1])
         steps, pieces = formatting.count(line["step"]), formatting.compact(run.pieces[-1])
-        rows.append((run.name, steps, pieces, time, text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY])))
+        last.append((run.name, steps, pieces, time, text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY])))
     head = ("run", "steps", "pieces", "time", label(_LOSS), "accuracy")
-    return Table("Last evaluation of each run", head, rows, "lrrrrr")
+    return [
+        Table("Runs", ("run", "parameters", "vocabulary", "pieces/s", "state"), sizes, "lrrrl"),
+        Table("Last evaluation of each run", head, last, "lrrrrr"),
+    ]
 
 
 def at_equal(title: str, runs: Sequence[Run], position: float, axis: _Axis) -> Table:
@@ -140,9 +136,10 @@ def sections_of_runs(runs: Sequence[Run]) -> tuple[Section, ...]:
     if in_bits(runs):
         title = f"{label(_LOSS)} per character"
         losses += heldout_curves(runs, title, lambda run, line: run.bits_per_char(line[_LOSS]), y="bits")
-    options: dict[str, Any] = {"y": "accuracy", "percent": True, "floor": 0}
-    accuracies = [*heldout_curves(runs, label(_ACCURACY), lambda run, line: line[_ACCURACY], **options)]
-    return Section("Held-out loss", losses), Section("Held-out accuracy", accuracies)
+    accuracies = heldout_curves(
+        runs, label(_ACCURACY), lambda run, line: line[_ACCURACY], y="accuracy", percent=True, floor=0
+    )
+    return Section("Held-out loss", losses), Section("Held-out accuracy", list(accuracies))
 
 
 def heldout_curves(
@@ -152,18 +149,14 @@ def heldout_curves(
     from pipelines.reports.pictures import Line, curves  # matplotlib, which tables do without
 
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
-    units = {"time": time_axis(longest), "pieces": (1.0, "pieces")}
     for name, (axis, _) in _AXES.items():
-        size, x = units[name]
-        lines = []
-        for run in runs:
-            values = [figure(run, line) for line in run.heldout]
-            at = axis(run)
-            points = [] if at is None else [(a, v) for a, v in zip(at / size, values, strict=True) if v is not None]
-            if points:
-                lines.append(Line.through(run.name, points))
-        if lines:
-            yield curves(f"{title} against {name}", lines, x=x, whole=name == "pieces", **options)
+        size, x = time_axis(longest) if name == "time" else (1.0, "pieces")
+        lines = [
+            Line.through(run.name, at / size, [figure(run, line) for line in run.heldout])
+            for run in runs
+            if (at := axis(run)) is not None
+        ]
+        yield from curves(f"{title} against {name}", lines, x=x, whole=name == "pieces", **options)
 
 
 def of_tasks(comparison: TaskComparison) -> Shown:
@@ -171,8 +164,7 @@ def of_tasks(comparison: TaskComparison) -> Shown:
     pairs, task, number = comparison.scores["comparisons"], comparison.task, len(comparison.rows)
     return Shown(
         what="models",
-        names=[side.name for side in comparison.sides],
-        folders=[side.folder for side in comparison.sides],
+        sides=comparison.sides,
         tables=[scores_table(comparison), *([differences_table(comparison)] if pairs else [])],
         sentences=[*(pair["sentence"] for pair in pairs), *comparison.notes()],
         lede=f"Scores on the same {number:,} rows of a task of kind {task.name}, {task.about()}.",
@@ -183,16 +175,10 @@ def of_tasks(comparison: TaskComparison) -> Shown:
 
 def scores_table(comparison: TaskComparison) -> Table:
     metrics = comparison.scores["metrics"]
-    rows = [
-        (
-            side.name,
-            side.model,
-            str(model["seeds"]),
-            *(_spread(model[metric]) for metric in metrics),
-            _interval(model["examples"]),
-        )
-        for side, model in zip(comparison.sides, comparison.scores["models"], strict=True)
-    ]
+    rows = []
+    for side, model in zip(comparison.sides, comparison.scores["models"], strict=True):
+        scores = (_spread(model[metric]) for metric in metrics)
+        rows.append((side.name, side.model, str(model["seeds"]), *scores, _interval(model["examples"])))
     head = ("side", "model", "seeds", *metrics, f"95 % of {metrics[0]}")
     note = "Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."
     return Table(f"Scores on {len(comparison.rows):,} rows", head, rows, "ll" + "r" * (len(head) - 2), note=note)
@@ -221,46 +207,24 @@ def differences_table(comparison: TaskComparison) -> Table:
 
 def example_elements(comparison: TaskComparison) -> Iterator[Element]:
     """Rows that one side of a pair predicts better than the other, largest difference first."""
-    task, rows, sides = comparison.task, comparison.rows, comparison.sides
-    means = [np.mean([task.merits(rows, of_seed) for of_seed in side.predictions], axis=0) for side in sides]
-    for other, mean in zip(sides[1:], means[1:], strict=True):
-        for better, worse, gain in ((sides[0], other, means[0] - mean), (other, sides[0], mean - means[0])):
-            clearest = [int(row) for row in np.argsort(-gain, kind="stable") if gain[row] > 0]
-            if clearest:
-                verdict = f"{better.name} right, {worse.name} wrong"
-                if task.is_graded:
-                    verdict = f"{better.name} closer than {worse.name}"
-                elif max(len(better.facts), len(worse.facts)) > 1:
-                    verdict = f"{better.name} right more often than {worse.name}"
-                entries = [example(comparison, row, (better, worse)) for row in clearest[:_EXAMPLES]]
-                yield Folded(f"{verdict} · {len(clearest):,} of {len(rows):,} rows", entries)
+    task, rows, sides = comparison.task, comparison.rows, {side.name: side for side in comparison.sides}
+    merits = {
+        name: np.mean([task.merits(rows, of_seed) for of_seed in side.predictions], axis=0)
+        for name, side in sides.items()
+    }
+    for better, worse, order in differing(merits):
+        verdict = f"{better} right, {worse} wrong"
+        if task.is_graded:
+            verdict = f"{better} closer than {worse}"
+        elif max(len(sides[name].facts) for name in (better, worse)) > 1:
+            verdict = f"{better} right more often than {worse}"
+        entries = [example(comparison, row, (sides[better], sides[worse])) for row in order[:_EXAMPLES]]
+        yield Folded(f"{verdict} · {len(order):,} of {len(rows):,} rows", entries)
 
 
 def example(comparison: TaskComparison, number: int, sides: Sequence[Side]) -> Entry:
     row, task = comparison.rows[number], comparison.task
-    target = task.target(row)
-    facts = [("right", in_words(row, task.as_prediction(target)))]
+    facts = [("right", in_words(row, task.as_prediction(task.target(row))))]
     for side in sides:
         facts.append((side.name, " · ".join(in_words(row, of_seed[number]) for of_seed in side.predictions)))
     return Entry(str(row.get("id") or ""), " / ".join(task.texts(row)) or "(empty)", facts)
-
-
-def in_words(row: Row, value: Any) -> str:
-    """A target or a prediction as short text."""
-    match value:
-        case {"choice": choice}:
-            return str(row["choices"][choice])
-        case {"label": name}:
-            share = value.get("probabilities", {}).get(name)
-            return str(name) if share is None else f"{name} {formatting.percent(share)}"
-        case {"labels": labels}:
-            return ", ".join(labels) or "none"
-        case float():
-            return f"{value:.3f}"
-        case list():
-            spans = (
-                item if isinstance(item, str) else f"{row.get('text', '')[item[0] : item[1]]} {item[2]}"
-                for item in value
-            )
-            return ", ".join(spans) or "none"
-    return str(value)

@@ -1,47 +1,50 @@
 """Distributions over documents, types and labels: lengths by source, ranked counts, groups of equal size."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from pipelines.reports import formatting
-from pipelines.reports.elements import Bar, Bars, Element, Picture, Table
+from pipelines.reports.elements import Bar, Bars, Element, Table
 from pipelines.reports.pictures import COLOURS, Line, curves, lengths
 
 _RANKS = 160  # points of a curve over ranks, evenly spaced on its logarithmic axis
 _GROUPS = 5
 
 
-class Lengths:
-    """Collects lengths by source. Memory: 4 bytes each, so callers must limit what they add (`record.sampled`)."""
+def by_source(batches: Iterable[tuple[pa.Array, Any]]) -> dict[str, np.ndarray]:
+    """The numbers of each source, sorted by name: (N,). batches: (N,) names of sources, (N,) numbers.
 
-    def __init__(self) -> None:
-        self._arrays: dict[str, list[np.ndarray]] = {}
-
-    def add(self, sources: pa.Array, values: pa.Array) -> None:
-        """Adds lengths. sources: (N,) strings. values: (N,) integers."""
-        numbers = values.to_numpy(zero_copy_only=False).astype(np.int32)
-        encoded = sources.dictionary_encode()
+    Memory: that of the numbers, so callers must limit what they read (`record.sampled`).
+    """
+    arrays: dict[str, list[np.ndarray]] = {}
+    for sources, numbers in batches:
+        encoded, numbers = sources.dictionary_encode(), np.asarray(numbers)
         indices = encoded.indices.to_numpy()
         for index, source in enumerate(encoded.dictionary.to_pylist()):
-            self._arrays.setdefault(source, []).append(numbers[indices == index])
+            arrays.setdefault(source, []).append(numbers[indices == index])
+    return {source: np.concatenate(arrays[source]) for source in sorted(arrays)}
 
-    def elements(self, title: str, *, unit: str, note: str = "") -> tuple[Element, ...]:
-        """A histogram and a table of quantiles; empty if no length was added. unit: of the lengths, plural."""
-        series = {source: np.concatenate(self._arrays[source]) for source in sorted(self._arrays)}
-        if not series:
-            return ()
-        note += "All outlines have the same area."
-        if len(series) > COLOURS:
-            note += f" Only the first {COLOURS} sources are drawn."
-        rows = []
-        for source, array in series.items():
-            quantiles = np.quantile(array, (0.1, 0.5, 0.9), method="inverted_cdf")
-            rows.append((source, *map(formatting.count, (array.size, *quantiles, array.max()))))
-        head = ("source", "documents", "10 %", "median", "90 %", "longest")
-        table = Table(f"Length quantiles, in {unit}", head, rows, "lrrrrr")
-        return lengths(title, series, x=unit, note=note), table
+
+def length_elements(
+    title: str, batches: Iterable[tuple[pa.Array, pa.Array]], *, unit: str, note: str = ""
+) -> tuple[Element, ...]:
+    """A histogram and a table of quantiles; empty without lengths. batches: as for by_source. unit: plural."""
+    series = by_source(batches)
+    if not series:
+        return ()
+    note += "All outlines have the same area."
+    if len(series) > COLOURS:
+        note += f" Only the first {COLOURS} sources are drawn."
+    rows = []
+    for source, array in series.items():
+        quantiles = np.quantile(array, (0.1, 0.5, 0.9), method="inverted_cdf")
+        rows.append((source, *map(formatting.count, (array.size, *quantiles, array.max()))))
+    head = ("source", "documents", "10 %", "median", "90 %", "longest")
+    table = Table(f"Length quantiles, in {unit}", head, rows, "lrrrrr")
+    return lengths(title, series, x=unit, note=note), table
 
 
 def most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
@@ -50,12 +53,7 @@ def most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def ranked_bars(
-    title: str,
-    counts: Iterable[tuple[str, int]],
-    show: Callable[[int], str],
-    *,
-    note: str = "",
-    korean: bool = False,
+    title: str, counts: Iterable[tuple[str, int]], show: Callable[[int], str], *, note: str = "", korean: bool = False
 ) -> Bars:
     """Bars whose widths are relative to the first count, the largest. show: turns a count into the text of its bar."""
     counts = list(counts)
@@ -73,9 +71,10 @@ def ranks(number: int) -> np.ndarray:
     return np.unique(np.geomspace(1, number, _RANKS).round().astype(np.int64))
 
 
-def rank_curve(name: str, at: np.ndarray, counts: np.ndarray, *, note: str) -> Picture | Table:
-    """The frequency at each rank."""
-    line = Line(name, at.tolist(), counts.tolist())
+def rank_curve(name: str, counts: np.ndarray, *, note: str) -> Iterator[Element]:
+    """The frequency at each rank. counts: the largest first."""
+    at = ranks(len(counts))
+    line = Line(name, at, counts[at - 1])
     return curves("Rank and frequency", [line], x="rank", y="count", log_x=True, log_y=True, note=note)
 
 

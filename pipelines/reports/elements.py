@@ -7,11 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-_LONG_BARS = 15
-_NARROW_CHARS = 55  # a table with a longer head takes the whole width of the page
-_NARROW_CELLS = 6  # and one with more columns
-_NARROW_COLUMNS = 3  # and a matrix with more
-
 Marked = tuple[str, Sequence[str]]
 """A stretch of a text and its marks: "right" (correct answer), "given" (prediction), both or none."""
 
@@ -26,11 +21,6 @@ class Element:
     @property
     def kind(self) -> str:
         return type(self).__name__.lower()
-
-    @property
-    def wide(self) -> bool:
-        """Whether the element takes the whole width of the page."""
-        return False
 
 
 class Bar(NamedTuple):
@@ -51,10 +41,6 @@ class Bars(Element):
     bars: Sequence[Bar]
     legend: Sequence[str] = ()
     korean: bool = False
-
-    @property
-    def wide(self) -> bool:
-        return len(self.bars) > _LONG_BARS  # in two columns
 
 
 class Interval(NamedTuple):
@@ -94,10 +80,6 @@ class Table(Element):
     align: str
     folded: bool = False
 
-    @property
-    def wide(self) -> bool:
-        return sum(map(len, self.head)) > _NARROW_CHARS or len(self.head) > _NARROW_CELLS
-
 
 @dataclass(frozen=True)
 class Matrix(Element):
@@ -106,20 +88,12 @@ class Matrix(Element):
     labels: Sequence[str]
     cells: Sequence[Sequence[tuple[str, float]]]
 
-    @property
-    def wide(self) -> bool:
-        return len(self.labels) > _NARROW_COLUMNS
-
 
 @dataclass(frozen=True)
 class Code(Element):
     """Code to copy; a click selects all of it."""
 
     text: str
-
-    @property
-    def wide(self) -> bool:
-        return True
 
 
 class Entry(NamedTuple):

@@ -42,7 +42,7 @@ _LABELS |= {
 }
 _DECIMALS = dict.fromkeys(("pearson", "spearman", "matthews", "mae", "teacher_cosine"), 3)
 _DECIMALS |= {"pieces_per_morpheme": 2, "pieces_per_eojeol": 2}
-_PERCENT_PLACES = {"byte_share": 2}  # 1 for all other shares
+_PERCENT_DECIMALS = {"byte_share": 2}  # 1 for all other shares
 _NAMING = ("contaminated", "evaluation", "kept")  # keys followed by a name from the recipe
 
 
@@ -79,7 +79,7 @@ def text(key: str, value: Any, more_places: int = 0) -> str:
     """The value: 0.5124 -> 51.2 % for a share, 0.512 for a correlation, 0.51 for a loss; undefined -> a dash."""
     value = value if known(value) else None
     if in_percent(key):
-        return formatting.percent(value, _PERCENT_PLACES.get(key, 1) + more_places)
+        return formatting.percent(value, _PERCENT_DECIMALS.get(key, 1) + more_places)
     return formatting.decimal(value, _DECIMALS.get(key, 2) + more_places)
 
 

@@ -20,14 +20,14 @@ def compact(number: float) -> str:
     return f"{number:.3g}" if abs(number) < 100 else count(number)
 
 
-def decimal(number: float | None, places: int = 2) -> str:
+def decimal(number: float | None, decimals: int = 2) -> str:
     """3.14159 -> 3.14; None -> a dash."""
-    return UNKNOWN if number is None else f"{number:,.{places}f}"
+    return UNKNOWN if number is None else f"{number:,.{decimals}f}"
 
 
-def percent(share: float | None, places: int = 1) -> str:
+def percent(share: float | None, decimals: int = 1) -> str:
     """0.9342 -> 93.4 %; None -> a dash."""
-    return UNKNOWN if share is None else f"{100 * share:.{places}f}{PERCENT}"
+    return UNKNOWN if share is None else f"{100 * share:.{decimals}f}{PERCENT}"
 
 
 def ratio(part: float, whole: float) -> float:
@@ -37,9 +37,9 @@ def ratio(part: float, whole: float) -> float:
 
 def megabytes(size: float) -> str:
     """Bytes in decimal units: 1234567 -> 1.2 MB."""
-    for unit, places in (("B", 0), ("kB", 0), ("MB", 1)):
+    for unit, decimals in (("B", 0), ("kB", 0), ("MB", 1)):
         if size < 1000:
-            return f"{size:.{places}f}{_SPACE}{unit}"
+            return f"{size:.{decimals}f}{_SPACE}{unit}"
         size /= 1000
     return f"{size:,.1f}{_SPACE}GB"
 

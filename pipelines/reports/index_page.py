@@ -1,6 +1,5 @@
 """The index of a recipe: its stages in order as boxes, each with its state and its main figures."""
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,12 +7,12 @@ from pathlib import Path
 from korbert.errors import ArtifactError
 from pipelines.artifacts.store import PAGE, RECORD
 from pipelines.reports import formatting
-from pipelines.reports.elements import Table
 from pipelines.reports.figures import Figure
 from pipelines.reports.page import write
 from pipelines.reports.record import Artifact, drawing
-from pipelines.reports.stage_page import page_of, usage
-from pipelines.reports.task_scores import has_result, result_of, table
+from pipelines.reports.stage_page import figures_of, usage
+from pipelines.reports.task_scores import Result, has_result, result_of, table
+from pipelines.stages import Stage
 from pipelines.stages.table import STAGES, TASK, is_task, stage_named
 
 _RESULTS = 4  # at the top of the page
@@ -24,7 +23,7 @@ class Box:
     """A stage on the index.
 
     state: "done", "stale" (an input has changed), "partial", "broken" (unreadable), "absent" or "unused" (not in the
-    recipe). why: the reason for the state. page: whether there is one.
+    recipe). why: the reason for the state. page: whether there is one. result: of a finished task.
     """
 
     stage: str
@@ -33,15 +32,12 @@ class Box:
     figures: Sequence[Figure] = ()
     seconds: float | None = None
     page: bool = False
+    result: Result | None = None
 
     @property
-    def title(self) -> str:
-        entry = stage_named(self.stage)
-        return "" if entry is None else entry.title
-
-    @property
-    def took(self) -> str:
-        return "" if self.seconds is None else formatting.duration(self.seconds)
+    def entry(self) -> Stage | None:
+        """Its entry in the stage table, if there is one."""
+        return stage_named(self.stage)
 
 
 def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
@@ -68,6 +64,7 @@ def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
     read = {name for stage in STAGES.values() for name in stage.reads}
     last = [box.stage for box in boxes if box.stage not in read]
     preview = (recipe_folder / "preview.html").is_file()
+    results = [box.result for box in done if box.result is not None]
     return write(
         recipe_folder / "index.html",
         "index.html",
@@ -78,7 +75,8 @@ def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
         previewed=[stage.name for stage in STAGES.values() if stage.preview and preview],
         beside=last if len(last) > 1 else [],
         figures=main_results(done),
-        compared=task_table(recipe_folder, done),
+        results=table(results) if results else None,
+        duration=formatting.duration,
     )
 
 
@@ -90,13 +88,14 @@ def box_of(recipe_folder: Path, stage: str) -> Box:
     try:
         artifact = Artifact.open(folder)
         with drawing(artifact):
-            figures = page_of(stage).figures(artifact)
-            made_from = (artifact.record.get("inputs") or {}).get("artifacts") or {}
+            figures = figures_of(artifact)
+            result = result_of(artifact) if has_result(stage) else None
+            made_from = artifact.record["inputs"]["artifacts"]
             changed = [name for name, digest in made_from.items() if _digest(recipe_folder / name) != digest]
     except ArtifactError as error:
         return Box(stage, "broken", str(error))
     state, why = ("stale", f"{', '.join(changed)} changed since") if changed else ("done", "")
-    return Box(stage, state, why, figures, artifact.seconds, (folder / PAGE).is_file())
+    return Box(stage, state, why, figures, artifact.seconds, (folder / PAGE).is_file(), result)
 
 
 def _digest(folder: Path) -> str | None:
@@ -109,25 +108,13 @@ def _digest(folder: Path) -> str | None:
 
 def main_results(done: Sequence[Box]) -> list[Figure]:
     """Top of the page: the first figure of each finished result, named in full, with its other figures as a note."""
+    boxes = [box for box in done if box.figures and box.entry is not None and box.entry.result is not None]
+    if len(boxes) > _RESULTS:  # results of sections [tasks.NAME] are in the table below
+        boxes = [box for box in boxes if not is_task(box.stage)]
     results = []
-    for box in done:
-        entry = stage_named(box.stage)
-        if box.figures and entry is not None and entry.result is not None:
-            first, *others = box.figures
-            notes = (first.note, *(f"{other.value} {other.label}" for other in others))
-            label = f"{entry.result} {first.label}".lstrip()
-            results.append((box.stage, Figure(first.value, label, "; ".join(filter(None, notes)))))
-    if len(results) > _RESULTS:  # results of sections [tasks.NAME] are in the table below
-        results = [(stage, figure) for stage, figure in results if not is_task(stage)]
-    return [figure for _, figure in results]
-
-
-def task_table(recipe_folder: Path, done: Sequence[Box]) -> Table | None:
-    """The table of finished tasks; None if there are none."""
-    results = []
-    for stage in (box.stage for box in done if has_result(box.stage)):
-        with contextlib.suppress(ArtifactError):  # its box shows the error
-            artifact = Artifact.open(recipe_folder / stage)
-            with drawing(artifact):
-                results.append(result_of(artifact))
-    return table(results) if results else None
+    for box in boxes:
+        first, *others = box.figures
+        notes = (first.note, *(f"{other.value} {other.label}" for other in others))
+        label = f"{box.entry.result if box.entry else ''} {first.label}".lstrip()
+        results.append(Figure(first.value, label, "; ".join(filter(None, notes))))
+    return results

@@ -28,29 +28,28 @@ def score_elements(record: Mapping[str, Any]) -> Iterator[Element]:
     label = metric.replace("_", " ")
     defined = [model for model in record["models"] if model[metric] is not None]
     single = [model for model in defined if model["name"].isdecimal()]
-    means = [model[metric]["mean"] for model in single]
-    lows, highs = (  # the mean if there is a single seed
-        [mean if model[metric][end] is None else model[metric][end] for model, mean in zip(single, means, strict=True)]
-        for end in ("low", "high")
+    scores = [model[metric] for model in single]
+    low, high = (  # the mean if there is a single seed
+        [score["mean"] if score[end] is None else score[end] for score in scores] for end in ("low", "high")
     )
-    lines = [Line("one layer", [float(model["name"]) for model in single], means, band=(lows, highs))]
+    layers, means = [float(model["name"]) for model in single], [score["mean"] for score in scores]
+    lines = [Line("one layer", layers, means, band=(low, high))]
     for model in defined:
         if model["name"] in (record["best"], *record["baselines"]) and not model["name"].isdecimal():
             lines.append(Line(model["name"], [0, record["num_layers"]], [model[metric]["mean"]] * 2, reference=True))
     note = "Means over seeds with their 95 % interval. Layer 0 is the embeddings."
-    yield curves(f"{label} by layer", lines, x="layer", y=label, note=note)
+    yield from curves(f"{label} by layer", lines, x="layer", y=label, note=note)
     rows = []
     for model in record["models"]:
         score = model[metric] or {"mean": None, "low": None}
         interval = formatting.UNKNOWN if score["low"] is None else "{low:.3f} to {high:.3f}".format(**score)
-        numbers = (formatting.decimal(score["mean"], 3), interval, formatting.decimal(model["validation"], 3))
-        rows.append((model["name"], *numbers, formatting.count(model["seeds"])))
+        mean, validation = (formatting.decimal(number, 3) for number in (score["mean"], model["validation"]))
+        rows.append((model["name"], mean, interval, validation, formatting.count(model["seeds"])))
     note = "Choose a layer by the validation column: the best of many test scores is partly luck."
     if record["scored_on"] == "valid":
         note = "Scored on the validation rows, which also chose the epoch: scores are optimistic, the best one most."
-    yield Table(
-        "Layers and combinations", ("layers", label, "interval", "validation", "seeds"), rows, "lrrrr", note=note
-    )
+    head = ("layers", label, "interval", "validation", "seeds")
+    yield Table("Layers and combinations", head, rows, "lrrrr", note=note)
 
 
 def write_pictures(path: Path, name: str, record: Mapping[str, Any]) -> Path:
@@ -58,15 +57,11 @@ def write_pictures(path: Path, name: str, record: Mapping[str, Any]) -> Path:
     labels = record["labels"]
     legend = [(label, number, False) for number, label in enumerate(labels[:COLOURS], start=1)]
     legend += [("others", 0, False)] if len(labels) > COLOURS else []
-    blocks = [
-        groups(
-            "Embeddings" if number == 0 else f"Layer {number}",
-            np.asarray(layer["points"]),
-            record["members"],
-            note=f"Nearest neighbour has the same label: {formatting.percent(layer['neighbours'])}.",
-        )
-        for number, layer in enumerate(record["layers"])
-    ]
+    blocks = []
+    for number, layer in enumerate(record["layers"]):
+        title = "Embeddings" if number == 0 else f"Layer {number}"
+        note = f"Nearest neighbour has the same label: {formatting.percent(layer['neighbours'])}."
+        blocks.append(groups(title, np.asarray(layer["points"]), record["members"], note=note))
     count = formatting.count(len(record["members"]))
     about = f"{count} texts in each layer of {name}: mean vectors over pieces, projected to two dimensions."
     note = (

@@ -7,8 +7,9 @@ HTML, so that no local font needs to have them.
 import html
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import matplotlib
@@ -19,6 +20,7 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from pipelines.reports import formatting
 from pipelines.reports.elements import Picture, Table
+from pipelines.reports.figures import known
 
 COLOURS = 5  # series colours in the style sheet
 
@@ -27,32 +29,11 @@ _DOTS = 1_000  # of a scatter plot
 _FEW_POINTS = 12  # up to this many, each point gets a marker
 _AXES = (0.13, 0.18, 0.85, 0.71)  # position in the picture; fixed, so that neighbouring charts line up
 _WIDE_AXES = (0.01, 0.18, 0.98, 0.8)  # without numbers on the y axis
-_SIZE_INCHES = (4.8, 2.7)
+_STYLE = str(files("pipelines.reports") / "templates" / "charts.mplstyle")
 _INK, _MUTED, _RULE = "#0a0a01", "#0a0a02", "#0a0a03"
 _SERIES = tuple(f"#0a0a1{number}" for number in range(1, COLOURS + 1))
-_VARIABLES = {_INK: "--ink", _MUTED: "--muted", _RULE: "--rule"} | {
-    colour: f"--c{number}" for number, colour in enumerate(_SERIES, start=1)
-}
+_VARIABLES = {_INK: "ink", _MUTED: "muted", _RULE: "rule"} | {colour: f"c{colour[-1]}" for colour in _SERIES}
 _DASHED: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 1.4}
-_STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "font.family": "DejaVu Sans",  # comes with matplotlib, so the layout is the same everywhere
-    "font.size": 10,
-    "axes.edgecolor": _MUTED,
-    "axes.labelcolor": _MUTED,
-    "axes.spines.left": False,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.axisbelow": True,
-    "grid.color": _RULE,
-    "grid.linewidth": 0.8,
-    "xtick.color": _MUTED,
-    "ytick.color": _MUTED,
-    "ytick.major.size": 0,
-    "lines.linewidth": 1.8,
-}
 
 
 @dataclass(frozen=True)
@@ -60,70 +41,54 @@ class Line:
     """A series of a line chart. reference: a baseline, drawn dashed in grey. band: the lower and upper ends of y."""
 
     name: str
-    x: Sequence[float]
-    y: Sequence[float]
+    x: Sequence[float] | np.ndarray
+    y: Sequence[float] | np.ndarray
     reference: bool = False
     band: tuple[Sequence[float], Sequence[float]] | None = None
 
     @classmethod
-    def through(cls, name: str, points: Iterable[tuple[float, float]]) -> "Line":
-        """The line through points, at least one."""
-        xs, ys = zip(*points, strict=True)
-        return cls(name, xs, ys)
+    def through(cls, name: str, xs: Iterable[float], ys: Iterable[Any]) -> "Line":
+        """The line through the points whose y is known."""
+        points = [(x, y) for x, y in zip(xs, ys, strict=True) if known(y)]
+        return cls(name, [x for x, _ in points], [y for _, y in points])
 
 
 def curves(
-    title: str,
-    lines: Sequence[Line],
-    *,
-    x: str,
-    y: str,
-    percent: bool = False,
-    whole: bool = True,
-    log_x: bool = False,
-    log_y: bool = False,
-    floor: float | None = None,
-    whole_y: bool = False,
-    note: str = "",
-) -> Picture | Table:
-    """A line chart, or a table if no line has more than one point.
+    title: str, lines: Sequence[Line], *, x: str, y: str, percent: bool = False, whole: bool = True,
+    log_x: bool = False, log_y: bool = False, floor: float | None = None, whole_y: bool = False, note: str = "",
+) -> Iterator[Picture | Table]:  # fmt: skip
+    """A line chart; a table if no line has more than one point; nothing if none has any.
 
     x, y: axis labels. percent: y values are shares. whole, whole_y: x and y are integers. floor: lower limit of y.
     """
-    if all(len(line.x) < 2 for line in lines if not line.reference):
-        return _points(title, [line for line in lines if line.x and not line.reference], x, y, percent, note)
+    own = [line for line in lines if len(line.x) and not line.reference]
+    if all(len(line.x) < 2 for line in own):
+        show = formatting.percent if percent else _plain
+        rows = [(line.name, _plain(line.x[0]), show(line.y[0])) for line in own]
+        if [line.name for line in own] == [""]:
+            yield Table(title, (x, y), [row[1:] for row in rows], "rr", note=note)
+        elif own:
+            yield Table(title, ("", x, y), rows, "lrr", note=note)
+        return
     # Colour 0, grey, is for baselines and series beyond the last colour.
     numbers = iter(range(1, COLOURS + 1))
-    coloured = [(line, 0 if line.reference else next(numbers, 0)) for line in lines]
+    coloured = [(line, 0 if line.reference else next(numbers, 0)) for line in lines if len(line.x)]
 
     def draw(axes: Axes) -> None:
         _draw_lines(axes, coloured)
         axes.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
-        if not log_x:
-            axes.xaxis.set_major_locator(_locator(5, whole))
-        if not log_y:
-            axes.yaxis.set_major_locator(_locator(5, whole_y))
+        for axis, log, integer in ((axes.xaxis, log_x, whole), (axes.yaxis, log_y, whole_y)):
+            if not log:
+                axis.set_major_locator(_locator(5, integer))
         axes.set_ylim(bottom=floor)
         _label_axes(axes, x, y, percent=percent)
 
-    legend = [(line.name, number, line.reference) for line, number in coloured] if len(lines) > 1 else ()
-    return Picture(title, _svg(title, draw), legend, note=note)
-
-
-def _points(title: str, lines: Sequence[Line], x: str, y: str, percent: bool, note: str) -> Table:
-    show = formatting.percent if percent else _figure
-    rows = [(line.name, _figure(line.x[0]), show(line.y[0])) for line in lines]
-    if [name for name, *_ in rows] == [""]:
-        return Table(title, (x, y), [row[1:] for row in rows], "rr", note=note)
-    return Table(title, ("", x, y), rows, "lrr", note=note)
-
-
-def _figure(number: float) -> str:
-    return formatting.count(number) if abs(number) >= 1000 else _plain(number)
+    legend = [(line.name, number, line.reference) for line, number in coloured]
+    yield Picture(title, _svg(title, draw), legend if len(legend) > 1 else (), note=note)
 
 
 def _draw_lines(axes: Axes, coloured: Sequence[tuple[Line, int]]) -> None:
-    marker = "o" if max((len(line.x) for line, _ in coloured), default=0) <= _FEW_POINTS else None
+    marker = "o" if max(len(line.x) for line, _ in coloured) <= _FEW_POINTS else None
     for line, number in coloured:
         colour = _SERIES[number - 1] if number else _MUTED
         if line.band is not None:
@@ -141,51 +106,44 @@ def _draw_lines(axes: Axes, coloured: Sequence[tuple[Line, int]]) -> None:
 
 
 def lengths(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = "") -> Picture:
-    """Histograms of lengths on a logarithmic axis, one outline for each of the first five series.
-
-    series: name -> lengths, (N,) integers; zeros are left out.
-    """
+    """Histograms of lengths on a logarithmic axis. series: name -> lengths, (N,) integers; zeros are left out."""
     series = {name: array[array > 0] for name, array in list(series.items())[:COLOURS]}
-    shortest = min((int(array.min()) for array in series.values() if array.size), default=1)
-    longest = max((int(array.max()) for array in series.values() if array.size), default=1)
+    every = np.concatenate([[], *series.values()]).astype(int)
+    shortest, longest = (int(every.min()), int(every.max())) if every.size else (1, 1)
 
     # Whole-number edges 1, 2, 3, 4, 6, 8, 12, 16, ..., two per doubling, from the last one below the shortest length
     # to the first one beyond the longest.
     powers = 2 ** np.arange(longest.bit_length() + 1)
     edges = np.union1d(powers, powers[1:] * 3 // 2)
     edges = edges[np.searchsorted(edges, shortest, "right") - 1 : np.searchsorted(edges, longest, "right") + 1]
-    return histograms(title, series, edges, np.diff(np.log2(edges)), x, note)
-
-
-def shares(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = "") -> Picture:
-    """Histograms of shares from 0 to 1, one outline for each of the first five series."""
-    return histograms(title, dict(list(series.items())[:COLOURS]), np.linspace(0, 1, 51), None, x, note)
+    return histograms(title, series, edges, x=x, note=note, log=True)
 
 
 def histograms(
-    title: str, series: Mapping[str, np.ndarray], edges: np.ndarray, widths: np.ndarray | None, x: str, note: str
+    title: str, series: Mapping[str, np.ndarray], edges: np.ndarray, *, x: str, note: str = "", log: bool = False
 ) -> Picture:
-    """All outlines have the same area, so that series of different sizes are comparable; heights have no scale.
+    """An outline for each of the first five series. log: the axis is logarithmic; else it is one of shares, 0 to 1.
 
-    widths: of the bins on a logarithmic axis; None: the axis is one of shares.
+    All outlines have the same area, so that series of different sizes are comparable; heights have no scale.
     """
-    shown = {name: array for name, array in series.items() if array.size}
+    shown = {name: array for name, array in list(series.items())[:COLOURS] if array.size}
+    widths = np.diff(np.log2(edges)) if log else 1.0
 
     def draw(axes: Axes) -> None:
         for array, colour in zip(shown.values(), _SERIES, strict=False):
-            density = np.histogram(array, edges)[0] / array.size / (1.0 if widths is None else widths)
+            density = np.histogram(array, edges)[0] / array.size / widths
             axes.stairs(density, edges, color=colour, fill=True, alpha=0.16)
             axes.stairs(density, edges, color=colour, linewidth=1.6)
-        axes.set_xscale("linear" if widths is None else "log")
+        axes.set_xscale("log" if log else "linear")
         _label_axes(axes, x, "")
         axes.yaxis.set_major_locator(NullLocator())
-        if widths is None:
-            axes.xaxis.set_major_formatter(_share)
-        else:  # ticks 1, 3, 10, 30, ..., or all edges if that gives only one
+        if log:  # ticks 1, 3, 10, 30, ..., or all edges if that gives only one
             left, right = edges[[0, -1]].tolist()
             ticks = [tick for power in range(12) for tick in (10**power, 3 * 10**power) if left <= tick <= right]
             axes.set_xlim(left, right)
             axes.xaxis.set_major_locator(FixedLocator(ticks if len(ticks) > 1 else edges.tolist()))
+        else:
+            axes.xaxis.set_major_formatter(_share)
 
     legend = [(name, number, False) for number, name in enumerate(shown, start=1)]
     return Picture(title, _svg(title, draw, _WIDE_AXES), legend if len(legend) > 1 else (), note=note)
@@ -260,19 +218,16 @@ def _plain(number: float, _position: float = 0) -> str:
         return f"{number:.1e}".replace(".0e", "e").replace("e-0", "e-")
     if abs(number) >= 100_000:
         return formatting.compact(number).replace("\u00a0", " ")
-    return formatting.count(number) if number == round(number) else f"{number:.4g}"
+    return formatting.count(number) if number == round(number) or abs(number) >= 1000 else f"{number:.4g}"
 
 
 def _svg(title: str, draw: Callable[[Axes], None], position: tuple[float, float, float, float] = _AXES) -> str:
     """The chart as one <svg> element, with ids that are unique among the charts of a page."""
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # ignore the user's matplotlibrc
-        parameters: Any = matplotlib.rcParams  # typed for literal names only
-        parameters.update(_STYLE | {"svg.hashsalt": title})
-        figure = Figure(figsize=_SIZE_INCHES)
+    with matplotlib.rc_context({"svg.hashsalt": title}, fname=_STYLE):  # without the user's matplotlibrc
+        figure = Figure()
         draw(figure.add_axes(position))
         file = io.StringIO()
-        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+        figure.savefig(file, format="svg", metadata={"Date": None})
     svg = file.getvalue()
 
     # Remove what only a stand-alone file needs: prolog, metadata, style, size, fonts.
@@ -285,5 +240,5 @@ def _svg(title: str, draw: Callable[[Axes], None], position: tuple[float, float,
     svg = f'<svg viewBox="{box[1]}" role="img" aria-label="{html.escape(title)}">' + svg[svg.index(">") + 1 :]
 
     for colour, variable in _VARIABLES.items():
-        svg = svg.replace(colour, f"var({variable})")
+        svg = svg.replace(colour, f"var(--{variable})")
     return re.sub(r"\n\s*", "\n", svg)

@@ -2,7 +2,7 @@
 
 import math
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,25 +63,20 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
 
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
-    metrics = artifact.lines("metrics.jsonl")
+    metrics = list(artifact.lines("metrics.jsonl"))
     log = TrainingLog.of(metrics, artifact.lines("timing.jsonl"))
     # The initial model, if training began with one, is an evaluation at step 0, on the same held-out rows.
     if initial := {key.removeprefix("init_"): value for key, value in scores.items() if key.startswith("init_")}:
         first = {"step": 0, "pieces": 0, "unigram_loss": scores["unigram_loss"], **initial}
         log = replace(log, heldout=[first, *log.heldout])
-    # Steps that were left out (`pretrain.on_divergence`), if any.
     left_out = [formatting.count(line["step"]) for line in metrics if line["kind"] == "left_out"]
-    more = f" and {formatting.count(len(left_out) - _STEPS_LISTED)} more" if len(left_out) > _STEPS_LISTED else ""
-    listed = ", ".join(left_out[:_STEPS_LISTED])
-    left_out_note = f"Steps left out because their loss or gradient was not finite: {listed}{more}."
     return Story(
         title=against_unigram(scores["mlm_loss"], scores["unigram_loss"]),
-        lede=lede(scores, log, (artifact.record.get("settings") or {}).get("init")),
+        lede=lede(scores, log, artifact.record["settings"].get("init")),
         sections=(
             Section("Filling gaps in held-out rows", list(gapped_samples(artifact.lines("samples.jsonl"))), _GAPS),
             Section("Held-out evaluation", list(heldout_elements(log, scores["unigram_loss"]))),
-            Section("Training loss", list(loss_curves(log)), left_out_note if left_out else ""),
-            Section("Learning rate and gradient norm", list(step_curves(log))),
+            *training_sections(log, left_out),
             Section("Speed", list(speed_curves(log))),
             Section("Held-out measurements", list(measurements(log))),
         ),
@@ -113,23 +108,20 @@ def lede(scores: Json, log: TrainingLog, init: str | None) -> str:
     )
 
 
-def gapped_samples(lines: Sequence[Json]) -> Iterator[Gapped]:
+def gapped_samples(lines: Iterable[Json]) -> Iterator[Gapped]:
     """The samples with predictions for their gaps at the first, a middle and the last evaluation."""
-    steps = sorted({line["step"] for line in lines})
-    shown = list(dict.fromkeys(steps[index] for index in (0, len(steps) // 2, -1))) if steps else []
-    by_row: dict[int, dict[int, Json]] = {}
+    by_row: dict[int, list[Json]] = {}  # in the order of their evaluations
     for line in lines:
-        if line["step"] in shown:
-            by_row.setdefault(line["row"], {})[line["step"]] = line
-    for row, by_step in by_row.items():
-        evaluations = [by_step[step] for step in sorted(by_step)]
+        by_row.setdefault(line["row"], []).append(line)
+    for row, samples in by_row.items():
+        samples = [samples[index] for index in sorted({0, len(samples) // 2, len(samples) - 1})]
         gaps = [
             Gap(gaps[0]["piece"].translate(_LETTERS), [_guesses(gap) for gap in gaps])
-            for gaps in zip(*(line["gaps"] for line in evaluations), strict=True)
+            for gaps in zip(*(sample["gaps"] for sample in samples), strict=True)
         ]
-        stretches = [stretch.translate(_LETTERS) for stretch in evaluations[-1]["text"]]
-        head = [f"step {formatting.count(line['step'])}" for line in evaluations]
-        yield Gapped(f"{evaluations[-1]['source']}, row {formatting.count(row)}", stretches, gaps, head)
+        stretches = [stretch.translate(_LETTERS) for stretch in samples[-1]["text"]]
+        head = [f"step {formatting.count(sample['step'])}" for sample in samples]
+        yield Gapped(f"{samples[-1]['source']}, row {formatting.count(row)}", stretches, gaps, head)
 
 
 def _guesses(gap: Json) -> list[Guess]:
@@ -152,28 +144,34 @@ def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
     counts = {name: log.heldout[-1][f"{name}_count"] for name in OBJECTIVES if log.heldout[-1].get(f"{name}_count")}
     accuracies = {OBJECTIVES[name]: f"{name}_accuracy" for name in counts}
     notes = [f"{OBJECTIVES[name]}: {formatting.count(number)}{_COUNTED[name]}." for name, number in counts.items()]
-    options: dict[str, Any] = {"y": "accuracy", "percent": True, "floor": 0, "note": " ".join(notes)}
-    yield from chart("Held-out accuracy", log, log.heldout, accuracies, **options)
+    title, note = "Held-out accuracy", " ".join(notes)
+    yield from chart(title, log, log.heldout, accuracies, y="accuracy", percent=True, floor=0, note=note)
 
 
-def loss_curves(log: TrainingLog) -> Iterator[Element]:
+def training_sections(log: TrainingLog, left_out: Sequence[str]) -> Iterator[Section]:
+    """left_out: the steps that were left out (`pretrain.on_divergence`)."""
+    losses: list[Element] = []
     for name, words in OBJECTIVES.items():
-        title = f"{words} training loss"
-        yield from chart(title, log, log.train, {"": f"{name}_loss"}, y="nats")
-        if name == "mlm":
-            yield from chart(f"{title} over time", log, log.train, {"": f"{name}_loss"}, y="nats", time=True)
+        for time in (False, True) if name == "mlm" else (False,):
+            title = f"{words} training loss{' over time' if time else ''}"
+            losses += chart(title, log, log.train, {"": f"{name}_loss"}, y="nats", time=time)
+    note = ""
+    if left_out:
+        more = f" and {formatting.count(len(left_out) - _STEPS_LISTED)} more" if len(left_out) > _STEPS_LISTED else ""
+        listed = f"{', '.join(left_out[:_STEPS_LISTED])}{more}"
+        note = f"Steps left out because their loss or gradient was not finite: {listed}."
+    yield Section("Training loss", losses, note)
 
-
-def step_curves(log: TrainingLog) -> Iterator[Element]:
     keys = dict.fromkeys(key for line in log.train for key in line if key.split("/")[0] == "learning_rate")
     rates = {key.partition("/")[2] or "all others": key for key in keys}
-    yield from chart("Learning rate", log, log.train, rates, y="rate", floor=0)
+    elements = [*chart("Learning rate", log, log.train, rates, y="rate", floor=0)]
     note = ""
     if spikes := [line for line in log.train if line.get("spikes")]:
         number, last = formatting.count(sum(line["spikes"] for line in spikes)), formatting.count(spikes[-1]["step"])
         note = f"Norms above ten times the mean of the interval before: {number}, "
         note += f"the last at or shortly before step {last}."
-    yield from chart("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0, note=note)
+    elements += chart("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0, note=note)
+    yield Section("Learning rate and gradient norm", elements)
 
 
 def speed_curves(log: TrainingLog) -> Iterator[Element]:
@@ -186,15 +184,9 @@ def speed_curves(log: TrainingLog) -> Iterator[Element]:
 
 
 def chart(
-    title: str,
-    log: TrainingLog,
-    lines: Sequence[Json],
-    keys: Mapping[str, str],
-    *,
-    time: bool = False,
-    level: float | None = None,
-    **options: Any,
-) -> Iterator[Element]:
+    title: str, log: TrainingLog, lines: Sequence[Json], keys: Mapping[str, str], *, time: bool = False,
+    level: float | None = None, **options: Any,
+) -> Iterator[Element]:  # fmt: skip
     """A chart with a curve per name and key, against pieces; empty without the keys. options: of `pictures.curves`.
 
     time: against time instead, if measured. level: of the unigram baseline.
@@ -206,15 +198,10 @@ def chart(
             return
         unit, x = time_axis(float(seconds.max(initial=0)))
         positions = seconds / unit
-    drawn = []
-    for name, key in keys.items():
-        points = [(at, line[key]) for at, line in zip(positions, lines, strict=True) if line.get(key) is not None]
-        if points:
-            drawn.append(Line.through(name, points))
-    if drawn and level is not None:
+    drawn = [Line.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
+    if level is not None and len(drawn[0].x):
         drawn.append(Line("unigram", [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
-    if drawn:
-        yield curves(title, drawn, x=x, whole=not time, **options)
+    yield from curves(title, drawn, x=x, whole=not time, **options)
 
 
 def measurements(log: TrainingLog) -> Iterator[Element]:

@@ -2,9 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from rich.markup import escape
 from rich.table import Table
@@ -75,68 +74,45 @@ def _counts(sample: Preview, words: Callable[[str], str] = str) -> Iterator[tupl
     yield from ((f"masked: {words(kind)}", number) for kind, number in sample.masked.most_common())
 
 
-class _PreviewRow(NamedTuple):
-    """A row of the page.
-
-    beginning: of the text, if nothing is compared. stretches: the changes in context, as (text, "" or "del" or "ins").
-    more: number of changes left out. rest: the texts to expand.
-    """
-
-    name: str
-    beginning: str
-    rest: Sequence[str]
-    detail: str = ""
-    stretches: Sequence[tuple[str, str]] = ()
-    more: int = 0
-
-
 def write_page(path: Path, recipe: str, sample: Preview) -> None:
-    """Writes the changed rows as diffs, the dropped rows by reason, and the unchanged rows; texts expand on click."""
     kept = [row for row in sample.rows if row.reason is None]
-    dropped = [
-        (label(reason), number, [_plain_row(row) for row in sample.rows if row.reason == reason])
-        for reason, number in sample.reasons.most_common()
-    ]
     write(
         path,
         "preview.html",
         recipe=recipe,
         counts=list(_counts(sample, label)),
         total=len(sample.rows),
-        changed=[_diff_row(row) for row in kept if row.changed],
-        dropped=dropped,
-        same=[_plain_row(row) for row in kept if not row.changed],
+        changed=[(row, *changes(row)) for row in kept if row.changed],
+        dropped=[
+            (label(reason), number, [row for row in sample.rows if row.reason == reason])
+            for reason, number in sample.reasons.most_common()
+        ],
+        same=[row for row in kept if not row.changed],
+        beginning=lambda text: _cut(text, _SHOWN_CHARS),
+        long_beginning=lambda text: _cut(text, _COMPARED_CHARS),
     )
 
 
-def _plain_row(row: Shown) -> _PreviewRow:
-    """The beginning of the text before cleaning, and more of it to expand."""
-    beginning = _cut(row.before, _SHOWN_CHARS)
-    rest = [_cut(row.before, _COMPARED_CHARS)] if beginning != row.before else []
-    return _PreviewRow(row.id or row.place, beginning, rest, row.detail or "")
-
-
-def _diff_row(row: Shown) -> _PreviewRow:
-    """The first changes with some context, and the texts before and after to expand."""
+def changes(row: Shown) -> tuple[list[tuple[str, str]], int]:
+    """The first changes with some context, as (text, "" or "del" or "ins"), and the number of changes left out."""
     start = max(0, _first_change(row) - _AROUND_CHARS)
     before, after = (_TOKEN.findall(text[start : start + _COMPARED_CHARS]) for text in (row.before, row.after))
     edits = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     if max(len(row.before), len(row.after)) > start + _COMPARED_CHARS and len(edits) > 2 and edits[-1][0] != "equal":
         edits.pop()  # not a change: the texts were cut off at different positions
     stretches = [("…", "")] if start else []
-    changes = 0
-    for number, (kind, low, high, first, last) in enumerate(edits):
-        changes += kind != "equal"
-        if changes > _MAX_CHANGES:
+    number = 0
+    for index, (kind, low, high, first, last) in enumerate(edits):
+        number += kind != "equal"
+        if number > _MAX_CHANGES:
             continue
         old, new = "".join(before[low:high]), "".join(after[first:last])
         if kind == "equal":
-            stretches.append((_shorten(old, first=number == 0, last=number == len(edits) - 1), ""))
+            stretches.append((_shorten(old, first=index == 0, last=index == len(edits) - 1), ""))
         else:
             marked = ((old, "del"), (new, "ins"))
             stretches += [(_shorten(_visible_spaces(text)), mark) for text, mark in marked if text]
-    texts = [_cut(text, _COMPARED_CHARS) for text in (row.before, row.after)]
-    return _PreviewRow(row.id or row.place, "", texts, "", stretches, max(0, changes - _MAX_CHANGES))
+    return stretches, max(0, number - _MAX_CHANGES)
 
 
 def _visible_spaces(text: str) -> str:

@@ -17,7 +17,6 @@ from pipelines.artifacts.store import RECORD, RUN, Json, read_json
 from pipelines.reports import formatting
 
 _SAMPLED_PARTS = 8  # read for a histogram: enough for its shape, in seconds at any corpus size
-
 _BATCH_ROWS = 4096
 _MAX_SECONDS = 1e9  # 32 years
 
@@ -36,16 +35,16 @@ class Artifact:
     @classmethod
     def open(cls, folder: Path) -> "Artifact":
         """Raises ArtifactError if the folder holds no finished artifact."""
-        record = read_json(folder / RECORD)
-        if record is None:
+        if not (folder / RECORD).exists():
             raise ArtifactError(f"{folder}: no {RECORD} in it, so there is nothing to report: run the stage first")
-        if not isinstance(record.get("stage"), str):
+        record = cls(folder, {}, {}).json(RECORD)
+        if not isinstance(record, dict) or not isinstance(record.get("stage"), str):
             raise _damaged(folder / RECORD, "names no stage")
         try:
             run = read_json(folder / RUN) or {}
         except ArtifactError:  # outside the digest: only the run time is lost
             run = {}
-        return cls(folder, _Object(record, folder / RECORD), run)
+        return cls(folder, record, run)
 
     @property
     def stage(self) -> str:
@@ -57,38 +56,28 @@ class Artifact:
         seconds = self.run.get("seconds")
         return float(seconds) if isinstance(seconds, int | float) and 0 <= seconds < _MAX_SECONDS else None
 
-    def json(self, name: str) -> Json:
-        """The object of a JSON file, which must exist."""
-        value = read_json(self.folder / name)
-        if value is None:
-            raise _damaged(self.folder / name, "is missing")
-        return _Object(value, self.folder / name)
-
     def text(self, name: str) -> str:
         """The content of a text file, which must exist."""
+        path = self.folder / name
         try:
-            return (self.folder / name).read_text(encoding="utf-8")
+            return path.read_text(encoding="utf-8")
         except FileNotFoundError:
-            raise _damaged(self.folder / name, "is missing") from None
-        except UnicodeDecodeError as error:
-            raise _unreadable(self.folder / name, error) from error
+            raise _damaged(path, "is missing") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise _unreadable(path, error) from error
 
-    def lines(self, name: str) -> list[Json]:
-        """The objects of a .jsonl file, one per line; empty if there is no such file."""
-        path = self.folder / name
-        return [_named(value, path, f"[{number}]") for number, value in enumerate(self.each_line(name))]
+    def json(self, name: str) -> Json:
+        """The object of a JSON file, which must exist."""
+        value: Json = _parsed(self.text(name), str(self.folder / name))
+        return value
 
-    def each_line(self, name: str) -> Iterator[Json]:
-        """Streams the objects of a large .jsonl file; empty if there is no such file."""
+    def lines(self, name: str) -> Iterator[Json]:
+        """Streams the objects of a .jsonl file, one per line; none if there is no such file."""
         path = self.folder / name
-        if not path.is_file():
-            return
-        with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    yield json.loads(line)
-                except ValueError as error:
-                    raise _unreadable(path, ValueError(f"line {number}: {error}")) from error
+        if path.is_file():
+            with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+                for number, line in enumerate(file, 1):
+                    yield _parsed(line, f"{path}: line {number}")
 
     def parts(self, pattern: str) -> list[Path]:
         """Its files that match the glob pattern, sorted."""
@@ -96,23 +85,21 @@ class Artifact:
 
 
 class _Object(Json):
-    """A JSON object whose error for a missing key names its file, and its position in it, as all objects in it do."""
+    """A JSON object whose error for a missing key names its file."""
 
-    def __init__(self, values: Json, file: Path, position: str = "") -> None:
-        super().__init__({key: _named(item, file, f"{position}.{key}".lstrip(".")) for key, item in values.items()})
-        self._file, self._position = file, position
+    def __init__(self, values: Json, file: str) -> None:
+        super().__init__(values)
+        self._file = file
 
     def __missing__(self, key: str) -> Any:
-        raise _damaged(self._file, f"no {f'{self._position}.{key}'.lstrip('.')} in it")
+        raise _damaged(self._file, f"no {key} in it")
 
 
-def _named(value: Any, file: Path, position: str) -> Any:
-    """The value with all objects in it as `_Object`."""
-    if isinstance(value, dict):
-        return _Object(value, file, position)
-    if isinstance(value, list):
-        return [_named(item, file, f"{position}[{number}]") for number, item in enumerate(value)]
-    return value
+def _parsed(text: str, file: str) -> Any:
+    try:
+        return json.loads(text, object_hook=lambda values: _Object(values, file))
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(file, error) from error
 
 
 @contextlib.contextmanager
@@ -167,9 +154,9 @@ def _parquet(part: Path) -> pq.ParquetFile:
         raise _unreadable(part, error) from error
 
 
-def _unreadable(path: Path, error: Exception) -> ArtifactError:
+def _unreadable(path: Path | str, error: Exception) -> ArtifactError:
     return _damaged(path, f"cannot be read ({str(error).splitlines()[0]})")
 
 
-def _damaged(path: Path, what: str) -> ArtifactError:
+def _damaged(path: Path | str, what: str) -> ArtifactError:
     return ArtifactError(f"{path}: {what}: rebuild this artifact with --rebuild")

@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from korbert.search.evaluation import DEPTH, METRICS, Measured
 from pipelines.reports.elements import Element, Entry, Folded, Section
+from pipelines.reports.examples import beginning, differing
 from pipelines.reports.figures import label
-from pipelines.reports.kinds.common import beginning
 from pipelines.reports.page import write
 from pipelines.reports.task import on_one_scale
 
@@ -28,7 +30,7 @@ def write_page(
             value, low, high = measured.figures[metric]
             rows.append((way, value, value if low is None else low, value if high is None else high))
         name = label(metric)
-        figures.append(on_one_scale(f"{name[0].upper()}{name[1:]}", metric, rows, ""))
+        figures += on_one_scale(f"{name[0].upper()}{name[1:]}", metric, rows, "")
     sections = (
         Section("Figures", figures, "Whiskers: 95 % bootstrap interval over the queries."),
         Section("Where the ways differ", list(differences(pairs, right, ways))),
@@ -43,21 +45,13 @@ def differences(
 
     Pairs are the first way with each of the others.
     """
-    first, *others = ways
-    merits = {way: [1 / rank if rank else 0.0 for rank in measured.ranks] for way, measured in ways.items()}
-    for other in others:
-        for better, worse in ((other, first), (first, other)):
-            gains = [one - two for one, two in zip(merits[better], merits[worse], strict=True)]
-            clearest = [number for number in sorted(range(len(pairs)), key=lambda n: -gains[n]) if gains[number] > 0]
-            entries = []
-            for number in clearest[:_EXAMPLES]:
-                query, ids = pairs[number]
-                ranks = [(way, _rank(measured.ranks[number])) for way, measured in ways.items()]
-                texts = beginning(*(right[id] for id in ids if id in right))
-                entries.append(Entry(", ".join(ids), beginning(query), ranks, [(texts, ())]))
-            if entries:
-                yield Folded(f"{better} better than {worse} · {len(clearest):,} of {len(pairs):,} queries", entries)
-
-
-def _rank(rank: int | None) -> str:
-    return f"not among the first {DEPTH}" if rank is None else f"rank {rank}"
+    merits = {way: np.array([1 / rank if rank else 0.0 for rank in of_way.ranks]) for way, of_way in ways.items()}
+    for better, worse, order in differing(merits):
+        entries = []
+        for number in order[:_EXAMPLES]:
+            query, ids = pairs[number]
+            ranks = {way: of_way.ranks[number] for way, of_way in ways.items()}
+            facts = [(way, f"rank {rank}" if rank else f"not among the first {DEPTH}") for way, rank in ranks.items()]
+            texts = beginning(*(right[id] for id in ids if id in right))
+            entries.append(Entry(", ".join(ids), beginning(query), facts, [(texts, ())]))
+        yield Folded(f"{better} better than {worse} · {len(order):,} of {len(pairs):,} queries", entries)

@@ -2,82 +2,69 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.reports import formatting
-from pipelines.reports.distributions import Lengths, rank_curve, ranked_bars, ranks
+from pipelines.reports.distributions import length_elements, rank_curve, ranked_bars
 from pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table
 from pipelines.reports.figures import Figure
-from pipelines.reports.record import Artifact, batches, num_rows, sampled, stream
+from pipelines.reports.record import Artifact, batches, sampled, stream
 
 _TOP = 30  # pieces in the bar chart
 _RARE = 20  # pieces seen less often are hardly learned
 _SPLITS = {"train": "training", "heldout": "held out"}
 
 
-@dataclass
-class _Split:
-    """Documents and pieces of one split, by source."""
-
-    documents: Counter[str] = field(default_factory=Counter)
-    pieces: Counter[str] = field(default_factory=Counter)
-
-
-def splits_of(artifact: Artifact) -> list[_Split]:
-    """Totals over all shards. Reads only the offsets of the documents, not their ids."""
-    splits = []
-    for name in _SPLITS:
-        split = _Split()
-        for batch in stream(artifact.parts(f"{name}/*.arrow")):
-            sizes = pc.list_value_length(batch.column("input_ids"))
-            table = pa.table({"source": batch.column("source"), "pieces": sizes})
-            for row in table.group_by("source").aggregate([("pieces", "sum"), ("pieces", "count")]).to_pylist():
-                split.documents[row["source"]] += row["pieces_count"]
-                split.pieces[row["source"]] += row["pieces_sum"]
-        splits.append(split)
-    return splits
-
-
 def figures(artifact: Artifact) -> Sequence[Figure]:
-    train, heldout = splits_of(artifact)
+    counts = artifact.record["counts"]
     return (
-        Figure(formatting.compact(train.pieces.total()), "training pieces"),
-        Figure(formatting.compact(train.documents.total()), "training documents"),
-        Figure(formatting.compact(heldout.pieces.total()), "held-out pieces"),
+        Figure(formatting.compact(counts["pieces"] - counts["heldout_pieces"]), "training pieces"),
+        Figure(formatting.compact(counts["documents"] - counts["heldout_documents"]), "training documents"),
+        Figure(formatting.compact(counts["heldout_pieces"]), "held-out pieces"),
     )
 
 
 def story(artifact: Artifact) -> Story:
-    train, heldout = splits_of(artifact)
-    pieces, heldout_pieces = train.pieces.total(), heldout.pieces.total()
-    mean = formatting.decimal(formatting.ratio(pieces, train.documents.total()), 1)
-    heldout_share = formatting.percent(formatting.ratio(heldout_pieces, pieces + heldout_pieces))
+    counts = artifact.record["counts"]
+    pieces, documents = (counts[key] - counts[f"heldout_{key}"] for key in ("pieces", "documents"))
+    mean = formatting.decimal(formatting.ratio(pieces, documents), 1)
+    parts, note = sampled(artifact.parts("train/*.arrow"))
+    lengths = ((batch.column("source"), pc.list_value_length(batch.column("input_ids"))) for batch in stream(parts))
+    heldout_share = formatting.percent(formatting.ratio(counts["heldout_pieces"], counts["pieces"]))
     return Story(
         title=f"{formatting.compact(pieces)} training pieces",
         lede=f"{mean} pieces per document on average; {heldout_share} of all pieces are held out.",
         sections=(
-            Section("Sources", source_elements(train, heldout)),
-            Section("Lengths", length_elements(artifact)),
+            Section("Sources", source_elements(artifact)),
+            Section("Lengths", length_elements("Pieces per document", lengths, unit="pieces", note=note)),
             Section("Pieces", list(piece_elements(artifact))),
         ),
     )
 
 
-def source_elements(train: _Split, heldout: _Split) -> Sequence[Element]:
-    pieces = train.pieces + heldout.pieces
-    largest = max(pieces.values(), default=0)
-    bars, rows = [], []
-    for source in sorted(pieces):
-        parts = [formatting.ratio(split.pieces[source], largest) for split in (train, heldout)]
-        bars.append(Bar(source, parts, formatting.compact(pieces[source])))
-    for split, name in zip((train, heldout), _SPLITS.values(), strict=True):
-        for source in sorted(split.documents):
-            counts = (split.documents[source], split.pieces[source])
-            mean = formatting.decimal(counts[1] / counts[0], 1)
-            rows.append((name, source, *map(formatting.count, counts), mean))
+def source_elements(artifact: Artifact) -> Sequence[Element]:
+    """Documents and pieces of each split and source. Reads only the offsets of the documents, not their ids."""
+    documents, pieces = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for split in _SPLITS:
+        for batch in stream(artifact.parts(f"{split}/*.arrow")):
+            sizes = pc.list_value_length(batch.column("input_ids"))
+            table = pa.table({"source": batch.column("source"), "pieces": sizes})
+            for row in table.group_by("source").aggregate([("pieces", "sum"), ("pieces", "count")]).to_pylist():
+                documents[split, row["source"]] += row["pieces_count"]
+                pieces[split, row["source"]] += row["pieces_sum"]
+    rows = []
+    for split, name in _SPLITS.items():
+        for source in sorted(source for of_split, source in documents if of_split == split):
+            counts = documents[split, source], pieces[split, source]
+            rows.append((name, source, *map(formatting.count, counts), formatting.decimal(counts[1] / counts[0], 1)))
+    by_source = {source: [pieces[split, source] for split in _SPLITS] for _, source in sorted(documents)}
+    largest = max(map(sum, by_source.values()), default=0)
+    bars = [
+        Bar(source, [formatting.ratio(number, largest) for number in numbers], formatting.compact(sum(numbers)))
+        for source, numbers in sorted(by_source.items())
+    ]
     head = ("split", "source", "documents", "pieces", "pieces / document")
     return (
         Bars("Pieces by source", bars, legend=tuple(_SPLITS.values())),
@@ -85,25 +72,16 @@ def source_elements(train: _Split, heldout: _Split) -> Sequence[Element]:
     )
 
 
-def length_elements(artifact: Artifact) -> Sequence[Element]:
-    parts, note = sampled(artifact.parts("train/*.arrow"))
-    lengths = Lengths()
-    for batch in stream(parts):
-        lengths.add(batch.column("source"), pc.list_value_length(batch.column("input_ids")))
-    return lengths.elements("Pieces per document", unit="pieces", note=note)
-
-
 def piece_elements(artifact: Artifact) -> Iterator[Element]:
-    parts = artifact.parts("pieces.parquet")
-    if not num_rows(parts):
-        return
-    table = pa.Table.from_batches(batches(parts, ["piece", "count"]))  # one row per vocabulary entry
+    table = pa.Table.from_batches(
+        batches(artifact.parts("pieces.parquet"), ["piece", "count"])
+    )  # all of the vocabulary
     table = table.sort_by([("count", "descending"), ("piece", "ascending")])
     counts = table.column("count").to_numpy()
-    seen = int((counts > 0).sum())
+    seen, total = int((counts > 0).sum()), int(counts.sum())
     if seen:
-        at = ranks(seen)
-        yield rank_curve("pieces", at, counts[at - 1], note="Training shards, most frequent piece first.")
+        note = "Training shards, most frequent piece first."
+        yield from rank_curve("pieces", counts[:seen], note=note)
     rows = [
         (name, formatting.count(number), formatting.percent(number / len(counts)))
         for name, number in (
@@ -114,11 +92,6 @@ def piece_elements(artifact: Artifact) -> Iterator[Element]:
     ]
     note = "Special, reserved and byte entries included."
     yield Table("Vocabulary usage", ("entries", "number", "share"), rows, "lrr", note=note)
-    total = int(counts.sum())
-    yield ranked_bars(
-        "Most frequent pieces",
-        ((row["piece"], row["count"]) for row in table.slice(0, min(_TOP, seen)).to_pylist()),
-        lambda count: formatting.percent(count / total, 2),
-        note="Share of all training pieces.",
-        korean=True,
-    )
+    top = ((row["piece"], row["count"]) for row in table.slice(0, min(_TOP, seen)).to_pylist())
+    title, note = "Most frequent pieces", "Share of all training pieces."
+    yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)

@@ -6,19 +6,20 @@ The record is the end of every page: run time, machine, counts, settings, inputs
 import json
 import pkgutil
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pipelines.artifacts.store import PAGE
+from pipelines.artifacts.store import PAGE, Json
 from pipelines.reports import formatting
-from pipelines.reports.elements import Code, Section, Story, Table, Use
-from pipelines.reports.figures import label
+from pipelines.reports.elements import Code, Section, Story, Table
+from pipelines.reports.figures import Figure, label
 from pipelines.reports.page import write
 from pipelines.reports.record import Artifact, drawing
 from pipelines.stages.table import stage_named
 
+_DIGEST_CHARS = 12  # enough to tell digests apart by eye
 _DEFAULT = SimpleNamespace(
     figures=lambda artifact: (),
     story=lambda artifact: Story("Run record", "This stage has no page of its own.", ()),
@@ -34,6 +35,13 @@ def page_of(stage: str) -> Any:
     return pkgutil.resolve_name(entry.page) if entry is not None and entry.page else _DEFAULT
 
 
+def figures_of(artifact: Artifact) -> Sequence[Figure]:
+    """The main figures of an artifact. ArtifactError if its files hold other values than the stage writes."""
+    with drawing(artifact):
+        figures: Sequence[Figure] = page_of(artifact.stage).figures(artifact)
+        return figures
+
+
 def render(folder: Path) -> Path:
     """Writes `report.html` into a finished artifact's folder and returns its path.
 
@@ -41,10 +49,9 @@ def render(folder: Path) -> Path:
     holds no finished artifact, or if a file is unreadable or incomplete.
     """
     artifact = Artifact.open(folder)
-    module = page_of(artifact.stage)
     resolved = folder.resolve()
     with drawing(artifact):
-        story = module.story(artifact)
+        story = page_of(artifact.stage).story(artifact)
         # A figure in the title is not repeated below it. A no-break space keeps "92.4 %" one word.
         in_title = [word.rstrip(",") for word in story.title.split(" ")]
         return write(
@@ -54,7 +61,7 @@ def render(folder: Path) -> Path:
             aside=resolved.with_name(f".korbert-{resolved.name}.{PAGE}.tmp"),
             artifact=artifact,
             indexed=resolved.name == artifact.stage,  # else the artifact lies outside a recipe
-            figures=[figure for figure in module.figures(artifact) if figure.value not in in_title],
+            figures=[figure for figure in figures_of(artifact) if figure.value not in in_title],
             story=story,
             sections=[*story.sections, usage({artifact.stage: folder})],
             facts=facts(artifact),
@@ -72,24 +79,19 @@ def usage(artifacts: Mapping[str, Path]) -> Section:
 
     artifacts: stage -> its folder.
     """
-    uses: list[tuple[Use, str]] = []
+    commands, python = [], ""
     for stage, folder in artifacts.items():
-        if hasattr(module := page_of(stage), "use"):
-            use = module.use(folder)
-            uses.append((use, f"{shown(folder)}/{use.folder}"))
-    if not uses:
-        return Section("Usage", ())
-    commands = "\n".join(use.command.format(shlex.quote(path)) for use, path in uses)
-    use, path = uses[-1]
-    python = use.python.format(json.dumps(path, ensure_ascii=False))
-    return Section("Usage", (Code("Command line", commands), Code("Python", python)))
+        if hasattr(page_of(stage), "use"):
+            use = page_of(stage).use(folder)
+            path = f"{shown(folder)}/{use.folder}"
+            commands.append(use.command.replace("{}", shlex.quote(path)))
+            python = use.python.replace("{}", json.dumps(path, ensure_ascii=False))
+    codes = (Code("Command line", "\n".join(commands)), Code("Python", python))
+    return Section("Usage", codes if commands else ())
 
 
-_DIGEST_CHARS = 12  # enough to tell digests apart by eye
-
-
-def facts(artifact: Artifact) -> list[Table]:
-    """Run time and machine, always visible; empty if run.json has neither."""
+def facts(artifact: Artifact) -> Table:
+    """Run time and machine, always visible."""
     run = artifact.run
     rows = []
     if artifact.seconds is not None:
@@ -99,59 +101,48 @@ def facts(artifact: Artifact) -> list[Table]:
         rows.append(("peak memory of the largest process", formatting.megabytes(run["memory_peak_bytes"])))
     keys = ("started", "machine", "workers", "command")
     rows += [(key, formatting.value(run[key])) for key in keys if run.get(key) is not None]
-    return [Table("Time and machine", ("", ""), rows, "ll")] if rows else []
+    return Table("Time and machine", ("", ""), rows, "ll")
 
 
 def origins(artifact: Artifact) -> list[Table]:
     """Counts, settings, inputs, versions, numerics and files, collapsed on the page. Empty tables are left out."""
     record = artifact.record
-    inputs = record.get("inputs") or {}
-    artifacts = [(stage, str(digest)[:_DIGEST_CHARS]) for stage, digest in (inputs.get("artifacts") or {}).items()]
-    files = [
-        (
-            role,
-            str(file["name"]),
-            formatting.megabytes(file["size"]),
-            str(file["version"] if "version" in file else file["sha256"])[:_DIGEST_CHARS],  # a version if remote
-        )
-        for role, role_files in (inputs.get("files") or {}).items()
-        for file in role_files
-    ]
+    artifacts = [(stage, digest[:_DIGEST_CHARS]) for stage, digest in record["inputs"]["artifacts"].items()]
+    files = []
+    for role, of_role in record["inputs"]["files"].items():
+        for file in of_role:
+            digest = str(file["version"] if "version" in file else file["sha256"])  # a version if remote
+            files.append((role, str(file["name"]), formatting.megabytes(file["size"]), digest[:_DIGEST_CHARS]))
+    counts, numerics = ([(label(key), text) for key, text in _flat(record[part])] for part in ("counts", "numerics"))
     tables = (
-        Table("Counts", ("", ""), _rows(record.get("counts"), label), "lr"),
-        Table("Settings", ("setting", "value"), _rows(record.get("settings")), "lk"),
+        Table("Counts", ("", ""), counts, "lr"),
+        Table("Settings", ("setting", "value"), list(_flat(record["settings"])), "lk"),
         Table("Input artifacts", ("stage", "digest"), artifacts, "ll"),
         Table("Input files", ("role", "file", "size", "SHA-256 or version"), files, "lkrl"),
-        Table("Library versions", ("library", "version"), _rows(record.get("versions")), "ll"),
-        Table("Numerical environment", ("", ""), _rows(record.get("numerics"), label), "ll"),
-        Table("Files in this artifact", ("folder or file", "files", "size"), file_sizes(record.get("files")), "lrr"),
+        Table("Library versions", ("library", "version"), list(_flat(record["versions"])), "ll"),
+        Table("Numerical environment", ("", ""), numerics, "ll"),
+        Table("Files in this artifact", ("folder or file", "files", "size"), file_sizes(record["files"]), "lrr"),
     )
     return [table for table in tables if table.rows]
 
 
-def _rows(values: Any, name: Callable[[str], str] = str) -> list[tuple[str, str]]:
-    """The rows of nested values. name: turns a key into its label."""
-    return [(name(key), formatting.value(value)) for key, value in _flat(values, "")] if values else []
-
-
-def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Nested objects as dotted names, in the order of the record; lists of plain values on one line."""
-    if isinstance(value, dict) and value:
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Nested values by their dotted names, in the order of the record; lists of plain values on one line."""
+    if isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
+        value = {f"[{index}]": inner for index, inner in enumerate(value)}
+    if isinstance(value, dict) and (value or not name):
         for key, inner in value.items():
-            yield from _flat(inner, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
-        for index, inner in enumerate(value):
-            yield from _flat(inner, f"{name}[{index}]")
+            yield from _flat(inner, f"{name}.{key}".lstrip(".").replace(".[", "["))
     elif isinstance(value, dict | list):
-        yield name, ", ".join(formatting.value(inner) for inner in value) or "none"
+        yield name, ", ".join(map(formatting.value, value)) or "none"
     else:
-        yield name, value
+        yield name, formatting.value(value)
 
 
-def file_sizes(files: Any) -> list[tuple[str, str, str]]:
+def file_sizes(files: Json) -> list[tuple[str, str, str]]:
     """One row per folder with all its parts, and one row per file at the top level."""
     sizes: dict[str, list[int]] = {}
-    for name, file in sorted((files or {}).items()):
+    for name, file in sorted(files.items()):
         folder, slash, _ = name.rpartition("/")
         sizes.setdefault(folder + slash if slash else name, []).append(file["size"])
     return [(name, str(len(inside)), formatting.megabytes(sum(inside))) for name, inside in sizes.items()]

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from korbert.tasks.sets import listing
-from korbert.terminal import console
+from korbert.terminal import console, say
 from pipelines.artifacts import store
 from pipelines.artifacts.pipeline import Pipeline, Status
 from pipelines.reports import formatting
@@ -28,14 +28,14 @@ _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim
 def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
     """Prints the state of each artifact, what a run would do, and why, in lines that are never wrapped."""
     out = console(soft_wrap=True, highlight=False)
-    out.print(str(pipeline.folder), markup=False)
+    say(pipeline.folder)
     statuses = list(statuses)
     width = max([8, *(len(status.stage) for status in statuses)])
     for status in statuses:
         state = f"[{_STYLES[status.state]}]{status.state:<7}[/]"
         out.print(f"{status.stage:<{width}} {state} {(status.digest or '')[:12]:<12} {status.doing}")
         for line in (*status.reasons, *(f"note: {note}" for note in status.notes)):
-            out.print(f"         {line}", markup=False)
+            say(f"         {line}")
 
 
 def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
@@ -43,38 +43,27 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
 
     only: names of stages; empty: all.
     """
-    from pipelines.reports.record import Artifact, drawing
-    from pipelines.reports.stage_page import page_of
+    from pipelines.reports.record import Artifact
+    from pipelines.reports.stage_page import figures_of
 
     table = Table(title=escape(f"korbert {pipeline.recipe.name}"), title_justify="left", show_header=False)
     table.add_column("stage")
     table.add_column("figure", overflow="fold")
     states = {status.stage: status.state for status in pipeline.statuses() if not only or status.stage in only}
-    for stage in pipeline.stages():
-        if states.get(stage.name) == "fresh":
-            artifact = Artifact.open(pipeline.artifact(stage.name))
-            with drawing(artifact):
-                for number, figure in enumerate(page_of(stage.name).figures(artifact)):
-                    table.add_row("" if number else stage.name, escape(str(figure)))
-    out = console()
-    out.print(table)
+    fresh = [stage for stage in pipeline.stages() if states.get(stage.name) == "fresh"]
+    for stage in fresh:
+        for number, figure in enumerate(figures_of(Artifact.open(pipeline.artifact(stage.name)))):
+            table.add_row("" if number else stage.name, escape(str(figure)))
+    console().print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
-        out.print(f"Not shown, as settings or inputs have changed: {', '.join(stale)}.")
-    files = [
-        (what, pipeline.artifact(stage.name) / name)
-        for stage in pipeline.stages()
-        if states.get(stage.name) == "fresh"
-        for what, name in stage.products.items()
-    ]
+        say(f"Not shown, as settings or inputs have changed: {', '.join(stale)}.")
+    files = [(what, pipeline.artifact(stage.name) / name) for stage in fresh for what, name in stage.products.items()]
     page = ("pages", "index.html") if pipeline.place is None else ("page", store.PAGE)
     for what, path in (*files, (page[0], pipeline.folder / page[1])):
         if path.exists():
-            # On one line, so that the path can be copied.
-            out.print(f"{what}: {path!s}", soft_wrap=True, highlight=False, markup=False)
+            say(f"{what}: {path}")
     if pipeline.recipe.name == "demo":
-        out.print(
-            "The demo shows that the pipeline works; so little text adds nothing to korbert-mini, where it starts."
-        )
+        say("The demo shows that the pipeline works; so little text adds nothing to korbert-mini, where it starts.")
 
 
 def show_sets() -> None:
@@ -83,41 +72,37 @@ def show_sets() -> None:
     for known in listing():
         out.print(f"[bold]{known['name']}[/]  {escape(known['about'])}")
         rows = f"{known['rows']} rows (train / valid / test)"
-        out.print(f"    {known['kind']}; {rows}; {known['metric']}, best {escape(known['best'])}")
-        out.print(f"    {known['where']}  {known['licence']}")
+        say(f"    {known['kind']}; {rows}; {known['metric']}, best {known['best']}")
+        say(f"    {known['where']}  {known['licence']}")
 
 
 def show_oracle(oracle: "Oracle") -> None:
     """Prints both ceilings, why answers are missed, and the first missed answers."""
-    out = console(soft_wrap=True, highlight=False)
-    out.print(f"{oracle['count']:,} questions    EM       F1")
+    say(f"{oracle['count']:,} questions    EM       F1")
     for name, ceiling in (("pieces", oracle["pieces"]), ("characters", oracle["characters"])):
-        out.print(f"{name:<14} {ceiling['exact_match']:7.2f}  {ceiling['f1']:7.2f}", end="")
         causes = ", ".join(f"{number:,} {cause}" for cause, number in ceiling["causes"].items())
-        out.print(f"   missed: {causes}" if causes else "   none missed")
+        missed = f"missed: {causes}" if causes else "none missed"
+        say(f"{name:<14} {ceiling['exact_match']:7.2f}  {ceiling['f1']:7.2f}   {missed}")
     for miss in oracle["unreached"][:_MISSES_SHOWN]:
         best = ", ".join(f"by {name} {text!r}" for name, text in miss["best"].items())
-        line = f"{miss['id']}: {miss['answer']!r}, {best}: {miss['cause']} {' '.join(miss['pieces'])}"
-        out.print(line, markup=False)
+        say(f"{miss['id']}: {miss['answer']!r}, {best}: {miss['cause']} {' '.join(miss['pieces'])}")
     if len(oracle["unreached"]) > _MISSES_SHOWN:
-        out.print(f"and {len(oracle['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
+        say(f"and {len(oracle['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
 
 
 def show_check(bundle: Path, verdict: "Verdict") -> None:
     """Prints time, memory and scores of a submission, the limits of the check, and the commands to submit it."""
-    out = console(soft_wrap=True, highlight=False)
     questions, took = formatting.count(verdict.questions), formatting.duration(verdict.seconds)
     memory = "unknown" if verdict.memory is None else formatting.megabytes(verdict.memory)
-    lines = [
-        f"{questions} questions of {verdict.dataset}, each answered; no network access",
-        f"time: {took}, memory: {memory}",
-    ]
+    say(f"{questions} questions of {verdict.dataset}, each answered; no network access")
+    say(f"time: {took}, memory: {memory}")
     if verdict.scores is not None:
-        lines.append("exact match: {exact_match:.2f}, F1: {f1:.2f}".format(**verdict.scores))
-    lines += [f"note: {note}" for note in verdict.notes]
-    lines += ["", "To submit it on a CodaLab worksheet, if the competition is still open:"]
-    for line in (*lines, *worksheet(bundle, verdict.memory)):
-        out.print(line, markup=False)
+        say("exact match: {exact_match:.2f}, F1: {f1:.2f}".format(**verdict.scores))
+    for note in verdict.notes:
+        say(f"note: {note}")
+    say("\nTo submit it on a CodaLab worksheet, if the competition is still open:")
+    for line in worksheet(bundle, verdict.memory):
+        say(line)
 
 
 def show_comparison(shown: "Shown", out: "Console | None" = None) -> None:

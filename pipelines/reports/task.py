@@ -1,8 +1,9 @@
 """The page of a section [tasks.NAME] or of `korbert finetune`: scores with baselines, training, error analysis."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from korbert.tasks.finetuning.settings import training_name
 from korbert.tasks.kinds import KINDS, kind_of_task
@@ -12,13 +13,11 @@ from pipelines.reports.elements import Element, Interval, Intervals, Section, St
 from pipelines.reports.figures import Figure, in_percent, interval, known, label, model_name, text
 from pipelines.reports.formatting import without_folders
 from pipelines.reports.kinds import sections_of
-from pipelines.reports.kinds.common import Predicted
+from pipelines.reports.kinds.common import Scored
 from pipelines.reports.pictures import Line, curves
 from pipelines.reports.record import Artifact
 from pipelines.reports.task_scores import best_baseline, deviation, example_interval, mean
 from pipelines.stages.table import TASK
-
-__all__ = ["figures", "story", "use"]
 
 _OPTIMISTIC = (
     "There are no test rows: the scores are those of the validation rows, which also chose the epoch, so they are "
@@ -33,67 +32,61 @@ def use(folder: Path) -> Use:
     task = Artifact.open(folder).json("scores.json")["task"]
     kind = kind_of_task(task, str(folder / "scores.json"))
     file, example = kind.example
-    called = f"{kind.operation}({example})".replace("{", "{{").replace("}", "}}")  # a path is formatted into it
     command = f"korbert {kind.command} {{}} {file}"
     if (folder / "submission").is_dir():
         command = "korbert submit {} KorQuAD_v1.0_dev.json predictions.json"
-    return Use("model", command, f"import korbert\nmodel = korbert.load({{}})\nprint(model.{called})")
+    python = f"import korbert\nmodel = korbert.load({{}})\nprint(model.{kind.operation}({example}))"
+    return Use("model", command, python)
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:
     """The first metric of every model, the main one first, with its other metrics."""
     scores = artifact.json("scores.json")
     metric, *more = scores["metrics"]
-    main, *others = scores["models"]
+    shown = []
+    for model in scores["models"]:
+        spread = deviation(metric, model)
+        note = f"{spread} over {model['seeds']} seeds" if spread else ""
+        shown.append(Figure(text(metric, mean(metric, model)), model_name(model["name"]), note))
+    main = scores["models"][0]
     on = "" if scores["scored_on"] == "test" else " (validation)"
     number = scores["counts"].get(scores["scored_on"], 0)
     over_examples = example_interval(metric, main)
     notes = [
-        _over_seeds(metric, main),
+        shown[0].note,
         f"95 % interval over examples: {over_examples}" if over_examples else "",
         *(f"{label(other)} {text(other, mean(other, main))}" for other in more if main[other]),
         "1 row" if number == 1 else f"{formatting.count(number)} rows",
     ]
-    name = f"{label(metric)}{on}, {model_name(main['name'])}"
-    return (
-        Figure(text(metric, mean(metric, main)), name, "; ".join(filter(None, notes))),
-        *(
-            Figure(text(metric, mean(metric, model)), model_name(model["name"]), _over_seeds(metric, model))
-            for model in others
-        ),
-    )
-
-
-def _over_seeds(metric: str, model: Json) -> str:
-    spread = deviation(metric, model)
-    return f"{spread} over {model['seeds']} seeds" if spread else ""
+    name, note = f"{label(metric)}{on}, {shown[0].label}", "; ".join(filter(None, notes))
+    return Figure(shown[0].value, name, note), *shown[1:]
 
 
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
     by_kind: list[Section] = []
     if scores["task"]["kind"] in KINDS:
-        kind, main = kind_of_task(scores["task"], str(artifact.folder)), scores["models"][0]
-        by_kind += sections_of(kind, _predicted(artifact, main["name"]), scores["details"])
+        main = scores["models"][0]
+        lines = list(artifact.lines("predictions.jsonl"))
+        predictions = [line.pop("predictions")[main["name"]][0] for line in lines]  # of its first seed
+        kind = kind_of_task(scores["task"], str(artifact.folder))
+        by_kind += sections_of(Scored(kind, lines, predictions), scores["details"])
         if by_kind and main["name"] in ("pretrained", "scratch"):
             seed = f" of the first seed ({scores['rows'][0].get('seed')})" if main["seeds"] > 1 else ""
             source = f"Predictions{seed} of the {model_name(main['name'])} model."
             by_kind[0] = by_kind[0]._replace(text=f"{by_kind[0].text} {source}".lstrip())
+    files = [(without_folders(line),) for line in scores["said"][1:]]
+    data = [Table("Files and rows read", ("",), files, "k")] if files else []
+    counts = [(label(key), formatting.count(number)) for key, number in scores["counts"].items()]
+    data.append(Table("Rows", ("", ""), counts, "lr"))
     sections = (
         Section("Scores", list(score_elements(scores))),
         Section("Trainings and baselines", [*unseen_table(scores), score_table(scores), *trial_tables(scores)]),
         Section("Training", list(training_curves(artifact, scores))),
         *by_kind,
-        Section("Data", list(data_tables(scores))),
+        Section("Data", data),
     )
     return Story(title_of(artifact.stage.removeprefix(TASK), scores), lede_of(scores), sections)
-
-
-def _predicted(artifact: Artifact, model: str) -> Predicted:
-    """Each scored row, with the prediction of the model's first seed."""
-    for line in artifact.each_line("predictions.jsonl"):
-        row = dict(line)
-        yield row, row.pop("predictions")[model][0]
 
 
 def title_of(task: str, scores: Json) -> str:
@@ -114,8 +107,7 @@ def title_of(task: str, scores: Json) -> str:
 def lede_of(scores: Json) -> str:
     counts = scores["counts"]
     sizes = [f"{formatting.count(counts[part])} {label(part)}" for part in ("train", "valid", "test") if part in counts]
-    lines = [f"{_sentence(what)}." for what in scores["said"][:1]]
-    lines.append(f"{', '.join(sizes)}.")
+    lines = [*(_sentence(what) for what in scores["said"][:1]), f"{', '.join(sizes)}."]
     if scores["scored_on"] != "test":
         lines.append(_OPTIMISTIC)
     if overlap := counts.get("test_in_train"):
@@ -125,45 +117,52 @@ def lede_of(scores: Json) -> str:
 
 
 def _sentence(words: str) -> str:
-    return words[:1].upper() + words[1:].rstrip(".")
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
 
 
 def score_elements(scores: Json) -> Iterator[Element]:
     metric = scores["metrics"][0]
-    number = formatting.count(scores["counts"].get(scores["scored_on"], 0))
+    name = f"{label(metric)[:1].upper()}{label(metric)[1:]}"
     over_examples, over_seeds = [], []
     for model in scores["models"]:
         first = next(row["scores"][metric] for row in scores["rows"] if row["name"] == model["name"])
         over_examples.append((model["name"], first, *(model["examples"] or (None, None))))
         over_seeds.append((model["name"], *((model[metric] or {}).get(key) for key in ("mean", "low", "high"))))
-    for rows, title, note in (
-        (over_examples, "examples", f"First seed, {number} rows. Whiskers: 95 % bootstrap interval over examples."),
-        (over_seeds, "seeds", "Means. Whiskers: 95 % interval of the mean over seeds."),
-    ):
-        if shown := [row for row in rows if all(map(known, row[1:]))]:
-            yield on_one_scale(f"{_sentence(label(metric))} over {title}", metric, shown, note)
+    rows = formatting.count(scores["counts"].get(scores["scored_on"], 0))
+    note = f"First seed, {rows} rows. Whiskers: 95 % bootstrap interval over examples."
+    yield from on_one_scale(f"{name} over examples", metric, over_examples, note)
+    note = "Means. Whiskers: 95 % interval of the mean over seeds."
+    yield from on_one_scale(f"{name} over seeds", metric, over_seeds, note)
     sentences = []
     for pair in scores["comparisons"]:
         sentence = pair["sentence"]
-        for name in pair["names"]:
-            sentence = sentence.replace(f"{name} (", f"{model_name(name)} (", 1)
-        sentences.append((f"{_sentence(sentence)}.",))
+        for model in pair["names"]:
+            sentence = sentence.replace(f"{model} (", f"{model_name(model)} (", 1)
+        sentences.append((_sentence(sentence),))
     if sentences:
         yield Table("On the same rows", ("",), sentences, "l")
 
 
-def on_one_scale(title: str, metric: str, scores: Sequence[tuple[str, float, float, float]], note: str) -> Intervals:
-    """Scores up to 1, on a scale that begins and ends at multiples of 0.05. scores: name, score and its interval."""
+def on_one_scale(
+    title: str, metric: str, scores: Iterable[tuple[str, Any, Any, Any]], note: str
+) -> Iterator[Intervals]:
+    """Scores up to 1, on a scale that begins and ends at multiples of 0.05; nothing without any that is defined.
+
+    scores: name, score and the ends of its interval.
+    """
+    defined = [row for row in scores if all(map(known, row[1:]))]
+    if not defined:
+        return
     lowest = 0.0 if in_percent(metric) else -1.0
-    left = max(lowest, min(math.floor(20 * min(low for _, _, low, _ in scores)) / 20, 0.95))
-    right = min(1.0, max(math.ceil(20 * max(high for *_, high in scores)) / 20, left + 0.05))
+    left = max(lowest, min(math.floor(20 * min(low for _, _, low, _ in defined)) / 20, 0.95))
+    right = min(1.0, max(math.ceil(20 * max(high for *_, high in defined)) / 20, left + 0.05))
     rows = []
-    for name, *numbers in scores:
+    for name, *numbers in defined:
         at, low, high = (min(1.0, max(0.0, (number - left) / (right - left))) for number in numbers)
         ends = interval(metric, numbers[1:]).removesuffix(formatting.PERCENT)
         words = f"{text(metric, numbers[0])} ({ends})"
         rows.append(Interval(model_name(name), at, low, high, words, _COLOURS.get(name, 4)))
-    return Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
+    yield Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
 
 
 def unseen_table(scores: Json) -> Iterator[Table]:
@@ -215,7 +214,7 @@ def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
     """Curves of the trainings in the table, without other hyperparameters that were tried."""
     stems = {training_name(row) for row in scores["rows"] if row.get("seed") is not None and "learning_rate" in row}
     logs = {
-        _training(path.stem): artifact.lines(f"metrics/{path.name}")
+        _training(path.stem): list(artifact.lines(f"metrics/{path.name}"))
         for path in artifact.parts("metrics/*.jsonl")
         if path.stem in stems or not stems
     }
@@ -225,13 +224,11 @@ def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
         (f"Validation {label(metric)}", "heldout", metric, label(metric), in_percent(metric)),
         ("Training loss", "train", "loss", unit, False),
     ):
-        points = {
-            name: [(line["step"], line[key]) for line in log if line["kind"] == kind and known(line.get(key))]
-            for name, log in logs.items()
-        }
-        lines = [Line.through(name, own) for name, own in points.items() if own]
-        if lines:
-            yield curves(title, lines, x="step", y=y, percent=percent)
+        lines = []
+        for name, log in logs.items():
+            own = [line for line in log if line["kind"] == kind]
+            lines.append(Line.through(name, [line["step"] for line in own], [line.get(key) for line in own]))
+        yield from curves(title, lines, x="step", y=y, percent=percent)
 
 
 def _training(stem: str) -> str:
@@ -240,10 +237,3 @@ def _training(stem: str) -> str:
     for key in ("batch", "epochs", "seed"):
         choices = choices.replace(f"-{key}-", f", {key} ")
     return f"{model_name(model)}, rate {choices}" if rate else model_name(model)
-
-
-def data_tables(scores: Json) -> Iterator[Element]:
-    if files := [(without_folders(line),) for line in scores["said"][1:]]:
-        yield Table("Files and rows read", ("",), files, "k")
-    counts = [(label(key), formatting.count(number)) for key, number in scores["counts"].items()]
-    yield Table("Rows", ("", ""), counts, "lr")

@@ -10,14 +10,12 @@ from pipelines.reports.figures import in_percent, known, label, model_name
 from pipelines.reports.record import Artifact
 from pipelines.stages.table import TASK, TASK_PAGE, stage_named
 
-HEAD = ("task", "metric", "score", "95 % interval", "best baseline", "rows")
-
 
 class Result(NamedTuple):
     """A finished task. dataset: the known set, else the name of the task. model: as in scores.json.
 
     scores: the defined metrics of the first seed, the main one first. on_test: whether the test rows were scored, or
-    those of validation. cells: its row under HEAD.
+    those of validation. cells: its row in the table of results.
     """
 
     dataset: str
@@ -75,7 +73,7 @@ def result_of(artifact: Artifact) -> Result:
     on = scores["scored_on"]
     rows = formatting.count(scores["counts"].get(on, 0)) + ("" if on == "test" else " (validation)")
     return Result(
-        dataset=(artifact.record.get("settings") or {}).get("set") or task,
+        dataset=artifact.record["settings"].get("set") or task,
         model=main["name"],
         scores={key: value for key, value in scores["rows"][0]["scores"].items() if known(value)},
         on_test=on == "test",
@@ -83,14 +81,10 @@ def result_of(artifact: Artifact) -> Result:
     )
 
 
-def note(results: Sequence[Result]) -> str:
-    """What the figures of the table are."""
-    words = "Score: mean and standard deviation over seeds. Interval: over examples, first seed."
-    if all(result.on_test for result in results):
-        return words
-    return f"{words} Validation scores are optimistic: the same rows chose the epoch."
-
-
 def table(results: Sequence[Result]) -> Table:
     """The table of all results."""
-    return Table("Tasks", HEAD, [result.cells for result in results], "llrrrr", note=note(results))
+    note = "Score: mean and standard deviation over seeds. Interval: over examples, first seed."
+    if not all(result.on_test for result in results):
+        note += " Validation scores are optimistic: the same rows chose the epoch."
+    head = ("task", "metric", "score", "95 % interval", "best baseline", "rows")
+    return Table("Tasks", head, [result.cells for result in results], "llrrrr", note=note)

@@ -1,6 +1,6 @@
 """The log of a pretraining run by step, pieces and seconds, from metrics.jsonl and timing.jsonl."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ class TrainingLog:
     timing: list[Json]
 
     @classmethod
-    def of(cls, metrics: Sequence[Json], timing: Sequence[Json]) -> "TrainingLog":
+    def of(cls, metrics: Sequence[Json], timing: Iterable[Json]) -> "TrainingLog":
         """Sorts the lines of both files."""
         train, heldout = ([line for line in metrics if line["kind"] == kind] for kind in ("train", "heldout"))
         return cls(train, heldout, [line for line in timing if line["kind"] == "train"])

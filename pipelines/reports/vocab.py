@@ -12,7 +12,7 @@ from pipelines.reports.distributions import number_and_share, rank_curve, ranked
 from pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table, Use
 from pipelines.reports.figures import Figure, label, text
 from pipelines.reports.pictures import Line, columns, curves
-from pipelines.reports.record import Artifact, batches, num_rows
+from pipelines.reports.record import Artifact, batches
 
 _TOP = 30  # morphemes in the bar chart
 _MOST_SPLIT = 20
@@ -47,86 +47,55 @@ def story(artifact: Artifact) -> Story:
         lede=f"Measured on {formatting.count(overall['morphemes'])} morphemes in "
         f"{formatting.count(overall['documents'])} held-out documents that were not used to build the vocabulary.",
         sections=(
-            Section("Coverage of held-out text", list(coverage_elements(coverage))),
+            Section("Coverage of held-out text", coverage_elements(coverage)),
             Section("Morpheme frequencies", list(frequency_elements(artifact))),
             Section("Vocabulary", [*piece_lengths(artifact), piece_usage(coverage["used"]), *most_split(coverage)]),
         ),
     )
 
 
-def coverage_elements(coverage: Json) -> Iterator[Element]:
+def coverage_elements(coverage: Json) -> Sequence[Element]:
     sources = sorted(coverage["by_source"].items())
     measured = sources if len(sources) == 1 else [*sources, ("all", coverage["all"])]
-    bars = [Bar(source, (values[_WHOLE],), text(_WHOLE, values[_WHOLE])) for source, values in measured]
-    yield Bars("Single-piece morphemes", bars, note="Share of each source's morphemes; the full width is 100 %.")
-    rows = [
-        (
-            source,
-            *(formatting.count(values[key]) for key in ("documents", "morphemes")),
-            *(text(key, values[key], 1) for key in _MEASURES),
-        )
-        for source, values in measured
-    ]
+    bars, rows = [], []
+    for source, values in measured:
+        bars.append(Bar(source, (values[_WHOLE],), text(_WHOLE, values[_WHOLE])))
+        counts = (formatting.count(values[key]) for key in ("documents", "morphemes"))
+        rows.append((source, *counts, *(text(key, values[key], 1) for key in _MEASURES)))
     head = ("source", "documents", "morphemes", *map(label, _MEASURES))
     note = "Byte pieces: share of pieces that encode one byte of a rare character."
-    yield Table("Tokenization by source", head, rows, "lrrrrr", note=note)
+    return (
+        Bars("Single-piece morphemes", bars, note="Share of each source's morphemes; the full width is 100 %."),
+        Table("Tokenization by source", head, rows, "lrrrrr", note=note),
+    )
 
 
 def frequency_elements(artifact: Artifact) -> Iterator[Element]:
     parts = artifact.parts("counts.parquet")  # the most frequent morpheme first
-    number = num_rows(parts)
-    if not number:
+    counts = np.concatenate([[], *(batch.column("count").to_numpy() for batch in batches(parts, ["count"]))])
+    if not len(counts):
         return
-    at = ranks(number)
-    counts, sums = at_ranks(artifact, at)
-    total = int(sums[-1])
-    note = f"{formatting.count(number)} distinct morphemes (form and tag), most frequent first."
-    yield rank_curve("morphemes", at, counts, note=note)
-    yield curves(
-        "Cumulative frequency",
-        [Line("morphemes", at.tolist(), (sums / total).tolist())],
-        x="most frequent morphemes",
-        y="share of the corpus",
-        percent=True,
-        log_x=True,
-        floor=0,
-        note=f"{formatting.count(total)} morphemes in total.",
-    )
-    top = next(batches(parts, ["form", "tag", "count"])).slice(0, _TOP).to_pylist()
-    yield ranked_bars(
-        "Most frequent morphemes",
-        ((f"{row['form']}/{row['tag']}", row["count"]) for row in top),
-        lambda count: formatting.percent(count / total, 2),
-        note="Share of all morphemes.",
-        korean=True,
-    )
-
-
-def at_ranks(artifact: Artifact, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The count at each rank (from 1) and the cumulative count up to it, without holding all counts in memory."""
-    at, sums = [], []
-    seen = summed = 0
-    for batch in batches(artifact.parts("counts.parquet"), ["count"]):
-        counts = batch.column("count").to_numpy()
-        wanted = ranks[(ranks > seen) & (ranks <= seen + len(counts))] - seen - 1
-        at.append(counts[wanted])
-        sums.append(counts.cumsum()[wanted] + summed)
-        seen, summed = seen + len(counts), summed + int(counts.sum())
-    return np.concatenate(at), np.concatenate(sums)
+    at, sums = ranks(len(counts)), counts.cumsum()
+    total = sums[-1]
+    note = f"{formatting.count(len(counts))} distinct morphemes (form and tag), most frequent first."
+    yield from rank_curve("morphemes", counts, note=note)
+    line = Line("morphemes", at, sums[at - 1] / total)
+    x, y, note = "most frequent morphemes", "share of the corpus", f"{formatting.count(total)} morphemes in total."
+    yield from curves("Cumulative frequency", [line], x=x, y=y, percent=True, log_x=True, floor=0, note=note)
+    rows = next(batches(parts, ["form", "tag", "count"])).slice(0, _TOP).to_pylist()
+    top = ((f"{row['form']}/{row['tag']}", row["count"]) for row in rows)
+    title, note = "Most frequent morphemes", "Share of all morphemes."
+    yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)
 
 
 def piece_lengths(artifact: Artifact) -> Iterator[Element]:
     """Lengths of the pieces that stand for text, without word boundary marks."""
-    lengths = []
-    for line in artifact.text("tokenizer/pieces.txt").split("\n"):
-        number, tab, piece = line.partition("\t")
-        if tab and int(number) >= FIRST_PIECE:
-            lengths.append(len(unmarked(piece)))
+    lines = [line.partition("\t") for line in artifact.text("tokenizer/pieces.txt").split("\n")]
+    lengths = [len(unmarked(piece)) for number, tab, piece in lines if tab and int(number) >= FIRST_PIECE]
     if lengths:
-        note = (
-            f"{formatting.count(len(lengths))} pieces, mean length {formatting.decimal(float(np.mean(lengths)))} "
-            "characters; special, reserved and byte entries excluded."
-        )
+        mean = formatting.decimal(float(np.mean(lengths)))
+        note = f"{formatting.count(len(lengths))} pieces, mean length {mean} characters; "
+        note += "special, reserved and byte entries excluded."
         sizes = np.bincount(lengths)[1:].tolist()
         yield columns("Piece length", sizes, x="characters", y="pieces", first=1, note=note)
 

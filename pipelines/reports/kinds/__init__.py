@@ -3,17 +3,16 @@
 import pkgutil
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import Any
 
 from pipelines.artifacts.store import Json
 from pipelines.reports.elements import Section
-from pipelines.reports.kinds.common import Predicted
+from pipelines.reports.kinds.common import Scored
 
 __all__ = ["sections_of"]
 
 
-def sections_of(kind: Any, predicted: Predicted, details: Json) -> Iterator[Section]:
+def sections_of(scored: Scored, details: Json) -> Iterator[Section]:
     """The sections for a kind of task (korbert/tasks/kinds), if it has a module here. details: as in scores.json."""
-    module = f"{__name__}.{kind.name.replace('-', '_')}"
-    if find_spec(module):
-        yield from pkgutil.resolve_name(f"{module}:sections")(kind, predicted, details)
+    module = f"{__name__}.{scored.kind.name.replace('-', '_')}"
+    if scored.rows and find_spec(module):
+        yield from pkgutil.resolve_name(f"{module}:sections")(scored, details)

@@ -1,82 +1,100 @@
-"""One label per text: confusion with examples, calibration, scores by label and length, most confident errors."""
+"""One label per text: confusion with examples, calibration, scores by label and length, most confident errors.
+
+Several labels: F1 by label, calibration, exact matches by length, texts with most errors.
+"""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
+from korbert.tasks.metrics.classification import confusion
 from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
-from pipelines.reports.elements import Element, Entry, Folded, Matrix, Section, Table
-from pipelines.reports.kinds import multi_label
-from pipelines.reports.kinds.common import Predicted, beginning, by_length, calibration, label_scores, worst
-
-__all__ = ["sections"]
+from pipelines.reports.elements import Bar, Bars, Element, Folded, Matrix, Section, Table
+from pipelines.reports.kinds.common import Scored, calibration, f1, label_scores
 
 _MATRIX_LABELS = 10  # with more, the most frequent confusions are listed
 _CELLS = 20  # most frequent confusions shown with examples
 _EXAMPLES = 5  # of each
+_BARS = 30  # labels with bars; with more, a table
 
 
-class _Error(NamedTuple):
-    """true, predicted: indices of labels. probability: of the predicted one."""
-
-    probability: float
-    true: int
-    predicted: int
-    entry: Entry
-
-
-def sections(kind: Any, predicted: Predicted, details: Json) -> Iterator[Section]:
-    if kind.several:
-        yield from multi_label.sections(kind, predicted, details)
+def sections(scored: Scored, details: Json) -> Iterator[Section]:
+    if scored.kind.several:
+        yield from multi_label_sections(scored)
         return
-    index_of = {label: index for index, label in enumerate(kind.labels)}
-    counts = np.zeros((len(index_of), len(index_of)), dtype=np.int64)
-    lengths, right, probabilities = [], [], []
-    errors: list[_Error] = []
-    for row, prediction in predicted:
-        texts, target, label = kind.texts(row), kind.target(row), prediction["label"]
-        probability = prediction["probabilities"][label]
-        counts[index_of[target], index_of[label]] += 1
-        lengths.append(sum(map(len, texts)))
-        right.append(target == label)
-        probabilities.append(probability)
-        if target != label:
-            facts = (("true", target), ("predicted", f"{label}, {formatting.percent(probability)}"))
-            entry = Entry("", beginning(*texts), facts)
-            errors.append(_Error(probability, index_of[target], index_of[label], entry))
-    if not lengths:
-        return
-    errors.sort(key=lambda error: (-np.nan_to_num(error.probability), error.entry.text))
+    labels = scored.kind.labels
+    true, predicted = scored.kind.run(scored.rows, scored.predictions).T
+    right, probabilities = true == predicted, scored.chosen_probabilities("label")
+    errors = [index for index in np.argsort(-np.nan_to_num(probabilities), kind="stable").tolist() if not right[index]]
+    counts = confusion(true, predicted, len(labels))
+    of_cell: dict[tuple[int, int], list[int]] = {}
+    for index in errors:
+        of_cell.setdefault((true[index], predicted[index]), []).append(index)
 
-    yield Section("Confusion", list(confusion_elements(kind.labels, counts, errors)))
-    reliability = calibration(probabilities, right, x="probability of the predicted label", y="share correct")
-    yield Section(
-        "Calibration and length", [*reliability, by_length("Accuracy by length", lengths, right, what="texts")]
-    )
+    yield Section("Confusion", list(confusion_elements(scored, counts, of_cell)))
+    x = "probability of the predicted label"
+    elements = [*calibration(probabilities, right, x=x, y="share correct")]
+    elements.append(scored.by_length("Accuracy by length", right, "texts"))
+    yield Section("Calibration and length", elements)
     totals = np.stack([counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)], axis=1)
-    yield Section("Labels", [label_scores(kind.labels, totals, "rows")])
-    yield from worst("Most confident errors", [error.entry for error in errors], " errors")
+    yield Section("Labels", [label_scores(labels, totals, "rows")])
+    yield from scored.worst("Most confident errors", errors, " errors")
 
 
-def confusion_elements(labels: Sequence[str], counts: np.ndarray, errors: Sequence[_Error]) -> Iterator[Element]:
-    wrong = [(int(counts[cell]), *cell) for cell in zip(*np.nonzero(counts), strict=True) if cell[0] != cell[1]]
-    wrong.sort(key=lambda cell: (-cell[0], cell[1:]))
+def confusion_elements(
+    scored: Scored, counts: np.ndarray, of_cell: dict[tuple[int, int], list[int]]
+) -> Iterator[Element]:
+    """counts: (labels, labels), true by predicted. of_cell: indices of the errors of each pair of labels."""
+    labels = scored.kind.labels
+    cells = sorted(of_cell, key=lambda cell: (-len(of_cell[cell]), cell))[:_CELLS]
     if len(labels) <= _MATRIX_LABELS:
-        cells = [
+        shares = [
             [(formatting.count(number), formatting.ratio(number, sum(row))) for number in row]
             for row in counts.tolist()
         ]
         note = "Rows: true labels. Columns: predictions. Shares are of the row."
-        yield Matrix("Confusion matrix", labels, cells, note=note)
-    elif wrong:
-        rows = [
-            (labels[true], labels[label], formatting.count(number), formatting.percent(number / counts[true].sum()))
-            for number, true, label in wrong[:_CELLS]
-        ]
+        yield Matrix("Confusion matrix", labels, shares, note=note)
+    elif cells:
+        rows = []
+        for true, label in cells:
+            number = counts[true, label]
+            share = formatting.percent(number / counts[true].sum())
+            rows.append((labels[true], labels[label], formatting.count(number), share))
         yield Table("Most frequent confusions", ("true label", "predicted", "rows", "share of label"), rows, "kkrr")
-    for number, true, label in wrong[:_CELLS]:
-        entries = [error.entry for error in errors if (error.true, error.predicted) == (true, label)][:_EXAMPLES]
-        some = f", {len(entries)} shown" if len(entries) < number else ""
-        yield Folded(f"{labels[true]} predicted as {labels[label]} · {formatting.count(number)}{some}", entries)
+    for true, label in cells:
+        errors = of_cell[true, label]
+        some = f", {_EXAMPLES} shown" if len(errors) > _EXAMPLES else ""
+        title = f"{labels[true]} predicted as {labels[label]} · {formatting.count(len(errors))}{some}"
+        yield Folded(title, [scored.entry(index) for index in errors[:_EXAMPLES]])
+
+
+def multi_label_sections(scored: Scored) -> Iterator[Section]:
+    labels = scored.kind.labels
+    true, predicted = scored.kind.run(scored.rows, scored.predictions).swapaxes(0, 1)  # (rows, labels) each
+    totals = np.stack([(true & predicted).sum(axis=0), predicted.sum(axis=0), true.sum(axis=0)], axis=1)
+    yield Section("F1 by label", [f1_by_label(labels, totals)])
+    probabilities = np.array([[of_row["probabilities"][label] for label in labels] for of_row in scored.predictions])
+    elements = [*calibration(probabilities.ravel(), true.ravel(), x="probability of a label", y="share that is true")]
+    wrong = (true != predicted).sum(axis=1)
+    elements.append(scored.by_length("All labels correct, by length", wrong == 0, "texts"))
+    yield Section("Calibration and length", elements)
+    errors = [index for index in np.argsort(-wrong, kind="stable").tolist() if wrong[index]]
+    yield from scored.worst("Texts with the most wrong labels", errors, "")
+
+
+def f1_by_label(labels: Sequence[str], totals: np.ndarray) -> Bars | Table:
+    """totals: (labels, 3): right, predicted, true."""
+    title = f"Scores of {len(labels):,} labels"
+    ordered = [(labels[index], *totals[index].tolist()) for index in np.argsort(-totals[:, 2], kind="stable")]
+    if len(labels) > _BARS:
+        rows = [
+            (label, formatting.percent(f1(right, predicted, true)), *map(formatting.count, (true, predicted, right)))
+            for label, right, predicted, true in ordered
+        ]
+        return Table(title, ("label", "F1", "true", "predicted", "both"), rows, "krrrr", folded=True)
+    bars = []
+    for label, *numbers in ordered:
+        score = f1(*numbers)
+        bars.append(Bar(label, (score or 0.0,), f"{formatting.percent(score)}, {formatting.count(numbers[2])} rows"))
+    return Bars(title, bars, korean=True, note="F1, most frequent label first. A dash: never true nor predicted.")

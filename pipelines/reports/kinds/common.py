@@ -1,60 +1,77 @@
 """What the pages of several kinds of tasks show: calibration, scores by label and by length, examples of errors."""
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from korbert.tasks.files import Row
 from pipelines.reports import formatting
 from pipelines.reports.distributions import equal_groups
-from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Marked, Section, Table
+from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Table
+from pipelines.reports.examples import beginning, in_words
 from pipelines.reports.pictures import Line, curves
 
-__all__ = ["Predicted", "beginning", "by_length", "calibration", "f1", "label_scores", "marked", "worst"]
-
-Predicted = Iterable[tuple[dict[str, Any], Any]]
-"""Each scored row with its prediction."""
-
 _BINS = 10  # of the predicted probability
-_SHOWN_CHARS = 600  # of a text
 _ERRORS = 20  # shown
 _UNFOLDED = 20  # rows of a table
 
 
-def calibration(probabilities: Any, outcomes: Any, *, x: str, y: str) -> Iterator[Element]:
+@dataclass(frozen=True)
+class Scored:
+    """The scored rows of a task with the predictions of one model. kind: of the task, as in korbert/tasks/kinds."""
+
+    kind: Any
+    rows: Sequence[Row]
+    predictions: Sequence[Any]
+
+    def entry(self, index: int) -> Entry:
+        """A row with its target and its prediction."""
+        row = self.rows[index]
+        target = in_words(row, self.kind.as_prediction(self.kind.target(row)))
+        facts = (("true", target), ("predicted", in_words(row, self.predictions[index])))
+        return Entry("", beginning(*self.kind.texts(row)), facts)
+
+    def worst(self, title: str, errors: Sequence[int], what: str) -> Iterator[Section]:
+        """The first 20 errors as a section; nothing without errors. errors: indices of rows. what: word for them."""
+        if errors:
+            entries = [self.entry(index) for index in errors[:_ERRORS]]
+            yield Section(title, [Folded(f"{len(entries)} of {len(errors):,}{what}", entries, open=True)])
+
+    def chosen_probabilities(self, key: str) -> np.ndarray:
+        """The probability of each prediction, (N,). key: of the predicted label or choice in it."""
+        return np.array([prediction["probabilities"][prediction[key]] for prediction in self.predictions])
+
+    def lengths(self) -> np.ndarray:
+        """Characters in the texts of each row, (N,)."""
+        return np.array([sum(map(len, self.kind.texts(row))) for row in self.rows])
+
+    def by_length(self, title: str, right: np.ndarray, what: str) -> Bars:
+        """Share of correct rows in about five groups of equal size, short to long. right: (N,) bool."""
+        bars = []
+        for span, inside in equal_groups(self.lengths(), formatting.count):
+            share = float(right[inside].mean())
+            text = f"{formatting.percent(share)} of {formatting.count(inside.sum())}"
+            bars.append(Bar(f"{span} characters", (share,), text))
+        return Bars(title, bars, note=f"Groups with about the same number of {what}.")
+
+
+def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: str) -> Iterator[Element]:
     """Reliability diagram: mean prediction and share of outcomes in ten bins. Empty bins are left out.
 
-    probabilities: (N,) from 0 to 1; without a finite one, no diagram. outcomes: (N,) bool or 0 and 1, whether the event
-    occurred.
+    probabilities: (N,) from 0 to 1; without a finite one, no diagram. outcomes: (N,) bool, whether the event occurred.
     """
     finite = np.isfinite(probabilities)
-    if not finite.any():
-        return
-    probabilities, outcomes = np.asarray(probabilities)[finite].clip(0, 1), np.asarray(outcomes)[finite]
+    probabilities, outcomes = probabilities[finite].clip(0, 1), outcomes[finite]
     bins = np.minimum((probabilities * _BINS).astype(int), _BINS - 1)
     sizes = np.bincount(bins, minlength=_BINS)
     filled = np.flatnonzero(sizes)
     mean, occurred = (np.bincount(bins, each, _BINS)[filled] / sizes[filled] for each in (probabilities, outcomes))
-    lines = [
-        Line("measured", mean.tolist(), occurred.tolist()),
-        Line("perfectly calibrated", [0, 1], [0, 1], reference=True),
-    ]
-    note = "Above the dashed line, predicted probabilities are too low; below it, too high."
-    yield curves("Calibration", lines, x=x, y=y, percent=True, whole=False, note=note)
-
-
-def by_length(title: str, lengths: Sequence[int], right: Sequence[bool], *, what: str) -> Bars:
-    """Share of correct rows in about five groups of equal size, short to long.
-
-    lengths: of each row in characters, at least one. right: whether its prediction is. what: word for the rows.
-    """
-    bars = []
-    for span, inside in equal_groups(np.array(lengths), formatting.count):
-        share = float(np.asarray(right)[inside].mean())
-        text = f"{formatting.percent(share)} of {formatting.count(inside.sum())}"
-        bars.append(Bar(f"{span} characters", (share,), text))
-    return Bars(title, bars, note=f"Groups with about the same number of {what}.")
+    if len(filled):
+        lines = [Line("measured", mean, occurred), Line("perfectly calibrated", [0, 1], [0, 1], reference=True)]
+        note = "Above the dashed line, predicted probabilities are too low; below it, too high."
+        yield from curves("Calibration", lines, x=x, y=y, percent=True, whole=False, note=note)
 
 
 def f1(right: float, predicted: float, true: float) -> float | None:
@@ -73,30 +90,3 @@ def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str
     head = ("label", "precision", "recall", "F1", unit, "predicted")
     title = f"Scores of {len(rows):,} labels"
     return Table(title, head, rows, "krrrrr", folded=len(rows) > _UNFOLDED, note=note)
-
-
-def worst(title: str, errors: Sequence[Entry], what: str) -> Iterator[Section]:
-    """The first 20 errors as a section; nothing without errors. what: word for them."""
-    if errors:
-        shown = errors[:_ERRORS]
-        yield Section(title, [Folded(f"{len(shown)} of {len(errors):,}{what}", shown, open=True)])
-
-
-def beginning(*texts: str) -> str:
-    """The texts of an example, each truncated if long."""
-    return "\n".join(
-        "(empty)" if not text.strip() else text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]} …"
-        for text in texts
-    )
-
-
-def marked(text: str, spans: Mapping[str, Sequence[Sequence[Any]]], start: int = 0) -> Iterator[Marked]:
-    """Splits a text where spans begin or end; each stretch comes with the names of the spans that cover it.
-
-    spans: name -> half-open spans. start: offset of the first character of the text.
-    """
-    inner = {end for of_name in spans.values() for span in of_name for end in span[:2]}
-    bounds = [start, *sorted(end for end in inner if start < end < start + len(text)), start + len(text)]
-    for low, high in itertools.pairwise(bounds):
-        names = [name for name, of_name in spans.items() if any(s[0] <= low and high <= s[1] for s in of_name)]
-        yield text[low - start : high - start], names

@@ -1,17 +1,15 @@
 """Answers to questions: errors by cause, lengths of answers, and the errors themselves in context."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.distributions import most_frequent, number_and_share, ranked_bars
 from pipelines.reports.elements import Element, Entry, Folded, Marked, Section, Table
+from pipelines.reports.examples import marked
 from pipelines.reports.figures import label
-from pipelines.reports.kinds.common import Predicted, marked
+from pipelines.reports.kinds.common import Scored
 from pipelines.reports.pictures import Line, curves
-
-__all__ = ["sections"]
 
 _CAUSES = {
     "unreachable": "can hardly match: no span of pieces equals a correct answer",
@@ -25,10 +23,8 @@ _MARKED = "Questions with their contexts; the correct answer in green, the predi
 _LONGEST_CHARS = 40  # last point of the histogram: this long or longer
 
 
-def sections(kind: Any, predicted: Predicted, details: Json) -> Iterator[Section]:
-    """From the details of scores.json; empty without them."""
-    if "by_cause" not in details:
-        return
+def sections(scored: Scored, details: Json) -> Iterator[Section]:
+    """From the details of scores.json."""
     causes = most_frequent(details["by_cause"])
     yield Section("Error analysis", list(cause_elements(causes)))
     yield Section("Answers and windows", list(answer_elements(details)))
@@ -50,9 +46,8 @@ def answer_elements(details: Json) -> Iterator[Element]:
         numbers = details[key]  # of answers by length; the last point includes all longer ones
         shown = [*numbers[:_LONGEST_CHARS], sum(numbers[_LONGEST_CHARS:])][: len(numbers)]
         lines.append(Line(name, range(len(shown)), shown))
-    if any(line.x for line in lines):
-        note = f"{_LONGEST_CHARS}: {_LONGEST_CHARS} characters or more."
-        yield curves("Answer length", lines, x="characters", y="answers", floor=0, whole_y=True, note=note)
+    note = f"{_LONGEST_CHARS}: {_LONGEST_CHARS} characters or more."
+    yield from curves("Answer length", lines, x="characters", y="answers", floor=0, whole_y=True, note=note)
     questions = sum(details["answer_chars"])
     per_question = f"{formatting.decimal(formatting.ratio(details['windows'], questions))} per question"
     rows = [("windows", formatting.count(details["windows"]), per_question)]

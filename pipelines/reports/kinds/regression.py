@@ -1,40 +1,34 @@
 """One number per text: target against prediction, errors by target and by length, largest errors."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
 from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
 from pipelines.reports.distributions import equal_groups
-from pipelines.reports.elements import Entry, Section, Table
-from pipelines.reports.kinds.common import Predicted, beginning, worst
+from pipelines.reports.elements import Section, Table
+from pipelines.reports.kinds.common import Scored
 from pipelines.reports.pictures import scatter
 
-__all__ = ["sections"]
 
-
-def sections(kind: Any, predicted: Predicted, details: Json) -> Iterator[Section]:
-    rows = [(kind.target(row), number, kind.texts(row)) for row, number in predicted if np.isfinite(number)]
-    if not rows:
+def sections(scored: Scored, details: Json) -> Iterator[Section]:
+    predictions = np.array(scored.predictions, dtype=float)
+    finite = np.isfinite(predictions)
+    if not finite.any():
         return
-    targets, predictions = (np.array([row[side] for row in rows], dtype=float) for side in (0, 1))
-    lengths = np.array([sum(map(len, texts)) for *_, texts in rows])
+    targets = np.array([scored.kind.target(row) for row in scored.rows], dtype=float)
     errors = predictions - targets
+    shown = targets[finite], predictions[finite]
     note = "On the dashed line, both are equal. Each dot is a row."
     elements = [
-        scatter("Prediction against target", targets, predictions, x="target", y="prediction", note=note),
-        errors_by("Error by target", targets, errors, "target", lambda number: formatting.decimal(number, 1)),
-        errors_by("Error by length", lengths, errors, "characters", formatting.count),
+        scatter("Prediction against target", *shown, x="target", y="prediction", note=note),
+        errors_by("Error by target", targets[finite], errors[finite], "target", lambda x: formatting.decimal(x, 1)),
+        errors_by("Error by length", scored.lengths()[finite], errors[finite], "characters", formatting.count),
     ]
     yield Section("Errors", elements)
-    entries = []
-    for index in np.argsort(-abs(errors), kind="stable").tolist():
-        target, prediction, texts = rows[index]
-        facts = (("target", formatting.decimal(target)), ("predicted", formatting.decimal(prediction)))
-        entries.append(Entry("", beginning(*texts), facts))
-    yield from worst("Largest errors", entries, " rows")
+    largest = [index for index in np.argsort(-abs(errors), kind="stable").tolist() if finite[index]]
+    yield from scored.worst("Largest errors", largest, " rows")
 
 
 def errors_by(title: str, values: np.ndarray, errors: np.ndarray, what: str, show: Callable[[float], str]) -> Table:

@@ -1,18 +1,17 @@
 """Labels of spans or words: scores by label, errors by cause, and errors in context."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from korbert.tasks.token_classification.bio import is_bio
 from korbert.tasks.token_classification.labels import spans_of_words
 from pipelines.artifacts.store import Json
 from pipelines.reports import formatting
-from pipelines.reports.distributions import number_and_share, ranked_bars
+from pipelines.reports.distributions import most_frequent, number_and_share, ranked_bars
 from pipelines.reports.elements import Element, Entry, Folded, Section, Table
-from pipelines.reports.kinds.common import Predicted, label_scores, marked
-
-__all__ = ["sections"]
+from pipelines.reports.examples import marked
+from pipelines.reports.kinds.common import Scored, label_scores
 
 _EXAMPLES = 10  # texts of each cause
 _CONFUSIONS = 10
@@ -25,43 +24,31 @@ _CAUSES = {
 }
 
 Span = tuple[int, int, str]
+Error = tuple[Span | None, Span | None]
+"""A true span and the prediction in its stead."""
 
 
-class _Error(NamedTuple):
-    cause: str
-    true: Span | None
-    predicted: Span | None
-
-
-def sections(kind: Any, predicted: Predicted, details: Json) -> Iterator[Section]:
-    rows, predictions = [], []
-    for row, prediction in predicted:
-        rows.append(row)
-        predictions.append(prediction)
-    if not rows:
-        return
+def sections(scored: Scored, details: Json) -> Iterator[Section]:
+    kind = scored.kind
     bio = is_bio(kind.tags)
-    totals = kind.run(rows, predictions).sum(axis=0)
+    totals = kind.run(scored.rows, scored.predictions).sum(axis=0)
     labels = sorted({tag[2:] for tag in kind.tags if tag != "O"}) if bio else kind.tags
     note = "A span is correct if both ends and the label are." if bio else ""
     yield Section("Scores by label", [label_scores(labels, totals[: len(labels)], "spans" if bio else "words", note)])
 
-    errors: list[_Error] = []
-    examples: dict[str, list[Entry]] = {cause: [] for cause in _CAUSES}
-    for row, prediction in zip(rows, predictions, strict=True):
+    errors: dict[str, dict[str, list[Error]]] = {}  # cause -> text -> errors in it
+    for row, prediction in zip(scored.rows, scored.predictions, strict=True):
         text = kind.texts(row)[0]
-        in_row = list(span_errors(*(spans_of(kind, row, text, side) for side in (kind.target(row), prediction))))
-        errors += in_row
-        for cause in dict.fromkeys(error.cause for error in in_row):
-            if len(examples[cause]) < _EXAMPLES:
-                examples[cause].append(error_entry(text, [error for error in in_row if error.cause == cause]))
+        true, predicted = (spans_of(kind, row, text, of_side) for of_side in (kind.target(row), prediction))
+        for cause, error in span_errors(true, predicted):
+            errors.setdefault(cause, {}).setdefault(text, []).append(error)
     if errors:
         text = "In the texts, true spans are green, predicted ones red and underlined." if bio else ""
-        yield Section("Errors", list(cause_elements(errors, examples)), text)
+        yield Section("Errors", list(cause_elements(errors)), text)
 
 
 def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -> Sequence[Span]:
-    """Targets or predictions of a row as spans of its text."""
+    """A target or a prediction of a row as spans of its text."""
     if kind.units == "characters":
         return [(start, end, label) for start, end, label in labels]
     words: list[tuple[int, int]] = []
@@ -73,56 +60,55 @@ def spans_of(kind: Any, row: dict[str, Any], text: str, labels: Sequence[Any]) -
     return [(start, end, label) for (start, end), label in zip(words, labels, strict=True)]
 
 
-def span_errors(true: Sequence[Span], predicted: Sequence[Span]) -> Iterator[_Error]:
-    """The differences; each span is part of at most one."""
+def span_errors(true: Sequence[Span], predicted: Sequence[Span]) -> Iterator[tuple[str, Error]]:
+    """The differences with their causes; each span is part of at most one."""
     wrong = [span for span in predicted if span not in set(true)]
     for span in true:
         if span in set(predicted):
             continue
         overlapping = [other for other in wrong if other[0] < span[1] and span[0] < other[1]]
         if not overlapping:
-            yield _Error("missed", span, None)
+            yield "missed", (span, None)
             continue
         other = next((other for other in overlapping if other[:2] == span[:2]), overlapping[0])
         wrong.remove(other)
-        yield _Error("other label" if other[:2] == span[:2] else "other ends", span, other)
+        yield "other label" if other[:2] == span[:2] else "other ends", (span, other)
     for other in wrong:
-        yield _Error("invented", None, other)
+        yield "invented", (None, other)
 
 
-def error_entry(text: str, errors: Sequence[_Error]) -> Entry:
+def error_entry(text: str, errors: Sequence[Error]) -> Entry:
     """The text around the first error, with true and predicted spans."""
-    true = sorted({error.true for error in errors if error.true})
-    predicted = sorted({error.predicted for error in errors if error.predicted})
-    first = min(start for start, *_ in (*true, *predicted))
+    sides = {"right": "true", "given": "predicted"}
+    spans = {mark: sorted({span for error in errors if (span := error[side])}) for side, mark in enumerate(sides)}
+    first = min(start for of_side in spans.values() for start, *_ in of_side)
     start = max(0, first - _WINDOW_CHARS // 2) if len(text) > _WINDOW_CHARS else 0
     shown = text[start : start + _WINDOW_CHARS]
     passage = [
         *([("… ", ())] if start else []),
-        *marked(shown, {"right": true, "given": predicted}, start),
+        *marked(shown, spans, start),
         *([(" …", ())] if start + len(shown) < len(text) else []),
     ]
     facts = [
-        (name, ", ".join(f"{text[start:end]} ({label})" for start, end, label in spans))
-        for name, spans in (("true", true), ("predicted", predicted))
-        if spans
+        (sides[mark], ", ".join(f"{text[start:end]} ({label})" for start, end, label in of_side))
+        for mark, of_side in spans.items()
+        if of_side
     ]
     return Entry("", "", facts, passage)
 
 
-def cause_elements(errors: Sequence[_Error], examples: dict[str, list[Entry]]) -> Iterator[Element]:
-    causes = Counter(error.cause for error in errors).most_common()
+def cause_elements(errors: Mapping[str, Mapping[str, Sequence[Error]]]) -> Iterator[Element]:
+    """errors: cause -> text -> errors in it."""
+    causes = most_frequent({cause: sum(map(len, by_text.values())) for cause, by_text in errors.items()})
     if len(causes) > 1:
-        note = f"{'; '.join(f'{cause}: {_CAUSES[cause]}' for cause, _ in causes)}."
-        yield ranked_bars("Errors by cause", causes, number_and_share(len(errors)), note=note)
-    confused = Counter(
-        (error.true[2], error.predicted[2])
-        for error in errors
-        if error.cause == "other label" and error.true and error.predicted
-    )
+        note = f"{'; '.join(f'{cause}: {_CAUSES[cause]}' for cause in causes)}."
+        yield ranked_bars("Errors by cause", causes.items(), number_and_share(sum(causes.values())), note=note)
+    swapped = (pair for of_text in errors.get("other label", {}).values() for pair in of_text)
+    confused = Counter((true[2], predicted[2]) for true, predicted in swapped if true and predicted)
     if confused:
         rows = [(*pair, formatting.count(number)) for pair, number in confused.most_common(_CONFUSIONS)]
         yield Table("Most frequent confusions", ("true label", "predicted", "number"), rows, "kkr")
-    for number, (cause, count) in enumerate(causes):
-        title = f"{cause} · {formatting.count(count)}, {len(examples[cause])} texts shown"
-        yield Folded(title, examples[cause], open=number == 0)
+    for number, (cause, count) in enumerate(causes.items()):
+        texts = list(errors[cause].items())[:_EXAMPLES]
+        title = f"{cause} · {formatting.count(count)}, {len(texts)} texts shown"
+        yield Folded(title, [error_entry(text, of_text) for text, of_text in texts], open=number == 0)

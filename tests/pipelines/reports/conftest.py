@@ -13,6 +13,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
+from korbert.tokenization.vocabulary import FIRST_PIECE
 from pipelines.reports.elements import Story
 from pipelines.reports.record import Artifact
 from pipelines.stages.table import STAGES
@@ -100,9 +101,11 @@ class Reader(HTMLParser):
 
 
 def clean(folder: Path, rng: random.Random) -> dict[str, Any]:
+    kept = Counter[str]()
     for part in range(3):
         texts = [" ".join(rng.choices(_SENTENCES, k=rng.choice((1, 1, 2, 12, 60)))) for _ in range(60)]
         sources = ["wiki" if len(text) > 60 else "reviews" for text in texts]
+        kept.update(f"kept.{source}" for source in sources)
         rows = [{"id": f"wiki:{part}-{i}", "source": sources[i], "text": text} for i, text in enumerate(texts)]
         write_parquet(folder / f"documents/part-{part:05d}.parquet", rows)
     reasons = [("too_short", "굿")] * 25 + [("exact_duplicate", "재미있다")] * 9
@@ -112,7 +115,8 @@ def clean(folder: Path, rng: random.Random) -> dict[str, Any]:
         row = {"id": f"reviews:{i}", "source": rng.choice(("wiki", "reviews")), "reason": reason}
         dropped.append({**row, "detail": f"{i} characters", "text": text})
     write_parquet(folder / "dropped/part-00000.parquet", dropped, _DROPPED)
-    return {"read": 218, "kept": 180, "dropped": 38}
+    by_reason = Counter(f"dropped.{reason}" for reason, _ in reasons)
+    return {"read": 218, "documents": 180, "dropped": 38, **kept, **by_reason}
 
 
 def analyze(folder: Path, rng: random.Random) -> dict[str, Any]:
@@ -158,9 +162,8 @@ def vocab(folder: Path, rng: random.Random) -> dict[str, Any]:
         for j, (form, tag) in enumerate(_MORPHEMES)
     ]
     write_parquet(folder / "counts.parquet", counts)
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"[RESERVED{i}]" for i in range(123))]
     text = sorted({form for form, _ in _MORPHEMES} | {form[:k] for form in _SENTENCES for k in range(1, 9)})
-    pieces = [*special, *(f"<0x{i:02X}>" for i in range(256)), *text]
+    pieces = [*(f"[RESERVED{i}]" for i in range(FIRST_PIECE)), *text]
     folder.joinpath("tokenizer").mkdir()
     lines = "".join(f"{id}\t{piece}\n" for id, piece in enumerate(pieces))
     folder.joinpath("tokenizer/pieces.txt").write_text(lines, encoding="utf-8")
@@ -168,9 +171,11 @@ def vocab(folder: Path, rng: random.Random) -> dict[str, Any]:
 
 
 def shard(folder: Path, rng: random.Random) -> dict[str, Any]:
+    counted = Counter[str]()
     for split, parts in (("train", 2), ("heldout", 1)):
         for part in range(parts):
             sizes = [rng.choice((8, 20, 33, 400)) for _ in range(50)]
+            counted.update({split: sum(sizes)})
             columns = {
                 "id": [f"d:{i}" for i in range(len(sizes))],
                 "source": ["wiki" if size > 30 else "reviews" for size in sizes],
@@ -181,9 +186,10 @@ def shard(folder: Path, rng: random.Random) -> dict[str, Any]:
             path.parent.mkdir(parents=True, exist_ok=True)
             with ipc.new_stream(str(path), _SHARD) as writer:  # of several batches
                 writer.write_table(pa.table(columns, schema=_SHARD), max_chunksize=16)
-    pieces = [{"id": i, "piece": f"조각{i}", "count": 9000 // (i + 1)} for i in range(400)]
-    write_parquet(folder / "pieces.parquet", pieces)
-    return {"train_pieces": 20_000, "train_documents": 100}
+    entries = [{"id": i, "piece": f"조각{i}", "count": 9000 // (i + 1)} for i in range(400)]
+    write_parquet(folder / "pieces.parquet", entries)
+    pieces = {"pieces": counted.total(), "heldout_pieces": counted["heldout"]}
+    return {"documents": 150, "heldout_documents": 50, **pieces}
 
 
 def pretrain(folder: Path, rng: random.Random) -> dict[str, Any]:

@@ -48,8 +48,8 @@ def several() -> Kit:
     kind = Classification(metrics=("micro_f1", "macro_f1"), max_length=32, labels=names, several=True)
     rows = [{"text": _TEXTS[n % 5], "label": [name for name in names[:2] if rng.random() < 0.5]} for n in range(40)]
 
-    one, other = ([kind.prediction(rng.random(3) * [1, 1, 0.4]) for _ in rows] for _ in range(2))
-    return kind, rows, {"pretrained": [one], "majority": [other]}
+    pretrained, majority = ([kind.prediction(rng.random(3) * [1, 1, 0.4]) for _ in rows] for _ in range(2))
+    return kind, rows, {"pretrained": [pretrained], "majority": [majority]}
 
 
 def numbered() -> Kit:
@@ -69,7 +69,7 @@ def chosen() -> Kit:
     models = {}
     for model in ("pretrained", "majority"):
         drawn = [rng.dirichlet(np.ones(len(row["choices"]))) for row in rows]
-        models[model] = [[{"choice": int(one.argmax()), "probabilities": one.tolist()} for one in drawn]]
+        models[model] = [[{"choice": int(of_row.argmax()), "probabilities": of_row.tolist()} for of_row in drawn]]
     return kind, rows, models
 
 
@@ -135,7 +135,7 @@ def write_task(recipe: Path, name: str, kit: Kit, **changes: Any) -> Path:
     record = {
         "format": 1, "stage": f"tasks.{name}", "stage_version": 1, "settings": {"set": "", "epochs": 2},
         "inputs": {"artifacts": {"pretrain": "p" * 64}, "files": files},
-        "counts": counts, "versions": {"torch": "2.0"}, "digest": "ab" * 32, "files": {},
+        "counts": counts, "versions": {"torch": "2.0"}, "numerics": {}, "digest": "ab" * 32, "files": {},
     }  # fmt: skip
     write_json(folder / "stage.json", record)
     write_json(folder / "run.json", RUN)

@@ -6,27 +6,28 @@ import matplotlib
 import numpy as np
 import pytest
 
-from pipelines.reports.pictures import Line, columns, curves, lengths
+from pipelines.reports.pictures import Line, columns, lengths
+from pipelines.reports.pictures import curves as curves_of
 
 
-def _curve(**more):
-    return curves("제목 <b>", [Line("위키", [1, 2, 3], [0.1, 0.5, 0.3])], x="step", y="nat", **more)
+def curves(title, lines, **options):
+    """The only element that there is."""
+    (element,) = curves_of(title, lines, **{"x": "x", "y": "y", **options})
+    return element
+
+
+def _curve():
+    return curves("제목 <b>", [Line("위키", [1, 2, 3], [0.1, 0.5, 0.3])], x="step", y="nat")
 
 
 def test_colours_and_fonts_are_those_of_the_page():
     svg = _curve().svg
-    assert re.findall(r"#[0-9a-fA-F]{6}\b", svg) == []
-    assert "var(--c1)" in svg
-    assert "var(--muted)" in svg
-    assert "font-family" not in svg
-    assert "<style" not in svg
-    assert "<text" in svg
+    assert re.findall(r"#[0-9a-fA-F]{6}\b|font-family|<style", svg) == []
+    assert all(words in svg for words in ("var(--c1)", "var(--muted)", "<text"))
 
 
 def test_names_are_in_the_legend_and_only_the_escaped_title_in_the_picture():
-    picture = curves(
-        "제목 <b>", [Line("위키", [1, 2], [1, 2]), Line("후기", [1, 2], [2, 2], reference=True)], x="x", y="y"
-    )
+    picture = curves("제목 <b>", [Line("위키", [1, 2], [1, 2]), Line("후기", [1, 2], [2, 2], reference=True)])
     assert picture.legend == [("위키", 1, False), ("후기", 0, True)]
     assert "위키" not in picture.svg
     assert _curve().legend == ()  # one line needs none
@@ -43,17 +44,19 @@ def test_matplotlib_settings_of_the_user_are_ignored():
     "options", [{}, {"log_x": True, "log_y": True}, {"percent": True, "floor": 0}, {"whole": False}]
 )
 def test_lines_with_one_point_are_rows_of_a_table(options):
-    if not options:
-        assert curves("Speed", [Line("", [10], [12164.7])], x="step", y="pieces").rows == [("10", "12,165")]
+    assert curves("Speed", [Line("", [10], [1.5])], **options).head == ("x", "y")
     level = Line("unigram", [1, 300], [7.25, 7.25], reference=True)
     lines = [Line("a", [300], [0.25]), Line("b", [1], [0.5]), Line("c", [], []), level]
     table = curves("t", lines, x="step", y="nat", note="n", **options)
-    assert table.kind == "table"
-    assert table.head == ("", "step", "nat")
+    assert (table.kind, table.head, table.note) == ("table", ("", "step", "nat"), "n")
     assert table.rows[0] == ("a", "300", "25.0\u00a0%" if options.get("percent") else "0.25")
     assert [row[0] for row in table.rows] == ["a", "b"]
-    assert table.note == "n"
-    assert curves("t", [Line("a", [1], [1]), Line("b", [1, 2], [1, 2])], x="x", y="y", **options).kind == "picture"
+    assert curves("t", [Line("a", [1], [1]), Line("b", [1, 2], [1, 2])], **options).kind == "picture"
+
+
+def test_a_chart_without_a_known_point_is_none():
+    unknown = Line.through("a", [1, 2], [None, float("nan")])
+    assert list(curves_of("t", [unknown, Line("b", [1, 2], [1, 1], reference=True)], x="x", y="y")) == []
 
 
 def _ticks(picture):
@@ -65,11 +68,10 @@ def _ticks(picture):
 @pytest.mark.parametrize("heights", [[1, 0, 2], [1, 1, 1], [3, 3], [0, 0, 1], [250, 40], [1]])
 def test_ticks_of_counts_are_whole_numbers(heights):
     pictures = [columns("t", heights, x="characters", y="pieces", first=1)]
+    pictures.append(lengths("t", {"a": np.array(heights) + 3}, x="characters"))
     if len(heights) > 1:
         line = Line("a", list(range(len(heights))), heights)
-        pictures.append(curves("t", [line], x="characters", y="answers", whole_y=True))
-        pictures.append(curves("t", [line], x="characters", y="answers", whole_y=True, floor=0))
-    pictures.append(lengths("t", {"a": np.array(heights) + 3}, x="characters"))
+        pictures += [curves("t", [line], whole_y=True, **floor) for floor in ({}, {"floor": 0})]
     for picture in pictures:
         assert _ticks(picture)
         assert all(number == round(number) for number in _ticks(picture))
@@ -77,9 +79,9 @@ def test_ticks_of_counts_are_whole_numbers(heights):
 
 def test_many_points_are_averaged_in_equal_groups():
     steps = list(range(10_000))
-    svg = curves("t", [Line("a", steps, [float(step % 2) for step in steps])], x="x", y="y").svg
+    svg = curves("t", [Line("a", steps, [float(step % 2) for step in steps])]).svg
     assert len(svg) < 30_000
-    assert len(svg) < len(curves("t", [Line("a", steps[:240], [0.0] * 240)], x="x", y="y").svg) + 5000
+    assert len(svg) < len(curves("t", [Line("a", steps[:240], [0.0] * 240)]).svg) + 5000
 
 
 def test_lengths_take_five_series_and_skip_empty_ones():

@@ -13,19 +13,16 @@ def _ways(**ranks):
 
 def test_queries_stand_by_the_difference_of_the_ways():
     ways = _ways(words=[1, 2, None], vectors=[2, 2, 1], reranked=[3, 1, None])
-    found = list(differences(PAIRS, RIGHT, ways))
-    assert [(one.title, [entry.head for entry in one.entries]) for one in found] == [
-        ("vectors better than words · 1 of 3 queries", ["c"]),
+    elements = list(differences(PAIRS, RIGHT, ways))
+    assert [(element.title, [entry.head for entry in element.entries]) for element in elements] == [
         ("words better than vectors · 1 of 3 queries", ["a"]),
-        ("reranked better than words · 1 of 3 queries", ["b, nowhere"]),
+        ("vectors better than words · 1 of 3 queries", ["c"]),
         ("words better than reranked · 1 of 3 queries", ["a"]),
+        ("reranked better than words · 1 of 3 queries", ["b, nowhere"]),
     ]
-    (entry,) = found[0].entries
-    assert entry.facts == [
-        ("words", "not among the first 100"),
-        ("vectors", "rank 1"),
-        ("reranked", "not among the first 100"),
-    ]
+    (entry,) = elements[1].entries
+    beyond = "not among the first 100"
+    assert entry.facts == [("words", beyond), ("vectors", "rank 1"), ("reranked", beyond)]
     ((text, marks),) = entry.passage
     assert text.startswith("상속의 포기 상속의")
     assert len(text) < 610

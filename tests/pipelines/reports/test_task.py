@@ -26,6 +26,10 @@ def _elements(folder):
     return elements(_story(folder))
 
 
+def _shares(*numbers):
+    return tuple(f"{100 * number:.1f} %" for number in numbers)
+
+
 @pytest.fixture
 def mood(tmp_path):
     """An artifact of classification with three labels, two seeds and a baseline."""
@@ -52,8 +56,8 @@ def test_page_of_every_kind_is_whole_and_shows_score_and_usage(tmp_path, name):
     assert "/somewhere" not in page
     assert render(folder).read_text(encoding="utf-8") == page
     use = task.use(folder)
-    assert shlex.split(use.command.format("x"))[:3] == ["korbert", "predict", "x"]
-    assert ast.parse(use.python.format('"x"'))
+    assert shlex.split(use.command.replace("{}", "x"))[:3] == ["korbert", "predict", "x"]
+    assert ast.parse(use.python.replace("{}", '"x"'))
     for title in ("Scores", "Trainings and baselines", "Training", "Data", "Usage"):
         assert f"<h2>{title}</h2>" in page
 
@@ -79,46 +83,42 @@ def test_scores_are_next_to_baselines_with_both_intervals(mood):
     assert [plain(row[2]) for row in rows] == [f"{100 * row['scores']['macro_f1']:.2f} %" for row in scores["rows"]]
 
 
-def test_title_claims_a_difference_only_if_it_is_more_than_chance(tmp_path):
-    folder = write_task(tmp_path, "mood", labelled())
-    pairs = _scores(folder)["comparisons"]
+def test_title_claims_a_difference_only_if_it_is_more_than_chance(mood):
+    pairs = _scores(mood)["comparisons"]
     pairs[-1] |= {"names": ["pretrained", "majority"], "difference": -0.0312, "more_than_chance": True}
-    change(folder / "scores.json", comparisons=pairs)
-    assert _story(folder).title == "mood: macro F1 3.1 points below the majority baseline"
+    change(mood / "scores.json", comparisons=pairs)
+    assert _story(mood).title == "mood: macro F1 3.1 points below the majority baseline"
     pairs[-1]["more_than_chance"] = False
-    change(folder / "scores.json", comparisons=pairs)
-    assert _story(folder).title == "mood: no clear difference from the majority baseline"
-    change(folder / "scores.json", comparisons=[])
-    assert _story(folder).title == "Fine-tuned on mood"
+    change(mood / "scores.json", comparisons=pairs)
+    assert _story(mood).title == "mood: no clear difference from the majority baseline"
+    change(mood / "scores.json", comparisons=[])
+    assert _story(mood).title == "Fine-tuned on mood"
 
 
 def test_label_scores_equal_those_of_scikit_learn(mood):
     kind, rows, models = labelled()
     shown = _elements(mood)
-    truth, given = [row["label"] for row in rows], [prediction["label"] for prediction in models["pretrained"][0]]
-    measures = precision_recall_fscore_support(truth, given, labels=kind.labels)
-    wanted = {
-        label: (*(f"{100 * measures[at][place]:.1f} %" for at in range(3)), str(measures[3][place]))
-        for place, label in enumerate(kind.labels)
-    }
+    truth, predicted = [row["label"] for row in rows], [prediction["label"] for prediction in models["pretrained"][0]]
+    measures = precision_recall_fscore_support(truth, predicted, labels=kind.labels)
+    wanted = {label: (*_shares(*own), str(rows)) for label, *own, rows in zip(kind.labels, *measures, strict=True)}
     assert {row[0]: tuple(map(plain, row[1:5])) for row in shown["Scores of 3 labels"].rows} == wanted
     counts = [[int(text) for text, _ in row] for row in shown["Confusion matrix"].cells]
-    pairs = list(zip(truth, given, strict=True))
-    assert counts == [[pairs.count((one, other)) for other in kind.labels] for one in kind.labels]
+    pairs = list(zip(truth, predicted, strict=True))
+    assert counts == [[pairs.count((true, label)) for label in kind.labels] for true in kind.labels]
 
 
 def test_each_confusion_has_its_most_confident_examples(mood):
     _, rows, models = labelled()
     shown = _elements(mood)
     wrong = {(row["label"], prediction["label"]) for row, prediction in zip(rows, models["pretrained"][0], strict=True)}
-    for truth, given in wrong:
-        own = [block for title, block in shown.items() if title.startswith(f"{truth} predicted as {given} · ")]
-        assert len(own) == (truth != given)
+    for truth, predicted in wrong:
+        own = [block for title, block in shown.items() if title.startswith(f"{truth} predicted as {predicted} · ")]
+        assert len(own) == (truth != predicted)
         for entry in own and own[0].entries:
             assert entry.facts[0] == ("true", truth)
-            assert entry.facts[1][1].startswith(f"{given}, ")
+            assert entry.facts[1][1].startswith(f"{predicted} (")
     (errors,) = [block for title, block in shown.items() if title.endswith(" errors")]
-    shares = [float(plain(entry.facts[1][1]).split(", ")[1].split()[0]) for entry in errors.entries]
+    shares = [float(plain(entry.facts[1][1]).split("(")[-1].split()[0]) for entry in errors.entries]
     assert shares == sorted(shares, reverse=True)
     bars = shown["Accuracy by length"].bars
     assert sum(int(bar.text.split(" of ")[1]) for bar in bars) == len(rows)
@@ -136,7 +136,7 @@ def test_many_labels_are_folded_and_have_no_matrix(tmp_path):
 def test_multi_label_f1_equals_that_of_scikit_learn(tmp_path):
     kind, rows, models = several()
     bars = _elements(write_task(tmp_path, "feelings", (kind, rows, models)))["Scores of 3 labels"].bars
-    sides = [[[label in one for label in kind.labels] for one in side] for side in (
+    sides = [[[label in of_row for label in kind.labels] for of_row in side] for side in (
         [row["label"] for row in rows], [prediction["labels"] for prediction in models["pretrained"][0]]
     )]  # fmt: skip
     wanted = dict(zip(kind.labels, f1_score(*sides, average=None, zero_division=0), strict=True))
@@ -146,14 +146,14 @@ def test_multi_label_f1_equals_that_of_scikit_learn(tmp_path):
 def test_entities_have_scores_and_errors_by_cause(tmp_path):
     kind, rows, models = tagged()
     shown = _elements(folder := write_task(tmp_path, "ner", (kind, rows, models)))
-    gold, given = (
+    gold, predicted = (
         [kind._sequence(spans, len(row["text"])) for spans, row in zip(side, rows, strict=True)]
         for side in ([row["spans"] for row in rows], models["pretrained"][0])
     )
-    report = classification_report(gold, given, output_dict=True, zero_division=0)
+    report = classification_report(gold, predicted, output_dict=True, zero_division=0)
     columns = ("precision", "recall", "f1-score")
     wanted = {
-        name: (*(f"{100 * own[column]:.1f} %" for column in columns), str(own["support"]))
+        name: (*_shares(*(own[column] for column in columns)), str(own["support"]))
         for name, own in report.items()
         if not name.endswith(" avg")
     }
@@ -190,8 +190,8 @@ def test_multiple_choice_has_accuracy_by_position(tmp_path):
         "Accuracy by position of the right choice"
     ].bars
     right = np.array([int(row["label"]) for row in rows])
-    given = np.array([prediction["choice"] for prediction in models["pretrained"][0]])
-    assert [bar.parts[0] for bar in bars[:2]] == pytest.approx([(given[right == n] == n).mean() for n in (0, 1)])
+    predicted = np.array([prediction["choice"] for prediction in models["pretrained"][0]])
+    assert [bar.parts[0] for bar in bars[:2]] == pytest.approx([(predicted[right == n] == n).mean() for n in (0, 1)])
     assert bars[2].text.startswith("– of 0")
 
 
@@ -211,26 +211,24 @@ def test_caveats_are_at_the_top(tmp_path):
     assert _elements(folder)["Files and rows read"].rows == [("train.csv: 100 rows",), ("10 rows are held out",)]
 
 
-def test_undefined_scores_are_dashes(tmp_path):
-    folder = write_task(tmp_path, "mood", labelled())
-    scores = _scores(folder)
+def test_undefined_scores_are_dashes(mood, tmp_path):
+    scores = _scores(mood)
     for row in scores["rows"]:
         row["scores"] = dict.fromkeys(row["scores"])
     for model in scores["models"]:
         model |= {"macro_f1": None, "accuracy": None, "examples": None}
-    change(folder / "scores.json", rows=scores["rows"], models=scores["models"], comparisons=[])
-    page = render(folder).read_text(encoding="utf-8")
+    change(mood / "scores.json", rows=scores["rows"], models=scores["models"], comparisons=[])
+    page = render(mood).read_text(encoding="utf-8")
     assert "<dd>–</dd>" in page
     assert re.search(r"\b(nan|None)\b", Reader(page).text) is None
     index(tmp_path)
 
 
-def test_nan_probabilities_give_a_page_without_calibration(tmp_path):
-    folder = write_task(tmp_path, "mood", labelled())
-    text = (folder / "predictions.jsonl").read_text()
-    (folder / "predictions.jsonl").write_text(re.sub(r"0\.\d+", "NaN", text))
-    assert "Calibration" not in _elements(folder)
-    render(folder)
+def test_nan_probabilities_give_a_page_without_calibration(mood):
+    text = (mood / "predictions.jsonl").read_text()
+    (mood / "predictions.jsonl").write_text(re.sub(r"0\.\d+", "NaN", text))
+    assert "Calibration" not in _elements(mood)
+    render(mood)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -238,36 +236,33 @@ def test_single_row_gives_a_page(tmp_path, name):
     kind, rows, models = KINDS[name]()
     if name == "regression":
         kind = kind.model_copy(update={"metrics": ("f1_at_3",)})
-    one = {model: [seed[:1] for seed in seeds] for model, seeds in models.items()}
-    render(write_task(tmp_path, name, (kind, rows[:1], one)))
+    first = {model: [seed[:1] for seed in seeds] for model, seeds in models.items()}
+    render(write_task(tmp_path, name, (kind, rows[:1], first)))
     index(tmp_path)
 
 
-@pytest.mark.parametrize("missing", ["metrics", "predictions.jsonl", "model", "run.json"])
-def test_missing_part_gives_a_page(tmp_path, missing):
-    folder = write_task(tmp_path, "mood", labelled())
-    path = folder / missing
-    for file in [path] if path.is_file() else path.iterdir():
-        file.unlink()
-    assert "<h2>Scores</h2>" in render(folder).read_text(encoding="utf-8")
+def test_missing_parts_give_a_page(mood):
+    for missing in ("metrics", "predictions.jsonl", "model", "run.json"):
+        path = mood / missing
+        for file in [path] if path.is_file() else path.iterdir():
+            file.unlink()
+        assert "<h2>Scores</h2>" in render(mood).read_text(encoding="utf-8")
 
 
-def test_damaged_line_of_predictions_is_named(tmp_path):
-    folder = write_task(tmp_path, "mood", labelled())
-    with (folder / "predictions.jsonl").open("a") as file:
+def test_damaged_line_of_predictions_is_named(mood):
+    with (mood / "predictions.jsonl").open("a") as file:
         file.write("{\n")
-    with pytest.raises(ArtifactError, match=r"predictions\.jsonl: cannot be read \(line 61: .*rebuild this artifact"):
-        render(folder)
+    with pytest.raises(ArtifactError, match=r"predictions\.jsonl: line 61: cannot be read \(.*rebuild this artifact"):
+        render(mood)
 
 
-def test_curves_are_of_chosen_hyperparameters_and_trials_in_a_folded_table(tmp_path):
-    folder = write_task(tmp_path, "mood", labelled())
-    rows = _scores(folder)["rows"]
+def test_curves_are_of_chosen_hyperparameters_and_trials_in_a_folded_table(mood):
+    rows = _scores(mood)["rows"]
     trials = [{"learning_rate": rate, "epoch": 1, "validation_macro_f1": rate} for rate in (3e-4, 1e-5)]
-    change(folder / "scores.json", rows=[row | ({"trials": trials} if "trials" in row else {}) for row in rows])
-    other = folder / "metrics/pretrained-rate-1e-05-seed-0.jsonl"
-    other.write_bytes((folder / "metrics/pretrained-rate-0.0003-seed-0.jsonl").read_bytes())
-    shown = _elements(folder)
+    change(mood / "scores.json", rows=[row | ({"trials": trials} if "trials" in row else {}) for row in rows])
+    other = mood / "metrics/pretrained-rate-1e-05-seed-0.jsonl"
+    other.write_bytes((mood / "metrics/pretrained-rate-0.0003-seed-0.jsonl").read_bytes())
+    shown = _elements(mood)
     assert [name for name, *_ in shown["Validation macro F1"].legend] == [
         "pretrained, rate 0.0003, seed 0", "pretrained, rate 0.0003, seed 1", "not pretrained, rate 0.0003, seed 0"
     ]  # fmt: skip
