@@ -19,6 +19,7 @@ from typing import Any, Literal
 import torch
 
 from korbert.errors import KorbertError, ModelError, SettingsError
+from korbert.extras import needed_for
 from korbert.folders import model_folder
 from korbert.model import Model
 from korbert.names import on_disk
@@ -176,6 +177,7 @@ class Comparison:
         return str(out.file.getvalue()).rstrip()  # type: ignore[attr-defined]
 
 
+@needed_for("korbert.finetune")
 def finetune(
     model: Model | str | Path,
     train: object = None,
@@ -260,6 +262,7 @@ def finetune(
     return result
 
 
+@needed_for("korbert.run")
 def run(
     recipe: str | Path,
     *,
@@ -351,6 +354,7 @@ def pretrain(
     )
 
 
+@needed_for("korbert.evaluate")
 def evaluate(
     model: Model | str | Path, rows: object, *, form: Form = "auto", noise: bool = False, **columns: str | Sequence[str]
 ) -> Evaluation:
@@ -380,6 +384,7 @@ def evaluate(
         return experiments.evaluating.evaluated(loaded, file, _columns(columns), form, noise=noise)
 
 
+@needed_for("korbert.compare")
 def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = ()) -> Comparison:
     """Compares models of one task, or pretraining runs: `korbert compare` in Python.
 

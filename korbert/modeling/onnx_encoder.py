@@ -1,9 +1,7 @@
 """Runs an encoder with ONNX Runtime behind the interface of Encoder. onnx_export.py writes the file."""
 
-import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,6 +11,7 @@ from torch import Tensor, nn
 
 from korbert.durable import sha256_of
 from korbert.errors import ModelError
+from korbert.extras import package
 from korbert.modeling.config import EncoderConfig, check_row
 
 _PLACES_AT_ONCE = 4_096  # rows x length per pass: attention holds a length x length matrix per row and head
@@ -23,7 +22,7 @@ class OnnxEncoder(nn.Module):
     """An encoder in an ONNX file: last layer only, no weights to train or copy, CPU only.
 
     path, sha256: of the file. ONNX Runtime gets as many threads as PyTorch has at construction.
-    ModelError if the package is not installed, or if the file is missing, changed or broken.
+    SettingsError if the package is not installed; ModelError if the file is missing, changed or broken.
     """
 
     def __init__(self, config: EncoderConfig, path: Path, sha256: str) -> None:
@@ -106,11 +105,3 @@ def _groups(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
             stop += 1
         yield order[start:stop]
         start = stop
-
-
-def package(name: str, reason: str) -> ModuleType:
-    """Imports onnx or onnxruntime. ModelError if it is not installed; reason: what needs it, for the message."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise ModelError(f"{reason} needs {name}: pip install 'korbert[onnx]'") from None

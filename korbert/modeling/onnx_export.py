@@ -51,7 +51,7 @@ class _Graph:
     """An ONNX graph under construction. Values are referred to by name."""
 
     def __init__(self) -> None:
-        self.onnx: Any = package("onnx", "export --onnx")
+        self.onnx = package("onnx", "export --onnx")
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
 
@@ -194,8 +194,8 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     bits: 8 quantizes matrix products: weights now, with one scale per matrix, and inputs at run time.
     Returns the largest absolute difference between piece vectors, and the lowest cosine between text vectors, over
     sentences of different lengths.
-    ModelError if packages are not installed, for an encoder of `transformers` or a head on features, if the folder
-    exists, and in 32 bits for a difference above TOLERANCE.
+    SettingsError if packages are not installed; ModelError for an encoder of `transformers` or a head on features, if
+    the folder exists, and in 32 bits for a difference above TOLERANCE.
     """
     for name in ("onnx", "onnxruntime"):
         package(name, "export --onnx")
@@ -233,7 +233,7 @@ def _write_file(encoder: Encoder, path: Path, bits: int) -> None:
     package("onnx", "export --onnx").save(graph_of(encoder), str(whole))
     if bits == 32:
         return
-    quantization: Any = package("onnxruntime.quantization", "export --onnx --bits 8")
+    quantization = package("onnxruntime.quantization", "export --onnx --bits 8")
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # it advises to optimize the graph first, which is not needed
     try:

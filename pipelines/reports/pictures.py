@@ -9,16 +9,19 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from pipelines.reports import formatting
 from pipelines.reports.elements import Picture, Table
+
+if find_spec("matplotlib") or TYPE_CHECKING:  # else pages say what their pictures need
+    import matplotlib
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 COLOURS = 5  # series colours in the style sheet
 
@@ -96,7 +99,7 @@ def curves(
     numbers = iter(range(1, COLOURS + 1))
     coloured = [(line, 0 if line.reference else next(numbers, 0)) for line in lines]
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         _draw_lines(axes, coloured)
         axes.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
         if not log_x:
@@ -122,7 +125,7 @@ def _figure(number: float) -> str:
     return formatting.count(number) if abs(number) >= 1000 else _plain(number)
 
 
-def _draw_lines(axes: Axes, coloured: Sequence[tuple[Line, int]]) -> None:
+def _draw_lines(axes: "Axes", coloured: Sequence[tuple[Line, int]]) -> None:
     marker = "o" if max((len(line.x) for line, _ in coloured), default=0) <= _FEW_POINTS else None
     for line, number in coloured:
         colour = _SERIES[number - 1] if number else _MUTED
@@ -171,7 +174,7 @@ def histograms(
     """
     shown = {name: array for name, array in series.items() if array.size}
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         for array, colour in zip(shown.values(), _SERIES, strict=False):
             density = np.histogram(array, edges)[0] / array.size / (1.0 if widths is None else widths)
             axes.stairs(density, edges, color=colour, fill=True, alpha=0.16)
@@ -194,7 +197,7 @@ def histograms(
 def columns(title: str, heights: Sequence[float], *, x: str, y: str, first: int = 0, note: str = "") -> Picture:
     """A column chart over integers. heights[i] belongs to first + i."""
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         axes.bar(np.arange(first, first + len(heights)), heights, width=0.82, color=_SERIES[0])
         axes.yaxis.set_major_locator(_locator(4, whole=True))
         axes.xaxis.set_major_locator(_locator(8, whole=True))
@@ -208,7 +211,7 @@ def scatter(title: str, xs: np.ndarray, ys: np.ndarray, *, x: str, y: str, note:
     shown = np.unique(np.linspace(0, len(xs) - 1, min(len(xs), _DOTS)).round().astype(int))
     ends = [float(min(xs.min(), ys.min())), float(max(xs.max(), ys.max()))]
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         axes.plot(ends, ends, color=_MUTED, **_DASHED)
         size = 4 if len(shown) <= 200 else 2.5
         axes.plot(xs[shown], ys[shown], "o", color=_SERIES[0], markersize=size, alpha=0.45, markeredgewidth=0)
@@ -225,7 +228,7 @@ def groups(title: str, points: np.ndarray, members: Sequence[int], *, note: str 
     """A scatter plot of (N, 2) points without axes, coloured by group; from the sixth group on grey."""
     numbers = np.asarray(members)
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         for number in np.unique(numbers)[::-1]:  # the first group on top
             colour = _SERIES[number] if number < COLOURS else _MUTED
             size = 4 if len(points) <= 300 else 2.5
@@ -236,12 +239,12 @@ def groups(title: str, points: np.ndarray, members: Sequence[int], *, note: str 
     return Picture(title, _svg(title, draw, (0.01, 0.02, 0.98, 0.96)), note=note)
 
 
-def _locator(number: int, whole: bool) -> MaxNLocator:
+def _locator(number: int, whole: bool) -> "MaxNLocator":
     """A locator of about `number` ticks. whole: only at integers, even if that leaves one."""
     return MaxNLocator(number, integer=True, min_n_ticks=1) if whole else MaxNLocator(number)
 
 
-def _label_axes(axes: Axes, x: str, y: str, *, percent: bool = False) -> None:
+def _label_axes(axes: "Axes", x: str, y: str, *, percent: bool = False) -> None:
     """Sets labels and tick formats: x below the axis, y above the upper left corner of the chart."""
     axes.set_xlabel(x)
     axes.set_title(y, loc="left", fontsize=10, color=_MUTED)
@@ -263,8 +266,10 @@ def _plain(number: float, _position: float = 0) -> str:
     return formatting.count(number) if number == round(number) else f"{number:.4g}"
 
 
-def _svg(title: str, draw: Callable[[Axes], None], position: tuple[float, float, float, float] = _AXES) -> str:
-    """The chart as one <svg> element, with ids that are unique among the charts of a page."""
+def _svg(title: str, draw: Callable[["Axes"], None], position: tuple[float, float, float, float] = _AXES) -> str:
+    """The chart as one <svg> element, with ids that are unique among the charts of a page; else a line."""
+    if not find_spec("matplotlib"):
+        return "<p>This picture needs matplotlib: pip install 'korbert[pipeline]'</p>"
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # ignore the user's matplotlibrc
         parameters: Any = matplotlib.rcParams  # typed for literal names only

@@ -26,6 +26,7 @@ from torch import nn
 from corpus.overlap import found_in
 from korbert.durable import write_json, write_whole
 from korbert.errors import CorpusError, SettingsError
+from korbert.extras import MissingPackage, needed_for, package
 from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_from, load_model, save_model
 from korbert.modeling.feature_settings import chosen_layers
 from korbert.progress import track
@@ -35,7 +36,6 @@ from korbert.tasks.finetuning.best_epoch import Best, load_best
 from korbert.tasks.finetuning.encoded import EncodedTexts
 from korbert.tasks.finetuning.layerwise import keep_layers
 from korbert.tasks.finetuning.learning import finetune
-from korbert.tasks.finetuning.lora import require_peft
 from korbert.tasks.finetuning.settings import Way
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
@@ -193,7 +193,7 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     """Reads the model and the files, and turns all rows into examples."""
     require_rows("batch_size", min(settings.batch_size))
     if settings.lora:
-        require_peft()
+        package("peft", "lora")
     torch.set_num_threads(settings.threads)
     device = choose_device(runtime.device)
     pretrained = inputs.artifacts.get("pretrain")
@@ -371,14 +371,15 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
 
 
 def baselines(ready: Ready, output: Path) -> Iterator[ModelResult]:
-    """Results of the baselines. Baselines that cannot be fitted on the rows are logged and left out."""
+    """Results of the baselines. Those that cannot be fitted on the rows, or need an extra, are logged and left out."""
     task, parts = ready.task, ready.rows
     morphemes = dict(zip(parts.distinct(task.texts), ready.encoded.morphemes(), strict=True))
     try:
         test = ready.scored.rows
-        for name, facts, predictions in task.baselines(parts.train.rows, parts.valid.rows, test, morphemes):
-            yield ModelResult({"name": name, "seed": None, **facts}, predictions, output)
-    except CorpusError as error:
+        with needed_for("one of words alone"):
+            for name, facts, predictions in task.baselines(parts.train.rows, parts.valid.rows, test, morphemes):
+                yield ModelResult({"name": name, "seed": None, **facts}, predictions, output)
+    except (CorpusError, MissingPackage) as error:
         _logger.warning("baseline: %s", error)
 
 

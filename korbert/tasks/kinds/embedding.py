@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.extras import package
 from korbert.modeling import EmbeddingModel, Pooling
 from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.tasks import retrieval
@@ -128,6 +129,8 @@ class Embedding(Kind, frozen=True):
             return self
         able = (way for way in WAYS if any(row.get(way.role) is not None for row in rows))
         way = next(able, WAYS[0])
+        if way is BY_RETRIEVAL:
+            package("sklearn", "a model that finds texts")  # `completed` compares with words
         return self if self.metrics[0] in way.metrics else self.model_copy(update={"metrics": way.usual})
 
     @property

@@ -13,10 +13,13 @@ which draw one by one.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from korbert.extras import package
 
 Rows = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -104,11 +107,10 @@ class Spread(NamedTuple):
 
 def over_seeds(scores: Sequence[float]) -> Spread:
     """Mean, deviation and interval of the scores of several seeds, at least one."""
-    from scipy import stats  # slower to import than a model to load
-
     mean, count = float(np.mean(scores)), len(scores)
     if count == 1:
         return Spread(mean, None, None, None, 1)
+    stats = package("scipy.stats", "an interval over seeds")
     deviation = float(np.std(scores, ddof=1))
     half_width = float(stats.t.ppf((1 + _CONFIDENCE) / 2, count - 1)) * deviation / count**0.5
     return Spread(mean, deviation, mean - half_width, mean + half_width, count)
@@ -157,10 +159,10 @@ def _sign_p_value(differences: NDArray[np.float64], rng: np.random.Generator, re
     """permutation_p_value of a mean, by flipping signs of the differences."""
     differences = differences[differences != 0].round(_DIGITS)
     if len(np.unique(np.abs(differences))) < 2:
-        from scipy import stats
-
-        positive, count = int((differences > 0).sum()), len(differences)
-        return float(stats.binomtest(positive, count).pvalue) if count else 1.0
+        # Twice the probability of as few heads as the rarer sign has, among `count` coins, in whole numbers.
+        rarer, count = int(min((differences > 0).sum(), (differences < 0).sum())), len(differences)
+        ways = accumulate(range(rarer), lambda ways, heads: ways * (count - heads) // (heads + 1), initial=1)
+        return min(1.0, 2 * sum(ways) / 2**count)
     sizes, counts = _distinct(np.abs(differences))
     least = abs(differences.sum()) - _EQUAL * len(differences)
     extreme = sum(
@@ -255,8 +257,7 @@ def _difference(values: Sequence[Any], first: int) -> NDArray[np.float64]:
 
 def _with_seeds(scores: Sequence[float], first: int, standard_error: float, count: int) -> tuple[float, float, float]:
     """Student's interval and two-sided p-value of the difference, over examples and seeds."""
-    from scipy import stats
-
+    stats = package("scipy.stats", "a comparison over seeds")
     difference, seeds = float(_difference(scores, first)), len(scores) - 2
     sides = scores[:first], scores[first:]
     pooled = sum(float(np.var(side)) * len(side) for side in sides) / seeds
