@@ -267,7 +267,7 @@ def _plain(number: float, _position: float = 0) -> str:
 
 
 def _svg(title: str, draw: Callable[["Axes"], None], position: tuple[float, float, float, float] = _AXES) -> str:
-    """The chart as one <svg> element, with ids that are unique among the charts of a page; else a line."""
+    """The chart as one <svg> element, its ids unique among the charts of a page; without matplotlib, a line on that."""
     if not find_spec("matplotlib"):
         return "<p>This picture needs matplotlib: pip install 'korbert[pipeline]'</p>"
     with matplotlib.rc_context():
