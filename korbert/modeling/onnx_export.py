@@ -19,13 +19,14 @@ from torch import Tensor, nn
 
 from korbert.durable import sha256_of
 from korbert.errors import ModelError
+from korbert.extras import package
 from korbert.folders import model_folder
 from korbert.modeling.attention import rotation
 from korbert.modeling.config import EncoderConfig
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
 from korbert.modeling.models import DetectionModel, EncoderModel, PretrainingModel
-from korbert.modeling.onnx_encoder import OnnxEncoder, package
+from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.tokenization import AnyTokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE

@@ -162,7 +162,7 @@ def _sign_p_value(differences: NDArray[np.float64], rng: np.random.Generator, re
         # Twice the probability of as few heads as the rarer sign has, among `count` coins, in whole numbers.
         rarer, count = int(min((differences > 0).sum(), (differences < 0).sum())), len(differences)
         ways = accumulate(range(rarer), lambda ways, heads: ways * (count - heads) // (heads + 1), initial=1)
-        return min(1.0, 2 * sum(ways) / 2**count)
+        return float(min(1.0, 2 * sum(ways) / 2**count))
     sizes, counts = _distinct(np.abs(differences))
     least = abs(differences.sum()) - _EQUAL * len(differences)
     extreme = sum(
