@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from korbert import hub
-from korbert.errors import ModelError, SettingsError
+from korbert.errors import SettingsError
 from korbert.folders import is_on_hub, lasting, model_folder
 from korbert.modeling import PretrainingModel, save_model
 
