@@ -194,6 +194,8 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     require_rows("batch_size", min(settings.batch_size))
     if settings.lora:
         package("peft", "lora")
+    if len(settings.seeds) > 1:
+        package("scipy.stats", "more than one seed")  # an interval over seeds
     torch.set_num_threads(settings.threads)
     device = choose_device(runtime.device)
     pretrained = inputs.artifacts.get("pretrain")
@@ -376,7 +378,7 @@ def baselines(ready: Ready, output: Path) -> Iterator[ModelResult]:
     morphemes = dict(zip(parts.distinct(task.texts), ready.encoded.morphemes(), strict=True))
     try:
         test = ready.scored.rows
-        with needed_for("one of words alone"):
+        with needed_for(f"{task.name} without an encoder"):
             for name, facts, predictions in task.baselines(parts.train.rows, parts.valid.rows, test, morphemes):
                 yield ModelResult({"name": name, "seed": None, **facts}, predictions, output)
     except (CorpusError, MissingPackage) as error:
