@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile
 $(VENV)/ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q -c constraints.txt torch
-	$(BIN)/pip install -q -c constraints.txt -e .
+	$(BIN)/pip install -q -c constraints.txt -e '.[pipeline]'
 	touch $@
 
 # The environment of a developer: the same, and what tests, lint, types and the site need.

@@ -5,16 +5,15 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from korbert.errors import ModelError
-from korbert.versions import optional
+from korbert.extras import package
 
 
-def transformers(reason: str) -> ModuleType:
-    """Imports the package. ModelError if it is not installed; reason: what needs it, for the message."""
-    return optional("transformers", "hf", reason)
+def transformers(reason: str) -> Any:
+    """Imports the package. SettingsError if it is not installed; reason: what needs it, for the message."""
+    return package("transformers", reason)
 
 
 @contextmanager

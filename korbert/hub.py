@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from korbert.errors import ModelError
-from korbert.versions import optional
+from korbert.extras import package
 
 _FILES = ["config.json", "model.safetensors", "encoder.onnx", "piece_counts.parquet", "tokenizer/*"]
 _CARD = """---
@@ -53,9 +52,9 @@ def upload(folder: Path, repo: str, can: str, *, private: bool | None, message: 
 
 
 @contextmanager
-def _reported(repo: str, remedy: str) -> Iterator[ModuleType]:
+def _reported(repo: str, remedy: str) -> Iterator[Any]:
     """Yields the library; its errors become a ModelError in one line."""
-    hub, errors = (optional(name, "hf", f"hf:{repo}:") for name in ("huggingface_hub", "huggingface_hub.errors"))
+    hub, errors = (package(name, f"hf:{repo}") for name in ("huggingface_hub", "huggingface_hub.errors"))
     try:
         yield hub
     except (errors.HFValidationError, *errors.HfHubHTTPError.__bases__) as error:  # HTTPError of its client, OSError

@@ -106,7 +106,8 @@ class Model(Embedder):
             The address of the repository.
 
         Raises:
-            ModelError: The Hub refuses it or cannot be reached; huggingface_hub is not installed.
+            ModelError: The Hub refuses it or cannot be reached.
+            SettingsError: huggingface_hub is not installed.
         """
         with TemporaryDirectory(prefix="korbert-") as folder:
             self.save(folder)

@@ -18,16 +18,19 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import base
-from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted
 
 from korbert.errors import SettingsError
+from korbert.extras import needed_for
 from korbert.model import Model
 from korbert.tasks.files.cells import label
 from korbert.vectors.names import PoolingName
 from korbert.workflows import finetune
+
+with needed_for("korbert.sklearn"):
+    from sklearn import base
+    from sklearn.utils import check_random_state, column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import assert_all_finite, check_consistent_length, check_is_fitted
 
 __all__ = ["TextClassifier", "TextRegressor", "TextVectorizer"]
 

@@ -11,6 +11,7 @@ import click
 
 from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
+from korbert.extras import needed_for
 from korbert.interruption import Interrupted, raised_signals
 from korbert.processor import bound_spinning
 from korbert.terminal import in_one_line, say
@@ -35,10 +36,11 @@ def run_command(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     with raised_signals() as arrived:
         try:
-            if is_silent():
-                _run_beside_rank_0(arguments)
-            else:
-                cli.main(arguments, prog_name="korbert", standalone_mode=False)
+            with needed_for(" ".join(["korbert", *arguments[:1]])):
+                if is_silent():
+                    _run_beside_rank_0(arguments)
+                else:
+                    cli.main(arguments, prog_name="korbert", standalone_mode=False)
         except EndedElsewhere as error:
             return error.exit_code
         except click.exceptions.Exit as leave:

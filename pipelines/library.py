@@ -16,6 +16,7 @@ from typing import Any, Literal
 import torch
 
 from korbert.errors import KorbertError, SettingsError
+from korbert.extras import needed_for
 from korbert.folders import model_folder
 from korbert.model import Model
 from korbert.names import on_disk
@@ -35,6 +36,7 @@ __all__ = ["Comparison", "Evaluation", "Finetuned", "Run", "compare", "evaluate"
 _PAIRS: Mapping[int, Sequence[str]] = {2: ("text", "pair"), 3: ("text", "pair", "score")}  # of kind embedding
 
 
+@needed_for("korbert.finetune")
 def finetune(
     model: Model | str | Path,
     train: object = None,
@@ -115,6 +117,7 @@ def finetune(
     return result
 
 
+@needed_for("korbert.run")
 def run(
     recipe: str | Path,
     *,
@@ -197,6 +200,7 @@ def pretrain(
     )
 
 
+@needed_for("korbert.evaluate")
 def evaluate(
     model: Model | str | Path, rows: object, *, form: Form = "auto", noise: bool = False, **columns: str | Sequence[str]
 ) -> Evaluation:
@@ -226,6 +230,7 @@ def evaluate(
         return experiments.evaluating.evaluated(loaded, file, _columns(columns), form, noise=noise)
 
 
+@needed_for("korbert.compare")
 def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = ()) -> Comparison:
     """Compares models of one task, or pretraining runs: `korbert compare` in Python.
 

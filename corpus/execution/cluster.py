@@ -15,13 +15,12 @@ from pebble import ProcessExpired
 
 from corpus.execution.processes import prepare
 from korbert.errors import KorbertError
+from korbert.extras import needed_for
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # before Ray is imported: nothing calls home
 
-try:
+with needed_for("--runner ray"):
     import ray
-except ModuleNotFoundError as error:
-    raise KorbertError("--runner ray needs the package ray: install it, as in `pip install ray`") from error
 
 from ray._private import services
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError

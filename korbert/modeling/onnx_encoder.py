@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from korbert.durable import sha256_of
 from korbert.errors import ModelError
+from korbert.extras import package
 from korbert.modeling.config import EncoderConfig, check_row
-from korbert.versions import optional
 
 _PLACES_AT_ONCE = 4_096  # rows x length per pass: attention holds a length x length matrix per row and head
 _ABSENT = ("all_layers", "attentions", "embeddings", "flat", "layers", "token_weight")
@@ -22,7 +22,7 @@ class OnnxEncoder(nn.Module):
     """An encoder in an ONNX file: last layer only, no weights to train or copy, CPU only.
 
     path, sha256: of the file. ONNX Runtime gets as many threads as PyTorch has at construction.
-    ModelError if the package is not installed, or if the file is missing, changed or broken.
+    SettingsError if the package is not installed; ModelError if the file is missing, changed or broken.
     """
 
     def __init__(self, config: EncoderConfig, path: Path, sha256: str) -> None:
@@ -30,7 +30,7 @@ class OnnxEncoder(nn.Module):
         self.config = config
         self.sha256 = sha256
         self.nothing = nn.Parameter(torch.empty(0), requires_grad=False)  # carries the device, as weights would
-        runtime = optional("onnxruntime", "onnx", f"{path}: this model")
+        runtime = package("onnxruntime", f"{path}: this model")
         try:
             digest = sha256_of(path)
         except OSError as error:

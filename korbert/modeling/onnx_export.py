@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from korbert.durable import sha256_of
 from korbert.errors import ModelError
+from korbert.extras import package
 from korbert.folders import model_folder
 from korbert.modeling.attention import rotation
 from korbert.modeling.config import EncoderConfig
@@ -31,7 +32,6 @@ from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_f
 from korbert.tokenization import AnyTokenizer, pad_batch
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors.counts import NoCounts, PieceCounts
-from korbert.versions import optional
 
 TOLERANCE = 1e-4  # absolute, for vectors in 32 bits; relative to the largest number if that is above 1
 
@@ -53,7 +53,7 @@ class _Graph:
     """An ONNX graph under construction. Values are referred to by name."""
 
     def __init__(self) -> None:
-        self.onnx: Any = optional("onnx", "onnx", "export --onnx")
+        self.onnx = package("onnx", "export --onnx")
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
 
@@ -197,11 +197,11 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     bits: 8 quantizes matrix products: weights now, with one scale per matrix, and inputs at run time.
     Returns the largest absolute difference between piece vectors, and the lowest cosine between text vectors, over
     sentences of different lengths.
-    ModelError if packages are not installed, for an encoder of `transformers` or a head on features, if the folder
-    exists, and in 32 bits for a difference above TOLERANCE.
+    SettingsError if packages are not installed; ModelError for an encoder of `transformers` or a head on features, if
+    the folder exists, and in 32 bits for a difference above TOLERANCE.
     """
     for name in ("onnx", "onnxruntime"):
-        optional(name, "onnx", "export --onnx")
+        package(name, "export --onnx")
     source, folder = model_folder(source), Path(folder)
     if os.path.lexists(folder):
         raise ModelError(f"{folder}: already exists: name a new folder")
@@ -231,10 +231,10 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
 
 def _write_file(encoder: Encoder, path: Path, bits: int) -> None:
     whole = path if bits == 32 else path.with_name("whole.onnx")
-    optional("onnx", "onnx", "export --onnx").save(graph_of(encoder), str(whole))
+    package("onnx", "export --onnx").save(graph_of(encoder), str(whole))
     if bits == 32:
         return
-    quantization: Any = optional("onnxruntime.quantization", "onnx", "export --onnx --bits 8")
+    quantization = package("onnxruntime.quantization", "export --onnx --bits 8")
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # it advises to optimize the graph first, which is not needed
     try:

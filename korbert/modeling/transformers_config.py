@@ -106,7 +106,7 @@ def new_config(theirs: Mapping[str, Any], vocab_size: int) -> TransformersConfig
 
 
 def class_of(model_type: str) -> Any:
-    """The `transformers` class of an architecture. ModelError if it is not supported or not installed."""
+    """The `transformers` class of an architecture. ModelError if it is not supported, SettingsError if absent."""
     if model_type not in CLASSES:
         raise ModelError(f"model_type {model_type!r:.60} is not supported: use one of {', '.join(CLASSES)}")
     return getattr(transformers(f"an encoder of architecture {model_type}"), CLASSES[model_type])

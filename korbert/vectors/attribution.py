@@ -1,17 +1,15 @@
 """Contribution of pieces to a label: integrated gradients (Sundararajan et al. 2017), by `captum`."""
 
-import importlib
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from importlib.util import find_spec
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from korbert.errors import SettingsError
+from korbert.extras import package
 from korbert.modeling import ClassificationModel
 from korbert.modeling.rows import Rows
 from korbert.tokenization import AnyTokenizer
@@ -42,7 +40,7 @@ class Attribution:
 
 
 def has_captum() -> bool:
-    return importlib.util.find_spec("captum") is not None
+    return find_spec("captum") is not None
 
 
 def attribute(
@@ -52,9 +50,7 @@ def attribute(
 
     SettingsError without `captum`; ModelError for a text that is too long.
     """
-    if not has_captum():
-        raise SettingsError("attribution needs captum: pip install 'korbert[look]'")
-    captum: Any = importlib.import_module("captum.attr")  # slow to import
+    captum = package("captum.attr", "attribution")
     encoding = encode_whole(model, tokenizer, text, pair)
     logits = _logits_of(model, encoding)
 

@@ -1,6 +1,5 @@
 """The command that serves models over HTTP."""
 
-import importlib.util
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from korbert.errors import SettingsError
+from korbert.extras import EXTRAS, package
 from korbert.folders import models_in_the_box
 from korbert.interruption import Interrupted
 from korbert.terminal import say
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pipelines.service.batching import Operation
     from pipelines.service.shared import Served
 
-_NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 _NAME = re.compile(r"[\w.-]+")
 
 
@@ -68,8 +67,8 @@ def serve(
       korbert serve artifacts/small/pretrain
       korbert serve mood=models/mood answers=artifacts/small/korquad --port 9000
     """
-    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
-        raise SettingsError(f"serve needs {', '.join(missing)}: pip install 'korbert[serve]'")
+    for name in EXTRAS["serve"]:
+        package(name, "serve")
     from pipelines.reports.look.page import page
     from pipelines.service.analysis import analysis_process
     from pipelines.service.limits import Limits

@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 from korbert.errors import SettingsError
+from korbert.extras import package
 from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_from, load_model
 from korbert.modeling.feature_settings import chosen_layers
 from korbert.tasks.files import ROLES, Role, Rows, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning.encoded import EncodedTexts
 from korbert.tasks.finetuning.layerwise import keep_layers
-from korbert.tasks.finetuning.lora import require_peft
 from korbert.tasks.finetuning.vectors import Keeping, KeptVectors, keep_vectors
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
@@ -89,7 +89,9 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
     """Reads the model and the files, and turns all rows into examples."""
     require_rows("batch_size", min(settings.batch_size))
     if settings.lora:
-        require_peft()
+        package("peft", "lora")
+    if len(settings.seeds) > 1:
+        package("scipy.stats", "more than one seed")  # an interval over seeds
     torch.set_num_threads(settings.threads)
     device = choose_device(runtime.device)
     pretrained = inputs.artifacts.get("pretrain")

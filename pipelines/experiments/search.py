@@ -21,6 +21,7 @@ from torch import nn
 
 from korbert.durable import checksummed, verified, write_whole
 from korbert.errors import CorpusError
+from korbert.extras import MissingPackage, needed_for
 from korbert.progress import track
 from korbert.tasks.finetuning.best_epoch import WEIGHTS, Best, load_best, read_best
 from korbert.tasks.finetuning.learning import finetune
@@ -61,11 +62,12 @@ def learn(ready: Ready, builds: Mapping[str, Build]) -> list[ModelResult]:
 
 
 def baselines(ready: Ready) -> Iterator[ModelResult]:
-    """Results of the baselines. Baselines that cannot be fitted on the rows are logged and left out."""
+    """Results of the baselines. Those that cannot be fitted on the rows, or need an extra, are logged and left out."""
     try:
-        for name, facts, predictions in ready.task.baselines(ready.rows, ready.morphemes()):
-            yield ModelResult({"name": name, "seed": None, **facts}, predictions, ready.output)
-    except CorpusError as error:
+        with needed_for(f"{ready.task.name} without an encoder"):
+            for name, facts, predictions in ready.task.baselines(ready.rows, ready.morphemes()):
+                yield ModelResult({"name": name, "seed": None, **facts}, predictions, ready.output)
+    except (CorpusError, MissingPackage) as error:
         _logger.warning("baseline: %s", error)
 
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from korbert.durable import sha256_of, write_whole
 from korbert.errors import CorpusError, ModelError, SettingsError
+from korbert.extras import needed_for
 from korbert.folders import bundled
 from korbert.model import Model
 from korbert.progress import track
@@ -148,12 +149,8 @@ class _SentenceTransformer:
 
     @cached_property
     def _model(self) -> Any:
-        try:
+        with needed_for(f"{self.folder}: a teacher in this form"):
             from sentence_transformers import SentenceTransformer
-        except ImportError:
-            raise ModelError(
-                f"{self.folder}: a teacher in this form needs sentence-transformers: pip install sentence-transformers"
-            ) from None
         if not self.folder.is_dir():
             raise ModelError(f"{self.folder}: no such folder: name one with a model")
         return SentenceTransformer(str(self.folder), device=None if self.device == "auto" else self.device)

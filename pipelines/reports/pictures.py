@@ -10,17 +10,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from pipelines.reports import formatting
 from pipelines.reports.elements import Picture, Table
 from pipelines.reports.figures import known
+
+if find_spec("matplotlib") or TYPE_CHECKING:  # else pages say what their pictures need
+    import matplotlib
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 COLOURS = 5  # series colours in the style sheet
 
@@ -74,7 +77,7 @@ def curves(
     numbers = iter(range(1, COLOURS + 1))
     coloured = [(line, 0 if line.reference else next(numbers, 0)) for line in lines if len(line.x)]
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         _draw_lines(axes, coloured)
         axes.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
         for axis, log, integer in ((axes.xaxis, log_x, whole), (axes.yaxis, log_y, whole_y)):
@@ -87,8 +90,8 @@ def curves(
     yield Picture(title, _svg(title, draw), legend if len(legend) > 1 else (), note=note)
 
 
-def _draw_lines(axes: Axes, coloured: Sequence[tuple[Line, int]]) -> None:
-    marker = "o" if max(len(line.x) for line, _ in coloured) <= _FEW_POINTS else None
+def _draw_lines(axes: "Axes", coloured: Sequence[tuple[Line, int]]) -> None:
+    marker = "o" if max((len(line.x) for line, _ in coloured), default=0) <= _FEW_POINTS else None
     for line, number in coloured:
         colour = _SERIES[number - 1] if number else _MUTED
         if line.band is not None:
@@ -129,7 +132,7 @@ def histograms(
     shown = {name: array for name, array in list(series.items())[:COLOURS] if array.size}
     widths = np.diff(np.log2(edges)) if log else 1.0
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         for array, colour in zip(shown.values(), _SERIES, strict=False):
             density = np.histogram(array, edges)[0] / array.size / widths
             axes.stairs(density, edges, color=colour, fill=True, alpha=0.16)
@@ -152,7 +155,7 @@ def histograms(
 def columns(title: str, heights: Sequence[float], *, x: str, y: str, first: int = 0, note: str = "") -> Picture:
     """A column chart over integers. heights[i] belongs to first + i."""
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         axes.bar(np.arange(first, first + len(heights)), heights, width=0.82, color=_SERIES[0])
         axes.yaxis.set_major_locator(_locator(4, whole=True))
         axes.xaxis.set_major_locator(_locator(8, whole=True))
@@ -166,7 +169,7 @@ def scatter(title: str, xs: np.ndarray, ys: np.ndarray, *, x: str, y: str, note:
     shown = np.unique(np.linspace(0, len(xs) - 1, min(len(xs), _DOTS)).round().astype(int))
     ends = [float(min(xs.min(), ys.min())), float(max(xs.max(), ys.max()))]
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         axes.plot(ends, ends, color=_MUTED, **_DASHED)
         size = 4 if len(shown) <= 200 else 2.5
         axes.plot(xs[shown], ys[shown], "o", color=_SERIES[0], markersize=size, alpha=0.45, markeredgewidth=0)
@@ -183,7 +186,7 @@ def groups(title: str, points: np.ndarray, members: Sequence[int], *, note: str 
     """A scatter plot of (N, 2) points without axes, coloured by group; from the sixth group on grey."""
     numbers = np.asarray(members)
 
-    def draw(axes: Axes) -> None:
+    def draw(axes: "Axes") -> None:
         for number in np.unique(numbers)[::-1]:  # the first group on top
             colour = _SERIES[number] if number < COLOURS else _MUTED
             size = 4 if len(points) <= 300 else 2.5
@@ -194,12 +197,12 @@ def groups(title: str, points: np.ndarray, members: Sequence[int], *, note: str 
     return Picture(title, _svg(title, draw, (0.01, 0.02, 0.98, 0.96)), note=note)
 
 
-def _locator(number: int, whole: bool) -> MaxNLocator:
+def _locator(number: int, whole: bool) -> "MaxNLocator":
     """A locator of about `number` ticks. whole: only at integers, even if that leaves one."""
     return MaxNLocator(number, integer=True, min_n_ticks=1) if whole else MaxNLocator(number)
 
 
-def _label_axes(axes: Axes, x: str, y: str, *, percent: bool = False) -> None:
+def _label_axes(axes: "Axes", x: str, y: str, *, percent: bool = False) -> None:
     """Sets labels and tick formats: x below the axis, y above the upper left corner of the chart."""
     axes.set_xlabel(x)
     axes.set_title(y, loc="left", fontsize=10, color=_MUTED)
@@ -221,8 +224,10 @@ def _plain(number: float, _position: float = 0) -> str:
     return formatting.count(number) if number == round(number) or abs(number) >= 1000 else f"{number:.4g}"
 
 
-def _svg(title: str, draw: Callable[[Axes], None], position: tuple[float, float, float, float] = _AXES) -> str:
-    """The chart as one <svg> element, with ids that are unique among the charts of a page."""
+def _svg(title: str, draw: Callable[["Axes"], None], position: tuple[float, float, float, float] = _AXES) -> str:
+    """The chart as one <svg> element, its ids unique among the charts of a page; without matplotlib, a line on that."""
+    if not find_spec("matplotlib"):
+        return "<p>This picture needs matplotlib: pip install 'korbert[pipeline]'</p>"
     with matplotlib.rc_context({"svg.hashsalt": title}, fname=_STYLE):  # without the user's matplotlibrc
         figure = Figure()
         draw(figure.add_axes(position))

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from korbert import hub
-from korbert.errors import ModelError
+from korbert.errors import SettingsError
 from korbert.folders import is_on_hub, lasting, model_folder
 from korbert.modeling import PretrainingModel, save_model
 
@@ -146,7 +146,7 @@ def test_a_model_goes_to_the_hub_and_comes_back_also_without_a_network(
 def test_without_huggingface_hub_one_line_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     hub.downloaded.cache_clear()
-    with pytest.raises(ModelError, match=r"hf:a/b: needs huggingface_hub: pip install 'korbert\[hf\]'"):
+    with pytest.raises(SettingsError, match=r"hf:a/b needs huggingface_hub: pip install 'korbert\[hf\]'"):
         model_folder("hf:a/b")
 
 

@@ -5,14 +5,13 @@ is scored, kept and saved has them merged into its matrices and needs no `peft`.
 """
 
 import copy
-import importlib.util
 import logging
 from typing import Any
 
 import torch
 from torch import nn
 
-from korbert.errors import SettingsError
+from korbert.extras import package
 from korbert.modeling.embeddings import OVERLAP
 from korbert.seeds import derived_seed
 
@@ -21,21 +20,13 @@ _logger = logging.getLogger(__name__)
 _SCALE = 2  # alpha / rank, which multiplies BA
 
 
-def require_peft() -> None:
-    """SettingsError if the package is not installed."""
-    if importlib.util.find_spec("peft") is None:
-        raise SettingsError("lora needs peft: pip install 'korbert[lora]', or leave lora out")
-
-
 def add_adapters(model: nn.Module, rank: int, seed: int) -> None:
     """Adds A (rank, in) and B (out, rank) to each linear layer (out, in) of the encoder and freezes the rest of it.
 
     The layer computes Wx + 2 BAx. A is drawn from `seed`, B starts at 0, so the model is unchanged at first. The head
     and an overlap embedding are trained as usual. SettingsError without `peft`.
     """
-    require_peft()
-    import peft  # slow
-
+    peft = package("peft", "lora")
     encoder: Any = model.encoder
     linear = [name for name, part in encoder.named_modules() if isinstance(part, nn.Linear)]
     settings = peft.LoraConfig(r=rank, lora_alpha=_SCALE * rank, target_modules=linear)

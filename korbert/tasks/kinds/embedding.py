@@ -32,6 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.extras import package
 from korbert.modeling import EmbeddingModel, Pooling
 from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.tasks import retrieval
@@ -124,6 +125,8 @@ class Embedding(Kind, frozen=True):
             return self
         able = (scores for scores in ALL_SCORES if any(row.get(scores.role) is not None for row in rows))
         scores = next(able, BY_SIMILARITY)
+        if scores is BY_RETRIEVAL:
+            package("sklearn", "a model that finds texts")  # `completed` compares with words
         return self if self.metrics[0] in scores.metrics else self.model_copy(update={"metrics": scores.usual})
 
     @property

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.extras import package
+
 Rows = NDArray[Any]
 Counts = NDArray[np.int64]
 Score = Callable[[Rows, Counts], float | None]
@@ -103,11 +105,10 @@ class Spread(NamedTuple):
 
 def over_seeds(scores: Sequence[float]) -> Spread:
     """Mean, deviation and interval of the scores of several seeds, at least one."""
-    from scipy import stats  # slower to import than a model to load
-
     middle, count = float(np.mean(scores)), len(scores)
     if count == 1:
         return Spread(middle, None, None, None, 1)
+    stats = package("scipy.stats", "an interval over seeds")
     deviation = float(np.std(scores, ddof=1))
     half_width = float(stats.t.ppf((1 + _CONFIDENCE) / 2, count - 1)) * deviation / count**0.5
     return Spread(middle, deviation, middle - half_width, middle + half_width, count)
@@ -226,8 +227,7 @@ def _difference(scores: Sequence[float], first: int) -> float:
 
 def _with_seeds(scores: Sequence[float], first: int, standard_error: float, count: int) -> tuple[float, float, float]:
     """Student's interval and two-sided p-value of the difference, over examples and seeds."""
-    from scipy import stats
-
+    stats = package("scipy.stats", "a comparison over seeds")
     difference, seeds = _difference(scores, first), len(scores) - 2
     sides = scores[:first], scores[first:]
     pooled = sum(float(np.var(side)) * len(side) for side in sides) / seeds

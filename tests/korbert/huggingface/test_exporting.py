@@ -181,7 +181,7 @@ def test_only_an_empty_folder_or_an_earlier_export_is_written_to(ours, tmp_path)
 
 def test_a_check_without_transformers_is_refused_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(ModelError, match=r"the check needs transformers: pip install 'korbert\[hf\]'"):
+    with pytest.raises(SettingsError, match=r"the check needs transformers: pip install 'korbert\[hf\]'"):
         export("nowhere", tmp_path / "theirs", check=True)
 
 

@@ -169,7 +169,7 @@ def test_a_model_folder_that_was_changed_is_refused(foreign, tmp_path, monkeypat
         with pytest.raises(ModelError, match=message):
             load_model(target)
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(ModelError, match=r"an encoder of architecture bert needs transformers: pip install 'korbert\["):
+    with pytest.raises(SettingsError, match=r"an encoder of architecture bert needs transformers: pip install 'korb"):
         load_model(tmp_path / "whole")
 
 

@@ -126,7 +126,7 @@ def test_changed_broken_and_missing_files_are_refused(folders, tmp_path):
 
 def test_without_the_extra_the_error_names_it(folders, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ModelError, match=r"needs onnxruntime: pip install 'korbert\[onnx\]'"):
+    with pytest.raises(SettingsError, match=r"needs onnxruntime: pip install 'korbert\[onnx\]'"):
         korbert.load(folders[1], "cpu")
 
 

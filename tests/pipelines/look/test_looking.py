@@ -4,6 +4,7 @@ import base64
 import json
 import math
 import re
+import sys
 import zlib
 
 import numpy as np
@@ -24,7 +25,6 @@ from korbert.modeling import (
 )
 from korbert.tasks.kinds.classification import Classification
 from korbert.tokenization.vocabulary import FIRST_PIECE
-from korbert.vectors import attribution
 from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
 from pipelines import cli
@@ -144,7 +144,7 @@ def test_a_label_that_is_not_explained_says_why(classifier, monkeypatch):
     """Somebody who waits is not kept waiting for that of a long text."""
     assert "takes long: use korbert look" in look_data(classifier, TEXT * 10)["missing"]["label"]
     assert look_data(classifier, TEXT)["label"]["names"] == (classifier.predict(TEXT).label,)
-    monkeypatch.setattr(attribution.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "captum", None)
     data = look_data(classifier, TEXT)
     assert data["label"] is None
     assert "pip install 'korbert[look]'" in data["missing"]["label"]

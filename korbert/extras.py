@@ -1,0 +1,47 @@
+"""Packages that only some uses need. Each belongs to an extra of korbert, by which pip installs it."""
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from korbert.errors import SettingsError
+
+EXTRAS = {  # extra -> what it installs, as imported
+    "hf": ("huggingface_hub", "sentence_transformers", "tokenizers", "transformers"),
+    "look": ("captum",),
+    "lora": ("peft",),
+    "onnx": ("onnx", "onnxruntime"),
+    "pipeline": (
+        "datasets", "duckdb", "fsspec", "google", "markdown_it", "matplotlib", "mwparserfromhell", "pandas", "pebble",
+        "scipy", "sklearn", "tensorboard", "upath", "yaml", "zstandard",
+    ),
+    "ray": ("ray",),
+    "serve": ("fastapi", "prometheus_client", "uvicorn"),
+}  # fmt: skip
+
+
+class MissingPackage(SettingsError):
+    """A package of an extra is not installed."""
+
+
+def package(name: str, reason: str) -> Any:
+    """Imports a package, or a module of it, as `needed_for` does."""
+    with needed_for(reason):
+        return importlib.import_module(name)
+
+
+@contextmanager
+def needed_for(reason: str) -> Iterator[None]:
+    """Turns the failed import of a package of an extra into a MissingPackage that says what to install.
+
+    reason: what needs it, as in "lora needs peft: pip install 'korbert[lora]'". Decorates functions, too.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        extra = next((extra for extra, packages in EXTRAS.items() if package in packages), None)
+        if extra is None:
+            raise
+        raise MissingPackage(f"{reason} needs {package}: pip install 'korbert[{extra}]'") from None
