@@ -172,7 +172,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         out = console(file=io.StringIO(), width=120, highlight=False)
-        reports.summary.show_comparison(self._shown, out)
+        reports.summary.show_tables(self._shown.tables, self._shown.sentences, out)
         return str(out.file.getvalue()).rstrip()  # type: ignore[attr-defined]
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 
 from pipelines.reports import formatting
 from pipelines.reports.distributions import Lengths, most_frequent, ranked_bars
-from pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table
+from pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table, Use
 from pipelines.reports.figures import Figure, label
 from pipelines.reports.pictures import columns
 from pipelines.reports.record import Artifact, batches, num_rows, sampled
@@ -34,6 +35,11 @@ class _Measured:
     sentences: Lengths = field(default_factory=Lengths)
     tags: Counter[str] = field(default_factory=Counter)
     eojeols: np.ndarray = field(default_factory=lambda: np.zeros(_EOJEOL_MORPHEMES + 1, dtype=np.int64))
+
+
+def use(_folder: Path) -> Use:
+    """Usage: the morphemes of documents as a table; no command reads them."""
+    return Use("morphemes", "", "import pandas as pd\nprint(pd.read_parquet({})[['id', 'form', 'tag']])")
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:

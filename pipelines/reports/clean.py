@@ -12,13 +12,19 @@ import pyarrow.compute as pc
 from corpus.cleaning.features import Features
 from pipelines.reports import formatting
 from pipelines.reports.distributions import Lengths, most_frequent, ranked_bars
-from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Story, Table
+from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Story, Table, Use
 from pipelines.reports.figures import Figure, label
 from pipelines.reports.pictures import COLOURS, shares
 from pipelines.reports.record import Artifact, batches, num_rows, sampled
 
 _HANGUL_ROWS = 512  # documents of each batch whose Hangul share is measured
 _FREQUENT_LINES = 20  # frequent lines listed
+
+
+def use(_folder: Path) -> Use:
+    """Usage: questions from the documents, and the documents as a table."""
+    python = "import pandas as pd\nprint(pd.read_parquet({})[['id', 'source', 'text']])"
+    return Use("documents", "korbert questions {} --output questions.json", python)
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:

@@ -1,15 +1,17 @@
 """The page of `shard`: training and held-out pieces by source, document lengths, piece frequencies."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.reports import formatting
 from pipelines.reports.distributions import Lengths, rank_curve, ranked_bars, ranks
-from pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table
+from pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table, Use
 from pipelines.reports.figures import Figure
 from pipelines.reports.record import Artifact, batches, num_rows, sampled, stream
 
@@ -39,6 +41,13 @@ def splits_of(artifact: Artifact) -> list[_Split]:
                 split.pieces[row["source"]] += row["pieces_sum"]
         splits.append(split)
     return splits
+
+
+def use(folder: Path) -> Use:
+    """Usage: how far they reach in pretraining, and the counts of their pieces."""
+    recipe = shlex.quote(folder.absolute().parent.name)
+    counts = "import pandas as pd\nprint(pd.read_parquet({}).nlargest(20, 'count'))"
+    return Use("pieces.parquet", f"korbert plan {recipe} --hours 8".replace("{", "{{").replace("}", "}}"), counts)
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:

@@ -79,10 +79,11 @@ def usage(artifacts: Mapping[str, Path]) -> Section:
             uses.append((use, f"{shown(folder)}/{use.folder}"))
     if not uses:
         return Section("Usage", ())
-    commands = "\n".join(use.command.format(shlex.quote(path)) for use, path in uses)
+    commands = "\n".join(use.command.format(shlex.quote(path)) for use, path in uses if use.command)
     use, path = uses[-1]
     python = use.python.format(json.dumps(path, ensure_ascii=False))
-    return Section("Usage", (Code("Command line", commands), Code("Python", python)))
+    shell = [Code("Command line", commands)] if commands else []
+    return Section("Usage", (*shell, Code("Python", python)))
 
 
 _DIGEST_CHARS = 12  # enough to tell digests apart by eye

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from korbert.search.evaluation import Measured
     from korbert.tasks.korquad.ceilings import Oracle
-    from pipelines.reports.compare import Shown
+    from pipelines.reports.elements import Table as Shown
 
 _MISSES_SHOWN = 20
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
@@ -120,17 +120,24 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
         out.print(line, markup=False)
 
 
-def show_comparison(shown: "Shown", out: "Console | None" = None) -> None:
-    """Prints the tables of a comparison, and its sentences below them. out: None: standard output."""
+def show_layers(record: Mapping[str, Any]) -> None:
+    """Prints the scores by layer, and which layer the validation rows chose. record: as in layers.json."""
+    from pipelines.reports.layers import score_table
+
+    show_tables([score_table(record)], [f"best by validation: {record['best']}"])
+
+
+def show_tables(tables: "Iterable[Shown]", sentences: Iterable[str] = (), out: "Console | None" = None) -> None:
+    """Prints tables, and sentences below them. out: None: standard output."""
     out = out or console(highlight=False)
-    for table in shown.tables:
+    for table in tables:
         printed = Table(title=escape(table.title), title_justify="left")
         for name, align in zip(table.head, table.align, strict=True):
             printed.add_column(escape(name), justify="right" if align == "r" else "left", overflow="fold")
         for row in table.rows:
             printed.add_row(*map(escape, row))
         out.print(printed)
-    for line in shown.sentences:
+    for line in sentences:
         out.print(line, markup=False)
 
 

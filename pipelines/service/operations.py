@@ -43,7 +43,7 @@ def operations_of(model: Model, limits: Limits) -> dict[str, Operation]:
     elif model.kind is not None and {"predict", "tag"} & set(model.can):
         operations["predict"] = predict_operation(model, model.kind, limits)
     if not isinstance(model.network.encoder, OnnxEncoder):  # which exposes no attention
-        operations["attention"] = attention_operation(model)
+        operations["attention"] = attention_operation(model, limits)
     return operations
 
 
@@ -177,12 +177,13 @@ def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[RowByRole, Ma
     return forward
 
 
-def attention_operation(model: Model) -> Operation:
+def attention_operation(model: Model, limits: Limits) -> Operation:
     """(text, pair or None) -> the data of the page; runs on the model's thread, as it adds hooks to the model."""
 
     def row(item: tuple[str, str | None]) -> Row:
-        pieces = len(_encoded(model, *item))
-        if pieces > _MOST_SEEN:
+        if "tag" in model.can or ("answer" in model.can and item[1] is not None):  # a long text: without attention
+            pieces = sum(len(_whole(model.tokenizer, one, limits).ids) for one in item if one is not None)
+        elif (pieces := len(_encoded(model, *item))) > _MOST_SEEN:
             raise Refusal(413, f"has {pieces:,} pieces, the attention of {_MOST_SEEN:,} can be seen: shorten it")
         return Row(pieces, item)
 

@@ -1,4 +1,4 @@
-"""The page that shows what a model does with a text: attention, neurons, guesses, pieces, vectors, words, answers.
+"""The page that shows what a model says of a text, and how: attention, neurons, guesses, pieces, vectors, words.
 
 data.py computes its data. Without data, the page asks the service that it was loaded from. Writing the page needs
 no model, so a service can show it while models are loading.
@@ -16,7 +16,7 @@ from markupsafe import Markup
 from pipelines.reports.page import filled
 
 # Files of templates/look/, in the order in which they run.
-_SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "words", "page")
+_SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "words", "prediction", "page")
 
 
 def page(data: Mapping[str, Any] | None) -> str:

@@ -2,6 +2,14 @@
 
 const $ = (id) => document.getElementById(id);
 
+const WORDS = JSON.parse($("words")?.textContent || "{}"); // English -> the language of the page
+
+/** A text of the page in its language; its numbers stand as {} in the table. */
+function t(text) {
+  const pattern = /\d+(?:[.,]\d+)*/g, numbers = text.match(pattern) ?? [];
+  return WORDS[text.replace(pattern, "{}")]?.replace(/\{\}/g, () => numbers.shift()) ?? text;
+}
+
 /** An element with properties (class, text, on*, attributes) and children; text is never markup. */
 function el(name, given = {}, ...children) {
   const made = document.createElement(name);
@@ -126,7 +134,7 @@ const rolloutOf = (data, layer, unit) =>
 
 const FIRST = {
   room: "", layer: 0, head: 0, unit: "piece", view: "lines", way: "all", from: null, to: null, mask: null, label: 0,
-  text: "", pair: "", model: "",
+  text: "", pair: "", model: "", query: "",
 };
 const state = { ...FIRST };
 

@@ -1,4 +1,4 @@
-// The rooms of pieces, vectors, similar sentences and reading.
+// The rooms of pieces and vectors.
 
 /** A table that scrolls by itself. head: [class, name]; rows: lists of cells. */
 function table(kind, head, rows) {
@@ -94,46 +94,3 @@ function vectorsRoom(data) {
 /** A cell with a number, as deep as it is large. */
 const shaded = (number, most, places) => el("td", { class: "r", text: decimal(number, places),
   "--share": `${Math.round((60 * Math.max(0, number)) / most)}%` });
-
-// ---- similar sentences and reading --------------------------------------------------------------------------------
-
-function similarRoom(data) {
-  const about = "The most similar texts of the index, by words (BM25), by vectors (cosine) or by both, with the rank in each"
-    + " that was used.";
-  const fact = (name, value) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }));
-  const figure = (name, value, places, rank) => {
-    if (value === null || value === undefined) return null;
-    return fact(name, decimal(value, places) + (rank ? ` (${rank})` : ""));
-  };
-  const list = data.similar.map((hit) => el("li", {}, el("p", { text: hit.text }), el("dl", {},
-    figure("score", hit.score, 3),
-    figure("vectors", hit.score_vectors, 3, hit.rank_vectors),
-    figure("words", hit.score_words, 2, hit.rank_words),
-    fact("id", hit.id))));
-  return el("div", {}, el("p", { class: "note", text: about }), el("ol", { class: "hits", lang: "ko" }, ...list));
-}
-
-function readingRoom(data) {
-  const { question, context, answers } = data.reading;
-  const found = answers.filter((one) => one.end > one.start);
-  const most = Math.max(...found.map((one) => one.score), 1e-9);
-  const best = answers[0] && answers[0].end > answers[0].start ? answers[0] : null;
-
-  // The context in stretches, each as deep as the likeliest answer over it.
-  const size = Array.from(context).length;
-  const bounds = [...new Set([0, size, ...found.flatMap((one) => [one.start, one.end])])].sort((a, b) => a - b);
-  const passage = el("p", { class: "passage", lang: "ko" });
-  bounds.slice(1).forEach((end, place) => {
-    const start = bounds[place], text = slice(context, start, end);
-    const scores = found.filter((one) => one.start <= start && one.end >= end).map((one) => one.score);
-    if (!scores.length) return passage.append(shown(text));
-    const inBest = best && start >= best.start && end <= best.end;
-    const share = `${Math.round(8 + (34 * Math.max(...scores)) / most)}%`;
-    return passage.append(el("mark", { class: inBest ? "answer" : "other", "--share": share, text }));
-  });
-  const rows = answers.map((one, place) =>
-    barRow(one.text || "no answer", one.score, place ? "c1" : "c3", percent(one.score), { lang: "ko" }));
-  return el("div", { class: "reading" },
-    el("div", {}, el("h2", { lang: "ko", text: question }), passage),
-    el("figure", {}, el("figcaption", { text: "Answers" }), el("ol", { class: "rows" }, ...rows)));
-}
