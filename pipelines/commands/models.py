@@ -107,7 +107,7 @@ def oracle(
 @click.option("--csv", "as_csv", is_flag=True, help="Write a CSV table instead of JSON lines.")
 @click.option("--top", type=click.IntRange(min=1), help="Only the N most probable labels.  [default: all]")
 @click.option("--threshold", type=click.FloatRange(0, 1), metavar="P",
-              help="Leave out labels and spans that are less probable.  [default: 0.5 if a text has several labels]")  # fmt: skip
+              help="Leave out labels and spans that are less probable.  [default: 0.5 for several labels]")  # fmt: skip
 @options.device
 @options.precision
 @options.accept_kiwi

@@ -17,11 +17,12 @@ from korbert.names import on_disk
 from korbert.records.form import FORMS
 from korbert.terminal import Messages, printable
 from pipelines import inference, recipes
+from pipelines.language import VARIABLE as LANG
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-_EVERYWHERE = ("root", "data", "accept_kiwi", "debug")  # explained once, in `korbert run --help`
+_EVERYWHERE = ("root", "data", "accept_kiwi", "lang", "debug")  # explained once, in `korbert run --help`
 
 
 class Command(click.Command):
@@ -153,7 +154,12 @@ accept_kiwi = click.option(  # in the environment, as worker processes have to k
     callback=lambda context, parameter, accepted: os.environ.update({ACCEPT: "1"} if accepted else {}),
     help="Accept a Kiwi version other than the tokenizer's; saved files record it.",
 )  # fmt: skip
-debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+lang = click.option(
+    "--lang", type=click.Choice(["en", "ko"]), expose_value=False, envvar=None,
+    callback=lambda context, parameter, lang: os.environ.update({LANG: lang} if lang else {}),
+    help="Language of pages and results.  [default: the locale's; of a served page, the browser's]",
+)  # fmt: skip
+debug = together(lang, click.option("--debug", is_flag=True, help="Show the traceback of an error."))
 device = click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device to run on.")
 precision = click.option(
     "--precision", type=click.Choice(["fp32", "bf16", "auto"]), default="fp32",

@@ -19,6 +19,7 @@ from korbert.terminal import Messages, in_one_line, say
 from korbert.world import is_silent
 from pipelines import artifacts, inference, planning, recipes, reports
 from pipelines.commands import options
+from pipelines.language import t
 from pipelines.stages import Stage
 from pipelines.stages.table import STAGES, TASK, is_task
 
@@ -240,7 +241,7 @@ def new(name: Path, every_key: bool, begin: str) -> None:
     template = recipes.template
     recipe = (template.full_recipe if every_key else template.short_recipe)(begin, path.parent)
     write_whole(path, recipe.encode())
-    say(f"{path}: name your files in it, then `korbert run {path}`")
+    say(t("{path}: name your files in it, then `korbert run {path}`").format(path=path))
 
 
 @click.command(cls=options.Command)

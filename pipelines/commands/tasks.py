@@ -26,6 +26,7 @@ from pipelines import artifacts, experiments, inference, recipes, reports
 from pipelines.commands import options
 from pipelines.commands.stages import logged, run_stages
 from pipelines.commands.vector_options import Failed
+from pipelines.language import t
 
 _FILE, _PLACE = options.PathType(), options.PlaceType()
 _learning = options.together(  # model, data and settings of the commands that train
@@ -91,7 +92,8 @@ def _train(pipeline: "artifacts.Pipeline", output: Path, rebuild: bool = False, 
         reports.summary.show(pipeline)
         (stage,) = pipeline.recipe.stages
         command = KINDS[pipeline.recipe.section(stage).kind].kind_class.command
-        say(f"use it: korbert {command} {shlex.quote(str(output))} FILE, or korbert.load({str(output)!r}) in Python")
+        use = t("use it: korbert {command} {path} FILE, or korbert.load({quoted}) in Python")
+        say(use.format(command=command, path=shlex.quote(str(output)), quoted=repr(str(output))))
 
 
 @click.command()

@@ -11,6 +11,7 @@ from korbert.tasks.sets import listing
 from korbert.terminal import console
 from pipelines.artifacts import store
 from pipelines.artifacts.pipeline import Pipeline, Status
+from pipelines.language import t
 from pipelines.reports import formatting
 from pipelines.submission.check import Verdict, worksheet
 
@@ -55,11 +56,13 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
             artifact = Artifact.open(pipeline.artifact(stage.name))
             with drawing(artifact):
                 for number, figure in enumerate(page_of(stage.name).figures(artifact)):
-                    table.add_row("" if number else stage.name, escape(str(figure)))
+                    note = f" ({t(figure.note)})" if figure.note else ""
+                    text = f"{figure.value} {t(figure.label)}{note}"
+                    table.add_row("" if number else stage.name, escape(text))
     out = console()
     out.print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
-        out.print(f"Not shown, as settings or inputs have changed: {', '.join(stale)}.")
+        out.print(t("Not shown, as settings or inputs have changed: {names}.").format(names=", ".join(stale)))
     files = [
         (what, pipeline.artifact(stage.name) / name)
         for stage in pipeline.stages()
@@ -70,10 +73,10 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
     for what, path in (*files, (page[0], pipeline.folder / page[1])):
         if path.exists():
             # On one line, so that the path can be copied.
-            out.print(f"{what}: {path!s}", soft_wrap=True, highlight=False, markup=False)
+            out.print(f"{t(what)}: {path!s}", soft_wrap=True, highlight=False, markup=False)
     if pipeline.recipe.name == "demo":
         out.print(
-            "The demo shows that the pipeline works; so little text adds nothing to korbert-mini, where it starts."
+            t("The demo shows that the pipeline works; so little text adds nothing to korbert-mini, where it starts.")
         )
 
 

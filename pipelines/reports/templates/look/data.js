@@ -6,7 +6,7 @@ const WORDS = JSON.parse($("words")?.textContent || "{}"); // English -> the lan
 
 /** A text of the page in its language; its numbers stand as {} in the table. */
 function t(text) {
-  const pattern = /\d+(?:[.,]\d+)*/g, numbers = text.match(pattern) ?? [];
+  const pattern = /\u2212?\d+(?:[.,]\d+)*/g, numbers = text.match(pattern) ?? [];
   return WORDS[text.replace(pattern, "{}")]?.replace(/\{\}/g, () => numbers.shift()) ?? text;
 }
 
@@ -208,10 +208,10 @@ function canvas(width, height, paint, given = {}) {
 
 /** Buttons of which one is pressed. choices: [value, name] each. */
 function choice(label, choices, chosen, choose) {
-  const row = el("div", { class: "choice", role: "radiogroup", "aria-label": label });
+  const row = el("div", { class: "choice", role: "radiogroup", "aria-label": t(label) });
   for (const [value, name] of choices) {
     const picked = value === chosen;
-    row.append(el("button", { type: "button", role: "radio", text: name, "data-key": `${label} ${value}`,
+    row.append(el("button", { type: "button", role: "radio", text: t(name), "data-key": `${label} ${value}`,
       "aria-checked": String(picked), tabindex: picked ? "0" : "-1", onclick: () => choose(value) }));
   }
   arrows(row, "button", (button) => button.click());
@@ -220,10 +220,10 @@ function choice(label, choices, chosen, choose) {
 
 /** A menu of names; choose gets the place of one. */
 function menu(label, names, chosen, choose) {
-  const select = el("select", { "aria-label": label, "data-key": label });
+  const select = el("select", { "aria-label": t(label), "data-key": label });
   select.addEventListener("change", () => choose(Number(select.value)));
   names.forEach((name, place) => select.append(el("option", { value: place, text: name, selected: place === chosen })));
-  return el("label", { class: "menu" }, el("span", { text: label }), select);
+  return el("label", { class: "menu" }, el("span", { text: t(label) }), select);
 }
 
 /** Arrow keys move the focus among the elements of a row or grid. moved: called with the one that has it then. */

@@ -22,7 +22,7 @@ async function ask(route, body) {
   const response = await fetch(route, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(chosen) });
   const found = await response.json().catch(() => null);
   if (response.ok) return found;
-  const said = found?.error?.message ?? `The service answers ${response.status}.`;
+  const said = found?.error?.message ?? t(`The service answers ${response.status}.`);
   throw Object.assign(new Error(said), { status: response.status });
 }
 
@@ -69,7 +69,7 @@ function draw() {
   const rooms = ROOMS.filter(([, , , has]) => has(current));
   const room = rooms.find(([name]) => name === state.room) ?? rooms[0];
   const focused = document.activeElement?.dataset?.key;
-  $("rooms").replaceChildren(...rooms.map(([name, title]) => el("button", { type: "button", role: "tab", text: title,
+  $("rooms").replaceChildren(...rooms.map(([name, title]) => el("button", { type: "button", role: "tab", text: t(title),
     id: `tab-${name}`, "data-key": `tab ${name}`, "aria-controls": "room", "aria-selected": String(name === room[0]),
     tabindex: name === room[0] ? "0" : "-1", onclick: () => change({ room: name }) })));
   $("room").setAttribute("aria-labelledby", `tab-${room[0]}`);
@@ -97,10 +97,11 @@ async function show(data) {
   $("texts").querySelector("mark.answer")?.scrollIntoView({ block: "nearest" }); // of a long context
   document.title = `${shown(data.texts[0]).slice(0, 40)} – korbert`;
   const { name, architecture, kind, layers, width } = data.model;
-  const counts = data.units ? ` · ${data.units.piece.labels.length} pieces` : "";
-  $("about").textContent = shown(`${name} · ${kind}, ${architecture}, ${layers} layers of ${width}${counts}`);
+  const counts = data.units ? ` · ${t(`${data.units.piece.labels.length} pieces`)}` : "";
+  const sizes = t(`${layers} layers of ${width}`);
+  $("about").textContent = shown(`${name} · ${kind}, ${architecture}, ${sizes}${counts}`);
   const { attention, neurons } = data.missing; // what speaks for a label is said where it would stand
-  $("missing").textContent = shown([attention, neurons].filter(Boolean).join(" "));
+  $("missing").textContent = shown([attention, neurons].filter(Boolean).map(t).join(" "));
   draw();
 }
 
@@ -155,8 +156,8 @@ async function copyLink() {
     document.execCommand("copy");
     field.remove();
   }
-  $("copy").textContent = "Copied";
-  setTimeout(() => ($("copy").textContent = "Copy link"), 1500);
+  $("copy").textContent = t("Copied");
+  setTimeout(() => ($("copy").textContent = t("Copy link")), 1500);
 }
 
 async function start() {
@@ -214,7 +215,7 @@ async function start() {
   });
   if (data) await show(data);
   else if (live) await look().then(search);
-  else $("about").textContent = "This page has no data: make it with korbert look, or open it from korbert serve.";
+  else $("about").textContent = t("This page has no data: make it with korbert look, or open it from korbert serve.");
 }
 
 start();

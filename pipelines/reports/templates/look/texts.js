@@ -18,8 +18,8 @@ function barRow(name, share, colour, value, given = {}) {
 }
 
 function piecesRoom(data) {
-  const about = "The text, coloured by piece, with the pieces and their tags below. Several pieces below the same"
-    + " characters are fused morphemes.";
+  const about = t("The text, coloured by piece, with the pieces and their tags below. Several pieces below the same"
+    + " characters are fused morphemes.");
   const room = el("div", {}, el("p", { class: "note", text: about }));
   for (const stretches of data.stretches) {
     const text = el("div", { class: "pieces", lang: "ko" });
@@ -43,20 +43,20 @@ function piecesRoom(data) {
     korean(of("morpheme", place)),
     korean(of("eojeol", place)),
   ]);
-  const head = [["k", "piece"], ["l", "tag"], ["r", "span"], ["k", "morpheme"], ["k", "eojeol"]];
-  room.append(el("details", {}, el("summary", { text: "As a table" }), table("", head, rows)));
+  const head = [["k", t("piece")], ["l", t("tag")], ["r", t("span")], ["k", t("morpheme")], ["k", t("eojeol")]];
+  room.append(el("details", {}, el("summary", { text: t("As a table") }), table("", head, rows)));
   return room;
 }
 
 // ---- vectors ------------------------------------------------------------------------------------------------------
 
-const layerName = (layer) => (layer === 0 ? "embeddings" : `layer ${layer}`);
+const layerName = (layer) => (layer === 0 ? t("embeddings") : t(`layer ${layer}`));
 
 function vectorsRoom(data) {
   const [texts, layers, width] = data.vectors.vectors.shape;
   const wide = Math.max(200, document.querySelector("main").clientWidth - 120);
-  const about = "The mean of the vectors of all pieces, in every layer: a stripe per dimension, blue above 0, red"
-    + " below; each layer on its own scale.";
+  const about = t("The mean of the vectors of all pieces, in every layer: a stripe per dimension, blue above 0, red"
+    + " below; each layer on its own scale.");
   const room = el("div", {}, el("p", { class: "note", text: about }));
   for (let text = 0; text < texts; text++) {
     const caption = el("figcaption", { lang: "ko", text: data.texts[text] });
@@ -76,15 +76,15 @@ function vectorsRoom(data) {
     const rows = data.vectors.between_texts.map((cosine, layer) =>
       barRow(layerName(layer), cosine, "c1", decimal(cosine, 3)));
     more.append(el("figure", {},
-      el("figcaption", { text: "Cosine between both texts" }),
+      el("figcaption", { text: t("Cosine between both texts") }),
       el("ul", { class: "rows" }, ...rows),
-      el("p", { class: "note", text: "Compare ranks, not values: without fine-tuning, all texts are close to each other." })));
+      el("p", { class: "note", text: t("Compare ranks, not values: without fine-tuning, all texts are close to each other.") })));
   }
   data.vectors.between_layers.forEach((cosines, text) => {
     const head = [["", ""], ...cosines.map((_, layer) => ["r", layer])];
     const rows = cosines.map((row, layer) =>
       [el("th", { text: layerName(layer) }), ...row.map((cosine) => shaded(cosine, 1, 2))]);
-    const title = `Cosine between layers${texts > 1 ? `, text ${"AB"[text]}` : ""}`;
+    const title = t("Cosine between layers") + (texts > 1 ? `, ${"AB"[text]}` : "");
     more.append(el("figure", {}, el("figcaption", { text: title }), table("shaded", head, rows)));
   });
   room.append(more);
