@@ -7,6 +7,7 @@ continues what Python began, and the other way round.
 import io
 import json
 import os
+import re
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -159,7 +160,7 @@ class Comparison:
 
     Attributes:
         names: Of the sides, in order.
-        details: Of tasks: what `korbert compare --json` prints; of runs: empty.
+        details: What `korbert compare --json` prints.
     """
 
     names: Sequence[str]
@@ -449,10 +450,12 @@ def _torch_as_before() -> Iterator[None]:
 
 @contextmanager
 def _aside() -> Iterator[Path]:
-    """A folder for rows in memory. Errors name the rows without it."""
+    """A folder for rows in memory. Errors name the rows without it, and arguments in place of options."""
     with tempfile.TemporaryDirectory(prefix="korbert-") as folder:
         try:
             yield Path(folder).resolve()
         except KorbertError as error:
-            error.args = (str(error).replace(f"{Path(folder).resolve()}/", ""),)
+            text, *rest = str(error).replace(f"{Path(folder).resolve()}/", "").split("`", 1)  # then a command
+            own = re.sub(r"(?<!\w)--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), text)
+            error.args = ("`".join([own, *rest]),)
             raise

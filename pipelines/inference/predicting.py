@@ -115,14 +115,18 @@ def chosen(result: Result, top: int | None = None, threshold: float | None = Non
 def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
     """The results as a table, a part for each batch: line, id, the keys of the first prediction, error.
 
-    Beside a label stands its `probability`. Lists and objects are JSON. Rows before the first prediction wait for it.
+    Behind a label stands the `probability` of the most probable one. Lists and objects are JSON. Rows before the first
+    prediction wait for it.
     """
     columns, waiting = list[str](), list[Result]()
     for batch in batches:
         for result in batch:
-            label, probabilities = result.get("label"), result.get("probabilities")
-            result = result | ({"probability": probabilities.get(label)} if label is not None and probabilities else {})
-            waiting.append({key: _cell(value) for key, value in result.items()})
+            row: Result = {}
+            for key, value in result.items():
+                row[key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list | Mapping) else value
+                if key == "label" and result.get("probabilities"):
+                    row["probability"] = max(result["probabilities"].values())
+            waiting.append(row)
         part = io.StringIO()
         if not columns and (good := next((result for result in waiting if "error" not in result), None)):
             columns = list(dict.fromkeys(["line", "id", *good, "error"]))
@@ -132,10 +136,6 @@ def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
             writer.writerows(waiting)
             waiting.clear()
             yield part.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | Mapping) else value
 
 
 def result_of(

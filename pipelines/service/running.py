@@ -38,9 +38,8 @@ def run(
     """Serves models until a signal arrives; then requests in progress are answered and later ones refused.
 
     load: returns the models, the default first, and the search of /similar; until then the service reports that it is
-    loading. page: what the browser prefers (Accept-Language) -> the body of
-    `GET /`. said: called with the address once the models are loaded. Raises
-    SettingsError if the address cannot be bound, and the errors of `load`.
+    loading. page: Accept-Language -> the body of `GET /`. said: called with the address once the models are loaded.
+    Raises SettingsError if the address cannot be bound, and the errors of `load`.
     """
     limits = limits or Limits()
     listening = _bound(host, port)

@@ -27,7 +27,8 @@ class Served:
 class Service:
     """models: name -> model, the default first; empty while they are loading.
 
-    search: of the index, if there is one. page: Accept-Language -> the body of `GET /`, if there is one. token: see may_ask.
+    search: of the index, if there is one. page: Accept-Language -> the body of `GET /`; None: no page. token: see
+    may_ask.
     """
 
     def __init__(self, limits: Limits, page: Callable[[str], str] | None = None, token: str | None = None) -> None:

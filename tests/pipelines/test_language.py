@@ -39,11 +39,8 @@ def strings():
     """(called function, text) of each string of the package that may be shown; parts that vary are {}."""
     for path in PACKAGE.rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        first = {
-            id(call.args[0]): ast.unparse(call.func)
-            for call in ast.walk(tree)
-            if isinstance(call, ast.Call) and call.args
-        }
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args)
+        first = {id(call.args[0]): ast.unparse(call.func) for call in calls}
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield first.get(id(node), ""), node.value
@@ -53,7 +50,7 @@ def strings():
 
 
 def required():
-    """Texts that the table must have: of the page that shows a text, of templates, headings, and what t(..) is given."""
+    """Texts that the table must have: of the page that shows a text, of templates, headings, arguments of t."""
     named = [text for function, text in strings() if function in ("t", "Section") and text]
     return {*map(key, (*in_scripts(), *in_templates(), *named))}
 
@@ -82,7 +79,7 @@ def test_numbers_are_as_many_in_both_languages():
         ("", "ko_KR.UTF-8", "en-US,en;q=0.9,ko;q=0.8", "en"), ("", "C", "ko-KR,ko;q=0.9", "ko"),
     ],
 )  # fmt: skip
-def test_the_option_comes_before_the_browser_and_that_before_the_locale(option, locale, browser, expected, monkeypatch):
+def test_the_option_comes_before_the_browser_and_the_locale(option, locale, browser, expected, monkeypatch):
     monkeypatch.setenv("KORBERT_LANG", option)
     monkeypatch.delenv("LC_ALL", raising=False)
     monkeypatch.delenv("LC_MESSAGES", raising=False)
