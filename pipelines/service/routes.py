@@ -188,7 +188,7 @@ async def attention(body: schemas.Attention, request: Request) -> schemas.Seen:
     """Data of the page for a text or a pair."""
     service = _service(request)
     operation = service.operation(service.model(body.model, "attention"), "attention", "shows no attention")
-    job = await service.ask(request, operation, [(body.text, body.pair)], "text", body.text)
+    job = await service.ask(request, operation, [(body.text, body.pair, body.attribution)], "text", body.text)
     return schemas.Seen(**job.answers[0])
 
 

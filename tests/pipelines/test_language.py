@@ -87,7 +87,8 @@ def test_the_option_comes_before_the_browser_and_the_locale(option, locale, brow
     assert language(browser) == expected
 
 
-def test_a_text_keeps_its_numbers_and_names():
+def test_a_text_keeps_its_numbers_and_names(monkeypatch):
+    monkeypatch.delenv("KORBERT_LANG", raising=False)
     assert t("1,234 documents analysed, none failed", "ko") == "문서 1,234개 분석, 실패 없음"
     assert t("mood: 3 rows", "ko") == "mood: 3 rows"
     assert t("Attention", "en") == "Attention"

@@ -27,13 +27,15 @@ _MOST_DISTANCES = 100  # occurrences of a word up to which all distances are sho
 _SHORT = 128  # pieces of a text up to which a service computes integrated gradients
 
 
-def look_data(loaded: Model, text: str, pair: str | None = None, *, whole: bool = False) -> dict[str, Any]:
+def look_data(
+    loaded: Model, text: str, pair: str | None = None, *, whole: bool = False, attributed: bool = True
+) -> dict[str, Any]:
     """Data of the page for a text or a pair, as JSON values (docs/formats.md).
 
     loaded: from korbert.load. whole: include what takes many forward passes: the guesses at every position
     (one pass each; on a service, the page asks for them one by one), the label attribution of a long text (50 passes),
     and that of the next likely labels. Raises ModelError for a text that is too long, unless the model reads texts to
-    their end.
+    their end. attributed: include what each piece adds to a label.
     """
     model, tokenizer = loaded.network, loaded.tokenizer
     data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
@@ -60,7 +62,7 @@ def look_data(loaded: Model, text: str, pair: str | None = None, *, whole: bool 
             None if one is None else {"own": _short(one.own), "best": [[name, _short(p)] for name, p in one.guesses]}
             for one in loaded.expect(text, pair)
         ]
-    if isinstance(model, ClassificationModel) and model.kind == "classification":
+    if attributed and isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
     if reading is not None:
         data["reading"] = _reading(loaded, reading, text, pair)

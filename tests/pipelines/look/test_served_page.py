@@ -19,6 +19,7 @@ class Service:
 
     def __init__(self, filler):
         self.operations, self.index, self.token, self.status = ["attention", "fill"], True, "", "ready"
+        self.kind = "pretraining"
         self.asked: list[tuple[str, Any]] = []
         self.filler, self.lock = filler, threading.Lock()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
@@ -28,7 +29,7 @@ class Service:
     def answer(self, route, body):
         self.asked.append((route, body))
         if route == "health":
-            model = {"name": "small", "kind": "pretraining", "operations": self.operations}
+            model = {"name": "small", "kind": self.kind, "operations": self.operations}
             return 200, {"status": self.status, "models": [model], "index": self.index}
         if route == "attention" and "길다" in body["text"]:
             return 413, {"error": {"message": "text has 600 pieces, the model reads 512: shorten it"}}
@@ -128,6 +129,13 @@ def test_the_service_is_asked_for_a_mask(window, service):
     assert ("fill", {"input": "이걸 왜 [MASK] 봤을까 👍🏻", "top": 5}) in service.asked
     assert tab.locator(".guess-panel li").count() == 5
     assert one.faults == []
+
+
+def test_of_a_classifier_the_label_comes_before_what_speaks_for_it(window, service):
+    service.kind = "classification"
+    window().open(f"{service.address}#text={TEXT}").wait_for_timeout(500)
+    asked = [body for route, body in service.asked if route == "attention"]
+    assert asked == [{"text": TEXT, "attribution": False}, {"text": TEXT}]
 
 
 def test_an_index_is_searched_from_a_box(window, service):

@@ -32,10 +32,11 @@ const shown = (text) => String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/g
 /** Code points from start to end: spans count those, not UTF-16 units. */
 const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
 
-/** 12 %, 1.2 %, < 0.1 %. */
+/** 12 %, 1.2 %, 99.8 %, < 0.1 %. */
 function percent(share) {
   if (share > 0 && share < 0.0005) return "<\u00a00.1\u00a0%";
-  return `${share >= 0.0995 ? Math.round(100 * share) : (100 * share).toFixed(1)}\u00a0%`;
+  const places = share < 0.0995 || (share > 0.995 && share < 0.9995) ? 1 : 0;
+  return `${(100 * share).toFixed(places)}\u00a0%`;
 }
 
 /** With a minus sign; none before 0.00. */

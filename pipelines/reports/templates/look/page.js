@@ -44,7 +44,7 @@ async function learn() {
   }
   const models = health.models ?? [];
   const model = models.find((one) => one.name === state.model) ?? models[0];
-  service = { operations: model?.operations ?? [], index: Boolean(health.index) };
+  service = { operations: model?.operations ?? [], kind: model?.kind, index: Boolean(health.index) };
   $("model").replaceChildren(...models.map(({ name }) =>
     el("option", { value: name, text: name, selected: name === model.name })));
   $("model").parentElement.hidden = models.length < 2;
@@ -116,9 +116,14 @@ async function look() {
     await learn();
     $("about").textContent = state.text ? t("Looking …") : "";
     if (!state.text) return;
-    const data = await ask("attention", state.pair ? { text: state.text, pair: state.pair } : { text: state.text });
+    const body = state.pair ? { text: state.text, pair: state.pair } : { text: state.text };
+    const later = service.kind === "classification"; // the label first, what speaks for it takes long
+    const data = await ask("attention", later ? { ...body, attribution: false } : body);
     if (stale()) return;
     await show(data);
+    if (!later) return;
+    const attributed = await ask("attention", body);
+    if (!stale()) await show(attributed);
   } catch (error) {
     if (stale()) return;
     $("about").textContent = "";
