@@ -455,7 +455,7 @@ def _aside() -> Iterator[Path]:
         try:
             yield Path(folder).resolve()
         except KorbertError as error:
-            text, *rest = str(error).replace(f"{Path(folder).resolve()}/", "").split("`", 1)  # then a command
-            own = re.sub(r"(?<!\w)--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), text)
-            error.args = ("`".join([own, *rest]),)
+            parts = str(error).replace(f"{Path(folder).resolve()}/", "").split("`")
+            parts[::2] = [re.sub(r"--([a-z]+)", r"\1", part) for part in parts[::2]]  # others are commands
+            error.args = ("`".join(parts),)
             raise

@@ -181,6 +181,6 @@ def test_the_command_prints_tables_and_writes_a_page(tmp_path, command):
     command("compare", one, two, "--page", page)  # its name before
     printed = json.loads(command("compare", one, two, "--json").out)
     assert printed["kind"] == "pretraining"
-    assert [run["folder"] for run in printed["runs"]] == [str(folder / "pretrain") for folder in (one, two)]
+    assert [run["folder"] for run in printed["runs"]] == [str(one), str(two)]
     assert {len(run["pieces"]) for run in printed["runs"]} == {len(run["heldout"]) for run in printed["runs"]}
     command("compare", one, code=2)
