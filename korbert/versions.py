@@ -1,4 +1,4 @@
-"""Installed packages: versions, which artifacts record where they shape their bytes, and packages of an extra."""
+"""Versions of installed packages, which artifacts record where they shape their bytes."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version

@@ -115,14 +115,32 @@ def _leave_failed(error: BaseException) -> int:
     return 1
 
 
-class _InOrder(click.Group):
-    """Lists its commands in the order in which they were added."""
+GROUPS = {  # in the order of use
+    "From raw text": ("new", "plan", "run", *STAGES, "tasks", "status", "report"),
+    "Tasks": ("finetune", "evaluate", "predict", "compare", "questions", "submit", "score"),
+    "Models": ("serve", "fill", "export", "import", "pack"),
+    "Search": ("embed", "index", "similar", "search-eval", "pairs", "negatives", "distill"),
+    "Inside a model": ("tokenize", "look", "words", "layers", "oracle"),
+}
+
+
+class _Grouped(click.Group):
+    """Lists its commands in groups."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(self.commands)
+        return [name for names in GROUPS.values() for name in names]
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, self.commands))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                room = formatter.width - width - 6
+                formatter.write_dl(
+                    [(f"{name:<{width}}", self.commands[name].get_short_help_str(room)) for name in names]
+                )
 
 
-@click.group(cls=_InOrder, context_settings=_HELP)
+@click.group(cls=_Grouped, context_settings=_HELP)
 @click.version_option(__version__, prog_name="korbert")
 def cli() -> None:
     """Korean BERT with morpheme tokenization, from raw text to NSMC and KorQuAD.

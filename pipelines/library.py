@@ -6,6 +6,7 @@ continues what Python began, and the other way round.
 
 import json
 import os
+import re
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -294,10 +295,12 @@ def _torch_as_before() -> Iterator[None]:
 
 @contextmanager
 def _aside() -> Iterator[Path]:
-    """A folder for rows in memory. Errors name the rows without it."""
+    """A folder for rows in memory. Errors name the rows without it, and arguments in place of options."""
     with tempfile.TemporaryDirectory(prefix="korbert-") as folder:
         try:
             yield Path(folder).resolve()
         except KorbertError as error:
-            error.args = (str(error).replace(f"{Path(folder).resolve()}/", ""),)
+            parts = str(error).replace(f"{Path(folder).resolve()}/", "").split("`")
+            parts[::2] = [re.sub(r"--([a-z]+)", r"\1", part) for part in parts[::2]]  # others are commands
+            error.args = ("`".join(parts),)
             raise

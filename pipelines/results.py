@@ -135,7 +135,7 @@ class Comparison:
 
     Attributes:
         names: Of the sides, in order.
-        details: Of tasks: what `korbert compare --json` prints; of runs: empty.
+        details: What `korbert compare --json` prints.
     """
 
     names: Sequence[str]
@@ -148,7 +148,7 @@ class Comparison:
 
     def __repr__(self) -> str:
         out = console(file=io.StringIO(), width=120, highlight=False)
-        reports.summary.show_comparison(self._shown, out)
+        reports.summary.show_tables(self._shown.tables, self._shown.sentences, out)
         return str(out.file.getvalue()).rstrip()  # type: ignore[attr-defined]
 
 

@@ -24,6 +24,8 @@ sys.path.insert(0, str(OFFLINE))  # some tests hand this path on
 sys.path.insert(0, str(ROOT / "tests" / "foreign"))  # not tests/ itself: tests/corpus would hide corpus
 runpy.run_path(str(OFFLINE / "sitecustomize.py"))
 
+os.environ["KORBERT_LANG"] = "en"  # whatever the locale
+
 # Tests run beside each other, and models of their size are faster on one thread.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 bound_spinning()

@@ -1,6 +1,7 @@
 """Commands on tokenizers and models: tokenize, oracle, predict, fill, export, import, pack."""
 
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +21,6 @@ from pipelines import inference, reports
 from pipelines.commands import options
 from pipelines.commands.vector_options import Failed
 
-_MODEL = click.argument("model", type=options.PathType())
 _FILE = options.PathType()
 
 
@@ -28,7 +28,7 @@ _FILE = options.PathType()
 @click.argument("tokenizer", type=_FILE)
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
+@options.as_json
 @click.option("--html", type=options.Output(), help="Write an HTML page that shows the pieces below their characters.")
 @click.option("--special-tokens", is_flag=True, help="Parse [MASK] and the like in the text as special tokens.")
 @click.option("--check", is_flag=True, help="Report how many pieces the installed Kiwi would change, and stop.")
@@ -76,9 +76,12 @@ def tokenize(
 @click.argument("dataset", type=_FILE)
 @click.option("--workers", type=click.IntRange(min=1), default=1, help="Number of Kiwi threads.")
 @click.option("--all", "everything", type=options.Output(), help="Write all missed answers to this JSON file.")
+@options.as_json
 @options.accept_kiwi
 @options.debug
-def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None, debug: bool) -> None:
+def oracle(
+    tokenizer: Path, dataset: Path, workers: int, everything: Path | None, as_json: bool, debug: bool
+) -> None:  # fmt: skip
     """Compute the upper bound of KorQuAD scores with TOKENIZER.
 
     DATASET is a KorQuAD file with answers; TOKENIZER is a tokenizer folder, a model folder, or an artifact with either.
@@ -87,26 +90,34 @@ def oracle(tokenizer: Path, dataset: Path, workers: int, everything: Path | None
     if everything:
         check_output(everything, dataset, tokenizer, is_ours=inference.outputs.is_oracle)
     result = korquad.oracle(korquad.read(dataset), tokenization.Tokenizer.load(tokenizer), workers=workers)
-    reports.summary.show_oracle(result)
+    if as_json:
+        click.echo(inference.lines.as_json(result))
+    else:
+        reports.summary.show_oracle(result)
     if everything:
         write_json(everything, result)
 
 
 @click.command()
-@_MODEL
+@options.model
 @click.argument("input", type=options.InputType(), default="-")
 @options.columns
 @click.option("--form", type=click.Choice(FORMATS), default="auto",
               help="Format of INPUT; auto: by file name, else by the first line.")  # fmt: skip
+@click.option("--csv", "as_csv", is_flag=True, help="Write a CSV table instead of JSON lines.")
+@click.option("--top", type=click.IntRange(min=1), help="Only the N most probable labels.  [default: all]")
+@click.option("--threshold", type=click.FloatRange(0, 1), metavar="P",
+              help="Leave out labels and spans that are less probable.  [default: 0.5 for several labels]")  # fmt: skip
 @options.device
 @options.precision
 @options.accept_kiwi
 @options.debug
 def predict(
     model: Path, input: Any, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
-    form: Format, device: str, precision: "training.PrecisionName", debug: bool,
+    form: Format, as_csv: bool, top: int | None, threshold: float | None, device: str,
+    precision: "training.PrecisionName", debug: bool,
 ) -> None:  # fmt: skip
-    """Run MODEL on the texts of INPUT; write JSON lines.
+    """Run MODEL on the texts of INPUT; write JSON lines or CSV.
 
     INPUT is standard input by default; results keep its order. A classifier reads one text per line, JSON of {"text":
     ..}, or a table (.csv, .tsv, .parquet), compressed or not, and returns label and probabilities. A KorQuAD model
@@ -119,21 +130,30 @@ def predict(
     failed, loaded = Failed(input.name), korbert.load(model, device, precision)
     columns = options.by_role(text, pair, None, others)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
-        for results in inference.predicting.predict_lines(loaded, input.file, input.name, form=form, columns=columns):
-            if results:  # blank lines give none
+        predicting = inference.predicting
+
+        def batches() -> Iterator[list[dict[str, Any]]]:
+            for results in predicting.predict_lines(loaded, input.file, input.name, form=form, columns=columns):
+                yield [predicting.chosen(result, top, threshold) for result in results]
+                for result in results:
+                    failed(result)
+                advance(len(results))
+
+        if as_csv:
+            for part in predicting.as_csv(batches()):
+                click.echo(part, nl=False)
+        else:
+            for results in filter(None, batches()):  # blank lines give none
                 click.echo(b"\n".join(map(inference.lines.as_json, results)))
-            for result in results:
-                failed(result)
-            advance(len(results))
     failed.end()
 
 
 @click.command()
-@_MODEL
+@options.model
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
 @click.option("--top", type=click.IntRange(min=1), default=5, help="Number of candidates per gap.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
+@options.as_json
 @options.device
 @options.accept_kiwi
 @options.debug
@@ -162,7 +182,7 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
 
 
 @click.command()
-@_MODEL
+@options.model
 @click.argument("folder", type=options.Output())
 @click.option("--check", is_flag=True, help="Load the result with transformers and compare the outputs.")
 @click.option("--onnx", is_flag=True, help="Write a korbert model that runs in ONNX Runtime, and compare outputs.")
@@ -225,7 +245,7 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
 
 
 @click.command()
-@_MODEL
+@options.model
 @click.argument("folder", type=options.Output())
 @click.option(
     "--base", type=_FILE, help="Packed folder next to FOLDER, or bundled model, that holds the shared tensors."

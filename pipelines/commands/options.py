@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from korbert.errors import SettingsError
+from korbert.folders import models_in_the_box
 from korbert.names import on_disk
 from korbert.records.form import FORMS
 from korbert.terminal import Messages, printable
-from pipelines import inference
+from pipelines import inference, recipes
+from pipelines.language import VARIABLE as LANG
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-_EVERYWHERE = ("root", "data", "accept_kiwi", "debug")  # explained once, in `korbert run --help`
+_EVERYWHERE = ("root", "data", "accept_kiwi", "lang", "debug")  # explained once, in `korbert run --help`
 
 
 class Command(click.Command):
@@ -125,12 +128,38 @@ def together(*options: _Decorator) -> _Decorator:
     return decorate
 
 
+class Renamed(click.Option):
+    """An option that still has its earlier name, which its help does not show."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        self.opts = self.opts[:1]  # the parser has both
+        return super().get_help_record(ctx)
+
+
+def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
+    """Shell completion by these names, and by files where none of them begins so."""
+    return lambda context, parameter, incomplete: [
+        CompletionItem(incomplete, type="file"),
+        *(CompletionItem(name) for name in names() if name.startswith(incomplete)),
+    ]
+
+
+model_names = completed(models_in_the_box)
+model = click.argument("model", type=PathType(), shell_complete=model_names)
+recipe_names = completed(lambda: sorted(path.stem for path in recipes.files.SHIPPED.glob("*.toml")))
+recipe = click.argument("recipe", shell_complete=recipe_names)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: one object, or a line for each text.")
 accept_kiwi = click.option(  # in the environment, as worker processes have to know, too
     "--accept-kiwi", is_flag=True, expose_value=False, envvar=None,
     callback=lambda context, parameter, accepted: os.environ.update({ACCEPT: "1"} if accepted else {}),
     help="Accept a Kiwi version other than the tokenizer's; saved files record it.",
 )  # fmt: skip
-debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+lang = click.option(
+    "--lang", type=click.Choice(["en", "ko"]), expose_value=False, envvar=None,
+    callback=lambda context, parameter, lang: os.environ.update({LANG: lang} if lang else {}),
+    help="Language of pages and results.  [default: the locale's; of a served page, the browser's]",
+)  # fmt: skip
+debug = together(lang, click.option("--debug", is_flag=True, help="Show the traceback of an error."))
 device = click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device to run on.")
 precision = click.option(
     "--precision", type=click.Choice(["fp32", "bf16", "auto"]), default="fp32",

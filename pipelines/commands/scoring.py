@@ -1,26 +1,28 @@
 """Commands that answer and score KorQuAD files, check submissions, and compare runs."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from korbert.durable import check_output
 from korbert.terminal import say
-from pipelines import experiments, inference, reports, submission
+from pipelines import inference, reports, submission
 from pipelines.commands import options
 
 _FILE = options.PathType()
 
 
 @click.command()
-@click.argument("model", type=_FILE, required=False)
+@click.argument("model", type=_FILE, required=False, shell_complete=options.model_names)
 @click.argument("input", type=_FILE, required=False)
 @click.argument("output", type=options.Output(), required=False)
 @click.option("--check", "bundle", type=_FILE, metavar="BUNDLE", help="Run the submission folder as a judge would.")
 @click.option("--dataset", type=_FILE, help="Questions for --check.  [default: korbert's own sample]")
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0,
               metavar="MINUTES", help="Time limit of --check.")  # fmt: skip
+@options.as_json
 @options.device
 @options.accept_kiwi
 @options.debug
@@ -31,6 +33,7 @@ def submit(
     bundle: Path | None,
     dataset: Path | None,
     time_limit: float,
+    as_json: bool,
     device: str,
     debug: bool,
 ) -> None:
@@ -38,13 +41,17 @@ def submit(
 
     INPUT is a KorQuAD JSON file; OUTPUT becomes {id: answer} for every id. MODEL is a korquad artifact or its model/.
     --check BUNDLE replaces all three: it runs submission/ of a korquad artifact in a fresh folder without network,
-    validates the answers, and prints time, memory, scores, and the commands of a CodaLab worksheet.
+    validates the answers, and prints time, memory, scores, and the commands of a CodaLab worksheet, or with --json
+    only what was measured.
     """
     if bundle is not None:
         if model is not None:
             raise click.UsageError(f"--check takes BUNDLE alone: leave {model} out")
         verdict = submission.check.check(bundle, dataset, limit_seconds=60 * time_limit)
-        reports.summary.show_check(bundle, verdict)
+        if as_json:
+            click.echo(inference.lines.as_json(asdict(verdict) | {"dataset": str(verdict.dataset)}))
+        else:
+            reports.summary.show_check(bundle, verdict)
         return
     if dataset is not None:
         raise click.UsageError("--dataset is for --check BUNDLE: INPUT names the questions to answer")
@@ -69,8 +76,9 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 @click.option("--model", "models", multiple=True, metavar="NAME",
               help="Tasks: model to compare (pretrained, scratch, tfidf), once or once per folder.  "
               "[default: the first]")  # fmt: skip
-@click.option("--page", type=options.Output(), help="Write an HTML page: curves of runs, examples of tasks.")
-@click.option("--json", "as_json", is_flag=True, help="Tasks: print one JSON object.")
+@click.option("--html", "--page", "page", cls=options.Renamed, type=options.Output(),
+              help="Write an HTML page: curves of runs, examples of tasks.")  # fmt: skip
+@options.as_json
 @options.debug
 def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | None, as_json: bool, debug: bool) -> None:
     """Compare pretraining runs, or models of one task.
@@ -82,15 +90,13 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     is_page = inference.outputs.is_page
     if page:
         check_output(page, *folders, is_ours=is_page)
-    if as_json and not any(map(experiments.compare_tasks.is_task, folders)):
-        raise click.UsageError("--model and --json are for artifacts of tasks")
     shown, details = reports.compare.compared(folders, models)
     if as_json:
         click.echo(inference.lines.as_json(details))
     if page:
         check_output(page, *(side.folder for side in shown.sides), is_ours=is_page)
     if not as_json:
-        reports.summary.show_comparison(shown)
+        reports.summary.show_tables(shown.tables, shown.sentences)
     if page:
         say(f"page: {reports.compare.write_page(page, shown)}", err=as_json)
 

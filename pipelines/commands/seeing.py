@@ -23,7 +23,7 @@ _CONTEXT = 30  # characters on each side of a word
 
 
 @click.command()
-@click.argument("model", type=_FILE)
+@options.model
 @click.argument("text", required=False)
 @click.argument("pair", required=False)
 @click.option("--html", type=options.Output(), required=True, help="HTML page to write.")
@@ -72,14 +72,14 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
 
 
 @click.command()
-@click.argument("model", type=_FILE)
+@options.model
 @click.argument("word")
 @click.argument("input", type=options.InputType(), default="-")
 @click.option(
     "--html", type=options.Output(), help="Write an HTML page that plots the occurrences in 2D, with their sentences."
 )
 @click.option("--top", type=click.IntRange(min=1), default=3, help="Number of nearest occurrences to list.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON line per occurrence, with its vector.")
+@options.as_json
 @vector_options.layers
 @vector_options.records
 @options.device

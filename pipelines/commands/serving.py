@@ -15,6 +15,7 @@ from korbert.folders import models_in_the_box
 from korbert.interruption import Interrupted
 from korbert.terminal import say
 from pipelines.commands import options
+from pipelines.language import t
 
 if TYPE_CHECKING:
     from korbert.training.settings import PrecisionName
@@ -25,7 +26,7 @@ _NAME = re.compile(r"[\w.-]+")
 
 
 @click.command()
-@click.argument("models", nargs=-1, metavar="[[NAME=]MODEL]...")
+@click.argument("models", nargs=-1, metavar="[[NAME=]MODEL]...", shell_complete=options.model_names)
 @click.option("--index", type=options.PathType(), help="Index for /similar, built with the first MODEL.")
 @click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8000, help="Port to listen on; 0: any free port.")
@@ -78,13 +79,14 @@ def serve(
         message = f"--host {host} admits other machines: give a --token that they must send, or --insecure"
         raise click.UsageError(message)
     folders = named(models or tuple(models_in_the_box()))
+    serving = t("korbert: serving {names} at {address}")
     limits = Limits(body_bytes, texts, pieces, batch_pieces, queue, seconds)
     try:
         with analysis_process(folders.values()) as process:
             load = partial(_load, folders, index, device, precision, limits, process)
             run(
                 load, host, port, limits=limits, token=token or None, page=partial(page, None),
-                said=lambda address: say(f"korbert: serving {', '.join(folders)} at {address}"),
+                said=lambda address: say(serving.format(names=", ".join(folders), address=address)),
             )  # fmt: skip
     except Interrupted as signal:
         say(f"korbert: ended by {signal.number.name}", err=True)

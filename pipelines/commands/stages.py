@@ -1,11 +1,11 @@
 """Commands that run a recipe, show its state and estimate its cost."""
 
-import json
 import logging
 import os
 import pkgutil
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -14,10 +14,12 @@ from click.core import ParameterSource
 
 from korbert.durable import check_output, write_whole
 from korbert.errors import KorbertError, SettingsError
+from korbert.tasks.sets import listing
 from korbert.terminal import Messages, in_one_line, say
 from korbert.world import is_silent
-from pipelines import artifacts, planning, recipes, reports
+from pipelines import artifacts, inference, planning, recipes, reports
 from pipelines.commands import options
+from pipelines.language import t
 from pipelines.stages import Stage
 from pipelines.stages.table import STAGES, TASK, is_task
 
@@ -92,7 +94,7 @@ class _StageName(click.Choice[str]):
 
 
 @click.command()
-@click.argument("recipe")
+@options.recipe
 @click.option("--from", "first", type=_StageName(), help="First stage; earlier ones must be fresh.")
 @click.option("--to", "last", type=_StageName(), help="Last stage.")
 @options.work
@@ -138,21 +140,24 @@ def _stage_command(stage: Stage) -> click.Command:
     for option in reversed([options.work, *own, *([_preview] if stage.preview else []), options.place]):
         decorated = option(decorated)
     made = click.command(stage.name, cls=options.Command, help=str(stage.help), short_help=stage.help.summary)
-    return made(click.argument("recipe")(decorated))
+    return made(options.recipe(decorated))
 
 
 @click.command(cls=options.Command)
-@click.argument("recipe", required=False)
+@click.argument("recipe", required=False, shell_complete=options.recipe_names)
 @click.argument("names", nargs=-1, metavar="[NAME ...]")
 @options.work
+@options.as_json
 @options.workers
 @options.device
 @options.anomaly
 @options.place
-def tasks(recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bool, **common: Any) -> None:
+def tasks(
+    recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bool, as_json: bool, **common: Any
+) -> None:  # fmt: skip
     """Fine-tune and score on the [tasks.NAME] sections of RECIPE.
 
-    NAMEs select sections; the default is all. Without RECIPE, the known data sets are listed.
+    NAMEs select sections; the default is all. Without RECIPE, the known data sets are listed, for which --json is.
 
     Reads the pretrained model, or the one named by tasks.NAME.init, and the files of [tasks.NAME].
 
@@ -163,8 +168,13 @@ def tasks(recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bo
       korbert tasks mine.toml mood
     """
     if recipe is None:
-        reports.summary.show_sets()
+        if as_json:
+            click.echo(inference.lines.as_json({"sets": listing()}))
+        else:
+            reports.summary.show_sets()
         return
+    if as_json:
+        raise click.UsageError(f"--json is for the list of data sets: leave {recipe} out, or read its scores.json")
     pipeline = pipeline_of(recipe, **common)
     known = {name.removeprefix(TASK): stage for name, stage in pipeline.recipe.stages.items() if is_task(name)}
     if missing := [name for name in names if name not in known]:
@@ -178,20 +188,26 @@ def tasks(recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bo
 
 
 @click.command(cls=options.Command)
-@click.argument("recipe")
+@options.recipe
 @click.option("--verify", is_flag=True, help="Verify the hash of every file of every artifact.")
+@options.as_json
 @options.place
-def status(recipe: str, verify: bool, **common: Any) -> None:
+def status(recipe: str, verify: bool, as_json: bool, **common: Any) -> None:
     """Show the state of each stage, the reason, and the next action.
 
     States are fresh, stale, partial (interrupted) and absent.
     """
     pipeline = pipeline_of(recipe, **common)
-    reports.summary.show_status(pipeline, pipeline.statuses(verify=verify))
+    statuses = list(pipeline.statuses(verify=verify))
+    if as_json:
+        stages = [asdict(status) | {"action": status.doing} for status in statuses]
+        click.echo(inference.lines.as_json({"folder": str(pipeline.folder), "stages": stages}))
+    else:
+        reports.summary.show_status(pipeline, statuses)
 
 
 @click.command(cls=options.Command)
-@click.argument("recipe")
+@options.recipe
 @options.place
 def report(recipe: str, **common: Any) -> None:
     """Regenerate the HTML reports of RECIPE. Nothing becomes stale."""
@@ -225,18 +241,18 @@ def new(name: Path, every_key: bool, begin: str) -> None:
     template = recipes.template
     recipe = (template.full_recipe if every_key else template.short_recipe)(begin, path.parent)
     write_whole(path, recipe.encode())
-    say(f"{path}: name your files in it, then `korbert run {path}`")
+    say(t("{path}: name your files in it, then `korbert run {path}`").format(path=path))
 
 
 @click.command(cls=options.Command)
-@click.argument("recipe")
+@options.recipe
 @click.option(
     "--seconds", type=click.IntRange(0, 3_600), default=30,
     help="About the length of the trial run; 0: no trial.",
 )  # fmt: skip
 @click.option("--hours", type=click.FloatRange(max=1e6), metavar="H",
               help="Also print how many steps fit into H hours, as --set options.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.as_json
 @options.device
 @options.place
 def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common: Any) -> None:
@@ -252,7 +268,7 @@ def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common
     pipeline = pipeline_of(recipe, **common)
     planned = planning.plan.plan(pipeline, seconds, hours)
     if as_json:
-        click.echo(json.dumps(planning.tables.as_json(planned), ensure_ascii=False, allow_nan=False))
+        click.echo(inference.lines.as_json(planning.tables.as_json(planned)))
         return
     for line in planning.tables.lines(planned):
         say(line)

@@ -14,7 +14,7 @@ import click
 import korbert
 from corpus.pairs import Source as PairSource
 from corpus.pairs import pairs_of
-from korbert.durable import aside_of, check_output, write_aside, write_whole
+from korbert.durable import aside_of, check_output, read_object, write_aside, write_whole
 from korbert.errors import CorpusError, SettingsError
 from korbert.processor import cores
 from korbert.progress import track
@@ -26,10 +26,11 @@ from pipelines import artifacts, experiments, inference, recipes, reports
 from pipelines.commands import options
 from pipelines.commands.stages import logged, run_stages
 from pipelines.commands.vector_options import Failed
+from pipelines.language import t
 
 _FILE, _PLACE = options.PathType(), options.PlaceType()
 _learning = options.together(  # model, data and settings of the commands that train
-    click.argument("model", type=_FILE),
+    options.model,
     click.option("--train", type=_PLACE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
     click.option("--valid", type=_PLACE, help="Validation file, to select epoch and learning rate.  "
                  "[default: part of --train]"),
@@ -91,17 +92,19 @@ def _train(pipeline: "artifacts.Pipeline", output: Path, rebuild: bool = False, 
         reports.summary.show(pipeline)
         (stage,) = pipeline.recipe.stages
         command = KINDS[pipeline.recipe.section(stage).kind].kind_class.command
-        say(f"use it: korbert {command} {shlex.quote(str(output))} FILE, or korbert.load({str(output)!r}) in Python")
+        use = t("use it: korbert {command} {path} FILE, or korbert.load({quoted}) in Python")
+        say(use.format(command=command, path=shlex.quote(str(output)), quoted=repr(str(output))))
 
 
 @click.command()
 @_learning
-def layers(**given: Any) -> None:
+@options.as_json
+def layers(as_json: bool, **given: Any) -> None:
     """Probe every layer of the frozen MODEL on a task.
 
     A separate head is trained on each layer and on the combinations of Devlin et al. 2019 (table 7), with three seeds.
-    Vectors are computed once. The --output folder receives layers.json and layers.html. Only the head of --features is
-    used, as in "last, mlp, 64".
+    Vectors are computed once. Prints the scores; the --output folder receives layers.json and layers.html. Only the
+    head of --features is used, as in "last, mlp, 64".
     """
     if is_silent():
         return
@@ -121,7 +124,12 @@ def layers(**given: Any) -> None:
     settings = pipeline.recipe.section(stage.name)
     experiments.layers.layer_table(settings, inputs, output, pipeline.runtime, work)
     remove(work)
-    say(output / "layers.html")
+    record = read_object(output / "layers.json")
+    if as_json:
+        click.echo(inference.lines.as_json(record))
+    else:
+        reports.summary.show_layers(record)
+        say(output / "layers.html")
 
 
 def _pipeline(
@@ -154,7 +162,7 @@ def _pipeline(
 
 
 @click.command()
-@click.argument("model", type=_FILE)
+@options.model
 @click.argument("texts", type=_FILE)
 @click.option(
     "--teacher",
@@ -200,11 +208,11 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
 
 
 @click.command()
-@click.argument("model", type=_FILE)
+@options.model
 @click.argument("file", type=_PLACE)
 @options.columns
 @options.form
-@click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
+@options.as_json
 @click.option("--noise", is_flag=True, help="Also score the rows with wrong spaces, typing errors, emoji and the like.")
 @click.option("--output", type=options.Output(), help="Write one JSON line per row, with its prediction.")
 @options.device

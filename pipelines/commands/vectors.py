@@ -25,7 +25,6 @@ from pipelines.commands.vector_options import Failed
 
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
-_MODEL = click.argument("model", type=_PATH)
 _everywhere = options.together(options.device, options.accept_kiwi, options.debug)
 _rerank = click.option(
     "--rerank", type=_PATH, metavar="MODEL", help="Sort the first 50 texts again by this model of kind rerank."
@@ -33,7 +32,7 @@ _rerank = click.option(
 
 
 @click.command()
-@_MODEL
+@options.model
 @click.argument("input", type=options.InputType(), default="-")
 @click.option("--output", type=options.Output(), help="Write a .npy or .parquet file; an interrupted run resumes.")
 @vector_options.vectors
@@ -130,7 +129,7 @@ def _pairs(
 
 
 @click.command()
-@_MODEL
+@options.model
 @click.argument("corpus", type=_PLACE, required=False)
 @click.option("--output", type=options.Output(), required=True, help="Index folder; an existing index is extended.")
 @click.option("--remove", type=_PATH, help="File of ids, one per line, to remove first.")
@@ -219,7 +218,7 @@ def _index_of(
 
 
 @click.command()
-@_MODEL
+@options.model
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
@@ -231,7 +230,7 @@ def _index_of(
 )
 @click.option("--where", metavar="CONDITION", help="Only texts whose columns meet it, as in \"kind = '민사'\".")
 @_rerank
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON line per text.")
+@options.as_json
 @vector_options.vectors
 @vector_options.records
 @_everywhere
@@ -267,7 +266,7 @@ def similar(
 
 
 @click.command()
-@_MODEL
+@options.model
 @click.argument("queries", type=_PATH)
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
 @click.option("--query", metavar="NAME", default="query", help="Column or key of the query.")
@@ -275,10 +274,9 @@ def similar(
               help="Column or key of the id, or list of ids, of the texts that answer it.")  # fmt: skip
 @click.option("--way", type=click.Choice(get_args(Way)), help="Only this way of searching.  [default: each]")
 @_rerank
-@click.option(
-    "--page", type=options.Output(), help="Write an HTML page: the figures, and queries on which ways differ."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON line.")
+@click.option("--html", "--page", "page", cls=options.Renamed, type=options.Output(),
+              help="Write an HTML page: the figures, and queries on which ways differ.")  # fmt: skip
+@options.as_json
 @vector_options.vectors
 @vector_options.records
 @_everywhere
@@ -335,7 +333,7 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
 
 
 @click.command()
-@_MODEL
+@options.model
 @click.argument("pairs", type=_PATH)
 @click.option("--output", type=options.Output(), required=True, help="File of JSON lines to write.")
 @click.option("--count", type=click.IntRange(min=1), default=4, help="Negatives of a pair.")

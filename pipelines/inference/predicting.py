@@ -5,6 +5,9 @@
 3. The model predicts for the results without an error. All are returned in file order.
 """
 
+import csv
+import io
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
@@ -88,6 +91,51 @@ def json_of(result: Any) -> dict[str, Any]:
     if isinstance(result, dict):  # values of slots
         return {name: vars(value) for name, value in result.items()}
     return {"prediction": result}
+
+
+def chosen(result: Result, top: int | None = None, threshold: float | None = None) -> Result:
+    """A result with the `top` most probable labels, without what is less probable than the threshold.
+
+    Below it a label becomes null; of several labels, and of spans, those below are left out.
+    """
+    result = dict(result)
+    probabilities = result.get("probabilities")
+    if isinstance(probabilities, Mapping):
+        ranked = sorted(probabilities.items(), key=lambda pair: -pair[1])
+        if threshold is not None and "labels" in result:
+            result["labels"] = [label for label, probability in probabilities.items() if probability >= threshold]
+        elif threshold is not None and ranked[0][1] < threshold:
+            result["label"] = None
+        result["probabilities"] = dict(ranked[:top]) if top else probabilities
+    if threshold is not None and "spans" in result:
+        result["spans"] = [span for span in result["spans"] if span["score"] >= threshold]
+    return result
+
+
+def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
+    """The results as a table, a part for each batch: line, id, the keys of the first prediction, error.
+
+    Behind a label stands the `probability` of the most probable one. Lists and objects are JSON. Rows before the first
+    prediction wait for it.
+    """
+    columns, waiting = list[str](), list[Result]()
+    for batch in batches:
+        for result in batch:
+            row: Result = {}
+            for key, value in result.items():
+                row[key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list | Mapping) else value
+                if key == "label" and result.get("probabilities"):
+                    row["probability"] = max(result["probabilities"].values())
+            waiting.append(row)
+        part = io.StringIO()
+        if not columns and (good := next((result for result in waiting if "error" not in result), None)):
+            columns = list(dict.fromkeys(["line", "id", *good, "error"]))
+            csv.writer(part, lineterminator="\n").writerow(columns)
+        if columns:
+            writer = csv.DictWriter(part, columns, restval="", extrasaction="ignore", lineterminator="\n")
+            writer.writerows(waiting)
+            waiting.clear()
+            yield part.getvalue()
 
 
 def result_of(

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pipelines.reports import formatting
 from pipelines.reports.distributions import length_elements, most_frequent, ranked_bars
-from pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table
+from pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table, Use
 from pipelines.reports.figures import Figure, label
 from pipelines.reports.pictures import columns
 from pipelines.reports.record import Artifact, batches, sampled
@@ -27,6 +27,11 @@ _Lengths = list[tuple[pa.Array, Any]]
 _TAGS = dict(
     line.split("\t") for line in (files("pipelines.reports") / "tags.tsv").read_text(encoding="utf-8").splitlines()
 )
+
+
+def use(_folder: Path) -> Use:
+    """Usage: the morphemes of documents as a table; no command reads them."""
+    return Use("morphemes", "", "import pandas as pd\nprint(pd.read_parquet({})[['id', 'form', 'tag']])")
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:

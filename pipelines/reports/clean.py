@@ -5,6 +5,7 @@ import itertools
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from corpus.cleaning.features import Features
 from pipelines.reports import formatting
 from pipelines.reports.distributions import by_source, length_elements, most_frequent, ranked_bars
-from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Story, Table
+from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Story, Table, Use
 from pipelines.reports.figures import Figure, label
 from pipelines.reports.pictures import COLOURS, histograms
 from pipelines.reports.record import Artifact, batches, num_rows, sampled
@@ -30,6 +31,12 @@ _EXAMPLES = "Up to 20 per reason, sampled by hash of the id, each next to a kept
 
 _Samples = dict[str, list[tuple[bytes, dict[str, Any]]]]
 """Value of a column -> rows, each with the hash of its id, by which it was drawn."""
+
+
+def use(_folder: Path) -> Use:
+    """Usage: questions from the documents, and the documents as a table."""
+    python = "import pandas as pd\nprint(pd.read_parquet({})[['id', 'source', 'text']])"
+    return Use("documents", "korbert questions {} --output questions.json", python)
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:

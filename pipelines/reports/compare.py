@@ -47,7 +47,7 @@ class Shown:
 
 
 def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown, Json]:
-    """The comparison of artifacts of tasks, or of pretraining runs, and as JSON, which is empty for runs.
+    """The comparison of artifacts of tasks, or of pretraining runs, and as JSON.
 
     models: of tasks, as in compare_tasks. Raises SettingsError for artifacts of both sorts, and for `models` of runs.
     """
@@ -59,8 +59,21 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
         comparison = compare_tasks(folders, models)
         return of_tasks(comparison), comparison.as_json()
     if models:
-        raise SettingsError("--model and --json are for artifacts of tasks: leave them out")
-    return of_runs(open_runs(folders)), {}
+        raise SettingsError("--model is for artifacts of tasks: leave it out")
+    runs = open_runs(folders)
+    facts = [
+        {
+            "name": run.name,
+            "folder": str(run.folder),
+            "parameters": run.parameters,
+            "vocab_size": run.vocab_size,
+            "pieces": run.pieces.tolist(),
+            "seconds": None if run.seconds is None else run.seconds.tolist(),
+            "heldout": run.heldout,
+        }
+        for run in runs
+    ]
+    return of_runs(runs), {"kind": "pretraining", "runs": facts}
 
 
 def write_page(path: Path, shown: Shown) -> Path:

@@ -154,7 +154,10 @@ class Story(NamedTuple):
 
 
 class Use(NamedTuple):
-    """How to use an artifact. folder: what to load, inside it. command, python: `{}` stands for the path of that."""
+    """How to use an artifact. folder: what to load, inside it. command, python: `{}` stands for the path of that.
+
+    command: "" if there is none.
+    """
 
     folder: str
     command: str

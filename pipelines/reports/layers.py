@@ -39,6 +39,12 @@ def score_elements(record: Mapping[str, Any]) -> Iterator[Element]:
             lines.append(Line(model["name"], [0, record["num_layers"]], [model[metric]["mean"]] * 2, reference=True))
     note = "Means over seeds with their 95 % interval. Layer 0 is the embeddings."
     yield from curves(f"{label} by layer", lines, x="layer", y=label, note=note)
+    yield score_table(record)
+
+
+def score_table(record: Mapping[str, Any]) -> Table:
+    """The scores of layers and combinations. record: as in layers.json."""
+    metric: str = record["metrics"][0]
     rows = []
     for model in record["models"]:
         score = model[metric] or {"mean": None, "low": None}
@@ -48,8 +54,8 @@ def score_elements(record: Mapping[str, Any]) -> Iterator[Element]:
     note = "Choose a layer by the validation column: the best of many test scores is partly luck."
     if record["scored_on"] == "valid":
         note = "Scored on the validation rows, which also chose the epoch: scores are optimistic, the best one most."
-    head = ("layers", label, "interval", "validation", "seeds")
-    yield Table("Layers and combinations", head, rows, "lrrrr", note=note)
+    head = ("layers", metric.replace("_", " "), "interval", "validation", "seeds")
+    return Table("Layers and combinations", head, rows, "lrrrr", note=note)
 
 
 def write_pictures(path: Path, name: str, record: Mapping[str, Any]) -> Path:

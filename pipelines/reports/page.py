@@ -12,6 +12,7 @@ from markupsafe import Markup
 from korbert.durable import check_output, write_whole
 from korbert.terminal import printable
 from pipelines.inference.outputs import is_page
+from pipelines.language import language, t
 
 
 def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:
@@ -48,7 +49,9 @@ def _environment() -> jinja2.Environment:
     # Text in Markdown, cells of tables included, has neither markup nor HTML.
     spaced = {"\u00a0": " ", "\n": " "}
     environment.filters |= {
+        "t": t,
         "json": lambda value: json.dumps(value, ensure_ascii=False),
         "markdown": lambda text: re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text.translate(str.maketrans(spaced))),
     }
+    environment.globals["language"] = language
     return environment

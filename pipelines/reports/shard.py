@@ -1,20 +1,29 @@
 """The page of `shard`: training and held-out pieces by source, document lengths, piece frequencies."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.reports import formatting
 from pipelines.reports.distributions import length_elements, rank_curve, ranked_bars
-from pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table
+from pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table, Use
 from pipelines.reports.figures import Figure
 from pipelines.reports.record import Artifact, batches, sampled, stream
 
 _TOP = 30  # pieces in the bar chart
 _RARE = 20  # pieces seen less often are hardly learned
 _SPLITS = {"train": "training", "heldout": "held out"}
+
+
+def use(folder: Path) -> Use:
+    """Usage: how far they reach in pretraining, and the counts of their pieces."""
+    recipe = shlex.quote(folder.absolute().parent.name)
+    counts = "import pandas as pd\nprint(pd.read_parquet({}).nlargest(20, 'count'))"
+    return Use("pieces.parquet", f"korbert plan {recipe} --hours 8", counts)
 
 
 def figures(artifact: Artifact) -> Sequence[Figure]:

@@ -84,10 +84,10 @@ def usage(artifacts: Mapping[str, Path]) -> Section:
         if hasattr(page_of(stage), "use"):
             use = page_of(stage).use(folder)
             path = f"{shown(folder)}/{use.folder}"
-            commands.append(use.command.replace("{}", shlex.quote(path)))
+            commands += [use.command.replace("{}", shlex.quote(path))] if use.command else []
             python = use.python.replace("{}", json.dumps(path, ensure_ascii=False))
-    codes = (Code("Command line", "\n".join(commands)), Code("Python", python))
-    return Section("Usage", codes if commands else ())
+    codes = [Code("Command line", "\n".join(commands))] if commands else []
+    return Section("Usage", [*codes, Code("Python", python)] if python else ())
 
 
 def facts(artifact: Artifact) -> Table:

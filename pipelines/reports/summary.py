@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -11,6 +11,7 @@ from korbert.tasks.sets import listing
 from korbert.terminal import console, say
 from pipelines.artifacts import store
 from pipelines.artifacts.pipeline import Pipeline, Status
+from pipelines.language import t
 from pipelines.reports import formatting
 from pipelines.submission.check import Verdict, worksheet
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from korbert.search.evaluation import Measured
     from korbert.tasks.korquad.ceilings import Oracle
-    from pipelines.reports.compare import Shown
+    from pipelines.reports.elements import Table as Shown
 
 _MISSES_SHOWN = 20
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
@@ -53,17 +54,18 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
     fresh = [stage for stage in pipeline.stages() if states.get(stage.name) == "fresh"]
     for stage in fresh:
         for number, figure in enumerate(figures_of(Artifact.open(pipeline.artifact(stage.name)))):
-            table.add_row("" if number else stage.name, escape(str(figure)))
+            note = f" ({t(figure.note)})" if figure.note else ""
+            table.add_row("" if number else stage.name, escape(f"{figure.value} {t(figure.label)}{note}"))
     console().print(table)
     if stale := [stage for stage, state in states.items() if state == "stale"]:
-        say(f"Not shown, as settings or inputs have changed: {', '.join(stale)}.")
+        say(t("Not shown, as settings or inputs have changed: {names}.").format(names=", ".join(stale)))
     files = [(what, pipeline.artifact(stage.name) / name) for stage in fresh for what, name in stage.products.items()]
     page = ("pages", "index.html") if pipeline.place is None else ("page", store.PAGE)
     for what, path in (*files, (page[0], pipeline.folder / page[1])):
         if path.exists():
-            say(f"{what}: {path}")
+            say(f"{t(what)}: {path}")
     if pipeline.recipe.name == "demo":
-        say("The demo shows that the pipeline works; so little text adds nothing to korbert-mini, where it starts.")
+        say(t("The demo shows that the pipeline works; so little text adds nothing to korbert-mini, where it starts."))
 
 
 def show_sets() -> None:
@@ -105,17 +107,24 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
         say(line)
 
 
-def show_comparison(shown: "Shown", out: "Console | None" = None) -> None:
-    """Prints the tables of a comparison, and its sentences below them. out: None: standard output."""
+def show_layers(record: Mapping[str, Any]) -> None:
+    """Prints the scores by layer, and which layer the validation rows chose. record: as in layers.json."""
+    from pipelines.reports.layers import score_table
+
+    show_tables([score_table(record)], [f"best by validation: {record['best']}"])
+
+
+def show_tables(tables: "Iterable[Shown]", sentences: Iterable[str] = (), out: "Console | None" = None) -> None:
+    """Prints tables, and sentences below them. out: None: standard output."""
     out = out or console(highlight=False)
-    for table in shown.tables:
+    for table in tables:
         printed = Table(title=escape(table.title), title_justify="left")
         for name, align in zip(table.head, table.align, strict=True):
             printed.add_column(escape(name), justify="right" if align == "r" else "left", overflow="fold")
         for row in table.rows:
             printed.add_row(*map(escape, row))
         out.print(printed)
-    for line in shown.sentences:
+    for line in sentences:
         out.print(line, markup=False)
 
 

@@ -43,7 +43,7 @@ def operations_of(model: Model, limits: Limits) -> dict[str, Operation]:
     elif model.kind is not None and {"predict", "tag"} & set(model.can):
         operations["predict"] = predict_operation(model, model.kind, limits)
     if not isinstance(model.network.encoder, OnnxEncoder):  # which exposes no attention
-        operations["attention"] = attention_operation(model)
+        operations["attention"] = attention_operation(model, limits)
     return operations
 
 
@@ -177,16 +177,23 @@ def _results(model: Model, kind: Kind) -> Callable[[Sequence[tuple[RowByRole, Ma
     return forward
 
 
-def attention_operation(model: Model) -> Operation:
-    """(text, pair or None) -> the data of the page; runs on the model's thread, as it adds hooks to the model."""
+def attention_operation(model: Model, limits: Limits) -> Operation:
+    """(text, pair or None, whether to attribute) -> the data of the page.
 
-    def row(item: tuple[str, str | None]) -> Row:
-        pieces = len(_encoded(model, *item))
-        if pieces > _MOST_SEEN:
+    Runs on the model's thread, as it adds hooks to the model.
+    """
+
+    def row(item: tuple[str, str | None, bool]) -> Row:
+        text, pair, _ = item
+        if "tag" in model.can or ("answer" in model.can and pair is not None):  # a long text: without attention
+            pieces = sum(len(_whole(model.tokenizer, one, limits).ids) for one in (text, pair) if one is not None)
+        elif (pieces := len(_encoded(model, text, pair))) > _MOST_SEEN:
             raise Refusal(413, f"has {pieces:,} pieces, the attention of {_MOST_SEEN:,} can be seen: shorten it")
         return Row(pieces, item)
 
-    return Operation(_each(row), lambda items: [look_data(model, *item) for item in items])
+    return Operation(
+        _each(row), lambda items: [look_data(model, text, pair, attributed=own) for text, pair, own in items]
+    )
 
 
 def _each(row: Callable[[Any], Row]) -> Callable[[Sequence[Any]], list[Row | Refusal]]:

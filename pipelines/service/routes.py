@@ -188,7 +188,7 @@ async def attention(body: schemas.Attention, request: Request) -> schemas.Seen:
     """Data of the page for a text or a pair."""
     service = _service(request)
     operation = service.operation(service.model(body.model, "attention"), "attention", "shows no attention")
-    job = await service.ask(request, operation, [(body.text, body.pair)], "text", body.text)
+    job = await service.ask(request, operation, [(body.text, body.pair, body.attribution)], "text", body.text)
     return schemas.Seen(**job.answers[0])
 
 
@@ -274,7 +274,9 @@ async def page(request: Request) -> Response:
     """The page that shows what a model does."""
     if (service := _service(request)).page is None:
         raise Refusal(404, "this service has no page: see /docs")
-    return HTMLResponse(service.page(), headers={"content-security-policy": _PAGE_POLICY})
+    return HTMLResponse(
+        service.page(request.headers.get("accept-language", "")), headers={"content-security-policy": _PAGE_POLICY}
+    )
 
 
 ROUTES = [route for router in (_asked, _facts) for route in router.routes if isinstance(route, APIRoute)]

@@ -32,14 +32,14 @@ _SWITCH_SECONDS = 0.0005
 
 def run(
     load: Callable[[], tuple[Mapping[str, Served], Operation | None]], host: str, port: int, *,
-    limits: Limits | None = None, token: str | None = None, page: Callable[[], str] | None = None,
+    limits: Limits | None = None, token: str | None = None, page: Callable[[str], str] | None = None,
     said: Callable[[str], None] = lambda address: None,
 ) -> None:  # fmt: skip
     """Serves models until a signal arrives; then requests in progress are answered and later ones refused.
 
     load: returns the models, the default first, and the search of /similar; until then the service reports that it is
-    loading. page: returns the body of `GET /`. said: called with the address once the models are loaded. Raises
-    SettingsError if the address cannot be bound, and the errors of `load`.
+    loading. page: Accept-Language -> the body of `GET /`. said: called with the address once the models are loaded.
+    Raises SettingsError if the address cannot be bound, and the errors of `load`.
     """
     limits = limits or Limits()
     listening = _bound(host, port)

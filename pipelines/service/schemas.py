@@ -106,6 +106,7 @@ class Similar(Body, json_schema_extra=_example(input="신용 대출을 신청하
 class Attention(Body, json_schema_extra=_example(text="신용 대출을 신청하고 싶어요")):
     text: str = Field(description="a text; for a question answering model, the question")
     pair: str | None = Field(None, description="a second text; for a question answering model, the context")
+    attribution: bool = Field(True, description="also what each piece adds to a label: 50 more passes of the model")
 
 
 class Embedding(BaseModel):

@@ -27,10 +27,11 @@ class Served:
 class Service:
     """models: name -> model, the default first; empty while they are loading.
 
-    search: of the index, if there is one. page: returns the body of `GET /`, if there is one. token: see may_ask.
+    search: of the index, if there is one. page: Accept-Language -> the body of `GET /`; None: no page. token: see
+    may_ask.
     """
 
-    def __init__(self, limits: Limits, page: Callable[[], str] | None = None, token: str | None = None) -> None:
+    def __init__(self, limits: Limits, page: Callable[[str], str] | None = None, token: str | None = None) -> None:
         self.batcher, self.limits, self.page, self.token = Batcher(limits), limits, page, token
         self.models: Mapping[str, Served] = {}
         self.search: Operation | None = None

@@ -2,11 +2,13 @@
 
 import errno
 import io
+import json
 import logging
 import signal
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
 
 from pipelines import cli
 from pipelines.artifacts.runtime import Runtime
@@ -131,6 +133,33 @@ def test_the_help_of_a_stage_says_what_it_reads_and_writes(name, command):
     listed = [line.split()[0] for line in said.split("Options:")[1].splitlines() if line.startswith("  -")]
     assert len(listed) <= 9  # what all commands on a recipe have is named in one line
     assert "See `korbert run --help`" in said
+
+
+def test_help_lists_every_command_in_one_group(command):
+    assert sorted(name for names in cli.GROUPS.values() for name in names) == sorted(cli.cli.commands)
+    said = command("--help").out
+    assert [title for title in cli.GROUPS if f"\n{title}:\n" not in said] == []
+    assert [name for name in cli.cli.commands if f"\n  {name} " not in said] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["fill", "korbert-mini-n"], ["korbert-mini-ner", "korbert-mini-nsmc"]),
+        (["serve", "korbert-mini", "korbert-mini-e"], ["korbert-mini-embed"]),
+        (["run", "dem"], ["demo"]), (["predi"], ["predict"]), (["look", "--wa"], ["--way"]),
+    ],
+)  # fmt: skip
+def test_a_shell_completes_commands_options_models_and_recipes(words, expected):
+    items = ShellComplete(cli.cli, {}, "korbert", "_KORBERT_COMPLETE").get_completions(words[:-1], words[-1])
+    assert [item.value for item in items if item.type == "plain"] == expected
+
+
+def test_what_a_program_reads_is_json(tmp_path, command):
+    stages = json.loads(command("status", "demo", "--root", tmp_path, "--json").out)["stages"]
+    assert {"stage": "clean", "state": "absent"}.items() <= stages[0].items()
+    assert {"name", "kind", "metric"} < json.loads(command("tasks", "--json").out)["sets"][0].keys()
+    assert "leave demo out" in command("tasks", "demo", "--json", code=2).err
 
 
 def test_a_new_recipe_is_written_over_nothing(tmp_path, monkeypatch, command):

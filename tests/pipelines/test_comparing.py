@@ -1,5 +1,6 @@
 """Runs side by side: what is read of them, what is said where they do not compare, and the page."""
 
+import json
 import math
 
 import pytest
@@ -170,11 +171,16 @@ def test_damaged_lines_are_named(tmp_path, name, line):
 def test_the_command_prints_tables_and_writes_a_page(tmp_path, command):
     one, two = made(tmp_path / "one"), made(tmp_path / "[bold]두<b>")
     page = tmp_path / "compare.html"
-    said = command("compare", one, two, "--page", page).out
+    said = command("compare", one, two, "--html", page).out
     assert "At equal time" in said
     assert "[bold]두<b>" in said
     text = page.read_text(encoding="utf-8")
     assert "[bold]두&lt;b&gt;" in text
     assert text.count("<svg") == 4
     assert "src=" not in text
+    command("compare", one, two, "--page", page)  # its name before
+    printed = json.loads(command("compare", one, two, "--json").out)
+    assert printed["kind"] == "pretraining"
+    assert [run["folder"] for run in printed["runs"]] == [str(one), str(two)]
+    assert {len(run["pieces"]) for run in printed["runs"]} == {len(run["heldout"]) for run in printed["runs"]}
     command("compare", one, code=2)

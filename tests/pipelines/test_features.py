@@ -15,6 +15,7 @@ from korbert.modeling import Encoder, FeatureModel, load_model
 from korbert.tasks.kinds import KINDS
 from pipelines.experiments.layers import combinations, layer_table
 from pipelines.experiments.preparing import prepare
+from pipelines.reports.summary import show_layers
 from pipelines.stages.finetuning import run
 from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, choices, fine_tune, moods, numbers, spans, write_table
 
@@ -126,7 +127,7 @@ def test_rates_and_epochs_of_heads_are_higher_unless_they_are_given():
     assert section.model_validate({"train": "a", "features": "last", "epochs": 7}).epochs == (7,)
 
 
-def test_a_table_of_layers(learn, tmp_path):
+def test_a_table_of_layers(learn, tmp_path, capsys):
     stage = partial(layer_table, work=tmp_path / "work")
     folder = learn(*moods(), stage=stage, epochs=5, baselines=True, features="last, mlp, 8")
     record = json.loads((folder / "layers.json").read_text(encoding="utf-8"))
@@ -142,6 +143,9 @@ def test_a_table_of_layers(learn, tmp_path):
         assert model["accuracy"]["low"] <= model["accuracy"]["mean"] <= model["accuracy"]["high"]
         validated = [row["validation_accuracy"] for row in record["rows"] if row["name"] == model["name"]]
         assert model["validation"] == pytest.approx(np.mean(validated))
+    show_layers(record)
+    printed = capsys.readouterr().out
+    assert [name for name in (*names, "tfidf", f"best by validation: {record['best']}") if name not in printed] == []
     page = (folder / "layers.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "concat of last 2" in page

@@ -62,7 +62,7 @@ def test_the_same_rows_are_skipped_others_are_refused_or_trained_anew(mood, star
     with caplog.at_level(logging.INFO):
         assert again(iter(ROWS)) == mood
     assert "tasks.mood: fresh, skipped" in caplog.messages
-    with pytest.raises(ArtifactError, match="rebuild it with `rebuild=True`, or choose another --output"):
+    with pytest.raises(ArtifactError, match="rebuild it with `rebuild=True`, or choose another output"):
         again(ROWS, epochs=3)
     with pytest.raises(ArtifactError, match=r"is not what korbert finetune would make: .*train"):
         again(ROWS[:8])

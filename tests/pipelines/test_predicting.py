@@ -1,5 +1,6 @@
 """`korbert predict`, `fill` and `pack`: each line its result, and a bad one costs nothing but itself."""
 
+import csv
 import io
 import json
 import os
@@ -15,7 +16,7 @@ from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsw
 from korbert.tasks.kinds.classification import Classification
 from pipelines.cli import run_command
 from pipelines.inference import lines
-from pipelines.inference.predicting import MAX_CHARS, predict_lines
+from pipelines.inference.predicting import MAX_CHARS, chosen, predict_lines
 
 CONTEXT = "서울은 한국의 수도이다."
 
@@ -171,6 +172,38 @@ def test_the_command_says_what_failed_and_goes_on(folders, tmp_path, capfd):
         f"korbert: {path}: line 3: 'text' is missing, not a text",
         f"korbert: {path}: 2 of 3 lines failed: see the messages above",
     ]
+
+
+PROBABILITIES = {"가": 0.2, "나": 0.7, "다": 0.6}
+
+
+@pytest.mark.parametrize(
+    ("result", "top", "threshold", "expected"),
+    [
+        ({"label": "나", "probabilities": PROBABILITIES}, 2, None,
+         {"label": "나", "probabilities": {"나": 0.7, "다": 0.6}}),
+        ({"label": "나", "probabilities": PROBABILITIES}, None, 0.7, {"label": "나", "probabilities": PROBABILITIES}),
+        ({"label": "나", "probabilities": PROBABILITIES}, None, 0.8, {"label": None, "probabilities": PROBABILITIES}),
+        ({"labels": ["나"], "probabilities": PROBABILITIES}, 1, 0.6,
+         {"labels": ["나", "다"], "probabilities": {"나": 0.7}}),
+        ({"spans": [{"score": 0.4}, {"score": 0.6}]}, 1, 0.5, {"spans": [{"score": 0.6}]}),
+        ({"error": "has no 'text'"}, 1, 0.5, {"error": "has no 'text'"}),
+    ],
+)  # fmt: skip
+def test_only_likely_labels_are_kept(result, top, threshold, expected):
+    assert chosen(result, top, threshold) == expected
+
+
+def test_a_table_of_predictions(folders, tmp_path, command):
+    path = tmp_path / "reviews.jsonl"
+    path.write_text('{"text": null}\n{"text": "좋다, \\"정말\\"", "id": 7}\n{"text": "별로다"}\n', encoding="utf-8")
+    said = command("predict", folders / "nsmc", path, "--csv", "--top", "1", code=1).out
+    bad, first, second = csv.DictReader(io.StringIO(said))
+    assert list(bad) == ["line", "id", "text", "label", "probability", "probabilities", "error"]
+    assert (bad["line"], bad["label"], bad["error"]) == ("1", "", "'text' is missing, not a text")
+    assert (first["id"], first["text"], first["error"]) == ("7", '좋다, "정말"', "")
+    for row in (first, second):
+        assert json.loads(row["probabilities"]) == {row["label"]: float(row["probability"])}
 
 
 def test_a_slow_writer_sees_results_at_once(folders):

@@ -187,6 +187,9 @@ def test_the_command(bundle, asked, tmp_path, command):
     assert f"2 questions of {asked}, each answered" in said
     assert "exact match: 50.00, F1: 50.00" in said
     assert "cl macro korquad-utils/dev-evaluate-v1.0 predictions-NAME" in said
+    measured = json.loads(command("submit", "--check", folder, "--dataset", asked, "--json").out)
+    assert measured["scores"] == {"exact_match": 50.0, "f1": 50.0}
+    assert {"dataset", "questions", "seconds", "memory", "notes"} < measured.keys()
     assert cli.run_command(["submit", "--check", folder]) == 0  # on the questions that korbert carries
     bundle("answers.clear()")
     assert "without an answer" in command("submit", "--check", folder, code=1).err

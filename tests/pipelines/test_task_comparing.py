@@ -289,4 +289,4 @@ def test_what_does_not_compare_is_refused(tmp_path, command):
     other.mkdir()
     err = command("compare", one, other, code=2).err
     assert f"{one} is an artifact of a task and {other} is none: compare tasks, or pretraining runs" in err
-    assert "--model and --json are for artifacts of tasks" in command("compare", other, other, "--json", code=2).err
+    assert "--model is for artifacts of tasks" in command("compare", other, other, "--model", "tfidf", code=2).err

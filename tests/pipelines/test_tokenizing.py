@@ -140,4 +140,7 @@ def test_the_oracle_shows_no_escapes(vocab, tmp_path, capfd):
     shown = capfd.readouterr().out
     assert "q\\x1b[1m" in shown
     assert "\x1b" not in shown
-    assert json.loads((tmp_path / "missed.json").read_text(encoding="utf-8"))["count"] == 1
+    missed = json.loads((tmp_path / "missed.json").read_text(encoding="utf-8"))
+    assert missed["count"] == 1
+    assert cli.run_command(["oracle", str(vocab), str(path), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out) == missed

@@ -1,4 +1,4 @@
-"""Data for the page that shows a text (page.py), as JSON values: attention, neurons, guesses, vectors, answers."""
+"""Data for the page that shows a text (page.py), as JSON values: prediction, attention, neurons, guesses, vectors."""
 
 import base64
 import zlib
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from korbert.errors import ModelError
+from korbert.errors import ModelError, SettingsError
 from korbert.model import Model
 from korbert.modeling import ClassificationModel
 from korbert.modeling.transformers_encoder import TransformersEncoder
@@ -18,6 +18,7 @@ from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import AnyTokenizer
 from korbert.vectors.attention import UNITS, Attention, attention
 from korbert.vectors.attribution import attribute, has_captum
+from pipelines.inference.predicting import json_of
 from pipelines.inference.tokenizing import page_spans
 
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
@@ -26,12 +27,15 @@ _MOST_DISTANCES = 100  # occurrences of a word up to which all distances are sho
 _SHORT = 128  # pieces of a text up to which a service computes integrated gradients
 
 
-def look_data(loaded: Model, text: str, pair: str | None = None, *, whole: bool = False) -> dict[str, Any]:
+def look_data(
+    loaded: Model, text: str, pair: str | None = None, *, whole: bool = False, attributed: bool = True
+) -> dict[str, Any]:
     """Data of the page for a text or a pair, as JSON values (docs/formats.md).
 
     loaded: from korbert.load. whole: include what takes many forward passes: the guesses at every position
     (one pass each; on a service, the page asks for them one by one), the label attribution of a long text (50 passes),
-    and that of the next likely labels. Raises ModelError for a text that is too long, unless a reader reads it.
+    and that of the next likely labels. Raises ModelError for a text that is too long, unless the model reads texts to
+    their end. attributed: include what each piece adds to a label.
     """
     model, tokenizer = loaded.network, loaded.tokenizer
     data: dict[str, Any] = {"model": about(loaded), "texts": [text] if pair is None else [text, pair], "missing": {}}
@@ -40,7 +44,7 @@ def look_data(loaded: Model, text: str, pair: str | None = None, *, whole: bool 
     try:
         seen = attention(model, tokenizer, text, pair)
     except ModelError as error:
-        if reading is None and not isinstance(model.encoder, TransformersEncoder):  # questions: any length
+        if reading is None and "tag" not in loaded.can and not isinstance(model.encoder, TransformersEncoder):
             raise
         data["missing"]["attention"] = str(error)
     encoded = [tokenizer.encode_pieces(one, special_tokens=True) for one in data["texts"]]
@@ -58,10 +62,15 @@ def look_data(loaded: Model, text: str, pair: str | None = None, *, whole: bool 
             None if one is None else {"own": _short(one.own), "best": [[name, _short(p)] for name, p in one.guesses]}
             for one in loaded.expect(text, pair)
         ]
-    if isinstance(model, ClassificationModel) and model.kind == "classification":
+    if attributed and isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
     if reading is not None:
         data["reading"] = _reading(loaded, reading, text, pair)
+    else:
+        try:
+            data["prediction"] = _prediction(loaded, text, pair)
+        except (SettingsError, ModelError) as error:  # a pair for a model of texts, a row that has more than texts
+            data["missing"]["prediction"] = str(error)
     return data
 
 
@@ -198,6 +207,19 @@ def _reading(loaded: Model, kind: QuestionAnswering, question: str, context: str
         for one in kind.best_answers(searched)
     ]
     return {"question": question, "context": context, "answers": answers}
+
+
+def _prediction(loaded: Model, text: str, pair: str | None) -> dict[str, Any] | None:
+    """What `korbert predict` or `fill` returns, and the cosine of a pair for a model of vectors; None: nothing."""
+    if "predict" in loaded.can:
+        return json_of(loaded.predict(text if pair is None else (text, pair)))
+    if "tag" in loaded.can:
+        return json_of(loaded.tag(text))
+    if "fill" in loaded.can and "[MASK]" in text:
+        return {"gaps": [list(map(vars, candidates)) for candidates in loaded.fill(text)]}
+    if loaded.kind is not None and loaded.kind.operation == "embed" and pair is not None:
+        return {"cosine": _short(loaded.similarity(text, pair))}
+    return None
 
 
 def _short(number: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""The page that shows what a model does with a text: attention, neurons, guesses, pieces, vectors, words, answers.
+"""The page that shows what a model says of a text, and how: attention, neurons, guesses, pieces, vectors, words.
 
 data.py computes its data. Without data, the page asks the service that it was loaded from. Writing the page needs
 no model, so a service can show it while models are loading.
@@ -8,26 +8,43 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
 from markupsafe import Markup
 
+from pipelines.language import language, t, table
 from pipelines.reports.page import filled
 
 # Files of templates/look/, in the order in which they run.
-_SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "words", "page")
+_SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "words", "prediction", "page")
 
 
-def page(data: Mapping[str, Any] | None) -> str:
+def page(data: Mapping[str, Any] | None, browser: str | None = None) -> str:
     """A self-contained HTML page, without external scripts, fonts or styles. data: None for the page of a service.
+
+    browser: the languages that it prefers, where it asked for the page.
 
     Text never becomes markup: `<` is escaped in the JSON, and only the page's own script may run.
     """
-    encoded = "null" if data is None else json.dumps(data, separators=(",", ":"))  # ASCII: surrogates are escaped
-    for char in "<>&":
-        encoded = encoded.replace(char, f"\\u{ord(char):04x}")
+    lang = language(browser)
     folder = files("pipelines.reports") / "templates" / "look"
     script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return filled("look.html", data=Markup(encoded), script=Markup(script), digest=Markup(digest))
+    return filled(
+        "look.html",
+        lang=lang,
+        t=partial(t, lang=lang),
+        words=_encoded({} if lang == "en" else table()),
+        data=_encoded(data),
+        script=Markup(script),
+        digest=Markup(digest),
+    )
+
+
+def _encoded(value: Any) -> Markup:
+    encoded = json.dumps(value, separators=(",", ":"))  # ASCII: surrogates are escaped
+    for char in "<>&":
+        encoded = encoded.replace(char, f"\\u{ord(char):04x}")
+    return Markup(encoded)

@@ -180,15 +180,14 @@ def test_a_click_puts_a_mask_and_the_guesses_show(window, on_disk, data):
 def test_text_never_runs(window, filler, tmp_path):
     found = look_data(filler, HOSTILE, HOSTILE, whole=True)
     found["words"] = words_data(HOSTILE, [HOSTILE] * 3, [(0, 5)] * 3, np.eye(3))
-    found["similar"] = [{"id": HOSTILE, "text": HOSTILE, "score": 0.5, "rank_vectors": 1}]
-    found["reading"] = {"question": HOSTILE, "context": HOSTILE,
-                        "answers": [{"text": HOSTILE[:9], "start": 0, "end": 9, "score": 0.5}]}  # fmt: skip
+    found["prediction"] = {"label": HOSTILE, "probabilities": {HOSTILE: 0.75, "<i>": 0.25}}
     found["missing"]["label"] = found["model"]["name"] = HOSTILE
     path = tmp_path / "hostile.html"
     path.write_text(page(found), encoding="utf-8")
     one = window()
     tab = one.open(path.as_uri() + "#room=%3Cimg%20src=x%20onerror=alert(1)%3E&layer=99999&head=0&from=abc&unit=<b>")
-    for name in [*ROOMS, "reading", "similar"]:
+    assert tab.locator(".verdict").inner_text() == f"{HOSTILE} 75\u00a0%".replace("\u202e", "\\u202e")
+    for name in ROOMS:
         tab.get_by_role("tab", name=name.capitalize()).click()
         tab.wait_for_timeout(50)
         assert tab.locator("img").count() == 0
@@ -244,7 +243,7 @@ def test_many_occurrences_have_no_table_of_distances(window, filler, tmp_path):
     assert one.faults == []
 
 
-def test_what_speaks_for_a_label_and_what_a_reader_answers(window, tiny_tokenizer, config, stirred, tmp_path):
+def test_what_speaks_for_a_label(window, tiny_tokenizer, config, stirred, tmp_path):
     model = ClassificationModel(config, 2, labels=["부정", "긍정"], generator=torch.Generator().manual_seed(3))
     kind = Classification(metrics=("accuracy",), max_length=64, labels=["부정", "긍정"])
     classifier = Model(stirred(model), tiny_tokenizer, kind)
@@ -257,12 +256,63 @@ def test_what_speaks_for_a_label_and_what_a_reader_answers(window, tiny_tokenize
         tab.locator("#room").inner_text()
     )
     assert tab.locator(".strip", has_text="label").locator("canvas").is_visible()
-
-    reader = Model(stirred(QuestionAnsweringModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
-    context, question = "세종은 1443년에 👍🏻 한글을 만들었다.", "한글은 언제 만들어졌나?"
-    path.write_text(page(look_data(reader, question, context)), encoding="utf-8")
-    tab = one.open(path.as_uri() + "#room=reading")
-    assert tab.locator("mark.answer").all_inner_texts() != []
-    assert "".join(tab.locator("mark.answer").all_inner_texts()) == reader.answer(question, context).answer
-    assert tab.locator(".passage").inner_text() == context
     assert one.faults == []
+
+
+SENTENCE = "세종은 1443년에 👍🏻 한글을 만들었다."
+SPANS = [{"start": 0, "end": 2, "label": "PS"}, {"start": 4, "end": 9, "label": "DT"}]
+PREDICTIONS = {  # what the model says -> what stands in large type, and in bars below
+    "label": ({"label": "긍정", "probabilities": {"부정": 0.12, "긍정": 0.88}}, "긍정 88\u00a0%", ["긍정", "부정"]),
+    "labels": ({"labels": ["가", "나"], "probabilities": {"가": 0.9, "나": 0.6}}, "가, 나", ["가", "나"]),
+    "number": ({"prediction": 3.14159}, "3.14", []),
+    "cosine": ({"cosine": -0.5}, "\u22120.50 cosine of both texts", []),
+    "gap": ({"gaps": [[{"piece": "날씨", "probability": 0.4}, {"piece": "기분", "probability": 0.2}]]},
+            "날씨 40\u00a0%", ["날씨", "기분"]),
+    "nothing": ({"spans": []}, "Nothing found", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PREDICTIONS)
+def test_the_prediction_comes_first(window, filler, tmp_path, name):
+    prediction, large, bars = PREDICTIONS[name]
+    path = tmp_path / "look.html"
+    path.write_text(page(look_data(filler, SENTENCE) | {"prediction": prediction}), encoding="utf-8")
+    one = window(width=390)
+    tab = one.open(path.as_uri())
+    assert tab.locator(".verdict").inner_text().strip() == large
+    assert tab.locator("#prediction li > span:first-child").all_inner_texts() == bars
+    assert tab.locator(".verdict").bounding_box()["y"] < tab.locator("#texts").bounding_box()["y"]
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert one.faults == []
+
+
+def test_entities_are_marked_in_the_text_and_slots_listed(window, filler, tmp_path):
+    path = tmp_path / "look.html"
+    data = look_data(filler, SENTENCE)
+    path.write_text(page(data | {"prediction": {"spans": SPANS}}), encoding="utf-8")
+    tab = window().open(path.as_uri())
+    assert tab.locator("mark.entity").all_inner_texts() == ["세종PS", "1443년DT"]
+    assert tab.locator("#texts").inner_text() == SENTENCE.replace("세종", "세종PS").replace("1443년", "1443년DT")
+    path.write_text(page(data | {"prediction": {"언제": {"value": "1443년", "start": 4, "end": 9}}}), encoding="utf-8")
+    assert window().open(path.as_uri()).locator("table.slots td").all_inner_texts() == ["언제", "1443년"]
+
+
+def test_a_reader_answers_in_large_type_and_in_the_context(window, tiny_tokenizer, config, stirred, tmp_path):
+    reader = Model(stirred(QuestionAnsweringModel(config, torch.Generator().manual_seed(3))), tiny_tokenizer)
+    question, path = "한글은 언제 만들어졌나?", tmp_path / "reading.html"
+    path.write_text(page(look_data(reader, question, SENTENCE)), encoding="utf-8")
+    one = window()
+    tab = one.open(path.as_uri())
+    answer = reader.answer(question, SENTENCE).answer
+    assert tab.locator(".verdict b").inner_text() == answer != ""
+    assert "".join(tab.locator("mark.answer").all_inner_texts()) == answer
+    assert tab.locator(".passage").inner_text() == SENTENCE
+    assert one.faults == []
+
+
+def test_a_pair_that_a_classifier_cannot_read_is_said(tiny_tokenizer, config, stirred):
+    model = ClassificationModel(config, 2, labels=["부정", "긍정"], generator=torch.Generator().manual_seed(3))
+    kind = Classification(metrics=("accuracy",), max_length=64, labels=["부정", "긍정"])
+    classifier = Model(stirred(model), tiny_tokenizer, kind)
+    assert look_data(classifier, TEXT)["prediction"]["label"] == classifier.predict(TEXT).label
+    assert "is a pair of texts" in look_data(classifier, TEXT, PAIR)["missing"]["prediction"]

@@ -18,7 +18,8 @@ class Service:
     """What the page needs of a service. operations, index: what it has. token: that it wants. asked: what it was."""
 
     def __init__(self, filler):
-        self.operations, self.index, self.token = ["attention", "fill"], True, ""
+        self.operations, self.index, self.token, self.status = ["attention", "fill"], True, "", "ready"
+        self.kind = "pretraining"
         self.asked: list[tuple[str, Any]] = []
         self.filler, self.lock = filler, threading.Lock()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
@@ -28,8 +29,8 @@ class Service:
     def answer(self, route, body):
         self.asked.append((route, body))
         if route == "health":
-            model = {"name": "small", "kind": "pretraining", "operations": self.operations}
-            return 200, {"status": "ready", "models": [model], "index": self.index}
+            model = {"name": "small", "kind": self.kind, "operations": self.operations}
+            return 200, {"status": self.status, "models": [model], "index": self.index}
         if route == "attention" and "길다" in body["text"]:
             return 413, {"error": {"message": "text has 600 pieces, the model reads 512: shorten it"}}
         if route == "attention":
@@ -120,22 +121,51 @@ def test_an_example_is_one_click_away(window, service):
     assert one.faults == []
 
 
-def test_the_service_is_asked_for_a_mask_and_for_similar_texts(window, service):
+def test_the_service_is_asked_for_a_mask(window, service):
     one = window()
     tab = one.open(f"{service.address}#room=guesses&text={TEXT}&pair={PAIR}")
     tab.get_by_role("button", name="또").click()
     tab.wait_for_selector(".guess-panel li")
     assert ("fill", {"input": "이걸 왜 [MASK] 봤을까 👍🏻", "top": 5}) in service.asked
     assert tab.locator(".guess-panel li").count() == 5
-    tab.get_by_role("tab", name="Similar").click()
-    assert tab.locator(".hits p").inner_text() == "비슷한 <b>문장</b>"
     assert one.faults == []
+
+
+def test_of_a_classifier_the_label_comes_before_what_speaks_for_it(window, service):
+    service.kind = "classification"
+    window().open(f"{service.address}#text={TEXT}").wait_for_timeout(500)
+    asked = [body for route, body in service.asked if route == "attention"]
+    assert asked == [{"text": TEXT, "attribution": False}, {"text": TEXT}]
+
+
+def test_an_index_is_searched_from_a_box(window, service):
+    one = window()
+    tab = one.tab
+    tab.goto(service.address)
+    tab.get_by_label("Search the index").fill("분실 신고")
+    tab.keyboard.press("Enter")
+    assert tab.locator(".hits p").inner_text() == "비슷한 <b>문장</b>"
+    assert ("similar", {"input": "분실 신고", "top": 10}) in service.asked
+    tab.reload()  # the address holds it
+    assert tab.locator(".hits p").inner_text() == "비슷한 <b>문장</b>"
+    assert tab.get_by_role("link", name="HTTP API").get_attribute("href") == "docs"
+    assert one.faults == []
+
+
+def test_the_page_waits_for_models_that_are_loading(window, service):
+    service.status = "loading"
+    tab = window().tab
+    tab.goto(f"{service.address}#text={TEXT}")
+    tab.get_by_text("The models are loading").wait_for()
+    service.status = "ready"
+    tab.wait_for_selector(".threads canvas")
 
 
 def test_rooms_that_the_service_has_not_are_not_there(window, service):
     service.operations, service.index = ["attention"], False
     tab = window().open(f"{service.address}#text={TEXT}")
     assert tab.get_by_role("tab").all_inner_texts() == ["Attention", "Neurons", "Pieces", "Vectors"]
+    assert not window().open(f"{service.address}#text={TEXT}").get_by_role("search").is_visible()
     assert not [route for route, _ in service.asked if route in ("similar", "fill")]
 
 

@@ -29,7 +29,7 @@ class Searcher:
         return [(hits[::-1] if way == "words" else hits)[:top] for _ in texts]
 
 
-def look_data(model, text, pair):
+def look_data(model, text, pair, attributed):
     """What pipelines.reports.look.data stands for."""
     return {"texts": [text] if pair is None else [text, pair], "model": model.network.kind}
 

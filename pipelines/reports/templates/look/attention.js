@@ -6,10 +6,10 @@ const ROW = 26; // pixels of a unit in the lines
 
 function attentionRoom(data) {
   const side = el("div", { class: "overview" },
-    el("h2", { text: "All heads" }),
+    el("h2", { text: t("All heads") }),
     thumbnails(data),
-    el("p", { class: "note", text: "Each row of a head shows how much one piece attends to the others; a stronger colour is a"
-      + " larger weight. Attention weights do not explain the output of the model." }));
+    el("p", { class: "note", text: t("Each row of a head shows how much one piece attends to the others; a stronger colour"
+      + " is a larger weight. Attention weights do not explain the output of the model.") }));
   const controls = el("div", { class: "controls" },
     choice("Units", UNITS, state.unit, (unit) => change({ unit })),
     choice("Drawing", [["lines", "Lines"], ["matrix", "Matrix"]], state.view, (view) => change({ view })));
@@ -17,8 +17,8 @@ function attentionRoom(data) {
   if (data.label?.names.length > 1) {
     controls.append(menu("Label", data.label.names, chosenLabel(data), (label) => change({ label })));
   }
-  return el("div", { class: "attention" }, side, el("section", { class: "large", "aria-label": "One head" },
-    el("h2", { text: `Layer ${state.layer + 1}, head ${state.head + 1}` }),
+  return el("div", { class: "attention" }, side, el("section", { class: "large", "aria-label": t("One head") },
+    el("h2", { text: t(`Layer ${state.layer + 1}, head ${state.head + 1}`) }),
     controls,
     state.view === "matrix" ? matrixOf(data) : linesOf(data),
     keyOf(data)));
@@ -29,7 +29,7 @@ function attentionRoom(data) {
 function thumbnails(data) {
   const wide = innerWidth < 960;
   const size = Math.max(18, Math.min(wide ? 76 : 64, Math.floor(Math.min(300, innerWidth - 48) / data.heads) - 4));
-  const grid = el("div", { class: "thumbs", role: "group", "aria-label": "Heads",
+  const grid = el("div", { class: "thumbs", role: "group", "aria-label": t("Heads"),
     "--columns": data.heads, "--size": `${size}px` });
   grid.append(el("span"));
   for (let head = 0; head < data.heads; head++) grid.append(el("span", { class: "number", text: head + 1 }));
@@ -38,7 +38,7 @@ function thumbnails(data) {
     for (let head = 0; head < data.heads; head++) {
       const chosen = layer === state.layer && head === state.head;
       const button = el("button", { type: "button", class: "thumb", tabindex: chosen ? "0" : "-1",
-        "aria-pressed": String(chosen), "aria-label": `layer ${layer + 1}, head ${head + 1}`,
+        "aria-pressed": String(chosen), "aria-label": t(`layer ${layer + 1}, head ${head + 1}`),
         "data-key": `head ${layer} ${head}`, onclick: () => change({ layer, head }) });
       button.append(thumbnail(data, layer, head, size));
       grid.append(button);
@@ -101,8 +101,8 @@ function chosenHead(data) {
 function linesOf(data) {
   const head = chosenHead(data);
   const readout = el("p", { class: "readout", "aria-live": "polite" });
-  const left = el("ol", { class: "units from", "aria-label": "looks from", lang: "ko" });
-  const right = el("ol", { class: "units to", "aria-label": "looks at", lang: "ko" });
+  const left = el("ol", { class: "units from", "aria-label": t("looks from"), lang: "ko" });
+  const right = el("ol", { class: "units to", "aria-label": t("looks at"), lang: "ko" });
   const middle = el("div", { class: "threads" });
   const strips = el("div", { class: "strips" });
   let hovered = null; // { from } or { to }
@@ -179,27 +179,28 @@ function threads(context, head, width, from, to) {
 function sentence(head, from, to) {
   const strong = (unit) => el("b", { lang: "ko", text: head.labels[unit] });
   if (from === null && to === null) {
-    return ["Point at a unit, or go there with Tab and the arrow keys; Enter selects it. Beside: the mean over all."];
+    return [t("Point at a unit, or go there with Tab and the arrow keys; Enter selects it. Beside: the mean over all.")];
   }
   const pairs = head.labels.map((_, unit) => (from !== null ? [from, unit] : [unit, to]));
   const best = pairs.filter(([row, column]) => head.allowed(row, column))
     .map(([row, column]) => [from !== null ? column : row, head.weights[row * head.count + column]])
     .sort((a, b) => b[1] - a[1]).slice(0, 3);
   const list = best.flatMap(([unit, share], place) => [place ? ", " : "", strong(unit), `\u00a0${percent(share)}`]);
-  return [strong(from ?? to), from !== null ? " attends most to " : " is attended to most by ", ...list];
+  return [strong(from ?? to), from !== null ? t(" attends most to ") : t(" is attended to most by "), ...list];
 }
 
 /** What rollout and label mean. */
 function keyOf(data) {
-  const rolled = "Rollout: attention to the input through all layers up to this one, with half of each layer passed on"
-    + " unchanged (Abnar and Zuidema 2020).";
+  const rolled = t("Rollout: attention to the input through all layers up to this one, with half of each layer passed on"
+    + " unchanged (Abnar and Zuidema 2020).");
   const key = el("div", { class: "note" }, el("p", { text: rolled }));
-  if (data.missing.label) key.append(el("p", { text: data.missing.label }));
+  if (data.missing.label) key.append(el("p", { text: t(data.missing.label) }));
   if (!data.label) return key;
   const { names, number, probabilities } = data.label, label = chosenLabel(data);
   const value = number ? decimal(probabilities[label]) : percent(probabilities[label]);
-  key.append(el("p", {}, `Label: what each unit adds to ${number ? "the number" : "the log odds of"} `,
-    number ? null : el("b", { lang: "ko", text: names[label] }),
-    ` (${value}): blue for it, red against, by integrated gradients from a text of masks (Sundararajan et al. 2017).`));
+  const about = number ? t("Label: what each unit adds to the number") : t("Label: what each unit adds to the log odds of");
+  const colours = t("Blue for it, red against; by integrated gradients from a text of masks (Sundararajan et al. 2017).");
+  const name = number ? "" : el("b", { lang: "ko", text: names[label] });
+  key.append(el("p", {}, about, " ", name, ` (${value}). `, colours));
   return key;
 }

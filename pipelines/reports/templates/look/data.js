@@ -2,6 +2,14 @@
 
 const $ = (id) => document.getElementById(id);
 
+const WORDS = JSON.parse($("words")?.textContent || "{}"); // English -> the language of the page
+
+/** A text of the page in its language; its numbers stand as {} in the table. */
+function t(text) {
+  const pattern = /\u2212?\d+(?:[.,]\d+)*/g, numbers = text.match(pattern) ?? [];
+  return WORDS[text.replace(pattern, "{}")]?.replace(/\{\}/g, () => numbers.shift()) ?? text;
+}
+
 /** An element with properties (class, text, on*, attributes) and children; text is never markup. */
 function el(name, given = {}, ...children) {
   const made = document.createElement(name);
@@ -24,10 +32,11 @@ const shown = (text) => String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/g
 /** Code points from start to end: spans count those, not UTF-16 units. */
 const slice = (text, start, end) => Array.from(text).slice(start, end).join("");
 
-/** 12 %, 1.2 %, < 0.1 %. */
+/** 12 %, 1.2 %, 99.8 %, < 0.1 %. */
 function percent(share) {
   if (share > 0 && share < 0.0005) return "<\u00a00.1\u00a0%";
-  return `${share >= 0.0995 ? Math.round(100 * share) : (100 * share).toFixed(1)}\u00a0%`;
+  const places = share < 0.0995 || (share > 0.995 && share < 0.9995) ? 1 : 0;
+  return `${(100 * share).toFixed(places)}\u00a0%`;
 }
 
 /** With a minus sign; none before 0.00. */
@@ -126,7 +135,7 @@ const rolloutOf = (data, layer, unit) =>
 
 const FIRST = {
   room: "", layer: 0, head: 0, unit: "piece", view: "lines", way: "all", from: null, to: null, mask: null, label: 0,
-  text: "", pair: "", model: "",
+  text: "", pair: "", model: "", query: "",
 };
 const state = { ...FIRST };
 
@@ -200,10 +209,10 @@ function canvas(width, height, paint, given = {}) {
 
 /** Buttons of which one is pressed. choices: [value, name] each. */
 function choice(label, choices, chosen, choose) {
-  const row = el("div", { class: "choice", role: "radiogroup", "aria-label": label });
+  const row = el("div", { class: "choice", role: "radiogroup", "aria-label": t(label) });
   for (const [value, name] of choices) {
     const picked = value === chosen;
-    row.append(el("button", { type: "button", role: "radio", text: name, "data-key": `${label} ${value}`,
+    row.append(el("button", { type: "button", role: "radio", text: t(name), "data-key": `${label} ${value}`,
       "aria-checked": String(picked), tabindex: picked ? "0" : "-1", onclick: () => choose(value) }));
   }
   arrows(row, "button", (button) => button.click());
@@ -212,10 +221,10 @@ function choice(label, choices, chosen, choose) {
 
 /** A menu of names; choose gets the place of one. */
 function menu(label, names, chosen, choose) {
-  const select = el("select", { "aria-label": label, "data-key": label });
+  const select = el("select", { "aria-label": t(label), "data-key": label });
   select.addEventListener("change", () => choose(Number(select.value)));
   names.forEach((name, place) => select.append(el("option", { value: place, text: name, selected: place === chosen })));
-  return el("label", { class: "menu" }, el("span", { text: label }), select);
+  return el("label", { class: "menu" }, el("span", { text: t(label) }), select);
 }
 
 /** Arrow keys move the focus among the elements of a row or grid. moved: called with the one that has it then. */

@@ -8,14 +8,14 @@ function guessesRoom(data) {
   const chosen = places.includes(state.mask) ? state.mask : null;
   if (chosen !== null) askFor(data, chosen);
   const about = data.guesses
-    ? "Each piece was masked alone, with the rest of its word unchanged. The redder a piece, the less the model"
-      + " expected it."
-    : "A mask replaces the characters of a piece; the text is then tokenized again.";
+    ? t("Each piece was masked alone, with the rest of its word unchanged. The redder a piece, the less the model"
+      + " expected it.")
+    : t("A mask replaces the characters of a piece; the text is then tokenized again.");
   const panel = el("div", { class: "guess-panel", "aria-live": "polite" }, chosen === null
-    ? el("p", { class: "note", text: "Choose a piece to mask it and see the model's guesses." })
+    ? el("p", { class: "note", text: t("Choose a piece to mask it and see the model's guesses.") })
     : guessesAt(labels[chosen], knownAt(data, chosen)));
   const room = el("div", {}, el("p", { class: "note", text: about }), maskable(data, places, chosen), panel);
-  if (data.guesses) room.append(el("h2", { class: "next", text: "All positions" }), allPlaces(data, labels, places));
+  if (data.guesses) room.append(el("h2", { class: "next", text: t("All positions") }), allPlaces(data, labels, places));
   return room;
 }
 
@@ -25,7 +25,7 @@ const knownAt = (data, place) => data.guesses?.[place] ?? asked.get(keyOfPlace(d
 /** The texts as buttons, a piece each. */
 function maskable(data, places, chosen) {
   const { labels, spans } = data.units.piece;
-  const group = el("div", { class: "masks", role: "group", "aria-label": "Pieces" });
+  const group = el("div", { class: "masks", role: "group", "aria-label": t("Pieces") });
   data.texts.forEach((_, segment) => {
     const line = el("p", { lang: "ko" });
     let last = 0;
@@ -37,7 +37,7 @@ function maskable(data, places, chosen) {
       const surprise = own === null ? 0 : Math.min(45, -5 * Math.log(Math.max(own, 1e-9)));
       line.append(el("button", { type: "button", class: "piece", text: place === chosen ? "[MASK]" : labels[place],
         "aria-pressed": String(place === chosen), tabindex: place === (chosen ?? places[0]) ? "0" : "-1",
-        title: own === null ? null : `expected with ${percent(own)}`, "data-key": `mask ${place}`,
+        title: own === null ? null : `${t("expected")}: ${percent(own)}`, "data-key": `mask ${place}`,
         "--surprise": `${Math.round(surprise)}%`, onclick: () => change({ mask: place === chosen ? null : place }) }));
     });
     group.append(line);
@@ -48,7 +48,7 @@ function maskable(data, places, chosen) {
 
 function guessesAt(label, found) {
   if (found?.fault) return el("p", { class: "note", text: found.fault });
-  if (!found) return el("p", { class: "note", text: "Asking the model …" });
+  if (!found) return el("p", { class: "note", text: t("Asking the model …") });
   const most = Math.max(...found.best.map(([, share]) => share), 1e-9);
   const rows = found.best.map(([piece, share]) => {
     const right = piece === label;
@@ -57,8 +57,8 @@ function guessesAt(label, found) {
   });
   const own = found.own ?? null;
   const name = () => el("b", { lang: "ko", text: label });
-  return el("figure", {}, el("figcaption", {}, "In place of ", name()), el("ol", { class: "rows" }, ...rows),
-    own === null ? null : el("p", { class: "note" }, name(), ` itself has ${percent(own)}.`));
+  return el("figure", {}, el("figcaption", {}, t("In place of"), " ", name()), el("ol", { class: "rows" }, ...rows),
+    own === null ? null : el("p", { class: "note" }, name(), `: ${percent(own)}`));
 }
 
 function allPlaces(data, labels, places) {
@@ -71,8 +71,8 @@ function allPlaces(data, labels, places) {
     return [name, el("td", { class: "r", text: own === null ? "–" : percent(own) }), ...guesses];
   });
   const most = Math.max(...places.map((place) => data.guesses[place].best.length), 0);
-  const guesses = Array.from({ length: most }, (_, one) => ["", `guess ${one + 1}`]);
-  return table("guesses", [["k", "piece"], ["r", "expected"], ...guesses], rows);
+  const guesses = Array.from({ length: most }, (_, one) => ["", t(`guess ${one + 1}`)]);
+  return table("guesses", [["k", t("piece")], ["r", t("expected")], ...guesses], rows);
 }
 
 /** Asks the service for the guesses at a place that the page does not hold and nobody has asked for. */

@@ -10,9 +10,9 @@ function matrixOf(data) {
 
   function say(from, to) {
     const name = (unit) => el("b", { lang: "ko", text: labels[unit] });
-    if (from === null) readout.replaceChildren("Rows attend to columns. Click to keep a row.");
+    if (from === null) readout.replaceChildren(t("Rows attend to columns. Click to keep a row."));
     else if (to === null) readout.replaceChildren(...sentence(head, from, null));
-    else readout.replaceChildren(name(from), ` takes ${percent(weights[from * count + to])} from `, name(to));
+    else readout.replaceChildren(name(from), " → ", name(to), `: ${percent(weights[from * count + to])}`);
   }
 
   function paint() {
@@ -33,7 +33,7 @@ function matrixOf(data) {
       if (head.from === null) return;
       context.strokeStyle = css(palette.ink);
       context.strokeRect(names - 0.5, names + head.from * cell - 0.5, count * cell, cell);
-    }, { tabindex: "0", role: "img", "data-key": "matrix", "aria-label": "weights; arrow keys move the row" });
+    }, { tabindex: "0", role: "img", "data-key": "matrix", "aria-label": t("weights; arrow keys move the row") });
 
     /** [row, column] under the mouse, or null. */
     const at = (event) => {

@@ -28,17 +28,16 @@ function neuronsRoom(data) {
     menu("To", labels, to, (piece) => change({ to: piece })));
   const name = (piece) => el("b", { lang: "ko", text: labels[piece] });
   const pair = el("figure", { class: "wide neurons" },
-    el("figcaption", {}, name(from), " attends to ", name(to)),
-    spectrum("query", query), spectrum("key", offers[to]), spectrum("product", products[to]),
-    el("p", { class: "sum" }, `The products sum to ${decimal(dot(to))}; divided by √${size}, `
-      + `${decimal(dot(to) / Math.sqrt(size))}. The softmax over all pieces makes it `,
-      el("b", { text: percent(weights[to]) }), "."));
+    el("figcaption", {}, name(from), " → ", name(to)),
+    spectrum(t("query"), query), spectrum(t("key"), offers[to]), spectrum(t("product"), products[to]),
+    el("p", { class: "sum" }, t(`The products sum to ${decimal(dot(to))}; divided by √${size}, `
+      + `${decimal(dot(to) / Math.sqrt(size))}. Softmax over all pieces:`), " ", el("b", { text: percent(weights[to]) })));
 
   const most = (vectors) => Math.max(...vectors.map((one) => Math.max(...one.map(Math.abs))), 1e-9);
   const [largestKey, largestProduct] = [most(offers), most(products)];
   const width = innerWidth < 640 ? 82 : 200;
   const table = el("div", { class: "all-keys" });
-  const heads = ["", "key", "query × key", "score", "weight"];
+  const heads = ["", t("key"), t("query × key"), t("score"), t("weight")];
   table.append(...heads.map((head) => el("span", { class: "head", text: head })));
   for (let piece = 0; piece < data.length; piece++) {
     const byte = data.bytes[(block + from) * data.length + piece];
@@ -54,9 +53,9 @@ function neuronsRoom(data) {
         el("i", { "--share": `${100 * weights[piece]}%` })));
   }
   arrows(table, "button", () => {});
-  const about = "The score of a pair is the sum, over dimensions, of the query of the attending piece times the key of the"
-    + " other one.";
-  const title = el("h2", { class: "next", text: "The same query against all pieces" });
+  const about = t("The score of a pair is the sum, over dimensions, of the query of the attending piece times the key of the"
+    + " other one.");
+  const title = el("h2", { class: "next", text: t("The same query against all pieces") });
   return el("div", {}, el("p", { class: "note", text: about }), controls, pair, title, table);
 }
 
@@ -73,7 +72,7 @@ function spectrum(name, numbers) {
       context.fillStyle = css(palette[number < 0 ? "c2" : "c1"]);
       context.fillRect(at * step, height / 2 - Math.max(0, long), Math.max(1, step - 1), Math.abs(long));
     });
-  }, { role: "img", "aria-label": `${name}: ${numbers.length} numbers` });
+  }, { role: "img", "aria-label": `${name}: ${numbers.length}` });
   return el("div", { class: "spectrum" }, el("span", { class: "head", text: name }), drawn);
 }
 

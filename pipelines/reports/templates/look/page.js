@@ -4,11 +4,9 @@ const ROOMS = [
   ["attention", "Attention", attentionRoom, (data) => data.weights],
   ["neurons", "Neurons", neuronsRoom, (data) => data.neurons],
   ["guesses", "Guesses", guessesRoom, (data) => data.units && (data.guesses || service?.operations.includes("fill"))],
-  ["reading", "Reading", readingRoom, (data) => data.reading],
   ["pieces", "Pieces", piecesRoom, (data) => data.stretches],
   ["vectors", "Vectors", vectorsRoom, (data) => data.vectors],
   ["words", "Words", wordsRoom, (data) => data.words],
-  ["similar", "Similar", similarRoom, (data) => data.similar],
 ];
 
 let current = null; // the data, opened
@@ -24,36 +22,43 @@ async function ask(route, body) {
   const response = await fetch(route, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(chosen) });
   const found = await response.json().catch(() => null);
   if (response.ok) return found;
-  const said = found?.error?.message ?? `The service answers ${response.status}.`;
+  const said = found?.error?.message ?? t(`The service answers ${response.status}.`);
   throw Object.assign(new Error(said), { status: response.status });
 }
 
-const EXAMPLES = [
-  ["신용 대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?"],
-  ["나는 너를 사랑해", ""],
-  ["아버지가 방에 들어가신다.", ""],
-];
-const QUESTIONS = [["한글은 언제 만들어졌나?", "세종은 1443년에 한글을 만들고 1446년에 반포하였다."]]; // for a reader
+const EXAMPLES = { // by kind of model
+  classification: [["배우들 연기가 아까운 영화", ""], ["시간 가는 줄 모르고 봤다", ""]],
+  "token-classification": [["김연아는 2010년 밴쿠버 올림픽에서 금메달을 땄다.", ""]],
+  "question-answering": [["한글은 언제 만들어졌나?", "세종은 1443년에 한글을 만들고 1446년에 반포하였다."]],
+  embedding: [["신용 대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?"]],
+  pretraining: [["오늘 [MASK] 정말 좋다", ""], ["나는 너를 사랑해", ""], ["아버지가 방에 들어가신다.", ""]],
+};
 
 /** What the service has: the operations of the model that is asked, and whether there is an index. */
 async function learn() {
-  const health = await ask("health");
+  let health = await ask("health");
+  while (health.status === "loading") {
+    $("about").textContent = t("The models are loading …");
+    await new Promise((done) => setTimeout(done, 1000));
+    health = await ask("health");
+  }
   const models = health.models ?? [];
   const model = models.find((one) => one.name === state.model) ?? models[0];
-  service = { operations: model?.operations ?? [], index: Boolean(health.index) };
+  service = { operations: model?.operations ?? [], kind: model?.kind, index: Boolean(health.index) };
   $("model").replaceChildren(...models.map(({ name }) =>
     el("option", { value: name, text: name, selected: name === model.name })));
   $("model").parentElement.hidden = models.length < 2;
   const reads = model?.kind === "question-answering";
-  $("first").textContent = reads ? "Question" : "Text";
-  $("second").textContent = reads ? "Text with the answer" : "Second text, if any";
+  $("first").textContent = reads ? t("Question") : t("Text");
+  $("second").textContent = reads ? t("Text with the answer") : t("Second text, if any");
   const take = (text, pair) => () => {
     Object.assign(state, { text, pair });
     writeAddress();
     look();
   };
   $("examples").hidden = Boolean(state.text);
-  $("examples").replaceChildren("Or try one of these: ", ...(reads ? QUESTIONS : EXAMPLES).map(([text, pair]) =>
+  $("search").hidden = !service.index;
+  $("examples").replaceChildren(t("Or try one of these:"), " ", ...(EXAMPLES[model?.kind] ?? []).map(([text, pair]) =>
     el("button", { type: "button", lang: "ko", text: pair ? `${text} / ${pair}` : text, onclick: take(text, pair) })));
 }
 
@@ -64,7 +69,7 @@ function draw() {
   const rooms = ROOMS.filter(([, , , has]) => has(current));
   const room = rooms.find(([name]) => name === state.room) ?? rooms[0];
   const focused = document.activeElement?.dataset?.key;
-  $("rooms").replaceChildren(...rooms.map(([name, title]) => el("button", { type: "button", role: "tab", text: title,
+  $("rooms").replaceChildren(...rooms.map(([name, title]) => el("button", { type: "button", role: "tab", text: t(title),
     id: `tab-${name}`, "data-key": `tab ${name}`, "aria-controls": "room", "aria-selected": String(name === room[0]),
     tabindex: name === room[0] ? "0" : "-1", onclick: () => change({ room: name }) })));
   $("room").setAttribute("aria-labelledby", `tab-${room[0]}`);
@@ -80,19 +85,23 @@ function restoreFocus(key = wanted) {
   if (wanted) document.querySelector(`[data-key="${CSS.escape(wanted)}"]`)?.focus({ preventScroll: true });
 }
 
-/** Shows data: their text as the title, their rooms. */
+/** Shows data: the prediction, the text as the title, the rooms. */
 async function show(data) {
   current = await opened(data);
   const long = Math.max(...data.texts.map((text) => text.length)) > 90;
-  $("texts").className = long ? "long" : "";
-  $("texts").replaceChildren(...data.texts.map((text, place) =>
-    el("span", {}, data.texts.length > 1 ? el("small", { text: "AB"[place] }) : null, text)));
+  const { head, texts } = predictionOf(data);
+  $("prediction").replaceChildren(...head);
+  $("texts").className = long ? "long" : head.length ? "below" : "";
+  $("texts").replaceChildren(...texts.map((content, place) =>
+    el("span", {}, data.texts.length > 1 ? el("small", { text: "AB"[place] }) : null, ...content)));
+  $("texts").querySelector("mark.answer")?.scrollIntoView({ block: "nearest" }); // of a long context
   document.title = `${shown(data.texts[0]).slice(0, 40)} – korbert`;
   const { name, architecture, kind, layers, width } = data.model;
-  const counts = data.units ? ` · ${data.units.piece.labels.length} pieces` : "";
-  $("about").textContent = shown(`${name} · ${kind}, ${architecture}, ${layers} layers of ${width}${counts}`);
+  const counts = data.units ? ` · ${t(`${data.units.piece.labels.length} pieces`)}` : "";
+  const sizes = t(`${layers} layers of ${width}`);
+  $("about").textContent = shown(`${name} · ${kind}, ${architecture}, ${sizes}${counts}`);
   const { attention, neurons } = data.missing; // what speaks for a label is said where it would stand
-  $("missing").textContent = shown([attention, neurons].filter(Boolean).join(" "));
+  $("missing").textContent = shown([attention, neurons].filter(Boolean).map(t).join(" "));
   draw();
 }
 
@@ -105,22 +114,40 @@ async function look() {
   const stale = () => asked !== JSON.stringify([state.text, state.pair, state.model]);
   try {
     await learn();
+    $("about").textContent = state.text ? t("Looking …") : "";
     if (!state.text) return;
-    $("about").textContent = "Looking …";
-    const data = await ask("attention", state.pair ? { text: state.text, pair: state.pair } : { text: state.text });
+    const body = state.pair ? { text: state.text, pair: state.pair } : { text: state.text };
+    const later = service.kind === "classification"; // the label first, what speaks for it takes long
+    const data = await ask("attention", later ? { ...body, attribution: false } : body);
     if (stale()) return;
     await show(data);
-    if (!service.index) return;
-    const similar = await ask("similar", { input: state.text, top: 10 });
-    if (stale()) return;
-    current.similar = similar.data[0].hits;
-    draw();
+    if (!later) return;
+    const attributed = await ask("attention", body);
+    if (!stale()) await show(attributed);
   } catch (error) {
     if (stale()) return;
     $("about").textContent = "";
-    $("fault").textContent = shown(error.message);
-    $("fault").hidden = false;
-    $("token").parentElement.hidden = error.status !== 401;
+    fail(error);
+  }
+}
+
+function fail(error) {
+  $("fault").textContent = shown(error.message);
+  $("fault").hidden = false;
+  $("token").parentElement.hidden = error.status !== 401;
+}
+
+/** Shows what the index has for the query in the address. */
+async function search() {
+  const { query } = state;
+  $("query").value = query;
+  $("hits").replaceChildren();
+  if (!query) return;
+  try {
+    const found = await ask("similar", { input: query, top: 10 });
+    if (query === state.query) $("hits").replaceChildren(hitsOf(found.data[0].hits));
+  } catch (error) {
+    fail(error);
   }
 }
 
@@ -134,8 +161,8 @@ async function copyLink() {
     document.execCommand("copy");
     field.remove();
   }
-  $("copy").textContent = "Copied";
-  setTimeout(() => ($("copy").textContent = "Copy link"), 1500);
+  $("copy").textContent = t("Copied");
+  setTimeout(() => ($("copy").textContent = t("Copy link")), 1500);
 }
 
 async function start() {
@@ -145,7 +172,19 @@ async function start() {
   readAddress();
   arrows($("rooms"), "button", (tab) => tab.click());
   $("copy").addEventListener("click", copyLink);
-  $("ask").hidden = !live;
+  $("ask").hidden = $("docs").hidden = !live;
+  $("search").addEventListener("submit", (event) => {
+    event.preventDefault();
+    state.query = $("query").value.trim();
+    writeAddress();
+    search();
+  });
+  $("model").addEventListener("change", () => {
+    if ($("text").value.trim()) return $("ask").requestSubmit();
+    state.model = $("model").value;
+    writeAddress();
+    return look();
+  });
   $("ask").addEventListener("submit", (event) => {
     event.preventDefault();
     token = $("token").value || null;
@@ -163,8 +202,9 @@ async function start() {
     });
   }
   addEventListener("hashchange", () => {
-    const before = [state.text, state.pair, state.model].join("\n");
+    const before = [state.text, state.pair, state.model].join("\n"), { query } = state;
     readAddress();
+    if (live && query !== state.query) search();
     if (live && before !== [state.text, state.pair, state.model].join("\n")) look();
     else draw();
   });
@@ -179,8 +219,8 @@ async function start() {
     draw();
   });
   if (data) await show(data);
-  else if (live) await look();
-  else $("about").textContent = "This page has no data: make it with korbert look, or open it from korbert serve.";
+  else if (live) await look().then(search);
+  else $("about").textContent = t("This page has no data: make it with korbert look, or open it from korbert serve.");
 }
 
 start();

@@ -4,8 +4,8 @@
 function stripsOf(data, head, from, readout) {
   const narrow = innerWidth < 640;
   const rolled = rowOf(rolloutOf(data, state.layer, state.unit), head.count, from);
-  const columns = [heatOf(data, head, from, readout, narrow), column("rollout", bars(rolled, narrow ? 34 : 64))];
-  if (data.label) columns.push(column("label", bars(sharesOf(data, chosenLabel(data)), narrow ? 40 : 72, true)));
+  const columns = [heatOf(data, head, from, readout, narrow), column(t("rollout"), bars(rolled, narrow ? 34 : 64))];
+  if (data.label) columns.push(column(t("label"), bars(sharesOf(data, chosenLabel(data)), narrow ? 40 : 72, true)));
   return columns;
 }
 
@@ -30,7 +30,7 @@ function heatOf(data, head, from, readout, narrow) {
         context.fillRect(left, 0, inner, 2);
       }
     });
-  }, { class: "heat", role: "img", "aria-label": "attention to each unit in all layers and heads" });
+  }, { class: "heat", role: "img", "aria-label": t("attention to each unit in all layers and heads") });
 
   const at = (event) => {
     const box = drawn.getBoundingClientRect();
@@ -48,10 +48,10 @@ function heatOf(data, head, from, readout, narrow) {
     const { layer, one, unit } = at(event);
     const share = givenBy(data, layer, one, head.count, from)[unit];
     const name = el("b", { lang: "ko", text: head.labels[unit] });
-    readout.replaceChildren(`Layer ${layer + 1}, head ${one + 1}: `, name, ` is given ${percent(share)}`);
+    readout.replaceChildren(t(`Layer ${layer + 1}, head ${one + 1}`), " → ", name, `: ${percent(share)}`);
   });
   const short = narrow || layers.length * step < 130; // else the words reach over the next column
-  return column(short ? "heads" : `${layers.length} layers of ${data.heads} heads`, drawn);
+  return column(short ? t("heads") : t(`${layers.length} layers of ${data.heads} heads`), drawn);
 }
 
 /** A row of weights; without a unit to look from, the mean of all rows. */

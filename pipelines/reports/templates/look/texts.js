@@ -1,4 +1,4 @@
-// The rooms of pieces, vectors, similar sentences and reading.
+// The rooms of pieces and vectors.
 
 /** A table that scrolls by itself. head: [class, name]; rows: lists of cells. */
 function table(kind, head, rows) {
@@ -18,8 +18,8 @@ function barRow(name, share, colour, value, given = {}) {
 }
 
 function piecesRoom(data) {
-  const about = "The text, coloured by piece, with the pieces and their tags below. Several pieces below the same"
-    + " characters are fused morphemes.";
+  const about = t("The text, coloured by piece, with the pieces and their tags below. Several pieces below the same"
+    + " characters are fused morphemes.");
   const room = el("div", {}, el("p", { class: "note", text: about }));
   for (const stretches of data.stretches) {
     const text = el("div", { class: "pieces", lang: "ko" });
@@ -43,20 +43,20 @@ function piecesRoom(data) {
     korean(of("morpheme", place)),
     korean(of("eojeol", place)),
   ]);
-  const head = [["k", "piece"], ["l", "tag"], ["r", "span"], ["k", "morpheme"], ["k", "eojeol"]];
-  room.append(el("details", {}, el("summary", { text: "As a table" }), table("", head, rows)));
+  const head = [["k", t("piece")], ["l", t("tag")], ["r", t("span")], ["k", t("morpheme")], ["k", t("eojeol")]];
+  room.append(el("details", {}, el("summary", { text: t("As a table") }), table("", head, rows)));
   return room;
 }
 
 // ---- vectors ------------------------------------------------------------------------------------------------------
 
-const layerName = (layer) => (layer === 0 ? "embeddings" : `layer ${layer}`);
+const layerName = (layer) => (layer === 0 ? t("embeddings") : t(`layer ${layer}`));
 
 function vectorsRoom(data) {
   const [texts, layers, width] = data.vectors.vectors.shape;
   const wide = Math.max(200, document.querySelector("main").clientWidth - 120);
-  const about = "The mean of the vectors of all pieces, in every layer: a stripe per dimension, blue above 0, red"
-    + " below; each layer on its own scale.";
+  const about = t("The mean of the vectors of all pieces, in every layer: a stripe per dimension, blue above 0, red"
+    + " below; each layer on its own scale.");
   const room = el("div", {}, el("p", { class: "note", text: about }));
   for (let text = 0; text < texts; text++) {
     const caption = el("figcaption", { lang: "ko", text: data.texts[text] });
@@ -76,15 +76,15 @@ function vectorsRoom(data) {
     const rows = data.vectors.between_texts.map((cosine, layer) =>
       barRow(layerName(layer), cosine, "c1", decimal(cosine, 3)));
     more.append(el("figure", {},
-      el("figcaption", { text: "Cosine between both texts" }),
+      el("figcaption", { text: t("Cosine between both texts") }),
       el("ul", { class: "rows" }, ...rows),
-      el("p", { class: "note", text: "Compare ranks, not values: without fine-tuning, all texts are close to each other." })));
+      el("p", { class: "note", text: t("Compare ranks, not values: without fine-tuning, all texts are close to each other.") })));
   }
   data.vectors.between_layers.forEach((cosines, text) => {
     const head = [["", ""], ...cosines.map((_, layer) => ["r", layer])];
     const rows = cosines.map((row, layer) =>
       [el("th", { text: layerName(layer) }), ...row.map((cosine) => shaded(cosine, 1, 2))]);
-    const title = `Cosine between layers${texts > 1 ? `, text ${"AB"[text]}` : ""}`;
+    const title = t("Cosine between layers") + (texts > 1 ? `, ${"AB"[text]}` : "");
     more.append(el("figure", {}, el("figcaption", { text: title }), table("shaded", head, rows)));
   });
   room.append(more);
@@ -94,46 +94,3 @@ function vectorsRoom(data) {
 /** A cell with a number, as deep as it is large. */
 const shaded = (number, most, places) => el("td", { class: "r", text: decimal(number, places),
   "--share": `${Math.round((60 * Math.max(0, number)) / most)}%` });
-
-// ---- similar sentences and reading --------------------------------------------------------------------------------
-
-function similarRoom(data) {
-  const about = "The most similar texts of the index, by words (BM25), by vectors (cosine) or by both, with the rank in each"
-    + " that was used.";
-  const fact = (name, value) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }));
-  const figure = (name, value, places, rank) => {
-    if (value === null || value === undefined) return null;
-    return fact(name, decimal(value, places) + (rank ? ` (${rank})` : ""));
-  };
-  const list = data.similar.map((hit) => el("li", {}, el("p", { text: hit.text }), el("dl", {},
-    figure("score", hit.score, 3),
-    figure("vectors", hit.score_vectors, 3, hit.rank_vectors),
-    figure("words", hit.score_words, 2, hit.rank_words),
-    fact("id", hit.id))));
-  return el("div", {}, el("p", { class: "note", text: about }), el("ol", { class: "hits", lang: "ko" }, ...list));
-}
-
-function readingRoom(data) {
-  const { question, context, answers } = data.reading;
-  const found = answers.filter((one) => one.end > one.start);
-  const most = Math.max(...found.map((one) => one.score), 1e-9);
-  const best = answers[0] && answers[0].end > answers[0].start ? answers[0] : null;
-
-  // The context in stretches, each as deep as the likeliest answer over it.
-  const size = Array.from(context).length;
-  const bounds = [...new Set([0, size, ...found.flatMap((one) => [one.start, one.end])])].sort((a, b) => a - b);
-  const passage = el("p", { class: "passage", lang: "ko" });
-  bounds.slice(1).forEach((end, place) => {
-    const start = bounds[place], text = slice(context, start, end);
-    const scores = found.filter((one) => one.start <= start && one.end >= end).map((one) => one.score);
-    if (!scores.length) return passage.append(shown(text));
-    const inBest = best && start >= best.start && end <= best.end;
-    const share = `${Math.round(8 + (34 * Math.max(...scores)) / most)}%`;
-    return passage.append(el("mark", { class: inBest ? "answer" : "other", "--share": share, text }));
-  });
-  const rows = answers.map((one, place) =>
-    barRow(one.text || "no answer", one.score, place ? "c1" : "c3", percent(one.score), { lang: "ko" }));
-  return el("div", { class: "reading" },
-    el("div", {}, el("h2", { lang: "ko", text: question }), passage),
-    el("figure", {}, el("figcaption", { text: "Answers" }), el("ol", { class: "rows" }, ...rows)));
-}

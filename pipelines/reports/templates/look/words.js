@@ -5,7 +5,7 @@ function wordsRoom(data) {
   const list = el("ol", { class: "occurrences", lang: "ko" }, ...occurrences.map(({ text, start, end }) =>
     el("li", { tabindex: "0" },
       slice(text, 0, start), el("mark", { class: "right", text: slice(text, start, end) }), slice(text, end))));
-  const map = mapOf(points, `occurrences of ${shown(word)}`);
+  const map = mapOf(points, shown(word));
   const dots = [...map.querySelectorAll("g")];
   dots.forEach((dot, number) => {
     const line = list.children[number];
@@ -19,11 +19,11 @@ function wordsRoom(data) {
   const kept = explained.reduce((sum, one) => sum + one, 0);
   return el("div", {},
     el("div", { class: "words" },
-      el("figure", {}, el("figcaption", {}, "Each ", el("b", { lang: "ko", text: word }), " in two dimensions"), map,
-        el("p", { class: "note", text: `Principal components; they keep ${percent(kept)} of the variance.` })),
-      el("figure", {}, el("figcaption", { text: "Sentences" }), list)),
-    el("h2", { class: "next", text: "Distances (1 − cosine)" }),
-    distances ? tableOfDistances(distances) : el("p", { class: "note", text: "Left out: too many occurrences." }));
+      el("figure", {}, el("figcaption", {}, el("b", { lang: "ko", text: word }), " ", t("in two dimensions")), map,
+        el("p", { class: "note", text: `${t("Principal components; share of the variance:")} ${percent(kept)}` })),
+      el("figure", {}, el("figcaption", { text: t("Sentences") }), list)),
+    el("h2", { class: "next", text: t("Distances (1 − cosine)") }),
+    distances ? tableOfDistances(distances) : el("p", { class: "note", text: t("Left out: too many occurrences.") }));
 }
 
 function tableOfDistances(distances) {

@@ -1,0 +1,96 @@
+"""Korean of pages and terminal: each text that asks for it has it, each in the table is asked for, numbers stay."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from pipelines.language import _NUMBER, language, t, table
+from pipelines.reports.look.page import page
+
+PACKAGE = Path(__file__).resolve().parents[2] / "pipelines"
+TEMPLATES = PACKAGE / "reports" / "templates"
+
+
+def key(text):
+    return _NUMBER.sub("{}", text)
+
+
+def in_scripts():
+    """What stands in t(..) in the scripts and in look.html, and what their buttons are named."""
+    sources = [path.read_text(encoding="utf-8") for path in (*TEMPLATES.glob("look/*.js"), TEMPLATES / "look.html")]
+    for source in sources:
+        joined = re.sub(r"([\"`])\s*\+\s*\1", "", source)
+        for double, back in re.findall(r"\bt\(\s*(?:\"((?:[^\"\\]|\\.)*)\"|`((?:\$\{[^}]*\}+|[^`])*)`)\s*\)", joined):
+            yield re.sub(r"\$\{(?:[^{}]|\{[^}]*\})*\}", "{}", double or back)
+    for name in ("page", "attention"):
+        script = (TEMPLATES / "look" / f"{name}.js").read_text(encoding="utf-8")
+        yield from re.findall(r'\["\w+", "([A-Z][\w ]+)"', script)  # rooms, units, directions
+    yield from re.findall(r'(?:choice|menu)\("(\w+)"', "".join(sources))
+
+
+def in_templates():
+    for path in TEMPLATES.glob("*.html"):
+        yield from re.findall(r'"([^"]*)"\|t', path.read_text(encoding="utf-8"))
+
+
+def strings():
+    """(called function, text) of each string of the package that may be shown; parts that vary are {}."""
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args)
+        first = {id(call.args[0]): ast.unparse(call.func) for call in calls}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield first.get(id(node), ""), node.value
+            elif isinstance(node, ast.JoinedStr):
+                parts = [part.value if isinstance(part, ast.Constant) else "{}" for part in node.values]
+                yield first.get(id(node), ""), "".join(map(str, parts))
+
+
+def required():
+    """Texts that the table must have: of the page that shows a text, of templates, headings, arguments of t."""
+    named = [text for function, text in strings() if function in ("t", "Section") and text]
+    return {*map(key, (*in_scripts(), *in_templates(), *named))}
+
+
+def test_the_table_has_what_is_asked_for():
+    assert required() - table().keys() == set()
+
+
+def test_what_the_table_has_is_asked_for():
+    labels = (PACKAGE / "reports" / "figures.toml").read_text(encoding="utf-8")
+    texts = [*(text.replace("_", " ") for _, text in strings()), *re.findall(r'= "([^"]*)"', labels)]
+    unknown = table().keys() - required() - set(map(key, texts))
+    skeletons = [".*".join(map(re.escape, text.split("{}"))) for text in texts if len(text.replace("{}", "")) > 5]
+    assert {text for text in unknown if not any(re.fullmatch(own, text) for own in skeletons)} == set()
+
+
+def test_numbers_are_as_many_in_both_languages():
+    assert [english for english, korean in table().items() if english.count("{}") != korean.count("{}")] == []
+
+
+@pytest.mark.parametrize(
+    ("option", "locale", "browser", "expected"),
+    [
+        ("", "ko_KR.UTF-8", None, "ko"), ("", "C.UTF-8", None, "en"), ("", "", None, "en"),
+        ("en", "ko_KR.UTF-8", "ko", "en"), ("ko", "C", "en-US", "ko"),
+        ("", "ko_KR.UTF-8", "en-US,en;q=0.9,ko;q=0.8", "en"), ("", "C", "ko-KR,ko;q=0.9", "ko"),
+    ],
+)  # fmt: skip
+def test_the_option_comes_before_the_browser_and_the_locale(option, locale, browser, expected, monkeypatch):
+    monkeypatch.setenv("KORBERT_LANG", option)
+    monkeypatch.delenv("LC_ALL", raising=False)
+    monkeypatch.delenv("LC_MESSAGES", raising=False)
+    monkeypatch.setenv("LANG", locale)
+    assert language(browser) == expected
+
+
+def test_a_text_keeps_its_numbers_and_names(monkeypatch):
+    monkeypatch.delenv("KORBERT_LANG", raising=False)
+    assert t("1,234 documents analysed, none failed", "ko") == "문서 1,234개 분석, 실패 없음"
+    assert t("mood: 3 rows", "ko") == "mood: 3 rows"
+    assert t("Attention", "en") == "Attention"
+    assert '<html lang="ko">' in page(None, "ko")
+    assert "어텐션" not in page(None, "en")
