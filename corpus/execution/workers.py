@@ -230,7 +230,7 @@ class _Run(Generic[U, R]):
                 for future in wait(scheduled, return_when=FIRST_COMPLETED).done:
                     task = scheduled[future]
                     position = task.pieces.index(task)
-                    task.pieces[position : position + 1] = self._pieces(future, task)
+                    task.pieces[position : position + 1] = self.pieces_of(future, task)
                     del scheduled[future]
                     done = [piece for piece in task.pieces if not isinstance(piece, _Task)]
                     if len(done) == len(task.pieces):
@@ -238,7 +238,7 @@ class _Run(Generic[U, R]):
         finally:
             self.waiting.extend(scheduled.values())
 
-    def _pieces(self, future: "Future[R]", task: _Task[U, R]) -> list["R | Lost[U] | _Task[U, R]"]:
+    def pieces_of(self, future: "Future[R]", task: _Task[U, R]) -> list["R | Lost[U] | _Task[U, R]"]:
         """The result of a task, or the halves of a unit that ended its worker."""
         error = future.exception()
         if error is None:
