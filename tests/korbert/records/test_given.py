@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
 
@@ -22,6 +23,10 @@ def _data_set(kind):
     return datasets.DatasetDict(train=made) if kind == "splits" else made.select([2, 1, 0])
 
 
+def _of_polars():
+    return polars.DataFrame({"text": TEXTS, "label": pd.Series(MOODS).to_list()})
+
+
 @pytest.mark.parametrize(
     "rows",
     [
@@ -32,6 +37,7 @@ def _data_set(kind):
         ),
         pytest.param(lambda: pd.DataFrame({"text": TEXTS, "label": MOODS}, index=[7, 3, 5]), id="pandas"),
         pytest.param(lambda: pd.DataFrame({"text": TEXTS, "label": pd.Categorical(MOODS)}), id="categories"),
+        pytest.param(_of_polars, id="polars"),
         pytest.param(lambda: pa.table({"text": TEXTS, "label": MOODS}), id="arrow"),
         pytest.param(lambda: _data_set("one"), id="datasets, selected, with classes"),
     ],
