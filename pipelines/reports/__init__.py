@@ -10,7 +10,7 @@ How an artifact becomes a page:
    terminal, `story(artifact)` the page, and an optional `use(folder)` the commands that use the artifact.
 4. figures.py: the label and format of a figure, wherever it is shown; formatting.py turns any number into text.
 5. elements.py: the elements of a story, as plain records; distributions.py makes them from lengths and counts,
-   pictures.py draws charts as SVG.
+   examples.py from texts, pictures.py draws charts as SVG.
 6. page.py, templates/: `write` fills the templates and writes one self-contained file.
 7. index_page.py: `index` shows all stages of the recipe with their states, figures and links, and a table of task
    results from task_scores.py, which cards.py also uses for the model card of an export.

@@ -255,7 +255,7 @@ def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path):
     assert "두&lt;i&gt; right, one wrong · 2 of 40 rows" in page
     assert "&lt;b&gt;글" in page
     assert "<b>글" not in page
-    assert "a 90.0" in page
+    assert "a (90.0" in page
     assert "src=" not in page
 
 
