@@ -25,10 +25,10 @@ from typing import Any
 import pyarrow as pa
 from texts import read_texts
 
-from corpus import analyze as stage
-from corpus.cleaning.normalize import normalize
-from corpus.execution.parts import write_parquet
-from corpus.settings import AnalyzeSettings, NormalizeSettings
+from korbert.corpus import analyze as stage
+from korbert.corpus.cleaning.normalize import normalize
+from korbert.corpus.execution.parts import write_parquet
+from korbert.corpus.settings import AnalyzeSettings, NormalizeSettings
 from korbert.tokenization.settings import AnalyzerOptions
 
 PART_BYTES = 256 * 1024  # small, so that the last part does not decide; the bare processes get as much at a time

@@ -22,7 +22,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from corpus.documents import is_heldout
+from korbert.corpus.documents import is_heldout
 
 HERE = Path(__file__).parent
 KORBERT, MERGED = [sys.executable, "-m", "korbert"], [sys.executable, str(HERE / "merged.py")]

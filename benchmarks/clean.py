@@ -32,16 +32,16 @@ import pyarrow as pa
 import zstandard
 from memory import RECIPE, family
 
-from corpus.cleaning.contamination import make_index
-from corpus.cleaning.deduplication import measures
-from corpus.cleaning.duplicates import text_hash
-from corpus.cleaning.features import Features, batches, measured
-from corpus.cleaning.filters import FILTERS, drop_reasons
-from corpus.cleaning.normalize import normalize_many
-from corpus.cleaning.personal import mask
-from corpus.execution.parts import write_parquet
-from corpus.readers import chunks, rows
-from corpus.settings import CleanSettings
+from korbert.corpus.cleaning.contamination import make_index
+from korbert.corpus.cleaning.deduplication import measures
+from korbert.corpus.cleaning.duplicates import text_hash
+from korbert.corpus.cleaning.features import Features, batches, measured
+from korbert.corpus.cleaning.filters import FILTERS, drop_reasons
+from korbert.corpus.cleaning.normalize import normalize_many
+from korbert.corpus.cleaning.personal import mask
+from korbert.corpus.execution.parts import write_parquet
+from korbert.corpus.readers import chunks, rows
+from korbert.corpus.settings import CleanSettings
 
 EVALUATION = [
     {"name": "nsmc_test", "path": "nsmc/ratings_test.txt", "kind": "tsv", "text": "document"},

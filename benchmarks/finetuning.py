@@ -160,9 +160,9 @@ def train(options: argparse.Namespace) -> None:
 def predict(options: argparse.Namespace) -> None:
     """Seconds of `predict` for --count lines, of Kiwi alone, of the encoder alone."""
     import korbert
+    from korbert.pipelines.inference.lines import as_json
+    from korbert.pipelines.inference.predicting import predict_lines
     from korbert.tasks.passages import encode_passages
-    from pipelines.inference.lines import as_json
-    from pipelines.inference.predicting import predict_lines
 
     model = korbert.load(options.model, options.device)
     given, _ = texts(options.rows, options.count)
@@ -188,7 +188,7 @@ def predict(options: argparse.Namespace) -> None:
 def embed(options: argparse.Namespace) -> None:
     """Seconds of `embed --output` for --count lines, of Kiwi alone, of the encoder alone."""
     import korbert
-    from pipelines.inference.embedding import Embedding, text_records, write_vectors
+    from korbert.pipelines.inference.embedding import Embedding, text_records, write_vectors
 
     model = korbert.load(options.model, options.device)
     given, _ = texts(options.rows, options.count)

@@ -10,7 +10,7 @@ import resource
 import time
 from pathlib import Path
 
-from corpus.counts import form_counts
+from korbert.corpus.counts import form_counts
 from korbert.tokenization import VocabularySettings, learn
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from schemes import columns, merged
 
+from korbert.pipelines.cli import main
 from korbert.tokenization import Analysis, analyzer, morphemes
-from pipelines.cli import main
 
 _plain_joined = analyzer._joined
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import korbert
-from pipelines.cli import run_command
+from korbert.pipelines.cli import run_command
 
 ROOT = Path(__file__).resolve().parent.parent
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"

@@ -18,9 +18,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpus import shards as stage
-from corpus.execution.parts import part_files
-from corpus.settings import ShardSettings
+from korbert.corpus import shards as stage
+from korbert.corpus.execution.parts import part_files
+from korbert.corpus.settings import ShardSettings
 from korbert.tokenization.tokenizer import Tokenizer
 
 SETTINGS = ShardSettings(part_bytes=4 << 20)  # smaller than by default, so that the last shard does not decide

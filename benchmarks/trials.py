@@ -50,14 +50,14 @@ from trials_table import picture, table
 
 from korbert.durable import read_json, write_json, write_whole
 from korbert.modeling import PretrainingModel, load_model, save_model
+from korbert.pipelines.recipes import loading
+from korbert.pipelines.stages.pretrain import ShardRows, piece_counts
+from korbert.pipelines.stages.settings import PretrainStage
 from korbert.pretraining import SpecialIds, evaluate, heldout_batches
 from korbert.processes import die_with
 from korbert.processor import processor_name
 from korbert.tokenization import Tokenizer
 from korbert.tokenization.vocabulary import FIRST_PIECE
-from pipelines.recipes import loading
-from pipelines.stages.pretrain import ShardRows, piece_counts
-from pipelines.stages.settings import PretrainStage
 
 CORPUS = ("clean", "analyze", "vocab", "shard")
 

@@ -12,9 +12,9 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from korbert.durable import read_json
+from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, read_lines, read_predictions
+from korbert.pipelines.experiments.scores import compared
 from korbert.tasks.kinds import kind_of_task
-from pipelines.experiments.compare_tasks import PREDICTIONS, read_lines, read_predictions
-from pipelines.experiments.scores import compared
 
 if TYPE_CHECKING:
     from trials import Bench

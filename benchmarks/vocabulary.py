@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from nsmc_files import read_reviews
 from schemes import MULTI, PLAIN, SIZE, Scheme, schemes
 
-from corpus.documents import is_heldout
+from korbert.corpus.documents import is_heldout
 from korbert.tasks import korquad
 from korbert.tasks.baselines import fit_labels
 from korbert.tasks.korquad.ceilings import oracle

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corpus.execution.parts import (
+from korbert.corpus.execution.parts import (
     Counts,
     Part,
     keep_only,
@@ -26,9 +26,9 @@ from corpus.execution.parts import (
     unfinished,
     write_parquet,
 )
-from corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
-from corpus.morphemes import SCHEMA, Ints
-from corpus.settings import AnalyzeSettings
+from korbert.corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
+from korbert.corpus.morphemes import SCHEMA, Ints
+from korbert.corpus.settings import AnalyzeSettings
 from korbert.durable import sha256_of
 from korbert.progress import track
 from korbert.tokenization.analyzer import Analyzer, changes
@@ -78,8 +78,8 @@ class _Slice(RecordUnit):
 
 
 def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers: int | Workers) -> Counts:
-    """Writes `output`/morphemes/part-*.parquet, with the columns of corpus.morphemes.SCHEMA, and where Kiwi failed
-    failed/part-*.parquet: id, source, reason (kiwi_crashed, kiwi_timeout), detail.
+    """Writes `output`/morphemes/part-*.parquet, with the columns of korbert.corpus.morphemes.SCHEMA, and where Kiwi
+    failed failed/part-*.parquet: id, source, reason (kiwi_crashed, kiwi_timeout), detail.
 
     documents: the folder of parts that `clean` wrote. Returns the numbers of documents, failed documents, sentences,
     eojeols and morphemes.

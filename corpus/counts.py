@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpus.execution.database import connect, same_size_batches
-from corpus.execution.parts import Counts, Part, key_of, part_files, write_parquet, write_tables
-from corpus.execution.workers import Workers, local_threads, run_parts
-from corpus.morphemes import Codes, read_morphemes
+from korbert.corpus.execution.database import connect, same_size_batches
+from korbert.corpus.execution.parts import Counts, Part, key_of, part_files, write_parquet, write_tables
+from korbert.corpus.execution.workers import Workers, local_threads, run_parts
+from korbert.corpus.morphemes import Codes, read_morphemes
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.tokenization.settings import VocabularySettings, is_form

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpus.documents import is_heldout
-from corpus.execution.parts import read_table
+from korbert.corpus.documents import is_heldout
+from korbert.corpus.execution.parts import read_table
 from korbert.tokenization.analyzer import changes
 
 Ints = NDArray[np.int64]

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpus.execution.database import connect
-from corpus.execution.parts import part_files
+from korbert.corpus.execution.database import connect
+from korbert.corpus.execution.parts import part_files
 
 # White space of any kind is folded to single spaces, letters to NFC.
 _FOLD = r"trim(regexp_replace(nfc_normalize({}), '[\s\v\p{{Z}}]+', ' ', 'g'))"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
-from corpus.questions.sentences import sentence_spans
+from korbert.corpus.questions.sentences import sentence_spans
 
 __all__ = ["Pair", "Source", "pairs_of"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from corpus.documents import grouped
-from corpus.execution.parts import (
+from korbert.corpus.documents import grouped
+from korbert.corpus.execution.parts import (
     Counts,
     Part,
     keep_only,
@@ -23,9 +23,9 @@ from corpus.execution.parts import (
     write_parquet,
     written_aside,
 )
-from corpus.execution.workers import Workers, run_parts
-from corpus.morphemes import Bools, Morphemes, read_morphemes
-from corpus.settings import ShardSettings
+from korbert.corpus.execution.workers import Workers, run_parts
+from korbert.corpus.morphemes import Bools, Morphemes, read_morphemes
+from korbert.corpus.settings import ShardSettings
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.tokenization.pieces import CONTINUATION, EOJEOL, MORPHEME, SENTENCE

@@ -18,10 +18,10 @@ from typing import Any
 import click
 from pydantic import BaseModel
 
+from korbert.pipelines.cli import cli
+from korbert.pipelines.recipes.faults import model_in
+from korbert.pipelines.stages.table import STAGES
 from korbert.tasks.kinds import KINDS
-from pipelines.cli import cli
-from pipelines.recipes.faults import model_in
-from pipelines.stages.table import STAGES
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {  # a file outside docs/ -> its place in the site

@@ -13,11 +13,11 @@ from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
 from korbert.extras import needed_for
 from korbert.interruption import Interrupted, raised_signals
+from korbert.pipelines.commands import models, scoring, seeing, serving, stages, tasks, vectors
+from korbert.pipelines.stages.table import STAGES
 from korbert.processor import bound_spinning
 from korbert.terminal import in_one_line, say
 from korbert.world import is_silent, world
-from pipelines.commands import models, scoring, seeing, serving, stages, tasks, vectors
-from pipelines.stages.table import STAGES
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -21,16 +21,16 @@ from korbert.extras import needed_for
 from korbert.folders import model_folder
 from korbert.model import Model
 from korbert.names import on_disk
+from korbert.pipelines import artifacts, experiments, recipes, reports
+from korbert.pipelines.experiments.evaluating import Evaluation
+from korbert.pipelines.reports.record import Artifact
+from korbert.pipelines.results import Comparison, Finetuned, Run, figures_of
 from korbert.processor import cores
 from korbert.records.form import Form
 from korbert.records.given import write_rows
 from korbert.scratch import claim, remove
 from korbert.tasks.files import ROLES
 from korbert.world import world
-from pipelines import artifacts, experiments, recipes, reports
-from pipelines.experiments.evaluating import Evaluation
-from pipelines.reports.record import Artifact
-from pipelines.results import Comparison, Finetuned, Run, figures_of
 
 __all__ = ["Comparison", "Evaluation", "Finetuned", "Run", "compare", "evaluate", "finetune", "pretrain", "run"]
 

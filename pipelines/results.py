@@ -10,11 +10,11 @@ from typing import Any, Literal
 from korbert.errors import ModelError
 from korbert.model import Model
 from korbert.notebook import as_html
+from korbert.pipelines import artifacts, reports
+from korbert.pipelines.reports.compare import Shown
+from korbert.pipelines.reports.record import Artifact, drawing
+from korbert.pipelines.reports.task_scores import mean
 from korbert.terminal import console
-from pipelines import artifacts, reports
-from pipelines.reports.compare import Shown
-from pipelines.reports.record import Artifact, drawing
-from pipelines.reports.task_scores import mean
 
 
 @dataclass(frozen=True, repr=False)

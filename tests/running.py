@@ -47,7 +47,7 @@ class _Stdin(io.BytesIO):
 
 def run_here(arguments: Sequence[str], folder: Path, stdin: bytes = b"", seconds: float = SECONDS) -> Outcome:
     """In this process: a hundred times quicker to start. Standard streams are those of a UTF-8 terminal."""
-    from pipelines.cli import run_command
+    from korbert.pipelines.cli import run_command
 
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", errors) for errors in ("strict", "backslashreplace"))
     code: int | None
@@ -186,7 +186,7 @@ class _Here:
 @contextmanager
 def units_here(most: int = 999) -> Iterator[None]:
     """Inside, no pool of at most so many workers is started."""
-    from corpus.execution.processes import processes
+    from korbert.corpus.execution.processes import processes
 
     @contextmanager
     def pool(workers: int, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> Iterator[Any]:
@@ -203,7 +203,7 @@ def units_here(most: int = 999) -> Iterator[None]:
             gc.enable()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("corpus.execution.processes.processes", pool)
+        patch.setattr("korbert.corpus.execution.processes.processes", pool)
         yield
 
 

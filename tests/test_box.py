@@ -18,6 +18,7 @@ import pytest
 import korbert
 from korbert import folders
 from korbert.modeling import load_model
+from korbert.pipelines.cli import run_command
 from korbert.tasks import korquad
 from korbert.tasks.metrics.regression import spearman
 from korbert.tasks.metrics.token_classification import entity_counts, f1_from_counts
@@ -26,7 +27,6 @@ from korbert.tasks.splits import split_by_article
 from korbert.tasks.token_classification.bio import read_bio, write_bio
 from korbert.training import devices
 from korbert.vectors.occurrences import distances
-from pipelines.cli import run_command
 from tests.pipelines.service.started import started
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpus import counts, morphemes, shards
-from corpus.cleaning.filters import FILTERS
+from korbert.corpus import counts, morphemes, shards
+from korbert.corpus.cleaning.filters import FILTERS
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.stages.table import STAGES
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.metrics.misses import Cause
-from pipelines.artifacts import store
-from pipelines.stages.table import STAGES
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = ROOT / "artifacts" / "demo"

@@ -13,13 +13,13 @@ import click
 import pytest
 
 import korbert
-from corpus.readers import chunks, rows
-from corpus.settings import CleanSettings, SourceSettings
+from korbert.corpus.readers import chunks, rows
+from korbert.corpus.settings import CleanSettings, SourceSettings
 from korbert.durable import sha256_of
+from korbert.pipelines.cli import cli, run_command
+from korbert.pipelines.recipes import loading
+from korbert.pipelines.stages.table import STAGES
 from korbert.tasks.kinds.sections import KorquadSection
-from pipelines.cli import cli, run_command
-from pipelines.recipes import loading
-from pipelines.stages.table import STAGES
 from tests.pipelines.service.started import started
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,7 +34,7 @@ _FENCE = re.compile(r"^```(\w*)(?: title=\S+)?\n(.*?)^```$", re.MULTILINE | re.D
 _SHOWN = re.compile(r"^```python\n((?:(?!```).)*)^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_MODULES = ("korbert", "corpus", "pipelines")
+_ROOMS = ("korbert", "corpus", "pipelines")
 
 
 def text_of(page):
@@ -145,7 +145,7 @@ def test_the_files_of_the_map_are_there(page):
     named = [name for name in _SPAN.findall(text_of(page)) if re.fullmatch(r"[\w/.]+(\.py|/)", name)]
     assert len(named) > 20
     known = [
-        path.relative_to(ROOT).as_posix() for package in (*_MODULES, "tests") for path in (ROOT / package).rglob("*.py")
+        path.relative_to(ROOT).as_posix() for package in (*_ROOMS, "tests") for path in (ROOT / package).rglob("*.py")
     ]
     known += [str(Path(path).parent) + "/" for path in known]
     generated = ("artifacts/", "STAGE", "output/", "documents/", "dropped/", "site/", "dist/")
@@ -181,8 +181,8 @@ def test_python_blocks_import_what_is_there(page, number):
         elif isinstance(node, ast.ImportFrom):
             module = importlib.import_module(node.module)
             assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in _MODULES:
-            assert hasattr(importlib.import_module(node.value.id), node.attr)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "korbert":
+            assert hasattr(importlib.import_module("korbert"), node.attr)
 
 
 @pytest.mark.parametrize(("code", "printed"), SHOWN)

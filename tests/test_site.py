@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli import cli
+from korbert.pipelines.cli import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 _LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]* src=\"?(?:https?:)?//|<link[^>]* rel=\"?stylesheet[^>]*//")

@@ -1,8 +1,7 @@
 """Source files -> clean documents, and dropped rows with their reasons.
 
 Three steps. Reading, here: each chunk of a source becomes one part in the scratch folder, with a row for each record,
-screened by itself. Then corpus.cleaning.deduplication, over all parts at once, and corpus.cleaning.writing, part by
-part.
+screened by itself. Then deduplication.py, over all parts at once, and writing.py, part by part.
 """
 
 from collections import Counter
@@ -15,18 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpus.cleaning.contamination import load_index, make_index
-from corpus.cleaning.deduplication import deduplicate, measures
-from corpus.cleaning.duplicates import text_hash
-from corpus.cleaning.features import measured
-from corpus.cleaning.hashing import Hashes
-from corpus.cleaning.screening import Screened, screen
-from corpus.cleaning.writing import write_documents
-from corpus.documents import document_id
-from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, key_of, read_table, write_parquet
-from corpus.execution.workers import Lost, Outcome, RecordUnit, Workers, local_threads, run_units
-from corpus.readers import Chunk, SourceRow, chunks, count_records, rows
-from corpus.settings import MIB, CleanSettings
+from korbert.corpus.cleaning.contamination import load_index, make_index
+from korbert.corpus.cleaning.deduplication import deduplicate, measures
+from korbert.corpus.cleaning.duplicates import text_hash
+from korbert.corpus.cleaning.features import measured
+from korbert.corpus.cleaning.hashing import Hashes
+from korbert.corpus.cleaning.screening import Screened, screen
+from korbert.corpus.cleaning.writing import write_documents
+from korbert.corpus.documents import document_id
+from korbert.corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, key_of, read_table, write_parquet
+from korbert.corpus.execution.workers import Lost, Outcome, RecordUnit, Workers, local_threads, run_units
+from korbert.corpus.readers import Chunk, SourceRow, chunks, count_records, rows
+from korbert.corpus.settings import MIB, CleanSettings
 from korbert.durable import sha256_of
 from korbert.errors import CorpusError
 from korbert.progress import track

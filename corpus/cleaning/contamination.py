@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features
-from corpus.cleaning.hashing import Bools, Hashes, Ints, is_in
-from corpus.cleaning.normalize import normalize_many
-from corpus.cleaning.personal import mask
-from corpus.documents import grouped
-from corpus.execution.parts import named_in_errors, written_aside
-from corpus.readers import chunks, rows
-from corpus.settings import CleanSettings, DecontaminationSettings
+from korbert.corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features
+from korbert.corpus.cleaning.hashing import Bools, Hashes, Ints, is_in
+from korbert.corpus.cleaning.normalize import normalize_many
+from korbert.corpus.cleaning.personal import mask
+from korbert.corpus.documents import grouped
+from korbert.corpus.execution.parts import named_in_errors, written_aside
+from korbert.corpus.readers import chunks, rows
+from korbert.corpus.settings import CleanSettings, DecontaminationSettings
 from korbert.errors import CorpusError
 from korbert.records.compression import File
 

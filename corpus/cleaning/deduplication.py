@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from corpus.cleaning.duplicates import find_equal, find_near, refuse_repeated_ids, signature_table
-from corpus.cleaning.features import Features, Measure
-from corpus.cleaning.frequent_lines import find_frequent, line_table
-from corpus.cleaning.hashing import repeats
-from corpus.execution.database import connect, write_query
-from corpus.execution.parts import Part, key_of
-from corpus.settings import CleanSettings, DuplicateSettings
+from korbert.corpus.cleaning.duplicates import find_equal, find_near, refuse_repeated_ids, signature_table
+from korbert.corpus.cleaning.features import Features, Measure
+from korbert.corpus.cleaning.frequent_lines import find_frequent, line_table
+from korbert.corpus.cleaning.hashing import repeats
+from korbert.corpus.execution.database import connect, write_query
+from korbert.corpus.execution.parts import Part, key_of
+from korbert.corpus.settings import CleanSettings, DuplicateSettings
 from korbert.progress import track
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from corpus.cleaning.features import Features
-from corpus.cleaning.minhash import BANDS, SIGNATURE_BYTES, signatures, similarity
-from corpus.execution.database import write_query
-from corpus.execution.parts import named_in_errors
+from korbert.corpus.cleaning.features import Features
+from korbert.corpus.cleaning.minhash import BANDS, SIGNATURE_BYTES, signatures, similarity
+from korbert.corpus.execution.database import write_query
+from korbert.corpus.execution.parts import named_in_errors
 from korbert.errors import CorpusError
 
 if TYPE_CHECKING:

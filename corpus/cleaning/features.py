@@ -12,8 +12,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from corpus.cleaning.hashing import NGRAM_SEED, Bools, Hashes, Ints, hashes_of, keyed_by, mixed, repeated, repeats
-from corpus.documents import grouped
+from korbert.corpus.cleaning.hashing import (
+    NGRAM_SEED,
+    Bools,
+    Hashes,
+    Ints,
+    hashes_of,
+    keyed_by,
+    mixed,
+    repeated,
+    repeats,
+)
+from korbert.corpus.documents import grouped
 
 Floats = NDArray[np.float64]
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.cleaning.features import HAN, KANA, OTHER, SYMBOL, Features, Floats
-from corpus.cleaning.hashing import Bools, Ints
-from corpus.settings import FilterSettings
+from korbert.corpus.cleaning.features import HAN, KANA, OTHER, SYMBOL, Features, Floats
+from korbert.corpus.cleaning.hashing import Bools, Ints
+from korbert.corpus.settings import FilterSettings
 
 # Boilerplate: lines that belong to the frame of a page. A copyright notice marks its line; words of menus do if two
 # different ones occur in a line that does not end as sentences do.

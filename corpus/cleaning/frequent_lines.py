@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features
-from corpus.cleaning.hashing import hashes_of, repeats
-from corpus.documents import grouped
-from corpus.execution.database import write_query
+from korbert.corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features
+from korbert.corpus.cleaning.hashing import hashes_of, repeats
+from korbert.corpus.documents import grouped
+from korbert.corpus.execution.database import write_query
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

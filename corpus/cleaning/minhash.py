@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.cleaning.features import Features
-from corpus.cleaning.hashing import Hashes, Ints
+from korbert.corpus.cleaning.features import Features
+from korbert.corpus.cleaning.hashing import Hashes, Ints
 
 BANDS, _ROWS = 25, 5
 SIGNATURE_BYTES = BANDS * _ROWS

@@ -12,8 +12,8 @@ from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from corpus.cleaning.normalize import APART, in_joined_batches
-from corpus.settings import PersonalSettings
+from korbert.corpus.cleaning.normalize import APART, in_joined_batches
+from korbert.corpus.settings import PersonalSettings
 
 MASKS = {
     "email": "<이메일>",

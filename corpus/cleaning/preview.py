@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 
-from corpus.cleaning.contamination import make_index
-from corpus.cleaning.screening import screen
-from corpus.documents import document_id
-from corpus.readers import SourceRow, chunks, rows
-from corpus.settings import CleanSettings
+from korbert.corpus.cleaning.contamination import make_index
+from korbert.corpus.cleaning.screening import screen
+from korbert.corpus.documents import document_id
+from korbert.corpus.readers import SourceRow, chunks, rows
+from korbert.corpus.settings import CleanSettings
 from korbert.errors import CorpusError
 from korbert.records.compression import File
 

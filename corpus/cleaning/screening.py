@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corpus.cleaning.contamination import Index
-from corpus.cleaning.features import batches
-from corpus.cleaning.filters import drop_reasons, too_short
-from corpus.cleaning.frequent_lines import without_lines
-from corpus.cleaning.hashing import Hashes
-from corpus.cleaning.normalize import normalize_many
-from corpus.cleaning.personal import mask
-from corpus.readers import SourceRow
-from corpus.settings import CleanSettings
+from korbert.corpus.cleaning.contamination import Index
+from korbert.corpus.cleaning.features import batches
+from korbert.corpus.cleaning.filters import drop_reasons, too_short
+from korbert.corpus.cleaning.frequent_lines import without_lines
+from korbert.corpus.cleaning.hashing import Hashes
+from korbert.corpus.cleaning.normalize import normalize_many
+from korbert.corpus.cleaning.personal import mask
+from korbert.corpus.readers import SourceRow
+from korbert.corpus.settings import CleanSettings
 
 
 class Screened(NamedTuple):

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpus.cleaning.deduplication import Removals
-from corpus.cleaning.duplicates import rows_of_part
-from corpus.cleaning.filters import too_short
-from corpus.cleaning.frequent_lines import without_lines
-from corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, keep_only, read_table, write_parquet
-from corpus.execution.workers import Workers, run_parts
-from corpus.settings import CleanSettings
+from korbert.corpus.cleaning.deduplication import Removals
+from korbert.corpus.cleaning.duplicates import rows_of_part
+from korbert.corpus.cleaning.filters import too_short
+from korbert.corpus.cleaning.frequent_lines import without_lines
+from korbert.corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, keep_only, read_table, write_parquet
+from korbert.corpus.execution.workers import Workers, run_parts
+from korbert.corpus.settings import CleanSettings
 
 _SUMS = ("read", "documents", "dropped", "chars")
 

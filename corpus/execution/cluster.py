@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from pebble import ProcessExpired
 
-from corpus.execution.processes import prepare
+from korbert.corpus.execution.processes import prepare
 from korbert.errors import KorbertError
 from korbert.extras import needed_for
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from corpus.execution.parts import read_table, unreadable, write_tables
+from korbert.corpus.execution.parts import read_table, unreadable, write_tables
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from pebble import ProcessExpired
 
-from corpus.execution.parts import Counts, Part, unfinished
+from korbert.corpus.execution.parts import Counts, Part, unfinished
 from korbert.errors import KorbertError
 from korbert.progress import track
 
@@ -47,10 +47,10 @@ class Workers:
     def pool(self, initializer: Callable[..., None] | None, initargs: tuple[Any, ...]) -> AbstractContextManager[Pool]:
         """Started workers, each prepared by the initializer."""
         if self.runner == "ray":
-            from corpus.execution.cluster import actors
+            from korbert.corpus.execution.cluster import actors
 
             return actors(self.address, self.count, initializer, initargs)
-        from corpus.execution.processes import processes
+        from korbert.corpus.execution.processes import processes
 
         return processes(self.count, initializer, initargs)
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from corpus.questions import tables
-from corpus.questions.numbers import DATE, dates, numbers
-from corpus.questions.phrases import (
+from korbert.corpus.questions import tables
+from korbert.corpus.questions.numbers import DATE, dates, numbers
+from korbert.corpus.questions.phrases import (
     CASES,
     Candidate,
     arguments,
@@ -15,7 +15,7 @@ from corpus.questions.phrases import (
     may_be_person,
     phrase_start,
 )
-from corpus.questions.sentences import NOUNS, Morph, Predicate, Sentence
+from korbert.corpus.questions.sentences import NOUNS, Morph, Predicate, Sentence
 
 _MARKS = "《》〈〉「」『』“”‘’\"'"
 _TITLE = re.compile(r"《([^《》]+)》|〈([^〈〉]+)〉|『([^『』]+)』|「([^「」]+)」")

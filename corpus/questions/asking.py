@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpus.questions.checks import CONTENT, Refused, check_clause, check_predicate, check_words
-from corpus.questions.drafts import Draft, drafted
-from corpus.questions.numbers import DATE, has_same_unit
-from corpus.questions.phrases import Candidate
-from corpus.questions.sentences import Predicate, Sentence
-from corpus.questions.tables import COPULA, DEFINED_AS, INTERROGATIVE, SYNONYMS, TIMES, UNIQUE, words
-from corpus.questions.topics import is_named
+from korbert.corpus.questions.checks import CONTENT, Refused, check_clause, check_predicate, check_words
+from korbert.corpus.questions.drafts import Draft, drafted
+from korbert.corpus.questions.numbers import DATE, has_same_unit
+from korbert.corpus.questions.phrases import Candidate
+from korbert.corpus.questions.sentences import Predicate, Sentence
+from korbert.corpus.questions.tables import COPULA, DEFINED_AS, INTERROGATIVE, SYNONYMS, TIMES, UNIQUE, words
+from korbert.corpus.questions.topics import is_named
 
 _ONLY_GAPS = 0.3  # share that is kept of questions whose answer is all that they leave out of their sentence
 _MOVES_ANSWER, _CHANGES_VERB = 0.5, 0.5  # how often, where it is possible

@@ -2,10 +2,19 @@
 
 from collections.abc import Sequence
 
-from corpus.questions.phrases import Candidate
-from corpus.questions.sentences import Morph, Predicate, Sentence
-from corpus.questions.tables import ATTRIBUTES, DEICTIC, MODIFIERS, NEGATIVE, QUOTATIVE, TIMES, TRANSITIVE, words
-from corpus.questions.topics import is_named
+from korbert.corpus.questions.phrases import Candidate
+from korbert.corpus.questions.sentences import Morph, Predicate, Sentence
+from korbert.corpus.questions.tables import (
+    ATTRIBUTES,
+    DEICTIC,
+    MODIFIERS,
+    NEGATIVE,
+    QUOTATIVE,
+    TIMES,
+    TRANSITIVE,
+    words,
+)
+from korbert.corpus.questions.topics import is_named
 
 CONTENT = words("NNG NNP SL SH SN XR VV VA QT")  # tags of content words
 _NAMES = words("NNP SL SH SSC")  # tags of names

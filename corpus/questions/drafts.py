@@ -6,11 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from corpus.questions.checks import subject_of
-from corpus.questions.numbers import DATE
-from corpus.questions.phrases import Candidate
-from corpus.questions.sentences import NOUNS, Morph, Sentence
-from corpus.questions.tables import ADVERBS, CONNECTORS, KIN, ONCE, SPLITTING, words
+from korbert.corpus.questions.checks import subject_of
+from korbert.corpus.questions.numbers import DATE
+from korbert.corpus.questions.phrases import Candidate
+from korbert.corpus.questions.sentences import NOUNS, Morph, Sentence
+from korbert.corpus.questions.tables import ADVERBS, CONNECTORS, KIN, ONCE, SPLITTING, words
 
 _MAX_KEPT = 0.8  # of the words of its sentence, in a question that changes neither order nor verb
 _DROPS_CLAUSE, _DROPS_ADJUNCTS = 0.8, 0.8  # how often, where it is possible

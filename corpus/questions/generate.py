@@ -10,11 +10,11 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field
 
-from corpus.execution.parts import key_of
-from corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
-from corpus.questions.making import Made, Maker, paragraphs
-from corpus.readers import Chunk, chunks, count_records, rows
-from corpus.settings import MIB, SourceSettings
+from korbert.corpus.execution.parts import key_of
+from korbert.corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
+from korbert.corpus.questions.making import Made, Maker, paragraphs
+from korbert.corpus.readers import Chunk, chunks, count_records, rows
+from korbert.corpus.settings import MIB, SourceSettings
 from korbert.durable import read_object, write_whole
 from korbert.progress import track
 from korbert.records.compression import File

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpus.questions.answers import candidates
-from corpus.questions.asking import Question, ask, ask_definition
-from corpus.questions.checks import Refused
-from corpus.questions.sentences import Sentence, Stripped, sentence_spans, stripped
-from corpus.questions.topics import in_full, opening_topic, owned
+from korbert.corpus.questions.answers import candidates
+from korbert.corpus.questions.asking import Question, ask, ask_definition
+from korbert.corpus.questions.checks import Refused
+from korbert.corpus.questions.sentences import Sentence, Stripped, sentence_spans, stripped
+from korbert.corpus.questions.topics import in_full, opening_topic, owned
 from korbert.tokenization.morphemes import analyze
 
 _MIN_PARAGRAPH, _USUAL_PARAGRAPH, _MAX_PARAGRAPH = 150, 300, 1_500  # characters

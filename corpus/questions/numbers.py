@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from corpus.questions.phrases import CASES, Candidate
-from corpus.questions.sentences import Sentence
-from corpus.questions.tables import BARE_AFTER_NUMBER, COUNTERS, MONEY, NATIVE, NATIVE_UNITS, PERSONS, TIMES
+from korbert.corpus.questions.phrases import CASES, Candidate
+from korbert.corpus.questions.sentences import Sentence
+from korbert.corpus.questions.tables import BARE_AFTER_NUMBER, COUNTERS, MONEY, NATIVE, NATIVE_UNITS, PERSONS, TIMES
 
 DATE = re.compile(
     r"(?:기원전 )?(?<!\d)(?:(?<=기원전 )\d{1,2}|\d{3,4})년(?: \d{1,2}월(?: \d{1,2}일)?)?(?![대간차도생산])"

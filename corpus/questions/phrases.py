@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from corpus.questions.sentences import NOUNS, Morph, Predicate, Sentence
-from corpus.questions.tables import CLASSES, GIVEN_NAME, GROUPS, SURNAMES, TIMES, words
+from korbert.corpus.questions.sentences import NOUNS, Morph, Predicate, Sentence
+from korbert.corpus.questions.tables import CLASSES, GIVEN_NAME, GROUPS, SURNAMES, TIMES, words
 
 CASES = words("JKS JKO JKB JX JKG JKQ")
 _JOINING = words("및 또는 혹은 겸 등 내지 이나 과 하고")

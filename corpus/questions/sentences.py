@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from corpus.questions.tables import BASES, DECLARATIVE, PARTICLES, POSTPOSITIONS, SERIAL, SPLITTING, words
+from korbert.corpus.questions.tables import BASES, DECLARATIVE, PARTICLES, POSTPOSITIONS, SERIAL, SPLITTING, words
 from korbert.tokenization.morphemes import Analysis
 
 _SENTENCE = re.compile(r"\S.*?(?:(?<=[가-힣])[.?!]+(?=\s|$)|$)", re.MULTILINE)

@@ -4,7 +4,7 @@ import tomllib
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-_WORDS: dict[str, Any] = tomllib.loads(files("corpus.questions").joinpath("words.toml").read_text("utf-8"))
+_WORDS: dict[str, Any] = tomllib.loads(files("korbert.corpus.questions").joinpath("words.toml").read_text("utf-8"))
 
 
 def words(text: str) -> frozenset[str]:

@@ -3,8 +3,8 @@
 세종은 조선의 왕이다. 1443년에 한글을 만들었다. -> 세종은 1443년에 한글을 만들었다.
 """
 
-from corpus.questions.sentences import Sentence, Stripped
-from corpus.questions.tables import AMOUNTS, ATTRIBUTES, CLASSES, MEASURES, PLACES
+from korbert.corpus.questions.sentences import Sentence, Stripped
+from korbert.corpus.questions.tables import AMOUNTS, ATTRIBUTES, CLASSES, MEASURES, PLACES
 
 _PRONOUNS = ("그", "그녀")
 _MAX_TOPIC = 30  # characters

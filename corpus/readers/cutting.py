@@ -8,11 +8,11 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, cast
 
-from corpus.documents import grouped
-from corpus.readers import wikipedia
-from corpus.readers.files import check_name
-from corpus.readers.records import SHOWN_BYTES, Cells, Chunk, Segment, needed_columns, too_long
-from corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
+from korbert.corpus.documents import grouped
+from korbert.corpus.readers import wikipedia
+from korbert.corpus.readers.files import check_name
+from korbert.corpus.readers.records import SHOWN_BYTES, Cells, Chunk, Segment, needed_columns, too_long
+from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
 from korbert.records.arrow import rows_in, stream_of

@@ -8,8 +8,8 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from corpus.readers.records import SourceRow, checked_row, faulty_row
-from corpus.settings import SourceSettings
+from korbert.corpus.readers.records import SourceRow, checked_row, faulty_row
+from korbert.corpus.settings import SourceSettings
 
 _FRONT = re.compile(r"---[ \t]*\r?\n(?![ \t]*\r?$)(.*?)^(?:---|\.\.\.)[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
 _DEEPEST = 100  # blocks inside blocks

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 
-from corpus.readers import wikipedia
-from corpus.readers.records import (
+from korbert.corpus.readers import wikipedia
+from korbert.corpus.readers.records import (
     Cells,
     Chunk,
     Segment,
@@ -15,7 +15,7 @@ from corpus.readers.records import (
     too_long_row,
     undecodable_row,
 )
-from corpus.settings import SourceSettings
+from korbert.corpus.settings import SourceSettings
 from korbert.records import arrow
 from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of, fault_of, parsed
@@ -93,7 +93,7 @@ def _file_rows(segment: Segment, chunk: Chunk, prefix: str) -> Iterator[SourceRo
     elif undecodable := undecodable_row(text, file, encoding, file):
         yield undecodable
     elif chunk.kind == "markdown":
-        from corpus.readers import markdown  # not at the top: only this kind of source needs the parser
+        from korbert.corpus.readers import markdown  # not at the top: only this kind of source needs the parser
 
         yield markdown.row(text, file, chunk.source)
     else:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
-from corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
+from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
 from korbert.records.compression import File

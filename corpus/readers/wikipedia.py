@@ -6,7 +6,7 @@ from functools import partial
 from io import BufferedReader
 from xml.etree import ElementTree
 
-from corpus.readers.records import SHOWN_BYTES, Segment, SourceRow, faulty_row, too_long, too_long_row
+from korbert.corpus.readers.records import SHOWN_BYTES, Segment, SourceRow, faulty_row, too_long, too_long_row
 from korbert.errors import CorpusError
 from korbert.records.compression import File
 
@@ -103,7 +103,10 @@ def _row(data: bytes, place: str, parsed: bool) -> SourceRow:
     if not parsed:
         return SourceRow(place, local, text)
 
-    from corpus.readers.wikitext import prose, unclosed  # not at the top: only this kind of source needs the parser
+    from korbert.corpus.readers.wikitext import (  # not at the top: only this kind of source needs the parser
+        prose,
+        unclosed,
+    )
 
     if (brackets := unclosed(text)) > _MAX_UNCLOSED:
         return faulty_row(place, local, text, "bad_text", f"{brackets:,} brackets and tags in it are never closed")

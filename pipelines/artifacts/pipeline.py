@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.artifacts.sources import Sources
+from korbert.pipelines.artifacts.store import Json, Plan
+from korbert.pipelines.recipes.files import find
+from korbert.pipelines.recipes.loading import Recipe, load
+from korbert.pipelines.stages import Inputs, Stage
 from korbert.processor import processor_name
 from korbert.versions import installed_version
-from pipelines.artifacts import store
-from pipelines.artifacts.runtime import Runtime
-from pipelines.artifacts.sources import Sources
-from pipelines.artifacts.store import Json, Plan
-from pipelines.recipes.files import find
-from pipelines.recipes.loading import Recipe, load
-from pipelines.stages import Inputs, Stage
 
 _ACTIONS = {
     "fresh": "would be skipped",

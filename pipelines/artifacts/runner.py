@@ -17,14 +17,14 @@ from typing import Any, Literal
 
 from korbert import training
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
+from korbert.pipelines import reports
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.artifacts.store import Json, Plan
+from korbert.pipelines.stages import Stage
 from korbert.processor import processor_name
 from korbert.scratch import remove
 from korbert.world import connected, from_first, is_silent, world
-from pipelines import reports
-from pipelines.artifacts import store
-from pipelines.artifacts.pipeline import Pipeline
-from pipelines.artifacts.store import Json, Plan
-from pipelines.stages import Stage
 
 _logger = logging.getLogger(__name__)
 

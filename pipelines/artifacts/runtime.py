@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-import corpus
+from korbert import corpus
 from korbert.processor import cores
 from korbert.world import number_in
 

@@ -3,17 +3,17 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-import corpus
-from corpus.readers.files import find_files, is_address, remote_version
+from korbert import corpus
+from korbert.corpus.readers.files import find_files, is_address, remote_version
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.folders import bundled, is_on_hub
 from korbert.names import nfc, on_disk
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.recipes.loading import Recipe
+from korbert.pipelines.stages import Finder
 from korbert.records.compression import File
-from pipelines.artifacts import store
-from pipelines.artifacts.store import Json
-from pipelines.recipes.loading import Recipe
-from pipelines.stages import Finder
 
 SAMPLE = "sample:"
 

@@ -13,13 +13,13 @@ import korbert
 from korbert import huggingface, modeling, tokenization, training
 from korbert.durable import check_output, write_json
 from korbert.errors import ModelError
+from korbert.pipelines import inference, reports
+from korbert.pipelines.commands import options
+from korbert.pipelines.commands.vector_options import Failed
 from korbert.progress import track
 from korbert.records.form import FORMATS, Format
 from korbert.tasks import korquad
 from korbert.terminal import say
-from pipelines import inference, reports
-from pipelines.commands import options
-from pipelines.commands.vector_options import Failed
 
 _FILE = options.PathType()
 

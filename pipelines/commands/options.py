@@ -14,10 +14,10 @@ from click.shell_completion import CompletionItem
 from korbert.errors import SettingsError
 from korbert.folders import models_in_the_box
 from korbert.names import on_disk
+from korbert.pipelines import inference, recipes
+from korbert.pipelines.language import VARIABLE as LANG
 from korbert.records.form import FORMS
 from korbert.terminal import Messages, printable
-from pipelines import inference, recipes
-from pipelines.language import VARIABLE as LANG
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 

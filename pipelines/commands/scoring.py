@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from korbert.durable import check_output
+from korbert.pipelines import inference, reports, submission
+from korbert.pipelines.commands import options
 from korbert.terminal import say
-from pipelines import inference, reports, submission
-from pipelines.commands import options
 
 _FILE = options.PathType()
 

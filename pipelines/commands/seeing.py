@@ -11,11 +11,11 @@ import korbert
 from korbert import vectors
 from korbert.durable import check_output, write_whole
 from korbert.errors import ModelError
+from korbert.pipelines import inference, reports
+from korbert.pipelines.commands import options, vector_options
+from korbert.pipelines.commands.vector_options import Failed
 from korbert.records.form import FORMS, Form, Format
 from korbert.terminal import say
-from pipelines import inference, reports
-from pipelines.commands import options, vector_options
-from pipelines.commands.vector_options import Failed
 
 _FILE = options.PathType()
 _SHOWN_DISTANCES = 12  # occurrences up to which `words` prints all distances

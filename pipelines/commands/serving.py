@@ -13,14 +13,14 @@ from korbert.errors import SettingsError
 from korbert.extras import EXTRAS, package
 from korbert.folders import models_in_the_box
 from korbert.interruption import Interrupted
+from korbert.pipelines.commands import options
+from korbert.pipelines.language import t
 from korbert.terminal import say
-from pipelines.commands import options
-from pipelines.language import t
 
 if TYPE_CHECKING:
+    from korbert.pipelines.service.batching import Operation
+    from korbert.pipelines.service.shared import Served
     from korbert.training.settings import PrecisionName
-    from pipelines.service.batching import Operation
-    from pipelines.service.shared import Served
 
 _NAME = re.compile(r"[\w.-]+")
 
@@ -70,10 +70,10 @@ def serve(
     """
     for name in EXTRAS["serve"]:
         package(name, "serve")
-    from pipelines.reports.look.page import page
-    from pipelines.service.analysis import analysis_process
-    from pipelines.service.limits import Limits
-    from pipelines.service.running import is_loopback, run
+    from korbert.pipelines.reports.look.page import page
+    from korbert.pipelines.service.analysis import analysis_process
+    from korbert.pipelines.service.limits import Limits
+    from korbert.pipelines.service.running import is_loopback, run
 
     if not token and not insecure and not is_loopback(host):
         message = f"--host {host} admits other machines: give a --token that they must send, or --insecure"
@@ -94,7 +94,7 @@ def serve(
 
 
 def _load(*arguments: Any) -> "tuple[Mapping[str, Served], Operation | None]":
-    from pipelines.service.operations import load_all  # imports PyTorch: after the server is listening
+    from korbert.pipelines.service.operations import load_all  # imports PyTorch: after the server is listening
 
     return load_all(*arguments)
 

@@ -14,14 +14,14 @@ from click.core import ParameterSource
 
 from korbert.durable import check_output, write_whole
 from korbert.errors import KorbertError, SettingsError
+from korbert.pipelines import artifacts, inference, planning, recipes, reports
+from korbert.pipelines.commands import options
+from korbert.pipelines.language import t
+from korbert.pipelines.stages import Stage
+from korbert.pipelines.stages.table import STAGES, TASK, is_task
 from korbert.tasks.sets import listing
 from korbert.terminal import Messages, in_one_line, say
 from korbert.world import is_silent
-from pipelines import artifacts, inference, planning, recipes, reports
-from pipelines.commands import options
-from pipelines.language import t
-from pipelines.stages import Stage
-from pipelines.stages.table import STAGES, TASK, is_task
 
 _MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more must be a typo
 

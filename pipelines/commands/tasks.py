@@ -12,21 +12,21 @@ from typing import Any, Literal, get_args
 import click
 
 import korbert
-from corpus.pairs import Source as PairSource
-from corpus.pairs import pairs_of
+from korbert.corpus.pairs import Source as PairSource
+from korbert.corpus.pairs import pairs_of
 from korbert.durable import aside_of, check_output, read_object, write_aside, write_whole
 from korbert.errors import CorpusError, SettingsError
+from korbert.pipelines import artifacts, experiments, inference, recipes, reports
+from korbert.pipelines.commands import options
+from korbert.pipelines.commands.stages import logged, run_stages
+from korbert.pipelines.commands.vector_options import Failed
+from korbert.pipelines.language import t
 from korbert.processor import cores
 from korbert.progress import track
 from korbert.scratch import claim, remove
 from korbert.tasks.kinds import ALIASES, KINDS
 from korbert.terminal import say
 from korbert.world import is_silent, world
-from pipelines import artifacts, experiments, inference, recipes, reports
-from pipelines.commands import options
-from pipelines.commands.stages import logged, run_stages
-from pipelines.commands.vector_options import Failed
-from pipelines.language import t
 
 _FILE, _PLACE = options.PathType(), options.PlaceType()
 _learning = options.together(  # model, data and settings of the commands that train

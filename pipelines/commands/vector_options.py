@@ -7,11 +7,11 @@ import click
 
 import korbert
 from korbert.errors import CorpusError, SettingsError
+from korbert.pipelines import inference
+from korbert.pipelines.commands import options
 from korbert.records.form import FORMATS, Format
 from korbert.terminal import say
 from korbert.vectors.names import CorrectionName, Mix, PoolingName
-from pipelines import inference
-from pipelines.commands import options
 
 if TYPE_CHECKING:
     from korbert.vectors.settings import Asked

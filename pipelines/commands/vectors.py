@@ -15,13 +15,13 @@ import korbert
 from korbert import search
 from korbert.durable import check_output, write_whole
 from korbert.errors import CorpusError, ModelError, SettingsError
+from korbert.pipelines import inference, reports
+from korbert.pipelines.commands import options, vector_options
+from korbert.pipelines.commands.vector_options import Failed
 from korbert.progress import track
 from korbert.records.form import Form, Format
 from korbert.terminal import say
 from korbert.vectors.names import Side, Unit, Way
-from pipelines import inference, reports
-from pipelines.commands import options, vector_options
-from pipelines.commands.vector_options import Failed
 
 _PATH = options.PathType()
 _PLACE = options.PlaceType()

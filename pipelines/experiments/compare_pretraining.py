@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, SettingsError
-from pipelines.artifacts.store import RECORD, Json, read_json
-from pipelines.reports.training_log import TrainingLog
+from korbert.pipelines.artifacts.store import RECORD, Json, read_json
+from korbert.pipelines.reports.training_log import TrainingLog
 
 _STAGE = "pretrain"
 _TOKENIZER = Path("tokenizer", "korbert_tokenizer.json")

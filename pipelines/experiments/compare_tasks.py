@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import ArtifactError, ModelError, SettingsError
+from korbert.pipelines.artifacts.store import Json, read_json
+from korbert.pipelines.experiments.compare_pretraining import distinct_names
+from korbert.pipelines.experiments.scores import score_table
+from korbert.pipelines.experiments.search import ModelResult
 from korbert.tasks.files import Row
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction
-from pipelines.artifacts.store import Json, read_json
-from pipelines.experiments.compare_pretraining import distinct_names
-from pipelines.experiments.scores import score_table
-from pipelines.experiments.search import ModelResult
 
 PREDICTIONS = "predictions.jsonl"
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from korbert.errors import SettingsError
 from korbert.model import Model
+from korbert.pipelines.experiments.preparing import few_rows, roles_of
+from korbert.pipelines.experiments.scores import interval_over_rows
 from korbert.records.form import Form
 from korbert.tasks.files import read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.noise import NOISE
 from korbert.tasks.splits import usable
-from pipelines.experiments.preparing import few_rows, roles_of
-from pipelines.experiments.scores import interval_over_rows
 
 
 @dataclass(frozen=True)

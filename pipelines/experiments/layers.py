@@ -10,14 +10,14 @@ from typing import Any
 
 from korbert.durable import write_json
 from korbert.modeling.feature_settings import FeatureSettings
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.experiments.preparing import Ready, builds_of, kept_vectors, prepare
+from korbert.pipelines.experiments.scores import score_table
+from korbert.pipelines.experiments.search import ModelResult, baselines, learn
+from korbert.pipelines.reports.layers import write_page
+from korbert.pipelines.stages import Counts, Inputs
 from korbert.tasks.kinds.sections import TaskSection
 from korbert.world import connected
-from pipelines.artifacts.runtime import Runtime
-from pipelines.experiments.preparing import Ready, builds_of, kept_vectors, prepare
-from pipelines.experiments.scores import score_table
-from pipelines.experiments.search import ModelResult, baselines, learn
-from pipelines.reports.layers import write_page
-from pipelines.stages import Counts, Inputs
 
 _SEEDS = 3  # if the settings have none
 

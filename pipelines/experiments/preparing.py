@@ -16,6 +16,8 @@ from korbert.errors import SettingsError
 from korbert.extras import package
 from korbert.modeling import EncoderConfig, FeatureModel, Model, init_encoder_from, load_model
 from korbert.modeling.feature_settings import chosen_layers
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.stages import Inputs
 from korbert.tasks.files import ROLES, Role, Rows, read_rows, refuse_unseen_labels, renamed
 from korbert.tasks.finetuning.encoded import EncodedTexts
 from korbert.tasks.finetuning.layerwise import keep_layers
@@ -29,8 +31,6 @@ from korbert.tasks.splits import Parts, at_most, cut, split_by_article, usable
 from korbert.tokenization import AnyTokenizer
 from korbert.training import choose_device
 from korbert.world import require_rows
-from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Inputs
 
 _logger = logging.getLogger(__name__)
 

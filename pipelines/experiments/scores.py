@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.pipelines.experiments.search import ModelResult
 from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Kind
 from korbert.tasks.metrics.statistics import bootstrap_interval, compare, over_seeds
-from pipelines.experiments.search import ModelResult
 
 _RESAMPLES = 1_000
 _SEED = 0

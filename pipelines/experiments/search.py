@@ -22,6 +22,7 @@ from torch import nn
 from korbert.durable import checksummed, verified, write_whole
 from korbert.errors import CorpusError
 from korbert.extras import MissingPackage, needed_for
+from korbert.pipelines.experiments.preparing import Build, Ready
 from korbert.progress import track
 from korbert.tasks.finetuning.best_epoch import WEIGHTS, Best, load_best, read_best
 from korbert.tasks.finetuning.learning import finetune
@@ -29,7 +30,6 @@ from korbert.tasks.finetuning.settings import Way, training_name
 from korbert.training.checkpoints import remove_all
 from korbert.training.examples import Batches
 from korbert.world import connected, from_first
-from pipelines.experiments.preparing import Build, Ready
 
 _logger = logging.getLogger(__name__)
 

@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from korbert.durable import aside_of, content_digest, intact, write_aside, write_whole
 from korbert.errors import SettingsError
 from korbert.model import Model
+from korbert.pipelines.inference.predicting import Result, result_of
+from korbert.pipelines.inference.records import TEXT_NAMES, Keys, column_for, records
 from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
@@ -30,8 +32,6 @@ from korbert.search.texts import is_utf8, json_of
 from korbert.vectors import Correction, PieceCounts
 from korbert.vectors.names import CorrectionName
 from korbert.vectors.settings import Asked
-from pipelines.inference.predicting import Result, result_of
-from pipelines.inference.records import TEXT_NAMES, Keys, column_for, records
 
 PART_ROWS = 4_096  # an interrupted run loses at most one part
 _FIT_TEXTS = 10_000

@@ -14,10 +14,10 @@ from typing import Any
 
 from korbert.errors import SettingsError
 from korbert.model import Model
+from korbert.pipelines.inference.records import TEXT_NAMES, Keys, Record, column_for, option_of, records
 from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.tasks.files import ROLES
-from pipelines.inference.records import TEXT_NAMES, Keys, Record, column_for, option_of, records
 
 MAX_CHARS = 100_000  # of a text; a classifier sees a few hundred pieces
 _KINDS = {type(None): "null", bool: "true or false", list: "a list", dict: "an object"}

@@ -10,13 +10,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
-from corpus.questions.generate import Asked, QuestionSettings, generate, is_part
-from corpus.readers.files import find_files
-from corpus.settings import SourceSettings
+from korbert.corpus.questions.generate import Asked, QuestionSettings, generate, is_part
+from korbert.corpus.readers.files import find_files
+from korbert.corpus.settings import SourceSettings
 from korbert.durable import aside_of, check_output, write_aside
 from korbert.errors import CorpusError, SettingsError
+from korbert.pipelines.inference.outputs import is_questions
 from korbert.scratch import claim, remove
-from pipelines.inference.outputs import is_questions
 
 _ENDINGS = (".json", ".jsonl")
 _GROUPS = {  # prefix of a count -> what it counts

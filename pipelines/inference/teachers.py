@@ -28,10 +28,10 @@ from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.extras import needed_for
 from korbert.folders import bundled
 from korbert.model import Model
+from korbert.pipelines.inference.embedding import Embedding, claim_parts, text_records, write_vectors
+from korbert.pipelines.inference.predicting import Result
 from korbert.progress import track
 from korbert.vectors.encoder import unit
-from pipelines.inference.embedding import Embedding, claim_parts, text_records, write_vectors
-from pipelines.inference.predicting import Result
 
 _Vectors = NDArray[np.float32]
 _SERVER_TEXTS, _SERVER_SECONDS = 64, 120  # of a request

@@ -9,11 +9,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from korbert.errors import SettingsError
+from korbert.pipelines.inference import lines
+from korbert.pipelines.reports.page import write
 from korbert.terminal import console
 from korbert.tokenization import AnyTokenizer, Pieces, Tokenizer
 from korbert.tokenization.pieces import EOJEOL
-from pipelines.inference import lines
-from pipelines.reports.page import write
 
 _MAX_PAGE_CHARS = 200_000  # about 30 MB of HTML
 
@@ -106,7 +106,8 @@ def write_page(
 ) -> int:
     """Writes a page with the pieces of each text below its characters. Returns the number of texts.
 
-    texts: places and texts, as from pipelines.inference.lines. Raises SettingsError for more text than a page can hold.
+    texts: places and texts, as from korbert.pipelines.inference.lines. Raises SettingsError for more text than a page
+    can hold.
     """
     shown: list[list[PageSpan]] = []
     chars = 0

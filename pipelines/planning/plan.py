@@ -18,15 +18,15 @@ from korbert.errors import SettingsError
 from korbert.modeling import load_model
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.counting import counted, flop_a_piece, parameters
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, piece_counts, training_plan
+from korbert.pipelines.stages.settings import PretrainStage
 from korbert.pretraining import Phase, SpecialIds, evaluate, heldout_batches
 from korbert.pretraining.shards import write_random_shards
 from korbert.tokenization.vocabulary import FIRST_PIECE, SPECIAL
 from korbert.training import Batch, choose_device, fit
 from korbert.training.devices import autocast, choose_precision
-from pipelines.artifacts import store
-from pipelines.artifacts.pipeline import Pipeline
-from pipelines.stages.pretrain import ShardRows, model_and_loss, piece_counts, training_plan
-from pipelines.stages.settings import PretrainStage
 
 _SAMPLED = (16, 64)  # batches, and rows in each, to estimate the mean row length of a phase
 _WARM, _TIMED = 5, 20  # steps

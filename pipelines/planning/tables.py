@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.planning.plan import Plan
-from pipelines.reports.formatting import duration
+from korbert.pipelines.planning.plan import Plan
+from korbert.pipelines.reports.formatting import duration
 
 _GIB = 2**30
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from korbert.errors import SettingsError
 from korbert.names import on_disk
-from pipelines.recipes.faults import near, short
+from korbert.pipelines.recipes.faults import near, short
 
 SHIPPED = Path(__file__).parent
 

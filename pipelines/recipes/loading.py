@@ -8,11 +8,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from korbert.errors import SettingsError
+from korbert.pipelines.recipes.faults import explain
+from korbert.pipelines.recipes.files import apply_change, find, read_tables, refuse_boundless
+from korbert.pipelines.stages import Finder, Stage
+from korbert.pipelines.stages.table import STAGES, TASK, is_task, task_stage
 from korbert.tasks.kinds import section_class
-from pipelines.recipes.faults import explain
-from pipelines.recipes.files import apply_change, find, read_tables, refuse_boundless
-from pipelines.stages import Finder, Stage
-from pipelines.stages.table import STAGES, TASK, is_task, task_stage
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 from korbert.errors import SettingsError
 from korbert.folders import lasting, model_folder
+from korbert.pipelines.recipes.loading import Recipe, of_tables
 from korbert.records.form import Form
 from korbert.tasks.kinds import ALIASES, KINDS
-from pipelines.recipes.loading import Recipe, of_tables
 
 Columns = Mapping[str, Sequence[str]]
 

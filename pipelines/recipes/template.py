@@ -14,10 +14,10 @@ from pydantic import BaseModel
 from korbert.errors import ModelError
 from korbert.folders import bundled, model_folder
 from korbert.modeling import EncoderConfig
-from pipelines.recipes.faults import model_in
-from pipelines.recipes.files import SHIPPED
-from pipelines.recipes.loading import SHARED
-from pipelines.stages.table import STAGES
+from korbert.pipelines.recipes.faults import model_in
+from korbert.pipelines.recipes.files import SHIPPED
+from korbert.pipelines.recipes.loading import SHARED
+from korbert.pipelines.stages.table import STAGES
 
 _WIDTH = 110
 _HEAD = """\

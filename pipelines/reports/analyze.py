@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.reports import formatting
-from pipelines.reports.distributions import length_elements, most_frequent, ranked_bars
-from pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table, Use
-from pipelines.reports.figures import Figure, label
-from pipelines.reports.pictures import columns
-from pipelines.reports.record import Artifact, batches, sampled
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.distributions import length_elements, most_frequent, ranked_bars
+from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table, Use
+from korbert.pipelines.reports.figures import Figure, label
+from korbert.pipelines.reports.pictures import columns
+from korbert.pipelines.reports.record import Artifact, batches, sampled
 
 _TOP_TAGS = 15
 _SAMPLES = 20  # failed documents shown for each reason
@@ -25,7 +25,8 @@ _Lengths = list[tuple[pa.Array, Any]]
 
 # Names of the tags of the Sejong corpus (세종 말뭉치) as used by Kiwi, and of those of Kiwi itself.
 _TAGS = dict(
-    line.split("\t") for line in (files("pipelines.reports") / "tags.tsv").read_text(encoding="utf-8").splitlines()
+    line.split("\t")
+    for line in (files("korbert.pipelines.reports") / "tags.tsv").read_text(encoding="utf-8").splitlines()
 )
 
 

@@ -12,14 +12,14 @@ from korbert.durable import write_whole
 from korbert.errors import ArtifactError
 from korbert.folders import model_folder
 from korbert.modeling.models import CLASSES
-from pipelines.artifacts.store import RECORD, Json
-from pipelines.reports import formatting
-from pipelines.reports.figures import OBJECTIVES, label, text
-from pipelines.reports.formatting import without_folders
-from pipelines.reports.page import filled
-from pipelines.reports.record import Artifact, drawing
-from pipelines.reports.task_scores import Result, has_result, result_of, table
-from pipelines.stages.table import TASK
+from korbert.pipelines.artifacts.store import RECORD, Json
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.figures import OBJECTIVES, label, text
+from korbert.pipelines.reports.formatting import without_folders
+from korbert.pipelines.reports.page import filled
+from korbert.pipelines.reports.record import Artifact, drawing
+from korbert.pipelines.reports.task_scores import Result, has_result, result_of, table
+from korbert.pipelines.stages.table import TASK
 
 CARD = "README.md"
 

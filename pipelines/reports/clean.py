@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from corpus.cleaning.features import Features
-from pipelines.reports import formatting
-from pipelines.reports.distributions import by_source, length_elements, most_frequent, ranked_bars
-from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Story, Table, Use
-from pipelines.reports.figures import Figure, label
-from pipelines.reports.pictures import COLOURS, histograms
-from pipelines.reports.record import Artifact, batches, num_rows, sampled
+from korbert.corpus.cleaning.features import Features
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.distributions import by_source, length_elements, most_frequent, ranked_bars
+from korbert.pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Story, Table, Use
+from korbert.pipelines.reports.figures import Figure, label
+from korbert.pipelines.reports.pictures import COLOURS, histograms
+from korbert.pipelines.reports.record import Artifact, batches, num_rows, sampled
 
 _HANGUL_ROWS = 512  # documents of each batch whose Hangul share is measured
 _FREQUENT_LINES = 20  # frequent lines listed

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from pipelines.artifacts.store import Json
-from pipelines.experiments.compare_pretraining import Run, difference, in_bits, open_runs
-from pipelines.experiments.compare_tasks import Side, TaskComparison, compare_tasks, is_task
-from pipelines.reports import formatting
-from pipelines.reports.elements import Element, Entry, Folded, Section, Table
-from pipelines.reports.examples import differing, in_words
-from pipelines.reports.figures import label, text
-from pipelines.reports.page import write
-from pipelines.reports.training_log import time_axis
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.experiments.compare_pretraining import Run, difference, in_bits, open_runs
+from korbert.pipelines.experiments.compare_tasks import Side, TaskComparison, compare_tasks, is_task
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
+from korbert.pipelines.reports.examples import differing, in_words
+from korbert.pipelines.reports.figures import label, text
+from korbert.pipelines.reports.page import write
+from korbert.pipelines.reports.training_log import time_axis
 
 _EXAMPLES = 10  # for each side of a pair
 _LOSS, _ACCURACY = "mlm_loss", "mlm_accuracy"
@@ -159,7 +159,7 @@ def heldout_curves(
     runs: Sequence[Run], title: str, figure: Callable[[Run, Json], float | None], **options: Any
 ) -> Iterator[Element]:
     """A held-out figure of all runs against time and against pieces, as far as measured."""
-    from pipelines.reports.pictures import Line, curves  # matplotlib, which tables do without
+    from korbert.pipelines.reports.pictures import Line, curves  # matplotlib, which tables do without
 
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
     for name, (axis, _) in _AXES.items():

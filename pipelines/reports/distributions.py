@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipelines.reports import formatting
-from pipelines.reports.elements import Bar, Bars, Element, Table
-from pipelines.reports.pictures import COLOURS, Line, curves, lengths
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.elements import Bar, Bars, Element, Table
+from korbert.pipelines.reports.pictures import COLOURS, Line, curves, lengths
 
 _RANKS = 160  # points of a curve over ranks, evenly spaced on its logarithmic axis
 _GROUPS = 5

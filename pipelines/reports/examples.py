@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.elements import Marked
 from korbert.tasks.files import Row
-from pipelines.reports import formatting
-from pipelines.reports.elements import Marked
 
 _SHOWN_CHARS = 600  # of a text
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from pipelines.reports import formatting
+from korbert.pipelines.reports import formatting
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ OBJECTIVES: Mapping[str, str] = {
 }
 """Display names of the pretraining objectives; those that predict pieces come first."""
 
-_NAMES = tomllib.loads((files("pipelines.reports") / "figures.toml").read_text(encoding="utf-8"))
+_NAMES = tomllib.loads((files("korbert.pipelines.reports") / "figures.toml").read_text(encoding="utf-8"))
 _LABELS: dict[str, str] = _NAMES["labels"]
 _LABELS |= {
     f"{key}_{figure}": f"{words} {figure}" for key, words in OBJECTIVES.items() for figure in ("loss", "accuracy")

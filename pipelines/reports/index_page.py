@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from korbert.errors import ArtifactError
-from pipelines.artifacts.store import PAGE, RECORD
-from pipelines.reports import formatting
-from pipelines.reports.figures import Figure
-from pipelines.reports.page import write
-from pipelines.reports.record import Artifact, drawing
-from pipelines.reports.stage_page import figures_of, usage
-from pipelines.reports.task_scores import Result, has_result, result_of, table
-from pipelines.stages import Stage
-from pipelines.stages.table import STAGES, TASK, is_task, stage_named
+from korbert.pipelines.artifacts.store import PAGE, RECORD
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.figures import Figure
+from korbert.pipelines.reports.page import write
+from korbert.pipelines.reports.record import Artifact, drawing
+from korbert.pipelines.reports.stage_page import figures_of, usage
+from korbert.pipelines.reports.task_scores import Result, has_result, result_of, table
+from korbert.pipelines.stages import Stage
+from korbert.pipelines.stages.table import STAGES, TASK, is_task, stage_named
 
 _RESULTS = 4  # at the top of the page
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.reports import formatting
-from pipelines.reports.elements import Element, Table
-from pipelines.reports.page import write
-from pipelines.reports.pictures import COLOURS, Line, curves, groups
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.elements import Element, Table
+from korbert.pipelines.reports.page import write
+from korbert.pipelines.reports.pictures import COLOURS, Line, curves, groups
 
 _HEADS = {"linear": "Linear heads", "mlp": "Heads with a hidden layer", "bilstm": "BiLSTM heads"}
 _PROJECTIONS = {"pca": "principal components", "tsne": "t-SNE"}

@@ -10,9 +10,9 @@ import jinja2
 from markupsafe import Markup
 
 from korbert.durable import check_output, write_whole
+from korbert.pipelines.inference.outputs import is_page
+from korbert.pipelines.language import language, t
 from korbert.terminal import printable
-from pipelines.inference.outputs import is_page
-from pipelines.language import language, t
 
 
 def write(path: Path, template: str, *, aside: Path | None = None, **values: Any) -> Path:
@@ -38,7 +38,7 @@ def filled(template: str, **values: Any) -> str:
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("pipelines.reports"),
+        loader=jinja2.PackageLoader("korbert.pipelines.reports"),
         autoescape=lambda name: name is not None and name.endswith(".html"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

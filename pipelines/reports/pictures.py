@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipelines.reports import formatting
-from pipelines.reports.elements import Picture, Table
-from pipelines.reports.figures import known
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.elements import Picture, Table
+from korbert.pipelines.reports.figures import known
 
 if find_spec("matplotlib") or TYPE_CHECKING:  # else pages say what their pictures need
     import matplotlib
@@ -32,7 +32,7 @@ _DOTS = 1_000  # of a scatter plot
 _FEW_POINTS = 12  # up to this many, each point gets a marker
 _AXES = (0.13, 0.18, 0.85, 0.71)  # position in the picture; fixed, so that neighbouring charts line up
 _WIDE_AXES = (0.01, 0.18, 0.98, 0.8)  # without numbers on the y axis
-_STYLE = str(files("pipelines.reports") / "templates" / "charts.mplstyle")
+_STYLE = str(files("korbert.pipelines.reports") / "templates" / "charts.mplstyle")
 _INK, _MUTED, _RULE = "#0a0a01", "#0a0a02", "#0a0a03"
 _SERIES = tuple(f"#0a0a1{number}" for number in range(1, COLOURS + 1))
 _VARIABLES = {_INK: "ink", _MUTED: "muted", _RULE: "rule"} | {colour: f"c{colour[-1]}" for colour in _SERIES}

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipelines.artifacts.store import Json
-from pipelines.reports import formatting
-from pipelines.reports.elements import Element, Gap, Gapped, Guess, Section, Story, Table, Use
-from pipelines.reports.figures import OBJECTIVES, Figure, label, text
-from pipelines.reports.pictures import Line, curves
-from pipelines.reports.record import Artifact
-from pipelines.reports.training_log import TrainingLog, time_axis
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.elements import Element, Gap, Gapped, Guess, Section, Story, Table, Use
+from korbert.pipelines.reports.figures import OBJECTIVES, Figure, label, text
+from korbert.pipelines.reports.pictures import Line, curves
+from korbert.pipelines.reports.record import Artifact
+from korbert.pipelines.reports.training_log import TrainingLog, time_axis
 
 _GAPS = (
     "The model's predictions for each gap, most likely first, at the first, a middle and the last evaluation. The "

@@ -8,12 +8,12 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from corpus.cleaning.preview import Preview, Shown, preview
+from korbert.corpus.cleaning.preview import Preview, Shown, preview
+from korbert.pipelines import reports
+from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.reports.figures import label
+from korbert.pipelines.reports.page import write
 from korbert.terminal import console, say
-from pipelines import reports
-from pipelines.artifacts.pipeline import Pipeline
-from pipelines.reports.figures import label
-from pipelines.reports.page import write
 
 _SHOWN_CHARS = 160  # of a text that is not expanded
 _AROUND_CHARS = 40  # context before the first change; on the page, on both sides of each change

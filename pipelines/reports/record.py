@@ -13,8 +13,8 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from korbert.errors import ArtifactError
-from pipelines.artifacts.store import RECORD, RUN, Json, read_json
-from pipelines.reports import formatting
+from korbert.pipelines.artifacts.store import RECORD, RUN, Json, read_json
+from korbert.pipelines.reports import formatting
 
 _SAMPLED_PARTS = 8  # read for a histogram: enough for its shape, in seconds at any corpus size
 _BATCH_ROWS = 4096

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
+from korbert.pipelines.reports.elements import Element, Entry, Folded, Section
+from korbert.pipelines.reports.examples import beginning, differing
+from korbert.pipelines.reports.figures import label
+from korbert.pipelines.reports.page import write
+from korbert.pipelines.reports.task import on_one_scale
 from korbert.search.evaluation import DEPTH, METRICS, Measured
-from pipelines.reports.elements import Element, Entry, Folded, Section
-from pipelines.reports.examples import beginning, differing
-from pipelines.reports.figures import label
-from pipelines.reports.page import write
-from pipelines.reports.task import on_one_scale
 
 _EXAMPLES = 20  # for each side of a pair
 

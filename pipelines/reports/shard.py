@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.reports import formatting
-from pipelines.reports.distributions import length_elements, rank_curve, ranked_bars
-from pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table, Use
-from pipelines.reports.figures import Figure
-from pipelines.reports.record import Artifact, batches, sampled, stream
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.distributions import length_elements, rank_curve, ranked_bars
+from korbert.pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table, Use
+from korbert.pipelines.reports.figures import Figure
+from korbert.pipelines.reports.record import Artifact, batches, sampled, stream
 
 _TOP = 30  # pieces in the bar chart
 _RARE = 20  # pieces seen less often are hardly learned

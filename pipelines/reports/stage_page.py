@@ -11,13 +11,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pipelines.artifacts.store import PAGE, Json
-from pipelines.reports import formatting
-from pipelines.reports.elements import Code, Section, Story, Table
-from pipelines.reports.figures import Figure, label
-from pipelines.reports.page import write
-from pipelines.reports.record import Artifact, drawing
-from pipelines.stages.table import stage_named
+from korbert.pipelines.artifacts.store import PAGE, Json
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.elements import Code, Section, Story, Table
+from korbert.pipelines.reports.figures import Figure, label
+from korbert.pipelines.reports.page import write
+from korbert.pipelines.reports.record import Artifact, drawing
+from korbert.pipelines.stages.table import stage_named
 
 _DIGEST_CHARS = 12  # enough to tell digests apart by eye
 _DEFAULT = SimpleNamespace(

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.pipeline import Pipeline, Status
+from korbert.pipelines.language import t
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.submission.check import Verdict, worksheet
 from korbert.tasks.sets import listing
 from korbert.terminal import console, say
-from pipelines.artifacts import store
-from pipelines.artifacts.pipeline import Pipeline, Status
-from pipelines.language import t
-from pipelines.reports import formatting
-from pipelines.submission.check import Verdict, worksheet
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from korbert.pipelines.reports.elements import Table as Shown
     from korbert.search.evaluation import Measured
     from korbert.tasks.korquad.ceilings import Oracle
-    from pipelines.reports.elements import Table as Shown
 
 _MISSES_SHOWN = 20
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
@@ -44,8 +44,8 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
 
     only: names of stages; empty: all.
     """
-    from pipelines.reports.record import Artifact
-    from pipelines.reports.stage_page import figures_of
+    from korbert.pipelines.reports.record import Artifact
+    from korbert.pipelines.reports.stage_page import figures_of
 
     table = Table(title=escape(f"korbert {pipeline.recipe.name}"), title_justify="left", show_header=False)
     table.add_column("stage")
@@ -109,7 +109,7 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
 
 def show_layers(record: Mapping[str, Any]) -> None:
     """Prints the scores by layer, and which layer the validation rows chose. record: as in layers.json."""
-    from pipelines.reports.layers import score_table
+    from korbert.pipelines.reports.layers import score_table
 
     show_tables([score_table(record)], [f"best by validation: {record['best']}"])
 

@@ -5,19 +5,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.elements import Element, Interval, Intervals, Section, Story, Table, Use
+from korbert.pipelines.reports.figures import Figure, in_percent, interval, known, label, model_name, text
+from korbert.pipelines.reports.formatting import without_folders
+from korbert.pipelines.reports.kinds import sections_of
+from korbert.pipelines.reports.kinds.common import Scored
+from korbert.pipelines.reports.pictures import Line, curves
+from korbert.pipelines.reports.record import Artifact
+from korbert.pipelines.reports.task_scores import best_baseline, deviation, example_interval, mean
+from korbert.pipelines.stages.table import TASK
 from korbert.tasks.finetuning.settings import training_name
 from korbert.tasks.kinds import KINDS, kind_of_task
-from pipelines.artifacts.store import Json
-from pipelines.reports import formatting
-from pipelines.reports.elements import Element, Interval, Intervals, Section, Story, Table, Use
-from pipelines.reports.figures import Figure, in_percent, interval, known, label, model_name, text
-from pipelines.reports.formatting import without_folders
-from pipelines.reports.kinds import sections_of
-from pipelines.reports.kinds.common import Scored
-from pipelines.reports.pictures import Line, curves
-from pipelines.reports.record import Artifact
-from pipelines.reports.task_scores import best_baseline, deviation, example_interval, mean
-from pipelines.stages.table import TASK
 
 _OPTIMISTIC = (
     "There are no test rows: the scores are those of the validation rows, which also chose the epoch, so they are "

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pipelines.artifacts.store import Json
-from pipelines.reports import figures, formatting
-from pipelines.reports.elements import Table
-from pipelines.reports.figures import in_percent, known, label, model_name
-from pipelines.reports.record import Artifact
-from pipelines.stages.table import TASK, TASK_PAGE, stage_named
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.reports import figures, formatting
+from korbert.pipelines.reports.elements import Table
+from korbert.pipelines.reports.figures import in_percent, known, label, model_name
+from korbert.pipelines.reports.record import Artifact
+from korbert.pipelines.stages.table import TASK, TASK_PAGE, stage_named
 
 
 class Result(NamedTuple):

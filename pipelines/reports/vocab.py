@@ -5,14 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.distributions import number_and_share, rank_curve, ranked_bars, ranks
+from korbert.pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table, Use
+from korbert.pipelines.reports.figures import Figure, label, text
+from korbert.pipelines.reports.pictures import Line, columns, curves
+from korbert.pipelines.reports.record import Artifact, batches
 from korbert.tokenization.vocabulary import FIRST_PIECE, unmarked
-from pipelines.artifacts.store import Json
-from pipelines.reports import formatting
-from pipelines.reports.distributions import number_and_share, rank_curve, ranked_bars, ranks
-from pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table, Use
-from pipelines.reports.figures import Figure, label, text
-from pipelines.reports.pictures import Line, columns, curves
-from pipelines.reports.record import Artifact, batches
 
 _TOP = 30  # morphemes in the bar chart
 _MOST_SPLIT = 20

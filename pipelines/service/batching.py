@@ -19,9 +19,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pipelines.service.limits import Limits
-from pipelines.service.metrics import Metrics
-from pipelines.service.refusals import Refusal
+from korbert.pipelines.service.limits import Limits
+from korbert.pipelines.service.metrics import Metrics
+from korbert.pipelines.service.refusals import Refusal
 
 _logger = logging.getLogger(__name__)
 

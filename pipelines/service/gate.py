@@ -10,9 +10,9 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from pipelines.service.batching import trace
-from pipelines.service.refusals import Refusal, refused
-from pipelines.service.shared import Service
+from korbert.pipelines.service.batching import trace
+from korbert.pipelines.service.refusals import Refusal, refused
+from korbert.pipelines.service.shared import Service
 
 _logger = logging.getLogger(__name__)
 

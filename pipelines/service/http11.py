@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pipelines.service.limits import Limits
-from pipelines.service.refusals import Refusal, refused
+from korbert.pipelines.service.limits import Limits
+from korbert.pipelines.service.refusals import Refusal, refused
 
 
 def protocol_of(limits: Limits) -> type[asyncio.Protocol]:

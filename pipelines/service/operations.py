@@ -11,6 +11,14 @@ import korbert
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.modeling.onnx_encoder import OnnxEncoder
+from korbert.pipelines.inference.predicting import json_of
+from korbert.pipelines.inference.tokenizing import token_rows
+from korbert.pipelines.reports.look.data import look_data
+from korbert.pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
+from korbert.pipelines.service.batching import Operation, Row
+from korbert.pipelines.service.limits import CHARS_A_PIECE, Limits
+from korbert.pipelines.service.refusals import Refusal
+from korbert.pipelines.service.shared import Served
 from korbert.search import Index
 from korbert.tasks.files import Row as RowByRole
 from korbert.tasks.kinds.base import Kind
@@ -20,14 +28,6 @@ from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer
 from korbert.tokenization.base import encode_beginnings, first_pieces
 from korbert.training.settings import PrecisionName
 from korbert.vectors.settings import VectorSettings
-from pipelines.inference.predicting import json_of
-from pipelines.inference.tokenizing import token_rows
-from pipelines.reports.look.data import look_data
-from pipelines.service.analysis import AnalysisProcess, RemoteAnalyzer
-from pipelines.service.batching import Operation, Row
-from pipelines.service.limits import CHARS_A_PIECE, Limits
-from pipelines.service.refusals import Refusal
-from pipelines.service.shared import Served
 
 _MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
 _MOST_SEEN = 1_024  # pieces whose attention is computed, between each two of them

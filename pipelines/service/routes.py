@@ -15,12 +15,12 @@ from starlette.requests import ClientDisconnect
 
 from korbert import vectors
 from korbert.errors import SettingsError
+from korbert.pipelines.reports.page import filled
+from korbert.pipelines.service import schemas
+from korbert.pipelines.service.limits import Limits
+from korbert.pipelines.service.refusals import CODES, Error, Refusal
+from korbert.pipelines.service.shared import Served, Service
 from korbert.vectors.settings import VectorSettings
-from pipelines.reports.page import filled
-from pipelines.service import schemas
-from pipelines.service.limits import Limits
-from pipelines.service.refusals import CODES, Error, Refusal
-from pipelines.service.shared import Served, Service
 
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:;"

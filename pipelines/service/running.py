@@ -18,13 +18,13 @@ from starlette.exceptions import HTTPException
 
 import korbert
 from korbert.errors import SettingsError
-from pipelines.service.batching import Operation
-from pipelines.service.gate import Gate
-from pipelines.service.http11 import protocol_of
-from pipelines.service.limits import Limits
-from pipelines.service.refusals import Refusal, refused
-from pipelines.service.routes import ROUTES
-from pipelines.service.shared import Served, Service
+from korbert.pipelines.service.batching import Operation
+from korbert.pipelines.service.gate import Gate
+from korbert.pipelines.service.http11 import protocol_of
+from korbert.pipelines.service.limits import Limits
+from korbert.pipelines.service.refusals import Refusal, refused
+from korbert.pipelines.service.routes import ROUTES
+from korbert.pipelines.service.shared import Served, Service
 
 # With the default of 5 ms, the model would wait for the event loop at each of its hundred operations.
 _SWITCH_SECONDS = 0.0005

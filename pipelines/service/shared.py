@@ -9,9 +9,9 @@ from typing import Any, Literal
 from fastapi import Request
 from starlette.datastructures import Headers
 
-from pipelines.service.batching import Batcher, Job, Operation
-from pipelines.service.limits import Limits
-from pipelines.service.refusals import Refusal
+from korbert.pipelines.service.batching import Batcher, Job, Operation
+from korbert.pipelines.service.limits import Limits
+from korbert.pipelines.service.refusals import Refusal
 
 
 @dataclass(frozen=True)

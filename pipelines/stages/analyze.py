@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from corpus.analyze import analyze
-from corpus.settings import AnalyzeSettings
+from korbert.corpus.analyze import analyze
+from korbert.corpus.settings import AnalyzeSettings
 from korbert.errors import ArtifactError, SettingsError
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.stages import Counts, Inputs
 from korbert.tokenization.settings import AnalyzerOptions, read_user_words
-from pipelines.artifacts.runtime import Runtime
-from pipelines.artifacts.store import Json
-from pipelines.stages import Counts, Inputs
 
 USER_WORDS = "user_words.tsv"  # in the artifact, for later stages
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from corpus.cleaning.clean import clean
-from corpus.settings import CleanSettings
-from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Counts, Inputs
+from korbert.corpus.cleaning.clean import clean
+from korbert.corpus.settings import CleanSettings
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.stages import Counts, Inputs
 
 
 def run(settings: CleanSettings, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:

@@ -21,9 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.overlap import found_in
+from korbert.corpus.overlap import found_in
 from korbert.durable import write_json, write_whole
 from korbert.modeling import FeatureModel, Model, save_model
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.experiments.preparing import Build, Ready, builds_of, prepare
+from korbert.pipelines.experiments.scores import score_table
+from korbert.pipelines.experiments.search import ModelResult, baselines, learn
+from korbert.pipelines.stages import Counts, Inputs
+from korbert.pipelines.submission.writing import write_submission
 from korbert.progress import track
 from korbert.scratch import remove
 from korbert.tasks.files import Row
@@ -33,12 +39,6 @@ from korbert.tasks.finetuning.settings import Way
 from korbert.tasks.kinds.base import Kind
 from korbert.tasks.kinds.sections import TaskSection
 from korbert.world import connected
-from pipelines.artifacts.runtime import Runtime
-from pipelines.experiments.preparing import Build, Ready, builds_of, prepare
-from pipelines.experiments.scores import score_table
-from pipelines.experiments.search import ModelResult, baselines, learn
-from pipelines.stages import Counts, Inputs
-from pipelines.submission.writing import write_submission
 
 
 def run(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:

@@ -17,6 +17,11 @@ from torch import nn
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, PretrainingModel, load_model, save_model
 from korbert.modeling.growing import check_encoder, check_tokenizer, pretrained_encoder, take_vectors, take_weights
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.stages import Counts, Inputs
+from korbert.pipelines.stages.settings import PretrainStage
 from korbert.pretraining import (
     MaskingSettings,
     Phase,
@@ -42,11 +47,6 @@ from korbert.training import FitResult, TrainingOutput, TrainingPlan, choose_dev
 from korbert.training.checkpoints import load_newest
 from korbert.training.devices import autocast
 from korbert.world import connected, from_first, require_rows
-from pipelines.artifacts import store
-from pipelines.artifacts.pipeline import Pipeline
-from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Counts, Inputs
-from pipelines.stages.settings import PretrainStage
 
 
 def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:

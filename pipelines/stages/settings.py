@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from corpus.settings import ShardSettings, VocabSettings
+from korbert.corpus.settings import ShardSettings, VocabSettings
 from korbert.errors import ModelError
 from korbert.modeling.config import EncoderConfig, TransformersConfig
 from korbert.pretraining.settings import (

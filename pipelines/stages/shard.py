@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from corpus.shards import shard
+from korbert.corpus.shards import shard
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.stages import Counts, Inputs
+from korbert.pipelines.stages.analyze import check_versions
+from korbert.pipelines.stages.settings import ShardStage
 from korbert.tokenization import Tokenizer
-from pipelines.artifacts import store
-from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Counts, Inputs
-from pipelines.stages.analyze import check_versions
-from pipelines.stages.settings import ShardStage
 
 
 def run(settings: ShardStage, inputs: Inputs, output: Path, runtime: Runtime) -> Counts:

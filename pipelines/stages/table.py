@@ -7,16 +7,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from korbert.folders import model_folder, tokenizer_folder
+from korbert.pipelines.stages import Help, Stage
 from korbert.tasks import sets
-from pipelines.stages import Help, Stage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 LIBRARIES = ("torch", "numpy", "kiwipiepy", "kiwipiepy_model", "sentencepiece", "scikit-learn", "scipy")
 TASK = "tasks."  # prefix of the stage names of sections [tasks.NAME]
-TASK_RUN = "pipelines.stages.finetuning:run"
-TASK_PAGE = "pipelines.reports.task"
+TASK_RUN = "korbert.pipelines.stages.finetuning:run"
+TASK_PAGE = "korbert.pipelines.reports.task"
 
 
 def _without_pairs(section: dict[str, Any], recipe: Mapping[str, Any]) -> None:
@@ -121,8 +121,8 @@ STAGES: dict[str, Stage] = {
         Stage(
             "clean",
             2,
-            "corpus.settings:CleanSettings",
-            "pipelines.stages.clean:run",
+            "korbert.corpus.settings:CleanSettings",
+            "korbert.pipelines.stages.clean:run",
             Help(
                 "Clean and deduplicate documents.",
                 "the files of [[clean.sources]] and [[clean.evaluation]]; filters, masking and deduplication are set "
@@ -134,14 +134,14 @@ STAGES: dict[str, Stage] = {
             libraries=("pyarrow", "duckdb"),
             patterns=lambda settings: dict(settings.patterns),
             remote=True,
-            page="pipelines.reports.clean",
-            preview="pipelines.reports.preview:preview_stage",
+            page="korbert.pipelines.reports.clean",
+            preview="korbert.pipelines.reports.preview:preview_stage",
         ),
         Stage(
             "analyze",
             2,
-            "corpus.settings:AnalyzeSettings",
-            "pipelines.stages.analyze:run",
+            "korbert.corpus.settings:AnalyzeSettings",
+            "korbert.pipelines.stages.analyze:run",
             Help(
                 "Split documents into sentences and morphemes (Kiwi).",
                 "the documents of clean, and the user dictionary of [analyze]",
@@ -152,13 +152,13 @@ STAGES: dict[str, Stage] = {
             reads=("clean",),
             libraries=("kiwipiepy", "kiwipiepy_model", "pyarrow"),
             patterns=lambda settings: {"user_words": settings.user_words} if settings.user_words else {},
-            page="pipelines.reports.analyze",
+            page="korbert.pipelines.reports.analyze",
         ),
         Stage(
             "vocab",
             1,
-            "pipelines.stages.settings:VocabStage",
-            "pipelines.stages.vocab:run",
+            "korbert.pipelines.stages.settings:VocabStage",
+            "korbert.pipelines.stages.vocab:run",
             Help(
                 "Build the vocabulary and the tokenizer.",
                 "the morphemes of analyze, and a tokenizer if vocab.tokenizer names one; the size is vocab.size",
@@ -171,14 +171,14 @@ STAGES: dict[str, Stage] = {
             folders=lambda settings: (
                 {"tokenizer": (settings.tokenizer, tokenizer_folder)} if settings.tokenizer else {}
             ),
-            inspect="pipelines.stages.vocab:inspect",
-            page="pipelines.reports.vocab",
+            inspect="korbert.pipelines.stages.vocab:inspect",
+            page="korbert.pipelines.reports.vocab",
         ),
         Stage(
             "shard",
             1,
-            "pipelines.stages.settings:ShardStage",
-            "pipelines.stages.shard:run",
+            "korbert.pipelines.stages.settings:ShardStage",
+            "korbert.pipelines.stages.shard:run",
             Help(
                 "Write documents as piece ids in memory-mapped shards.",
                 "the morphemes of analyze and the tokenizer of vocab",
@@ -189,13 +189,13 @@ STAGES: dict[str, Stage] = {
             reads=("analyze", "vocab"),
             libraries=("sentencepiece", "pyarrow"),
             check=_same_documents_held_out,
-            page="pipelines.reports.shard",
+            page="korbert.pipelines.reports.shard",
         ),
         Stage(
             "pretrain",
             3,
-            "pipelines.stages.settings:PretrainStage",
-            "pipelines.stages.pretrain:run",
+            "korbert.pipelines.stages.settings:PretrainStage",
+            "korbert.pipelines.stages.pretrain:run",
             Help(
                 "Pretrain an encoder.",
                 "the shards and the tokenizer; encoder, phases, masking and optimizer are set in [pretrain]",
@@ -219,8 +219,8 @@ STAGES: dict[str, Stage] = {
             },
             derive=_without_pairs,
             check=_sample_is_one,
-            inspect="pipelines.stages.pretrain:inspect",
-            page="pipelines.reports.pretrain",
+            inspect="korbert.pipelines.stages.pretrain:inspect",
+            page="korbert.pipelines.reports.pretrain",
             result="",
         ),
         task_stage("nsmc", "korbert.tasks.kinds.sections:NsmcSection", title="NSMC", asks="Sentiment of movie reviews"),

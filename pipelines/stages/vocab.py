@@ -7,22 +7,22 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
-from corpus.settings import AnalyzeSettings
+from korbert.corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
+from korbert.corpus.settings import AnalyzeSettings
 from korbert.durable import write_json
 from korbert.errors import CorpusError, SettingsError
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.stages import Counts, Inputs
+from korbert.pipelines.stages.analyze import USER_WORDS, check_versions, options_of
+from korbert.pipelines.stages.settings import VocabStage
 from korbert.progress import track
 from korbert.tokenization import Analyzer, Tokenizer
 from korbert.tokenization.extending import extended, other_options
 from korbert.tokenization.folder import RECORD
 from korbert.tokenization.learning import learn
 from korbert.tokenization.settings import AnalyzerOptions
-from pipelines.artifacts import store
-from pipelines.artifacts.pipeline import Pipeline
-from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Counts, Inputs
-from pipelines.stages.analyze import USER_WORDS, check_versions, options_of
-from pipelines.stages.settings import VocabStage
 
 
 def _learned(

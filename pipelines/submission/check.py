@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from korbert.errors import ArtifactError, CorpusError, ModelError
+from korbert.pipelines.artifacts.sources import sample_folder
+from korbert.pipelines.reports import formatting
 from korbert.tasks import korquad
 from korbert.versions import installed_version
-from pipelines.artifacts.sources import sample_folder
-from pipelines.reports import formatting
 
 _PROGRAM, _OUTPUT = "predict.py", "predictions.json"
 _SHOWN = 5  # faults of each kind
@@ -112,7 +112,7 @@ def _source(bundle: Path) -> Path:
 
 def _run(cell: Path, before: Sequence[str], limit_seconds: float) -> _Ended:
     """Runs the program to its end or the time limit, then kills its remaining process group."""
-    guard = files("pipelines.submission").joinpath("guard.py").read_text(encoding="utf-8")
+    guard = files("korbert.pipelines.submission").joinpath("guard.py").read_text(encoding="utf-8")
     report, output = cell / "judge" / "report.jsonl", cell / "judge" / "said.txt"
     program = str(cell / "submission" / _PROGRAM)
     command = [*before, sys.executable, "-B", "-c", guard, str(report), program, "questions.json", _OUTPUT]

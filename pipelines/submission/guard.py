@@ -31,8 +31,8 @@ def main() -> None:
 
     sys.argv = [program, *arguments]
     sys.path[0] = str(folder)
-    absent = (name for name in ("korbert", "corpus", "pipelines") if not (folder / name).exists())
-    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # importing them is an error
+    if not (folder / "korbert").exists():
+        sys.modules["korbert"] = None  # type: ignore[assignment]  # importing it is an error
     sys.addaudithook(watch)
     try:
         runpy.run_path(program, run_name="__main__")

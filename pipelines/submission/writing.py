@@ -5,14 +5,14 @@ from pathlib import Path
 
 import korbert
 from korbert.durable import check_output, read_object, write_json
+from korbert.pipelines.inference.outputs import is_nothing_else
 from korbert.tasks import korquad
 from korbert.versions import installed_version
-from pipelines.inference.outputs import is_nothing_else
 
 _NEEDS = (
     "kiwipiepy", "kiwipiepy_model", "lazy_loader", "numpy", "pydantic", "rich", "safetensors", "sentencepiece", "torch"
 )  # fmt: skip
-_LEFT_OUT = ("__pycache__", ".*", "box")  # box: the models that come with korbert
+_LEFT_OUT = ("__pycache__", ".*", "box", "corpus", "pipelines")  # box: the models that come with korbert
 
 
 def submit(model: str | Path, input: str | Path, output: str | Path, *, device: str = "auto") -> int:

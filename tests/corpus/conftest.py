@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.execution import parts
+from korbert.corpus.execution import parts
 from tests.running import units_here
 
 sys.path.insert(0, str(Path(__file__).parent))  # `faults`, which spawned workers import too

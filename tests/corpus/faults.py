@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from corpus import analyze
-from corpus.cleaning import clean
+from korbert.corpus import analyze
+from korbert.corpus.cleaning import clean
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import Analyses, Analysis
 

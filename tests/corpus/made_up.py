@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from corpus.execution.parts import write_parquet
-from corpus.morphemes import SCHEMA
+from korbert.corpus.execution.parts import write_parquet
+from korbert.corpus.morphemes import SCHEMA
 from korbert.tokenization.learning import learn
 from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 from korbert.tokenization.tokenizer import Tokenizer

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpus.cleaning.features import Measure, measured
-from corpus.execution.parts import write_parquet
+from korbert.corpus.cleaning.features import Measure, measured
+from korbert.corpus.execution.parts import write_parquet
 
 WORDS = [
     f"{noun}{ending}" for noun in ("강", "산", "들", "바다", "하늘", "길", "집") for ending in "은이을에도와로만의"

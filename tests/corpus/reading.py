@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from corpus.readers import SourceRow, chunks, rows
-from corpus.settings import SourceSettings
+from korbert.corpus.readers import SourceRow, chunks, rows
+from korbert.corpus.settings import SourceSettings
 
 
 def read(files: Path | Sequence[Path], part_bytes: int = 1 << 20, **source: Any) -> list[SourceRow]:

@@ -5,11 +5,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpus import analyze as stage
-from corpus.analyze import analyze
-from corpus.execution.parts import write_parquet
-from corpus.morphemes import SCHEMA
-from corpus.settings import AnalyzeSettings
+from korbert.corpus import analyze as stage
+from korbert.corpus.analyze import analyze
+from korbert.corpus.execution.parts import write_parquet
+from korbert.corpus.morphemes import SCHEMA
+from korbert.corpus.settings import AnalyzeSettings
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import Analyzer
 
@@ -111,8 +111,8 @@ def test_a_halved_part_has_the_bytes_of_a_whole_one(tmp_path, documents, referen
 def test_a_killed_run_is_resumed(tmp_path, documents, reference, bytes_below, kill_when):
     output = tmp_path / "out"
     script = (
-        "import faults; from pathlib import Path; from corpus import analyze as stage\n"
-        "from corpus.settings import AnalyzeSettings\n"
+        "import faults; from pathlib import Path; from korbert.corpus import analyze as stage\n"
+        "from korbert.corpus.settings import AnalyzeSettings\n"
         "stage._load_analyzer = faults.load_slow_whitespace\n"
         f"settings = AnalyzeSettings.model_validate_json({SMALL.model_dump_json()!r})\n"
         f"stage.analyze(settings, Path({str(documents)!r}), Path({str(output)!r}), workers=1)"

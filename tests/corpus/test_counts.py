@@ -6,8 +6,8 @@ import made_up
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
-from corpus.documents import is_heldout
+from korbert.corpus.counts import count, coverage, form_counts, frequent_cut_forms, usage
+from korbert.corpus.documents import is_heldout
 from korbert.errors import CorpusError
 from korbert.tokenization.settings import VocabularySettings
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from corpus.documents import is_heldout
+from korbert.corpus.documents import is_heldout
 
 
 def test_held_out_documents_depend_on_id_and_seed_alone():

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.overlap import found_in
+from korbert.corpus.overlap import found_in
 
 
 @pytest.fixture

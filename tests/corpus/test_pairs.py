@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as some
 
-from corpus.pairs import pairs_of
-from pipelines.cli import run_command
+from korbert.corpus.pairs import pairs_of
+from korbert.pipelines.cli import run_command
 
 FIRST = "농업은 흙을 이용하여 식물을 가꾸고 가축을 기르는 활동이다. 가장 먼저 발달한 산업이다. 이제 크게 짓는다."
 SECOND = "105,000년 전부터 야생 곡물을 거둔 흔적이 있다. 쌀은 중국에서 먼저 재배했다고 하나 한국의 볍씨가 더 오래다."

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.documents import is_heldout
-from corpus.settings import ShardSettings
-from corpus.shards import SCHEMA, shard
+from korbert.corpus.documents import is_heldout
+from korbert.corpus.settings import ShardSettings
+from korbert.corpus.shards import SCHEMA, shard
 from korbert.errors import CorpusError
 from korbert.tokenization.analyzer import Analysis
 

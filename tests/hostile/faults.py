@@ -13,7 +13,7 @@ _PYTHON = re.compile(
     r"|NoneType|unsupported operand|not subscriptable|unexpected keyword|positional argument"
 )
 _ASIDE = re.compile(r"\.tmp\b")
-_NAMELESS = "with --debug shows where"  # what pipelines.cli says where it does not know the error
+_NAMELESS = "with --debug shows where"  # what korbert.pipelines.cli says where it does not know the error
 _RAW = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f]")  # \r may stand in what click prints of an option
 
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from korbert.modeling import PretrainingModel, QuestionAnsweringModel, save_model
+from korbert.pipelines.cli import run_command
+from korbert.pipelines.stages import Inputs
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.shards import write_random_shards
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
-from pipelines.cli import run_command
-from pipelines.stages import Inputs
 from tests.running import units_here
 
 

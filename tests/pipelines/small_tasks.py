@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.stages import Inputs
+from korbert.pipelines.stages.finetuning import run
 from korbert.tasks.kinds import KINDS
-from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Inputs
-from pipelines.stages.finetuning import run
 
 PARTS = ("train", "valid", "test")
 TEXTS = [

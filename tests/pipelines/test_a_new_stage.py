@@ -11,8 +11,8 @@ import pytest
 TOYS = Path(__file__).parent / "toys"
 KORBERT = """
 import sys
-from pipelines.stages import Help, Stage
-from pipelines.stages.table import STAGES
+from korbert.pipelines.stages import Help, Stage
+from korbert.pipelines.stages.table import STAGES
 
 STAGES["tally"] = Stage(
     "tally", 1, "tally:Settings", "tally:run",
@@ -20,7 +20,7 @@ STAGES["tally"] = Stage(
     "How many words there are", reads=("clean",), optional=True, page="tally", result="",
 )
 
-from pipelines.cli import run_command
+from korbert.pipelines.cli import run_command
 sys.exit(run_command(sys.argv[1:]))
 """
 RECIPE = """

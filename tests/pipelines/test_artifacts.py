@@ -10,9 +10,9 @@ import pytest
 
 from korbert.durable import sha256_of
 from korbert.errors import ArtifactError
-from pipelines.artifacts import store
-from pipelines.artifacts.pipeline import progress
-from pipelines.artifacts.store import Plan
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.pipeline import progress
+from korbert.pipelines.artifacts.store import Plan
 
 
 def _plan(**settings):

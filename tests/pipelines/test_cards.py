@@ -8,8 +8,8 @@ from huggingface_hub import ModelCard
 
 from korbert.errors import ArtifactError
 from korbert.modeling import ClassificationModel, save_model
-from pipelines.cli import run_command
-from pipelines.reports.cards import model_card
+from korbert.pipelines.cli import run_command
+from korbert.pipelines.reports.cards import model_card
 from tests.pipelines.reports.conftest import change, make, write_json
 from tests.pipelines.reports.task_artifacts import labelled, numbered, write_task
 

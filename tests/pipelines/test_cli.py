@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from pipelines import cli
-from pipelines.artifacts.runtime import Runtime
-from pipelines.commands import stages
+from korbert.pipelines import cli
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.commands import stages
 
 
 def _fail_with(error, monkeypatch):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("pipelines.artifacts.pipeline.load", fail)
+    monkeypatch.setattr("korbert.pipelines.artifacts.pipeline.load", fail)
 
 
 FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same command: it resumes"
@@ -63,7 +63,7 @@ def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
                 raise RuntimeError("Query interrupted") from error
             raise
 
-    monkeypatch.setattr("pipelines.artifacts.pipeline.load", ended)
+    monkeypatch.setattr("korbert.pipelines.artifacts.pipeline.load", ended)
     before = signal.getsignal(signal.SIGTERM)
     assert command(name, "demo", code=code).err.splitlines()[-1] == f"korbert: {said}: {then}"
     assert signal.getsignal(signal.SIGTERM) == before
@@ -92,7 +92,7 @@ def test_more_workers_than_any_machine_could_bear(stage, option, command):
 )  # fmt: skip
 def test_the_ranks_of_a_machine_share_its_row_workers(cores, ranks, asked, each, monkeypatch):
     """A GPU is fed by processes, a processor by a thread unless workers are asked for."""
-    monkeypatch.setattr("pipelines.artifacts.runtime.cores", lambda: cores)
+    monkeypatch.setattr("korbert.pipelines.artifacts.runtime.cores", lambda: cores)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", str(ranks))
     runtime = Runtime(root=Path(), data=Path(), row_workers=asked)
     assert runtime.rows_by("cuda") == each

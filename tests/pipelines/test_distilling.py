@@ -11,10 +11,10 @@ from foreign_folders import CONFIGS, foreign_tokenizer
 
 import korbert
 from korbert.modeling.transformers_config import class_of
+from korbert.pipelines.cli import run_command
+from korbert.pipelines.experiments.evaluating import evaluated
+from korbert.pipelines.inference.teachers import Cut, teacher_of
 from korbert.vectors.encoder import unit
-from pipelines.cli import run_command
-from pipelines.experiments.evaluating import evaluated
-from pipelines.inference.teachers import Cut, teacher_of
 from tests.korbert.tiny import json_lines
 from tests.pipelines.small_tasks import TEXTS, scores_of, write_table
 

@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegression
 import korbert
 from korbert.errors import SettingsError
 from korbert.modeling import Encoder, FeatureModel, load_model
+from korbert.pipelines.experiments.layers import combinations, layer_table
+from korbert.pipelines.experiments.preparing import prepare
+from korbert.pipelines.reports.summary import show_layers
+from korbert.pipelines.stages.finetuning import run
 from korbert.tasks.kinds import KINDS
-from pipelines.experiments.layers import combinations, layer_table
-from pipelines.experiments.preparing import prepare
-from pipelines.reports.summary import show_layers
-from pipelines.stages.finetuning import run
 from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, choices, fine_tune, moods, numbers, spans, write_table
 
 BASE = {"learning_rates": 3e-2, "batch_size": 5, "epochs": 40, "max_length": 32, "threads": 1, "baselines": False}

@@ -8,9 +8,9 @@ import korbert
 from korbert.errors import CorpusError, ModelError
 from korbert.huggingface.exporting import export
 from korbert.modeling import read_config
+from korbert.pipelines.experiments.compare_tasks import compare_tasks
+from korbert.pipelines.submission.writing import submit
 from korbert.tasks.kinds.detecting import detect
-from pipelines.experiments.compare_tasks import compare_tasks
-from pipelines.submission.writing import submit
 from tests.korbert.tiny import json_lines
 from tests.pipelines.small_tasks import fine_tune, scores_of, write_table
 

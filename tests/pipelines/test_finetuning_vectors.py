@@ -9,6 +9,8 @@ from sklearn.metrics.pairwise import cosine_similarity
 import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import read_config
+from korbert.pipelines.cli import run_command
+from korbert.pipelines.stages.finetuning import count_seen
 from korbert.search import Index
 from korbert.search.evaluation import evaluate
 from korbert.search.index import default_way
@@ -16,8 +18,6 @@ from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.kinds.rerank import Rerank
-from pipelines.cli import run_command
-from pipelines.stages.finetuning import count_seen
 from tests.korbert.tiny import json_lines
 from tests.pipelines.small_tasks import TEXTS, fine_tune, scores_of, write_table
 

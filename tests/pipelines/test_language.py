@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.language import _NUMBER, language, t, table
-from pipelines.reports.look.page import page
+from korbert.pipelines.language import _NUMBER, language, t, table
+from korbert.pipelines.reports.look.page import page
 
 PACKAGE = Path(__file__).resolve().parents[2] / "pipelines"
 TEMPLATES = PACKAGE / "reports" / "templates"

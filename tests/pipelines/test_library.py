@@ -13,10 +13,10 @@ import torch
 
 import korbert
 from korbert.errors import ArtifactError, CorpusError, ModelError, SettingsError
+from korbert.pipelines import library
 from korbert.tasks.files import ROLES
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.noise import NOISE
-from pipelines import library
 from tests.pipelines.small_tasks import MOODS, TEXTS
 from tests.tiny_recipe import write_data
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from corpus.readers import chunks, rows
-from corpus.readers.files import find_files
-from corpus.settings import SourceSettings
+from korbert.corpus.readers import chunks, rows
+from korbert.corpus.readers.files import find_files
+from korbert.corpus.settings import SourceSettings
 from korbert.names import on_disk
-from pipelines.artifacts.sources import Sources
-from pipelines.artifacts.store import Json
-from pipelines.cli import run_command
-from pipelines.recipes.loading import load
+from korbert.pipelines.artifacts.sources import Sources
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.cli import run_command
+from korbert.pipelines.recipes.loading import load
 
 RECIPE = """
 [[clean.sources]]

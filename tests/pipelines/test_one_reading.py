@@ -14,18 +14,18 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corpus.readers import chunks
-from corpus.readers import rows as corpus_rows
-from corpus.settings import SourceSettings
+from korbert.corpus.readers import chunks
+from korbert.corpus.readers import rows as corpus_rows
+from korbert.corpus.settings import SourceSettings
 from korbert.model import Model
+from korbert.pipelines.commands.vector_options import Failed
+from korbert.pipelines.commands.vectors import _pairs
+from korbert.pipelines.inference.embedding import text_records
+from korbert.pipelines.inference.predicting import predict_lines
 from korbert.tasks.files import ROLES, read_rows
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.question_answering.answers import Answer
-from pipelines.commands.vector_options import Failed
-from pipelines.commands.vectors import _pairs
-from pipelines.inference.embedding import text_records
-from pipelines.inference.predicting import predict_lines
 from tests.korbert.tasks.files.test_exports import ARTICLES, ENTITIES, LABELS, PRODIGY, TEXT, written
 
 PACK = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}

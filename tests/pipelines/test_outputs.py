@@ -9,10 +9,17 @@ import json
 import click
 import pytest
 
-from pipelines.cli import cli, run_command
-from pipelines.commands.options import Output
-from pipelines.inference.outputs import is_evaluation, is_layer_table, is_nothing_else, is_oracle, is_page, is_questions
-from pipelines.reports.look.page import page
+from korbert.pipelines.cli import cli, run_command
+from korbert.pipelines.commands.options import Output
+from korbert.pipelines.inference.outputs import (
+    is_evaluation,
+    is_layer_table,
+    is_nothing_else,
+    is_oracle,
+    is_page,
+    is_questions,
+)
+from korbert.pipelines.reports.look.page import page
 
 OUT = "{out}"
 FILES = {  # command and parameter -> the name of a file that it writes, and the arguments

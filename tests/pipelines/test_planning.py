@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from korbert.errors import SettingsError
+from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.cli import run_command
+from korbert.pipelines.planning import plan
+from korbert.pipelines.recipes import loading
 from korbert.pretraining import MaskingSettings, PairSettings, PretrainingRows, SpecialIds
-from pipelines.artifacts.pipeline import Pipeline
-from pipelines.artifacts.runtime import Runtime
-from pipelines.cli import run_command
-from pipelines.planning import plan
-from pipelines.recipes import loading
 from tests.tiny_recipe import RECIPE, write_data
 
 IDS = SpecialIds(cls=2, sep=3, mask=4, first_piece=384, vocab_size=1600)

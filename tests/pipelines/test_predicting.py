@@ -13,10 +13,10 @@ import torch
 import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel, save_model
+from korbert.pipelines.cli import run_command
+from korbert.pipelines.inference import lines
+from korbert.pipelines.inference.predicting import MAX_CHARS, chosen, predict_lines
 from korbert.tasks.kinds.classification import Classification
-from pipelines.cli import run_command
-from pipelines.inference import lines
-from pipelines.inference.predicting import MAX_CHARS, chosen, predict_lines
 
 CONTEXT = "서울은 한국의 수도이다."
 

@@ -9,11 +9,11 @@ from foreign_folders import CONFIGS
 import korbert
 from korbert.modeling import PretrainingModel, load_model
 from korbert.modeling.transformers_config import CLASSES
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.cli import run_command
+from korbert.pipelines.stages import pretrain
+from korbert.pipelines.stages.settings import PretrainStage
 from korbert.versions import installed_version
-from pipelines.artifacts.runtime import Runtime
-from pipelines.cli import run_command
-from pipelines.stages import pretrain
-from pipelines.stages.settings import PretrainStage
 from tests import tiny_recipe
 
 

@@ -3,10 +3,10 @@
 import re
 from collections import Counter
 
-from corpus.cleaning.preview import Preview, Shown
-from pipelines.recipes.files import SHIPPED
-from pipelines.reports import index
-from pipelines.reports.preview import print_preview, write_page
+from korbert.corpus.cleaning.preview import Preview, Shown
+from korbert.pipelines.recipes.files import SHIPPED
+from korbert.pipelines.reports import index
+from korbert.pipelines.reports.preview import print_preview, write_page
 
 
 def test_preview_of_the_demo(tmp_path, command):

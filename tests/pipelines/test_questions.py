@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from corpus.questions.generate import generate
+from korbert.corpus.questions.generate import generate
+from korbert.pipelines.cli import run_command
 from korbert.tasks import korquad
 from korbert.tasks.files.rows import read_rows
 from korbert.tasks.kinds.question_answering import QuestionAnswering
-from pipelines.cli import run_command
 
 LINES = [
     f"{name}는 대한민국의 시인이다. {1900 + i}년에 평양에서 태어났다. 많은 사람이 그 시를 읽었다고 한다. "
@@ -56,7 +56,7 @@ def test_count_stops_and_says_what_it_left_out(here, capsys):
 
 
 def test_count_stops_the_work(here, capsys, monkeypatch):
-    monkeypatch.setattr("corpus.questions.generate._PART_BYTES", 500)
+    monkeypatch.setattr("korbert.corpus.questions.generate._PART_BYTES", 500)
     assert _run("poets.txt", "--output", "made.json", "--count", "1") == 0
     assert "from 5 documents" not in capsys.readouterr().out
 
@@ -104,7 +104,7 @@ def test_a_partial_folder_of_somebody_else_is_left_alone(here, capsys):
 
 
 def test_an_interrupted_run_is_resumed(here, capsys, monkeypatch):
-    monkeypatch.setattr("corpus.questions.generate._PART_BYTES", 500)
+    monkeypatch.setattr("korbert.corpus.questions.generate._PART_BYTES", 500)
     assert _run("poets.txt", "--output", "whole.json") == 0
     assert not (here / "whole.json.partial").exists()
     made = []
@@ -119,12 +119,12 @@ def test_an_interrupted_run_is_resumed(here, capsys, monkeypatch):
 
         return questions
 
-    monkeypatch.setattr("pipelines.inference.questions.generate", interrupted(2))
+    monkeypatch.setattr("korbert.pipelines.inference.questions.generate", interrupted(2))
     assert _run("poets.txt", "--output", "made.json") == 130
     assert not (here / "made.json").exists()
     left = {path.name: path.stat().st_mtime_ns for path in (here / "made.json.partial").glob("*.part")}
     assert left
-    monkeypatch.setattr("pipelines.inference.questions.generate", interrupted(-1))
+    monkeypatch.setattr("korbert.pipelines.inference.questions.generate", interrupted(-1))
     removed = {}
     monkeypatch.setattr(
         "shutil.rmtree",

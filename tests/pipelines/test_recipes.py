@@ -9,9 +9,9 @@ import pytest
 from korbert.errors import SettingsError
 from korbert.folders import bundled, model_folder
 from korbert.modeling.growing import check_encoder
-from pipelines.cli import run_command
-from pipelines.recipes import faults, files, loading
-from pipelines.stages.table import STAGES
+from korbert.pipelines.cli import run_command
+from korbert.pipelines.recipes import faults, files, loading
+from korbert.pipelines.stages.table import STAGES
 
 MINIMAL = """
 seed = 3

@@ -8,12 +8,12 @@ from pydantic import ValidationError
 
 from korbert.errors import SettingsError
 from korbert.modeling import load_model
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.stages import pretrain
+from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, training_plan
+from korbert.pipelines.stages.settings import PretrainStage
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
-from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import pretrain
-from pipelines.stages.pretrain import ShardRows, model_and_loss, training_plan
-from pipelines.stages.settings import PretrainStage
 
 
 def settings(**changes):

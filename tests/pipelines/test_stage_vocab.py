@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from corpus.counts import frequent_cut_forms
+from korbert.corpus.counts import frequent_cut_forms
 from korbert.errors import ArtifactError, SettingsError
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.stages import Inputs, shard, vocab
+from korbert.pipelines.stages.settings import ShardStage, VocabStage
 from korbert.tokenization import Analyzer, Tokenizer
-from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Inputs, shard, vocab
-from pipelines.stages.settings import ShardStage, VocabStage
 from tests.corpus import made_up
 
 VERSIONS = Analyzer().versions

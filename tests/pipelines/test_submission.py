@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from korbert.errors import CorpusError, ModelError
-from pipelines.submission.writing import score, submit, write_submission
+from korbert.pipelines.submission.writing import score, submit, write_submission
 
 CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다.\r\n예전에는 아리수(阿利水)라고도 불렸다 🙂"
 QUESTIONS = {"6548850-0-0": "한강은 어디에서 시작하는가?", "가": "예전 이름은?", "빈 질문": ""}

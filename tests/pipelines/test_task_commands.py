@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import korbert
+from korbert.pipelines.cli import run_command
 from korbert.tasks.noise import NOISE
-from pipelines.cli import run_command
 
 GOOD = ["정말 재미있다", "최고의 연기", "다시 보고 싶다", "음악이 아름답다", "가족과 보았다"]
 BAD = ["시간이 아깝다", "지루했다", "돈이 아깝다", "배우가 어색하다", "결말이 허무하다"]

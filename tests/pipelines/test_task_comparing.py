@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from korbert.errors import ArtifactError, SettingsError
+from korbert.pipelines.experiments.compare_tasks import compare_tasks
+from korbert.pipelines.reports.compare import of_tasks, write_page
 from korbert.tasks.kinds import KINDS
-from pipelines.experiments.compare_tasks import compare_tasks
-from pipelines.reports.compare import of_tasks, write_page
 from tests.pipelines.small_tasks import PARTS, fine_tune, write_table
 
 WORDS = ("영화", "시간", "연기", "음악")

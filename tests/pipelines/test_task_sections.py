@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from korbert.errors import SettingsError
-from pipelines.artifacts import store
-from pipelines.artifacts.pipeline import Pipeline
-from pipelines.artifacts.runner import make
-from pipelines.artifacts.runtime import Runtime
-from pipelines.cli import run_command
-from pipelines.recipes import loading
-from pipelines.recipes.loading import Recipe
-from pipelines.reports import index
-from pipelines.stages import table
-from pipelines.stages.table import STAGES, task_stage
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.pipeline import Pipeline
+from korbert.pipelines.artifacts.runner import make
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.cli import run_command
+from korbert.pipelines.recipes import loading
+from korbert.pipelines.recipes.loading import Recipe
+from korbert.pipelines.reports import index
+from korbert.pipelines.stages import table
+from korbert.pipelines.stages.table import STAGES, task_stage
 from tests.pipelines.test_recipes import MINIMAL
 from tests.pipelines.toys import moods
 
@@ -263,7 +263,7 @@ def test_its_sources_are_hashed_once(folder, monkeypatch):
     def refuse(path):
         raise AssertionError(path)
 
-    monkeypatch.setattr("pipelines.artifacts.sources.sha256_of", refuse)
+    monkeypatch.setattr("korbert.pipelines.artifacts.sources.sha256_of", refuse)
     assert not _make(_alone(Path("mine")))
     (folder / "moods.tsv").write_text("다른 글\n", encoding="utf-8")
     with pytest.raises(AssertionError, match=r"moods\.tsv"):

@@ -16,13 +16,13 @@ from pydantic import ValidationError
 from korbert.errors import CorpusError, SettingsError
 from korbert.model import Model
 from korbert.modeling import PretrainingModel, save_model
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.artifacts.runtime import Runtime
+from korbert.pipelines.stages import Inputs
+from korbert.pipelines.stages.finetuning import run
 from korbert.tasks import korquad
 from korbert.tasks.kinds.sections import KorquadSection, NsmcSection, QuestionAnsweringSection
 from korbert.tokenization import Tokenizer
-from pipelines.artifacts import store
-from pipelines.artifacts.runtime import Runtime
-from pipelines.stages import Inputs
-from pipelines.stages.finetuning import run
 
 REVIEWS = {
     "validation_share": 0.25, "max_length": 24, "batch_size": 8, "epochs": 2, "learning_rates": [5e-3, 1e-3],

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from korbert.pipelines import cli
+from korbert.pipelines.commands import options
+from korbert.pipelines.inference import tokenizing
 from korbert.tokenization import Pieces, Tokenizer, folder
-from pipelines import cli
-from pipelines.commands import options
-from pipelines.inference import tokenizing
 
 _ALPHABET = "가나다했걸써ᄒㅋ a1.\n\t👍🏻學𠀀\u200d"
 

@@ -12,9 +12,9 @@ import pytest
 
 import korbert
 from korbert.modeling import PretrainingModel, save_model
+from korbert.pipelines.inference import embedding
 from korbert.scratch import claim
 from korbert.search import Index
-from pipelines.inference import embedding
 
 TEXTS = ["대출을 신청하고 싶어요", "영화가 정말 재미있다", "카드를 잃어버렸어요", "내일 비가 온다", ""]
 
@@ -96,8 +96,8 @@ def test_an_interrupted_run_is_resumed(model, texts, tmp_path, command, monkeypa
     """Killed while it reads; the parts that were there are not made again, and all is as if nothing had happened."""
     output = tmp_path / "vectors.npy"
     code = (
-        "import sys; from pipelines import cli; from pipelines.inference import embedding; embedding.PART_ROWS = 2;"
-        " cli.run_command(sys.argv[1:])"
+        "import sys; from korbert.pipelines import cli; from korbert.pipelines.inference import embedding;"
+        " embedding.PART_ROWS = 2; cli.run_command(sys.argv[1:])"
     )
     words = [sys.executable, "-c", code, "embed", model, "-", "--output", str(output)]
     with subprocess.Popen(words, stdin=subprocess.PIPE) as run:

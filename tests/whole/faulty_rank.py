@@ -54,7 +54,7 @@ def in_a_checkpoint() -> None:
 
 
 def at_the_end() -> None:
-    import pipelines.stages.pretrain as stage
+    import korbert.pipelines.stages.pretrain as stage
 
     def save_model(*_: Any, **__: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -76,7 +76,7 @@ def main() -> None:
             at_the_end()
         elif step:
             at_step(name, int(step))
-    from pipelines.cli import run_command
+    from korbert.pipelines.cli import run_command
 
     sys.exit(run_command(arguments))
 

@@ -9,8 +9,8 @@ import torch
 
 import korbert
 from korbert.modeling.storage import load_model, read_config
+from korbert.pipelines.reports.figures import OBJECTIVES
 from korbert.tokenization.kiwi_vectors import piece_vectors
-from pipelines.reports.figures import OBJECTIVES
 from tests.whole.conftest import STAGES
 
 slow = partial(pytest.param, marks=pytest.mark.slow)  # test_stage_pretrain trains each objective

@@ -24,7 +24,7 @@ def test_a_second_run_does_nothing(whole):
 
 _IMPORTED = """
 import sys
-from pipelines.cli import run_command
+from korbert.pipelines.cli import run_command
 code = run_command(sys.argv[1:])
 print("heavy:", *sorted({"torch", "kiwipiepy", "duckdb"} & sys.modules.keys()))
 sys.exit(code)

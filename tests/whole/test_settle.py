@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.artifacts import store
+from korbert.pipelines.artifacts import store
 from tests.whole.conftest import Whole
 
 
@@ -20,7 +20,7 @@ def made(whole, tmp_path, monkeypatch):
         (output / "work").mkdir()
         return whole.record("clean")["counts"]
 
-    monkeypatch.setattr("pipelines.stages.clean.run", copy)
+    monkeypatch.setattr("korbert.pipelines.stages.clean.run", copy)
     return Whole(whole.recipe, tmp_path)
 
 
@@ -85,7 +85,7 @@ def test_a_whole_partial_folder_is_put_in_place(whole, made, monkeypatch, step, 
     def work(*_):
         raise AssertionError("the stage was run again")
 
-    monkeypatch.setattr("pipelines.stages.clean.run", work)
+    monkeypatch.setattr("korbert.pipelines.stages.clean.run", work)
     made.run("clean", *options)
     assert made.record("clean")["digest"] == whole.record("clean")["digest"]
     assert _written(made.folder / "clean") == before

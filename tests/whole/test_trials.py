@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipelines.cli import run_command
-from pipelines.recipes import loading
+from korbert.pipelines.cli import run_command
+from korbert.pipelines.recipes import loading
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 TRIALS = """

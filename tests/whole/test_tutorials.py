@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.cli import run_command
+from korbert.pipelines.cli import run_command
 from tests.test_readme import ROOT, blocks, parts_of
 
 PAGES = ["docs/tutorials/classifier.md", "docs/tutorials/documents.md", "docs/tutorials/entities.md"]

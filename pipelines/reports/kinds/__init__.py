@@ -4,9 +4,9 @@ import pkgutil
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from pipelines.artifacts.store import Json
-from pipelines.reports.elements import Section
-from pipelines.reports.kinds.common import Scored
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.reports.elements import Section
+from korbert.pipelines.reports.kinds.common import Scored
 
 __all__ = ["sections_of"]
 

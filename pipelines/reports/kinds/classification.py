@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.elements import Bar, Bars, Element, Folded, Matrix, Section, Table
+from korbert.pipelines.reports.kinds.common import Scored, calibration, f1, label_scores
 from korbert.tasks.metrics.classification import confusion
-from pipelines.artifacts.store import Json
-from pipelines.reports import formatting
-from pipelines.reports.elements import Bar, Bars, Element, Folded, Matrix, Section, Table
-from pipelines.reports.kinds.common import Scored, calibration, f1, label_scores
 
 _MATRIX_LABELS = 10  # with more, the most frequent confusions are listed
 _CELLS = 20  # most frequent confusions shown with examples

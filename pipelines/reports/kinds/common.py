@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.distributions import equal_groups
+from korbert.pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Table
+from korbert.pipelines.reports.examples import beginning, in_words
+from korbert.pipelines.reports.pictures import Line, curves
 from korbert.tasks.files import Row
-from pipelines.reports import formatting
-from pipelines.reports.distributions import equal_groups
-from pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Table
-from pipelines.reports.examples import beginning, in_words
-from pipelines.reports.pictures import Line, curves
 
 _BINS = 10  # of the predicted probability
 _ERRORS = 20  # shown

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipelines.artifacts.store import Json
-from pipelines.reports import formatting
-from pipelines.reports.elements import Bar, Bars, Section
-from pipelines.reports.kinds.common import Scored, calibration
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.elements import Bar, Bars, Section
+from korbert.pipelines.reports.kinds.common import Scored, calibration
 
 
 def sections(scored: Scored, details: Json) -> Iterator[Section]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from pipelines.artifacts.store import Json
-from pipelines.reports import formatting
-from pipelines.reports.distributions import most_frequent, number_and_share, ranked_bars
-from pipelines.reports.elements import Element, Entry, Folded, Marked, Section, Table
-from pipelines.reports.examples import marked
-from pipelines.reports.figures import label
-from pipelines.reports.kinds.common import Scored
-from pipelines.reports.pictures import Line, curves
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.distributions import most_frequent, number_and_share, ranked_bars
+from korbert.pipelines.reports.elements import Element, Entry, Folded, Marked, Section, Table
+from korbert.pipelines.reports.examples import marked
+from korbert.pipelines.reports.figures import label
+from korbert.pipelines.reports.kinds.common import Scored
+from korbert.pipelines.reports.pictures import Line, curves
 
 _CAUSES = {
     "unreachable": "can hardly match: no span of pieces equals a correct answer",

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from pipelines.artifacts.store import Json
-from pipelines.reports import formatting
-from pipelines.reports.distributions import equal_groups
-from pipelines.reports.elements import Section, Table
-from pipelines.reports.kinds.common import Scored
-from pipelines.reports.pictures import scatter
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.distributions import equal_groups
+from korbert.pipelines.reports.elements import Section, Table
+from korbert.pipelines.reports.kinds.common import Scored
+from korbert.pipelines.reports.pictures import scatter
 
 
 def sections(scored: Scored, details: Json) -> Iterator[Section]:

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from korbert.pipelines.artifacts.store import Json
+from korbert.pipelines.reports import formatting
+from korbert.pipelines.reports.distributions import most_frequent, number_and_share, ranked_bars
+from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
+from korbert.pipelines.reports.examples import marked
+from korbert.pipelines.reports.kinds.common import Scored, label_scores
 from korbert.tasks.token_classification.bio import is_bio
 from korbert.tasks.token_classification.labels import spans_of_words
-from pipelines.artifacts.store import Json
-from pipelines.reports import formatting
-from pipelines.reports.distributions import most_frequent, number_and_share, ranked_bars
-from pipelines.reports.elements import Element, Entry, Folded, Section, Table
-from pipelines.reports.examples import marked
-from pipelines.reports.kinds.common import Scored, label_scores
 
 _EXAMPLES = 10  # texts of each cause
 _CONFUSIONS = 10

@@ -14,12 +14,12 @@ from korbert.errors import ModelError, SettingsError
 from korbert.model import Model
 from korbert.modeling import ClassificationModel
 from korbert.modeling.transformers_encoder import TransformersEncoder
+from korbert.pipelines.inference.predicting import json_of
+from korbert.pipelines.inference.tokenizing import page_spans
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tokenization import AnyTokenizer
 from korbert.vectors.attention import UNITS, Attention, attention
 from korbert.vectors.attribution import attribute, has_captum
-from pipelines.inference.predicting import json_of
-from pipelines.inference.tokenizing import page_spans
 
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
 _MOST_LABELS = 3  # with integrated gradients

@@ -12,11 +12,11 @@ from sklearn.manifold import TSNE
 
 from korbert.errors import CorpusError
 from korbert.modeling.heads import mean_of_pieces
+from korbert.pipelines.reports.distributions import most_frequent
 from korbert.progress import track
 from korbert.tasks.files import ROLES, read_rows
 from korbert.tokenization import pad_batch
 from korbert.training.devices import moved
-from pipelines.reports.distributions import most_frequent
 
 Way = Literal["pca", "tsne"]
 

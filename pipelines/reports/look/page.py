@@ -14,8 +14,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pipelines.language import language, t, table
-from pipelines.reports.page import filled
+from korbert.pipelines.language import language, t, table
+from korbert.pipelines.reports.page import filled
 
 # Files of templates/look/, in the order in which they run.
 _SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "words", "prediction", "page")
@@ -29,7 +29,7 @@ def page(data: Mapping[str, Any] | None, browser: str | None = None) -> str:
     Text never becomes markup: `<` is escaped in the JSON, and only the page's own script may run.
     """
     lang = language(browser)
-    folder = files("pipelines.reports") / "templates" / "look"
+    folder = files("korbert.pipelines.reports") / "templates" / "look"
     script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return filled(

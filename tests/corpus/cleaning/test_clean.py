@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from corpus.cleaning.clean import clean
-from corpus.settings import (
+from korbert.corpus.cleaning.clean import clean
+from korbert.corpus.settings import (
     AnalyzeSettings,
     CleanSettings,
     DuplicateSettings,
@@ -218,7 +218,8 @@ def test_other_settings_leave_no_old_parts(tmp_path, wiki, reference, bytes_belo
 def test_a_killed_run_is_resumed(tmp_path, wiki, reference, bytes_below, kill_when, step):
     output = tmp_path / "out"
     script = (
-        "from pathlib import Path; from corpus.cleaning.clean import clean; from corpus.settings import CleanSettings\n"
+        "from pathlib import Path; from korbert.corpus.cleaning.clean import clean\n"
+        "from korbert.corpus.settings import CleanSettings\n"
         f"settings = CleanSettings.model_validate_json({settings().model_dump_json()!r})\n"
         f"clean(settings, {{'wiki': [Path({str(wiki)!r})]}}, Path({str(output)!r}), workers=2)"
     )
@@ -239,7 +240,7 @@ def test_a_halved_part_has_the_bytes_of_a_whole_one(tmp_path, monkeypatch, bytes
     some = settings(evaluation=evaluation, part_bytes=1 << 20, duplicates=DuplicateSettings(line_documents=5))
     files = {"wiki": [path], "test": [tmp_path / "test.tsv"]}
     counts = clean(some, files, tmp_path / "whole", workers=1)
-    monkeypatch.setattr("corpus.cleaning.clean._read", faults.read_small_pieces)
+    monkeypatch.setattr("korbert.corpus.cleaning.clean._read", faults.read_small_pieces)
     assert clean(some, files, tmp_path / "halved", workers=2) == counts
     assert bytes_below(tmp_path / "halved") == bytes_below(tmp_path / "whole")
     assert all(path.stem == "part-00000" for path in (tmp_path / "halved" / "work").rglob("part-*.parquet"))
@@ -252,8 +253,8 @@ def test_a_halved_part_has_the_bytes_of_a_whole_one(tmp_path, monkeypatch, bytes
 def test_a_record_that_crashes_or_hangs_is_the_only_one_lost(tmp_path, monkeypatch, mark, reason):
     texts = ["학교에서 책을 읽었다.", "도서관에서 노래를 들었다.", f"이 글은 {mark} 한다.", "바다에서 사람들이 걸었다."]
     path = write_jsonl(tmp_path / "a.jsonl", texts)
-    monkeypatch.setattr("corpus.cleaning.clean._read", faults.read_or_fail)
-    monkeypatch.setattr("corpus.cleaning.clean._MIN_SECONDS", 6.0)
+    monkeypatch.setattr("korbert.corpus.cleaning.clean._read", faults.read_or_fail)
+    monkeypatch.setattr("korbert.corpus.cleaning.clean._MIN_SECONDS", 6.0)
     some = settings(part_bytes=1 << 20)
     counts = clean(some, {"wiki": [path]}, tmp_path / "out", workers=2)
     assert (counts["documents"], counts["dropped"], counts[f"dropped.{reason}"]) == (3, 1, 1)
@@ -266,7 +267,7 @@ def test_a_record_that_crashes_or_hangs_is_the_only_one_lost(tmp_path, monkeypat
 def test_a_source_whose_every_record_crashes_is_dropped(tmp_path, monkeypatch):
     path = write_jsonl(tmp_path / "a.jsonl", [{"id": 1, "text": f"이 글은 {faults.CRASH} 하고 말한다."}])
     other = write_jsonl(tmp_path / "b.jsonl", [{"id": 2, "text": "학교에서 책을 읽었다고 한다."}])
-    monkeypatch.setattr("corpus.cleaning.clean._read", faults.read_or_fail)
+    monkeypatch.setattr("korbert.corpus.cleaning.clean._read", faults.read_or_fail)
     some = settings(sources=[{"name": "wiki", "path": "x"}, {"name": "b", "path": "x"}])
     counts = clean(some, {"wiki": [path], "b": [other]}, tmp_path / "out", workers=2)
     assert (counts["documents"], counts["dropped.clean_crashed"]) == (1, 1)

@@ -8,7 +8,7 @@ import planted
 import pyarrow as pa
 import pytest
 
-from corpus.cleaning.duplicates import (
+from korbert.corpus.cleaning.duplicates import (
     find_equal,
     find_near,
     refuse_repeated_ids,
@@ -16,8 +16,8 @@ from corpus.cleaning.duplicates import (
     signature_table,
     text_hash,
 )
-from corpus.execution.database import connect
-from corpus.execution.parts import write_parquet
+from korbert.corpus.execution.database import connect
+from korbert.corpus.execution.parts import write_parquet
 from korbert.errors import CorpusError
 
 
@@ -95,7 +95,7 @@ def test_little_memory_spills_to_disk_with_the_same_result(tmp_path, monkeypatch
     part = write_parquet(tmp_path / "part-00000.parquet", pa.table(columns), tmp_path, 1 << 13)
     assert equal(tmp_path, [part]) == number // 2
     much = (tmp_path / "equal.parquet").read_bytes()
-    monkeypatch.setattr("corpus.execution.database._MEMORY_LIMIT", "64MB")
+    monkeypatch.setattr("korbert.corpus.execution.database._MEMORY_LIMIT", "64MB")
     sizes, over = [0], threading.Event()
 
     def watch():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.cleaning.features import DIGIT, HAN, HANGUL, JAMO, KANA, LATIN, OTHER, SPACE, SYMBOL, Features
+from korbert.corpus.cleaning.features import DIGIT, HAN, HANGUL, JAMO, KANA, LATIN, OTHER, SPACE, SYMBOL, Features
 
 TEXTS = st.lists(
     st.lists(st.sampled_from(["가", "나다", "a.", "12", "ㅋㅋ", "𠀀", " ", "\n", "-"]), max_size=40).map(" ".join),

@@ -6,8 +6,8 @@ import planted
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.cleaning.frequent_lines import find_frequent, line_table, without_lines
-from corpus.execution.database import connect
+from korbert.corpus.cleaning.frequent_lines import find_frequent, line_table, without_lines
+from korbert.corpus.execution.database import connect
 
 NOTICE = "이 글은 어디에나 붙어 있는 안내문이다."
 

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from programs import started
 
-from corpus.cleaning import features, frequent_lines
-from corpus.cleaning.clean import clean
-from corpus.cleaning.contamination import make_index
-from corpus.cleaning.features import batches, measured
-from corpus.cleaning.frequent_lines import line_table
-from corpus.execution import parts
-from corpus.settings import CleanSettings
+from korbert.corpus.cleaning import features, frequent_lines
+from korbert.corpus.cleaning.clean import clean
+from korbert.corpus.cleaning.contamination import make_index
+from korbert.corpus.cleaning.features import batches, measured
+from korbert.corpus.cleaning.frequent_lines import line_table
+from korbert.corpus.execution import parts
+from korbert.corpus.settings import CleanSettings
 
 
 def settings(**changed):
@@ -102,8 +102,8 @@ def memory_of_clean(path, folder):
     ru_maxrss of a process counts what its parent held when it started it; VmHWM does not.
     """
     program = (
-        "import re, resource; from pathlib import Path; from corpus.cleaning.clean import clean\n"
-        "from corpus.settings import CleanSettings\n"
+        "import re, resource; from pathlib import Path; from korbert.corpus.cleaning.clean import clean\n"
+        "from korbert.corpus.settings import CleanSettings\n"
         "if __name__ == '__main__':\n"
         "    settings = CleanSettings(sources=[{'name': 'a', 'path': 'x'}])\n"
         f"    clean(settings, {{'a': [Path({str(path)!r})]}}, Path({str(folder / 'out')!r}), workers=1)\n"
@@ -145,7 +145,7 @@ def test_a_run_on_a_full_disk_can_be_resumed(tmp_path, monkeypatch, bytes_below)
         return real(path, write, output)
 
     with monkeypatch.context() as patch:
-        patch.setattr("corpus.execution.parts.written_aside", write)
+        patch.setattr("korbert.corpus.execution.parts.written_aside", write)
         with pytest.raises(OSError, match="No space left on device") as caught:
             clean(some, {"a": [path]}, tmp_path / "out", workers=1)
     assert str(tmp_path / "out") in str(caught.value)

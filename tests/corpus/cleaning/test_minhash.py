@@ -6,9 +6,9 @@ import numpy as np
 import planted
 import pytest
 
-from corpus.cleaning.features import Features
-from corpus.cleaning.minhash import BANDS, SIGNATURE_BYTES, similarity
-from corpus.cleaning.minhash import signatures as of_features
+from korbert.corpus.cleaning.features import Features
+from korbert.corpus.cleaning.minhash import BANDS, SIGNATURE_BYTES, similarity
+from korbert.corpus.cleaning.minhash import signatures as of_features
 
 
 def signatures(texts, min_terms):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.cleaning.normalize import normalize, normalize_many
-from corpus.settings import NormalizeSettings
+from korbert.corpus.cleaning.normalize import normalize, normalize_many
+from korbert.corpus.settings import NormalizeSettings
 
 ALL = NormalizeSettings()
 NONE = NormalizeSettings(control=False, zero_width=False, spaces=False, html=False, max_repeats=0)

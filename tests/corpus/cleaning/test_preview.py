@@ -5,9 +5,9 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.cleaning.clean import clean
-from corpus.cleaning.preview import preview
-from corpus.settings import CleanSettings
+from korbert.corpus.cleaning.clean import clean
+from korbert.corpus.cleaning.preview import preview
+from korbert.corpus.settings import CleanSettings
 from korbert.errors import CorpusError
 
 

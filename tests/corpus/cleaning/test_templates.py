@@ -6,8 +6,8 @@ from functools import partial
 import planted
 import pyarrow.parquet as pq
 
-from corpus.cleaning.deduplication import find_templates, ngram_table
-from corpus.execution.database import connect
+from korbert.corpus.cleaning.deduplication import find_templates, ngram_table
+from korbert.corpus.execution.database import connect
 
 NOUNS = ["강", "산", "들", "바다", "하늘", "길", "집", "학교", "시장", "공원", "도서관", "기차역"]
 FORM = (

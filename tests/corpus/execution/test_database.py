@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from programs import started
 
-from corpus.cleaning.contamination import load_index
-from corpus.cleaning.duplicates import find_equal, rows_of_part
-from corpus.execution.database import connect
-from corpus.execution.parts import read_table
-from corpus.morphemes import read_morphemes
-from corpus.overlap import found_in
+from korbert.corpus.cleaning.contamination import load_index
+from korbert.corpus.cleaning.duplicates import find_equal, rows_of_part
+from korbert.corpus.execution.database import connect
+from korbert.corpus.execution.parts import read_table
+from korbert.corpus.morphemes import read_morphemes
+from korbert.corpus.overlap import found_in
 from korbert.errors import ArtifactError
 
 NAMES = ["g[1]", "g1", "a*b", "a?b", "a b", 'it\'s "q"', "100%", "한글", "a\\b", "{x,y}", "[!a]", "a[", "b]", "**"]
@@ -84,7 +84,7 @@ LONG = "SELECT count(*) AS n FROM range(100000000) a, range(1000) b WHERE hash(a
 )
 def test_ctrl_c_ends_a_query(tmp_path, query):
     program = (
-        "import signal, sys; from pathlib import Path; from corpus.execution.database import connect\n"
+        "import signal, sys; from pathlib import Path; from korbert.corpus.execution.database import connect\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"with connect(Path({str(tmp_path)!r}), 1) as database:\n"
         "    print('ready', flush=True)\n"

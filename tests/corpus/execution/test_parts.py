@@ -3,8 +3,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from corpus.execution.parts import Part, key_of, unfinished, write_parquet
-from corpus.settings import FilterSettings
+from korbert.corpus.execution.parts import Part, key_of, unfinished, write_parquet
+from korbert.corpus.settings import FilterSettings
 
 TABLE = pa.table({"id": ["ㄱ", "ㄴ"]})
 

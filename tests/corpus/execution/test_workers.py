@@ -9,7 +9,7 @@ import faults
 import pytest
 from programs import started
 
-from corpus.execution.workers import run_units
+from korbert.corpus.execution.workers import run_units
 from korbert.errors import CorpusError, KorbertError
 from tests.running import is_alive
 
@@ -137,7 +137,7 @@ def _run_program(folder, *lines):
     before = (
         "import faults, os, signal, sys, threading, time",
         "from multiprocessing import util",
-        "from corpus.execution.workers import run_units",
+        "from korbert.corpus.execution.workers import run_units",
         "from korbert.interruption import Interrupted, raised_signals",
         "",
         "def run(function, unit):",
@@ -156,7 +156,7 @@ def _run_program(folder, *lines):
 def _program(folder, path, **options):
     """A new process with two workers that write for a minute."""
     program = (
-        "import faults; from corpus.execution.workers import run_units\n"
+        "import faults; from korbert.corpus.execution.workers import run_units\n"
         "if __name__ == '__main__':\n"
         f"    list(run_units(faults.append_slowly, [{str(path)!r}] * 2, workers=2))\n"
     )

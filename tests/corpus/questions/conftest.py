@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corpus.questions.answers import candidates
-from corpus.questions.asking import ask, ask_definition
-from corpus.questions.checks import Refused
-from corpus.questions.making import Maker
-from corpus.questions.sentences import Sentence
+from korbert.corpus.questions.answers import candidates
+from korbert.corpus.questions.asking import ask, ask_definition
+from korbert.corpus.questions.checks import Refused
+from korbert.corpus.questions.making import Maker
+from korbert.corpus.questions.sentences import Sentence
 from korbert.tokenization.morphemes import analyze, call_options, load_kiwi
 from korbert.tokenization.settings import AnalyzerOptions
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from corpus.questions.checks import Refused
-from corpus.questions.numbers import has_same_unit
+from korbert.corpus.questions.checks import Refused
+from korbert.corpus.questions.numbers import has_same_unit
 
 CASES = [
     # 언제: in place without 에, with 부터; at the end by the kind of date

@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from corpus.execution.workers import Lost, Outcome
-from corpus.questions import generate as module
-from corpus.questions.generate import QuestionSettings, generate
-from corpus.settings import SourceSettings
+from korbert.corpus.execution.workers import Lost, Outcome
+from korbert.corpus.questions import generate as module
+from korbert.corpus.questions.generate import QuestionSettings, generate
+from korbert.corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
 SOURCE = SourceSettings(name="corpus", path="x", id="")

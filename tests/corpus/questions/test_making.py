@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from corpus.questions.making import Maker, paragraphs
-from corpus.questions.sentences import sentence_spans, stripped
+from korbert.corpus.questions.making import Maker, paragraphs
+from korbert.corpus.questions.sentences import sentence_spans, stripped
 
 TEXT = (
     "윤동주(尹東柱, 1917년 12월 30일 ~ )는 일제 강점기의 시인이다. 1938년에 연희전문학교에 입학하였다. "

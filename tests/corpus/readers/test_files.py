@@ -10,9 +10,9 @@ import pytest
 from datasets import Dataset, DatasetDict
 from reading import read
 
-from corpus.readers import chunks
-from corpus.readers.files import find_files, remote_version
-from corpus.settings import SourceSettings
+from korbert.corpus.readers import chunks
+from korbert.corpus.readers.files import find_files, remote_version
+from korbert.corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
 

@@ -9,8 +9,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.readers import chunks, rows
-from corpus.settings import FilterSettings, SourceSettings
+from korbert.corpus.readers import chunks, rows
+from korbert.corpus.settings import FilterSettings, SourceSettings
 from korbert.errors import CorpusError
 
 LONGEST = 2048
@@ -34,10 +34,10 @@ def told(row):
 @pytest.fixture(autouse=True)
 def _little_is_shown(monkeypatch):
     for module in ("records", "cutting", "wikipedia"):
-        monkeypatch.setattr(f"corpus.readers.{module}.SHOWN_BYTES", 100)
+        monkeypatch.setattr(f"korbert.corpus.readers.{module}.SHOWN_BYTES", 100)
     monkeypatch.setattr("korbert.records.lines._CHUNK", 64)
-    monkeypatch.setattr("corpus.readers.cutting._PASSED_BYTES", 64)
-    monkeypatch.setattr("corpus.readers.wikipedia._READ_BYTES", 64)
+    monkeypatch.setattr("korbert.corpus.readers.cutting._PASSED_BYTES", 64)
+    monkeypatch.setattr("korbert.corpus.readers.wikipedia._READ_BYTES", 64)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from reading import read
 
-from corpus.readers.markdown import prose
+from korbert.corpus.readers.markdown import prose
 
 NOTE = """\
 ---

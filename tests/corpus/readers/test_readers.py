@@ -8,8 +8,8 @@ import pytest
 import zstandard
 from reading import read
 
-from corpus.readers import chunks, rows
-from corpus.settings import SourceSettings
+from korbert.corpus.readers import chunks, rows
+from korbert.corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from reading import read
 
-from corpus.readers.wikitext import prose
+from korbert.corpus.readers.wikitext import prose
 from korbert.errors import CorpusError
 
 DUMP = Path(__file__).parent / "wikipedia" / "pages-articles.xml"

@@ -16,8 +16,8 @@ from korbert.huggingface.importing import import_folder, load_encoder, read_fold
 from korbert.modeling.config import TransformersConfig
 from korbert.modeling.storage import load_model, read_config, save_model
 from korbert.modeling.transformers_config import CLASSES
+from korbert.pipelines import cli
 from korbert.tokenization import TransformersTokenizer
-from pipelines import cli
 from tests.korbert.tiny import same_weights
 
 Folder = Callable[[str], Path]

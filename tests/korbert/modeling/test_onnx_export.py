@@ -15,8 +15,8 @@ from korbert.errors import ModelError, SettingsError
 from korbert.huggingface import export
 from korbert.modeling import ClassificationModel, PretrainingModel, load_model, save_model
 from korbert.modeling.packing import pack
+from korbert.pipelines.cli import run_command
 from korbert.tasks.kinds.classification import Classification
-from pipelines.cli import run_command
 from tests.korbert.tiny import tiny_config
 
 for name in ("onnx", "onnxruntime"):

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.pipelines.inference.records import Record, records
 from korbert.records import lines, open_table
-from pipelines.inference.records import Record, records
 
 KEYS = {"text": ("text", "문장")}
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard.compress}

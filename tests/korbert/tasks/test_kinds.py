@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from korbert.errors import CorpusError, SettingsError
+from korbert.pipelines.experiments.preparing import read_parts, roles_of
+from korbert.pipelines.stages import Inputs
 from korbert.tasks.files import read_rows
 from korbert.tasks.kinds import ALIASES, KINDS, section_class
 from korbert.tasks.kinds.detecting import detect
 from korbert.tasks.splits import Parts
-from pipelines.experiments.preparing import read_parts, roles_of
-from pipelines.stages import Inputs
 from tests.korbert.tasks.writing import written
 
 HASTY = "text,choices,label\n" + "\n".join(f'하늘은,"[""가"", ""나{n}""]",{1 + n % 2}' for n in range(4))

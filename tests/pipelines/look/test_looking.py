@@ -23,14 +23,14 @@ from korbert.modeling import (
     QuestionAnsweringModel,
     save_model,
 )
+from korbert.pipelines import cli
+from korbert.pipelines.reports.look.data import look_data, words_data
+from korbert.pipelines.reports.look.layers import layer_points, vectors_by_layer
+from korbert.pipelines.reports.look.page import page
 from korbert.tasks.kinds.classification import Classification
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
-from pipelines import cli
-from pipelines.reports.look.data import look_data, words_data
-from pipelines.reports.look.layers import layer_points, vectors_by_layer
-from pipelines.reports.look.page import page
 
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">&amp; \u202e \ud800'

@@ -9,10 +9,10 @@ import torch
 
 from korbert.model import Model
 from korbert.modeling import ClassificationModel, QuestionAnsweringModel, save_model
+from korbert.pipelines.reports.look.data import about, look_data, words_data
+from korbert.pipelines.reports.look.page import page
 from korbert.tasks.kinds.classification import Classification
 from korbert.vectors.attention import Attention, attention
-from pipelines.reports.look.data import about, look_data, words_data
-from pipelines.reports.look.page import page
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"

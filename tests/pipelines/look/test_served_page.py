@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.reports.look.data import look_data
-from pipelines.reports.look.page import page
+from korbert.pipelines.reports.look.data import look_data
+from korbert.pipelines.reports.look.page import page
 
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
 

@@ -13,10 +13,10 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
 
+from korbert.pipelines.reports.elements import Story
+from korbert.pipelines.reports.record import Artifact
+from korbert.pipelines.stages.table import STAGES
 from korbert.tokenization.vocabulary import FIRST_PIECE
-from pipelines.reports.elements import Story
-from pipelines.reports.record import Artifact
-from pipelines.stages.table import STAGES
 
 Rows = list[dict[str, Any]]
 

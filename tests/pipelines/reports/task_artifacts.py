@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from korbert.pipelines.experiments import scores
+from korbert.pipelines.experiments.search import ModelResult
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.multiple_choice import MultipleChoice
 from korbert.tasks.kinds.regression import Regression
 from korbert.tasks.kinds.token_classification import TokenClassification
-from pipelines.experiments import scores
-from pipelines.experiments.search import ModelResult
 from tests.pipelines.reports.conftest import RUN, write_json, write_lines
 
 Kit = tuple[Any, list[dict[str, Any]], dict[str, list[list[Any]]]]

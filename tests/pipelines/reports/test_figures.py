@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pipelines.reports import figures, formatting
+from korbert.pipelines.reports import figures, formatting
 from tests.pipelines.reports.conftest import plain
 
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from pipelines.reports import index, render
+from korbert.pipelines.reports import index, render
 from tests.pipelines.reports.conftest import change, plain
 from tests.pipelines.reports.task_artifacts import KINDS, write_task
 

@@ -12,8 +12,8 @@ import sys
 import pytest
 
 from korbert.errors import ArtifactError, SettingsError
-from pipelines.artifacts import store
-from pipelines.reports import index, render
+from korbert.pipelines.artifacts import store
+from korbert.pipelines.reports import index, render
 from tests.pipelines.reports.conftest import MAKERS, Reader, change, plain, write_json, write_parquet
 
 
@@ -93,7 +93,7 @@ def test_killed_writer_leaves_its_half_page_outside_the_artifact(maker):
     folder = maker("korquad")
     code = (
         "import os, sys, pathlib; os.fsync = lambda handle: os._exit(9)\n"
-        "from pipelines.reports import render; render(pathlib.Path(sys.argv[1]))"
+        "from korbert.pipelines.reports import render; render(pathlib.Path(sys.argv[1]))"
     )
     killed = subprocess.run([sys.executable, "-c", code, str(folder)], timeout=60)
     assert killed.returncode == 9

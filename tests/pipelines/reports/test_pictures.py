@@ -6,8 +6,8 @@ import matplotlib
 import numpy as np
 import pytest
 
-from pipelines.reports.pictures import Line, columns, lengths
-from pipelines.reports.pictures import curves as curves_of
+from korbert.pipelines.reports.pictures import Line, columns, lengths
+from korbert.pipelines.reports.pictures import curves as curves_of
 
 
 def curves(title, lines, **options):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipelines.reports import index
-from pipelines.reports.record import Artifact, sampled
+from korbert.pipelines.reports import index
+from korbert.pipelines.reports.record import Artifact, sampled
 
 
 @pytest.mark.parametrize(

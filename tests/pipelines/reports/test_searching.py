@@ -1,7 +1,7 @@
 """The page of ways of searching: figures with intervals, and the queries on which the ways differ."""
 
+from korbert.pipelines.reports.searching import differences, write_page
 from korbert.search.evaluation import METRICS, Figure, Measured
-from pipelines.reports.searching import differences, write_page
 
 PAIRS = [("음주운전 보험금", ["a"]), ("전세 보증금", ["b", "nowhere"]), ("상속 포기", ["c"])]
 RIGHT = {"a": "음주운전 <면책> 약관", "b": "임대차 보증금의 반환", "c": "상속의 포기 " * 200}

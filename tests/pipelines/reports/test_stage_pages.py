@@ -6,8 +6,8 @@ import re
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.reports import analyze, clean, formatting, pretrain, render, shard, task, vocab
-from pipelines.reports.record import batches, stream
+from korbert.pipelines.reports import analyze, clean, formatting, pretrain, render, shard, task, vocab
+from korbert.pipelines.reports.record import batches, stream
 from tests.pipelines.reports.conftest import change, elements, plain, write_lines, write_parquet
 
 DROPPED = ["id", "source", "reason", "detail", "text"]

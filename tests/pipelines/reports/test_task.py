@@ -12,8 +12,8 @@ from seqeval.metrics import classification_report
 from sklearn.metrics import f1_score, precision_recall_fscore_support
 
 from korbert.errors import ArtifactError
-from pipelines.reports import index, render, task
-from pipelines.reports.record import Artifact
+from korbert.pipelines.reports import index, render, task
+from korbert.pipelines.reports.record import Artifact
 from tests.pipelines.reports.conftest import Reader, change, elements, plain
 from tests.pipelines.reports.task_artifacts import KINDS, labelled, several, tagged, write_task
 

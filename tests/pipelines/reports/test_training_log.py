@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipelines.reports.training_log import TrainingLog, time_axis
+from korbert.pipelines.reports.training_log import TrainingLog, time_axis
 
 
 def _timed(step, seconds, speed=100.0, waited=0.0):

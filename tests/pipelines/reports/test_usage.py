@@ -8,9 +8,9 @@ import shlex
 import click
 import pytest
 
-from pipelines.cli import cli
-from pipelines.reports import index, render
-from pipelines.reports.stage_page import shown
+from korbert.pipelines.cli import cli
+from korbert.pipelines.reports import index, render
+from korbert.pipelines.reports.stage_page import shown
 
 
 def _code(page):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from korbert.pipelines.service.analysis import RemoteAnalyzer, analysis_process
 from korbert.tokenization import Analyzer, AnalyzerOptions
-from pipelines.service.analysis import RemoteAnalyzer, analysis_process
 
 TEXTS = ["아버지가 방에 들어가신다.", "", "이걸 누가\n했어?", "ㅋㅋㅋ " * 40, "가\ud800나"]
 
@@ -58,7 +58,7 @@ def test_it_ends_with_its_parent():
     script = (
         "import time\n"
         "from pathlib import Path\n"
-        "from pipelines.service.analysis import analysis_process\n"
+        "from korbert.pipelines.service.analysis import analysis_process\n"
         "if __name__ == '__main__':\n"
         "    with analysis_process([Path('korbert-mini')]) as process:\n"
         "        print(process._process.pid, flush=True)\n"

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from pipelines.service.batching import Batcher, Operation, Row
-from pipelines.service.limits import Limits
-from pipelines.service.refusals import Refusal
+from korbert.pipelines.service.batching import Batcher, Operation, Row
+from korbert.pipelines.service.limits import Limits
+from korbert.pipelines.service.refusals import Refusal
 
 
 class Toy:

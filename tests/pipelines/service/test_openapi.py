@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from pipelines.service.routes import ROUTES
+from korbert.pipelines.service.routes import ROUTES
 
 CAPABLE = {"/fill": "gaps", "/predict": "mood", "/answer": "answers"}  # path -> a model for it; else the first one
 # What no JSON Schema can say: limits of a model, texts without [MASK], lists of different lengths.

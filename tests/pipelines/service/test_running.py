@@ -16,11 +16,11 @@ import pytest
 from click.testing import CliRunner
 from fastapi.testclient import TestClient
 
-from pipelines.cli import cli
-from pipelines.commands.serving import named
-from pipelines.service.limits import Limits
-from pipelines.service.running import _bound, application, is_loopback
-from pipelines.service.shared import Service
+from korbert.pipelines.cli import cli
+from korbert.pipelines.commands.serving import named
+from korbert.pipelines.service.limits import Limits
+from korbert.pipelines.service.running import _bound, application, is_loopback
+from korbert.pipelines.service.shared import Service
 from tests.pipelines.service.started import ROOT, ask, started, toy
 
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 import korbert
-from pipelines.service import schemas
-from pipelines.service.batching import Row
-from pipelines.service.limits import Limits
-from pipelines.service.operations import operations_of
+from korbert.pipelines.service import schemas
+from korbert.pipelines.service.batching import Row
+from korbert.pipelines.service.limits import Limits
+from korbert.pipelines.service.operations import operations_of
 from tests.pipelines.service.started import toy
 
 TEXTS = [

@@ -12,13 +12,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from korbert.pipelines.service.analysis import analysis_process
+from korbert.pipelines.service.batching import Operation, Row
+from korbert.pipelines.service.limits import Limits
+from korbert.pipelines.service.running import run
+from korbert.pipelines.service.shared import Served
 from korbert.search import Hit
 from korbert.vectors.settings import VectorSettings
-from pipelines.service.analysis import analysis_process
-from pipelines.service.batching import Operation, Row
-from pipelines.service.limits import Limits
-from pipelines.service.running import run
-from pipelines.service.shared import Served
 
 
 class Searcher:
@@ -30,7 +30,7 @@ class Searcher:
 
 
 def look_data(model, text, pair, attributed):
-    """What pipelines.reports.look.data stands for."""
+    """What korbert.pipelines.reports.look.data stands for."""
     return {"texts": [text] if pair is None else [text, pair], "model": model.network.kind}
 
 
@@ -50,8 +50,8 @@ def main() -> None:
     def load():
         time.sleep(how.get("loading", 0.0))
         if how.get("models"):
-            from pipelines.service import operations
-            from pipelines.service.operations import load_all
+            from korbert.pipelines.service import operations
+            from korbert.pipelines.service.operations import load_all
 
             operations.look_data = look_data
             folders = {name: Path(folder) for name, folder in how["models"].items()}

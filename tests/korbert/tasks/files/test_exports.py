@@ -9,10 +9,10 @@ import datasets
 import pytest
 
 from korbert.errors import CorpusError
+from korbert.pipelines.experiments.preparing import roles_of
 from korbert.tasks.files import Span, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.detecting import detect
-from pipelines.experiments.preparing import roles_of
 from tests.korbert.tasks.writing import written
 
 TEXT = "하늘은 서울에 갔다"

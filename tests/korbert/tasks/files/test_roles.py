@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from korbert.errors import CorpusError
+from korbert.pipelines.experiments.preparing import roles_of
 from korbert.tasks.files import ROLES, Answer, Span, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.multiple_choice import MultipleChoice
-from pipelines.experiments.preparing import roles_of
 from tests.korbert.tasks.writing import written
 
 TEXT = ROLES["text"]
