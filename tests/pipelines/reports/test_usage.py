@@ -22,6 +22,7 @@ def _code(page):
 @pytest.mark.parametrize(
     ("stage", "verb", "path"),
     [
+        ("clean", "questions", "시험/clean/documents"),
         ("vocab", "tokenize", "시험/vocab/tokenizer"),
         ("pretrain", "fill", "시험/pretrain/model"),
         ("nsmc", "predict", "시험/nsmc/model"),
@@ -30,7 +31,7 @@ def _code(page):
 )
 def test_page_has_a_valid_command_and_python(maker, monkeypatch, stage, verb, path):
     folder = maker(stage)
-    (folder / "model").mkdir()
+    (folder / "model").mkdir(exist_ok=True)
     monkeypatch.chdir(maker.recipe.parent)
     line, python = _code(render(folder.relative_to(maker.recipe.parent)))
     assert line.startswith(f"korbert {verb} {shlex.quote(path)}")
@@ -44,17 +45,31 @@ def test_page_has_a_valid_command_and_python(maker, monkeypatch, stage, verb, pa
     assert len(python.strip().split("\n")) <= 3
 
 
+@pytest.mark.parametrize(
+    ("stage", "commands", "path"),
+    [("analyze", [], "analyze/morphemes"), ("shard", ["korbert plan '시험' --hours 8"], "shard/pieces.parquet")],
+)
+def test_what_no_command_reads_is_a_table_in_python(maker, monkeypatch, stage, commands, path):
+    folder = maker(stage)
+    monkeypatch.chdir(maker.recipe.parent)
+    *lines, python = _code(render(folder.relative_to(maker.recipe.parent)))
+    assert [line.strip() for line in lines] == commands
+    assert ast.parse(python)
+    assert f'pd.read_parquet("시험/{path}")' in python
+
+
 def test_index_has_a_command_for_each_stage(maker, monkeypatch):
     for stage in ("clean", "vocab", "pretrain", "nsmc"):
         maker(stage)
     monkeypatch.chdir(maker.recipe.parent)
     lines, python = _code(index(maker.recipe.relative_to(maker.recipe.parent)))
-    assert [line.split()[1] for line in lines.strip().split("\n")] == ["tokenize", "fill", "predict"]
+    assert [line.split()[1] for line in lines.strip().split("\n")] == ["questions", "tokenize", "fill", "predict"]
     assert "nsmc/model" in python
 
 
 def test_no_usage_without_anything_to_use(maker):
-    assert _code(render(maker("clean"))) == _code(index(maker.recipe)) == []
+    maker.recipe.mkdir(exist_ok=True)
+    assert _code(index(maker.recipe)) == []
 
 
 def test_paths_are_quoted_and_absolute_ones_cut(maker, monkeypatch, tmp_path):

@@ -156,7 +156,7 @@ def test_a_model_error_fails_one_request_and_is_logged_without_its_text():
 
 
 def test_an_internal_error_is_logged_with_the_request_id_and_without_texts(caplog):
-    def page():
+    def page(browser):
         raise ValueError("비밀")
 
     client = TestClient(application(Service(Limits(), page), lambda: None), raise_server_exceptions=False)
