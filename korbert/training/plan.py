@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -29,7 +29,7 @@ class TrainingPlan:
     def record(self) -> dict[str, Any]:
         """The plan as JSON, as a checkpoint records it."""
         optimizer = {f"optimizer.{name}": value for name, value in self.optimizer.model_dump(mode="json").items()}
-        names = ("steps", "seed", "precision", "log_every", "evaluate_every", "on_divergence")
+        names = (field.name for field in fields(self) if field.name != "optimizer")
         return {name: getattr(self, name) for name in names} | optimizer
 
 

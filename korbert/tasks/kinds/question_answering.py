@@ -127,7 +127,7 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
 
     def best_answers(self, answers: Found) -> list[Answer]:
         """The n_best answers of a row; the empty one comes first if its score is above the threshold."""
-        if self.unanswerable and answers.no_answer > self.threshold:
+        if self._declines(answers.no_answer):
             return [answers.none, *answers.candidates][: self.n_best]
         return answers.candidates
 
@@ -136,15 +136,17 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
 
     def _with_threshold(self, predictions: Sequence[Prediction]) -> list[Prediction]:
         """Empties the answers of declined questions; their score becomes the probability of no answer."""
-        if not self.unanswerable:
-            return list(predictions)
         decided = []
         for prediction in predictions:
-            if prediction["answer"] and prediction["no_answer_score"] > self.threshold:
+            if prediction["answer"] and self._declines(prediction.get("no_answer_score", 0.0)):
                 score = min(prediction["score"] * float(np.exp(min(prediction["no_answer_score"], 700.0))), 1.0)
                 prediction = {**prediction, "answer": "", "start": 0, "end": 0, "score": score}
             decided.append(prediction)
         return decided
+
+    def _declines(self, no_answer_score: float) -> bool:
+        """Whether a question gets no answer. The threshold of no answer acts here alone."""
+        return self.unanswerable and no_answer_score > self.threshold
 
     @property
     def is_settled(self) -> bool:
