@@ -141,9 +141,9 @@ class Model(Embedder):
     @property
     def can(self) -> tuple[str, ...]:
         """The operations that the model supports: "predict", "tag", "answer", "fill", "embed"."""
-        fills = isinstance(self.network, models.PretrainingModel)
-        own = self.kind.operation if self.kind else "fill" if fills else "embed"
-        return ("embed",) if own == "embed" else (own, "embed")
+        if self.kind is None:
+            return ("fill", "embed") if isinstance(self.network, models.PretrainingModel) else ("embed",)
+        return ("embed",) if self.kind.operation == "embed" else (self.kind.operation, "embed")
 
     def require(self, operation: str) -> None:
         """ModelError, which names what the model is and what it can do, if it does not support the operation."""

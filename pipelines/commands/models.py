@@ -140,8 +140,8 @@ def predict(
                 advance(len(results))
 
         if as_csv:
-            for part in predicting.as_csv(batches()):
-                click.echo(part, nl=False)
+            for csv_part in predicting.as_csv(batches()):
+                click.echo(csv_part, nl=False)
         else:
             for results in filter(None, batches()):  # blank lines give none
                 click.echo(b"\n".join(map(inference.lines.as_json, results)))

@@ -96,9 +96,10 @@ def _command(folder, whole, data, minutes):
 
 def _in_this_process(command, recipe, *words, changes=()):
     options = [word for change in changes for word in ("--set", change)]
-    with contextlib.redirect_stdout(io.StringIO()) as said:
+    output = io.BytesIO()
+    with contextlib.redirect_stdout(io.TextIOWrapper(output, "utf-8", write_through=True)):
         assert run_command([command, recipe, *map(str, words), *options]) == 0
-    return said.getvalue()
+    return output.getvalue().decode()
 
 
 def _json(path):

@@ -169,7 +169,7 @@ def test_a_model_folder_that_was_changed_is_refused(foreign, tmp_path, monkeypat
         with pytest.raises(ModelError, match=message):
             load_model(target)
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(SettingsError, match=r"an encoder of architecture bert needs transformers: pip install 'korb"):
+    with pytest.raises(ModelError, match=r"config.json: an encoder of architecture bert needs transformers: pip"):
         load_model(tmp_path / "whole")
 
 
