@@ -96,10 +96,11 @@ def _command(folder, whole, data, minutes):
 
 def _in_this_process(command, recipe, *words, changes=()):
     options = [word for change in changes for word in ("--set", change)]
-    output = io.BytesIO()
-    with contextlib.redirect_stdout(io.TextIOWrapper(output, "utf-8", write_through=True)):
+    written = io.BytesIO()
+    output = io.TextIOWrapper(written, "utf-8", write_through=True)  # closes what it wraps when it goes
+    with contextlib.redirect_stdout(output):
         assert run_command([command, recipe, *map(str, words), *options]) == 0
-    return output.getvalue().decode()
+    return written.getvalue().decode()
 
 
 def _json(path):
