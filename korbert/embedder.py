@@ -83,7 +83,7 @@ class Embedder:
         return digest_of(self.network, self.tokenizer, self.max_length, prompts if any(prompts) else ())
 
     def prompt(self, side: Side | None) -> str:
-        """What stands before texts of that side of a search; "": nothing."""
+        """The prompt before texts of that side of a search; empty if there is none."""
         return ""
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Packages that only some uses need. Each belongs to an extra of korbert, by which pip installs it."""
+"""Optional packages, and the extra of korbert that installs each."""
 
 import importlib
 from collections.abc import Iterator
@@ -40,8 +40,8 @@ def needed_for(reason: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        extra = next((extra for extra, packages in EXTRAS.items() if package in packages), None)
+        missing = (error.name or "").partition(".")[0]
+        extra = next((extra for extra, packages in EXTRAS.items() if missing in packages), None)
         if extra is None:
             raise
-        raise MissingPackage(f"{reason} needs {package}: pip install 'korbert[{extra}]'") from None
+        raise MissingPackage(f"{reason} needs {missing}: pip install 'korbert[{extra}]'") from None

@@ -20,7 +20,7 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
     special_tokens: bool = Field(True, description="include [CLS] and [SEP] in the pooling")
     normalize: bool = Field(False, description="scale vectors to unit length")
     side: Side | None = Field(
-        None, description="what the texts are in a search, behind the model's prompt for these; none: no prompt"
+        None, description="role of the texts in a search, whose prompt is put before them; none: no prompt"
     )
     size: int | None = Field(None, ge=1, description="keep only this many leading dimensions; none: all")
 

@@ -38,7 +38,7 @@ _rerank = click.option(
 @vector_options.vectors
 @click.option("--normalize", is_flag=True, help="Scale vectors to unit length.")
 @click.option(
-    "--side", type=click.Choice(get_args(Side)), help="What the texts are in a search, for a model with prompts."
+    "--side", type=click.Choice(get_args(Side)), help="Role of the texts in a search; its prompt is put before them."
 )
 @click.option(
     "--parts", type=click.Choice(get_args(Unit)), help="Vectors of these units of each text, with their spans."

@@ -57,7 +57,7 @@ class Embeddings(Body, json_schema_extra=_example(input=["신용 대출을 신�
         "need piece counts in the model's folder; default: as the model was trained, else mean",
     )
     side: Side | None = Field(
-        None, description="extension of OpenAI's API: what the texts are in a search, for a model with prompts"
+        None, description="extension of OpenAI's API: role of the texts in a search; its prompt is put before them"
     )
     user: str | None = Field(None, description="ignored")
 

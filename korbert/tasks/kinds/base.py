@@ -182,7 +182,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         return self, list(predictions)
 
     def prompt(self, side: Side) -> str:
-        """What stands before texts of that side of a search; "": nothing."""
+        """The prompt before texts of that side of a search; empty if there is none."""
         return ""
 
     def completed(

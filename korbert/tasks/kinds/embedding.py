@@ -167,7 +167,8 @@ class Embedding(Kind, frozen=True):
             labels = np.full((len(groups), max(map(len, groups), default=2)), -1, np.int64)
             for number, group in enumerate(groups):
                 labels[number, : len(group)] = [numbers[text] for text in group]
-        if self.learns == "pairs" and all(row.get("score") is None for row in rows):
+        prompted = self.learns == "pairs" and (self.query_prompt or self.passage_prompt)
+        if prompted and all(row.get("score") is None for row in rows):
             groups, encoded = self._prompted(groups, encoded, tokenizer)
         members = [[(text,) for text in group] for group in groups]
         return Prepared(rows, Groups.of(members, labels, encoded, tokenizer, self.max_length))

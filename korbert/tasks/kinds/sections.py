@@ -204,7 +204,7 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
         (), description="also train these leading dimensions as vectors, so that they can be cut, as in [128, 64]"
     )
     query_prompt: str = Field(
-        "", description="what stands before each query, in training on pairs and in search, as in '질문: '"
+        "", description="prompt before each query, in training on pairs and in search, as in '질문: '"
     )
     passage_prompt: str = Field("", description="the same before each passage, as in '문서: '")
     chunk_pieces: int = Field(
