@@ -5,7 +5,9 @@ Each kind of noise is a function of a text and a generator; letters stay in thei
 
 import random
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+
+from korbert.seeds import derived_seed
 
 _SHARE = 0.2  # of the places, syllables or eojeols that are changed
 _LAUGHTER, _EMOJI = ("ㅋㅋ", "ㅋㅋㅋㅋ", "ㅎㅎ", "ㅠㅠ"), ("😀", "👍🏻", "😂", "❤️")
@@ -73,3 +75,18 @@ NOISE: Mapping[str, Callable[[str, random.Random], str]] = {
     "emoji": _with(_EMOJI),
 }
 """Name -> (text, generator) -> the disturbed text. A fifth of the places, syllables or eojeols change."""
+
+
+def wrong_spaces(texts: Sequence[str], share: float, seed: int) -> Callable[[str], str] | None:
+    """The change of spaces for a row with these texts; None for a row that stays as it is.
+
+    Args:
+        texts: Of the row; rows with the same texts change alike.
+        share: Of the rows that change, from 0 to 1: half of them to random spaces, a quarter each to none and to all.
+        seed: Of the choice.
+    """
+    rng = random.Random(derived_seed(seed, *texts))
+    if rng.random() >= share:
+        return None
+    change = NOISE[rng.choice(("random spaces", "random spaces", "no spaces", "all spaces"))]
+    return lambda text: change(text, rng)

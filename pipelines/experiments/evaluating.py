@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def evaluated(
     disturbed = {}
     for name, change in NOISE.items() if noise else ():
         rng = random.Random(0)  # the same changes in every run
-        changed = [{**row, **{role: change(row[role], rng) for role in kind.needs}} for row in rows.rows]
+        changed = [kind.disturbed(row, partial(change, rng=rng)) for row in rows.rows]
         disturbed[name] = kind.scores(rows.rows, model.predict_rows(changed))
     said = [f"{kind.name}: {kind.about()}", *rows.said(), *few_rows(len(rows))]
     return Evaluation(scores, intervals, lines, disturbed, said)

@@ -6,6 +6,7 @@ A model is a whole encoder with its head, or a head on the vectors of a frozen e
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import ne
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from korbert.tasks.finetuning.vectors import Keeping, KeptVectors, keep_vectors
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.base import Kind, Prepared
 from korbert.tasks.kinds.sections import TaskSection
+from korbert.tasks.noise import wrong_spaces
 from korbert.tasks.sets import known_set
 from korbert.tasks.sets.loading import load
 from korbert.tasks.splits import Parts, at_most, cut, split_by_article, usable
@@ -48,7 +50,8 @@ Build = Callable[[int], Model]
 class Ready:
     """A task ready for training.
 
-    rows: the parts of the files. start: the model that provides the encoder. parts: the rows as examples, by name.
+    rows: the parts of the files. start: the model that provides the encoder. parts: the rows as examples, by name; some
+    of those to train on have wrong spaces, if the settings ask for it.
     said: lines about the rows read. vectors: the folder that caches encoder vectors. output: the folder to write to.
     """
 
@@ -77,7 +80,7 @@ class Ready:
 
     def morphemes(self) -> dict[str, list[str]]:
         """The morphemes of every text of the rows."""
-        return dict(zip(self.rows.distinct(self.task.texts), self.encoded.morphemes(), strict=True))
+        return dict(zip(self.encoded.texts, self.encoded.morphemes(), strict=True))
 
     def settled(self, model: nn.Module) -> tuple[Kind, list[Any]]:
         """The task with the settings that validation chose for a trained model, and its predictions of these rows."""
@@ -107,14 +110,22 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
         chosen_layers(settings.features.layers, start.config.num_hidden_layers)  # raises for layers that it lacks
     task, rows = read_parts(settings, inputs, runtime.data)
     said = [f"{task.name}: {task.about()}", *rows.read, *rows.notes]
+    by_part = {name: list(part) for name, part in rows.by_name().items()}
+    if share := getattr(settings, "spacing_noise", 0.0):
+        changes = [wrong_spaces(task.texts(row), share, settings.seeds[0]) for row in rows.train]
+        by_part["train"] = [
+            task.disturbed(row, change) if change else row for row, change in zip(rows.train, changes, strict=True)
+        ]
+        number = sum(map(ne, rows.train, by_part["train"]))
+        said.append(f"{number:,} of {len(changes):,} training rows are learned with wrong spaces")
     for line in said:
         _logger.info("%s", line)
-    texts = rows.distinct(task.texts)
+    texts = list(dict.fromkeys([*rows.distinct(task.texts), *(t for row in by_part["train"] for t in task.texts(row))]))
     folder = inputs.encoded or output / "work"
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")
     passages = dict(zip(texts, encoded.passages(), strict=True))
-    parts = {name: task.prepare(part.rows, passages, tokenizer) for name, part in rows.by_name().items()}
+    parts = {name: task.prepare(own, passages, tokenizer) for name, own in by_part.items()}
     return Ready(settings, task, rows, start, tokenizer, encoded, parts, said, device, folder, output, runtime)
 
 

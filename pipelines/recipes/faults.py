@@ -8,6 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from korbert.pipelines.stages.table import TASK
+from korbert.tasks.kinds import KINDS
+
 
 def explain(
     path: Path, error: ValidationError, model: type[BaseModel], section: str = "", shared: Sequence[str] = ()
@@ -30,6 +33,9 @@ def explain(
         known = sorted({*(() if len(loc) > 1 else shared), *(holder.model_fields if holder else ())})
         elsewhere = [other for other in _keys_named(model, name, section) if other.startswith(section or f"{loc[0]}.")]
         hint = f" (did you mean {elsewhere[0]}?)" if elsewhere and name not in known else near(name, known)
+        if section.startswith(TASK) and len(loc) == 1:  # of one kind of task; others may have the key
+            kinds = [kind for kind, entry in KINDS.items() if name in entry.section_class.model_fields]
+            hint = f" (it is for kind {' and '.join(kinds)})" if kinds else hint
         return f"{path}: {key}: no such key{hint}: known here: {', '.join(known)}{more}"
     if first["type"] == "missing":
         return f"{path}: {key}: is missing: add it{more}"

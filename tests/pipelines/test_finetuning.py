@@ -9,6 +9,7 @@ import pytest
 import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import load_model
+from korbert.pipelines.experiments.preparing import prepare
 from tests.korbert.tiny import json_lines
 from tests.pipelines.small_tasks import (
     MOODS,
@@ -216,3 +217,39 @@ def test_no_more_training_rows_than_a_limit(learn):
     assert record["counts"] == {"train": 4, "valid": 10, "test": 10, "test_in_train": 4}
     assert "4 of the 10 training rows, by a hash of their texts, are used" in record["said"]
     assert record["task"]["labels"] == ["긍정", "부정"]
+
+
+def test_training_rows_alone_are_learned_with_wrong_spaces(learn, start, tmp_path):
+    """Noise is the same for the same seed, and without it nothing differs; scores and baselines know the rows."""
+    kind, header, rows = moods()
+    path = write_table(tmp_path / "mine.csv", header, rows)
+
+    def ready(**settings):
+        given = {"train": path, "valid": path, "test": path}
+        return fine_tune(kind, start, tmp_path / "ready", given, stage=prepare, **{**BASE, **settings})
+
+    def ids(part):
+        return [*map(bytes, (part.examples.input_ids, part.examples.boundaries, part.examples.offsets))]
+
+    plain, none, some, again, other = (
+        ready(**settings)
+        for settings in ({}, {"spacing_noise": 0}, *({"spacing_noise": 0.5, "seeds": [seed]} for seed in (0, 0, 1)))
+    )
+    assert {name: ids(part) for name, part in none.parts.items()} == {
+        name: ids(part) for name, part in plain.parts.items()
+    }
+    assert none.said == plain.said
+    assert ids(some.parts["train"]) == ids(again.parts["train"]) != ids(plain.parts["train"])
+    assert ids(other.parts["train"]) != ids(some.parts["train"])
+    for name in ("valid", "test"):
+        assert ids(some.parts[name]) == ids(plain.parts[name])
+    texts = [row["text"] for row in some.parts["train"].rows]
+    changed = sum(text != given for text, given in zip(texts, TEXTS, strict=True))
+    assert ["".join(text.split()) for text in texts] == ["".join(text.split()) for text in TEXTS]
+    assert some.said[-1] == f"{changed} of 10 training rows are learned with wrong spaces"
+    folder = learn(*moods(), spacing_noise=0.5)
+    assert scores_of(folder)["pretrained"]["accuracy"] > 0.8
+    assert "tfidf" in scores_of(folder)
+    record = json.loads((folder / "scores.json").read_text())
+    assert record["counts"]["test_in_train"] == 10
+    assert record["said"][-1] == some.said[-1]

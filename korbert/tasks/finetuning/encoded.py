@@ -34,7 +34,7 @@ class EncodedTexts:
     """The pieces and morphemes of a list of texts, cached in a folder."""
 
     def __init__(self, folder: Path, texts: Sequence[str], tokenizer: AnyTokenizer) -> None:
-        self._folder, self._tokenizer = folder, tokenizer
+        self.texts, self._folder, self._tokenizer = texts, folder, tokenizer
         self._parts: list[tuple[str, Sequence[str]]] = []  # prefix of the file's name, texts
         made_from = hashlib.sha256(" ".join([tokenizer.digest, *_SCHEMA.names]).encode())
         for part in _parts(texts):

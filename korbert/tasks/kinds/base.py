@@ -136,6 +136,10 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         """The texts by which validation rows are held out: rows that share them stay on the same side."""
         return self.texts(row)
 
+    def disturbed(self, row: Row, change: Callable[[str], str]) -> Row:
+        """The row with its texts changed. Only for kinds that take noise."""
+        return {**row, **{role: change(row[role]) for role in self.needs}}
+
     @abstractmethod
     def target(self, row: Row) -> Any:
         """The correct answer for a row as a JSON value. ValueError if it could never be predicted."""

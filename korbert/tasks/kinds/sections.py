@@ -17,6 +17,14 @@ _Size = Annotated[int, Field(ge=1)]
 _Pooling = Annotated[
     Literal["mean", "first"], Field(description="text vector: mean over pieces, or that of the first piece")
 ]
+_SpacingNoise = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=1,
+        description="share of training rows learned with wrong spaces: half of them random ones, else none or all",
+    ),
+]
 
 
 class TaskSection(LearningSettings, frozen=True, extra="forbid"):
@@ -124,6 +132,7 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
         False, description="multi-label: any number of labels per text, as a list or separated by bars or commas"
     )
     label_names: Mapping[str, str] = Field({}, description=_LABEL_NAMES)
+    spacing_noise: _SpacingNoise = 0.0
 
 
 class RegressionSection(TaskSection, frozen=True, extra="forbid"):
@@ -131,6 +140,7 @@ class RegressionSection(TaskSection, frozen=True, extra="forbid"):
 
     kind: Literal["regression"] = "regression"
     pooling: _Pooling = "mean"
+    spacing_noise: _SpacingNoise = 0.0
 
 
 class MultipleChoiceSection(TaskSection, frozen=True, extra="forbid"):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tasks.noise import NOISE
+from korbert.tasks.kinds import KINDS
+from korbert.tasks.noise import NOISE, wrong_spaces
 
 TEXT = "정말 재미있는 영화였다! 배우들의 연기가 좋았고, 2번 더 보고 싶다."
 
@@ -41,6 +42,35 @@ def test_about_a_fifth_is_changed(name, least, most):
         pairs = list(zip(TEXT * 50, changed, strict=True))
         share = sum(one != two for one, two in pairs) / len(pairs)
     assert least < share < most
+
+
+@given(st.lists(st.text("가각힣ab1 .\n😀", max_size=40), min_size=1, max_size=2), st.floats(0, 1), st.integers(0, 9))
+def test_wrong_spaces_change_spaces_alone_and_alike_for_the_same_seed_and_texts(texts, share, seed):
+    change, again = (wrong_spaces(texts, share, seed) for _ in range(2))
+    if change and again:
+        found = [change(text) for text in texts]
+        assert found == [again(text) for text in texts]
+        assert [letters(text) for text in found] == [letters(text) for text in texts]
+    else:
+        assert share < 1
+        assert (change, again) == (None, None)
+
+
+def test_half_of_the_texts_with_wrong_spaces_have_random_ones():
+    texts = [f"{number} {TEXT}" for number in range(2_000)]
+    changes = [wrong_spaces([text], 0.2, 0) for text in texts]
+    changed = [change(text) for text, change in zip(texts, changes, strict=True) if change]
+    none = sum(" " not in text for text in changed)
+    all_ = sum(text == " ".join(letters(text)) for text in changed)
+    assert 340 < len(changed) < 460
+    assert 0.2 < none / len(changed) < 0.3
+    assert 0.2 < all_ / len(changed) < 0.3
+    assert not any(wrong_spaces([text], 0, 0) for text in texts)
+
+
+def test_kinds_that_take_noise_learn_with_wrong_spaces():
+    with_setting = [name for name, entry in KINDS.items() if "spacing_noise" in entry.section_class.model_fields]
+    assert with_setting == [name for name, entry in KINDS.items() if entry.kind_class.takes_noise]
 
 
 def test_one_key_or_one_final_consonant_differs():
