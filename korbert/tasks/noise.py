@@ -6,6 +6,7 @@ Each kind of noise is a function of a text and a generator; letters stay in thei
 import random
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 
 from korbert.seeds import derived_seed
 
@@ -75,6 +76,24 @@ NOISE: Mapping[str, Callable[[str, random.Random], str]] = {
     "emoji": _with(_EMOJI),
 }
 """Name -> (text, generator) -> the disturbed text. A fifth of the places, syllables or eojeols change."""
+SPACINGS = ("no spaces", "all spaces", "random spaces")
+"""Those that change spaces alone, so that places in a text can be followed."""
+
+
+def disturbing(name: str, rng: random.Random) -> Callable[[str], str]:
+    """A kind of noise as a change of one text after the other."""
+    return lambda text: NOISE[name](text, rng)
+
+
+def moved(spans: Sequence[tuple[int, int]], text: str, changed: str) -> list[tuple[int, int]]:
+    """The spans of a text in the same text with other spaces, from first to last letter; empty ones without letters."""
+    places = [place for place, char in enumerate(changed) if not char.isspace()]
+    letters = [*accumulate((not char.isspace() for char in text), initial=0)]  # before each place
+    starts = [*places, len(changed)]
+    return [
+        (starts[first], places[last - 1] + 1 if first < last else starts[first])
+        for first, last in ((letters[start], letters[end]) for start, end in spans)
+    ]
 
 
 def wrong_spaces(texts: Sequence[str], share: float, seed: int) -> Callable[[str], str] | None:
@@ -88,5 +107,4 @@ def wrong_spaces(texts: Sequence[str], share: float, seed: int) -> Callable[[str
     rng = random.Random(derived_seed(seed, *texts))
     if rng.random() >= share:
         return None
-    change = NOISE[rng.choice(("random spaces", "random spaces", "no spaces", "all spaces"))]
-    return lambda text: change(text, rng)
+    return disturbing(rng.choice(("random spaces", "random spaces", "no spaces", "all spaces")), rng)

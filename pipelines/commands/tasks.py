@@ -214,12 +214,14 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
 @options.form
 @options.as_json
 @click.option("--noise", is_flag=True, help="Also score the rows with wrong spaces, typing errors, emoji and the like.")
+@click.option("--html", type=options.Output(),
+              help="Write an HTML page: scores under --noise, and rows whose prediction it changes.")  # fmt: skip
 @click.option("--output", type=options.Output(), help="Write one JSON line per row, with its prediction.")
 @options.device
 @options.accept_kiwi
 @options.debug
 def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
-             form: Any, as_json: bool, noise: bool, output: Path | None, device: str,
+             form: Any, as_json: bool, noise: bool, html: Path | None, output: Path | None, device: str,
              debug: bool) -> None:  # fmt: skip
     """Evaluate MODEL on a labelled FILE.
 
@@ -228,31 +230,35 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     """
 
     logged(debug)
+    read = [path for path in (model, file) if isinstance(path, Path)]
     if output:
-        read = [path for path in (model, file) if isinstance(path, Path)]
         check_output(output, *read, is_ours=inference.outputs.is_evaluation)
-    columns = options.by_role(text, pair, label, others)
-    result = experiments.evaluating.evaluated(korbert.load(model, device), file, columns, form, noise=noise)
+    if html:
+        check_output(html, *read, is_ours=inference.outputs.is_page)
+    columns, loaded = options.by_role(text, pair, label, others), korbert.load(model, device)
+    result = experiments.evaluating.evaluated(loaded, file, columns, form, noise=noise or html is not None)
     for line in result.notes:
         say(line, err=True)
     if output:
         write_whole(output, b"".join(inference.lines.as_json(row) + b"\n" for row in result.rows))
+    if html:
+        reports.noise.write_page(html, str(model), loaded.task, result)
+        say(f"page: {html}", err=True)
     if as_json:
         ends = {metric: found or (None, None) for metric, found in result.intervals.items()}
         scores = {
             name: {"score": it, "low": ends[name][0], "high": ends[name][1]} for name, it in result.scores.items()
         }
-        disturbed = {"noise": result.noise} if noise else {}
+        disturbed = {"noise": result.noise} if result.noise else {}
         click.echo(json.dumps(scores | disturbed, ensure_ascii=False, indent=2))
         return
-    for metric, value in result.scores.items():
-        shown = "undefined" if value is None else f"{value:.4f}"
-        found = result.intervals[metric]
+    shown = [(f"{len(result.rows):,} rows", metric, result) for metric in result.scores]
+    shown += [(name, next(iter(one.scores)), one) for name, one in result.disturbed.items()]
+    for what, metric, one in shown:
+        value, found = one.scores[metric], one.intervals[metric]
+        score = "undefined" if value is None else f"{value:.4f}"
         interval = "" if found is None else f"{found[0]:.4f} to {found[1]:.4f}"
-        say(f"{metric:<24} {shown}   {interval:<16}   {len(result.rows):,} rows")
-    for name, of_kind in result.noise.items():
-        metric, first = next(iter(of_kind.items()))
-        say(f"{metric:<24} {'undefined' if first is None else f'{first:.4f}'}   {name}")
+        say(f"{metric:<24} {score}   {interval:<16}   {what}")
 
 
 @click.command()

@@ -3,18 +3,16 @@
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.pipelines.experiments.preparing import few_rows, roles_of
 from korbert.pipelines.experiments.scores import interval_over_rows
 from korbert.records.form import Form
-from korbert.tasks.files import read_rows, refuse_unseen_labels
+from korbert.tasks.files import Row, read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.noise import NOISE
+from korbert.tasks.noise import disturbing
 from korbert.tasks.splits import usable
 
 
@@ -30,15 +28,20 @@ class Evaluation:
         scores: Metric -> score, the main one first; None if undefined.
         intervals: Metric -> its 95 % bootstrap interval over rows; None if undefined.
         rows: The values of each row by role, and its `prediction`.
-        noise: Kind of noise -> metric -> score of the rows so disturbed; empty if it was not asked for.
+        disturbed: Kind of noise -> the evaluation of the rows so disturbed; empty if it was not asked for.
         notes: What the user should know of the rows: those read, those dropped, too few of them.
     """
 
     scores: Mapping[str, float | None]
     intervals: Mapping[str, tuple[float, float] | None]
-    rows: Sequence[Mapping[str, Any]] = field(repr=False)
-    noise: Mapping[str, Mapping[str, float | None]] = field(repr=False)
+    rows: Sequence[Row] = field(repr=False)
+    disturbed: Mapping[str, "Evaluation"] = field(repr=False)
     notes: Sequence[str] = field(repr=False)
+
+    @property
+    def noise(self) -> Mapping[str, Mapping[str, float | None]]:
+        """Kind of noise -> metric -> score of the rows so disturbed; empty if it was not asked for."""
+        return {name: found.scores for name, found in self.disturbed.items()}
 
 
 def evaluated(
@@ -49,12 +52,12 @@ def evaluated(
     columns: role -> its columns; for others, those of the training file if this file has them, else usual names. noise:
     also scores the same rows with disturbed texts (korbert.tasks.noise).
     Raises CorpusError for a file that cannot be read, and for labels that were not in the training data; SettingsError
-    for noise with a kind whose targets are places in a text.
+    for noise with a kind of task that takes none.
     """
     kind = model.task
-    if noise and not kind.takes_noise:
-        others = " and ".join(name for name, entry in KINDS.items() if entry.kind_class.takes_noise)
-        raise SettingsError(f"--noise: targets of kind {kind.name} have places in the text: it is for {others}")
+    if noise and not kind.noise:
+        others = ", ".join(name for name, entry in KINDS.items() if entry.kind_class.noise)
+        raise SettingsError(f"--noise, --html: this model is of kind {kind.name}: noise is for {others}")
     columns = {kind.label_role if role == "label" else role: names for role, names in columns.items()}
     rows = read_rows([file], roles_of(kind), form=form, columns=columns, trained=kind.columns)
     if hasattr(kind, "labels"):
@@ -62,15 +65,16 @@ def evaluated(
     kind = kind.validated_on(rows)
     model = Model(model.network, model.tokenizer, kind, name=model.name, precision=model.precision)
     rows = usable(rows, kind.target)
-    predictions = model.predict_rows(rows.rows)
-    run = kind.run(rows.rows, predictions)
-    scores = kind.scores(rows.rows, predictions)
-    intervals = {metric: interval_over_rows(kind, run, metric) for metric in scores}
-    lines = [{**row, "prediction": own} for row, own in zip(rows.rows, predictions, strict=True)]
+
+    def scored(rows: Sequence[Row], disturbed: Mapping[str, Evaluation], notes: Sequence[str]) -> Evaluation:
+        predictions = model.predict_rows(rows)
+        run, scores = kind.run(rows, predictions), kind.scores(rows, predictions)
+        intervals = {metric: interval_over_rows(kind, run, metric) for metric in scores}
+        lines = [{**row, "prediction": own} for row, own in zip(rows, predictions, strict=True)]
+        return Evaluation(scores, intervals, lines, disturbed, notes)
+
     disturbed = {}
-    for name, change in NOISE.items() if noise else ():
-        rng = random.Random(0)  # the same changes in every run
-        changed = [kind.disturbed(row, partial(change, rng=rng)) for row in rows.rows]
-        disturbed[name] = kind.scores(rows.rows, model.predict_rows(changed))
-    said = [f"{kind.name}: {kind.about()}", *rows.said(), *few_rows(len(rows))]
-    return Evaluation(scores, intervals, lines, disturbed, said)
+    for name in kind.noise if noise else ():
+        change = disturbing(name, random.Random(0))  # the same changes in every run
+        disturbed[name] = scored([kind.disturbed(row, change) for row in rows], {}, ())
+    return scored(rows.rows, disturbed, [f"{kind.name}: {kind.about()}", *rows.said(), *few_rows(len(rows))])

@@ -35,7 +35,7 @@ def explain(
         hint = f" (did you mean {elsewhere[0]}?)" if elsewhere and name not in known else near(name, known)
         if section.startswith(TASK) and len(loc) == 1:  # of one kind of task; others may have the key
             kinds = [kind for kind, entry in KINDS.items() if name in entry.section_class.model_fields]
-            hint = f" (it is for kind {' and '.join(kinds)})" if kinds else hint
+            hint = f" (it is for kind {', '.join(kinds)})" if kinds else hint
         return f"{path}: {key}: no such key{hint}: known here: {', '.join(known)}{more}"
     if first["type"] == "missing":
         return f"{path}: {key}: is missing: add it{more}"

@@ -15,8 +15,8 @@ How an artifact becomes a page:
 7. index_page.py: `index` shows all stages of the recipe with their states, figures and links, and a table of task
    results from task_scores.py, which cards.py also uses for the model card of an export.
 
-summary.py prints tables in the terminal; compare.py, preview.py, layers.py, searching.py and look/ make the pages of
-commands.
+summary.py prints tables in the terminal; compare.py, preview.py, layers.py, noise.py, searching.py and look/ make the
+pages of commands.
 """
 
 import lazy_loader

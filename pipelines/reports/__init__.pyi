@@ -2,6 +2,7 @@ from . import cards as cards
 from . import compare as compare
 from . import layers as layers
 from . import look as look
+from . import noise as noise
 from . import searching as searching
 from . import stage_page as stage_page
 from . import summary as summary

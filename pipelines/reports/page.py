@@ -49,7 +49,7 @@ def _environment() -> jinja2.Environment:
     # Text in Markdown, cells of tables included, has neither markup nor HTML.
     spaced = {"\u00a0": " ", "\n": " "}
     environment.filters |= {
-        "t": t,
+        "t": jinja2.pass_context(lambda _, text: t(text)),  # else constants keep the language of the first page
         "json": lambda value: json.dumps(value, ensure_ascii=False),
         "markdown": lambda text: re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text.translate(str.maketrans(spaced))),
     }

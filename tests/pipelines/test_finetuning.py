@@ -224,7 +224,7 @@ def test_training_rows_alone_are_learned_with_wrong_spaces(learn, start, tmp_pat
     kind, header, rows = moods()
     path = write_table(tmp_path / "mine.csv", header, rows)
 
-    def ready(**settings):
+    def ready(kind=kind, path=path, **settings):
         given = {"train": path, "valid": path, "test": path}
         return fine_tune(kind, start, tmp_path / "ready", given, stage=prepare, **{**BASE, **settings})
 
@@ -247,6 +247,10 @@ def test_training_rows_alone_are_learned_with_wrong_spaces(learn, start, tmp_pat
     changed = sum(text != given for text, given in zip(texts, TEXTS, strict=True))
     assert ["".join(text.split()) for text in texts] == ["".join(text.split()) for text in TEXTS]
     assert some.said[-1] == f"{changed} of 10 training rows are learned with wrong spaces"
+    kind, header, rows = spans()
+    tagged = ready(kind, write_table(tmp_path / "spans.csv", header, rows), spacing_noise=1).parts["train"].rows
+    marked = [row["text"][start:end] for row in tagged for start, end, _ in row["spans"]]
+    assert ["".join(text.split()) for text in marked] == WORDS
     folder = learn(*moods(), spacing_noise=0.5)
     assert scores_of(folder)["pretrained"]["accuracy"] > 0.8
     assert "tfidf" in scores_of(folder)

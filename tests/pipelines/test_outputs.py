@@ -27,6 +27,7 @@ FILES = {  # command and parameter -> the name of a file that it writes, and the
     ("words", "html"): ("out.html", ["words", "m", "글", "t.txt", "--html", OUT]),
     ("tokenize", "html"): ("out.html", ["tokenize", "m", "글", "--html", OUT]),
     ("compare", "page"): ("out.html", ["compare", "m", "m", "--html", OUT]),
+    ("evaluate", "html"): ("out.html", ["evaluate", "m", "t.csv", "--html", OUT]),
     ("search-eval", "page"): ("out.html", ["search-eval", "m", "t.csv", "t.txt", "--html", OUT]),
     ("oracle", "everything"): ("out.json", ["oracle", "m", "q.json", "--all", OUT]),
     ("questions", "output"): ("out.json", ["questions", "t.txt", "--output", OUT]),

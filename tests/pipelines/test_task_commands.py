@@ -123,7 +123,14 @@ def test_the_kind_is_found_from_the_columns(here, model, write, name, kind, caps
     assert len(lines) == 5
     assert all({"choice", "spans"} & line.keys() or isinstance(line["prediction"], float) for line in lines)
     named = [] if write is _entities else ["--label", "label"]
-    assert _run("evaluate", "out", name, *named, "--device", "cpu") == 0
+    page = [] if write is _choices else ["--html", "sure.html"]
+    assert _run("evaluate", "out", name, *named, *page, "--device", "cpu") == 0
+    assert Path("sure.html").exists() == bool(page)
+    if write is _choices:
+        assert _run("evaluate", "out", name, *named, "--noise") == 2
+        assert (
+            "this model is of kind multiple-choice: noise is for classification, regression" in capsys.readouterr().err
+        )
 
 
 def test_finetune_and_evaluate_print_the_same_scores(here, model, capsys, monkeypatch):

@@ -106,8 +106,8 @@ def test_a_recipe_of_tasks_alone_has_no_other_stage(folder):
         (OWN, ["tasks.mood.optimizer.lr_rate=1"],
          "tasks.mood.optimizer.lr_rate: no such key (did you mean learning_rate?)"),
         (OWN, ["tasks.mood.unit=x"], "mine.toml: tasks.mood.unit: no such key"),
-        (OWN, ["tasks.mood.spacing_noise=0.2"], "tasks.mood.spacing_noise: no such key (it is for kind classification "
-         "and regression): known here: "),
+        (OWN, ["tasks.mood.spacing_noise=0.2"], "tasks.mood.spacing_noise: no such key (it is for kind classification, "
+         "regression, token-classification): known here: "),
         (OWN, ["tasks.mood.epochs=0"], "mine.toml: tasks.mood.epochs: Input should be greater than or equal to 1"),
         (OWN.replace('train = "moods.tsv"\n', ""), [], "mine.toml: tasks.mood.train: is missing: add it"),
         (OWN, ["task.mood.epochs=2"], "mine.toml: task: no such key (did you mean tasks?)"),

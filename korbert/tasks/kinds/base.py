@@ -86,7 +86,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     label_role: ClassVar[str] = "label"  # the role that --label names
     label_fields: ClassVar[tuple[str, ...]] = ()  # fields with labels: tasks that are compared may differ in these
     compared_fields: ClassVar[tuple[str, ...]] = ()  # fields in which tasks that are compared have to agree
-    takes_noise: ClassVar[bool] = False  # texts can be disturbed: targets have no places in them
+    noise: ClassVar[Sequence[str]] = ()  # of korbert.tasks.noise: what texts can be disturbed with
     is_graded: ClassVar[bool] = False  # predictions are more or less near the target, not right or wrong
     loss_unit: ClassVar[str] = "nats"
 
@@ -137,7 +137,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         return self.texts(row)
 
     def disturbed(self, row: Row, change: Callable[[str], str]) -> Row:
-        """The row with its texts changed. Only for kinds that take noise."""
+        """The row with its texts changed by one of `noise`, and a target that fits them."""
         return {**row, **{role: change(row[role]) for role in self.needs}}
 
     @abstractmethod

@@ -22,6 +22,7 @@ from korbert.tasks.kinds.texts import equal_in_run, examples_of, morphemes_of
 from korbert.tasks.metrics import multilabel
 from korbert.tasks.metrics.classification import METRICS, confusion, f1_of, micro_f1
 from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.noise import NOISE
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
@@ -59,7 +60,7 @@ class Classification(Kind, frozen=True):
     roles: ClassVar[tuple[Role, ...]] = (ROLES["text"], replace(ROLES["pair"], required=False), ROLES["label"])
     label_fields: ClassVar[tuple[str, ...]] = ("labels",)
     compared_fields: ClassVar[tuple[str, ...]] = ("several",)
-    takes_noise: ClassVar[bool] = True
+    noise: ClassVar[Sequence[str]] = tuple(NOISE)
 
     labels: tuple[str, ...]
     label_names: Mapping[str, str] = {}

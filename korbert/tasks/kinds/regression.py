@@ -19,6 +19,7 @@ from korbert.tasks.kinds.sections import RegressionSection
 from korbert.tasks.kinds.texts import examples_of, morphemes_of
 from korbert.tasks.metrics import regression
 from korbert.tasks.metrics.statistics import Score, repeated
+from korbert.tasks.noise import NOISE
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
@@ -34,7 +35,7 @@ class Regression(Kind, frozen=True):
     name: ClassVar[str] = "regression"
     roles: ClassVar[tuple[Role, ...]] = (ROLES["text"], replace(ROLES["pair"], required=False), ROLES["score"])
     label_role: ClassVar[str] = "score"
-    takes_noise: ClassVar[bool] = True
+    noise: ClassVar[Sequence[str]] = tuple(NOISE)
     is_graded: ClassVar[bool] = True
     loss_unit: ClassVar[str] = "variances"
 

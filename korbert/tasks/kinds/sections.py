@@ -158,6 +158,7 @@ class TokenClassificationSection(TaskSection, frozen=True, extra="forbid"):
     stride: int | None = Field(
         None, ge=0, description="pieces shared by adjacent windows; none: a quarter of max_length"
     )
+    spacing_noise: _SpacingNoise = 0.0
 
 
 class QuestionAnsweringSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):

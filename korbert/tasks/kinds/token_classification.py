@@ -18,6 +18,7 @@ from korbert.tasks.kinds.base import Baseline, Encoded, Head, Kind, Morphemes, P
 from korbert.tasks.kinds.sections import TokenClassificationSection
 from korbert.tasks.metrics import token_classification as metrics
 from korbert.tasks.metrics.statistics import Score
+from korbert.tasks.noise import SPACINGS, moved
 from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Parts
 from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, is_bio, write_bio
@@ -59,6 +60,7 @@ class TokenClassification(Kind, frozen=True):
     cuts_vectors: ClassVar[bool] = True
     label_fields: ClassVar[tuple[str, ...]] = ("tags",)
     compared_fields: ClassVar[tuple[str, ...]] = ("units",)
+    noise: ClassVar[Sequence[str]] = SPACINGS
 
     tags: tuple[str, ...]
     units: Literal["characters", "words"]
@@ -149,6 +151,18 @@ class TokenClassification(Kind, frozen=True):
             spans = [[*span] for span in spans_of_words(tags, [(at, at + 1) for at in range(len(tags))])]
         self._refuse_unknown(write_bio([(start, end, label) for start, end, label in spans], len(units.text)))
         return spans
+
+    def disturbed(self, row: Row, change: Callable[[str], str]) -> Row:
+        """Spans and words keep their letters; `change` changes spaces alone."""
+        text, words = self._units(row)
+        changed = change(text)
+        if words is not None:
+            tokens = [changed[start:end] for start, end in moved(words, text, changed)]
+            return {**row, "text": changed, "tokens": tokens}
+        spans = self.target(row)
+        places = moved([(start, end) for start, end, _ in spans], text, changed)
+        kept = [[*place, label] for place, (*_, label) in zip(places, spans, strict=True) if place[0] < place[1]]
+        return {**row, "text": changed, "spans": kept, "tokens": None, "tags": None}
 
     def _refuse_unknown(self, tags: Sequence[str]) -> None:
         if unknown := [tag for tag in tags if tag not in self.tags]:

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from korbert.tasks.files import Rows
 from korbert.tasks.kinds import KINDS
-from korbert.tasks.noise import NOISE, wrong_spaces
+from korbert.tasks.noise import NOISE, SPACINGS, disturbing, moved, wrong_spaces
 
 TEXT = "정말 재미있는 영화였다! 배우들의 연기가 좋았고, 2번 더 보고 싶다."
 
@@ -70,7 +71,38 @@ def test_half_of_the_texts_with_wrong_spaces_have_random_ones():
 
 def test_kinds_that_take_noise_learn_with_wrong_spaces():
     with_setting = [name for name, entry in KINDS.items() if "spacing_noise" in entry.section_class.model_fields]
-    assert with_setting == [name for name, entry in KINDS.items() if entry.kind_class.takes_noise]
+    assert with_setting == [name for name, entry in KINDS.items() if entry.kind_class.noise]
+
+
+@pytest.mark.parametrize("row", [
+    {"text": "김 연아는 서울 에 산다", "spans": [[0, 4, "PS"], [6, 8, "LC"]]},
+    {"tokens": [*"김 연아는 서울 에 산다"], "tags": ["B-PS", *["I-PS"] * 3, "O", "O", "B-LC", "I-LC", *["O"] * 5]},
+    {"tokens": ["김연아는", "서울에", "산다"], "tags": ["B-PS", "B-LC", "O"]},
+    {"text": "김연아는  서울에 산다!", "tokens": ["김연아는", "서울에", "산다"], "tags": ["B-PS", "B-LC", "O"]},
+])  # fmt: skip
+@given(seed=st.integers(0, 99), name=st.sampled_from(SPACINGS))
+def test_labels_stay_on_their_letters_under_other_spaces(row, seed, name):
+    """Of spans, of tags of characters, and of words."""
+    rows = Rows([{"text": None, "tokens": None, "tags": None, "spans": None, **row}])
+    section = KINDS["token-classification"].section_class(train="a.jsonl")
+    kind = KINDS["token-classification"].kind_class.learned_from(rows, section)
+    (given_row,), changed = rows, kind.disturbed(rows.rows[0], disturbing(name, random.Random(seed)))
+
+    def labelled(row):
+        (text,), target = kind.texts(row), kind.target(row)
+        if kind.units == "characters":
+            return [(letters(text[start:end]), text[start:end].strip() == text[start:end], label)
+                    for start, end, label in target]  # fmt: skip
+        return [(letters(text[start:end]), label) for (start, end), label in zip(kind._units(row).words, target,
+                                                                                 strict=True)]  # fmt: skip
+
+    assert letters(*kind.texts(changed)) == letters(*kind.texts(given_row))
+    assert labelled(changed) == labelled(given_row)
+
+
+def test_a_span_without_letters_is_empty_and_one_of_letters_has_no_space_around_it():
+    assert moved([(0, 2), (2, 3), (3, 5), (5, 5)], "가나 다라", "가 나다 라") == [(0, 3), (3, 3), (3, 6), (6, 6)]
+    assert moved([(0, 0), (0, 1)], " ", "") == [(0, 0), (0, 0)]
 
 
 def test_one_key_or_one_final_consonant_differs():

@@ -1,0 +1,69 @@
+"""The page of `korbert evaluate --html`: scores under each kind of noise, and rows whose prediction it changes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from korbert.pipelines.experiments.evaluating import Evaluation
+from korbert.pipelines.language import t
+from korbert.pipelines.reports import figures
+from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
+from korbert.pipelines.reports.examples import beginning, differing, in_words
+from korbert.pipelines.reports.figures import known, label
+from korbert.pipelines.reports.page import write
+from korbert.pipelines.reports.task import on_one_scale
+from korbert.tasks.kinds.base import Kind
+from korbert.tasks.noise import NOISE
+
+_EXAMPLES = 5  # of each kind of noise, made wrong and made right
+
+
+def write_page(path: Path, name: str, kind: Kind, found: Evaluation) -> Path:
+    """Writes the page and returns its path. name: of the model. found: with the evaluations of the disturbed rows."""
+    note = t("Whiskers: 95 % bootstrap interval over rows.")
+    if len(kind.noise) < len(NOISE):
+        note += " " + t("Other noise changes letters, and with them what is labelled: it is for classifiers.")
+    sections = (
+        Section("Scores", list(scores(found)), note),
+        Section("Where predictions change", list(changes(kind, found))),
+    )
+    about = f"{name}: " + t(f"{len(found.rows):,} rows as they are, and with their texts disturbed.")
+    return write(path, "noise.html", about=about, sections=sections)
+
+
+def scores(found: Evaluation) -> Iterator[Element]:
+    """The first score on one scale, and a table of all, with their intervals."""
+    first, of_first, rows = next(iter(found.scores)), [], []
+    for noise, one in {"as they are": found, **found.disturbed}.items():
+        name, cells = t(label(noise)), []
+        for metric, score in one.scores.items():
+            ends = one.intervals[metric] or (score, score)
+            cells.append(figures.text(metric, score) + (f" ({figures.interval(metric, ends)})" if known(score) else ""))
+            if metric == first:
+                of_first.append((name, score, *ends))
+        rows.append((name, *cells))
+    yield from on_one_scale(label(first), first, of_first, "")
+    head = ("texts", *map(label, found.scores))
+    yield Table("All scores", head, rows, "l" + "r" * len(found.scores), folded=True)
+
+
+def changes(kind: Kind, found: Evaluation) -> Iterator[Folded]:
+    """Rows that a kind of noise makes wrong, and rows that it makes right; of graded predictions, worse and better."""
+    verdicts = ("nearer as they are", "nearer here") if kind.is_graded else ("wrong here alone", "right here alone")
+    before = kind.merits(found.rows, [row["prediction"] for row in found.rows])
+    for noise, disturbed in found.disturbed.items():
+        after = kind.merits(disturbed.rows, [row["prediction"] for row in disturbed.rows])
+        for better, _, order in differing({"before": before, "after": after}):
+            entries = []
+            for number in order[:_EXAMPLES]:
+                given, changed = (
+                    {**one.rows[number], "text": kind.texts(one.rows[number])[0]} for one in (found, disturbed)
+                )
+                facts = [
+                    (t("text as given"), beginning(*kind.texts(given))),
+                    (t("true"), in_words(given, kind.as_prediction(kind.target(given)))),
+                    (t("predicted from it"), in_words(given, given["prediction"])),
+                    (t("predicted here"), in_words(changed, changed["prediction"])),
+                ]
+                entries.append(Entry("", beginning(*kind.texts(changed)), facts))
+            share = t(f"{len(order):,} of {len(found.rows):,} rows")
+            yield Folded(f"{t(label(noise))} · {t(verdicts[better == 'after'])} · {share}", entries)
