@@ -50,9 +50,9 @@ Build = Callable[[int], Model]
 class Ready:
     """A task ready for training.
 
-    rows: the parts of the files. start: the model that provides the encoder. parts: the rows as examples, by name; some
-    of those to train on have wrong spaces, if the settings ask for it.
-    said: lines about the rows read. vectors: the folder that caches encoder vectors. output: the folder to write to.
+    rows: the parts of the files, as baselines read them. start: the model that provides the encoder. parts: the rows as
+    examples, by name; in those to train on, spaces are wrong where `spacing_noise` says so. said: lines about the rows
+    read. vectors: the folder that caches encoder vectors. output: the folder to write to.
     """
 
     settings: TaskSection
