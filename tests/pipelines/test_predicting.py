@@ -206,6 +206,11 @@ def test_a_table_of_predictions(folders, tmp_path, command):
         assert json.loads(row["probabilities"]) == {row["label"]: float(row["probability"])}
 
 
+def test_a_text_in_place_of_a_file_is_told_to_come_through_a_pipe(folders, command):
+    said = command("predict", folders / "nsmc", "정말 좋다", code=2).err
+    assert "'정말 좋다': No such file or directory: a text itself comes through a pipe: echo TEXT | korbert" in said
+
+
 def test_a_slow_writer_sees_results_at_once(folders):
     command = [sys.executable, "-m", "korbert", "predict", str(folders / "nsmc"), "--device", "cpu"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
