@@ -38,7 +38,7 @@ _PAIRS: Mapping[int, Sequence[str]] = {2: ("text", "pair"), 3: ("text", "pair", 
 _OPTION = re.compile(r"(?<![^\s(])--(?:(device|from|kind|model|runner|to) ([\w.-]+)|([a-z-]+))")
 _ARGUMENTS = {  # option -> argument, where the names differ
     "address": "$RAY_ADDRESS",
-    "column": "its role",
+    "column": "another role",
     "debug": "the traceback",
     "from": "from_",
     "rebuild": "rebuild=True",

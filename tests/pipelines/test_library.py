@@ -121,7 +121,7 @@ def test_a_known_data_set_and_a_model_of_no_folder(start, tmp_path):
         ({"train": 3}, SettingsError, "train: is a int: give a path, a list of tuples or dicts"),
         ({"train": ROWS, "model": "korbert-mono"}, ModelError, "did you mean korbert-mini"),
         ({"train": [{"text": "좋다", "a": 0, "b": 1}] * 2}, CorpusError, "use several=True; else name .* with label$"),
-        ({"train": [{"text": "좋다", "a": "b"}]}, CorpusError, "among text, a: name it with label, or its role$"),
+        ({"train": [{"text": "좋다", "a": "b"}]}, CorpusError, "among text, a: name it with label, or another role$"),
         ({"train": ROWS, "max_length": 512}, SettingsError, "max_length 512 is more than the 64 positions"),
     ],
 )
