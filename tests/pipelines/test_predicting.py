@@ -112,6 +112,15 @@ def test_columns_that_are_not_there(classifier, data, name, options, said):
         results(classifier, data, name, **options)
 
 
+def test_the_id_of_another_name(classifier):
+    data = "번호,text\n가1,좋다\n가2,별로다\n"
+    assert [one["id"] for one in results(classifier, data, "a.csv", columns={"id": ["번호"]})] == ["가1", "가2"]
+    (one,) = results(classifier, '{"번호": 7, "text": "좋다"}', "a.jsonl", columns={"id": ["번호"]})
+    assert one["id"] == 7
+    with pytest.raises(SettingsError, match=r"a.csv: no column 순번 among 번호, text: name it with --column id=NAME"):
+        results(classifier, data, "a.csv", columns={"id": ["순번"]})
+
+
 def test_of_a_long_text_the_beginning_is_read(classifier):
     long, just = "ㅋ" * 2_000_000, "ㅋ" * MAX_CHARS
     found = results(classifier, f"{long}\n{just}\n{just}가\n")
