@@ -114,7 +114,7 @@ def _text_files(folder: Path) -> dict[str, Path]:
 
     if not folder.is_dir() or holds_records(folder):
         return {}
-    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.txt"))}
+    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.txt")) if path.is_file()}
     return {name: path for name, path in files.items() if not name.startswith(".") and "/." not in name}
 
 
