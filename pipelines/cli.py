@@ -1,6 +1,7 @@
 """The `korbert` command. Errors are printed in one line; exit codes: 2 (usage, refusal, drift), 1 (failure), 130."""
 
 import errno
+import inspect
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from korbert.errors import EndedElsewhere, KorbertError
 from korbert.extras import needed_for
 from korbert.interruption import Interrupted, raised_signals
 from korbert.pipelines.commands import models, scoring, seeing, serving, stages, tasks, vectors
+from korbert.pipelines.language import t
 from korbert.pipelines.stages.table import STAGES
 from korbert.processor import bound_spinning
 from korbert.terminal import in_one_line, say
@@ -125,19 +127,27 @@ GROUPS = {  # in the order of use
 
 
 class _Grouped(click.Group):
-    """Lists its commands in groups."""
+    """Lists its commands in groups, in the user's language; the help of a command itself is English."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return [name for names in GROUPS.values() for name in names]
 
+    def format_help_text(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(t(paragraph.replace("\n", " ")))
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self.commands))
         for title, names in GROUPS.items():
-            with formatter.section(title):
-                room = formatter.width - width - 6
-                formatter.write_dl(
-                    [(f"{name:<{width}}", self.commands[name].get_short_help_str(room)) for name in names]
-                )
+            with formatter.section(t(title)):
+                formatter.write_dl([(f"{name:<{width}}", t(summary(self.commands[name]))) for name in names])
+
+
+def summary(command: click.Command) -> str:
+    """The first sentence of its help."""
+    return command.get_short_help_str(limit=1_000)
 
 
 @click.group(cls=_Grouped, context_settings=_HELP)

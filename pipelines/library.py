@@ -35,9 +35,38 @@ from korbert.world import world
 __all__ = ["Comparison", "Evaluation", "Finetuned", "Run", "compare", "evaluate", "finetune", "pretrain", "run"]
 
 _PAIRS: Mapping[int, Sequence[str]] = {2: ("text", "pair"), 3: ("text", "pair", "score")}  # of kind embedding
+_OPTION = re.compile(r"(?<![^\s(])--(?:(device|from|kind|model|runner|to) ([\w.-]+)|([a-z-]+))")
+_ARGUMENTS = {  # option -> argument, where the names differ
+    "address": "$RAY_ADDRESS",
+    "column": "another role",
+    "debug": "the traceback",
+    "from": "from_",
+    "rebuild": "rebuild=True",
+    "set": "settings",
+    "several": "several=True",
+}
+
+
+@contextmanager
+def _naming_arguments() -> Iterator[None]:
+    """Errors name arguments in place of options, but in commands, which stand in backticks."""
+    try:
+        yield
+    except KorbertError as error:
+        parts = str(error).split("`")
+        parts[::2] = [_OPTION.sub(_argument, part) for part in parts[::2]]
+        error.args = ("`".join(parts),)
+        raise
+
+
+def _argument(option: re.Match[str]) -> str:
+    name, value = option[1] or option[3], option[2]
+    argument = _ARGUMENTS.get(name, name.replace("-", "_"))
+    return argument if value is None else f"{argument}={value!r}"
 
 
 @needed_for("korbert.finetune")
+@_naming_arguments()
 def finetune(
     model: Model | str | Path,
     train: object = None,
@@ -119,6 +148,7 @@ def finetune(
 
 
 @needed_for("korbert.run")
+@_naming_arguments()
 def run(
     recipe: str | Path,
     *,
@@ -130,6 +160,7 @@ def run(
     rebuild: bool = False,
     device: str = "auto",
     workers: int | None = None,
+    row_workers: int | None = None,
     runner: Literal["native", "ray"] = "native",
 ) -> Run:
     """Runs the stages of a recipe in order: `korbert run` in Python.
@@ -150,6 +181,7 @@ def run(
         rebuild: Make artifacts anew even if they are fresh.
         device: "auto", "cpu" or "cuda".
         workers: Processes of the corpus stages; None: one for each core.
+        row_workers: Processes that make rows of pretraining; None: none on a CPU, up to four on a GPU.
         runner: Where the corpus stages run: on this machine, or on the Ray cluster of $RAY_ADDRESS.
 
     Returns:
@@ -161,13 +193,13 @@ def run(
         CorpusError: Text that cannot be used.
         ModelError: A model that cannot be trained.
     """
+    asked = {"root": str(root), "data": data and str(data), "settings": settings and dict(settings)}
+    given = tuple(f"{name}={value!r}" for name, value in asked.items() if value)
     data = data or os.environ.get("KORBERT_DATA")
     changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in (settings or {}).items()]
-    options = ["--root", str(root), *(["--data", str(data)] if data else [])]
-    options += [word for change in changes for word in ("--set", change)]
     pipeline = artifacts.open_pipeline(
         str(recipe), changes, Path(root), Path(data) if data else None, workers=workers or cores(), runner=runner,
-        device=device, given=tuple(options), call="korbert.run",
+        device=device, row_workers=row_workers, given=given, call="korbert.run",
     )  # fmt: skip
     stages = pipeline.stages(from_, to)
     with _torch_as_before():
@@ -184,6 +216,7 @@ def pretrain(
     settings: Mapping[str, Any] | None = None,
     rebuild: bool = False,
     device: str = "auto",
+    row_workers: int | None = None,
 ) -> Run:
     """Pretrains the encoder of a recipe on its shards: `korbert pretrain` in Python.
 
@@ -197,11 +230,13 @@ def pretrain(
         The artifact; its `model` is the pretrained one.
     """
     return run(
-        recipe, from_="pretrain", to="pretrain", root=root, data=data, settings=settings, rebuild=rebuild, device=device
-    )
+        recipe, from_="pretrain", to="pretrain", root=root, data=data, settings=settings, rebuild=rebuild,
+        device=device, row_workers=row_workers,
+    )  # fmt: skip
 
 
 @needed_for("korbert.evaluate")
+@_naming_arguments()
 def evaluate(
     model: Model | str | Path, rows: object, *, form: Form = "auto", noise: bool = False, **columns: str | Sequence[str]
 ) -> Evaluation:
@@ -232,6 +267,7 @@ def evaluate(
 
 
 @needed_for("korbert.compare")
+@_naming_arguments()
 def compare(*sides: Finetuned | Run | str | Path, model: str | Sequence[str] = ()) -> Comparison:
     """Compares models of one task, or pretraining runs: `korbert compare` in Python.
 
@@ -295,12 +331,10 @@ def _torch_as_before() -> Iterator[None]:
 
 @contextmanager
 def _aside() -> Iterator[Path]:
-    """A folder for rows in memory. Errors name the rows without it, and arguments in place of options."""
+    """A folder for rows in memory, without which errors name the rows."""
     with tempfile.TemporaryDirectory(prefix="korbert-") as folder:
         try:
             yield Path(folder).resolve()
         except KorbertError as error:
-            parts = str(error).replace(f"{Path(folder).resolve()}/", "").split("`")
-            parts[::2] = [re.sub(r"--([a-z]+)", r"\1", part) for part in parts[::2]]  # others are commands
-            error.args = ("`".join(parts),)
+            error.args = (str(error).replace(f"{Path(folder).resolve()}/", ""),)
             raise

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.pipelines.artifacts import store
@@ -74,15 +74,20 @@ class Pipeline:
         """The folder of a stage in progress."""
         return store.partial_of(self.artifact(stage))
 
-    def command(self, *options: str, verb: str = "run") -> str:
-        """A command line for this recipe, with the options of the current one, for errors to suggest.
-
-        For a task of one's own in Python, the arguments that differ: `rebuild=True`.
+    def command(self, **arguments: str | Literal[True]) -> str:
+        """The command line, or in Python the call, that runs this recipe as now but for these arguments of
+        `korbert.run`, for errors to suggest. For a task of one's own in Python, the arguments alone.
         """
-        if self.place is not None and self.runtime.call:
-            return ", ".join(f"`{option.removeprefix('--')}=True`" for option in options)
+        if self.runtime.call:
+            named = [f"{name}={value!r}" for name, value in arguments.items()]
+            if self.place is None:
+                return f"`korbert.run({', '.join([repr(self.recipe.given), *named, *self.runtime.given])})`"
+            return f"`{', '.join(named)}`"
+        options = list[str]()
+        for name, value in arguments.items():
+            options += [f"--{name.rstrip('_')}", *([] if value is True else [value])]
         typed = self.runtime.given
-        words = [verb, self.recipe.given, *options, *typed] if self.place is None else [*typed, *options]
+        words = ["run", self.recipe.given, *options, *typed] if self.place is None else [*typed, *options]
         return f"`{shlex.join(['korbert', *words])}`"
 
     def stages(self, first: str | None = None, last: str | None = None) -> list[Stage]:
@@ -116,8 +121,7 @@ class Pipeline:
             record = store.read_record(self.artifact(name))
             if record is None:
                 raise ArtifactError(
-                    f"{self.artifact(name)}: is absent, and {stage.name} reads it: "
-                    f"make it with {self.command('--to', name)}"
+                    f"{self.artifact(name)}: is absent, and {stage.name} reads it: make it with {self.command(to=name)}"
                 )
             digests[name] = record["digest"]
         inputs = {"artifacts": digests, "files": self.sources.describe(stage.name) if files is None else files}
@@ -223,7 +227,7 @@ class Pipeline:
                 why = f" ({status.reasons[0]})" if status.reasons else ""
                 raise ArtifactError(
                     f"{self.artifact(earlier.name)}: is {status.state}{why}, and {builders[0]} builds on it: "
-                    f"run {self.command('--from', earlier.name)}"
+                    f"run {self.command(from_=earlier.name)}"
                 )
 
     def _builds_on(self, stage: Stage, earlier: Stage) -> bool:

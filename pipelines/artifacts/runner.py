@@ -111,7 +111,7 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
                     if pipeline.place is None:
                         reports.index(pipeline.folder, [stage.name for stage in pipeline.stages()])
                 except Exception as error:  # the stage still counts as finished
-                    again = pipeline.command(verb="report")
+                    again = pipeline.command() if pipeline.place is None else "the next run"
                     _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)
                     if pipeline.runtime.debug:
                         raise
@@ -141,7 +141,7 @@ def _begin(pipeline: Pipeline, stage: Stage, *, rebuild: bool) -> Literal["skip"
         if changed is not None:
             raise ArtifactError(
                 f"{changed}: has other bytes than recorded, and {stage.name} reads it: "
-                f"rebuild it with {pipeline.command('--from', name, '--to', name, '--rebuild')}"
+                f"rebuild it with {pipeline.command(from_=name, to=name, rebuild=True)}"
             )
     _prepare(pipeline, stage, plan, rebuild=rebuild)
     if (partial / store.RECORD).exists():  # killed between the record and the rename
@@ -160,11 +160,11 @@ def _refusal(pipeline: Pipeline, folder: Path, stage: Stage, reasons: Sequence[s
             f"it was, and name its model {way}"
         )
     if pipeline.place is not None:
-        command, instead = pipeline.command("--rebuild"), "choose another --output"
+        command, instead = pipeline.command(rebuild=True), "choose another --output"
     else:
         is_read = any(stage.name in other.reads for other in pipeline.recipe.stages.values())
-        last = () if is_read else ("--to", stage.name)
-        command, instead = pipeline.command("--from", stage.name, *last, "--rebuild"), "give the recipe another name"
+        last = {} if is_read else {"to": stage.name}
+        command, instead = pipeline.command(from_=stage.name, **last, rebuild=True), "give the recipe another name"
     return (
         f"{folder}: is not what {pipeline.recipe.given} would make: {shown}: rebuild it with {command}, or {instead}"
         f"{longer}"

@@ -19,8 +19,8 @@ class Runtime:
     corpus stages. runner, address: where those run. device: "auto", "cpu" or "cuda". row_workers: processes of this
     machine that make the rows of pretraining; None: see `rows_by`. debug: show tracebacks of errors.
     anomaly: whether to check each output and gradient in the first steps of a training (korbert/training/anomaly.py).
-    given: the options on the command line, `--set` included, for the commands that errors suggest. call: the function
-    of Python that runs it, such as "korbert.run"; "": the command line does.
+    given: the options on the command line, `--set` included, or the arguments in Python, for the runs that errors
+    suggest. call: the function of Python that runs it, such as "korbert.run"; "": the command line does.
     """
 
     root: Path

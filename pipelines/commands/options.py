@@ -80,7 +80,9 @@ class InputType(click.ParamType[Input]):
             return Input(sys.stdin.name, sys.stdin.buffer, None)
         place = PlaceType().convert(value, parameter, context)
         if isinstance(place, Path) and not place.exists():
-            self.fail(f"{value!r}: No such file or directory", parameter, context)
+            pipe = f"echo TEXT | korbert {context.info_name} .." if context else "echo TEXT |"
+            message = f"{value!r}: No such file or directory: a text itself comes through a pipe: {pipe}"
+            self.fail(message, parameter, context)
         return Input(value, place, place if isinstance(place, Path) else None)
 
 

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[\w.-]+")
 
 @click.command()
 @click.argument("models", nargs=-1, metavar="[[NAME=]MODEL]...", shell_complete=options.model_names)
-@click.option("--index", type=options.PathType(), help="Index for /similar, built with the first MODEL.")
+@click.option("--index", type=options.PathType(), help="Index for /similar, built with one of the models.")
 @click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8000, help="Port to listen on; 0: any free port.")
 @click.option("--token", envvar="KORBERT_TOKEN", show_envvar=True, help="Bearer token required of every request.")

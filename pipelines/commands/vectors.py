@@ -108,24 +108,40 @@ def _print_vectors(
         advance(len(some))
 
 
+def _text_files(folder: Path) -> dict[str, Path]:
+    """Name below the folder -> file, of the .txt files in it; none for a folder that is read as a whole, or a file."""
+    from korbert.records.detection import holds_records
+
+    if not folder.is_dir() or holds_records(folder):
+        return {}
+    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.txt")) if path.is_file()}
+    return {name: path for name, path in files.items() if not name.startswith(".") and "/." not in name}
+
+
 def _pairs(
     corpus: Path, form: Format, text: str | None, failed: Failed, advance: Callable[[int], None] = lambda count: None
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Id, text and fields of each record of a file; errors and repeated ids are reported."""
+    """Id, text and fields of each record of a file, or a folder of text files; errors and repeated ids are reported."""
     seen: dict[str, int] = {}
-    line = number = 0  # the number of a record on its line: a list of JSON may be one line
-    for record in chain.from_iterable(
-        inference.embedding.text_records(corpus, corpus.name, form, text, utf8=True, fields=True)
-    ):
-        number = number + 1 if record["line"] == line else 1
-        line = record["line"]
-        id = str(record.get("id", f"{corpus.name}:{line}" if number == 1 else f"{corpus.name}:{line}.{number}"))
-        if "error" not in record and id in seen:
-            record["error"] = f"id {id!r:.60} is already used by line {seen[id]}"
-        if not failed(record):
-            seen[id] = record["line"]
-            yield id, record["text"], record["fields"]
-        advance(1)
+    if files := _text_files(corpus):
+        say(f"{corpus}: {len(files):,} .txt files, read by line", err=True)
+    for name, file in (files or {corpus.name: corpus}).items():
+        line = number = 0  # the number of a record on its line: a list of JSON may be one line
+        for record in chain.from_iterable(
+            inference.embedding.text_records(file, name, form, text, utf8=True, fields=True)
+        ):
+            number = number + 1 if record["line"] == line else 1
+            line = record["line"]
+            id = str(record.get("id", f"{name}:{line}" if number == 1 else f"{name}:{line}.{number}"))
+            if "error" not in record and id in seen:
+                record["error"] = f"id {id!r:.60} is already used by line {seen[id]}"
+            if "error" in record and file is not corpus:
+                record["error"] = f"of {name}: {record['error']}"
+            is_blank = file is not corpus and not record.get("text", "-").strip()  # between paragraphs of a document
+            if not failed(record) and not is_blank:
+                seen[id] = record["line"]
+                yield id, record["text"], record["fields"]
+            advance(1)
 
 
 @click.command()
@@ -142,9 +158,10 @@ def index(
 ) -> None:  # fmt: skip
     """Index the texts of CORPUS for search by BM25 and vectors.
 
-    CORPUS is a file of lines, JSON of {"id": .., "text": ..}, a table (.csv, .tsv, .parquet), or an address. Its other
-    columns are kept: see `similar --where`. A text with an indexed id replaces the earlier one; the default id is
-    FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run resumes without recomputing what it has added.
+    CORPUS is a file of lines, JSON of {"id": .., "text": ..}, a table (.csv, .tsv, .parquet), an address, or a folder,
+    whose .txt files are read by line. Its other columns are kept: see `similar --where`. A text with an indexed id
+    replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run
+    resumes without recomputing what it has added.
     """
     from korbert.records.detection import holds_records
 
@@ -152,8 +169,9 @@ def index(
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     for path in filter(None, (corpus, remove)):
-        if not (path.is_file() or (path == corpus and holds_records(path))):
-            raise SettingsError(f"{path}: no such file: name a file of texts, or of ids for --remove")
+        if not (path.is_file() or (path == corpus and (holds_records(path) or _text_files(path)))):
+            what = "is a folder without .txt files" if path.is_dir() else "no such file"
+            raise SettingsError(f"{path}: {what}: name a file or folder of texts, or a file of ids for --remove")
     made = _index_to_write(model, corpus, output, device, given, form, text)
     removed, added, failed = 0, search.Added(), Failed(str(corpus))
     if remove is not None:
@@ -199,10 +217,10 @@ def _index_of(
     failed: Failed,
     way: Way | None,
 ) -> "Iterator[search.Index]":
-    """The index in a folder, or one of a file for this time only, with vectors if this way of searching has them."""
+    """The index in a folder, or one of texts for this time only, with vectors if this way of searching has them."""
     from korbert.records.detection import holds_records
 
-    if corpus.is_dir() and not holds_records(corpus):
+    if corpus.is_dir() and not (holds_records(corpus) or _text_files(corpus)):
         _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
         loaded = korbert.load(model, device, given["precision"])
         yield search.Index.load(corpus, loaded).matching(**vector_options.asked_for(given))
@@ -240,9 +258,9 @@ def similar(
 ) -> None:  # fmt: skip
     """Find the texts of CORPUS or INDEX most similar to TEXT.
 
-    INDEX is a folder made by `korbert index`; a CORPUS file is indexed for this call only. Texts are arguments, or
-    lines of --input or standard input. Each output line shows rank, score, cosine similarity, BM25, id and text; - if a
-    ranking did not return the text.
+    INDEX is a folder made by `korbert index`; a CORPUS, as there, is indexed for this call only. Texts are arguments,
+    or lines of --input or standard input. Each output line shows rank, score, cosine similarity, BM25, id and text; -
+    if a ranking did not return the text.
     """
     given_texts = options.texts_of(texts, input)
     failed, reranker = Failed(str(corpus)), _reranker(rerank, device)

@@ -37,11 +37,12 @@ def predict_lines(
 
     A record that cannot be read gives {"line", "error"}; "cut" marks a truncated text. name, form: as in
     records.py. columns: role -> its columns or keys; for others, those that the model was trained on, else the
-    first usual name that is present. Raises SettingsError if a table has no such column or the model reads no such
-    role, ModelError if the model's scores are NaN or it is not fine-tuned on a task.
+    first usual name that is present; "id": the one that results have as id. Raises SettingsError if a table has no such
+    column or the model reads no such role, ModelError if the model's scores are NaN or it is not fine-tuned on a task.
     """
     keys, values = fields_of(model)
     columns = dict(columns or {})
+    ids = {"id": tuple(columns.pop("id"))} if "id" in columns else {}
     if unread := [role for role in columns if role not in keys]:
         own = " and ".join(f"`{role}`" for role in sorted(keys))
         hint = " and ".join(map(option_of, keys))
@@ -49,8 +50,8 @@ def predict_lines(
     known = {role: tuple(names) for role, names in {**model.columns, **columns}.items() if role in keys}
     together = {role: names for role, names in known.items() if len(names) > 1}
     keys = {role: known[role] if role in columns else known.get(role, ()) + names for role, names in keys.items()}
-    for part in records(file, name, form, keys):
-        results = [result_of(record, keys, values, together) for record in part]
+    for part in records(file, name, form, {**keys, **ids}):
+        results = [result_of(record, keys, values, together, *ids.values()) for record in part]
         good = [result for result in results if "error" not in result]
         for result, prediction in zip(good, _predicted(model, good, keys), strict=True):
             result.update(prediction)
@@ -139,15 +140,19 @@ def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
 
 
 def result_of(
-    record: Record, keys: Keys, values: Mapping[str, Callable[[Any], Any]], together: Keys | None = None
+    record: Record,
+    keys: Keys,
+    values: Mapping[str, Callable[[Any], Any]],
+    together: Keys | None = None,
+    ids: tuple[str, ...] = ("id",),
 ) -> Result:
     """A result without its prediction: line and id of the record, and the values of `keys` or an error.
 
     values: key -> function that converts its field or raises ValueError; fields of other keys must be strings.
-    together: key -> fields that hold its value as a list, if all are present (보기1, 보기2).
+    together: key -> fields that hold its value as a list, if all are present (보기1, 보기2). ids: names of the id.
     """
     result: Result = {"line": record.line}
-    id = record.fields.get("id")
+    id = record.fields.get(column_for(ids, tuple(record.fields)) or "")
     if isinstance(id, str | int) and not isinstance(id, bool):
         result["id"] = id
     if record.error:

@@ -1,11 +1,13 @@
 """Korean of pages and terminal: each text that asks for it has it, each in the table is asked for, numbers stay."""
 
 import ast
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+from korbert.pipelines import cli
 from korbert.pipelines.language import _NUMBER, language, t, table
 from korbert.pipelines.reports.look.page import page
 
@@ -50,8 +52,11 @@ def strings():
 
 
 def required():
-    """Texts that the table must have: of the page that shows a text, of templates, headings, arguments of t."""
+    """Texts that the table must have: of the page that shows a text, of templates, headings, arguments of t, and of
+    `korbert --help`."""
     named = [text for function, text in strings() if function in ("t", "Section") and text]
+    named += [*cli.GROUPS, *map(cli.summary, cli.cli.commands.values())]
+    named += [part.replace("\n", " ") for part in inspect.cleandoc(cli.cli.help).split("\n\n")]
     return {*map(key, (*in_scripts(), *in_templates(), *named))}
 
 
@@ -94,3 +99,17 @@ def test_a_text_keeps_its_numbers_and_names(monkeypatch):
     assert t("Attention", "en") == "Attention"
     assert '<html lang="ko">' in page(None, "ko")
     assert "어텐션" not in page(None, "en")
+
+
+@pytest.mark.parametrize(
+    ("lang", "lines"),
+    [
+        ("ko", ["모델 들여다보기:", "  fill         TEXT의 [MASK]마다 확률이 가장 높은 토큰을 채웁니다."]),
+        ("en", ["Inside a model:", "  fill         Fill each [MASK] in TEXT with the most probable pieces."]),
+    ],
+)
+def test_the_list_of_commands_is_in_the_language(lang, lines, monkeypatch, command):
+    monkeypatch.setenv("KORBERT_LANG", lang)
+    said = command("--help").out.splitlines()
+    assert [line for line in lines if line not in said] == []
+    assert "  Fine-tune MODEL on a labelled file or a known data set." in command("finetune", "--help").out.splitlines()

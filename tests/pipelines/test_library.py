@@ -70,6 +70,8 @@ def test_the_same_rows_are_skipped_others_are_refused_or_trained_anew(mood, star
     compared = korbert.compare(mood, other.folder)
     assert [name.split("/")[-1] for name in compared.names] == ["mood", "new"]
     assert compared.details["rows"] == 4
+    with pytest.raises(SettingsError, match=r"^model='scratch': .* has predictions of pretrained"):
+        korbert.compare(mood, other, model="scratch")
     assert "accuracy" in repr(compared)
     assert compared.report(tmp_path / "page.html").is_file()
     rebuilt = korbert.finetune(start, ROWS, test=ROWS[:4], output=tmp_path / "new", rebuild=True, **QUICK)
@@ -118,6 +120,8 @@ def test_a_known_data_set_and_a_model_of_no_folder(start, tmp_path):
         ({"train": "no.csv"}, CorpusError, "no.csv: no such file"),
         ({"train": 3}, SettingsError, "train: is a int: give a path, a list of tuples or dicts"),
         ({"train": ROWS, "model": "korbert-mono"}, ModelError, "did you mean korbert-mini"),
+        ({"train": [{"text": "좋다", "a": 0, "b": 1}] * 2}, CorpusError, "use several=True; else name .* with label$"),
+        ({"train": [{"text": "좋다", "a": "b"}]}, CorpusError, "among text, a: name it with label, or another role$"),
         ({"train": ROWS, "max_length": 512}, SettingsError, "max_length 512 is more than the 64 positions"),
     ],
 )
@@ -148,7 +152,7 @@ def test_evaluation_of_rows_and_files(mood, tmp_path):
         korbert.evaluate(mood.model, ROWS, text="text", question="후기")
 
 
-def test_a_recipe_runs_with_settings_and_errors_suggest_commands(tmp_path, monkeypatch, sample):
+def test_a_recipe_runs_with_settings_and_errors_suggest_calls(tmp_path, monkeypatch, sample):
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     recipe, root = write_data(sample, tmp_path), tmp_path / "artifacts"
     changed = {"clean.part_bytes": 4_096}
@@ -163,15 +167,33 @@ def test_a_recipe_runs_with_settings_and_errors_suggest_commands(tmp_path, monke
     assert "<caption>" in made._repr_html_()
     with pytest.raises(ModelError, match=r"these stages have no model \(clean\): run pretrain, too"):
         made.model  # noqa: B018
-    again = re.escape(f"`korbert run {recipe} --from clean --rebuild --root {root}`")
+    again = re.escape(f"`korbert.run('{recipe}', from_='clean', rebuild=True, root='{root}')`")
     with pytest.raises(ArtifactError, match=f"tiny/clean: is not what .* rebuild it with {again}"):
         korbert.run(recipe, to="clean", root=root)
-    with pytest.raises(
-        ArtifactError, match=r"tiny/analyze: is absent.*run `korbert run .* --set clean.part_bytes=4096`"
-    ):
+    again = re.escape(f"`korbert.run('{recipe}', from_='analyze', root='{root}', settings={changed})`")
+    with pytest.raises(ArtifactError, match=f"tiny/analyze: is absent.*run {again}"):
         korbert.pretrain(recipe, root=root, settings=changed)
-    with pytest.raises(SettingsError, match=r"--to shards: .* has the stages clean analyze"):
-        korbert.run(recipe, to="shards", root=root)
+    korbert.run(recipe, from_="clean", to="clean", root=root, rebuild=True, workers=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"to": "shards"}, SettingsError, "^to='shards': .* has the stages clean analyze"),
+        ({"from_": "vocab", "to": "clean"}, SettingsError, "^from_='vocab' comes after to='clean'"),
+        ({"data": "nowhere", "to": "clean"}, CorpusError, r"name the folder that holds it with data \("),
+        ({"settings": {"clean.part_bytes.x": 1}}, SettingsError, "^settings clean.part_bytes.x=1: .* is not a table"),
+        ({"root": "other", "to": "clean"}, ArtifactError, "other/tiny/clean: is a symbolic .* choose another root$"),
+    ],
+)
+def test_errors_of_a_recipe_name_arguments(given, error, said, sample, tmp_path, monkeypatch):
+    monkeypatch.delenv("KORBERT_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other" / "tiny").mkdir(parents=True)
+    (tmp_path / "other" / "tiny" / "clean").symlink_to(tmp_path)
+    recipe = write_data(sample, tmp_path, articles=2, reviews=4)
+    with pytest.raises(error, match=said):
+        korbert.run(recipe, **given)
 
 
 @pytest.mark.slow  # its fast sibling: tests/korbert/test_processes.py

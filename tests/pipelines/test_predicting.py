@@ -112,6 +112,15 @@ def test_columns_that_are_not_there(classifier, data, name, options, said):
         results(classifier, data, name, **options)
 
 
+def test_the_id_of_another_name(classifier):
+    data = "번호,text\n가1,좋다\n가2,별로다\n"
+    assert [one["id"] for one in results(classifier, data, "a.csv", columns={"id": ["번호"]})] == ["가1", "가2"]
+    (one,) = results(classifier, '{"번호": 7, "text": "좋다"}', "a.jsonl", columns={"id": ["번호"]})
+    assert one["id"] == 7
+    with pytest.raises(SettingsError, match=r"a.csv: no column 순번 among 번호, text: name it with --column id=NAME"):
+        results(classifier, data, "a.csv", columns={"id": ["순번"]})
+
+
 def test_of_a_long_text_the_beginning_is_read(classifier):
     long, just = "ㅋ" * 2_000_000, "ㅋ" * MAX_CHARS
     found = results(classifier, f"{long}\n{just}\n{just}가\n")
@@ -204,6 +213,11 @@ def test_a_table_of_predictions(folders, tmp_path, command):
     assert (first["id"], first["text"], first["error"]) == ("7", '좋다, "정말"', "")
     for row in (first, second):
         assert json.loads(row["probabilities"]) == {row["label"]: float(row["probability"])}
+
+
+def test_a_text_in_place_of_a_file_is_told_to_come_through_a_pipe(folders, command):
+    said = command("predict", folders / "nsmc", "정말 좋다", code=2).err
+    assert "'정말 좋다': No such file or directory: a text itself comes through a pipe: echo TEXT | korbert" in said
 
 
 def test_a_slow_writer_sees_results_at_once(folders):

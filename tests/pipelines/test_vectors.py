@@ -263,6 +263,7 @@ def test_other_models_and_settings_are_refused(model, texts, tmp_path, tiny_toke
     folder = tmp_path / "index"
     command("index", model, texts, "--output", folder, "--correct", "common")
     save_model(tmp_path / "other", PretrainingModel(tiny_config(num_hidden_layers=1)), tiny_tokenizer)
+    (tmp_path / "empty").mkdir()
     for arguments, error in (
         (["similar", tmp_path / "other", folder, "가"], "is an index of another model"),
         (["index", tmp_path / "other", texts, "--output", folder], "is an index of another model"),
@@ -274,12 +275,32 @@ def test_other_models_and_settings_are_refused(model, texts, tmp_path, tiny_toke
         (["embed", model, texts, "--parts", "eojeol", "--size", "2"], "--size: is for vectors of texts"),
         (["embed", model, texts, "--size", "9999"], "size 9999: the vectors have 16 numbers"),
         (["index", model, "--output", folder], "neither CORPUS nor --remove is given"),
-        (["similar", model, str(tmp_path), "가"], "is not an index: make one with `korbert index`"),
+        (["similar", model, folder.parent / "empty", "가"], "is not an index: make one with `korbert index`"),
     ):
         _, err = command(*arguments, code=2)
         assert error in err
     out, _ = command("index", model, texts, "--output", folder, "--correct", "common")
     assert "5 unchanged" in out
+
+
+def test_a_folder_of_text_files_is_read_by_line(model, tmp_path, command):
+    notes = tmp_path / "notes"
+    (notes / "규정").mkdir(parents=True)
+    (notes / "휴가.txt").write_text("연차는 15일이다.\n\n경조 휴가는 5일이다.\n", encoding="utf-8")
+    (notes / "규정" / "출장.txt").write_bytes("택시비는 밤에만 인정한다.".encode("cp949"))
+    (notes / ".hidden.txt").write_text("숨은 글", encoding="utf-8")
+    (notes / "표.csv").write_text("text\n표의 글\n", encoding="utf-8")
+    out, err = command("index", model, notes, "--output", tmp_path / "index")
+    assert ("3 new" in out, "notes: 2 .txt files, read by line" in err) == (True, True)
+    for corpus in (notes, tmp_path / "index"):
+        found = json.loads(command("similar", model, corpus, "밤에 택시비", "--json", "--top", "1").out)["hits"]
+        assert [(hit["id"], hit["text"]) for hit in found] == [("규정/출장.txt:1", "택시비는 밤에만 인정한다.")]
+    (notes / "깨짐.txt").write_bytes("첫 줄\n".encode() + b"\xff\n")
+    _, err = command("index", model, notes, "--output", tmp_path / "index", code=1)
+    assert f"{notes}: line 2: of 깨짐.txt: byte 1 is not UTF-8" in err
+    (tmp_path / "empty").mkdir()
+    _, err = command("index", model, tmp_path / "empty", "--output", tmp_path / "other", code=2)
+    assert "empty: is a folder without .txt files: name a file or folder of texts" in err
 
 
 # --- words ---

@@ -15,7 +15,8 @@ from korbert.pipelines.service import schemas
 from korbert.pipelines.service.batching import Row
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.operations import operations_of
-from tests.pipelines.service.started import toy
+from korbert.search import Index
+from tests.pipelines.service.started import started, toy
 
 TEXTS = [
     "신용 대출을 신청하고 싶어요", "", "\x00한 남자가 춤을 춘다 😀", "대출 " * 400, "<script>alert(1)</script>",
@@ -316,3 +317,9 @@ def test_similar_texts_and_attention(models):
         assert service.ask("/attention", {"text": "글", "pair": "또"}).json["texts"] == ["글", "또"]
         reply = service.ask("/attention", {"text": "글", "pair": "1 2 " * 40})
         assert (reply.code, reply.error["message"]) == (413, "text: has 84 pieces, the model reads 64: shorten it")
+
+
+def test_an_index_is_searched_with_the_model_that_made_it(models, loaded, tmp_path):
+    Index.create(tmp_path / "index", loaded["gaps"]).add([("1", "학교에 간다"), ("2", "대출을 신청한다")])
+    with started(str(models["mood"]), str(models["gaps"]), "--index", str(tmp_path / "index")) as service:
+        assert service.ask("/similar", {"input": "대출", "top": 1}).json["data"][0]["hits"][0]["id"] == "2"
