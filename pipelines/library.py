@@ -49,7 +49,7 @@ _ARGUMENTS = {  # option -> argument, where the names differ
 
 @contextmanager
 def _naming_arguments() -> Iterator[None]:
-    """Errors name arguments in place of options, but in commands, which stand in backticks."""
+    """Makes errors name arguments instead of options. Commands, which stand in backticks, keep their options."""
     try:
         yield
     except KorbertError as error:
@@ -331,7 +331,7 @@ def _torch_as_before() -> Iterator[None]:
 
 @contextmanager
 def _aside() -> Iterator[Path]:
-    """A folder for rows in memory, without which errors name the rows."""
+    """A temporary folder for rows in memory; errors name the rows without its path."""
     with tempfile.TemporaryDirectory(prefix="korbert-") as folder:
         try:
             yield Path(folder).resolve()

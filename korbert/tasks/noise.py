@@ -81,12 +81,15 @@ SPACINGS = ("no spaces", "all spaces", "random spaces")
 
 
 def disturbing(name: str, rng: random.Random) -> Callable[[str], str]:
-    """A kind of noise as a change of one text after the other."""
+    """A kind of noise as a function of a text; successive texts draw from the same generator."""
     return lambda text: NOISE[name](text, rng)
 
 
 def moved(spans: Sequence[tuple[int, int]], text: str, changed: str) -> list[tuple[int, int]]:
-    """The spans of a text in the same text with other spaces, from first to last letter; empty ones without letters."""
+    """Maps spans of a text to the same text with other spaces.
+
+    A mapped span runs from its first letter to its last one; without letters it is empty.
+    """
     places = [place for place, char in enumerate(changed) if not char.isspace()]
     letters = [*accumulate((not char.isspace() for char in text), initial=0)]  # before each place
     starts = [*places, len(changed)]
@@ -97,12 +100,12 @@ def moved(spans: Sequence[tuple[int, int]], text: str, changed: str) -> list[tup
 
 
 def wrong_spaces(texts: Sequence[str], share: float, seed: int) -> Callable[[str], str] | None:
-    """The change of spaces for a row with these texts; None for a row that stays as it is.
+    """A function that corrupts the spaces of a row; None if the row stays unchanged.
 
     Args:
-        texts: Of the row; rows with the same texts change alike.
-        share: Of the rows that change, from 0 to 1: half of them to random spaces, a quarter each to none and to all.
-        seed: Of the choice.
+        texts: Texts of the row. Rows with the same texts change alike.
+        share: Share of rows that change, from 0 to 1: half of them get random spaces, a quarter none, a quarter all.
+        seed: Random seed of the choice.
     """
     rng = random.Random(derived_seed(seed, *texts))
     if rng.random() >= share:

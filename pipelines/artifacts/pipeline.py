@@ -75,8 +75,9 @@ class Pipeline:
         return store.partial_of(self.artifact(stage))
 
     def command(self, **arguments: str | Literal[True]) -> str:
-        """The command line, or in Python the call, that runs this recipe as now but for these arguments of
-        `korbert.run`, for errors to suggest. For a task of one's own in Python, the arguments alone.
+        """The command line, or in Python the call, that repeats this run with other arguments, for errors to suggest.
+
+        arguments: Of `korbert.run`. For a task of one's own in Python, they alone are shown.
         """
         if self.runtime.call:
             named = [f"{name}={value!r}" for name, value in arguments.items()]

@@ -108,22 +108,12 @@ def _print_vectors(
         advance(len(some))
 
 
-def _text_files(folder: Path) -> dict[str, Path]:
-    """Name below the folder -> file, of the .txt files in it; none for a folder that is read as a whole, or a file."""
-    from korbert.records.detection import holds_records
-
-    if not folder.is_dir() or holds_records(folder):
-        return {}
-    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.txt")) if path.is_file()}
-    return {name: path for name, path in files.items() if not name.startswith(".") and "/." not in name}
-
-
 def _pairs(
     corpus: Path, form: Format, text: str | None, failed: Failed, advance: Callable[[int], None] = lambda count: None
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Id, text and fields of each record of a file, or a folder of text files; errors and repeated ids are reported."""
     seen: dict[str, int] = {}
-    if files := _text_files(corpus):
+    if files := inference.embedding.text_files(corpus):
         say(f"{corpus}: {len(files):,} .txt files, read by line", err=True)
     for name, file in (files or {corpus.name: corpus}).items():
         line = number = 0  # the number of a record on its line: a list of JSON may be one line
@@ -163,13 +153,11 @@ def index(
     replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run
     resumes without recomputing what it has added.
     """
-    from korbert.records.detection import holds_records
-
     options.show_progress()
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     for path in filter(None, (corpus, remove)):
-        if not (path.is_file() or (path == corpus and (holds_records(path) or _text_files(path)))):
+        if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
             what = "is a folder without .txt files" if path.is_dir() else "no such file"
             raise SettingsError(f"{path}: {what}: name a file or folder of texts, or a file of ids for --remove")
     made = _index_to_write(model, corpus, output, device, given, form, text)
@@ -218,9 +206,7 @@ def _index_of(
     way: Way | None,
 ) -> "Iterator[search.Index]":
     """The index in a folder, or one of texts for this time only, with vectors if this way of searching has them."""
-    from korbert.records.detection import holds_records
-
-    if corpus.is_dir() and not (holds_records(corpus) or _text_files(corpus)):
+    if corpus.is_dir() and not inference.embedding.holds_texts(corpus):
         _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
         loaded = korbert.load(model, device, given["precision"])
         yield search.Index.load(corpus, loaded).matching(**vector_options.asked_for(given))

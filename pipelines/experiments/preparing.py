@@ -6,6 +6,7 @@ A model is a whole encoder with its head, or a head on the vectors of a frozen e
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from operator import ne
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,8 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
         chosen_layers(settings.features.layers, start.config.num_hidden_layers)  # raises for layers that it lacks
     task, rows = read_parts(settings, inputs, runtime.data)
     said = [f"{task.name}: {task.about()}", *rows.read, *rows.notes]
-    by_part = {name: list(part) for name, part in rows.by_name().items()}
+    by_part = {name: part.rows for name, part in rows.by_name().items()}
+    texts = rows.distinct(task.texts)
     if share := getattr(settings, "spacing_noise", 0.0):
         changes = [wrong_spaces(task.texts(row), share, settings.seeds[0]) for row in rows.train]
         by_part["train"] = [
@@ -118,9 +120,9 @@ def prepare(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtim
         ]
         number = sum(map(ne, rows.train, by_part["train"]))
         said.append(f"{number:,} of {len(changes):,} training rows are learned with wrong spaces")
+        texts = list(dict.fromkeys(chain(texts, *map(task.texts, by_part["train"]))))
     for line in said:
         _logger.info("%s", line)
-    texts = list(dict.fromkeys([*rows.distinct(task.texts), *(t for row in by_part["train"] for t in task.texts(row))]))
     folder = inputs.encoded or output / "work"
     encoded = EncodedTexts(folder, texts, tokenizer)
     encoded.make(runtime.workers, "analyze")

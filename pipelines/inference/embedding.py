@@ -25,6 +25,7 @@ from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.pipelines.inference.predicting import Result, result_of
 from korbert.pipelines.inference.records import TEXT_NAMES, Keys, column_for, records
+from korbert.records.detection import holds_records
 from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
@@ -73,6 +74,19 @@ class Written:
     rows: int = 0
     failed: int = 0
     resumed: int = 0
+
+
+def text_files(folder: Path) -> dict[str, Path]:
+    """The visible .txt files below a folder, by their names relative to it; none in a folder that holds records."""
+    if not folder.is_dir() or holds_records(folder):
+        return {}
+    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.txt")) if path.is_file()}
+    return {name: path for name, path in files.items() if not name.startswith(".") and "/." not in name}
+
+
+def holds_texts(folder: Path) -> bool:
+    """Whether a folder can be read as a corpus: it holds records or .txt files."""
+    return holds_records(folder) or bool(text_files(folder))
 
 
 def text_records(

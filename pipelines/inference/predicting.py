@@ -42,7 +42,7 @@ def predict_lines(
     """
     keys, values = fields_of(model)
     columns = dict(columns or {})
-    ids = {"id": tuple(columns.pop("id"))} if "id" in columns else {}
+    ids = tuple(columns.pop("id", ()))
     if unread := [role for role in columns if role not in keys]:
         own = " and ".join(f"`{role}`" for role in sorted(keys))
         hint = " and ".join(map(option_of, keys))
@@ -50,8 +50,8 @@ def predict_lines(
     known = {role: tuple(names) for role, names in {**model.columns, **columns}.items() if role in keys}
     together = {role: names for role, names in known.items() if len(names) > 1}
     keys = {role: known[role] if role in columns else known.get(role, ()) + names for role, names in keys.items()}
-    for part in records(file, name, form, {**keys, **ids}):
-        results = [result_of(record, keys, values, together, *ids.values()) for record in part]
+    for part in records(file, name, form, {**keys, "id": ids} if ids else keys):
+        results = [result_of(record, keys, values, together, ids) for record in part]
         good = [result for result in results if "error" not in result]
         for result, prediction in zip(good, _predicted(model, good, keys), strict=True):
             result.update(prediction)
@@ -144,15 +144,16 @@ def result_of(
     keys: Keys,
     values: Mapping[str, Callable[[Any], Any]],
     together: Keys | None = None,
-    ids: tuple[str, ...] = ("id",),
+    ids: tuple[str, ...] = (),
 ) -> Result:
     """A result without its prediction: line and id of the record, and the values of `keys` or an error.
 
     values: key -> function that converts its field or raises ValueError; fields of other keys must be strings.
-    together: key -> fields that hold its value as a list, if all are present (보기1, 보기2). ids: names of the id.
+    together: key -> fields that hold its value as a list, if all are present (보기1, 보기2).
+    ids: names of the id's field, if it is not "id".
     """
     result: Result = {"line": record.line}
-    id = record.fields.get(column_for(ids, tuple(record.fields)) or "")
+    id = record.fields.get((column_for(ids, tuple(record.fields)) or "") if ids else "id")
     if isinstance(id, str | int) and not isinstance(id, bool):
         result["id"] = id
     if record.error:

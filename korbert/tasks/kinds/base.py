@@ -86,7 +86,7 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
     label_role: ClassVar[str] = "label"  # the role that --label names
     label_fields: ClassVar[tuple[str, ...]] = ()  # fields with labels: tasks that are compared may differ in these
     compared_fields: ClassVar[tuple[str, ...]] = ()  # fields in which tasks that are compared have to agree
-    noise: ClassVar[Sequence[str]] = ()  # of korbert.tasks.noise: what texts can be disturbed with
+    noise: ClassVar[Sequence[str]] = ()  # names in korbert.tasks.noise that apply to its texts
     is_graded: ClassVar[bool] = False  # predictions are more or less near the target, not right or wrong
     loss_unit: ClassVar[str] = "nats"
 
