@@ -1,13 +1,12 @@
 """`embed` next to sentence-transformers on our export of the same model, in one process, in turn.
 
     korbert export MODEL EXPORT
-    korbert export MODEL ONNX --onnx --bits 8
-    python benchmarks/embedding.py MODEL EXPORT [ONNX] --data DATA [--threads 2] [--rounds 3]
+    python benchmarks/embedding.py MODEL EXPORT --data DATA [--threads 2] [--rounds 3]
 
 Texts are the first 20,000 test reviews of NSMC, and the first 5,000 paragraphs of Wikipedia with 100 characters or
 more. Both get the texts in the order of the files, with the same number of threads and their own batch sizes (64 and
-32); sentence-transformers tokenizes with the exported tokenizer. Ours runs in fp32, in bf16 (needs a processor with its
-instructions), and with ONNX as 8-bit ONNX file. Prints texts a second, ratios, and how far the vectors differ.
+32); sentence-transformers tokenizes with the exported tokenizer. Ours runs in each precision that the processor has.
+Prints texts a second, ratios, and how far the vectors differ.
 """
 
 import argparse
@@ -25,6 +24,7 @@ from sentence_transformers import SentenceTransformer
 from texts import read_texts
 
 import korbert
+from korbert.training.devices import has_bf16
 
 
 def paragraphs(data: Path) -> Iterator[str]:
@@ -41,9 +41,8 @@ def speed(embed: Callable[[list[str]], Any], texts: list[str]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path)
+    parser.add_argument("model")
     parser.add_argument("export", type=Path)
-    parser.add_argument("onnx", type=Path, nargs="?")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--reviews", type=int, default=20_000)
     parser.add_argument("--paragraphs", type=int, default=5_000)
@@ -52,9 +51,8 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     theirs = SentenceTransformer(str(given.export), trust_remote_code=True, device="cpu")
-    ours: dict[str, Any] = {"fp32": korbert.load(given.model), "bf16": korbert.load(given.model, precision="bf16")}
-    if given.onnx:
-        ours["8 bits"] = korbert.load(given.onnx)
+    names = ["fp32", *(["bf16"] if has_bf16(torch.device("cpu")) else []), "int8"]
+    ours: dict[str, Any] = {name: korbert.load(given.model, "cpu", name) for name in names}
     texts = {
         "reviews": read_reviews(given.data / "nsmc" / "ratings_test.txt")["text"].tolist()[: given.reviews],
         "paragraphs": list(islice(paragraphs(given.data), given.paragraphs)),

@@ -62,8 +62,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of docs/data.md")
     parser.add_argument("--sets", nargs="+", choices=list(SEARCHES), default=list(SEARCHES))
     parser.add_argument("--rows", type=int, default=2_000, help="of each set, at most")
+    parser.add_argument("--precision", choices=["auto", "fp32", "bf16", "int8"], default="auto")
     given = parser.parse_args()
-    model = korbert.load(given.model, device="cpu")
+    model = korbert.load(given.model, device="cpu", precision=given.precision)
     print("| set | ranking | recall@1 | MRR | recall@1, other half | MRR |\n|---|---|---|---|---|---|")
     for name in given.sets:
         queries, texts, answers = SEARCHES[name](given.data, given.rows)

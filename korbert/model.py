@@ -26,9 +26,9 @@ from korbert.tasks.token_classification.bio import is_bio
 from korbert.tasks.token_classification.tagger import TaggedSpan
 from korbert.texts import as_texts
 from korbert.tokenization import AnyTokenizer, Encoding
-from korbert.training.devices import choose_device, choose_precision
+from korbert.training.devices import choose_device
 from korbert.training.scoring import Scoring
-from korbert.training.settings import PrecisionName
+from korbert.training.settings import InferencePrecision
 from korbert.vectors.names import Side
 
 _ROWS_AT_ONCE = 8_192  # rows to predict whose pieces are in memory; more give batches of more similar lengths
@@ -73,18 +73,18 @@ class Model(Embedder):
         kind: Kind | None = None,
         *,
         name: str = "the model",
-        precision: PrecisionName = "fp32",
+        precision: InferencePrecision = "fp32",
     ) -> None:
         super().__init__(network, tokenizer, name, precision)
         self.kind = _kind_of(network, {}, name) if kind is None else kind
 
     @classmethod
-    def load(cls, folder: str | Path, device: str = "auto", precision: PrecisionName = "fp32") -> Self:
+    def load(cls, folder: str | Path, device: str = "auto", precision: InferencePrecision = "fp32") -> Self:
         """The model in a folder, as `korbert.load` opens it."""
         chosen = choose_device(device)
         network, tokenizer = load_model(folder, device=chosen)
         kind = _kind_of(network, read_config(folder)["task"], str(folder))
-        model = cls(network, tokenizer, kind, name=str(folder), precision=choose_precision(chosen, precision))
+        model = cls(network, tokenizer, kind, name=str(folder), precision=precision)
         model.folder = lasting(folder)
         return model
 
@@ -276,7 +276,7 @@ class Model(Embedder):
         kind, predictions = self.task, list[Prediction]()
         with self._named():
             for part in self._parts(rows):
-                predictions += kind.predict(self.network, part, **self.scoring)
+                predictions += kind.predict(self.fast_network, part, **self.scoring)
         return predictions
 
     def prepared(self, rows: Sequence[Row]) -> Prepared:
@@ -290,7 +290,7 @@ class Model(Embedder):
         """As `predict`, `tag` or `answer`, for rows already encoded. advance: called after each batch."""
         how: Scoring = {**self.scoring, "advance": advance}
         with self._named():
-            return self.task.results(self.network, prepared, **how)
+            return self.task.results(self.fast_network, prepared, **how)
 
     def _parts(self, rows: Sequence[Row]) -> Iterator[Prepared]:
         size = _LONG_ROWS_AT_ONCE if self.task.reads_all else _ROWS_AT_ONCE
@@ -347,7 +347,7 @@ class Model(Embedder):
         return self.network
 
 
-def load(folder: str | Path, device: str = "auto", precision: PrecisionName = "fp32") -> Model:
+def load(folder: str | Path, device: str = "auto", precision: InferencePrecision = "fp32") -> Model:
     """The model in a folder, in the box, or on the Hub: "hf:USER/NAME".
 
         >>> korbert.load("korbert-mini-ner").tag("세종대왕은 1443년에 한글을 만들었다")[0].text
@@ -360,7 +360,7 @@ def load(folder: str | Path, device: str = "auto", precision: PrecisionName = "f
         folder: A model folder, an artifact that has one, the name of a model in the box, or "hf:USER/NAME" on the Hub,
             also with @REVISION.
         device: "auto", "cpu" or "cuda".
-        precision: "fp32", "bf16", or "auto", the faster one here.
+        precision: "fp32", "bf16", "int8" (through ONNX Runtime, on a CPU), or "auto", the fastest one here.
 
     Raises:
         ModelError: There is no such model, its files were changed, or its tokenizer is not the one of training.
@@ -370,7 +370,7 @@ def load(folder: str | Path, device: str = "auto", precision: PrecisionName = "f
 
 
 def _unpickled(
-    kind: type[Model], files: Mapping[str, bytes], name: str, folder: str | None, precision: PrecisionName
+    kind: type[Model], files: Mapping[str, bytes], name: str, folder: str | None, precision: InferencePrecision
 ) -> Model:
     with TemporaryDirectory(prefix="korbert-") as aside:
         for path, content in files.items():

@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT / "tests" / "foreign"))  # not tests/ itself: tests/
 runpy.run_path(str(OFFLINE / "sitecustomize.py"))
 
 os.environ["KORBERT_LANG"] = "en"  # whatever the locale
+os.environ["KORBERT_PRECISION"] = "fp32"  # whatever is fastest here
 
 # Tests run beside each other, and models of their size are faster on one thread.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -19,37 +20,36 @@ _ABSENT = ("all_layers", "attentions", "embeddings", "flat", "layers", "token_we
 
 
 class OnnxEncoder(nn.Module):
-    """An encoder in an ONNX file: last layer only, no weights to train or copy, CPU only.
+    """An encoder in an ONNX file or graph: last layer only, no weights to train or copy, CPU only.
 
-    path, sha256: of the file. ONNX Runtime gets as many threads as PyTorch has at construction.
+    source: a file, or the bytes of a graph. sha256: of the file. embeddings: (V, E), of the pieces, for a graph that
+    has none. ONNX Runtime gets as many threads as PyTorch has at construction.
     SettingsError if the package is not installed; ModelError if the file is missing, changed or broken.
     """
 
-    def __init__(self, config: EncoderConfig, path: Path, sha256: str) -> None:
+    def __init__(
+        self, config: EncoderConfig, source: Path | bytes, sha256: str = "", embeddings: Tensor | None = None
+    ) -> None:
         super().__init__()
         self.config = config
         self.sha256 = sha256
         self.nothing = nn.Parameter(torch.empty(0), requires_grad=False)  # carries the device, as weights would
-        runtime = package("onnxruntime", f"{path}: this model")
-        try:
-            digest = sha256_of(path)
-        except OSError as error:
-            raise ModelError(f"{path}: cannot be read ({error}): the model folder is incomplete") from None
-        if digest != sha256:
-            raise ModelError(
-                f"{path}: SHA-256 {digest[:12]}, config.json says {sha256[:12]}: the file was changed or is damaged:"
-                " put it back, or export the model anew"
-            )
+        self.pieces = embeddings
+        runtime = package("onnxruntime", f"{source}: this model" if isinstance(source, Path) else "precision int8")
+        if isinstance(source, Path):
+            _check(source, sha256)
         options = runtime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         options.log_severity_level = 3
         # Idle threads must not take time from the tokenizer and PyTorch.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        graph = str(source) if isinstance(source, Path) else source
         try:
-            self.session: Any = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            self.session: Any = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # its errors share no base class
             reason = " ".join(str(error).split())[:300]
-            raise ModelError(f"{path}: ONNX Runtime cannot run it ({reason}): export the model anew") from None
+            where = f"{source}: " if isinstance(source, Path) else ""
+            raise ModelError(f"{where}ONNX Runtime cannot run it ({reason}): export the model anew") from None
 
     def forward(
         self,
@@ -60,10 +60,7 @@ class OnnxEncoder(nn.Module):
         *,
         lengths: Sequence[int] | None = None,
     ) -> Tensor:
-        """As Encoder.forward: (B, T) integers -> (B, T, D), 0 at padding. Rows of similar length are computed together.
-
-        In 8 bits, rows computed together share a quantization scale, so a vector depends slightly on the others.
-        """
+        """As Encoder.forward: (B, T) integers -> (B, T, D), 0 at padding. Rows of similar length run together."""
         batch, length = input_ids.shape
         check_row(self.config, length, is_limited=True, has_boundaries=boundaries is not None)
         ends = np.full(batch, length) if lengths is None else np.asarray(lengths)
@@ -74,11 +71,14 @@ class OnnxEncoder(nn.Module):
             "token_type_ids": torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids,
             "boundaries": torch.zeros_like(input_ids) if boundaries is None else boundaries,
         }
-        columns = {entry.name: tensors[entry.name].long().numpy() for entry in self.session.get_inputs()}
+        names = [entry.name for entry in self.session.get_inputs() if entry.name in tensors]
+        columns = {name: tensors[name].long().numpy() for name in names}
         hidden = np.zeros((batch, length, self.config.hidden_size), np.float32)
         for rows in _groups(ends):
             longest = int(ends[rows[-1]])
             part = {name: column[rows, :longest] for name, column in columns.items()}
+            if self.pieces is not None:
+                part["vectors"] = F.embedding(input_ids[torch.from_numpy(rows), :longest], self.pieces).detach().numpy()
             hidden[rows, :longest] = self.session.run(None, part)[0]
         return torch.from_numpy(hidden).masked_fill_(~mask.bool()[:, :, None], 0.0)
 
@@ -93,6 +93,19 @@ class OnnxEncoder(nn.Module):
 
     def _error(self, what: str) -> ModelError:
         return ModelError(f"an encoder in an ONNX file gives {what}: take the model that it was exported from")
+
+
+def _check(path: Path, sha256: str) -> None:
+    """ModelError for a file that is missing or changed."""
+    try:
+        digest = sha256_of(path)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error}): the model folder is incomplete") from None
+    if digest != sha256:
+        raise ModelError(
+            f"{path}: SHA-256 {digest[:12]}, config.json says {sha256[:12]}: the file was changed or is damaged:"
+            " put it back, or export the model anew"
+        )
 
 
 def _groups(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:

@@ -1,12 +1,12 @@
-"""Exports encoders to ONNX, which ONNX Runtime computes faster than PyTorch on CPU.
+"""Encoders in ONNX, which ONNX Runtime computes faster than PyTorch on CPU.
 
 1. `graph_of` expresses Encoder in ONNX operators, for rows padded to one length.
-2. `export_onnx` writes that next to the head and the tokenizer, and compares the result with the model.
-
-The folder is read like any other (storage.load_model); OnnxEncoder runs the file.
+2. `quantized` runs a loaded model in 8 bits: the graph stays in memory, the piece embeddings in the model.
+3. `export_onnx` writes the graph next to the head and the tokenizer, and compares the result with the model. The folder
+   is read like any other (storage.load_model); OnnxEncoder runs the file.
 """
 
-import logging
+import copy
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +26,7 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import Embeddings
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
-from korbert.modeling.models import DetectionModel, EncoderModel, PretrainingModel
+from korbert.modeling.models import DetectionModel, EncoderModel, Model, PretrainingModel
 from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.modeling.storage import ONNX_FILE, load_model, read_config, write_files
 from korbert.tokenization import AnyTokenizer, pad_batch
@@ -37,6 +37,8 @@ TOLERANCE = 1e-4  # absolute, for vectors in 32 bits; relative to the largest nu
 
 _OPSET = 23  # the first with Attention and RotaryEmbedding
 _IR_VERSION = 10  # of the file format; packages older than the opset read it, too
+_OF_RUNTIME = "com.microsoft"  # operators that are ONNX Runtime's own
+_SMALLEST = 1e-9  # of the largest numbers of rows: a row of zeros must not be divided by 0
 _UNSEEN = -1e9  # added to the scores of masked pieces; finite, as a softmax over nothing is NaN
 
 _TEXTS = (
@@ -50,15 +52,17 @@ _TEXTS = (
 
 
 class _Graph:
-    """An ONNX graph under construction. Values are referred to by name."""
+    """An ONNX graph under construction. Values are referred to by name. bits: of the matrix products, 8 or 32."""
 
-    def __init__(self) -> None:
-        self.onnx = package("onnx", "export --onnx")
+    def __init__(self, bits: int) -> None:
+        self.onnx = package("onnx", "an encoder in ONNX")
+        self.bits = bits
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
+        self._rounded: dict[str, tuple[str, str]] = {}
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """Adds an operator and returns the name of its result."""
+        """Adds an operator and returns the name of its result. domain: of an operator that is not of ONNX itself."""
         name = f"{kind}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(kind, inputs, [name], **attributes))
         return name
@@ -76,8 +80,31 @@ class _Graph:
         if isinstance(layer, nn.Identity):
             return hidden
         assert isinstance(layer, nn.Linear)
-        product = self.op("MatMul", hidden, self.constant(layer.weight[rows].T))
+        weight = layer.weight[rows]
+        if self.bits == 8:
+            product = self._product_in_8_bits(hidden, weight)
+        else:
+            product = self.op("MatMul", hidden, self.constant(weight.T))
         return product if layer.bias is None else self.op("Add", product, self.constant(layer.bias[rows]))
+
+    def _product_in_8_bits(self, hidden: str, weight: Tensor) -> str:
+        """hidden (B, T, I) x weight (O, I) in integers of 8 bits: a scale for each piece and each row of the weight."""
+        width, zero = weight.shape[1], self.constant(torch.tensor(128, dtype=torch.uint8))
+        if hidden not in self._rounded:
+            pieces = self.op("Reshape", hidden, self.constant([-1, width]))
+            largest = self.op("ReduceMax", self.op("Abs", pieces), self.constant([1]), keepdims=0)
+            scales = self.op("Mul", self.op("Max", largest, self.constant(_SMALLEST)), self.constant(1 / 127))
+            zeros = self.op("Expand", zero, self.op("Shape", scales))
+            rounded = self.op("QuantizeLinear", pieces, scales, zeros, axis=0)
+            self._rounded[hidden] = rounded, self.op("Unsqueeze", scales, self.constant([1]))
+        rounded, scales = self._rounded[hidden]
+        own = weight.detach().abs().amax(dim=1).clamp(min=_SMALLEST) / 127  # (O,)
+        integers = self.constant((weight.detach() / own[:, None]).round().to(torch.int8).T)
+        parts = (rounded, integers, self.constant(1.0), self.constant(own), zero)
+        product = self.op("MatMulIntegerToFloat", *parts, domain=_OF_RUNTIME)
+        rows = self.op("Slice", self.op("Shape", hidden), self.constant([0]), self.constant([-1]))
+        shape = self.op("Concat", rows, self.constant([len(weight)]), axis=0)
+        return self.op("Reshape", self.op("Mul", product, scales), shape)
 
     def norm(self, hidden: str, layer: nn.Module) -> str:
         """Applies nn.LayerNorm, with or without bias; or nn.Identity."""
@@ -88,16 +115,18 @@ class _Graph:
         return self.op("LayerNormalization", hidden, *weights, axis=-1, epsilon=layer.eps)
 
 
-def graph_of(encoder: Encoder) -> Any:
+def graph_of(encoder: Encoder, bits: int = 32, *, looked_up: bool = False) -> Any:
     """The encoder in eval mode as an onnx.ModelProto. Same weights, same bytes.
 
     Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries if the encoder needs them.
     The output `hidden` is (B, T, D) float32; vectors at padding positions are undefined.
+    bits: 8 rounds matrix products: weights now, with a scale per output, and inputs at run time, with one per piece.
+    looked_up: a further input `vectors`, (B, T, E) float32, has the piece embeddings, which the graph then lacks.
     """
-    config, graph = encoder.config, _Graph()
-    shape = graph.op("Shape", "input_ids")
+    config, graph = encoder.config, _Graph(bits)
+    shape = graph.op("Shape", "attention_mask")
     positions = graph.op("Range", graph.constant(0), graph.op("Gather", shape, graph.constant(1)), graph.constant(1))
-    hidden, names = _embedded(graph, encoder.embeddings, positions)
+    hidden, names = _embedded(graph, encoder.embeddings, positions, looked_up)
     kinds = {config.is_global(number) for number in range(config.num_hidden_layers)}
     views = {whole: _view(graph, config, shape, positions, whole) for whole in sorted(kinds)}
     for number in range(config.num_hidden_layers):
@@ -111,15 +140,17 @@ def graph_of(encoder: Encoder) -> Any:
 
     helper, types = graph.onnx.helper, graph.onnx.TensorProto
     inputs = [helper.make_tensor_value_info(name, types.INT64, ["B", "T"]) for name in names]
+    if looked_up:
+        inputs.append(helper.make_tensor_value_info("vectors", types.FLOAT, ["B", "T", config.embedding_width]))
     output = helper.make_tensor_value_info("hidden", types.FLOAT, ["B", "T", config.hidden_size])
     whole = helper.make_graph(graph.nodes, "encoder", inputs, [output], graph.weights)
-    opsets = [helper.make_opsetid("", _OPSET)]
+    opsets = [helper.make_opsetid("", _OPSET), *([helper.make_opsetid(_OF_RUNTIME, 1)] if bits == 8 else [])]
     return helper.make_model(whole, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="korbert")
 
 
-def _embedded(graph: _Graph, parts: Embeddings, positions: str) -> tuple[str, list[str]]:
-    """The embeddings of the pieces, (B, T, D), and the names of the inputs that the encoder needs."""
-    hidden = graph.op("Gather", graph.constant(parts.token.weight), "input_ids")
+def _embedded(graph: _Graph, parts: Embeddings, positions: str, looked_up: bool) -> tuple[str, list[str]]:
+    """The embeddings of the pieces, (B, T, D), and the names of the integers that the encoder needs."""
+    hidden = "vectors" if looked_up else graph.op("Gather", graph.constant(parts.token.weight), "input_ids")
     tables = {"token_type_ids": parts.token_type, "boundaries": parts.boundary, positions: parts.position}
     for ids, table in tables.items():
         if table is not None:
@@ -131,7 +162,8 @@ def _embedded(graph: _Graph, parts: Embeddings, positions: str) -> tuple[str, li
     if parts.overlap is not None and not segments:
         others.append("token_type_ids")
     hidden = graph.product(graph.norm(hidden, parts.norm), parts.projection)
-    return hidden, ["input_ids", "attention_mask", *others]
+    others = others if looked_up and parts.overlap is None else ["input_ids", *others]
+    return hidden, ["attention_mask", *others]
 
 
 def _in_both(graph: _Graph) -> str:
@@ -189,12 +221,32 @@ def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: 
     return graph.norm(graph.op("Add", hidden, fed), layer.feed_forward_norm)
 
 
+def quantizable(model: Model) -> bool:
+    """Whether `quantized` can run the model."""
+    encoder: Any = model.encoder
+    ours = isinstance(encoder, Encoder) and not isinstance(model, FeatureModel)
+    return ours and encoder.token_weight.device.type == "cpu"
+
+
+def quantized(model: Model) -> Model:
+    """The model with an encoder that ONNX Runtime computes in 8 bits; all weights outside its layers are shared.
+
+    A text's vectors do not depend on the rows beside it, but only the last layer has them. The model is `quantizable`.
+    SettingsError if the packages are not installed.
+    """
+    encoder: Any = model.encoder
+    graph = graph_of(encoder, 8, looked_up=True).SerializeToString()
+    fast = copy.copy(model)
+    fast._modules = {**model._modules, "encoder": OnnxEncoder(encoder.config, graph, embeddings=encoder.token_weight)}
+    return fast
+
+
 def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 32) -> dict[str, float]:
     """Exports the model in `source` to a new `folder` whose encoder is an ONNX file, and compares the two.
 
     A pretrained model becomes an encoder without a head, for vectors only. Its piece counts are copied, if there are
     any (korbert.vectors.PieceCounts).
-    bits: 8 quantizes matrix products: weights now, with one scale per matrix, and inputs at run time.
+    bits: of matrix products, see graph_of.
     Returns the largest absolute difference between piece vectors, and the lowest cosine between text vectors, over
     sentences of different lengths.
     SettingsError if packages are not installed; ModelError for an encoder of `transformers` or a head on features, if
@@ -219,7 +271,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
     with TemporaryDirectory(prefix=".export-", dir=folder.parent) as aside:
         new = Path(aside) / "model"
         new.mkdir()
-        _write_file(encoder, new / ONNX_FILE, bits)
+        (new / ONNX_FILE).write_bytes(graph_of(encoder, bits).SerializeToString())
         tokenizer.save(new / "tokenizer")
         write_files(new, config | {"onnx": {"sha256": sha256_of(new / ONNX_FILE), "bits": bits}}, heads)
         with suppress(NoCounts):
@@ -227,22 +279,6 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
         differences = _compare(encoder, load_model(new)[0].encoder, tokenizer, bits)
         new.rename(folder)
     return differences
-
-
-def _write_file(encoder: Encoder, path: Path, bits: int) -> None:
-    whole = path if bits == 32 else path.with_name("whole.onnx")
-    package("onnx", "export --onnx").save(graph_of(encoder), str(whole))
-    if bits == 32:
-        return
-    quantization = package("onnxruntime.quantization", "export --onnx --bits 8")
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # it advises to optimize the graph first, which is not needed
-    try:
-        types = quantization.QuantType
-        quantization.quantize_dynamic(str(whole), str(path), op_types_to_quantize=["MatMul"], weight_type=types.QInt8)
-    finally:
-        logging.disable(before)
-    whole.unlink()
 
 
 def _compare(encoder: Encoder, exported: nn.Module, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:

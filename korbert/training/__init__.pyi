@@ -8,5 +8,6 @@ from .loop import fit as fit
 from .plan import Checkpointing as Checkpointing
 from .plan import TrainingOutput as TrainingOutput
 from .plan import TrainingPlan as TrainingPlan
+from .settings import InferencePrecision as InferencePrecision
 from .settings import OptimizerSettings as OptimizerSettings
 from .settings import PrecisionName as PrecisionName

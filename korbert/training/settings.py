@@ -4,7 +4,8 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-PrecisionName = Literal["auto", "fp32", "bf16"]
+PrecisionName = Literal["auto", "fp32", "bf16"]  # of training
+InferencePrecision = Literal["auto", "fp32", "bf16", "int8"]
 OptimizerKind = Literal["adamw", "muon"]
 ScheduleKind = Literal["linear", "cosine", "wsd"]
 

@@ -115,7 +115,7 @@ def oracle(
 def predict(
     model: Path, input: Any, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
     form: Format, as_csv: bool, top: int | None, threshold: float | None, device: str,
-    precision: "training.PrecisionName", debug: bool,
+    precision: "training.InferencePrecision", debug: bool,
 ) -> None:  # fmt: skip
     """Run MODEL on the texts of INPUT; write JSON lines or CSV.
 
@@ -127,7 +127,7 @@ def predict(
     the other lines are still processed, and the exit code is 1.
     """
     options.show_progress()
-    failed, loaded = Failed(input.name), korbert.load(model, device, precision)
+    failed, loaded = Failed(input.name), options.loaded(model, device, precision)
     columns = options.by_role(text, pair, None, others)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
         predicting = inference.predicting

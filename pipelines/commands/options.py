@@ -17,12 +17,22 @@ from korbert.names import on_disk
 from korbert.pipelines import inference, recipes
 from korbert.pipelines.language import VARIABLE as LANG
 from korbert.records.form import FORMS
-from korbert.terminal import Messages, printable
+from korbert.terminal import Messages, printable, say
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _EVERYWHERE = ("root", "data", "accept_kiwi", "lang", "debug")  # explained once, in `korbert run --help`
+
+
+def loaded(model: Path, device: str, precision: Any) -> Any:
+    """korbert.load for many texts; says so if the model is not exact by default."""
+    import korbert
+
+    chosen = korbert.load(model, device, precision)
+    if precision == "auto" and chosen.precision != "fp32":
+        say(f"korbert: {model} runs in {chosen.precision}; exact: --precision fp32", err=True)
+    return chosen
 
 
 class Command(click.Command):
@@ -164,8 +174,10 @@ lang = click.option(
 debug = together(lang, click.option("--debug", is_flag=True, help="Show the traceback of an error."))
 device = click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device to run on.")
 precision = click.option(
-    "--precision", type=click.Choice(["fp32", "bf16", "auto"]), default="fp32",
-    help="Precision of the model; bf16 rounds vectors and scores to about 3 digits; auto: bf16 where it is faster.",
+    "--precision", type=click.Choice(["auto", "fp32", "bf16", "int8"]), default="auto",
+    envvar="KORBERT_PRECISION", show_envvar=True,
+    help="Precision of the model. fp32: exact. bf16 and int8 round vectors and scores to 2 or 3 digits. auto: the "
+    "fastest here; int8 needs korbert[onnx] and a CPU with VNNI.",
 )  # fmt: skip
 anomaly = click.option(
     "--anomaly", is_flag=True, help="Check every output and gradient in the first 20 training steps; slow."

@@ -20,7 +20,7 @@ from korbert.terminal import say
 if TYPE_CHECKING:
     from korbert.pipelines.service.batching import Operation
     from korbert.pipelines.service.shared import Served
-    from korbert.training.settings import PrecisionName
+    from korbert.training.settings import InferencePrecision
 
 _NAME = re.compile(r"[\w.-]+")
 
@@ -52,7 +52,7 @@ _NAME = re.compile(r"[\w.-]+")
 def serve(
     models: tuple[str, ...], index: Path | None, host: str, port: int, token: str | None, insecure: bool,
     body_bytes: int, texts: int, pieces: int, batch_pieces: int, queue: int, seconds: float, device: str,
-    precision: "PrecisionName", debug: bool,
+    precision: "InferencePrecision", debug: bool,
 ) -> None:  # fmt: skip
     """Serve models over HTTP.
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines import inference
 from korbert.pipelines.commands import options
@@ -85,7 +84,7 @@ def embedding_of(
     from korbert.search.index import search_settings
     from korbert.vectors import POOLINGS, PieceCounts
 
-    loaded = korbert.load(model, device, given["precision"])
+    loaded = options.loaded(model, device, given["precision"])
     asked, way, fit_on = asked_for(given), given["correct"], given["fit_on"]
     pooling = asked.get("pooling") or loaded.vector_defaults.get("pooling") or ("bm25" if search else "mean")
     if given["counts"] and not POOLINGS[pooling].counts:

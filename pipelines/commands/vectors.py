@@ -66,7 +66,7 @@ def embed(
     of_texts = ("pooling", "no_special_tokens", "size", "counts", "correct", "fit_on", "normalize", "side")
     if parts:
         why = "is for vectors of texts: leave it out, or leave --parts out"
-        _refuse(given | {"precision": given["precision"] != "fp32"}, (*of_texts, "precision"), why)
+        _refuse(given | {"precision": given["precision"] not in ("auto", "fp32")}, (*of_texts, "precision"), why)
     embedding, failed = vector_options.embedding_of(model, device, given, input.path, form, text), Failed(input.name)
     records = files.text_records(input.file, input.name, form, text, utf8=output is not None)
     if output is None:
@@ -184,7 +184,7 @@ def _index_to_write(
     way = given["correct"]
     if search.is_index(output):
         _refuse(given, ("counts", "fit_on"), f"{output} was built with its own: leave the option out")
-        own = korbert.load(model, device, given["precision"])
+        own = options.loaded(model, device, given["precision"])
         made = search.Index.load(output, own).matching(**vector_options.asked_for(given))
     else:
         new = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
@@ -208,7 +208,7 @@ def _index_of(
     """The index in a folder, or one of texts for this time only, with vectors if this way of searching has them."""
     if corpus.is_dir() and not inference.embedding.holds_texts(corpus):
         _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
-        loaded = korbert.load(model, device, given["precision"])
+        loaded = options.loaded(model, device, given["precision"])
         yield search.Index.load(corpus, loaded).matching(**vector_options.asked_for(given))
         return
     own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)

@@ -27,7 +27,7 @@ from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer
 from korbert.tokenization.base import encode_beginnings, first_pieces
-from korbert.training.settings import PrecisionName
+from korbert.training.settings import InferencePrecision
 from korbert.vectors.settings import VectorSettings
 
 _MOST_CANDIDATES = 1_000  # of a text: each is written out with the whole text
@@ -241,7 +241,7 @@ def load_all(
     folders: Mapping[str, Path],
     index: Path | None,
     device: str,
-    precision: PrecisionName,
+    precision: InferencePrecision,
     limits: Limits,
     process: AnalysisProcess,
 ) -> tuple[dict[str, Served], Operation | None]:

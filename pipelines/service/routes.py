@@ -229,7 +229,12 @@ async def health(request: Request) -> schemas.Health:
     """Status of the service, its models and index."""
     service = _service(request)
     served = service.models.values() if service.may_ask(request.headers) else ()
-    facts = [schemas.ModelFacts(name=one.name, kind=one.kind, operations=sorted(one.operations)) for one in served]
+    facts = [
+        schemas.ModelFacts(
+            name=one.name, kind=one.kind, operations=sorted(one.operations), precision=one.model.precision
+        )
+        for one in served
+    ]
     return schemas.Health(status=service.status, models=facts, index=service.search is not None)
 
 

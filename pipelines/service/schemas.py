@@ -206,6 +206,7 @@ class ModelFacts(BaseModel):
     name: str
     kind: str
     operations: list[str]
+    precision: Literal["fp32", "bf16", "int8"]
 
 
 class Health(BaseModel):

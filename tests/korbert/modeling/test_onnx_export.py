@@ -98,6 +98,37 @@ def test_8_bits_change_vectors_little(folders, tmp_path):
     assert ((ours * theirs).sum(axis=1) > 0.98).all()
 
 
+@pytest.mark.parametrize("more", [*ENCODERS.values(), {"architecture": "bert", "overlap_embedding": True}])
+def test_int8_needs_no_export_and_no_row_depends_on_others(more, tiny_tokenizer, tmp_path):
+    source = saved(ClassificationModel, tiny_tokenizer, tmp_path / "model", **more)
+    exact, fast = (korbert.load(source, "cpu", precision) for precision in ("fp32", "int8"))
+    ours, theirs = exact.embed(TEXTS, normalize=True), fast.embed(TEXTS, normalize=True)
+    assert not np.allclose(ours, theirs, atol=1e-5)
+    assert (ours * theirs).sum(axis=1).min() > 0.98
+    np.testing.assert_allclose([fast.embed(text, normalize=True) for text in TEXTS], theirs, atol=1e-6)
+    for one, other in zip(exact.predict(TEXTS), fast.predict(TEXTS), strict=True):
+        assert other.probabilities == pytest.approx(one.probabilities, abs=0.05)
+    np.testing.assert_array_equal(fast.embed(TEXTS, layer=1), exact.embed(TEXTS, layer=1))
+    fast.save(tmp_path / "saved")  # as exact as it was
+    np.testing.assert_array_equal(korbert.load(tmp_path / "saved", "cpu").embed(TEXTS), exact.embed(TEXTS))
+    assert fast.digest == exact.digest
+
+
+def test_auto_is_int8_where_it_is_fastest_and_the_command_says_so(folders, tmp_path, monkeypatch, capsys):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("영화가 정말 재미있다.\n", encoding="utf-8")
+    monkeypatch.delenv("KORBERT_PRECISION")
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: True)
+    assert korbert.load(folders[0], "cpu", "auto").precision == "int8"
+    assert korbert.load(folders[1], "cpu", "auto").precision != "int8"  # an ONNX file is what it is
+    assert run_command(["predict", str(folders[0]), str(texts), "--device", "cpu"]) == 0
+    assert "runs in int8; exact: --precision fp32" in capsys.readouterr().err
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: False)
+    assert korbert.load(folders[0], "cpu", "auto").precision != "int8"
+    with pytest.raises(SettingsError, match="precision 'int8': is for encoders of korbert on a CPU"):
+        korbert.load(folders[1], "cpu", "int8")
+
+
 def test_the_command_prints_the_difference(folders, tmp_path, capsys):
     assert run_command(["export", str(folders[0]), str(tmp_path / "new"), "--onnx"]) == 0
     assert "largest difference" in capsys.readouterr().out

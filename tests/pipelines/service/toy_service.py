@@ -59,7 +59,9 @@ def main() -> None:
             return models, operations.search_operation(Searcher(), limits)
         if how.get("broken"):
             raise ValueError(how["broken"])
-        model = SimpleNamespace(vector_settings=lambda **asked: VectorSettings.of(asked), width=lambda settings: 2)
+        model = SimpleNamespace(
+            vector_settings=lambda **asked: VectorSettings.of(asked), width=lambda settings: 2, precision="fp32"
+        )
         return {"toy": Served("toy", "toy", model, {"embed": Operation(tokenize, forward)})}, None
 
     def said(address):
