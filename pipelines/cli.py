@@ -47,7 +47,7 @@ def run_command(arguments: list[str]) -> int:
                 if is_silent():
                     _run_beside_rank_0(arguments)
                 else:
-                    cli.main(arguments, prog_name="korbert", standalone_mode=False)
+                    cli.main(arguments or ["--help"], prog_name="korbert", standalone_mode=False)
         except EndedElsewhere as error:
             return error.exit_code
         except click.exceptions.Exit as leave:

@@ -128,6 +128,7 @@ def test_the_list_of_commands_is_in_the_language(lang, lines, monkeypatch, comma
     monkeypatch.setenv("KORBERT_LANG", lang)
     said = command("--help").out.splitlines()
     assert [line for line in lines if line not in said] == []
+    assert command().out.splitlines() == said
 
 
 def listed(options):
