@@ -1,11 +1,12 @@
 """The `korbert` command. Errors are printed in one line; exit codes: 2 (usage, refusal, drift), 1 (failure), 130."""
 
 import errno
-import inspect
 import os
+import re
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from typing import NoReturn
 
 import click
@@ -15,7 +16,7 @@ from korbert.errors import EndedElsewhere, KorbertError
 from korbert.extras import needed_for
 from korbert.interruption import Interrupted, raised_signals
 from korbert.pipelines.commands import models, scoring, seeing, serving, stages, tasks, vectors
-from korbert.pipelines.language import t
+from korbert.pipelines.language import VARIABLE, t
 from korbert.pipelines.stages.table import STAGES
 from korbert.processor import bound_spinning
 from korbert.terminal import in_one_line, say
@@ -36,13 +37,17 @@ def main() -> NoReturn:
 def run_command(arguments: list[str]) -> int:
     """Runs one command line; returns the exit code."""
     debug = "--debug" in arguments
+    at = arguments.index("--lang") if "--lang" in arguments else len(arguments)
+    if arguments[at + 1 : at + 2] in (["en"], ["ko"]):  # before click, to which --help comes first
+        os.environ[VARIABLE] = arguments[at + 1]
+        arguments = arguments[:at] + arguments[at + 2 :]
     with raised_signals() as arrived:
         try:
             with needed_for(" ".join(["korbert", *arguments[:1]])):
                 if is_silent():
                     _run_beside_rank_0(arguments)
                 else:
-                    cli.main(arguments, prog_name="korbert", standalone_mode=False)
+                    cli.main(arguments or ["--help"], prog_name="korbert", standalone_mode=False)
         except EndedElsewhere as error:
             return error.exit_code
         except click.exceptions.Exit as leave:
@@ -126,23 +131,57 @@ GROUPS = {  # in the order of use
 }
 
 
+class _Formatter(click.HelpFormatter):
+    """Writes help in the user's language; `t` is asked for each paragraph, for each option and for its [default: ..].
+
+    Lines are wrapped by their number of characters, but Hangul is two columns wide: until then, a filler follows it.
+    """
+
+    _FILLER = "\ufeff"
+
+    def write_heading(self, heading: str) -> None:
+        super().write_heading(t(heading))
+
+    def write_text(self, text: str) -> None:
+        paragraphs = [paragraph.split("\n") for paragraph in text.split("\n\n")]
+        said = [t(" ".join(lines)) if lines[0] != "\b" else "\n".join(map(t, lines)) for lines in paragraphs]
+        super().write_text(self._wide("\n\n".join(said)))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        said = [(term, "  ".join(map(self._part, about.split("  ")))) for term, about in rows]
+        super().write_dl([(term, self._wide(about)) for term, about in said], col_max, col_spacing)
+
+    def _part(self, part: str) -> str:
+        """What an option does, or one of the brackets behind it."""
+        return re.sub(r"(?<=[\[ ])(default|env var|required)(?=[:\]])", lambda word: t(word[0]), t(part))
+
+    def _wide(self, text: str) -> str:
+        return re.sub("[가-힣]", rf"\g<0>{self._FILLER}", text)
+
+    def getvalue(self) -> str:
+        return super().getvalue().replace(self._FILLER, "")
+
+
+class _Context(click.Context):
+    formatter_class = _Formatter
+
+    def get_help(self) -> str:
+        return super().get_help().replace("Usage", t("Usage"), 1)  # not in the usage of an error, which is English
+
+
 class _Grouped(click.Group):
-    """Lists its commands in groups, in the user's language; the help of a command itself is English."""
+    """Lists its commands in groups."""
+
+    context_class = _Context
 
     def list_commands(self, context: click.Context) -> list[str]:
         return [name for names in GROUPS.values() for name in names]
 
-    def format_help_text(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
-            formatter.write_paragraph()
-            with formatter.indentation():
-                formatter.write_text(t(paragraph.replace("\n", " ")))
-
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self.commands))
         for title, names in GROUPS.items():
-            with formatter.section(t(title)):
-                formatter.write_dl([(f"{name:<{width}}", t(summary(self.commands[name]))) for name in names])
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{width}}", summary(self.commands[name])) for name in names])
 
 
 def summary(command: click.Command) -> str:
@@ -169,4 +208,5 @@ for _command in (
     *seeing.COMMANDS,
     *vectors.COMMANDS,
 ):
+    _command.context_class = _Context
     cli.add_command(_command)

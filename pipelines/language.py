@@ -1,4 +1,4 @@
-"""The language of pages and of the terminal's first lines: English, or Korean for `--lang ko` or a Korean locale."""
+"""The language of pages, help and results in the terminal: English, or Korean for `--lang ko` or a Korean locale."""
 
 import os
 import re

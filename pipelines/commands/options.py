@@ -167,9 +167,9 @@ accept_kiwi = click.option(  # in the environment, as worker processes have to k
     help="Accept a Kiwi version other than the tokenizer's; saved files record it.",
 )  # fmt: skip
 lang = click.option(
-    "--lang", type=click.Choice(["en", "ko"]), expose_value=False, envvar=None,
+    "--lang", type=click.Choice(["en", "ko"]), expose_value=False, envvar=None, is_eager=True,
     callback=lambda context, parameter, lang: os.environ.update({LANG: lang} if lang else {}),
-    help="Language of pages and results.  [default: the locale's; of a served page, the browser's]",
+    help="Language of pages, results and help.  [default: the locale's; of a served page, the browser's]",
 )  # fmt: skip
 debug = together(lang, click.option("--debug", is_flag=True, help="Show the traceback of an error."))
 device = click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device to run on.")

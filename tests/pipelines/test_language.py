@@ -1,10 +1,15 @@
-"""Korean of pages and terminal: each text that asks for it has it, each in the table is asked for, numbers stay."""
+"""Korean of pages, help and results: each text that asks for it has it, each in the table is asked for, numbers stay.
+
+What a command or an option says in its help needs an entry of pipelines/ko.toml: a failure names the text.
+"""
 
 import ast
 import inspect
 import re
+import unicodedata
 from pathlib import Path
 
+import click
 import pytest
 
 from korbert.pipelines import cli
@@ -51,13 +56,24 @@ def strings():
                 yield first.get(id(node), ""), "".join(map(str, parts))
 
 
+def in_help():
+    """Headings, paragraphs, and what options do; behind it, what is in brackets and more than a number."""
+    yield from (*cli.GROUPS, "Options", "Show this message and exit.", "default", "env var", "required")
+    for command in (cli.cli, *cli.cli.commands.values()):
+        yield cli.summary(command)
+        for paragraph in inspect.cleandoc(command.help).split("\n\n"):
+            lines = paragraph.split("\n")
+            yield lines[1] if lines[0] == "\b" else " ".join(lines)  # the head of examples, which are not wrapped
+        for option in command.params:
+            if isinstance(option, click.Option):
+                parts = (option.help or "NO HELP").split("  ")
+                yield from (part for part in parts if not re.fullmatch(r"\[default: [-.\de]+\]", part))
+
+
 def required():
-    """Texts that the table must have: of the page that shows a text, of templates, headings, arguments of t, and of
-    `korbert --help`."""
+    """Texts that the table must have: of the page that shows a text, of templates, headings, arguments of t, help."""
     named = [text for function, text in strings() if function in ("t", "Section") and text]
-    named += [*cli.GROUPS, *map(cli.summary, cli.cli.commands.values())]
-    named += [part.replace("\n", " ") for part in inspect.cleandoc(cli.cli.help).split("\n\n")]
-    return {*map(key, (*in_scripts(), *in_templates(), *named))}
+    return {*map(key, (*in_scripts(), *in_templates(), *in_help(), *named))}
 
 
 def test_the_table_has_what_is_asked_for():
@@ -112,4 +128,41 @@ def test_the_list_of_commands_is_in_the_language(lang, lines, monkeypatch, comma
     monkeypatch.setenv("KORBERT_LANG", lang)
     said = command("--help").out.splitlines()
     assert [line for line in lines if line not in said] == []
-    assert "  Fine-tune MODEL on a labelled file or a known data set." in command("finetune", "--help").out.splitlines()
+    assert command().out.splitlines() == said
+
+
+def listed(options):
+    return re.findall(r"^  (-\S.*?)(?:  |$)", options, re.MULTILINE)
+
+
+def examples(shown):
+    return re.findall("^    korbert .*", shown, re.MULTILINE)
+
+
+def columns(line):
+    return sum(2 if unicodedata.east_asian_width(char) == "W" else 1 for char in line)
+
+
+@pytest.mark.parametrize("name", ["", *cli.cli.commands])
+def test_help_is_as_whole_in_korean(name, monkeypatch, command):
+    monkeypatch.setenv("KORBERT_LANG", "en")
+    monkeypatch.setenv("COLUMNS", "100")
+    english, korean = (command(*name.split(), "--help", *lang).out for lang in ((), ("--lang", "ko")))
+    assert korean.startswith(f"사용법: {english.splitlines()[0].removeprefix('Usage: ')}\n")
+    assert listed(korean.partition("\n옵션:\n")[2]) == listed(english.partition("\nOptions:\n")[2]) != []
+    assert examples(korean) == examples(english)
+    lines = [line for line in korean.splitlines() if not line.startswith("    korbert ")]
+    assert [line for line in lines if re.search(r"[가-힣]", line) and columns(line) > 98] == []
+    unquoted = re.sub('"[^"]*"', "", "\n".join(lines))  # names of layers have blanks
+    assert re.findall(r"[A-Za-z]+ [a-z]+ [a-z]+|default:|env var:|required]", unquoted) == []
+
+
+@pytest.mark.parametrize("arguments", [("--lang", "ko", "--help"), ("finetune", "--lang=ko", "-h")])
+def test_help_is_in_the_language_that_stands_before_it(arguments, monkeypatch, command):
+    monkeypatch.setenv("KORBERT_LANG", "en")
+    assert "  -h, --help " in command(*arguments).out.partition("\n옵션:\n")[2]
+
+
+def test_errors_of_usage_stay_english(monkeypatch, command):
+    monkeypatch.setenv("KORBERT_LANG", "ko")
+    assert command("finetune", code=2).err.startswith("Usage: korbert finetune")
