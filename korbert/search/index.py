@@ -127,15 +127,19 @@ class Index:
         return cls(folder, model)
 
     @classmethod
-    def load(cls, folder: str | Path, model: Model | str | Path | None = None) -> Self:
+    def load(cls, folder: str | Path, model: Model | Sequence[Model] | str | Path | None = None) -> Self:
         """Opens the index in a folder.
 
-        model: its model, or the model's folder; None: the folder recorded in the index. ArtifactError if there is no
-        index, it is damaged, or the model is another one.
+        model: its model, several with it among them, or the model's folder; None: the folder recorded in the index.
+        ArtifactError if there is no index, it is damaged, or the model is another one.
         """
         if not isinstance(model, Model):
             with store.reading(Path(folder)) as database:
-                model = Model.load(store.read_meta(database, "model")["folder"] if model is None else model)
+                maker = store.read_meta(database, "model")
+            if model is None or isinstance(model, str | Path):
+                model = Model.load(maker["folder"] if model is None else model)
+            else:
+                model = next((one for one in model if one.digest == maker["digest"]), model[0])  # that one is refused
         return cls(Path(folder), model)
 
     def matching(self, **asked: Unpack[Asked]) -> Self:

@@ -20,7 +20,6 @@ from korbert.pipelines.service.limits import CHARS_A_PIECE, Limits
 from korbert.pipelines.service.refusals import Refusal
 from korbert.pipelines.service.shared import Served
 from korbert.search import Index
-from korbert.search.database import read_meta, reading
 from korbert.tasks.files import Row as RowByRole
 from korbert.tasks.kinds.base import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
@@ -266,8 +265,4 @@ def load_all(
         models[name] = Served(name, str(network.kind), model, operations)
     if index is None:
         return models, None
-    with reading(index) as database:
-        maker = read_meta(database, "model")["digest"]
-    loaded = [served.model for served in models.values()]
-    model = next((model for model in loaded if model.digest == maker), loaded[0])  # that one is refused
-    return models, search_operation(Index.load(index, model), limits)
+    return models, search_operation(Index.load(index, [served.model for served in models.values()]), limits)
