@@ -16,6 +16,7 @@ from korbert.extras import package
 from korbert.modeling.config import EncoderConfig, check_row
 
 _PLACES_AT_ONCE = 4_096  # rows x length per pass: attention holds a length x length matrix per row and head
+_PADDING = 64  # places per pass, at most: a pass costs as much as about 50 places, whatever is in it
 _ABSENT = ("all_layers", "attentions", "embeddings", "flat", "layers", "token_weight")
 
 
@@ -109,12 +110,16 @@ def _check(path: Path, sha256: str) -> None:
 
 
 def _groups(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
-    """Rows in groups of similar length, of at most _PLACES_AT_ONCE places or one row. Empty rows are in none."""
+    """Rows in groups of similar length, within _PLACES_AT_ONCE and _PADDING, or one row. Empty rows are in none."""
     order = np.argsort(lengths, kind="stable")
     start = int((lengths == 0).sum())
     while start < len(order):
-        stop = start + 1
-        while stop < len(order) and (stop + 1 - start) * lengths[order[stop]] <= _PLACES_AT_ONCE:
+        stop, pieces = start + 1, lengths[order[start]]
+        while stop < len(order):
+            pieces += (longest := lengths[order[stop]])
+            places = (stop + 1 - start) * longest
+            if places > _PLACES_AT_ONCE or places - pieces > _PADDING:
+                break
             stop += 1
         yield order[start:stop]
         start = stop
