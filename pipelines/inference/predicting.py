@@ -116,17 +116,17 @@ def chosen(result: Result, top: int | None = None, threshold: float | None = Non
 def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
     """The results as a table, a part for each batch: line, id, the keys of the first prediction, error.
 
-    Behind a label stands the `probability` of the most probable one. Lists and objects are JSON. Rows before the first
-    prediction wait for it.
+    Behind a label stands the `probability` of the most probable one. Lists and objects are JSON, numbers have six
+    digits. Rows before the first prediction wait for it.
     """
     columns, waiting = list[str](), list[Result]()
     for batch in batches:
         for result in batch:
             row: Result = {}
-            for key, value in result.items():
-                row[key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list | Mapping) else value
+            for key, value in _rounded(result).items():
+                row[key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
                 if key == "label" and result.get("probabilities"):
-                    row["probability"] = max(result["probabilities"].values())
+                    row["probability"] = _rounded(max(result["probabilities"].values()))
             waiting.append(row)
         part = io.StringIO()
         if not columns and (good := next((result for result in waiting if "error" not in result), None)):
@@ -137,6 +137,15 @@ def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
             writer.writerows(waiting)
             waiting.clear()
             yield part.getvalue()
+
+
+def _rounded(value: Any) -> Any:
+    """The value with its numbers rounded to six digits."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {key: _rounded(one) for key, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, list) else value
 
 
 def result_of(
