@@ -8,6 +8,13 @@ from korbert.corpus.readers import SourceRow, chunks, rows
 from korbert.corpus.settings import SourceSettings
 
 
+def put(folder: Path, name: str, content: str | bytes, encoding: str = "utf-8") -> Path:
+    """A file in that folder."""
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode(encoding))
+    return path
+
+
 def read(files: Path | Sequence[Path], part_bytes: int = 1 << 20, **source: Any) -> list[SourceRow]:
     """All rows of a file or of files, cut into chunks of about `part_bytes`."""
     settings = SourceSettings(name="s", path="x", **source)

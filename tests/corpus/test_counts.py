@@ -82,18 +82,18 @@ def test_form_counts_by_mark(morphemes, tmp_path):
     assert always == {f"▁{form}": number for form, number in every.items()}
 
 
+def counts_of(folder, *documents):
+    """The counts of documents, each a list of (form, tag)."""
+    rows = []
+    for number, (forms, tags) in enumerate(zip(*document, strict=True) for document in documents):
+        places = dict.fromkeys(("start", "end", "sentence", "eojeol"), range(len(forms)))
+        rows.append({"id": f"s:{number}", "source": "s", "form": forms, "tag": tags, **places})
+    run(made_up.write_parts(folder, [rows]), folder / "out", share=0.0)
+    return folder / "out" / "counts.parquet"
+
+
 def test_forms_of_few_documents_are_left_out(tmp_path):
-    rows = [
-        {"form": ["책", "책", "책"], "tag": ["NNG"] * 3, "eojeol": [0, 1, 2], "sentence": [0] * 3},
-        {"form": ["학교", "책"], "tag": ["NNG", "VV"], "eojeol": [0, 1], "sentence": [0] * 2},
-        {"form": ["학교"], "tag": ["NNG"], "eojeol": [0], "sentence": [0]},
-    ]
-    rows = [
-        row | {"id": f"s:{n}", "source": "s", "start": row["eojeol"], "end": row["eojeol"]}
-        for n, row in enumerate(rows)
-    ]
-    run(made_up.write_parts(tmp_path, [rows]), tmp_path / "out", share=0.0)
-    path = tmp_path / "out" / "counts.parquet"
+    path = counts_of(tmp_path, [("책", "NNG")] * 3, [("학교", "NNG"), ("책", "VV")], [("학교", "NNG")])
     assert list(form_counts(path, VocabularySettings(), min_documents=2)) == [("학교", 2)]
 
 
@@ -113,10 +113,7 @@ def test_the_forms_cut_most_often_come_first(morphemes, tmp_path, mark):
 
 def test_forms_with_spaces_or_too_long_are_not_chosen(tmp_path):
     forms = ["뷁뷁", "뷁 뷁", "뷁▁", "뷁" * 16, "뷁" * 17, "뷁뷁뷁"]
-    row = {"id": "s:1", "source": "s", "form": forms, "tag": ["NNG"] * 6, "sentence": [0] * 6, "eojeol": [0] * 6}
-    row |= {"start": list(range(6)), "end": list(range(1, 7))}
-    run(made_up.write_parts(tmp_path, [[row]]), tmp_path / "out", share=0.0)
-    path = tmp_path / "out" / "counts.parquet"
+    path = counts_of(tmp_path, [(form, "NNG") for form in forms])
     assert frequent_cut_forms(path, made_up.tokenizer(), 10) == ["뷁뷁", "뷁뷁뷁", "뷁" * 16]
     assert frequent_cut_forms(path, made_up.tokenizer(), 10, min_documents=2) == []
 

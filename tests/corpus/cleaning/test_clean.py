@@ -24,6 +24,7 @@ from korbert.errors import CorpusError
 WORDS = ["학교", "도서관", "책상", "하늘이", "사람들은", "오늘도", "읽었다", "걸었다", "바다에서", "노래했다", "좋다"]
 ALL = DuplicateSettings(equal=False, near=0, template_share=1, line_documents=0)
 NOTICE = "이 글은 어디에나 붙어 있는 안내문입니다."
+SENTENCE = "학교에서 책을 읽었다고 한다."
 
 
 def sentence(generator):
@@ -68,12 +69,11 @@ def read(folder, name):
 
 
 def test_documents_are_kept_or_dropped_with_a_reason(tmp_path):
-    path = tmp_path / "a.jsonl"
     good = {"id": "b", "text": "\u1112\u1161\u11a8\u1100\u116d에서  책을 읽었다.\r\n\r\n그리고 잤다.  "}
-    write_jsonl(path, [good, {"id": "short", "text": "네."}, {"id": "en", "text": "An English text only."}])
+    rows = [good, {"id": "short", "text": "네."}, {"id": "en", "text": "An English text only."}]
+    path, text = write_jsonl(tmp_path / "a.jsonl", rows), tmp_path / "b.txt"
     with path.open("ab") as file:
         file.write(b'{"id": "cut", "text": "\n' + b'{"id": "latin", "text": "\xe9t\xe9"}\n{"id": 3, "text": []}\n')
-    text = tmp_path / "b.txt"
     text.write_text("\ufeff학교에서 책을 읽었다.\n학교에서 책을 읽었다.\n하늘이 파랗고 바다도 파랗다.\n")
     sources = [{"name": "wiki", "path": "x"}, {"name": "lines", "path": "x"}]
     counts = clean(settings(sources=sources), {"wiki": [path], "lines": [text]}, tmp_path / "out", workers=1)
@@ -119,12 +119,10 @@ def test_near_duplicates_and_frequent_lines(tmp_path, wiki):
 def test_a_document_of_frequent_lines_is_dropped(tmp_path):
     texts = [f"{NOTICE}\n{number}번째 글에는 다른 말이 적혀 있다." for number in range(3)] + [f"{NOTICE}\n짧다."]
     path = write_jsonl(tmp_path / "a.jsonl", texts)
-    some = settings(duplicates=DuplicateSettings(line_documents=3))
-    counts = clean(some, {"wiki": [path]}, tmp_path / "out", workers=1)
-    assert counts["dropped.frequent_lines"] == 1
+    clean(settings(duplicates=DuplicateSettings(line_documents=3)), {"wiki": [path]}, tmp_path / "out", workers=1)
     (row,) = read(tmp_path / "out", "dropped")
-    assert (row["id"], row["text"]) == ("wiki:3", texts[3])
-    assert row["detail"] == "1 of its lines stand in more than 3 documents"
+    detail = "1 of its lines stand in more than 3 documents"
+    assert list(row.values()) == ["wiki:3", "wiki", "frequent_lines", detail, texts[3]]
 
 
 EVALUATION = [{"name": "test", "path": "x", "text": "document"}, {"name": "reading", "path": "x", "kind": "korquad"}]
@@ -183,24 +181,15 @@ def test_a_wrong_encoding_in_the_recipe_is_an_error(tmp_path):
 
 
 def test_a_source_of_faulty_records_stops_the_stage_beside_another(tmp_path):
-    good = write_jsonl(tmp_path / "good.jsonl", ["학교에서 책을 읽었다고 한다."])
-    bad = write_jsonl(tmp_path / "bad.jsonl", [{"id": 1, "body": "학교에서 책을 읽었다고 한다."}] * 2)
+    good = write_jsonl(tmp_path / "good.jsonl", [SENTENCE])
+    bad = write_jsonl(tmp_path / "bad.jsonl", [{"id": 1, "body": SENTENCE}] * 2)
     some = settings(sources=[{"name": "good", "path": "x"}, {"name": "bad", "path": "x"}])
     with pytest.raises(CorpusError, match=r"no document in source 'bad': bad.jsonl line 1: 'text' is missing"):
         clean(some, {"good": [good], "bad": [bad]}, tmp_path / "out", workers=1)
 
 
-def test_the_same_bytes_for_two_workers_and_nothing_redone(tmp_path, wiki, reference, bytes_below):
-    output = tmp_path / "out"
-    clean(settings(), {"wiki": [wiki]}, output, workers=2)
-    assert bytes_below(output) == reference
-    before = {path: path.stat().st_mtime_ns for path in output.glob("d*/*")}
-    clean(settings(), {"wiki": [wiki]}, output, workers=1)
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-
-
 def test_another_library_version_makes_all_parts_anew(tmp_path, others_with):
-    path = write_jsonl(tmp_path / "a.jsonl", ["학교에서 책을 읽었다고 한다."])
+    path = write_jsonl(tmp_path / "a.jsonl", [SENTENCE])
     assert others_with(lambda: clean(settings(), {"wiki": [path]}, tmp_path / "out", workers=1), "markdown-it-py")
 
 
@@ -266,38 +255,36 @@ def test_a_record_that_crashes_or_hangs_is_the_only_one_lost(tmp_path, monkeypat
 
 def test_a_source_whose_every_record_crashes_is_dropped(tmp_path, monkeypatch):
     path = write_jsonl(tmp_path / "a.jsonl", [{"id": 1, "text": f"이 글은 {faults.CRASH} 하고 말한다."}])
-    other = write_jsonl(tmp_path / "b.jsonl", [{"id": 2, "text": "학교에서 책을 읽었다고 한다."}])
+    other = write_jsonl(tmp_path / "b.jsonl", [SENTENCE])
     monkeypatch.setattr("korbert.corpus.cleaning.clean._read", faults.read_or_fail)
     some = settings(sources=[{"name": "wiki", "path": "x"}, {"name": "b", "path": "x"}])
     counts = clean(some, {"wiki": [path], "b": [other]}, tmp_path / "out", workers=2)
     assert (counts["documents"], counts["dropped.clean_crashed"]) == (1, 1)
 
 
-def test_a_repeated_id_is_an_error_with_both_places(tmp_path, wiki):
-    other = write_jsonl(tmp_path / "other.jsonl", [{"id": "x", "text": "네."}, {"id": "w7", "text": "다른 글."}])
-    expected = r"wiki.jsonl line 8 and .*other.jsonl line 2: both have the id 'wiki:w7': make ids unique"
-    with pytest.raises(CorpusError, match=expected):
-        clean(settings(), {"wiki": [wiki, other]}, tmp_path / "out", workers=1)
+GOOD = f'{{"id": 1, "text": "{SENTENCE}"}}\n'.encode()
+SHORT = '{"id": 2, "text": "네"}\n'.encode()
+EMPTY = r"a.jsonl: no document in source 'wiki': its files hold no record"
 
 
-def test_missing_truncated_and_empty_files_are_errors(tmp_path, wiki):
-    empty = tmp_path / "wiki.jsonl"
-    output = tmp_path / "out"
-    packed = tmp_path / "wiki.jsonl.gz"
-    packed.write_bytes(gzip.compress(wiki.read_bytes())[:-20])
-    with pytest.raises(CorpusError, match=r"wiki.jsonl.gz: ends inside frame 1"):
-        clean(settings(), {"wiki": [packed]}, output, workers=1)
-    with pytest.raises(CorpusError, match=r"none.jsonl: no such file: check the path of 'wiki'"):
-        clean(settings(), {"wiki": [tmp_path / "none.jsonl"]}, output, workers=1)
-    with pytest.raises(CorpusError, match=r"'wiki': no file"):
-        clean(settings(), {"wiki": []}, output, workers=1)
-    for content in (b"\n\n", b""):
-        empty.write_bytes(content)
-        with pytest.raises(CorpusError, match=r"wiki.jsonl: no document in source 'wiki': its files hold no record"):
-            clean(settings(), {"wiki": [empty]}, output, workers=1)
-    write_jsonl(empty, [{"id": "a", "text": "네"}])
-    with pytest.raises(CorpusError, match=r"no document is left \(1 dropped.too_short\)"):
-        clean(settings(), {"wiki": [empty]}, output, workers=1)
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a.jsonl.gz": gzip.compress(GOOD)[:-20]}, r"a.jsonl.gz: ends inside frame 1"),
+        ({"none.jsonl": None}, r"none.jsonl: no such file: check the path of 'wiki'"),
+        ({}, r"'wiki': no file"),
+        ({"a.jsonl": b"\n\n"}, EMPTY),
+        ({"a.jsonl": b""}, EMPTY),
+        ({"a.jsonl": SHORT}, r"no document is left \(1 dropped.too_short\)"),
+        ({"a.jsonl": GOOD, "b.jsonl": SHORT + GOOD},
+         r"a.jsonl line 1 and .*b.jsonl line 2: both have the id 'wiki:1': make ids unique"),
+    ],
+)  # fmt: skip
+def test_files_that_give_no_corpus_are_errors(tmp_path, files, message):
+    for name in [name for name in files if files[name] is not None]:
+        (tmp_path / name).write_bytes(files[name])
+    with pytest.raises(CorpusError, match=message):
+        clean(settings(), {"wiki": [tmp_path / name for name in files]}, tmp_path / "out", workers=1)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pytest
 from korbert.corpus.questions.answers import candidates
 from korbert.corpus.questions.asking import ask, ask_definition
 from korbert.corpus.questions.checks import Refused
-from korbert.corpus.questions.making import Maker
 from korbert.corpus.questions.sentences import Sentence
 from korbert.tokenization.morphemes import analyze, call_options, load_kiwi
 from korbert.tokenization.settings import AnalyzerOptions
@@ -62,8 +61,3 @@ class Asker:
 @pytest.fixture(scope="session")
 def asker(kiwi: Any, calling: dict[str, Any]) -> Asker:
     return Asker(kiwi, calling)
-
-
-@pytest.fixture
-def maker(kiwi: Any, calling: dict[str, Any]) -> Maker:
-    return Maker(kiwi, calling, per_paragraph=3, seed=0)

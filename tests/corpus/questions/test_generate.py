@@ -10,7 +10,6 @@ from korbert.corpus.execution.workers import Lost, Outcome
 from korbert.corpus.questions import generate as module
 from korbert.corpus.questions.generate import QuestionSettings, generate
 from korbert.corpus.settings import SourceSettings
-from korbert.errors import CorpusError
 
 SOURCE = SourceSettings(name="corpus", path="x", id="")
 PEOPLE = ("윤동주", "서정주", "박경리", "최인호", "나태주", "김남주")
@@ -73,11 +72,10 @@ def test_any_number_of_workers_gives_the_same_questions(corpus, expected):
 def test_a_repeated_paragraph_is_used_once(tmp_path):
     paragraph = _document(3) + " 그의 시는 지금도 널리 읽힌다고 한다." * 8
     asked, _ = _made(_written(tmp_path, f"{paragraph}\n{paragraph}"), 1)
-    assert len(asked) == len({each.paragraph for each in asked}) == 1
+    assert len(asked) == 1
 
 
 def test_parts_are_yielded_in_order_whichever_is_finished_first(corpus, expected, monkeypatch):
-
     def last_first(function, units, *, initializer, initargs, **_):
         initializer(*initargs)
         yield from [Outcome(unit, [function(unit)]) for unit in units][::-1]
@@ -127,13 +125,6 @@ def test_faulty_records_are_counted(tmp_path):
     assert counts["documents"] == 4
     assert counts["document_bad_text"] == counts["document_bad_json"] == 1
     assert {each.place for each in asked} == {"corpus.jsonl line 1", "corpus.jsonl line 4"}
-
-
-def test_a_truncated_file_is_an_error(tmp_path):
-    path = tmp_path / "corpus.jsonl.zst"
-    path.write_bytes(b"\x28\xb5\x2f\xfd\x24")
-    with pytest.raises(CorpusError, match=r"corpus\.jsonl\.zst"):
-        _made(path, 1)
 
 
 def test_a_part_that_was_halved_is_without_the_lost_document(corpus, monkeypatch):

@@ -54,18 +54,16 @@ def test_a_topic_is_not_carried_over_another(kiwi, calling, between):
     assert maker.counts["sentence_all_refused"]
 
 
-def test_counts_cover_every_sentence(maker):
+def test_counts_cover_every_sentence(kiwi, calling):
+    maker = Maker(kiwi, calling, per_paragraph=3, seed=0)
+    assert maker.questions("세종은 1443년에 한글을 만들었다.") == []
+    assert maker.counts == {"paragraphs": 1, "paragraph_too_short": 1}
     maker.questions(TEXT)
     counts = maker.counts
     lost = sum(number for name, number in counts.items() if name.startswith("sentence_"))
     assert counts["sentences"] == lost + counts["questions"]
     assert counts["questions"] == sum(number for name, number in counts.items() if name.startswith("question_"))
-    assert counts["paragraphs"] == 1
-
-
-def test_a_short_paragraph_has_no_questions(maker):
-    assert maker.questions("세종은 1443년에 한글을 만들었다.") == []
-    assert maker.counts == {"paragraphs": 1, "paragraph_too_short": 1}
+    assert counts["paragraphs"] == 2
 
 
 @pytest.mark.parametrize(

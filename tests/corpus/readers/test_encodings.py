@@ -1,17 +1,9 @@
 """Old Korean text: CP949, EUC-KR and UTF-16, declared or detected, and undecodable bytes."""
 
 import pytest
-from reading import read
-
-from korbert.errors import CorpusError
+from reading import put, read
 
 TEXT = "나는 학교에 갔다. 똠방각하와 펲시콜라\n둘째 줄은 짧다\n"  # 똠 and 펲 are in CP949 and not in EUC-KR
-
-
-def write(tmp_path, data, name="a.txt"):
-    path = tmp_path / name
-    path.write_bytes(data)
-    return path
 
 
 @pytest.mark.parametrize("declared", ["auto", None])
@@ -20,7 +12,7 @@ def write(tmp_path, data, name="a.txt"):
     [("utf-8", TEXT), ("cp949", TEXT), ("euc-kr", "나는 학교에 갔다\n둘째 줄\n"), ("utf-16", TEXT)],
 )
 def test_text_is_read_in_each_encoding(tmp_path, encoding, text, declared):
-    path = write(tmp_path, text.encode(encoding))
+    path = put(tmp_path, "a.txt", text, encoding)
     for part_bytes in (1, 7, 1 << 20):
         rows = read(path, part_bytes, encoding=declared or encoding)
         assert [row.text for row in rows] == text.splitlines()
@@ -29,24 +21,16 @@ def test_text_is_read_in_each_encoding(tmp_path, encoding, text, declared):
 
 def test_an_undecodable_line_is_dropped_with_its_bytes_shown(tmp_path):
     data = "첫 줄이다\n".encode("cp949") + b"\xc7\xff\xfe \xeb\n" + "셋째 줄이다\n".encode("cp949")
-    first, wrong, last = read(write(tmp_path, data), encoding="cp949")
+    first, wrong, last = read(put(tmp_path, "a.txt", data), encoding="cp949")
     assert (first.text, last.text) == ("첫 줄이다", "셋째 줄이다")
     assert (wrong.reason, wrong.undecodable, wrong.text) == ("bad_encoding", 4, r"\xc7\xff\xfe \xeb")
     assert wrong.detail == "a.txt line 2: byte 0xc7 at character 0 is no CP949"
+    (surrogate,) = read(put(tmp_path, "a.txt", b"\xed\xb2\x80\n"), encoding="utf-8")
+    assert (surrogate.reason, surrogate.undecodable, surrogate.text) == ("bad_encoding", 3, r"\xed\xb2\x80")
 
 
 def test_some_undecodable_lines_do_not_change_the_detected_encoding(tmp_path):
     data = TEXT.encode() * 20 + "가나다\n".encode("cp949") + b"\xff\xff\xff\n"
-    rows = read(write(tmp_path, data))
+    rows = read(put(tmp_path, "a.txt", data))
     assert [row.reason for row in rows] == [None] * 40 + ["bad_encoding"] * 2
     assert [row.undecodable for row in rows[40:]] == [6, 3]
-
-
-def test_truncated_utf16_is_an_error(tmp_path):
-    with pytest.raises(CorpusError, match=r"a.txt: is not UTF-16 \(truncated data\)"):
-        read(write(tmp_path, TEXT.encode("utf-16")[:-1]))
-
-
-def test_an_encoded_surrogate_is_not_utf8(tmp_path):
-    (row,) = read(write(tmp_path, b"\xed\xb2\x80\n"), encoding="utf-8")
-    assert (row.reason, row.undecodable, row.text) == ("bad_encoding", 3, r"\xed\xb2\x80")

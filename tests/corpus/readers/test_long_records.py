@@ -27,10 +27,6 @@ def read(path, part_bytes=512, **source):
     return [row for chunk in result for row in rows(chunk)]
 
 
-def told(row):
-    return row.reason, row.detail, row.id
-
-
 @pytest.fixture(autouse=True)
 def _little_is_shown(monkeypatch):
     for module in ("records", "cutting", "wikipedia"):
@@ -58,7 +54,7 @@ def test_a_too_long_record_is_dropped_alone(tmp_path, name, content, source, pla
     before, bad, after = read(tmp_path / name, part_bytes, **source)
     assert (before.text, before.reason, after.text, after.reason) == (GOOD, None, GOOD, None)
     detail = f"{name} {place}: {size:,} bytes, and a record may have 2,048: of its text only the beginning is kept"
-    assert told(bad) == ("too_long", detail, None)
+    assert (bad.reason, bad.detail, bad.id) == ("too_long", detail, None)
     assert 97 <= len(bad.text.encode()) <= 100
     assert "가나다" in bad.text or bad.text.startswith(GOOD)
 
@@ -126,13 +122,10 @@ def test_every_record_is_read_or_reported_with_its_length(tmp_path_factory, size
             assert len(text.encode()) > longest
 
 
-def test_the_longest_record_holds_the_longest_document():
-    assert FilterSettings().max_record_bytes == 1 << 26
-    assert FilterSettings(max_chars=100_000_000).max_record_bytes == 600_000_000
-
-
 def test_a_compressed_file_of_zeros_is_one_too_long_record(tmp_path):
     path = tmp_path / "a.jsonl.zst"
     path.write_bytes(zstandard.compress(b"\0" * 20_000_000))
     (row,) = read(path)
     assert row.detail.startswith("a.jsonl.zst line 1: 20,000,000 bytes, ")
+    assert FilterSettings().max_record_bytes == 1 << 26
+    assert FilterSettings(max_chars=100_000_000).max_record_bytes == 600_000_000

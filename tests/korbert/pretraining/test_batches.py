@@ -175,7 +175,12 @@ def test_an_epoch_has_every_row_once_in_its_own_order(rows, monkeypatch):
     assert [row for _, row in made[:size]] != [row for _, row in made[size:]]
 
 
-def test_a_phase_continues_the_rows_of_an_earlier_one_of_its_length(rows):
+def test_phases_follow_each_other_and_continue_the_rows_of_an_earlier_one(corpus, rows):
+    short = rows_of(corpus.files, 32)
+    batches = in_phases([Phase(short, steps=3, batch_size=8), Phase(rows, steps=2, batch_size=4, micro_batches=2)])
+    wanted = [short.batch(0, 8), short.batch(1, 8), short.batch(2, 8), rows.batch(0, 4, 2), rows.batch(1, 4, 2)]
+    for step, parts in enumerate(wanted):
+        assert [taken_apart(part) for part in batches(step)] == [taken_apart(part) for part in parts]
     whole, halves = in_phases([Phase(rows, 6, 8)]), in_phases([Phase(rows, 2, 8), Phase(rows, 4, 8, before=16)])
     for step in range(6):
         (one,), (other,) = whole(step), halves(step)
@@ -183,20 +188,10 @@ def test_a_phase_continues_the_rows_of_an_earlier_one_of_its_length(rows):
 
 
 def test_heldout_batches_are_fixed_and_fully_masked(corpus, ids):
-    def make():
-        return heldout_batches(rows_of(corpus.files, masking=MaskingSettings().all_masked()), 100, 32)
-
-    first, second = make(), make()
+    made = rows_of(corpus.files, masking=MaskingSettings().all_masked())
+    first, second = (heldout_batches(made, 100, 32) for _ in range(2))
     assert sum(len(batch["lengths"]) for batch in first) == 100
     assert max(len(batch["lengths"]) for batch in first) <= 32
     for one, other in zip(first, second, strict=True):
         assert taken_apart(one) == taken_apart(other)
         assert (one["input_ids"] == ids.mask).nonzero().flatten().tolist() == one["label_places"].tolist()
-
-
-def test_phases_follow_each_other(corpus, ids):
-    short, long = (rows_of(corpus.files, length) for length in (32, 64))
-    batches = in_phases([Phase(short, steps=3, batch_size=8), Phase(long, steps=2, batch_size=4, micro_batches=2)])
-    wanted = [short.batch(0, 8), short.batch(1, 8), short.batch(2, 8), long.batch(0, 4, 2), long.batch(1, 4, 2)]
-    for step, parts in enumerate(wanted):
-        assert [taken_apart(part) for part in batches(step)] == [taken_apart(part) for part in parts]

@@ -11,16 +11,15 @@ from korbert.errors import SettingsError
 from korbert.pretraining import Shards
 from korbert.pretraining.mixing import Mixture, permuted
 from korbert.seeds import derived_seed
-from tests.korbert.pretraining.conftest import rows_of
+from tests.korbert.pretraining.conftest import rows_of, write_shards
 
 
 @pytest.fixture(scope="module")
-def mixed(tmp_path_factory, write):
+def mixed(tmp_path_factory):
     """30 rows of wiki, 10 of reviews, 10 more of wiki, 5 of news: a source may have several runs."""
-    documents = [
-        (name, [4]) for name, count in (("wiki", 30), ("reviews", 10), ("wiki", 10), ("news", 5)) for _ in range(count)
-    ]
-    return Shards(write(tmp_path_factory.mktemp("mixed"), documents).files)
+    runs = ("wiki", 30), ("reviews", 10), ("wiki", 10), ("news", 5)
+    documents = [(name, [4]) for name, count in runs for _ in range(count)]
+    return Shards(write_shards(tmp_path_factory.mktemp("mixed"), documents).files)
 
 
 def order(shards, shares, epochs, key=7):
@@ -32,9 +31,12 @@ def source(shards, number):
     return shards.source_names[shards.sources[number]]
 
 
-def test_without_shares_every_row_comes_once(mixed):
+def test_without_shares_every_row_comes_once_however_they_are_drawn(mixed):
     (rows,) = order(mixed, {}, 1)
     assert rows == [(0, number) for number in permuted(np.arange(55), 55, derived_seed(7, 0)).tolist()]
+    mixture = Mixture(mixed, mixed.edges[:-1], {"reviews": 0.5}, 7)
+    one_by_one = [row for place in range(55) for row in mixture.rows(3, np.array([place]))]
+    assert one_by_one == mixture.rows(3, np.arange(55))
 
 
 @given(st.floats(0, 0.6), st.floats(0, 0.4), st.integers(1, 6))
@@ -53,12 +55,6 @@ def test_epochs_have_the_shares_and_use_all_rows_equally_often(mixed, reviews, n
     pairs = [pair for rows in orders for pair in rows]
     assert len(set(pairs)) == len(pairs)  # a row that comes again has another mask
     assert order(mixed, {"reviews": reviews, "news": news}, epochs) == orders
-
-
-def test_rows_drawn_one_by_one_are_those_of_a_batch(mixed):
-    mixture = Mixture(mixed, mixed.edges[:-1], {"reviews": 0.5}, 7)
-    whole = mixture.rows(3, np.arange(55))
-    assert [row for place in range(55) for row in mixture.rows(3, np.array([place]))] == whole
 
 
 @pytest.mark.parametrize(

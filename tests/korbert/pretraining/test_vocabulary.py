@@ -32,6 +32,12 @@ def sampled(vectors, weight, bias, labels, negatives, *others):
     return sampled_loss(vectors, entries, bias, labels, negatives, *others)
 
 
+def assert_same_loss_and_gradients(ours, wanted, given_):
+    torch.testing.assert_close(ours, wanted, atol=1e-4, rtol=1e-5)
+    slopes = (torch.autograd.grad(3 * loss, given_) for loss in (ours, wanted))
+    torch.testing.assert_close(*slopes, atol=1e-4, rtol=1e-4)
+
+
 @settings(max_examples=25, deadline=None)
 @given(rows=st.integers(0, 20), at_once=st.integers(1, 9), z_loss=st.sampled_from([0.0, 0.1]), seed=st.integers(0, 99))
 def test_the_full_loss_in_parts_is_that_of_torch(rows, at_once, z_loss, seed):
@@ -39,12 +45,7 @@ def test_the_full_loss_in_parts_is_that_of_torch(rows, at_once, z_loss, seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vocabulary, "_ROWS_AT_ONCE", at_once)
         ours = full_loss(*given_, labels, z_loss)
-    wanted = by_torch(*given_, labels, z_loss)
-    torch.testing.assert_close(ours, wanted, atol=1e-4, rtol=1e-5)
-    for slope, expected in zip(
-        torch.autograd.grad(3 * ours, given_), torch.autograd.grad(3 * wanted, given_), strict=True
-    ):
-        torch.testing.assert_close(slope, expected, atol=1e-4, rtol=1e-4)
+    assert_same_loss_and_gradients(ours, by_torch(*given_, labels, z_loss), given_)
 
 
 @pytest.mark.parametrize("rows", [0, 20])
@@ -71,10 +72,7 @@ def test_the_full_loss_in_bf16_is_about_the_same():
 def test_a_sample_of_every_entry_is_the_full_loss(z_loss):
     *given_, labels = made_up(30)
     ours = sampled(*given_, labels, torch.arange(ENTRIES), torch.zeros(ENTRIES), z_loss)
-    wanted = by_torch(*given_, labels, z_loss)
-    torch.testing.assert_close(ours, wanted, atol=1e-4, rtol=1e-5)
-    for slope, expected in zip(torch.autograd.grad(ours, given_), torch.autograd.grad(wanted, given_), strict=True):
-        torch.testing.assert_close(slope, expected, atol=1e-4, rtol=1e-4)
+    assert_same_loss_and_gradients(ours, by_torch(*given_, labels, z_loss), given_)
 
 
 def test_the_estimate_of_z_is_right_on_average():

@@ -17,7 +17,7 @@ from korbert.training import Checkpointing, checkpoints
 from korbert.training.updates import Updates
 from tests.korbert.tiny import same_weights
 from tests.korbert.training import toy
-from tests.korbert.training.test_loop import fitted, lines, same_outcome
+from tests.korbert.training.test_loop import acting, fitted, lines, same_outcome
 
 BAD = {6: math.inf, 8: math.nan, 10: math.inf}  # updates 7, 9 and 11; checkpoints are made at 7, 14, ..
 
@@ -115,19 +115,14 @@ def infinite_at_7():
     (bad,) = toy.batches(6)
 
     def loss(model, batch):
-        values = toy.loss(model, batch)
-        return {"loss": values["loss"] * (math.inf if torch.equal(batch["ids"], bad["ids"]) else 1.0)}
+        return {"loss": toy.loss(model, batch)["loss"] * (math.inf if torch.equal(batch["ids"], bad["ids"]) else 1.0)}
 
     return loss
 
 
 def test_a_signal_ends_a_run_that_goes_back(tmp_path):
-    loss, calls = infinite_at_7(), iter(range(100))
-
-    def ended(model, batch):
-        if next(calls) == 6:
-            signal.raise_signal(signal.SIGTERM)
-        return loss(model, batch)
+    loss = infinite_at_7()
+    ended = acting(7, lambda model: signal.raise_signal(signal.SIGTERM), loss)
 
     kept = Checkpointing(tmp_path, every_steps=4)
     with pytest.raises(Interrupted, match=r"^training: step 5 is saved$"):

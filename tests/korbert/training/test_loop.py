@@ -27,6 +27,18 @@ def fitted(model, **changed):
     return fit(model, plan=TrainingPlan(**plan), output=TrainingOutput(**output), **options)
 
 
+def acting(number, act, loss=toy.loss):
+    """The loss, which does something with the model at its call of that number, from 1 on."""
+    calls = iter(range(1, 1000))
+
+    def acts(model, batch):
+        if next(calls) == number:
+            act(model)
+        return loss(model, batch)
+
+    return acts
+
+
 def same_outcome(folder, straight):
     for file in ("metrics.jsonl", "model.safetensors"):
         assert (folder / file).read_bytes() == (straight / file).read_bytes()
@@ -67,34 +79,23 @@ def test_a_signal_ends_the_run_after_the_current_update(tmp_path, straight, numb
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_the_run_and_handlers_are_restored(tmp_path, number):
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
-    calls = iter(range(100))
-
-    def loss(model, batch):
-        if next(calls) == 4:
-            signal.raise_signal(number)
-        return toy.loss(model, batch)
-
-    kept = Checkpointing(tmp_path, every_steps=100)
+    loss, kept = acting(5, lambda model: signal.raise_signal(number)), Checkpointing(tmp_path, every_steps=100)
     with pytest.raises(Interrupted, match=r"^toy: step 5 is saved$") as ended:
         fitted(toy.network(), loss=loss, checkpoints=kept, description="toy")
     assert ended.value.number == number
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000005"]
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
     with pytest.raises(Interrupted, match=r"^$"):  # without checkpoints there is nothing to say
-        fitted(toy.network(), loss=lambda model, batch: signal.raise_signal(number) or toy.loss(model, batch))
+        fitted(toy.network(), loss=acting(1, lambda model: signal.raise_signal(number)))
 
 
 def test_a_second_ctrl_c_ends_the_run_at_once(tmp_path):
-    calls = iter(range(100))
-
-    def loss(model, batch):
-        if next(calls) == 4:
-            signal.raise_signal(signal.SIGINT)
-            signal.raise_signal(signal.SIGINT)
-        return toy.loss(model, batch)
+    def act(model):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt) as ended:
-        fitted(toy.network(), loss=loss, checkpoints=Checkpointing(tmp_path, every_steps=3))
+        fitted(toy.network(), loss=acting(5, act), checkpoints=Checkpointing(tmp_path, every_steps=3))
     assert not isinstance(ended.value, Interrupted)
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
 
