@@ -1,5 +1,3 @@
-"""Reads source files as rows, for tests."""
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -56,8 +56,7 @@ def test_counts_leave_held_out_documents_out(morphemes, tmp_path):
 
 def test_the_same_bytes_for_any_parts_and_workers(morphemes, tmp_path, bytes_below):
     run(morphemes, tmp_path / "1")
-    other = made_up.write_parts(tmp_path / "other", [ROWS[:7], ROWS[7:]])
-    run(other, tmp_path / "2", workers=2)
+    run(made_up.write_parts(tmp_path / "other", [ROWS[:7], ROWS[7:]]), tmp_path / "2", workers=2)
     assert bytes_below(tmp_path / "1") == bytes_below(tmp_path / "2")
 
 

@@ -1,5 +1,3 @@
-"""Shards against the pieces of the tokenizer, and as `datasets` maps them."""
-
 import datasets
 import made_up
 import numpy as np

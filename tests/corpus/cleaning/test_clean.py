@@ -1,5 +1,3 @@
-"""The clean stage: kept and dropped documents, resuming after a kill, and the same bytes for any number of workers."""
-
 import gzip
 import json
 import math
@@ -93,14 +91,9 @@ def test_documents_are_kept_or_dropped_with_a_reason(tmp_path):
     assert dropped["bad_text"][::2] == ("wiki:3", "a.jsonl line 6: 'text' is a list, not a text")
     assert dropped["exact_duplicate"][::2] == ("lines:2", "lines:1")
     assert counts == {
-        "chars": 21 + 12 + 16,
-        "documents": 3,
-        "dropped": 6,
-        "read": 9,
-        **{f"dropped.{reason}": 1 for reason in sorted(dropped)},
-        "kept.lines": 2,
-        "kept.wiki": 1,
-    }
+        "chars": 21 + 12 + 16, "documents": 3, "dropped": 6, "read": 9,
+        **{f"dropped.{reason}": 1 for reason in sorted(dropped)}, "kept.lines": 2, "kept.wiki": 1,
+    }  # fmt: skip
 
 
 def test_near_duplicates_and_frequent_lines(tmp_path, wiki):
@@ -134,15 +127,13 @@ def test_text_of_evaluation_sets_is_removed(tmp_path, unit, bytes_below):
     review = "배우들의 연기가 정말로 훌륭했던 영화"
     rows = f"id\tdocument\n1\t{review}\n2\t좋다\n3\t아무도 보지 않은 다른 영화들의 이야기\n"
     (tmp_path / "test.tsv").write_text(rows, "utf-8")
-    reading = {"data": [{"paragraphs": [{"context": CONTEXT}]}]}
-    (tmp_path / "reading.json").write_text(json.dumps(reading), "utf-8")
+    (tmp_path / "reading.json").write_text(json.dumps({"data": [{"paragraphs": [{"context": CONTEXT}]}]}), "utf-8")
     texts = [f"{review}!!", f"장시의 역사\n{CONTEXT}\n그 뒤의 이야기도 길게 이어진다.", "아무 데도 나오지 않는 글이다."]
     path = write_jsonl(tmp_path / "a.jsonl", texts)
     files = {"wiki": [path], "test": [tmp_path / "test.tsv"], "reading": [tmp_path / "reading.json"]}
     some = settings(evaluation=EVALUATION, decontamination={"unit": unit})
     counts = clean(some, files, tmp_path / "out", workers=1)
-    figures = {name: number for name, number in counts.items() if name.startswith(("evaluation", "contaminated"))}
-    assert figures == {
+    assert {name: number for name, number in counts.items() if name.startswith(("evaluation", "contaminated"))} == {
         "contaminated.reading": 1,
         "contaminated.test": 1,
         "evaluation.test.texts": 3,
@@ -244,8 +235,7 @@ def test_a_record_that_crashes_or_hangs_is_the_only_one_lost(tmp_path, monkeypat
     path = write_jsonl(tmp_path / "a.jsonl", texts)
     monkeypatch.setattr("korbert.corpus.cleaning.clean._read", faults.read_or_fail)
     monkeypatch.setattr("korbert.corpus.cleaning.clean._MIN_SECONDS", 6.0)
-    some = settings(part_bytes=1 << 20)
-    counts = clean(some, {"wiki": [path]}, tmp_path / "out", workers=2)
+    counts = clean(settings(part_bytes=1 << 20), {"wiki": [path]}, tmp_path / "out", workers=2)
     assert (counts["documents"], counts["dropped"], counts[f"dropped.{reason}"]) == (3, 1, 1)
     (row,) = read(tmp_path / "out", "dropped")
     told = {"clean_crashed": "its worker process ended", "clean_timeout": "no result after 6 seconds"}[reason]
@@ -290,17 +280,13 @@ def test_files_that_give_no_corpus_are_errors(tmp_path, files, message):
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
-        (FilterSettings, {"max_word_chars": math.inf}),
-        (FilterSettings, {"min_hangul_share": math.nan}),
-        (FilterSettings, {"min_hangul_share": 2}),
-        (FilterSettings, {"max_top_ngram_shares": (0.1, math.nan, 0.3)}),
-        (FilterSettings, {"max_chars": 10**5000}),
-        (DuplicateSettings, {"line_documents": 10**40}),
-        (NormalizeSettings, {"max_repeats": 10**12}),
-        (AnalyzeSettings, {"deadline_seconds": 1e300}),
+        (FilterSettings, {"max_word_chars": math.inf}), (FilterSettings, {"min_hangul_share": math.nan}),
+        (FilterSettings, {"min_hangul_share": 2}), (FilterSettings, {"max_top_ngram_shares": (0.1, math.nan, 0.3)}),
+        (FilterSettings, {"max_chars": 10**5000}), (DuplicateSettings, {"line_documents": 10**40}),
+        (NormalizeSettings, {"max_repeats": 10**12}), (AnalyzeSettings, {"deadline_seconds": 1e300}),
         (ShardSettings, {"part_bytes": 10**30}),
     ],
-)
+)  # fmt: skip
 def test_absurd_numbers_are_refused(kind, values):
     with pytest.raises(ValidationError):
         kind(**values)

@@ -1,5 +1,3 @@
-"""Contamination: what counts as text of an evaluation set, and what does not."""
-
 import json
 import random
 
@@ -77,8 +75,7 @@ def test_stock_phrases_are_not_looked_for(index):
 
 
 def test_the_contaminated_lines_are_numbered(index):
-    sets = index({"test": [LONG, SHORT]})
-    (leak,) = find(sets, f"제목\n\n{LONG[:30]}\n{LONG[30:]}\n다른 이야기\n{SHORT}")
+    (leak,) = find(index({"test": [LONG, SHORT]}), f"제목\n\n{LONG[:30]}\n{LONG[30:]}\n다른 이야기\n{SHORT}")
     assert leak.lines == (2, 3, 5)
 
 

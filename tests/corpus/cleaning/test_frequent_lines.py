@@ -1,5 +1,3 @@
-"""Frequent lines: which are found, where, and the text without them."""
-
 from functools import partial
 
 import planted
@@ -46,13 +44,9 @@ def test_lines_of_many_documents_are_found(tmp_path, documents, gone, texts, pos
 @pytest.mark.parametrize(
     ("text", "gone", "left"),
     [
-        ("가\n나\n다", [1], "가\n다"),
-        ("가\n\n나\n\n다", [2], "가\n\n다"),
-        ("가\n나", [0, 1], ""),
-        ("가\n\n나", [0], "나"),
-        ("가\n\n나", [2], "가"),
-        ("가\n나", [], "가\n나"),
+        ("가\n나\n다", [1], "가\n다"), ("가\n\n나\n\n다", [2], "가\n\n다"), ("가\n나", [0, 1], ""),
+        ("가\n\n나", [0], "나"), ("가\n\n나", [2], "가"), ("가\n나", [], "가\n나"),
     ],
-)
+)  # fmt: skip
 def test_text_without_lines(text, gone, left):
     assert without_lines(text, gone) == left

@@ -1,5 +1,3 @@
-"""Signatures against sets of 3-grams of words."""
-
 import random
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Documents made from a template, and prose that only sounds similar."""
-
 import random
 from functools import partial
 

@@ -1,5 +1,3 @@
-"""Kiwi, loaded once for the tests of questions."""
-
 from collections import Counter
 from typing import Any
 

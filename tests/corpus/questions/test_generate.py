@@ -1,5 +1,3 @@
-"""Files to questions: the same with any number of workers, and every record accounted for."""
-
 import json
 import shutil
 from collections import Counter
@@ -100,8 +98,7 @@ def test_finished_parts_are_not_made_again(corpus, expected, monkeypatch):
     def run(text):
         corpus.write_text(text, encoding="utf-8")
         result = Counter()
-        asked = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=result, partial=partial)
-        return list(asked), result
+        return list(generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=result, partial=partial)), result
 
     text = corpus.read_text("utf-8")
     begun = generate(QuestionSettings(), SOURCE, [corpus], workers=1, counts=Counter(), partial=partial)
@@ -138,8 +135,7 @@ def test_a_part_that_was_halved_is_without_the_lost_document(corpus, monkeypatch
             while (halves := split(second)) is not None:
                 second = halves[1]
             assert second.stop - second.first == 1
-            lost = Lost(second, "crashed", "its worker process ended")
-            yield Outcome(unit, [function(first), lost])
+            yield Outcome(unit, [function(first), Lost(second, "crashed", "its worker process ended")])
 
     monkeypatch.setattr(module, "run_units", run_units)
     asked, counts = _made(corpus, 1)

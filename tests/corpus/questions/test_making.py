@@ -1,5 +1,3 @@
-"""Paragraphs, and what holds for all questions on them."""
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -69,16 +67,13 @@ def test_counts_cover_every_sentence(kiwi, calling):
 @pytest.mark.parametrize(
     ("text", "bare"),
     [
-        ("세종(世宗, 1397년)은 왕이다.", "세종은 왕이다."),
-        ("세종 (世宗)은 왕이다.", "세종은 왕이다."),
+        ("세종(世宗, 1397년)은 왕이다.", "세종은 왕이다."), ("세종 (世宗)은 왕이다.", "세종은 왕이다."),
         ("세종（世宗）은 왕[1]이다.", "세종은 왕이다."),
         ("자본금으로 (주)한빛을 세웠다.", "자본금으로 한빛을 세웠다."),
-        ("한빛(주)은 한빛 (주) 회사이다.", "한빛은 한빛 회사이다."),
-        ("세종(世宗은 왕이다.", None),
-        ("세종은 '왕이다.", None),
-        ("《세종은 왕이다.", None),
+        ("한빛(주)은 한빛 (주) 회사이다.", "한빛은 한빛 회사이다."), ("세종(世宗은 왕이다.", None),
+        ("세종은 '왕이다.", None), ("《세종은 왕이다.", None),
     ],
-)
+)  # fmt: skip
 def test_brackets_are_removed_from_sentences(text, bare):
     sentence = stripped(text, 0, len(text))
     assert (sentence.text if sentence else None) == bare

@@ -1,5 +1,3 @@
-"""CSV: line ends in fields, and malformed lines."""
-
 import pytest
 from reading import put, read
 

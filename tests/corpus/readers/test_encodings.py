@@ -1,5 +1,3 @@
-"""Old Korean text: CP949, EUC-KR and UTF-16, declared or detected, and undecodable bytes."""
-
 import pytest
 from reading import put, read
 

@@ -1,5 +1,3 @@
-"""Files by name, folder, glob and address."""
-
 import os
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Rows of every kind of file, faulty ones included, and chunks that never cut a record."""
-
 import json
 from pathlib import Path
 from unicodedata import normalize

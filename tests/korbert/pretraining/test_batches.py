@@ -36,8 +36,7 @@ def taken_apart(batch):
 
 def test_a_row_of_two_segments(shards, ids):
     written = shards([("wiki", [4, 3])], files=1)
-    rows = rows_of(written.files, seed=0, masking=MaskingSettings(rate=0.5))
-    row = rows.example(0, 0)
+    row = rows_of(written.files, seed=0, masking=MaskingSettings(rate=0.5)).example(0, 0)
     text = written.input_ids[0]
     original = row["input_ids"].copy()
     original[row["label_places"]] = row["labels"]
@@ -114,8 +113,7 @@ def test_rows_take_the_next_examples_while_they_fit(lengths, room, stretch):
 
 
 def test_negatives_are_those_of_the_step_in_all_its_micro_batches(corpus, ids):
-    negatives = Negatives(np.ones(ids.vocab_size, dtype=np.int64), 20)
-    rows = rows_of(corpus.files, negatives=negatives)
+    rows = rows_of(corpus.files, negatives=Negatives(np.ones(ids.vocab_size, dtype=np.int64), 20))
     first, again, next_step = (rows.batch(step, 8, micro_batches=2) for step in (4, 4, 5))
     for name in ("negatives", "log_expected"):
         assert torch.equal(first[0][name], first[1][name])

@@ -1,5 +1,3 @@
-"""Shares of the sources in an epoch, and the order in which their rows come."""
-
 from collections import Counter
 
 import numpy as np
@@ -35,8 +33,7 @@ def test_without_shares_every_row_comes_once_however_they_are_drawn(mixed):
     (rows,) = order(mixed, {}, 1)
     assert rows == [(0, number) for number in permuted(np.arange(55), 55, derived_seed(7, 0)).tolist()]
     mixture = Mixture(mixed, mixed.edges[:-1], {"reviews": 0.5}, 7)
-    one_by_one = [row for place in range(55) for row in mixture.rows(3, np.array([place]))]
-    assert one_by_one == mixture.rows(3, np.arange(55))
+    assert [row for place in range(55) for row in mixture.rows(3, np.array([place]))] == mixture.rows(3, np.arange(55))
 
 
 @given(st.floats(0, 0.6), st.floats(0, 0.4), st.integers(1, 6))
@@ -75,8 +72,7 @@ def test_rows_of_pretraining_follow_the_shares(corpus, ids, fill):
     rows = rows_of(corpus.files, fill=fill, shares={"reviews": 0.75})
     numbers = [number for _, number in rows._mixture.rows(0, np.arange(400))]
     firsts = numbers if not fill else [int(rows._first[number]) for number in numbers]
-    share = np.mean([rows.source(first) == "reviews" for first in firsts])
-    assert 0.67 < share < 0.83
+    assert 0.67 < np.mean([rows.source(first) == "reviews" for first in firsts]) < 0.83
     one, two = (rows.batch(step, 16)[0]["input_ids"].tolist() for step in (0, 1))
     assert one != two
 

@@ -23,13 +23,11 @@ def made_up(rows, seed=0):
 
 def by_torch(vectors, weight, bias, labels, z_loss=0.0):
     scores = F.linear(vectors, weight, bias)
-    z = scores.logsumexp(dim=1).square().sum()
-    return F.cross_entropy(scores, labels, reduction="sum") + z_loss * z
+    return F.cross_entropy(scores, labels, reduction="sum") + z_loss * scores.logsumexp(dim=1).square().sum()
 
 
 def sampled(vectors, weight, bias, labels, negatives, *others):
-    entries = F.embedding(torch.cat([labels, negatives]), weight)
-    return sampled_loss(vectors, entries, bias, labels, negatives, *others)
+    return sampled_loss(vectors, F.embedding(torch.cat([labels, negatives]), weight), bias, labels, negatives, *others)
 
 
 def assert_same_loss_and_gradients(ours, wanted, given_):
@@ -78,8 +76,7 @@ def test_a_sample_of_every_entry_is_the_full_loss(z_loss):
 def test_the_estimate_of_z_is_right_on_average():
     """Over many samples the mean of the estimated Z is Z: what the loss calls exp(loss + score of the label)."""
     *given_, labels = made_up(1)
-    counts = np.random.default_rng(1).integers(0, 30, ENTRIES)
-    sampler, rng = Negatives(counts, 12), np.random.default_rng(2)
+    sampler, rng = Negatives(np.random.default_rng(1).integers(0, 30, ENTRIES), 12), np.random.default_rng(2)
     scores = F.linear(*given_)
     estimates = []
     for _ in range(4_000):

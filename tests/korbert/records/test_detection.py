@@ -1,5 +1,3 @@
-"""The format of a file, by its ending, its content, or as it is said."""
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,30 +23,24 @@ CONTENTS = [
 ]
 
 
-@pytest.mark.parametrize(("content", "form", "columns"), CONTENTS)
-@pytest.mark.parametrize("name", ["a.txt", "a", "a.data"])
-def test_content_tells_the_format(tmp_path, name, content, form, columns):
+ENDINGS = [
+    ("a.CSV", "text,label\n", "CSV", ("text", "label")),
+    ("a.csv", "text\tlabel\n", "TSV", ("text", "label")),
+    ("a.csv", "text\tlabel,x\n", "CSV", ("text\tlabel", "x")),
+    ("a.tsv", "text,label\n", "TSV", ("text,label",)),
+    ("a.tsv", "## 주석\n가\tO\n", "entities of KLUE", ("id", "text", "tokens", "tags", "marked")),
+    ("a.json", '{"text": "가"}\n{"text": "나"}\n', "JSON lines", ("text",)),
+    ("a.jsonl", '{"text": "가"}\n', "JSON lines", ("text",)),
+    ("a.bio", "가 O\n", "CoNLL", ("tokens", "tags", "1", "2")),
+]
+WITHOUT = [(name, *case) for name in ("a.txt", "a", "a.data") for case in CONTENTS]
+
+
+@pytest.mark.parametrize(("name", "content", "form", "columns"), [*WITHOUT, *ENDINGS])
+def test_endings_tell_the_format_unless_the_content_differs(tmp_path, name, content, form, columns):
     (tmp_path / name).write_text(content, encoding="utf-8")
     table = open_table(tmp_path / name)
     assert (table.form, table.columns) == (form, columns)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "form"),
-    [
-        ("a.CSV", "text,label\n", "CSV"),
-        ("a.csv", "text\tlabel\n", "TSV"),
-        ("a.csv", "text\tlabel,x\n", "CSV"),
-        ("a.tsv", "text,label\n", "TSV"),
-        ("a.tsv", "## 주석\n가\tO\n", "entities of KLUE"),
-        ("a.json", '{"text": "가"}\n{"text": "나"}\n', "JSON lines"),
-        ("a.jsonl", '{"text": "가"}\n', "JSON lines"),
-        ("a.bio", "가 O\n", "CoNLL"),
-    ],
-)
-def test_endings_tell_the_format_unless_the_content_differs(tmp_path, name, content, form):
-    (tmp_path / name).write_text(content, encoding="utf-8")
-    assert open_table(tmp_path / name).form == form
 
 
 def test_a_given_format_is_used(tmp_path):

@@ -1,5 +1,3 @@
-"""Files, pipes and folders: opened alike, whatever holds them."""
-
 import bz2
 import gzip
 import io
@@ -30,28 +28,21 @@ def _texts(source, name="<stdin>"):
 @pytest.mark.parametrize(
     ("content", "name", "texts"),
     [
-        ("가\n\n나", "a.txt", ["가", "", "나"]),
-        ("[속보] 가\n{나", "a.txt", ["[속보] 가", "{나"]),
-        ("가, 나\n다\t라", "a", ["가, 나", "다\t라"]),
-        ("text\tlabel\n가\t1\n", "ratings.txt", ["가"]),
-        ("문장,label\n가,1\n", "<stdin>", ["가"]),
-        ("Text\n가\n", "a.csv", ["가"]),
-        ("sep=;\ntext;n\n가,나;1\n", "a.csv", ["가,나"]),
-        ("text;n\n가,나;1\n", "a.csv", ["가,나"]),
+        ("가\n\n나", "a.txt", ["가", "", "나"]), ("[속보] 가\n{나", "a.txt", ["[속보] 가", "{나"]),
+        ("가, 나\n다\t라", "a", ["가, 나", "다\t라"]), ("text\tlabel\n가\t1\n", "ratings.txt", ["가"]),
+        ("문장,label\n가,1\n", "<stdin>", ["가"]), ("Text\n가\n", "a.csv", ["가"]),
+        ("sep=;\ntext;n\n가,나;1\n", "a.csv", ["가,나"]), ("text;n\n가,나;1\n", "a.csv", ["가,나"]),
         ('text\tn\n"그는 ""네"" 했다"\t1\n', "a.tsv", ['그는 "네" 했다']),
         ('[{"text": "가"},\n\n{"text": "나"}]', "a.json", ["가", "나"]),
         ('[{"text": "가"}, {"text": "나"}]', "<stdin>", ["가", "나"]),
-        ('{"data": [{"text": "가"}]}', "a.json", ["가"]),
-        ('{"text": "가"}', "a.json", ["가"]),
+        ('{"data": [{"text": "가"}]}', "a.json", ["가"]), ('{"text": "가"}', "a.json", ["가"]),
         ('{\n"text": "가"}\n{"text": "나"}', "<stdin>", ["가", "나"]),
         ('{"text": "가"\n{"text": "나"}', "<stdin>", ["is not JSON", "나"]),
         ('{"text": "가"}\n[1]\n', "<stdin>", ["가", "a list where an object belongs"]),
-        ("가\r나\r", "a.txt", ["가\r나"]),
-        ("text,n\r가,1\r", "a.csv", ["가"]),
-        ("", "a.csv", []),
+        ("가\r나\r", "a.txt", ["가\r나"]), ("text,n\r가,1\r", "a.csv", ["가"]), ("", "a.csv", []),
         ("text\n", "a.csv", []),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("packing", ["", *PACK])
 def test_a_file_and_a_pipe_of_every_format_are_read_alike(tmp_path, content, name, texts, packing):
     data = PACK.get(packing, bytes)(content.encode())

@@ -1,5 +1,3 @@
-"""Morphemes, and where they stand in the text as given."""
-
 import subprocess
 import sys
 import unicodedata
@@ -69,8 +67,7 @@ def test_sentences_and_eojeols_are_counted_through_the_text(analyzer):
 @given(st.lists(st.text(st.sampled_from("이a. \n\r\t\u200b\u3000\x1c\x85\ud800🙂"), max_size=12), max_size=4))
 def test_white_space_separates_eojeols(analyzer, texts):
     for text, analysis in zip(texts, analyzer.analyze_many(texts), strict=True):
-        words = [max(len(text[: start + 1].split()) - 1, 0) for start in analysis.starts]
-        assert analysis.eojeols == words
+        assert analysis.eojeols == [max(len(text[: start + 1].split()) - 1, 0) for start in analysis.starts]
         assert analysis == analyzer.analyze(text)
 
 
@@ -95,6 +92,8 @@ def test_many_texts_are_analyzed_as_one_by_one_on_any_number_of_threads(analyzer
     assert list(analyzer.analyze_many(TEXTS * 20)) == one_by_one
     assert list(analyzer.analyze_many(TEXTS * 20, workers=1)) == one_by_one
     assert list(threaded.analyze_many(iter(TEXTS * 20), workers=2)) == one_by_one
+    with pytest.raises(SettingsError, match="workers -1: say how many threads Kiwi gets"):
+        list(analyzer.analyze_many(["학교"], workers=-1))
 
 
 def test_many_texts_are_read_only_a_little_ahead(threaded):
@@ -108,11 +107,6 @@ def test_many_texts_are_read_only_a_little_ahead(threaded):
     ahead = [taken - done for done, _ in enumerate(threaded.analyze_many(texts(), workers=2), 1)]
     assert len(ahead) == 2000
     assert max(ahead) < 1000
-
-
-def test_negative_workers_are_refused(analyzer):
-    with pytest.raises(SettingsError, match="workers -1: say how many threads Kiwi gets"):
-        list(analyzer.analyze_many(["학교"], workers=-1))
 
 
 FORKED = """

@@ -40,11 +40,8 @@ def test_a_space_between_all_letters_changes_no_morpheme(analyzer, text):
 
 
 def test_lines_beside_a_torn_one_are_analysed_as_alone(analyzer):
-    text = f"앞의 줄이다.\n  {spaced(REVIEWS[0])} \n뒤의 줄이다."
-    analysis = analyzer.analyze(text)
-    outside = [
-        form for form, start in zip(analysis.forms, analysis.starts, strict=True) if text.count("\n", 0, start) != 1
-    ]
+    analysis = analyzer.analyze(f"앞의 줄이다.\n  {spaced(REVIEWS[0])} \n뒤의 줄이다.")
+    outside = [form for form, sentence in zip(analysis.forms, analysis.sentences, strict=True) if sentence != 1]
     assert outside == analyzer.analyze("앞의 줄이다.").forms + analyzer.analyze("뒤의 줄이다.").forms
     assert max(analysis.eojeols) == 4  # two, the torn line, two
     assert max(analysis.sentences) == 2

@@ -64,7 +64,6 @@ def test_memory_is_kept_inside_and_returned_after_the_outermost(monkeypatch):
 
 def test_numerics_name_all_that_bytes_depend_on():
     record = numerics(CPU, "fp32", threads=2)
-    known = {"torch": torch.__version__, "threads": 2, "device": "cpu", "precision": "fp32"}
-    assert record == record | known
+    assert record == record | {"torch": torch.__version__, "threads": 2, "device": "cpu", "precision": "fp32"}
     assert record["processor"]
     assert record["instructions"]

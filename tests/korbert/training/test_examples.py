@@ -1,5 +1,3 @@
-"""Rows of pieces and the order in which they are learned."""
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -35,8 +35,7 @@ def test_non_finite_steps_are_skipped_as_if_they_had_never_been(tmp_path, monkey
         "training: step {}: the loss or its gradient is not a finite number: going back to step {} and leaving it out"
     )
     assert caplog.messages[-3:] == [said.format(step, back) for step, back in ((7, 0), (9, 7), (11, 7))]
-    starts = [line["step"] for line in lines(tmp_path / "made" / "timing.jsonl") if line["kind"] == "start"]
-    assert starts == [0, 7, 7]
+    assert [line["step"] for line in lines(tmp_path / "made" / "timing.jsonl") if line["kind"] == "start"] == [0, 7, 7]
 
     update = Updates.update
     monkeypatch.setattr(Updates, "update", lambda self, step, made: step in BAD or update(self, step, made))
@@ -53,8 +52,7 @@ def test_a_run_killed_around_skipped_steps_ends_in_the_same_bits(tmp_path):
     straight, killed = tmp_path / "straight", tmp_path / "killed"
     subprocess.run(toy.command(straight, **faults), check=True)
     for step in (6, 12, 18):
-        ended = subprocess.run(toy.command(killed, **faults, kill_at=step), check=False)
-        assert ended.returncode == -signal.SIGKILL
+        assert subprocess.run(toy.command(killed, **faults, kill_at=step), check=False).returncode == -signal.SIGKILL
     subprocess.run(toy.command(killed, **faults), check=True)
     same_outcome(killed, straight)
     assert left_out(killed) == [7, 17]
@@ -146,8 +144,7 @@ def test_spikes_are_counted_and_logged_once(tmp_path, caplog):
 @pytest.mark.slow
 def test_a_run_killed_while_writing_checkpoints_ends_in_the_same_bits(tmp_path, straight):
     for fault in ({"kill_in_checkpoint": 2}, {"kill_in_checkpoint": 1}, {"kill_at": 39}):
-        killed = subprocess.run(toy.command(tmp_path / "killed", **fault), check=False)
-        assert killed.returncode == -signal.SIGKILL
+        assert subprocess.run(toy.command(tmp_path / "killed", **fault), check=False).returncode == -signal.SIGKILL
     subprocess.run(toy.command(tmp_path / "killed"), check=True)
     same_outcome(tmp_path / "killed", straight)
     starts = [line["step"] for line in lines(tmp_path / "killed" / "timing.jsonl") if line["kind"] == "start"]

@@ -175,24 +175,20 @@ def test_a_finished_run_is_loaded_and_a_damaged_checkpoint_replaced(tmp_path):
     assert (tmp_path / "metrics.jsonl").read_bytes() == before
 
 
-def test_a_resumed_run_ends_where_enough_ended_it(tmp_path):
-    model, checkpoints = toy.network(), Checkpointing(tmp_path, 1)
-    options = {"evaluate": toy.evaluate, "evaluate_every": 2, "enough": lambda heldout: True}
-    assert fitted(model, checkpoints=checkpoints, **options).steps == 2
-    again = toy.network()
-    assert fitted(again, checkpoints=checkpoints, **options).steps == 2
-    assert same_weights(model, again)
-
-
 def test_a_signal_during_the_last_evaluation_ends_the_run(tmp_path):
+    """Resumed, it ends where `enough` ended it, and once it has ended, there again."""
+
     def evaluate(model, step):
         signal.raise_signal(signal.SIGTERM)
         return toy.evaluate(model, step)
 
+    model = toy.network()
     options = {"evaluate_every": 2, "enough": lambda heldout: True, "checkpoints": Checkpointing(tmp_path, 100)}
     with pytest.raises(Interrupted, match="step 2 is saved"):
-        fitted(toy.network(), evaluate=evaluate, **options)
-    assert fitted(toy.network(), evaluate=toy.evaluate, **options).steps == 2
+        fitted(model, evaluate=evaluate, **options)
+    for again in (toy.network(), toy.network()):
+        assert fitted(again, evaluate=toy.evaluate, **options).steps == 2
+        assert same_weights(model, again)
 
 
 def uneven(step):

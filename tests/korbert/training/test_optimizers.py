@@ -75,9 +75,8 @@ def test_stopped_and_resumed_bit_for_bit(tmp_path, kind, schedule):
     with pytest.raises(KeyboardInterrupt):
         trained(tmp_path / "stopped", settings, end_at=6)
     assert [path.name for path in (tmp_path / "stopped").glob("step-*")] == ["step-00000004"]
-    resumed = trained(tmp_path / "stopped", settings)
 
-    assert same_weights(straight, resumed)
+    assert same_weights(straight, trained(tmp_path / "stopped", settings))
     for file in ("step-00000010/state.safetensors", "metrics.jsonl"):
         assert (tmp_path / "straight" / file).read_bytes() == (tmp_path / "stopped" / file).read_bytes()
 
@@ -108,8 +107,7 @@ def stepped(model, optimizers, steps):
 def test_the_checkpoint_holds_all_state_by_name(tmp_path):
     keys = {"adamw": {"step", "exp_avg", "exp_avg_sq"}, "muon": {"momentum_buffer"}}
     for kind in KINDS:
-        settings = OptimizerSettings(kind=kind, groups=GROUPS)
-        trained(tmp_path / kind, settings)
+        trained(tmp_path / kind, OptimizerSettings(kind=kind, groups=GROUPS))
         state = load_file(tmp_path / kind / "step-00000010/state.safetensors")
         expected = set()
         for name, _ in Network().named_parameters():
@@ -119,8 +117,7 @@ def test_the_checkpoint_holds_all_state_by_name(tmp_path):
 
 
 def test_every_group_follows_the_schedule_from_its_own_peak(tmp_path):
-    settings = OptimizerSettings(kind="muon", learning_rate=0.01, warmup_share=0.2, groups=GROUPS)
-    trained(tmp_path, settings)
+    trained(tmp_path, OptimizerSettings(kind="muon", learning_rate=0.01, warmup_share=0.2, groups=GROUPS))
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     logged = [line for line in lines if line["kind"] == "train"]
     peaks = {"learning_rate": 0.01, "learning_rate/embedding.*": 0.05, "learning_rate/classifier.*": 0.005}
