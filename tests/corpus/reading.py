@@ -7,7 +7,6 @@ from korbert.corpus.settings import SourceSettings
 
 
 def put(folder: Path, name: str, content: str | bytes, encoding: str = "utf-8") -> Path:
-    """A file in that folder."""
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode(encoding))
     return path

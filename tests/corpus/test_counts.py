@@ -134,6 +134,9 @@ def test_coverage_of_held_out_documents(morphemes, tmp_path, mark):
         if mark == "none":
             assert costs == sorted(costs, reverse=True)
     assert 0 < result["all"]["byte_share"] < result["all"]["whole_morpheme_share"] < 1
+    result = coverage(morphemes, tokenizer, tmp_path / "none", seed=SEED, heldout_share=0.0, workers=1)
+    assert (result["by_source"], result["most_split"]) == ({}, {"all": []})
+    assert result["all"]["documents"] == result["all"]["byte_share"] == 0
 
 
 def expected_measures(rows, tokenizer):
@@ -151,12 +154,6 @@ def expected_measures(rows, tokenizer):
         "pieces_per_eojeol": pieces / eojeols,
         "byte_share": in_bytes / pieces,
     }
-
-
-def test_coverage_without_held_out_documents(morphemes, tmp_path):
-    result = coverage(morphemes, made_up.tokenizer(), tmp_path / "out", seed=SEED, heldout_share=0.0, workers=1)
-    assert (result["by_source"], result["most_split"]) == ({}, {"all": []})
-    assert result["all"]["documents"] == result["all"]["byte_share"] == 0
 
 
 @pytest.mark.parametrize("mark", ["none", "eojeol"])

@@ -55,9 +55,8 @@ def test_texts_of_few_terms_have_no_signature(least):
 
 
 def test_minima_of_blocks_are_combined():
-    """More n-grams than are hashed at once."""
     generator = random.Random(2)
-    words = [generator.choice(planted.WORDS) + str(number) for number in range(20_000)]
+    words = [generator.choice(planted.WORDS) + str(number) for number in range(20_000)]  # more than are hashed at once
     moved = words[10_000:] + words[:10_000]
     signed = signatures([" ".join(words), "짧은 글 하나 여기", " ".join(moved)], 3)
     assert similarity(signed.bytes[:1], signed.bytes[2:])[0] > 0.98

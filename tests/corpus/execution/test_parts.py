@@ -9,8 +9,8 @@ from korbert.corpus.settings import FilterSettings
 TABLE = pa.table({"id": ["ㄱ", "ㄴ"]})
 
 
-def finished_part(output, key="k"):
-    part = Part(output, "step", "part-00000", key)
+def finished_part(output):
+    part = Part(output, "step", "part-00000", "k")
     path = write_parquet(output / "data" / "part-00000.parquet", TABLE, output)
     part.finish([path], {"rows": 2})
     return part, path

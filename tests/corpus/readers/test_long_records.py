@@ -91,7 +91,6 @@ def test_undecodable_bytes_are_shown_in_a_too_long_record(tmp_path, encoding, sh
 
 @given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 40), st.booleans(), st.booleans())
 def test_every_record_is_read_or_reported_with_its_length(tmp_path_factory, sizes, part_bytes, to_blank, ends):
-    """Each record comes back unchanged, or is reported with its true length."""
     path = tmp_path_factory.mktemp("lines") / "a.txt"
     lines = [("가나다라마바사아자차카타"[:size]) for size in sizes]
     path.write_text("\n".join(lines) + "\n" * ends, "utf-8")

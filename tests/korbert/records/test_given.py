@@ -9,6 +9,7 @@ from korbert.records.given import write_rows
 from korbert.tasks.files import ROLES, read_rows
 
 TEXTS, MOODS = ["정말 재미있다", "시간이 아깝다", "또 보고 싶다"], ["긍정", "부정", "긍정"]
+PAIRS = list(zip(TEXTS, MOODS, strict=True))
 
 
 def _data_set(kind):
@@ -23,11 +24,9 @@ def _data_set(kind):
 @pytest.mark.parametrize(
     "rows",
     [
-        pytest.param(lambda: list(zip(TEXTS, MOODS, strict=True)), id="tuples"),
-        pytest.param(lambda: [[np.str_(text), mood] for text, mood in zip(TEXTS, MOODS, strict=True)], id="lists"),
-        pytest.param(
-            lambda: ({"label": mood, "text": text} for text, mood in zip(TEXTS, MOODS, strict=True)), id="dicts"
-        ),
+        pytest.param(lambda: PAIRS, id="tuples"),
+        pytest.param(lambda: [[np.str_(text), mood] for text, mood in PAIRS], id="lists"),
+        pytest.param(lambda: ({"label": mood, "text": text} for text, mood in PAIRS), id="dicts"),
         pytest.param(lambda: pd.DataFrame({"text": TEXTS, "label": MOODS}, index=[7, 3, 5]), id="pandas"),
         pytest.param(lambda: pd.DataFrame({"text": TEXTS, "label": pd.Categorical(MOODS)}), id="categories"),
         pytest.param(lambda: polars.DataFrame({"text": TEXTS, "label": MOODS}), id="polars"),
@@ -38,7 +37,7 @@ def _data_set(kind):
 def test_rows_of_any_sort_are_read_alike(rows, tmp_path):
     path = write_rows(rows(), tmp_path, "train")
     read = read_rows(path, [ROLES["text"], ROLES["label"]])
-    assert [(row["text"], row["label"]) for row in read] == list(zip(TEXTS, MOODS, strict=True))
+    assert [(row["text"], row["label"]) for row in read] == PAIRS
     assert {column for columns in read.columns.values() for column in columns} == {"text", "label"}
     (tmp_path / "again").mkdir()
     assert path.read_bytes() == write_rows(rows(), tmp_path / "again", "train").read_bytes()
