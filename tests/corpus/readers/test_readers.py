@@ -180,3 +180,67 @@ def test_another_json_file_is_a_faulty_row(tmp_path, content):
     (row,) = read(put(tmp_path, "dev.json", content), kind="korquad")
     assert (row.id, row.text, row.reason) == (None, content, "bad_json")
     assert row.detail.startswith("dev.json: not a KorQuAD file")
+
+
+KOREAN = "나는 학교에 갔다. 똠방각하와 펲시콜라\n둘째 줄은 짧다\n"  # 똠 and 펲 are in CP949 and not in EUC-KR
+
+
+@pytest.mark.parametrize("declared", ["auto", None])
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [("utf-8", KOREAN), ("cp949", KOREAN), ("euc-kr", "나는 학교에 갔다\n둘째 줄\n"), ("utf-16", KOREAN)],
+)
+def test_text_is_read_in_each_encoding(tmp_path, encoding, text, declared):
+    path = put(tmp_path, "a.txt", text, encoding)
+    for part_bytes in (1, 7, 1 << 20):
+        rows = read(path, part_bytes, encoding=declared or encoding)
+        assert [row.text for row in rows] == text.splitlines()
+        assert all(row.reason is None for row in rows)
+
+
+def test_an_undecodable_line_is_dropped_with_its_bytes_shown(tmp_path):
+    data = "첫 줄이다\n".encode("cp949") + b"\xc7\xff\xfe \xeb\n" + "셋째 줄이다\n".encode("cp949")
+    first, wrong, last = read(put(tmp_path, "a.txt", data), encoding="cp949")
+    assert (first.text, last.text) == ("첫 줄이다", "셋째 줄이다")
+    assert (wrong.reason, wrong.undecodable, wrong.text) == ("bad_encoding", 4, r"\xc7\xff\xfe \xeb")
+    assert wrong.detail == "a.txt line 2: byte 0xc7 at character 0 is no CP949"
+    (surrogate,) = read(put(tmp_path, "a.txt", b"\xed\xb2\x80\n"), encoding="utf-8")
+    assert (surrogate.reason, surrogate.undecodable, surrogate.text) == ("bad_encoding", 3, r"\xed\xb2\x80")
+
+
+def test_some_undecodable_lines_do_not_change_the_detected_encoding(tmp_path):
+    data = KOREAN.encode() * 20 + "가나다\n".encode("cp949") + b"\xff\xff\xff\n"
+    rows = read(put(tmp_path, "a.txt", data))
+    assert [row.reason for row in rows] == [None] * 40 + ["bad_encoding"] * 2
+    assert [row.undecodable for row in rows[40:]] == [6, 3]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "detail"),
+    [
+        ("2", "bad_fields", "1 fields where the first line has 2"),
+        ("2,나,다", "bad_fields", "3 fields where the first line has 2"),
+        ('2,"나"다', "bad_quotes", "a quoted field does not end or goes on after its quote, or a carriage return"),
+        ('2,"나', "bad_quotes", "a quoted field does not end"),
+        (",나", "bad_id", "'id' is a text, not a text or a whole number"),
+    ],
+)
+def test_only_a_malformed_line_is_lost(tmp_path, line, reason, detail):
+    first, wrong, *last = read(put(tmp_path, "a.csv", f"id,text\n1,가\n{line}\n3,라\n4,마\n"))
+    assert [row.id for row in (first, *last)] == ["1", "3", "4"]
+    assert (wrong.reason, wrong.text.rstrip("\n")) == (reason, line)
+    assert wrong.detail.startswith("a.csv line 3: ")
+    assert detail in wrong.detail
+
+
+@pytest.mark.parametrize("part_bytes", [1, 1 << 20])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_header_lines_are_skipped_in_parts_of_any_size(tmp_path, part_bytes, end):
+    lines = ["\ufeffsep=;", "", 'id;"te', 'xt"', "", "1;가", '2;"나', ';"', "3;다"]
+    column = {"\r": "te\nxt"}.get(end, f"te{end}xt")
+    rows = read(put(tmp_path, "a.csv", end.join(lines)), part_bytes, text=column)
+    assert [(row.id, row.text.split(), row.place) for row in rows] == [
+        ("1", ["가"], "a.csv line 6"),
+        ("2", ["나", ";"], "a.csv line 7"),
+        ("3", ["다"], "a.csv line 9"),
+    ]

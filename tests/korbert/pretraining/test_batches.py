@@ -67,9 +67,6 @@ def test_a_batch_is_its_examples_one_after_the_other(rows):
     assert len(batch["lengths"]) == len(batch["pair_label"]) == 8
     assert sum(batch["lengths"]) == batch["pieces"] == len(batch["input_ids"]) <= batch["slots"]
     assert batch["label_places"].tolist() == sorted(set(batch["label_places"].tolist()))
-
-
-def test_micro_batches_have_like_numbers_of_pieces(rows):
     sizes = [part["pieces"] for part in rows.batch(1, 32, micro_batches=4)]
     assert max(sizes) < 1.25 * min(sizes)
 

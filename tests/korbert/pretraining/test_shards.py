@@ -40,10 +40,8 @@ def test_other_files_and_shards_without_pieces_are_refused(shards, tmp_path):
         Shards([path])
     without = {"id": ["a"], "input_ids": [[1]]}
     unequal = {"source": ["a"], "input_ids": pa.array([[1, 2]], pa.list_(pa.int32())), "boundaries": [[3]]}
-    for columns, message in [
-        (without, r"part\.arrow: no column source, boundaries, only id, input_ids"),
-        (unequal, "input_ids and boundaries differ in length"),
-    ]:
+    said = r"part\.arrow: no column source, boundaries, only id, input_ids", "input_ids and boundaries differ in length"
+    for columns, message in zip((without, unequal), said, strict=True):
         table = pa.table(columns)
         with pa.ipc.new_stream(str(path), table.schema) as stream:
             stream.write_table(table)
