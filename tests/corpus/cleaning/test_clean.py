@@ -260,7 +260,7 @@ EMPTY = r"a.jsonl: no document in source 'wiki': its files hold no record"
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"a.jsonl.gz": gzip.compress(GOOD)[:-20]}, r"a.jsonl.gz: ends inside frame 1"),
+        ({"a.jsonl.gz": gzip.compress(GOOD * 2_000)[:-20]}, r"a.jsonl.gz: ends inside frame 1"),
         ({"none.jsonl": None}, r"none.jsonl: no such file: check the path of 'wiki'"),
         ({}, r"'wiki': no file"),
         ({"a.jsonl": b"\n\n"}, EMPTY),
