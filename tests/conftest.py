@@ -1,5 +1,3 @@
-"""Fixtures that many tests share."""
-
 import json
 import os
 import runpy

@@ -157,10 +157,7 @@ def _group_of(process: Path) -> int | None:
 
 def is_alive(process: int) -> bool:
     """Whether it is there, and not only waits to be buried."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    return _group_of(Path(f"/proc/{process}")) is not None
 
 
 @contextmanager

@@ -99,11 +99,11 @@ def test_entities_of_klue(korbert_data):
     texts, gold = [row["text"] for row in rows], [read_bio(row["tags"]) for row in rows]
     tagged = korbert.load("korbert-mini-ner").tag(texts)
     predicted = [[(span.start, span.end, span.label) for span in spans] for spans in tagged]
-    tags = [
+    written = [
         [write_bio(spans, len(text)) for spans, text in zip(side, texts, strict=True)] for side in (gold, predicted)
     ]
     assert len(rows) == 250
-    counts = entity_counts(*tags)[1].sum(axis=0)
+    counts = entity_counts(*written)[1].sum(axis=0)
     assert 100 * (f1_from_counts(counts, "macro") or 0) == pytest.approx(ENTITIES_F1, abs=1)
 
 
@@ -182,8 +182,7 @@ def test_a_csv_of_ones_own(tmp_path, monkeypatch):
     (tmp_path / "my.csv").write_text("문장,감정\n" + "".join(rows), encoding="utf-8")
     words = "finetune korbert-mini --train my.csv --text 문장 --label 감정 --output mood"
     assert run_command(words.split()) == 0
-    record = json.loads((tmp_path / "mood" / "stage.json").read_text())
-    assert record["settings"]["init"] == "korbert-mini"
+    assert json.loads((tmp_path / "mood" / "stage.json").read_text())["settings"]["init"] == "korbert-mini"
     assert korbert.load("mood").predict("정말 재미있다").label == "좋음"
 
 
@@ -194,5 +193,4 @@ def test_serve_alone_serves_the_box():
             time.sleep(0.1)
         vectors = service.ask("/v1/embeddings", {"model": "korbert-mini", "input": "신용 대출을 신청하고 싶어요"})
         assert len(vectors.json["data"][0]["embedding"]) == 256
-        mood = service.ask("/predict", {"model": "korbert-mini-nsmc", "input": "정말 재미있다"})
-        assert mood.code == 200
+        assert service.ask("/predict", {"model": "korbert-mini-nsmc", "input": "정말 재미있다"}).code == 200

@@ -69,35 +69,24 @@ def test_kinds_with_another_default_or_a_key_of_their_own_are_named():
             assert row.startswith(default) or re.search(rf"{name}[^:;]*: {re.escape(default)}", row) or key == "x.kind"
 
 
-def test_every_stage_has_a_section():
+def test_what_the_code_writes_is_there():
     assert {*STAGES, "tasks"} <= set(SECTIONS)
-
-
-def test_the_record_is_there():
-    plan = store.Plan("clean", 1, {}, {}).as_json()
     around = named("Around all artifacts")
-    assert {*plan, "files", "counts", "versions", "numerics", "digest"} <= around
+    assert {*store.Plan("clean", 1, {}, {}).as_json(), "files", "counts", "versions", "numerics", "digest"} <= around
     assert {store.RECORD, store.RUN, store.PLAN} <= around
     assert {name.removesuffix("/") for name in store.BESIDE} <= {name.removesuffix("/") for name in around}
-
-
-def test_the_columns_are_there():
     assert set(morphemes.SCHEMA.names) <= named("analyze")
     assert set(counts._SCHEMA.names) <= named("vocab")
     assert set(shards.SCHEMA.names) <= named("shard")
+    assert set(get_args(Cause)) <= named("tasks")
 
 
 def test_every_reason_to_drop_is_there():
-    files = (ROOT / "corpus").rglob("*.py")
-    sources = "".join(path.read_text(encoding="utf-8") for path in files)
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "corpus").rglob("*.py"))
     reasons = set(re.findall(r'"(bad_\w+|\w+_duplicate|contaminated|frequent_lines|template_made|too_long)"', sources))
     reasons |= {entry.reason for entry in FILTERS}
     assert len(reasons) >= 22
     assert reasons <= named("clean")
-
-
-def test_every_cause_of_a_miss_is_there():
-    assert set(get_args(Cause)) <= named("tasks")
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -132,8 +121,7 @@ def _where(stage, name):
         return f"{outer[-1].capitalize()} folder", last
     if outer == ["submission"]:
         return stage, last
-    joined = _PART.sub("part-*", "/".join([*outer, last]))
-    return stage, _METRICS.sub("metrics/NAME-rate-RATE-seed-SEED.jsonl", joined)
+    return stage, _METRICS.sub("metrics/NAME-rate-RATE-seed-SEED.jsonl", _PART.sub("part-*", "/".join([*outer, last])))
 
 
 def _fields(path):

@@ -1,5 +1,3 @@
-"""What is installed: the wheel, and the packages that come with each extra."""
-
 import re
 import shutil
 import subprocess

@@ -1,5 +1,3 @@
-"""Fixtures of the tests of corpus stages."""
-
 import json
 import signal
 import subprocess

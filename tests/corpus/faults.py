@@ -89,6 +89,15 @@ def append_slowly(path: str) -> None:
             time.sleep(0.01)
 
 
+def _crash_or_hang(text: str) -> None:
+    """If the text says so."""
+    if CRASH in text:
+        time.sleep(0.2)
+        os._exit(9)
+    if HANG in text:
+        time.sleep(600)
+
+
 class Whitespace:
     """An analyzer for which every eojeol is a noun and every line a sentence."""
 
@@ -97,39 +106,25 @@ class Whitespace:
 
     def analyze_batches(self, texts: Iterable[str]) -> Iterator[Analyses]:
         for text in texts:
-            analysis = self.analyze(text)
-            columns = (analysis.starts, analysis.ends, analysis.sentences, analysis.eojeols)
-            numbers = (np.array(column, np.int32) for column in columns)
-            yield Analyses([text], np.array([0, len(analysis)]), analysis.forms, analysis.tags, *numbers)
+            one = self.analyze(text)
+            numbers = (np.array(column, np.int32) for column in (one.starts, one.ends, one.sentences, one.eojeols))
+            yield Analyses([text], np.array([0, len(one)]), one.forms, one.tags, *numbers)
 
     def analyze(self, text: str) -> Analysis:
         time.sleep(self._seconds)
-        if CRASH in text:
-            time.sleep(0.2)
-            os._exit(9)
-        if HANG in text:
-            time.sleep(600)
-        analysis = Analysis()
+        _crash_or_hang(text)
+        rows: list[Any] = []
         offset = 0
         for sentence, line in enumerate(text.split("\n")):
             for word in line.split():
                 start = text.index(word, offset)
                 offset = start + len(word)
-                analysis.forms.append(word)
-                analysis.tags.append("NNG")
-                analysis.starts.append(start)
-                analysis.ends.append(offset)
-                analysis.sentences.append(sentence)
-                analysis.eojeols.append(len(analysis.eojeols))
-        return analysis
+                rows.append((word, "NNG", start, offset, sentence, len(rows)))
+        return Analysis(*map(list, zip(*rows, strict=True)))
 
 
-def load_whitespace(options: object) -> None:
-    analyze._analyzer = Whitespace()  # type: ignore[assignment]
-
-
-def load_slow_whitespace(options: object) -> None:
-    analyze._analyzer = Whitespace(0.02)  # type: ignore[assignment]
+def load_whitespace(options: object, seconds: float = 0.0) -> None:
+    analyze._analyzer = Whitespace(seconds)  # type: ignore[assignment]
 
 
 def analyze_small_slices(unit: Any) -> Any:
@@ -151,9 +146,5 @@ def _small_only(function: Callable[[Any], Any], unit: Any) -> Any:
 def read_or_fail(unit: Any) -> Any:
     """As `clean`, but some texts end the process or hang it."""
     for row in clean.rows(unit.chunk, unit.first, unit.stop):
-        if CRASH in row.text:
-            time.sleep(0.2)
-            os._exit(9)
-        if HANG in row.text:
-            time.sleep(600)
+        _crash_or_hang(row.text)
     return _READ(unit)

@@ -39,8 +39,7 @@ def documents(seed, number, part=0):
 
 def write_parts(folder: Path, parts):
     for number, rows in enumerate(parts):
-        table = pa.Table.from_pylist(rows, SCHEMA)
-        write_parquet(folder / "morphemes" / f"part-{number:05d}.parquet", table, folder)
+        write_parquet(folder / "morphemes" / f"part-{number:05d}.parquet", pa.Table.from_pylist(rows, SCHEMA), folder)
     return folder / "morphemes"
 
 

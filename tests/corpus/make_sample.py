@@ -100,17 +100,13 @@ def write(name: str, lines: list[str]) -> None:
 
 
 def make_wiki(data: Path) -> None:
-    files = sorted((data / "corpus").glob("wiki-*.jsonl.zst"))
-    rows = (row for path in files for row in read_jsonl(path))
+    rows = (row for path in sorted((data / "corpus").glob("wiki-*.jsonl.zst")) for row in read_jsonl(path))
     articles = [row for row in rows if row["id"] not in UNFIT and is_prose(row["title"], row["text"])]
     chosen = first_bytes(articles, "wiki", WIKI_BYTES)
     write("wiki.jsonl", [json_line(row) for row in chosen])
-    write("ATTRIBUTION.tsv", ["id\ttitle\turl\n", *(attribution(row["id"], row["title"]) for row in chosen)])
-
-
-def attribution(page: str, title: str) -> str:
-    """id, title and address of an article; the number in its id is Wikipedia's own, which outlives renaming."""
-    return f"{page}\t{title}\thttps://ko.wikipedia.org/?curid={page.removeprefix('kowiki-')}\n"
+    address = "https://ko.wikipedia.org/?curid="  # of the number in the id: Wikipedia's own, which outlives renaming
+    rows = (f"{row['id']}\t{row['title']}\t{address}{row['id'].removeprefix('kowiki-')}\n" for row in chosen)
+    write("ATTRIBUTION.tsv", ["id\ttitle\turl\n", *rows])
 
 
 def read_nsmc(path: Path) -> list[list[str]]:
@@ -155,7 +151,5 @@ def make_law(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    folder = Path(os.environ["KORBERT_DATA"])
-    make_wiki(folder)
-    make_reviews(folder)
-    make_law(folder)
+    for make in (make_wiki, make_reviews, make_law):
+        make(Path(os.environ["KORBERT_DATA"]))

@@ -1,11 +1,15 @@
-"""Reads source files as rows, for tests."""
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from korbert.corpus.readers import SourceRow, chunks, rows
 from korbert.corpus.settings import SourceSettings
+
+
+def put(folder: Path, name: str, content: str | bytes, encoding: str = "utf-8") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode(encoding))
+    return path
 
 
 def read(files: Path | Sequence[Path], part_bytes: int = 1 << 20, **source: Any) -> list[SourceRow]:

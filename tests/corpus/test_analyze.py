@@ -1,5 +1,3 @@
-"""The analyze stage: the result of Kiwi for each document, and documents that crash or hang it."""
-
 import faults
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,12 +13,8 @@ from korbert.tokenization.analyzer import Analyzer
 
 SMALL = AnalyzeSettings(part_bytes=1024)
 TEXTS = [
-    "학교에 간다.\n오늘도 했다.",
-    "이걸 예뻐해요 😀 또 왔다!",
-    "",
-    "엌ㅋㅋㅋ 재밌음",
-    "문장을 읽는다. 그리고 쓴다.",
-]
+    "학교에 간다.\n오늘도 했다.", "이걸 예뻐해요 😀 또 왔다!", "", "엌ㅋㅋㅋ 재밌음", "문장을 읽는다. 그리고 쓴다.",
+]  # fmt: skip
 
 
 def write_documents(folder, texts, part=0):
@@ -47,8 +41,9 @@ def documents(tmp_path):
 
 
 def test_morphemes_are_those_of_kiwi(tmp_path):
-    documents = write_documents(tmp_path, TEXTS)
-    counts = analyze(AnalyzeSettings(), documents, tmp_path / "out", workers=1)
+    with pytest.raises(CorpusError, match=r"no part-\*.parquet in there: run `korbert clean` first"):
+        analyze(AnalyzeSettings(), tmp_path, tmp_path / "out", workers=1)
+    counts = analyze(AnalyzeSettings(), write_documents(tmp_path, TEXTS), tmp_path / "out", workers=1)
     analyzer = Analyzer()
     analyzed = read(tmp_path / "out")
     assert pq.read_schema(next((tmp_path / "out" / "morphemes").iterdir())).equals(SCHEMA)
@@ -58,12 +53,10 @@ def test_morphemes_are_those_of_kiwi(tmp_path):
         assert (row["start"], row["end"]) == (expected.starts, expected.ends)
         assert (row["sentence"], row["eojeol"]) == (expected.sentences, expected.eojeols)
     assert counts == {
-        "documents": 5,
-        "failed": 0,
-        "sentences": sum(len(set(row["sentence"])) for row in analyzed),
+        "documents": 5, "failed": 0, "sentences": sum(len(set(row["sentence"])) for row in analyzed),
         "eojeols": sum(len(set(row["eojeol"])) for row in analyzed),
         "morphemes": sum(len(row["form"]) for row in analyzed),
-    }
+    }  # fmt: skip
 
 
 @pytest.fixture
@@ -73,12 +66,6 @@ def reference(tmp_path, whitespace, documents, bytes_below):
     files = bytes_below(tmp_path / "whole")
     assert len(files) == 4
     return files
-
-
-def test_the_same_bytes_for_two_workers(tmp_path, documents, reference, bytes_below):
-    analyze(SMALL, documents, tmp_path / "out", workers=2)
-    assert bytes_below(tmp_path / "out") == reference
-    assert [row["id"] for row in read(tmp_path / "out")] == pq.read_table(documents)["id"].to_pylist()
 
 
 @pytest.mark.usefixtures("whitespace")
@@ -111,9 +98,9 @@ def test_a_halved_part_has_the_bytes_of_a_whole_one(tmp_path, documents, referen
 def test_a_killed_run_is_resumed(tmp_path, documents, reference, bytes_below, kill_when):
     output = tmp_path / "out"
     script = (
-        "import faults; from pathlib import Path; from korbert.corpus import analyze as stage\n"
+        "import faults, functools; from pathlib import Path; from korbert.corpus import analyze as stage\n"
         "from korbert.corpus.settings import AnalyzeSettings\n"
-        "stage._load_analyzer = faults.load_slow_whitespace\n"
+        "stage._load_analyzer = functools.partial(faults.load_whitespace, seconds=0.02)\n"
         f"settings = AnalyzeSettings.model_validate_json({SMALL.model_dump_json()!r})\n"
         f"stage.analyze(settings, Path({str(documents)!r}), Path({str(output)!r}), workers=1)"
     )
@@ -125,6 +112,7 @@ def test_a_killed_run_is_resumed(tmp_path, documents, reference, bytes_below, ki
     analyze(SMALL, documents, output, workers=2)
     assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in finished} == before
     assert bytes_below(output) == reference
+    assert [row["id"] for row in read(output)] == pq.read_table(documents)["id"].to_pylist()
 
 
 @pytest.mark.usefixtures("whitespace")
@@ -145,8 +133,3 @@ def test_a_file_that_changed_and_kept_its_size_is_read_again(tmp_path):
     assert path.stat().st_size == before
     analyze(SMALL, documents, tmp_path / "out", workers=1)
     assert read(tmp_path / "out")[0]["form"] == ["바다가", "강에", "있다"]
-
-
-def test_a_folder_without_documents_is_an_error(tmp_path):
-    with pytest.raises(CorpusError, match=r"no part-\*.parquet in there: run `korbert clean` first"):
-        analyze(AnalyzeSettings(), tmp_path, tmp_path / "out", workers=1)

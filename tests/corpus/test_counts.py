@@ -3,6 +3,7 @@
 from collections import Counter
 
 import made_up
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -56,8 +57,7 @@ def test_counts_leave_held_out_documents_out(morphemes, tmp_path):
 
 def test_the_same_bytes_for_any_parts_and_workers(morphemes, tmp_path, bytes_below):
     run(morphemes, tmp_path / "1")
-    other = made_up.write_parts(tmp_path / "other", [ROWS[:7], ROWS[7:]])
-    run(other, tmp_path / "2", workers=2)
+    run(made_up.write_parts(tmp_path / "other", [ROWS[:7], ROWS[7:]]), tmp_path / "2", workers=2)
     assert bytes_below(tmp_path / "1") == bytes_below(tmp_path / "2")
 
 
@@ -82,18 +82,18 @@ def test_form_counts_by_mark(morphemes, tmp_path):
     assert always == {f"▁{form}": number for form, number in every.items()}
 
 
+def counts_of(folder, *documents):
+    """The counts of documents, each a list of (form, tag)."""
+    rows = []
+    for number, (forms, tags) in enumerate(zip(*document, strict=True) for document in documents):
+        places = dict.fromkeys(("start", "end", "sentence", "eojeol"), range(len(forms)))
+        rows.append({"id": f"s:{number}", "source": "s", "form": forms, "tag": tags, **places})
+    run(made_up.write_parts(folder, [rows]), folder / "out", share=0.0)
+    return folder / "out" / "counts.parquet"
+
+
 def test_forms_of_few_documents_are_left_out(tmp_path):
-    rows = [
-        {"form": ["책", "책", "책"], "tag": ["NNG"] * 3, "eojeol": [0, 1, 2], "sentence": [0] * 3},
-        {"form": ["학교", "책"], "tag": ["NNG", "VV"], "eojeol": [0, 1], "sentence": [0] * 2},
-        {"form": ["학교"], "tag": ["NNG"], "eojeol": [0], "sentence": [0]},
-    ]
-    rows = [
-        row | {"id": f"s:{n}", "source": "s", "start": row["eojeol"], "end": row["eojeol"]}
-        for n, row in enumerate(rows)
-    ]
-    run(made_up.write_parts(tmp_path, [rows]), tmp_path / "out", share=0.0)
-    path = tmp_path / "out" / "counts.parquet"
+    path = counts_of(tmp_path, [("책", "NNG")] * 3, [("학교", "NNG"), ("책", "VV")], [("학교", "NNG")])
     assert list(form_counts(path, VocabularySettings(), min_documents=2)) == [("학교", 2)]
 
 
@@ -113,10 +113,7 @@ def test_the_forms_cut_most_often_come_first(morphemes, tmp_path, mark):
 
 def test_forms_with_spaces_or_too_long_are_not_chosen(tmp_path):
     forms = ["뷁뷁", "뷁 뷁", "뷁▁", "뷁" * 16, "뷁" * 17, "뷁뷁뷁"]
-    row = {"id": "s:1", "source": "s", "form": forms, "tag": ["NNG"] * 6, "sentence": [0] * 6, "eojeol": [0] * 6}
-    row |= {"start": list(range(6)), "end": list(range(1, 7))}
-    run(made_up.write_parts(tmp_path, [[row]]), tmp_path / "out", share=0.0)
-    path = tmp_path / "out" / "counts.parquet"
+    path = counts_of(tmp_path, [(form, "NNG") for form in forms])
     assert frequent_cut_forms(path, made_up.tokenizer(), 10) == ["뷁뷁", "뷁뷁뷁", "뷁" * 16]
     assert frequent_cut_forms(path, made_up.tokenizer(), 10, min_documents=2) == []
 
@@ -138,6 +135,9 @@ def test_coverage_of_held_out_documents(morphemes, tmp_path, mark):
         if mark == "none":
             assert costs == sorted(costs, reverse=True)
     assert 0 < result["all"]["byte_share"] < result["all"]["whole_morpheme_share"] < 1
+    result = coverage(morphemes, tokenizer, tmp_path / "none", seed=SEED, heldout_share=0.0, workers=1)
+    assert (result["by_source"], result["most_split"]) == ({}, {"all": []})
+    assert result["all"]["documents"] == result["all"]["byte_share"] == 0
 
 
 def expected_measures(rows, tokenizer):
@@ -157,12 +157,6 @@ def expected_measures(rows, tokenizer):
     }
 
 
-def test_coverage_without_held_out_documents(morphemes, tmp_path):
-    result = coverage(morphemes, made_up.tokenizer(), tmp_path / "out", seed=SEED, heldout_share=0.0, workers=1)
-    assert (result["by_source"], result["most_split"]) == ({}, {"all": []})
-    assert result["all"]["documents"] == result["all"]["byte_share"] == 0
-
-
 @pytest.mark.parametrize("mark", ["none", "eojeol"])
 def test_usage_of_vocabulary_entries(morphemes, tmp_path, mark):
     tokenizer = made_up.tokenizer(mark)
@@ -180,3 +174,13 @@ def test_usage_of_vocabulary_entries(morphemes, tmp_path, mark):
         "never": sum(counted[entry] == 0 for entry in entries),
         "rarely": sum(0 < counted[entry] < 10 for entry in entries),
     }
+
+
+def test_held_out_documents_depend_on_id_and_seed_alone():
+    ids = [f"wiki:{number}" for number in range(20_000)]
+    held = np.array([is_heldout(id, 0, 0.05) for id in ids])
+    assert held.mean() == pytest.approx(0.05, abs=0.005)
+    assert [is_heldout(id, 0, 0.05) for id in reversed(ids)] == held[::-1].tolist()
+    assert held.tolist() == [held and is_heldout(id, 0, 0.3) for id, held in zip(ids, held, strict=True)]  # a superset
+    assert [any(is_heldout(id, 0, share) for id in ids[:99]) for share in (0.0, 1.0)] == [False, True]
+    assert (held & np.array([is_heldout(id, 1, 0.05) for id in ids])).mean() == pytest.approx(0.0025, abs=0.001)

@@ -1,5 +1,3 @@
-"""Texts that a corpus already contains."""
-
 import unicodedata
 
 import pyarrow as pa
@@ -13,9 +11,8 @@ from korbert.corpus.overlap import found_in
 def documents(tmp_path):
     folder = tmp_path / "documents"
     folder.mkdir()
-    for number, texts in enumerate(
-        (["첫째 문서다.\n둘째  줄이다.\n", "정말\u00a0좋아요"], ["지루함", 'it\'s "quoted"'])
-    ):
+    parts = ["첫째 문서다.\n둘째  줄이다.\n", "정말\u00a0좋아요"], ["지루함", 'it\'s "quoted"']
+    for number, texts in enumerate(parts):
         table = pa.table({"id": [f"s:{number}-{at}" for at in range(2)], "source": ["s"] * 2, "text": texts})
         pq.write_table(table, folder / f"part-{number:05d}.parquet")
     return folder
@@ -24,21 +21,12 @@ def documents(tmp_path):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("지루함", True),
-        (" 지루함\n", True),
-        ("정말 좋아요", True),  # a no-break space is white space
-        ("정말\u3000  좋아요", True),
-        ("정말좋아요", False),
-        (unicodedata.normalize("NFD", "지루함"), True),
-        ("둘째 줄이다.", True),  # a line of a document
-        ("첫째 문서다. 둘째 줄이다.", True),  # a whole one
-        ("문서다.", False),  # a part of a line
-        ('it\'s "quoted"', True),
-        ("it''s", False),
-        ("훈련에서 본 글", True),
-        ("처음 보는 글", False),
+        ("지루함", True), (" 지루함\n", True), (unicodedata.normalize("NFD", "지루함"), True),
+        ("정말 좋아요", True), ("정말\u3000  좋아요", True), ("정말좋아요", False),  # a no-break space is one
+        ("둘째 줄이다.", True), ("첫째 문서다. 둘째 줄이다.", True), ("문서다.", False),  # a part of a line
+        ('it\'s "quoted"', True), ("it''s", False), ("훈련에서 본 글", True), ("처음 보는 글", False),
     ],
-)
+)  # fmt: skip
 def test_documents_and_lines_are_found_whatever_their_spaces(tmp_path, documents, text, found):
     assert found_in([text], ["훈련에서  본 글"], documents, tmp_path, threads=1).tolist() == [found]
 
@@ -47,7 +35,4 @@ def test_results_are_in_the_order_of_the_texts(tmp_path, documents):
     texts = ["지루함", "x", "지루함", "", "정말 좋아요"]
     assert found_in(texts, [], documents, tmp_path, threads=2).tolist() == [True, False, True, True, True]
     assert not (tmp_path / "work" / "spill").exists()
-
-
-def test_a_corpus_without_parts_holds_nothing(tmp_path):
     assert found_in(["가", "나"], ["나"], tmp_path / "none", tmp_path, threads=1).tolist() == [False, True]

@@ -1,5 +1,3 @@
-"""Pairs of queries and passages from documents."""
-
 import json
 
 from hypothesis import given
@@ -14,19 +12,13 @@ LAW = "청구인은 상속 개시를 안 날부터 세 달 안에 한정승인�
 
 
 def test_titles_headings_and_sentences():
+    assert [(pair.query, pair.source) for pair in pairs_of("", f"{LAW}\n# 머리말\n{LAW}")] == [("머리말", "headings")]
     made = list(pairs_of("농업", f"{FIRST}\n짧은 줄이다.\n역사.\n{SECOND}\n{LAW}\n【이유】\n{LAW}"))
-    assert [(pair.query, pair.passage) for pair in made if pair.source != "sentences"] == [
-        ("농업", FIRST),
-        ("농업 역사", SECOND),
-        ("농업 이유", LAW),
-    ]
+    pairs = [(pair.query, pair.passage) for pair in made if pair.source != "sentences"]
+    assert pairs == [("농업", FIRST), ("농업 역사", SECOND), ("농업 이유", LAW)]
     (cloze,) = [pair for pair in made if pair.source == "sentences"]
     assert cloze.query in FIRST
     assert len(cloze.query) + 1 + len(cloze.passage) == len(FIRST)
-
-
-def test_without_a_title():
-    assert [(pair.query, pair.source) for pair in pairs_of("", f"{LAW}\n# 머리말\n{LAW}")] == [("머리말", "headings")]
 
 
 @given(some.text("가나다. 역사\n【】#", max_size=300), some.text(max_size=20))

@@ -3,36 +3,22 @@
 import json
 import re
 from collections import Counter
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
+import make_sample as maker
 import pytest
+
+from tests.korbert.tiny import json_lines as read_jsonl
 
 MADE = ("wiki.jsonl", "ATTRIBUTION.tsv", "reviews.jsonl", "nsmc/ratings_train.txt", "nsmc/ratings_test.txt",
         "law/train.jsonl", "law/dev.jsonl")  # fmt: skip
 PARTICLES = {*"은는이가을를의에로와과도만", "에서", "으로", "부터", "까지", "이나"}
-NEWLINE = b"\n"
 KINDS = {"person", "place", "date", "number", "organisation", "work", "term", "reason", "phrase"}
-
-
-def read_jsonl(path):
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def read_table(path, *columns):
     header, *rows = [line.split("\t") for line in path.read_text("utf-8").removesuffix("\n").split("\n")]
     assert header == [*columns]
     return rows
-
-
-@pytest.fixture(scope="module")
-def maker():
-    spec = spec_from_file_location("make_sample", Path(__file__).with_name("make_sample.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_readme_names_every_file_count_and_licence(sample):
@@ -42,16 +28,15 @@ def test_readme_names_every_file_count_and_licence(sample):
     assert set(rows) == files
     for name, row in rows.items():
         of_folder = {"nsmc": "CC0 1.0", "reviews.jsonl": "CC0 1.0", "law": "none needed"}
-        licence = of_folder.get(name.split("/")[0], "CC BY-SA 3.0")
-        assert row.endswith(f"| {licence} |")
+        assert row.endswith(f"| {of_folder.get(name.split('/')[0], 'CC BY-SA 3.0')} |")
         if not name.endswith(".json"):
-            header = 0 if name.endswith(".jsonl") else 1
-            assert f"| {(sample / name).read_bytes().count(NEWLINE) - header:,} " in row
+            lines = (sample / name).read_bytes().count(b"\n") - (not name.endswith(".jsonl"))  # one is the header
+            assert f"| {lines:,} " in row
     for text in ("creativecommons.org/licenses/by-sa/3.0", "creativecommons.org/publicdomain/zero/1.0", "e9t/nsmc"):
         assert text in readme
 
 
-def test_articles_are_prose_and_attributed(sample, maker):
+def test_articles_are_prose_and_attributed(sample):
     articles = read_jsonl(sample / "wiki.jsonl")
     assert all(row.keys() == {"id", "title", "text"} for row in articles)
     assert not [row["title"] for row in articles if not maker.is_prose(row["title"], row["text"])]
@@ -62,7 +47,7 @@ def test_articles_are_prose_and_attributed(sample, maker):
     assert len(fit) == len({row["title"] for row in articles}) == len(articles)
 
 
-def test_no_review_is_in_two_places(sample, korbert_data, maker):
+def test_no_review_is_in_two_places(sample, korbert_data):
     reviews = read_jsonl(sample / "reviews.jsonl")
     columns = ("id", "document", "label")
     train, test = (read_table(sample / "nsmc" / f"ratings_{part}.txt", *columns) for part in ("train", "test"))
@@ -72,8 +57,7 @@ def test_no_review_is_in_two_places(sample, korbert_data, maker):
     assert {tuple(row) for row in test} <= {tuple(row) for row in official}
     ids = [row[0] for row in (*train, *official)] + [row["id"].removeprefix("review-") for row in reviews]
     assert len(set(ids)) == len(ids)
-    held = {maker.folded(row[1]) for row in train}
-    spread = {maker.folded(row["text"]) for row in reviews}
+    held, spread = {maker.folded(row[1]) for row in train}, {maker.folded(row["text"]) for row in reviews}
     assert len(held) == len(train)
     assert not held & spread
     assert not {maker.folded(row[1]) for row in official} & (held | spread)
@@ -114,9 +98,8 @@ def test_questions_are_in_the_format_of_korquad_and_answered_in_their_article(sa
 
 
 @pytest.mark.slow
-def test_sample_is_made_again_byte_for_byte(sample, korbert_data, maker, tmp_path, monkeypatch):
+def test_sample_is_made_again_byte_for_byte(sample, korbert_data, tmp_path, monkeypatch):
     monkeypatch.setattr(maker, "SAMPLE", tmp_path)
-    maker.make_wiki(korbert_data)
-    maker.make_reviews(korbert_data)
-    maker.make_law(korbert_data)
+    for make in (maker.make_wiki, maker.make_reviews, maker.make_law):
+        make(korbert_data)
     assert not [name for name in MADE if (tmp_path / name).read_bytes() != (sample / name).read_bytes()]

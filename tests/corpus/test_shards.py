@@ -1,5 +1,3 @@
-"""Shards against the pieces of the tokenizer, and as `datasets` maps them."""
-
 import datasets
 import made_up
 import numpy as np
@@ -30,8 +28,8 @@ def folder(tmp_path):
     return tmp_path / "tokenizer"
 
 
-def run(morphemes, folder, output, workers=1, share=SHARE):
-    return shard(morphemes, folder, output, seed=SEED, heldout_share=share, workers=workers, settings=SMALL)
+def run(morphemes, folder, output, share=SHARE):
+    return shard(morphemes, folder, output, seed=SEED, heldout_share=share, workers=1, settings=SMALL)
 
 
 def test_another_library_version_makes_all_parts_anew(morphemes, folder, tmp_path, others_with):
@@ -82,15 +80,6 @@ def test_files_are_streams_that_can_be_mapped(morphemes, folder, tmp_path):
     assert len(read(tmp_path / "out" / "train")) == len(ROWS)
     with pytest.raises(CorpusError, match="all documents are held out: bring more text or hold out less"):
         run(morphemes, folder, tmp_path / "out", share=1.0)
-
-
-def test_the_same_bytes_for_two_workers_and_nothing_redone(morphemes, folder, tmp_path, bytes_below):
-    for workers in (1, 2):
-        run(morphemes, folder, tmp_path / str(workers), workers)
-    assert bytes_below(tmp_path / "1") == bytes_below(tmp_path / "2")
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "2").rglob("part-*")}
-    run(morphemes, folder, tmp_path / "2", workers=2)
-    assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
 def test_only_missing_parts_are_made_again(morphemes, folder, tmp_path, bytes_below):

@@ -11,20 +11,11 @@ LINES = (
     "아버지가 방에 들어가신다. Café 2020년",
 )
 TOKENIZERS = {  # of each architecture; those of XLM and FlauBERT need sacremoses, which is not installed
-    "albert": "albert",
-    "bert": "wordpiece",
-    "convbert": "wordpiece",
-    "deberta-v2": "deberta",
-    "distilbert": "wordpiece",
-    "electra": "wordpiece",
-    "flaubert": "wordpiece",
-    "funnel": "funnel",
-    "longformer": "bytes",
-    "modernbert": "plain bytes",
-    "roberta": "bytes",
-    "xlm": "wordpiece",
+    "albert": "albert", "bert": "wordpiece", "convbert": "wordpiece", "deberta-v2": "deberta",
+    "distilbert": "wordpiece", "electra": "wordpiece", "flaubert": "wordpiece", "funnel": "funnel",
+    "longformer": "bytes", "modernbert": "plain bytes", "roberta": "bytes", "xlm": "wordpiece",
     "xlm-roberta": "unigram",
-}
+}  # fmt: skip
 _SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 _XLM = {"emb_dim": 16, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 64}
 CONFIGS: dict[str, dict[str, Any]] = {
@@ -32,12 +23,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "bert": {**_SIZES, "max_position_embeddings": 64},
     "convbert": {**_SIZES, "embedding_size": 8, "max_position_embeddings": 64},
     "deberta-v2": {
-        **_SIZES,
-        "max_position_embeddings": 64,
-        "relative_attention": True,
-        "pos_att_type": ["p2c", "c2p"],
-        "position_biased_input": False,
-        "type_vocab_size": 0,
+        **_SIZES, "max_position_embeddings": 64, "relative_attention": True, "pos_att_type": ["p2c", "c2p"],
+        "position_biased_input": False, "type_vocab_size": 0,
     },
     "distilbert": {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 32, "max_position_embeddings": 64},
     "electra": {**_SIZES, "embedding_size": 8, "max_position_embeddings": 64},
@@ -48,7 +35,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "roberta": {**_SIZES, "max_position_embeddings": 66, "type_vocab_size": 1},
     "xlm": _XLM,
     "xlm-roberta": {**_SIZES, "max_position_embeddings": 66, "type_vocab_size": 1},
-}
+}  # fmt: skip
 
 
 _BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -83,9 +70,8 @@ def _of_bytes(kind: str) -> Any:
     learned = Tokenizer(models.BPE())
     learned.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    learned.train_from_iterator(
-        LINES, trainers.BpeTrainer(vocab_size=400, special_tokens=special, initial_alphabet=alphabet)
-    )
+    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=special, initial_alphabet=alphabet)
+    learned.train_from_iterator(LINES, trainer)
     model = json.loads(learned.to_str())["model"]
     roberta = transformers.RobertaTokenizer(model["vocab"], [tuple(pair) for pair in model["merges"]])
     if kind == "bytes":
@@ -105,9 +91,8 @@ def _unigram(kind: str) -> Any:
     learned.pre_tokenizer = pre_tokenizers.Metaspace()
     if kind == "albert":
         learned.normalizer = normalizers.NFKD()
-    learned.train_from_iterator(
-        LINES, trainers.UnigramTrainer(vocab_size=200, special_tokens=special, unk_token=unknown)
-    )
+    trainer = trainers.UnigramTrainer(vocab_size=200, special_tokens=special, unk_token=unknown)
+    learned.train_from_iterator(LINES, trainer)
     pieces = [tuple(entry) for entry in json.loads(learned.to_str())["model"]["vocab"]]
     if kind == "unigram":
         return transformers.XLMRobertaTokenizer([*pieces, ("<mask>", 0.0)])

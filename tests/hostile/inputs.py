@@ -142,8 +142,7 @@ def _in_recipe(case: Case) -> None:
     recipe = case.data("tiny.toml")
     odd = word(case.rng.choice(ODD_SETTINGS))
     lines = recipe.read_text(encoding="utf-8").splitlines()
-    places = [place for place, line in enumerate(lines) if "=" in line]
-    place = case.rng.choice(places)
+    place = case.rng.choice([place for place, line in enumerate(lines) if "=" in line])
     match case.rng.randrange(6):
         case 0 | 1:
             case.harm(recipe, spoiled)
@@ -274,8 +273,7 @@ def _jsonl_odd(case: Case) -> None:
 
 def _text(case: Case) -> None:
     documents = case.rng.choice(("line", "blank", "file"))
-    texts = [row["text"] for row in _rows(case)]
-    content = ("\n\n" if documents == "blank" else "\n").join(texts).encode()
+    content = ("\n\n" if documents == "blank" else "\n").join([row["text"] for row in _rows(case)]).encode()
     encoding = case.rng.choice(("auto", "auto", "utf-8", "cp949", "utf-16"))
     case.harm(_reads(case, "mine.txt", content, documents=documents, encoding=encoding), spoiled)
 
@@ -318,8 +316,7 @@ _WIKITEXT = (
 def _wiki(case: Case) -> None:
     rows = _rows(case)
     if case.rng.random() < 0.5:
-        bodies = [case.rng.choice(_WIKITEXT).replace("<", "&lt;") for _ in range(3)]
-        _reads(case, "mine.xml", _as_dump(rows, bodies))
+        _reads(case, "mine.xml", _as_dump(rows, [case.rng.choice(_WIKITEXT).replace("<", "&lt;") for _ in range(3)]))
     else:
         case.harm(_reads(case, "mine.xml", _as_dump(rows)), spoiled)
 
@@ -330,8 +327,7 @@ def _packed(case: Case) -> None:
     pack = base64.b64encode if suffix == ".zip" else packs[suffix].compress
     content = case.base.data.joinpath("reviews.jsonl").read_bytes()
     half = len(content) // 2
-    path = _reads(case, f"mine.jsonl{suffix}", pack(content[:half]) + pack(content[half:]))
-    case.harm(path, spoiled)
+    case.harm(_reads(case, f"mine.jsonl{suffix}", pack(content[:half]) + pack(content[half:])), spoiled)
 
 
 def _odd_file(case: Case, path: Path) -> None:

@@ -66,10 +66,8 @@ def _documents_are_right(artifact: Path, counts: dict[str, Any]) -> Iterator[str
     dropped = pq.read_table(artifact / "dropped").to_pylist()
     reasons = sum(number for name, number in counts.items() if name.startswith("dropped."))
     if not counts["read"] == counts["documents"] + reasons == len(documents) + len(dropped):
-        yield (
-            f"clean read {counts['read']} rows, kept {counts['documents']} and dropped {reasons}; its files hold "
-            f"{len(documents)} and {len(dropped)}"
-        )
+        told = f"clean read {counts['read']} rows, kept {counts['documents']} and dropped {reasons}"
+        yield f"{told}; its files hold {len(documents)} and {len(dropped)}"
     if len({one["id"] for one in documents}) < len(documents):
         yield "an id stands twice in documents"
     for one in documents:

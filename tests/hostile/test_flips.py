@@ -52,12 +52,9 @@ class Harmed:
         """A flipped bit most often."""
         data = path.read_bytes()
         ways: Sequence[tuple[str, bytes]] = (
-            ("a bit is flipped", flip(data, self.rng)),
-            ("the last byte is gone", data[:-1]),
-            ("64 zeros", zeros(data, self.rng)),
-            ("one byte more", data + b"\n"),
-            ("empty", b""),
-        )
+            ("a bit is flipped", flip(data, self.rng)), ("the last byte is gone", data[:-1]),
+            ("64 zeros", zeros(data, self.rng)), ("one byte more", data + b"\n"), ("empty", b""),
+        )  # fmt: skip
         how, changed = self.rng.choices(ways, (14, 2, 2, 1, 1))[0]
         if changed == data:
             how, changed = ways[0]
@@ -184,8 +181,7 @@ def _files(folder, fits):
 def _checkpoint(harmed):
     """A training state is passed over where it is damaged: the run ends where it always ended."""
     stage = harmed.rng.choice(("pretrain", "pretrain", "nsmc", "korquad"))
-    partial = _cut_off(harmed, stage)
-    files = _files(partial, lambda path: path.parent.name.startswith("step-"))
+    files = _files(_cut_off(harmed, stage), lambda path: path.parent.name.startswith("step-"))
     records = [path for path in files if path.name == "record.json"]
     path = harmed.one_of(records if harmed.rng.random() < 0.5 else files)
     harmed.harm(path)
@@ -195,16 +191,14 @@ def _checkpoint(harmed):
 def _part(harmed):
     """A finished part is made again where it is damaged."""
     stage = harmed.rng.choice(("clean", "analyze"))
-    partial = _cut_off(harmed, stage)
-    harmed.harm(harmed.one_of(_files(partial, lambda path: path.name != "plan.json")))
+    harmed.harm(harmed.one_of(_files(_cut_off(harmed, stage), lambda path: path.name != "plan.json")))
     yield from _goes_on(harmed, stage, (0,))
 
 
 def _plan(harmed):
     """What an artifact under way is to be."""
     stage = harmed.rng.choice(("clean", "analyze", "pretrain"))
-    partial = _cut_off(harmed, stage)
-    harmed.harm(partial / "plan.json")
+    harmed.harm(_cut_off(harmed, stage) / "plan.json")
     yield from _goes_on(harmed, stage, (0, 1, 2))
 
 
@@ -240,15 +234,13 @@ def _said(harmed, stage, *, exports):
     results = harmed.folder / "results"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir()
-    match "export" if exports else MODELS[stage]:
-        case "export":
-            outcome = harmed.run("export", "model", "results/exported")
-        case "fill":
-            outcome = harmed.run("fill", "model", "나는 [MASK]에 간다.", "--top", "50")
-        case "predict":
-            outcome = harmed.run("predict", "model", stdin="재미있다\n지루하다\n연기가 좋다\n".encode())
-        case _:
-            outcome = harmed.run("submit", "model", "valid.json", "results/answers.json")
+    command = "export" if exports else MODELS[stage]
+    arguments = {
+        "export": ["results/exported"], "fill": ["나는 [MASK]에 간다.", "--top", "50"], "predict": [],
+        "submit": ["valid.json", "results/answers.json"],
+    }  # fmt: skip
+    stdin = "재미있다\n지루하다\n연기가 좋다\n".encode() if command == "predict" else b""
+    outcome = harmed.run(command, "model", *arguments[command], stdin=stdin)
     return outcome, {str(path.relative_to(results)): path.read_bytes() for path in _files(results, lambda path: True)}
 
 

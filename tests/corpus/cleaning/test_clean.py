@@ -1,5 +1,3 @@
-"""The clean stage: kept and dropped documents, resuming after a kill, and the same bytes for any number of workers."""
-
 import gzip
 import json
 import math
@@ -24,6 +22,7 @@ from korbert.errors import CorpusError
 WORDS = ["학교", "도서관", "책상", "하늘이", "사람들은", "오늘도", "읽었다", "걸었다", "바다에서", "노래했다", "좋다"]
 ALL = DuplicateSettings(equal=False, near=0, template_share=1, line_documents=0)
 NOTICE = "이 글은 어디에나 붙어 있는 안내문입니다."
+SENTENCE = "학교에서 책을 읽었다고 한다."
 
 
 def sentence(generator):
@@ -68,12 +67,11 @@ def read(folder, name):
 
 
 def test_documents_are_kept_or_dropped_with_a_reason(tmp_path):
-    path = tmp_path / "a.jsonl"
     good = {"id": "b", "text": "\u1112\u1161\u11a8\u1100\u116d에서  책을 읽었다.\r\n\r\n그리고 잤다.  "}
-    write_jsonl(path, [good, {"id": "short", "text": "네."}, {"id": "en", "text": "An English text only."}])
+    rows = [good, {"id": "short", "text": "네."}, {"id": "en", "text": "An English text only."}]
+    path, text = write_jsonl(tmp_path / "a.jsonl", rows), tmp_path / "b.txt"
     with path.open("ab") as file:
         file.write(b'{"id": "cut", "text": "\n' + b'{"id": "latin", "text": "\xe9t\xe9"}\n{"id": 3, "text": []}\n')
-    text = tmp_path / "b.txt"
     text.write_text("\ufeff학교에서 책을 읽었다.\n학교에서 책을 읽었다.\n하늘이 파랗고 바다도 파랗다.\n")
     sources = [{"name": "wiki", "path": "x"}, {"name": "lines", "path": "x"}]
     counts = clean(settings(sources=sources), {"wiki": [path], "lines": [text]}, tmp_path / "out", workers=1)
@@ -93,14 +91,9 @@ def test_documents_are_kept_or_dropped_with_a_reason(tmp_path):
     assert dropped["bad_text"][::2] == ("wiki:3", "a.jsonl line 6: 'text' is a list, not a text")
     assert dropped["exact_duplicate"][::2] == ("lines:2", "lines:1")
     assert counts == {
-        "chars": 21 + 12 + 16,
-        "documents": 3,
-        "dropped": 6,
-        "read": 9,
-        **{f"dropped.{reason}": 1 for reason in sorted(dropped)},
-        "kept.lines": 2,
-        "kept.wiki": 1,
-    }
+        "chars": 21 + 12 + 16, "documents": 3, "dropped": 6, "read": 9,
+        **{f"dropped.{reason}": 1 for reason in sorted(dropped)}, "kept.lines": 2, "kept.wiki": 1,
+    }  # fmt: skip
 
 
 def test_near_duplicates_and_frequent_lines(tmp_path, wiki):
@@ -119,12 +112,10 @@ def test_near_duplicates_and_frequent_lines(tmp_path, wiki):
 def test_a_document_of_frequent_lines_is_dropped(tmp_path):
     texts = [f"{NOTICE}\n{number}번째 글에는 다른 말이 적혀 있다." for number in range(3)] + [f"{NOTICE}\n짧다."]
     path = write_jsonl(tmp_path / "a.jsonl", texts)
-    some = settings(duplicates=DuplicateSettings(line_documents=3))
-    counts = clean(some, {"wiki": [path]}, tmp_path / "out", workers=1)
-    assert counts["dropped.frequent_lines"] == 1
+    clean(settings(duplicates=DuplicateSettings(line_documents=3)), {"wiki": [path]}, tmp_path / "out", workers=1)
     (row,) = read(tmp_path / "out", "dropped")
-    assert (row["id"], row["text"]) == ("wiki:3", texts[3])
-    assert row["detail"] == "1 of its lines stand in more than 3 documents"
+    detail = "1 of its lines stand in more than 3 documents"
+    assert list(row.values()) == ["wiki:3", "wiki", "frequent_lines", detail, texts[3]]
 
 
 EVALUATION = [{"name": "test", "path": "x", "text": "document"}, {"name": "reading", "path": "x", "kind": "korquad"}]
@@ -136,15 +127,13 @@ def test_text_of_evaluation_sets_is_removed(tmp_path, unit, bytes_below):
     review = "배우들의 연기가 정말로 훌륭했던 영화"
     rows = f"id\tdocument\n1\t{review}\n2\t좋다\n3\t아무도 보지 않은 다른 영화들의 이야기\n"
     (tmp_path / "test.tsv").write_text(rows, "utf-8")
-    reading = {"data": [{"paragraphs": [{"context": CONTEXT}]}]}
-    (tmp_path / "reading.json").write_text(json.dumps(reading), "utf-8")
+    (tmp_path / "reading.json").write_text(json.dumps({"data": [{"paragraphs": [{"context": CONTEXT}]}]}), "utf-8")
     texts = [f"{review}!!", f"장시의 역사\n{CONTEXT}\n그 뒤의 이야기도 길게 이어진다.", "아무 데도 나오지 않는 글이다."]
     path = write_jsonl(tmp_path / "a.jsonl", texts)
     files = {"wiki": [path], "test": [tmp_path / "test.tsv"], "reading": [tmp_path / "reading.json"]}
     some = settings(evaluation=EVALUATION, decontamination={"unit": unit})
     counts = clean(some, files, tmp_path / "out", workers=1)
-    figures = {name: number for name, number in counts.items() if name.startswith(("evaluation", "contaminated"))}
-    assert figures == {
+    assert {name: number for name, number in counts.items() if name.startswith(("evaluation", "contaminated"))} == {
         "contaminated.reading": 1,
         "contaminated.test": 1,
         "evaluation.test.texts": 3,
@@ -183,24 +172,15 @@ def test_a_wrong_encoding_in_the_recipe_is_an_error(tmp_path):
 
 
 def test_a_source_of_faulty_records_stops_the_stage_beside_another(tmp_path):
-    good = write_jsonl(tmp_path / "good.jsonl", ["학교에서 책을 읽었다고 한다."])
-    bad = write_jsonl(tmp_path / "bad.jsonl", [{"id": 1, "body": "학교에서 책을 읽었다고 한다."}] * 2)
+    good = write_jsonl(tmp_path / "good.jsonl", [SENTENCE])
+    bad = write_jsonl(tmp_path / "bad.jsonl", [{"id": 1, "body": SENTENCE}] * 2)
     some = settings(sources=[{"name": "good", "path": "x"}, {"name": "bad", "path": "x"}])
     with pytest.raises(CorpusError, match=r"no document in source 'bad': bad.jsonl line 1: 'text' is missing"):
         clean(some, {"good": [good], "bad": [bad]}, tmp_path / "out", workers=1)
 
 
-def test_the_same_bytes_for_two_workers_and_nothing_redone(tmp_path, wiki, reference, bytes_below):
-    output = tmp_path / "out"
-    clean(settings(), {"wiki": [wiki]}, output, workers=2)
-    assert bytes_below(output) == reference
-    before = {path: path.stat().st_mtime_ns for path in output.glob("d*/*")}
-    clean(settings(), {"wiki": [wiki]}, output, workers=1)
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-
-
 def test_another_library_version_makes_all_parts_anew(tmp_path, others_with):
-    path = write_jsonl(tmp_path / "a.jsonl", ["학교에서 책을 읽었다고 한다."])
+    path = write_jsonl(tmp_path / "a.jsonl", [SENTENCE])
     assert others_with(lambda: clean(settings(), {"wiki": [path]}, tmp_path / "out", workers=1), "markdown-it-py")
 
 
@@ -255,8 +235,7 @@ def test_a_record_that_crashes_or_hangs_is_the_only_one_lost(tmp_path, monkeypat
     path = write_jsonl(tmp_path / "a.jsonl", texts)
     monkeypatch.setattr("korbert.corpus.cleaning.clean._read", faults.read_or_fail)
     monkeypatch.setattr("korbert.corpus.cleaning.clean._MIN_SECONDS", 6.0)
-    some = settings(part_bytes=1 << 20)
-    counts = clean(some, {"wiki": [path]}, tmp_path / "out", workers=2)
+    counts = clean(settings(part_bytes=1 << 20), {"wiki": [path]}, tmp_path / "out", workers=2)
     assert (counts["documents"], counts["dropped"], counts[f"dropped.{reason}"]) == (3, 1, 1)
     (row,) = read(tmp_path / "out", "dropped")
     told = {"clean_crashed": "its worker process ended", "clean_timeout": "no result after 6 seconds"}[reason]
@@ -266,54 +245,48 @@ def test_a_record_that_crashes_or_hangs_is_the_only_one_lost(tmp_path, monkeypat
 
 def test_a_source_whose_every_record_crashes_is_dropped(tmp_path, monkeypatch):
     path = write_jsonl(tmp_path / "a.jsonl", [{"id": 1, "text": f"이 글은 {faults.CRASH} 하고 말한다."}])
-    other = write_jsonl(tmp_path / "b.jsonl", [{"id": 2, "text": "학교에서 책을 읽었다고 한다."}])
+    other = write_jsonl(tmp_path / "b.jsonl", [SENTENCE])
     monkeypatch.setattr("korbert.corpus.cleaning.clean._read", faults.read_or_fail)
     some = settings(sources=[{"name": "wiki", "path": "x"}, {"name": "b", "path": "x"}])
     counts = clean(some, {"wiki": [path], "b": [other]}, tmp_path / "out", workers=2)
     assert (counts["documents"], counts["dropped.clean_crashed"]) == (1, 1)
 
 
-def test_a_repeated_id_is_an_error_with_both_places(tmp_path, wiki):
-    other = write_jsonl(tmp_path / "other.jsonl", [{"id": "x", "text": "네."}, {"id": "w7", "text": "다른 글."}])
-    expected = r"wiki.jsonl line 8 and .*other.jsonl line 2: both have the id 'wiki:w7': make ids unique"
-    with pytest.raises(CorpusError, match=expected):
-        clean(settings(), {"wiki": [wiki, other]}, tmp_path / "out", workers=1)
+GOOD = f'{{"id": 1, "text": "{SENTENCE}"}}\n'.encode()
+SHORT = '{"id": 2, "text": "네"}\n'.encode()
+EMPTY = r"a.jsonl: no document in source 'wiki': its files hold no record"
 
 
-def test_missing_truncated_and_empty_files_are_errors(tmp_path, wiki):
-    empty = tmp_path / "wiki.jsonl"
-    output = tmp_path / "out"
-    packed = tmp_path / "wiki.jsonl.gz"
-    packed.write_bytes(gzip.compress(wiki.read_bytes())[:-20])
-    with pytest.raises(CorpusError, match=r"wiki.jsonl.gz: ends inside frame 1"):
-        clean(settings(), {"wiki": [packed]}, output, workers=1)
-    with pytest.raises(CorpusError, match=r"none.jsonl: no such file: check the path of 'wiki'"):
-        clean(settings(), {"wiki": [tmp_path / "none.jsonl"]}, output, workers=1)
-    with pytest.raises(CorpusError, match=r"'wiki': no file"):
-        clean(settings(), {"wiki": []}, output, workers=1)
-    for content in (b"\n\n", b""):
-        empty.write_bytes(content)
-        with pytest.raises(CorpusError, match=r"wiki.jsonl: no document in source 'wiki': its files hold no record"):
-            clean(settings(), {"wiki": [empty]}, output, workers=1)
-    write_jsonl(empty, [{"id": "a", "text": "네"}])
-    with pytest.raises(CorpusError, match=r"no document is left \(1 dropped.too_short\)"):
-        clean(settings(), {"wiki": [empty]}, output, workers=1)
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a.jsonl.gz": gzip.compress(GOOD * 2_000)[:-20]}, r"a.jsonl.gz: ends inside frame 1"),
+        ({"none.jsonl": None}, r"none.jsonl: no such file: check the path of 'wiki'"),
+        ({}, r"'wiki': no file"),
+        ({"a.jsonl": b"\n\n"}, EMPTY),
+        ({"a.jsonl": b""}, EMPTY),
+        ({"a.jsonl": SHORT}, r"no document is left \(1 dropped.too_short\)"),
+        ({"a.jsonl": GOOD, "b.jsonl": SHORT + GOOD},
+         r"a.jsonl line 1 and .*b.jsonl line 2: both have the id 'wiki:1': make ids unique"),
+    ],
+)  # fmt: skip
+def test_files_that_give_no_corpus_are_errors(tmp_path, files, message):
+    for name in [name for name in files if files[name] is not None]:
+        (tmp_path / name).write_bytes(files[name])
+    with pytest.raises(CorpusError, match=message):
+        clean(settings(), {"wiki": [tmp_path / name for name in files]}, tmp_path / "out", workers=1)
 
 
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
-        (FilterSettings, {"max_word_chars": math.inf}),
-        (FilterSettings, {"min_hangul_share": math.nan}),
-        (FilterSettings, {"min_hangul_share": 2}),
-        (FilterSettings, {"max_top_ngram_shares": (0.1, math.nan, 0.3)}),
-        (FilterSettings, {"max_chars": 10**5000}),
-        (DuplicateSettings, {"line_documents": 10**40}),
-        (NormalizeSettings, {"max_repeats": 10**12}),
-        (AnalyzeSettings, {"deadline_seconds": 1e300}),
+        (FilterSettings, {"max_word_chars": math.inf}), (FilterSettings, {"min_hangul_share": math.nan}),
+        (FilterSettings, {"min_hangul_share": 2}), (FilterSettings, {"max_top_ngram_shares": (0.1, math.nan, 0.3)}),
+        (FilterSettings, {"max_chars": 10**5000}), (DuplicateSettings, {"line_documents": 10**40}),
+        (NormalizeSettings, {"max_repeats": 10**12}), (AnalyzeSettings, {"deadline_seconds": 1e300}),
         (ShardSettings, {"part_bytes": 10**30}),
     ],
-)
+)  # fmt: skip
 def test_absurd_numbers_are_refused(kind, values):
     with pytest.raises(ValidationError):
         kind(**values)

@@ -1,5 +1,3 @@
-"""Contamination: what counts as text of an evaluation set, and what does not."""
-
 import json
 import random
 
@@ -45,24 +43,28 @@ def names(index, *texts):
     return [None if leak is None else leak.names for leak in find(index, *texts)]
 
 
-def test_eight_shared_terms_are_contamination_and_seven_are_not(index):
-    sets = index({"test": [LONG]})
-    terms = LONG.rstrip(".").split()
-    inside = "앞의 말 " + " ".join(terms[2:10]) + " 뒤의 말"
-    (leak,) = find(sets, inside)
-    assert leak.names == ("test",)
-    assert leak.shared == " ".join(terms[2:10])
-    assert names(sets, " ".join(terms[2:9]), " ".join(terms[:7]) + " 다른 " + " ".join(terms[7:])) == [None, None]
+TERMS = LONG.rstrip(".").split()
+CAPITALS = "The Best 영화 가운데 하나인 이 작품은 정말로 좋았다고 생각한다"
+SETS = {"one": [LONG], "two": [SHORT, LONG], "three": [SHORT]}
 
 
-def test_punctuation_case_and_line_ends_are_ignored(index):
-    sets = index({"test": ["The Best 영화 가운데 하나인 이 작품은 정말로 좋았다고 생각한다"]})
-    assert names(sets, "«the best» 영화 가운데, 하나인\n이 작품은... 정말로 좋았다고!! 생각한다?") == [("test",)]
-
-
-def test_a_short_text_must_match_completely(index):
-    texts = (f"어제 본 {SHORT}. 추천!", "배우들의 연기가 정말로 훌륭했던", SHORT)
-    assert names(index({"test": [SHORT]}), *texts) == [("test",), None, ("test",)]
+@pytest.mark.parametrize(
+    ("sets", "text", "found"),
+    [
+        ({"test": [LONG]}, "앞의 말 " + " ".join(TERMS[2:10]) + " 뒤의 말", ("test",)),  # eight terms
+        ({"test": [LONG]}, " ".join(TERMS[2:9]), None),
+        ({"test": [LONG]}, " ".join(TERMS[:7]) + " 다른 " + " ".join(TERMS[7:]), None),
+        ({"test": [CAPITALS]}, "«the best» 영화 가운데, 하나인\n이 작품은... 정말로 좋았다고!! 생각한다?", ("test",)),
+        ({"test": [SHORT]}, f"어제 본 {SHORT}. 추천!", ("test",)),  # a short text, whole
+        ({"test": [SHORT]}, "배우들의 연기가 정말로 훌륭했던", None),
+        ({"test": [SHORT]}, SHORT, ("test",)),
+        (SETS, LONG, ("one", "two")),
+        (SETS, SHORT, ("two", "three")),
+        (SETS, LONG + " " + SHORT, ("one", "two", "three")),
+    ],
+)
+def test_what_is_text_of_an_evaluation_set(index, sets, text, found):
+    assert names(index(sets), text) == [found]
 
 
 def test_stock_phrases_are_not_looked_for(index):
@@ -72,19 +74,8 @@ def test_stock_phrases_are_not_looked_for(index):
     assert sets.text_counts(NO_HASHES) == {"test": (5, 1, 0)}
 
 
-def test_all_sets_with_the_text_are_named(index):
-    sets = index({"one": [LONG], "two": [SHORT, LONG], "three": [SHORT]})
-    assert names(sets, LONG, SHORT, LONG + " " + SHORT) == [
-        ("one", "two"),
-        ("two", "three"),
-        ("one", "two", "three"),
-    ]
-
-
 def test_the_contaminated_lines_are_numbered(index):
-    sets = index({"test": [LONG, SHORT]})
-    first, second = LONG[:30], LONG[30:]
-    (leak,) = find(sets, f"제목\n\n{first}\n{second}\n다른 이야기\n{SHORT}")
+    (leak,) = find(index({"test": [LONG, SHORT]}), f"제목\n\n{LONG[:30]}\n{LONG[30:]}\n다른 이야기\n{SHORT}")
     assert leak.lines == (2, 3, 5)
 
 
@@ -119,14 +110,11 @@ def test_contamination_equals_a_plain_search(index):
     assert [leak is not None for leak in find(sets, *documents)] == expected
 
 
-def test_sets_without_usable_text_are_errors(index):
+def test_sets_without_usable_text_are_errors(index, tmp_path):
     with pytest.raises(CorpusError, match="evaluation set 'test': no text is long enough"):
         index({"test": ["재밌어요", "최고"]})
     with pytest.raises(ValueError, match="min_terms 9 is more than terms 8"):
         settings("test", min_terms=9)
-
-
-def test_a_set_with_faulty_records_is_an_error(tmp_path):
     path = tmp_path / "test.jsonl"
     path.write_text(json.dumps({"text": LONG}) + '\n{"text": null}\n{"text":\n', "utf-8")
     with pytest.raises(CorpusError, match=r"'test': 1 of 3 records cannot be read, first test.jsonl line 3: .* repair"):
@@ -138,6 +126,6 @@ def test_a_set_with_faulty_records_is_an_error(tmp_path):
 
 def test_texts_of_sets_are_masked_as_the_corpus_is(index):
     text = "예약 문의는 010-1234-5678 번으로 지금 바로 연락 주세요"
-    masked, _ = mask([text], PersonalSettings())
-    assert masked[0] != text
+    masked, counts = mask([text], PersonalSettings())
+    assert counts == {"phone": 1}
     assert names(index({"test": [text]}), *masked) == [("test",)]

@@ -63,14 +63,11 @@ def test_the_smallest_id_is_kept_for_any_order_parts_and_threads(tmp_path):
         assert found(tmp_path / str(turn), documents, per_part, threads) == expected
 
 
-def test_ids_are_compared_by_code_point(tmp_path):
+def test_ids_are_compared_by_code_point_and_dropped_rows_not_at_all(tmp_path):
     documents = [("s:9", "글", None), ("s:10", "글", None), ("s:Z", "글", None), ("s:가", "글", None)]
-    assert found(tmp_path, documents, 2, 1) == {"s:9": "s:10", "s:Z": "s:10", "s:가": "s:10"}
-
-
-def test_dropped_rows_are_not_compared(tmp_path):
+    assert found(tmp_path / "ids", documents, 2, 1) == {"s:9": "s:10", "s:Z": "s:10", "s:가": "s:10"}
     documents = [("s:1", "글", "too_short"), ("s:2", "글", None), (None, "글", "bad_json"), ("s:3", "글", None)]
-    assert found(tmp_path, [*documents, ("s:4", "다른 글", None)], 2, 1) == {"s:3": "s:2"}
+    assert found(tmp_path / "dropped", [*documents, ("s:4", "다른 글", None)], 2, 1) == {"s:3": "s:2"}
 
 
 def test_repeated_ids_are_refused_with_their_first_two_places(tmp_path):
@@ -145,6 +142,7 @@ def test_the_longest_near_duplicate_is_kept_and_ties_by_id(tmp_path):
     documents += [("u:1", "홀로 서 있는 글 하나"), ("u:2", "다섯 여섯 일곱 여덟"), ("u:3", "짧다")]
     assert planted.jaccard(documents[0][1], documents[2][1]) < 0.8
     assert near(tmp_path, documents) == {"s:c": "s:a", "s:b": "s:a", "t:2": "t:1"}
+    assert near(tmp_path, documents, without=planted.gone(tmp_path, [(0, 2)])) == {"s:c": "s:b", "t:2": "t:1"}
 
 
 def test_near_duplicates_are_the_same_for_any_order_parts_and_threads(tmp_path):
@@ -155,10 +153,3 @@ def test_near_duplicates_are_the_same_for_any_order_parts_and_threads(tmp_path):
     for turn, (per_part, threads) in enumerate([(7, 1), (1000, 2), (64, 2)]):
         random.Random(turn).shuffle(documents)
         assert near(tmp_path / str(turn), documents, per_part=per_part, threads=threads) == expected
-
-
-def test_dropped_documents_have_no_near_duplicates(tmp_path):
-    text = " ".join(f"낱말{number}" for number in range(50))
-    documents = [("s:1", text + " 끝"), ("s:2", text), ("s:3", text)]
-    assert near(tmp_path, documents) == {"s:2": "s:1", "s:3": "s:1"}
-    assert near(tmp_path, documents, without=planted.gone(tmp_path, [(0, 0)])) == {"s:3": "s:2"}

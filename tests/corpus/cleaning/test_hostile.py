@@ -35,21 +35,11 @@ def read(folder, name):
 PROSE = "강가에는 포구가 생겨 쌀과 소금, 생선이 모였다. 배로 실어 나르는 상인들은 큰돈을 벌었다."
 ODD = [*"\0\u202e\u2066\ufeff\u200d\u200b\u0300\ufffd\ufff9\x85\u2028𠀀", "🇰🇷", "👩‍👩‍👧"]
 LINES = [
-    b'{"id": "x", "text": ',
-    b"[" * 20_000,
-    b'{"id": {"a": {"b": [1, 2]}}, "text": "t"}',
-    b'{"id": "NUMBER", "text": ["a", "b"]}',
-    b'{"id": 3.5, "text": "t"}',
-    b"null",
-    b'"text"',
-    b"\xff\xfe\x00\x01",
-    b'{"id": "NUMBER", "text": "\\ud83d"}',
-    b'{"id": "\\udc00", "text": "t"}',
-    b"{}",
-    b"\x00\x00\x00",
-    b'{"id": NaN, "text": Infinity}',
-    "{'id': '작은따옴표', 'text': '글'}".encode(),
-]
+    b'{"id": "x", "text": ', b"[" * 20_000, b'{"id": {"a": {"b": [1, 2]}}, "text": "t"}',
+    b'{"id": "NUMBER", "text": ["a", "b"]}', b'{"id": 3.5, "text": "t"}', b"null", b'"text"', b"\xff\xfe\x00\x01",
+    b'{"id": "NUMBER", "text": "\\ud83d"}', b'{"id": "\\udc00", "text": "t"}', b"{}", b"\x00\x00\x00",
+    b'{"id": NaN, "text": Infinity}', "{'id': '작은따옴표', 'text': '글'}".encode(),
+]  # fmt: skip
 
 
 def hostile(generator, number):
@@ -85,8 +75,7 @@ def test_hostile_documents_are_kept_or_dropped(tmp_path, count):
     evaluation = [{"name": "prose", "path": "x", "kind": "text"}]
     (tmp_path / "prose.txt").write_text("상인들은 큰돈을 벌었다고 적혀 있는 전혀 다른 글이 여기에 있다.", "utf-8")
     some = settings(sources=[{"name": "a", "path": "x", "max_undecodable": 1}], evaluation=evaluation)
-    files = {"a": [path], "prose": [tmp_path / "prose.txt"]}
-    counts = clean(some, files, tmp_path / "out", workers=2)
+    counts = clean(some, {"a": [path], "prose": [tmp_path / "prose.txt"]}, tmp_path / "out", workers=2)
     kept, dropped = read(tmp_path / "out", "documents"), read(tmp_path / "out", "dropped")
     assert len(kept) + len(dropped) == counts["read"] == len(lines)
     assert all(row["reason"] for row in dropped)
@@ -160,8 +149,7 @@ LONG = "보부상은 장시를 돌며 물건을 팔았고 강가에는 포구가
 @pytest.mark.slow
 def test_contamination_is_found_deep_in_a_long_document(tmp_path):
     (tmp_path / "test.jsonl").write_text(json.dumps({"text": LONG}), "utf-8")
-    some = settings(evaluation=[{"name": "test", "path": "x"}])
-    index = make_index(some, {"test": [tmp_path / "test.jsonl"]})
+    index = make_index(settings(evaluation=[{"name": "test", "path": "x"}]), {"test": [tmp_path / "test.jsonl"]})
     filler = "\n".join(f"{number}번째 줄에는 다른 이야기가 있다." for number in range(400_000))
     for before in (len(filler), (1 << 22) - 40, (1 << 22) - (1 << 12) - 5):  # at the seams, too
         text = filler[:before] + "\n" + LONG + "\n" + filler[before:]

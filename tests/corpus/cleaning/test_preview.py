@@ -41,14 +41,11 @@ def test_preview_agrees_with_clean(files, tmp_path):
     assert {row.id for row in sample.rows if row.reason == "bad_json"} == {None}
 
 
-def test_the_sample_is_stable_and_equal_per_source(files):
+def test_the_sample_is_stable_and_equal_per_source(files, tmp_path):
     sample = preview(settings("a", "b"), files, 20)
     assert [row.id for row in sample.rows] == [row.id for row in preview(settings("a", "b"), files, 20).rows]
     assert sum(row.place.startswith("a.jsonl") for row in sample.rows) == 10
     assert len(preview(settings("a"), files, 7).rows) == 7
-
-
-def test_a_source_without_rows_is_an_error(tmp_path):
     (tmp_path / "a.jsonl").write_text("\n")
     with pytest.raises(CorpusError, match="source 'a': no rows in the beginnings of its files"):
-        preview(settings("a"), {"a": [tmp_path / "a.jsonl"]}, 5)
+        preview(settings("a"), files, 5)

@@ -1,10 +1,9 @@
-"""Documents made from a template, and prose that only sounds similar."""
-
 import random
 from functools import partial
 
 import planted
 import pyarrow.parquet as pq
+import pytest
 
 from korbert.corpus.cleaning.deduplication import find_templates, ngram_table
 from korbert.corpus.execution.database import connect
@@ -45,11 +44,20 @@ def test_filled_in_templates_are_found_and_prose_is_not(tmp_path):
     assert all(0.5 < float(detail.split()[0]) <= 1 for detail in gone.values())
 
 
-def test_a_template_of_few_documents_stays(tmp_path):
+@pytest.mark.parametrize(
+    ("count", "options", "found_at"),
+    [
+        (20, {}, ()),  # of too few documents
+        (20, {"most": 19}, range(20)),
+        (30, {"least": 60}, ()),  # too short
+        (30, {"gone": range(10)}, ()),  # dropped documents do not count
+        (30, {"gone": range(5)}, range(5, 30)),
+    ],
+)
+def test_templates_of_enough_documents_that_are_long_and_kept(tmp_path, count, options, found_at):
     generator = random.Random(1)
-    texts = [filled(generator) for _ in range(20)] + [prose(generator) for _ in range(50)]
-    assert found(tmp_path, texts, most=20) == {}
-    assert len(found(tmp_path, texts, most=19)) == 20
+    texts = [filled(generator) for _ in range(count)] + [prose(generator) for _ in range(20)] + ["짧은 글", ""]
+    assert set(found(tmp_path, texts, **options)) == {*found_at}
 
 
 def test_a_quoted_template_in_prose_stays(tmp_path):
@@ -57,14 +65,6 @@ def test_a_quoted_template_in_prose_stays(tmp_path):
     texts = [filled(generator) for _ in range(40)]
     texts.append(" ".join(prose(generator) for _ in range(3)) + " " + texts[0])
     assert 40 not in found(tmp_path, texts)
-
-
-def test_short_texts_and_dropped_documents_do_not_count(tmp_path):
-    generator = random.Random(3)
-    texts = [filled(generator) for _ in range(30)]
-    assert found(tmp_path, texts, least=60) == found(tmp_path, ["짧은 글", ""]) == {}
-    assert found(tmp_path, texts, gone=range(10)) == {}
-    assert set(found(tmp_path, texts, gone=range(5))) == set(range(5, 30))
 
 
 def test_templates_are_the_same_for_any_parts_and_threads(tmp_path):

@@ -104,8 +104,7 @@ def test_a_lost_worker_and_a_lost_machine_cost_nothing(tmp_path, bytes_below, mo
     second = cluster.add_node(num_cpus=1)
     try:
         units = [(str(tmp_path / f"{number}"), number) for number in range(12)]
-        workers = Workers(2, "ray", cluster.address)
-        outcomes = run_units(faults.tells_its_node, units, workers=workers)
+        outcomes = run_units(faults.tells_its_node, units, workers=Workers(2, "ray", cluster.address))
         first = next(outcomes)
         assert not first.halved
         killer = threading.Thread(target=_kill_one_of, args=(tmp_path, second, cluster))

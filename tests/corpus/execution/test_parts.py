@@ -9,8 +9,8 @@ from korbert.corpus.settings import FilterSettings
 TABLE = pa.table({"id": ["ㄱ", "ㄴ"]})
 
 
-def finished_part(output, key="k"):
-    part = Part(output, "step", "part-00000", key)
+def finished_part(output):
+    part = Part(output, "step", "part-00000", "k")
     path = write_parquet(output / "data" / "part-00000.parquet", TABLE, output)
     part.finish([path], {"rows": 2})
     return part, path
@@ -21,8 +21,9 @@ def test_a_part_is_finished_if_its_record_and_files_agree(tmp_path):
     assert part.finished() == {"rows": 2}
     record = json.loads(part.record.read_text())
     assert (list(record["files"]), record["counts"]) == ([path.relative_to(tmp_path).as_posix()], {"rows": 2})
+    other = Part(tmp_path, "step", "part-00001", "k")
+    assert unfinished([part, other]) == ([other], {"rows": 2})
     assert Part(tmp_path, "step", "part-00000", "other key").finished() is None
-    assert Part(tmp_path, "step", "part-00001", "k").finished() is None
     content = path.read_bytes()
     path.write_bytes(content[:-1] + b"x")
     assert part.finished() is None
@@ -37,12 +38,6 @@ def test_a_part_with_a_damaged_record_is_unfinished(tmp_path, record):
     part, _ = finished_part(tmp_path)
     part.record.write_text(record)
     assert part.finished() is None
-
-
-def test_unfinished_units_and_the_counts_of_the_others(tmp_path):
-    done, _ = finished_part(tmp_path)
-    other = Part(tmp_path, "step", "part-00001", "k")
-    assert unfinished([done, other]) == ([other], {"rows": 2})
 
 
 def test_keys_differ_by_settings_and_inputs():

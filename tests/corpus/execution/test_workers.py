@@ -50,17 +50,13 @@ def test_a_unit_whose_worker_died_once_is_run_again(tmp_path):
         (faults.dies_on_seven, {}, KorbertError, r"a worker died .*code 9"),  # nothing says how to halve it
         (faults.refuses, {"split": faults.halves, "deadline": lambda unit: 60}, CorpusError, "unit 7: 쓸 수 없다"),
         (faults.double, {"initializer": faults.fails_to_start}, RuntimeError, "no Kiwi here"),
+        pytest.param(faults.double, {"initializer": faults.dies_at_start}, KorbertError, "end as soon as they start",
+                     marks=pytest.mark.slow),
     ],
-)
+)  # fmt: skip
 def test_errors_of_workers_functions_and_initializers_are_raised(function, options, error, message):
     with pytest.raises(error, match=message):
         list(run_units(function, [(7,)], workers=1, **options))
-
-
-@pytest.mark.slow
-def test_workers_that_die_at_their_start_are_an_error():
-    with pytest.raises(KorbertError, match="end as soon as they start"):
-        list(run_units(faults.double, [(1,)], workers=1, initializer=faults.dies_at_start))
 
 
 def test_workers_die_with_a_parent_killed_alone(tmp_path):

@@ -1,5 +1,3 @@
-"""Kiwi, loaded once for the tests of questions."""
-
 from collections import Counter
 from typing import Any
 
@@ -9,7 +7,6 @@ import pytest
 from korbert.corpus.questions.answers import candidates
 from korbert.corpus.questions.asking import ask, ask_definition
 from korbert.corpus.questions.checks import Refused
-from korbert.corpus.questions.making import Maker
 from korbert.corpus.questions.sentences import Sentence
 from korbert.tokenization.morphemes import analyze, call_options, load_kiwi
 from korbert.tokenization.settings import AnalyzerOptions
@@ -62,8 +59,3 @@ class Asker:
 @pytest.fixture(scope="session")
 def asker(kiwi: Any, calling: dict[str, Any]) -> Asker:
     return Asker(kiwi, calling)
-
-
-@pytest.fixture
-def maker(kiwi: Any, calling: dict[str, Any]) -> Maker:
-    return Maker(kiwi, calling, per_paragraph=3, seed=0)

@@ -1,5 +1,3 @@
-"""Paragraphs, and what holds for all questions on them."""
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -54,33 +52,28 @@ def test_a_topic_is_not_carried_over_another(kiwi, calling, between):
     assert maker.counts["sentence_all_refused"]
 
 
-def test_counts_cover_every_sentence(maker):
+def test_counts_cover_every_sentence(kiwi, calling):
+    maker = Maker(kiwi, calling, per_paragraph=3, seed=0)
+    assert maker.questions("세종은 1443년에 한글을 만들었다.") == []
+    assert maker.counts == {"paragraphs": 1, "paragraph_too_short": 1}
     maker.questions(TEXT)
     counts = maker.counts
     lost = sum(number for name, number in counts.items() if name.startswith("sentence_"))
     assert counts["sentences"] == lost + counts["questions"]
     assert counts["questions"] == sum(number for name, number in counts.items() if name.startswith("question_"))
-    assert counts["paragraphs"] == 1
-
-
-def test_a_short_paragraph_has_no_questions(maker):
-    assert maker.questions("세종은 1443년에 한글을 만들었다.") == []
-    assert maker.counts == {"paragraphs": 1, "paragraph_too_short": 1}
+    assert counts["paragraphs"] == 2
 
 
 @pytest.mark.parametrize(
     ("text", "bare"),
     [
-        ("세종(世宗, 1397년)은 왕이다.", "세종은 왕이다."),
-        ("세종 (世宗)은 왕이다.", "세종은 왕이다."),
+        ("세종(世宗, 1397년)은 왕이다.", "세종은 왕이다."), ("세종 (世宗)은 왕이다.", "세종은 왕이다."),
         ("세종（世宗）은 왕[1]이다.", "세종은 왕이다."),
         ("자본금으로 (주)한빛을 세웠다.", "자본금으로 한빛을 세웠다."),
-        ("한빛(주)은 한빛 (주) 회사이다.", "한빛은 한빛 회사이다."),
-        ("세종(世宗은 왕이다.", None),
-        ("세종은 '왕이다.", None),
-        ("《세종은 왕이다.", None),
+        ("한빛(주)은 한빛 (주) 회사이다.", "한빛은 한빛 회사이다."), ("세종(世宗은 왕이다.", None),
+        ("세종은 '왕이다.", None), ("《세종은 왕이다.", None),
     ],
-)
+)  # fmt: skip
 def test_brackets_are_removed_from_sentences(text, bare):
     sentence = stripped(text, 0, len(text))
     assert (sentence.text if sentence else None) == bare

@@ -1,5 +1,3 @@
-"""Files by name, folder, glob and address."""
-
 import os
 from pathlib import Path
 
@@ -8,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset, DatasetDict
-from reading import read
+from reading import put, read
 
 from korbert.corpus.readers import chunks
 from korbert.corpus.readers.files import find_files, remote_version
@@ -16,33 +14,29 @@ from korbert.corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
 
-def put(folder, *names):
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text("가나다\n", encoding="utf-8")
-
-
-def test_a_name_with_brackets_and_a_malformed_glob(tmp_path):
-    put(tmp_path, "[자료] 1.txt", "N.TXT")
-    assert find_files("[자료] 1.txt", tmp_path) == (tmp_path / "[자료] 1.txt",)
-    assert [row.text for row in read([tmp_path / "N.TXT"])] == ["가나다"]
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("a.txt", ["a.txt"]),
+        ("b", ["b/2.txt", "b/c/1.txt"]),
+        ("b/", ["b/2.txt", "b/c/1.txt"]),
+        ("b/*", ["b/2.txt", "b/c/1.txt"]),
+        ("**/[12].txt", ["b/2.txt", "b/c/1.txt"]),
+        ("**/*.txt", [".hidden.txt", "[자료] 1.txt", "a.txt", "b/.git/x.txt", "b/2.txt", "b/c/1.txt"]),
+        (".", ["N.TXT", "[자료] 1.txt", "a.txt", "b/2.txt", "b/c/1.txt"]),
+        ("[자료] 1.txt", ["[자료] 1.txt"]),
+        ("none", []),
+    ],
+)
+def test_names_globs_and_folders_are_resolved(tmp_path, pattern, names):
+    for name in ("b/2.txt", "b/c/1.txt", "a.txt", "N.TXT", ".hidden.txt", "b/.git/x.txt", "[자료] 1.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        put(tmp_path, name, "가나다\n")
+    assert [path.relative_to(tmp_path).as_posix() for path in find_files(pattern, tmp_path)] == names
+    assert find_files(str(tmp_path / "a.txt"), tmp_path / "b") == (tmp_path / "a.txt",)
+    assert [row.text for row in read(tmp_path / "N.TXT")] == ["가나다"]
     with pytest.raises(CorpusError, match=r"a\*\*b: is no name of a file and no glob"):
         find_files("a**b", tmp_path)
-
-
-def test_names_globs_and_folders_are_resolved(tmp_path):
-    put(tmp_path, "b/2.txt", "b/c/1.txt", "a.txt", ".hidden.txt", "b/.git/x.txt")
-
-    def named(pattern):
-        return [path.relative_to(tmp_path).as_posix() for path in find_files(pattern, tmp_path)]
-
-    assert named("a.txt") == ["a.txt"]
-    assert named("b") == named("b/") == ["b/2.txt", "b/c/1.txt"]
-    assert named("b/*") == ["b/2.txt", "b/c/1.txt"]
-    assert named("**/*.txt") == [".hidden.txt", "a.txt", "b/.git/x.txt", "b/2.txt", "b/c/1.txt"]
-    assert named(".") == ["a.txt", "b/2.txt", "b/c/1.txt"]
-    assert named("none") == []
-    assert find_files(str(tmp_path / "a.txt"), tmp_path / "b") == (tmp_path / "a.txt",)
 
 
 def test_a_datasets_folder_is_read_by_its_arrow_files(tmp_path):

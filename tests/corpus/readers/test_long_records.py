@@ -8,6 +8,7 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from reading import put
 
 from korbert.corpus.readers import chunks, rows
 from korbert.corpus.settings import FilterSettings, SourceSettings
@@ -20,15 +21,10 @@ PAGE = "<page><title>산</title><ns>0</ns><id>{}</id><revision><text>{}</text></
 
 
 def read(path, part_bytes=512, **source):
-    settings = SourceSettings(name="s", path="x", **source)
-    result = list(chunks(settings, [path], part_bytes, LONGEST))
+    result = list(chunks(SourceSettings(name="s", path="x", **source), [path], part_bytes, LONGEST))
     most = part_bytes + LONGEST * (8 if source.get("kind") == "korquad" else 1)
     assert all(segment.size <= most for chunk in result for segment in chunk.segments)
     return [row for chunk in result for row in rows(chunk)]
-
-
-def told(row):
-    return row.reason, row.detail, row.id
 
 
 @pytest.fixture(autouse=True)
@@ -54,25 +50,25 @@ def _little_is_shown(monkeypatch):
 @pytest.mark.parametrize("part_bytes", [64, 1024, LONGEST])
 def test_a_too_long_record_is_dropped_alone(tmp_path, name, content, source, place, size, part_bytes):
     pages = {f"page{number}": PAGE.format(number, LONG if number == 2 else GOOD) for number in (1, 2, 3)}
-    (tmp_path / name).write_text(content.format(good=GOOD, long=LONG, **pages), "utf-8")
-    before, bad, after = read(tmp_path / name, part_bytes, **source)
+    path = put(tmp_path, name, content.format(good=GOOD, long=LONG, **pages))
+    before, bad, after = read(path, part_bytes, **source)
     assert (before.text, before.reason, after.text, after.reason) == (GOOD, None, GOOD, None)
     detail = f"{name} {place}: {size:,} bytes, and a record may have 2,048: of its text only the beginning is kept"
-    assert told(bad) == ("too_long", detail, None)
+    assert (bad.reason, bad.detail, bad.id) == ("too_long", detail, None)
     assert 97 <= len(bad.text.encode()) <= 100
     assert "가나다" in bad.text or bad.text.startswith(GOOD)
 
 
 def test_a_too_long_file_is_dropped(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text(LONG, "utf-8")
-    (row,) = read(path, documents="file")
+    (row,) = read(put(tmp_path, "a.txt", LONG), documents="file")
     assert row.reason == "too_long"
     assert row.detail.startswith("a.txt: 4,800 bytes, and a record may have 2,048: ")
-    path = tmp_path / "a.json"
     for contexts, reasons in ((300, ["too_long"]), (50, [None] * 50)):  # contexts are records
-        path.write_text(json.dumps({"data": [{"paragraphs": [{"context": GOOD}] * contexts}]}), "utf-8")
-        assert [row.reason for row in read(path, kind="korquad")] == reasons
+        content = json.dumps({"data": [{"paragraphs": [{"context": GOOD}] * contexts}]})
+        assert [row.reason for row in read(put(tmp_path, "a.json", content), kind="korquad")] == reasons
+    path = put(tmp_path, "a.xml", PAGE.format(1, GOOD) + PAGE.format(2, LONG)[:-7])
+    with pytest.raises(CorpusError, match=r"a\.xml: ends inside page 2: the file is cut off"):
+        read(path)
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())])
@@ -87,22 +83,14 @@ def test_a_too_long_cell_of_parquet_is_dropped_alone(tmp_path, kind):
     assert result[4].text == LONG[:33]
 
 
-def test_a_dump_that_ends_inside_a_too_long_page_is_an_error(tmp_path):
-    (tmp_path / "a.xml").write_text(PAGE.format(1, GOOD) + PAGE.format(2, LONG)[:-7], "utf-8")
-    with pytest.raises(CorpusError, match=r"a\.xml: ends inside page 2: the file is cut off"):
-        read(tmp_path / "a.xml")
-
-
 @pytest.mark.parametrize(("encoding", "shown"), [("utf-8", 33), ("cp949", 32)])
 def test_undecodable_bytes_are_shown_in_a_too_long_record(tmp_path, encoding, shown):
-    (tmp_path / "a.txt").write_bytes(b"\xff" + LONG.encode(encoding))
-    (row,) = read(tmp_path / "a.txt", encoding=encoding)
+    (row,) = read(put(tmp_path, "a.txt", b"\xff" + LONG.encode(encoding)), encoding=encoding)
     assert row.text == "\\xff" + LONG[:shown]
 
 
 @given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 40), st.booleans(), st.booleans())
 def test_every_record_is_read_or_reported_with_its_length(tmp_path_factory, sizes, part_bytes, to_blank, ends):
-    """Each record comes back unchanged, or is reported with its true length."""
     path = tmp_path_factory.mktemp("lines") / "a.txt"
     lines = [("가나다라마바사아자차카타"[:size]) for size in sizes]
     path.write_text("\n".join(lines) + "\n" * ends, "utf-8")
@@ -126,13 +114,8 @@ def test_every_record_is_read_or_reported_with_its_length(tmp_path_factory, size
             assert len(text.encode()) > longest
 
 
-def test_the_longest_record_holds_the_longest_document():
+def test_a_compressed_file_of_zeros_is_one_too_long_record(tmp_path):
+    (row,) = read(put(tmp_path, "a.jsonl.zst", zstandard.compress(b"\0" * 20_000_000)))
+    assert row.detail.startswith("a.jsonl.zst line 1: 20,000,000 bytes, ")
     assert FilterSettings().max_record_bytes == 1 << 26
     assert FilterSettings(max_chars=100_000_000).max_record_bytes == 600_000_000
-
-
-def test_a_compressed_file_of_zeros_is_one_too_long_record(tmp_path):
-    path = tmp_path / "a.jsonl.zst"
-    path.write_bytes(zstandard.compress(b"\0" * 20_000_000))
-    (row,) = read(path)
-    assert row.detail.startswith("a.jsonl.zst line 1: 20,000,000 bytes, ")

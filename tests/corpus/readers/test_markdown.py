@@ -1,9 +1,5 @@
-"""Markdown: its prose, and the fields of its front matter."""
-
 import pytest
-from reading import read
-
-from korbert.corpus.readers.markdown import prose
+from reading import put, read
 
 NOTE = """\
 ---
@@ -67,16 +63,13 @@ print("가")
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp949", "utf-16"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_markdown_becomes_prose_in_any_encoding(tmp_path, encoding, line_end):
-    path = tmp_path / "강.md"
-    path.write_text(NOTE, encoding=encoding, newline=line_end)
-    (row,) = read(path)
+    (row,) = read(put(tmp_path, "강.md", NOTE.replace("\n", line_end), encoding))
     assert (row.id, row.place, row.reason) == ("007", "강.md", None)
     assert row.text == PROSE
 
 
 def test_front_matter_gives_title_id_and_text(tmp_path):
-    path = tmp_path / "a.markdown"
-    path.write_text("---\ntitle: 제목\nslug: s1\nsummary: |\n  첫 줄\n  둘째\n...\n본문", "utf-8")
+    path = put(tmp_path, "a.markdown", "---\ntitle: 제목\nslug: s1\nsummary: |\n  첫 줄\n  둘째\n...\n본문")
     (row,) = read(path)
     assert (row.id, row.text) == ("a.markdown", "제목\n\n본문")
     (row,) = read(path, id="slug", text="summary")
@@ -86,16 +79,20 @@ def test_front_matter_gives_title_id_and_text(tmp_path):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("---\n\n본문\n\n---\n", "본문"),
+        ("---\n\n본문\n\n---\n", "본문"),  # lines of hyphens elsewhere are no front matter
         ("---\n본문", "본문"),
         ("---\n---\n본문", "본문"),
         ("본문\n---\na: b\n---\n", "본문\n\na: b"),
+        ("[글][1] <http://a.kr> [없는][2]\n\n[1]: http://b.kr '제목'", "글 http://a.kr [없는][2]"),
+        ("\\*별\\* a_b_c 2 < 3 &lt;b>", "*별* a_b_c 2 < 3 <b>"),
+        ("제목\n===\n\n    들여쓴 코드\n", "제목\n\n들여쓴 코드"),
+        ("<script>\nlet a;\n</script>\n\n글", "글"),
+        ("- [ ] 할 일\n  - 속\n", "[ ] 할 일\n속"),
+        ("", ""),
     ],
 )
-def test_lines_of_hyphens_elsewhere_are_no_front_matter(tmp_path, text, expected):
-    path = tmp_path / "a.md"
-    path.write_text(text, "utf-8")
-    assert [(row.text, row.reason) for row in read(path)] == [(expected, None)]
+def test_marks_are_removed_from_prose(tmp_path, text, expected):
+    assert [(row.text, row.reason) for row in read(put(tmp_path, "a.md", text))] == [(expected, None)]
 
 
 @pytest.mark.parametrize(
@@ -109,23 +106,6 @@ def test_lines_of_hyphens_elsewhere_are_no_front_matter(tmp_path, text, expected
     ],
 )
 def test_a_faulty_file_is_dropped_alone(tmp_path, text, reason, detail):
-    (tmp_path / "a.md").write_text(text, "utf-8")
-    (tmp_path / "b.md").write_text("본문", "utf-8")
-    faulty, good = read(sorted(tmp_path.iterdir()))
+    faulty, good = read([put(tmp_path, "a.md", text), put(tmp_path, "b.md", "본문")])
     assert (faulty.text, faulty.reason, good.text) == (text, reason, "본문")
     assert faulty.detail.startswith(detail)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[글][1] <http://a.kr> [없는][2]\n\n[1]: http://b.kr '제목'", "글 http://a.kr [없는][2]"),
-        ("\\*별\\* a_b_c 2 < 3 &lt;b>", "*별* a_b_c 2 < 3 <b>"),
-        ("제목\n===\n\n    들여쓴 코드\n", "제목\n\n들여쓴 코드"),
-        ("<script>\nlet a;\n</script>\n\n글", "글"),
-        ("- [ ] 할 일\n  - 속\n", "[ ] 할 일\n속"),
-        ("", ""),
-    ],
-)
-def test_marks_are_removed_from_prose(text, expected):
-    assert prose(text) == expected

@@ -1,25 +1,83 @@
-"""Rows of every kind of file, faulty ones included, and chunks that never cut a record."""
-
 import json
+from pathlib import Path
+from unicodedata import normalize
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from reading import read
+from reading import put, read
 
 from korbert.corpus.readers import chunks, rows
 from korbert.corpus.settings import SourceSettings
 from korbert.errors import CorpusError
 
+CSV = '\ufeffid,본문\r\n1,가\r\n\r\n2,"나, ""다""\n라"\r\n3,"마"'
+TSV = 'id\ttext\n1\t"그는 ""네"" 했다"\n'
+TEXT = "\ufeff첫 줄\r\n둘째 줄\n\n \n셋째 줄\n"
+PARAGRAPHS = [{"context": "첫 문단", "qas": []}, {"context": 5, "qas": []}, {"context": "가 \ud83d 나"}]
+KORQUAD = {"data": [{"title": "a", "paragraphs": PARAGRAPHS}, {"paragraphs": [{"context": "끝"}]}]}
+DUMP = Path(__file__).parent / "wikipedia" / "pages-articles.xml"
 
-def test_json_lines_are_read_with_their_line_numbers(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b'\xef\xbb\xbf{"id": "k", "text": "\xea\xb0\x80"}\r\n\n{"id": 7, "text": "\\ud83d\\ude00"}')
-    assert [(row.id, row.text, row.place, row.reason) for row in read(path)] == [
-        ("k", "가", "a.jsonl line 1", None),
-        (7, "😀", "a.jsonl line 3", None),
-    ]
+
+@pytest.mark.parametrize(
+    ("name", "content", "source", "expected"),
+    [
+        ("a.csv", CSV, {"text": "본문"},
+         [("1", "가", "line 2", None), ("2", '나, "다"\n라', "line 4", None), ("3", "마", "line 6", None)]),
+        ("a.csv", CSV, {"id": "", "text": "본문"},
+         [("2", "가", "line 2", None), ("4", '나, "다"\n라', "line 4", None), ("6", "마", "line 6", None)]),
+        ("a.csv", normalize("NFD", "번호;본문") + "\n1;가\n", {"id": "번호", "text": "본문"},
+         [("1", "가", "line 2", None)]),
+        ("a.tsv", 'id\ttext\tlabel\n1\t"가\t0\r\n2\t나"다\t1\n3\t라\n', {},
+         [("1", '"가', "line 2", None), ("2", '나"다', "line 3", None), (None, "3\t라\n", "line 4", "bad_fields")]),
+        ("a.tsv", TSV, {}, [("1", '그는 "네" 했다', "line 2", None)]),
+        ("a.tsv", TSV, {"kind": "tsv-plain"}, [("1", '"그는 ""네"" 했다"', "line 2", None)]),
+        ("a.jsonl", '\ufeff{"id": "k", "text": "가"}\r\n\n{"id": 7, "text": "\\ud83d\\ude00"}', {},
+         [("k", "가", "line 1", None), (7, "😀", "line 3", None)]),
+        ("a.jsonl", normalize("NFD", '{"id": 1, "본문": "x"}\n'), {"text": "본문"}, [(1, "x", "line 1", None)]),
+        ("a.txt", TEXT, {},
+         [("1", "첫 줄\r", "line 1", None), ("2", "둘째 줄", "line 2", None), ("5", "셋째 줄", "line 5", None)]),
+        ("a.txt", TEXT, {"documents": "blank"},
+         [("1", "첫 줄\r\n둘째 줄", "line 1", None), ("5", "셋째 줄", "line 5", None)]),
+        ("a.txt", TEXT, {"documents": "file"}, [("a.txt", TEXT[1:], "", None)]),
+        ("dev.json", json.dumps(KORQUAD), {"kind": "korquad", "id": ""},
+         [("1", "첫 문단", "context 1", None), ("2", "5", "context 2", "bad_text"),
+          ("3", "가 \\ud83d 나", "context 3", "bad_text"), ("4", "끝", "context 4", None)]),
+    ],
+)  # fmt: skip
+def test_rows_of_each_kind_with_their_places(tmp_path, name, content, source, expected):
+    found = read(put(tmp_path, name, content), **source)
+    assert [(row.id, row.text, row.place.partition(" ")[2], row.reason) for row in found] == expected
+
+
+def _parquet(**columns):
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue().to_pybytes()
+
+
+OTHER = _parquet(body=["가"] * 9)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "id,body\n1,가\n", "a.csv: no column 'text' among id, body: set id and text of 's'"),
+        ("a.csv", '"id\n1,가\n', "a.csv, line 1, which names the columns: a quoted field does not end"),
+        ("a.csv", "\n1,가\n", "a.csv: no column 'id' among 1, 가: set id and text"),
+        ("a.txt", "나는 학교에 갔다\n".encode("utf-16")[:-1], r"a.txt: is not UTF-16 \(truncated data\)"),
+        ("a.json", '[{"id": 1, "text": "가"},\n {"id": 2, "te', r"a.json, line 2: not JSON \(Unterminated string"),
+        ("a.parquet", OTHER, r"no column 'id' among body: set id and text of 's'"),
+        ("a.parquet", OTHER[:-9], r"a.parquet: not a whole Parquet or Arrow file .*get it again"),
+        ("a.dat", b"", r"a.dat: its kind cannot be told from its name: set kind of source 's'"),
+        ("a.xml", DUMP.read_bytes()[:4_000], r"a.xml: ends inside page \d: the file is cut off, get it again"),
+        ("a.xml", "<rss></rss>", r"a.xml: no <page> in there: kind wikipedia is for dumps"),
+    ],
+)
+def test_unusable_files_are_errors(tmp_path, name, content, message):
+    with pytest.raises(CorpusError, match=message):
+        read(put(tmp_path, name, content))
 
 
 @pytest.mark.parametrize("part_bytes", [1, 1 << 20])
@@ -36,8 +94,7 @@ def test_json_lines_are_read_with_their_line_numbers(tmp_path):
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp949"])
 def test_json_lists_and_pretty_printed_objects_are_read(tmp_path, content, encoding, part_bytes):
-    path = tmp_path / "a.json"
-    path.write_text(content, encoding=encoding)
+    path = put(tmp_path, "a.json", content, encoding)
     assert [(row.id, row.text, row.place, row.reason) for row in read(path, part_bytes)] == [
         ("a", "가", "a.json record 1", None),
         (None, "3", "a.json record 2", "bad_json"),
@@ -46,12 +103,8 @@ def test_json_lists_and_pretty_printed_objects_are_read(tmp_path, content, encod
     ]
 
 
-def test_truncated_json_is_an_error_and_a_long_record_is_dropped(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text('[{"id": 1, "text": "가"},\n {"id": 2, "te', encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"a.json, line 2: not JSON \(Unterminated string"):
-        read(path)
-    path.write_text(json.dumps([{"text": "가" * 99}, {"text": "나"}, {"text": "x\ud800"}]), encoding="utf-8")
+def test_a_long_record_of_json_is_dropped(tmp_path):
+    path = put(tmp_path, "a.json", json.dumps([{"text": "가" * 99}, {"text": "나"}, {"text": "x\ud800"}]))
     settings = SourceSettings(name="s", path="x", id="")
     records = [row for chunk in chunks(settings, [path], 1, 99) for row in rows(chunk)]
     assert [(row.id, row.reason) for row in records] == [(None, "too_long"), ("2", None), ("3", "bad_text")]
@@ -76,25 +129,12 @@ def test_truncated_json_is_an_error_and_a_long_record_is_dropped(tmp_path):
     ],
 )
 def test_a_faulty_line_is_a_row_with_reason_and_raw_text(tmp_path, line, reason, detail):
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b'{"id": "first", "text": "t"}\n' + line + b'\n{"id": "last", "text": "t"}\n')
-    first, bad, last = read(path)
+    content = b'{"id": "first", "text": "t"}\n' + line + b'\n{"id": "last", "text": "t"}\n'
+    first, bad, last = read(put(tmp_path, "a.jsonl", content))
     assert (first.id, last.id) == ("first", "last")
-    assert bad.reason == reason
+    assert (bad.reason, bad.text) == (reason, line.decode(errors="backslashreplace"))
     assert bad.detail.startswith("a.jsonl line 2: ")
     assert detail in bad.detail
-    assert bad.text == line.decode(errors="backslashreplace")
-
-
-def test_text_is_cut_by_line_blank_line_or_file(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes("\ufeff첫 줄\r\n둘째 줄\n\n \n셋째 줄\n".encode())
-    by_line = read(path)
-    assert [(row.id, row.text.strip()) for row in by_line] == [("1", "첫 줄"), ("2", "둘째 줄"), ("5", "셋째 줄")]
-    by_blank = read(path, documents="blank")
-    assert [(row.id, row.text) for row in by_blank] == [("1", "첫 줄\r\n둘째 줄"), ("5", "셋째 줄")]
-    (whole,) = read(path, documents="file")
-    assert (whole.id, whole.text) == ("a.txt", "첫 줄\r\n둘째 줄\n\n \n셋째 줄\n")
 
 
 def test_ids_of_several_files_name_the_file(tmp_path):
@@ -108,9 +148,8 @@ def test_ids_of_several_files_name_the_file(tmp_path):
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 def test_parquet_with_any_type_of_strings(tmp_path, type_):
-    path = tmp_path / "a.parquet"
     texts = pa.array(["가", None, "다"], pa.string()).cast(type_)
-    pq.write_table(pa.table({"id": [1, 2, 3], "text": texts, "other": [0, 0, 0]}), path)
+    path = put(tmp_path, "a.parquet", _parquet(id=[1, 2, 3], text=texts, other=[0, 0, 0]))
     first, empty, last = read(path, part_bytes=1)
     assert [(row.id, row.text, row.reason) for row in (first, last)] == [(1, "가", None), (3, "다", None)]
     assert (empty.id, empty.text, empty.reason) == (2, "", "bad_text")
@@ -119,50 +158,89 @@ def test_parquet_with_any_type_of_strings(tmp_path, type_):
 
 
 def test_a_compressed_arrow_stream_is_read(tmp_path):
-    path = tmp_path / "a.arrow.zst"
     sink, table = pa.BufferOutputStream(), pa.table({"id": range(3_000), "text": ["가"] * 3_000})
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
-    path.write_bytes(zstandard.compress(sink.getvalue()))
+    path = put(tmp_path, "a.arrow.zst", zstandard.compress(sink.getvalue()))
     assert [(row.id, row.place) for row in read(path, 1)] == [(n, f"a.arrow.zst row {n + 1}") for n in range(3_000)]
 
 
 def test_undecodable_texts_and_ids_in_parquet_are_dropped(tmp_path):
-    path = tmp_path / "a.parquet"
     undecodable = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff", b"ok"]).buffers())
-    pq.write_table(pa.table({"id": ["a", "b"], "text": undecodable}), path)
-    (bad, good) = read(path)
+    (bad, good) = read(put(tmp_path, "a.parquet", _parquet(id=["a", "b"], text=undecodable)))
     assert (bad.text, bad.reason, bad.undecodable, good.text) == ("\\xff", "bad_encoding", 1, "ok")
-    pq.write_table(pa.table({"id": undecodable, "text": ["가", "나"]}), path)
+    path = put(tmp_path, "a.parquet", _parquet(id=undecodable, text=["가", "나"]))
     assert [(row.id, row.reason) for row in read(path)] == [(None, "bad_encoding"), ("ok", None)]
-
-
-def test_unusable_files_are_errors(tmp_path):
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"body": ["가"] * 9}), path)
-    with pytest.raises(CorpusError, match=r"no column 'id' among body: set id and text of 's'"):
-        read(path)
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(CorpusError, match=r"a.parquet: not a whole Parquet or Arrow file .*get it again"):
-        read(path)
-    with pytest.raises(CorpusError, match=r"a.dat: its kind cannot be told from its name: set kind of source 's'"):
-        read(tmp_path / "a.dat")
-
-
-def test_contexts_of_korquad_are_documents(tmp_path):
-    paragraphs = [{"context": "첫 문단", "qas": []}, {"context": 5, "qas": []}, {"context": "가 \ud83d 나"}]
-    data = {"version": "1.0", "data": [{"title": "a", "paragraphs": paragraphs}, {"paragraphs": [{"context": "끝"}]}]}
-    (tmp_path / "dev.json").write_text(json.dumps(data), "utf-8")
-    rows = [(row.id, row.text, row.reason) for row in read(tmp_path / "dev.json", kind="korquad", id="")]
-    faulty = [("2", "5", "bad_text"), ("3", "가 \\ud83d 나", "bad_text")]
-    assert rows == [("1", "첫 문단", None), *faulty, ("4", "끝", None)]
 
 
 @pytest.mark.parametrize(
     "content", ['{"data": [{"paragraphs": [', '{"id": 1}', "[1, 2]", '{"data": [{"paragraphs": 1}]}']
 )
 def test_another_json_file_is_a_faulty_row(tmp_path, content):
-    (tmp_path / "dev.json").write_text(content, "utf-8")
-    (row,) = read(tmp_path / "dev.json", kind="korquad")
+    (row,) = read(put(tmp_path, "dev.json", content), kind="korquad")
     assert (row.id, row.text, row.reason) == (None, content, "bad_json")
     assert row.detail.startswith("dev.json: not a KorQuAD file")
+
+
+KOREAN = "나는 학교에 갔다. 똠방각하와 펲시콜라\n둘째 줄은 짧다\n"  # 똠 and 펲 are in CP949 and not in EUC-KR
+
+
+@pytest.mark.parametrize("declared", ["auto", None])
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [("utf-8", KOREAN), ("cp949", KOREAN), ("euc-kr", "나는 학교에 갔다\n둘째 줄\n"), ("utf-16", KOREAN)],
+)
+def test_text_is_read_in_each_encoding(tmp_path, encoding, text, declared):
+    path = put(tmp_path, "a.txt", text, encoding)
+    for part_bytes in (1, 7, 1 << 20):
+        rows = read(path, part_bytes, encoding=declared or encoding)
+        assert [row.text for row in rows] == text.splitlines()
+        assert all(row.reason is None for row in rows)
+
+
+def test_an_undecodable_line_is_dropped_with_its_bytes_shown(tmp_path):
+    data = "첫 줄이다\n".encode("cp949") + b"\xc7\xff\xfe \xeb\n" + "셋째 줄이다\n".encode("cp949")
+    first, wrong, last = read(put(tmp_path, "a.txt", data), encoding="cp949")
+    assert (first.text, last.text) == ("첫 줄이다", "셋째 줄이다")
+    assert (wrong.reason, wrong.undecodable, wrong.text) == ("bad_encoding", 4, r"\xc7\xff\xfe \xeb")
+    assert wrong.detail == "a.txt line 2: byte 0xc7 at character 0 is no CP949"
+    (surrogate,) = read(put(tmp_path, "a.txt", b"\xed\xb2\x80\n"), encoding="utf-8")
+    assert (surrogate.reason, surrogate.undecodable, surrogate.text) == ("bad_encoding", 3, r"\xed\xb2\x80")
+
+
+def test_some_undecodable_lines_do_not_change_the_detected_encoding(tmp_path):
+    data = KOREAN.encode() * 20 + "가나다\n".encode("cp949") + b"\xff\xff\xff\n"
+    rows = read(put(tmp_path, "a.txt", data))
+    assert [row.reason for row in rows] == [None] * 40 + ["bad_encoding"] * 2
+    assert [row.undecodable for row in rows[40:]] == [6, 3]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "detail"),
+    [
+        ("2", "bad_fields", "1 fields where the first line has 2"),
+        ("2,나,다", "bad_fields", "3 fields where the first line has 2"),
+        ('2,"나"다', "bad_quotes", "a quoted field does not end or goes on after its quote, or a carriage return"),
+        ('2,"나', "bad_quotes", "a quoted field does not end"),
+        (",나", "bad_id", "'id' is a text, not a text or a whole number"),
+    ],
+)
+def test_only_a_malformed_line_is_lost(tmp_path, line, reason, detail):
+    first, wrong, *last = read(put(tmp_path, "a.csv", f"id,text\n1,가\n{line}\n3,라\n4,마\n"))
+    assert [row.id for row in (first, *last)] == ["1", "3", "4"]
+    assert (wrong.reason, wrong.text.rstrip("\n")) == (reason, line)
+    assert wrong.detail.startswith("a.csv line 3: ")
+    assert detail in wrong.detail
+
+
+@pytest.mark.parametrize("part_bytes", [1, 1 << 20])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_header_lines_are_skipped_in_parts_of_any_size(tmp_path, part_bytes, end):
+    lines = ["\ufeffsep=;", "", 'id;"te', 'xt"', "", "1;가", '2;"나', ';"', "3;다"]
+    column = {"\r": "te\nxt"}.get(end, f"te{end}xt")
+    rows = read(put(tmp_path, "a.csv", end.join(lines)), part_bytes, text=column)
+    assert [(row.id, row.text.split(), row.place) for row in rows] == [
+        ("1", ["가"], "a.csv line 6"),
+        ("2", ["나", ";"], "a.csv line 7"),
+        ("3", ["다"], "a.csv line 9"),
+    ]

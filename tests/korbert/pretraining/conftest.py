@@ -93,8 +93,4 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Written:
     """300 articles and 1,200 reviews."""
     return write_shards(tmp_path_factory.mktemp("shards"), like_a_corpus(300, np.random.default_rng(1)))
 
-
-@pytest.fixture(scope="session")
-def write() -> Callable[..., Written]:
-    """(folder, documents) -> files with them; for hypothesis, which wants no fixture made anew for each example."""
     return write_shards

@@ -36,8 +36,7 @@ def taken_apart(batch):
 
 def test_a_row_of_two_segments(shards, ids):
     written = shards([("wiki", [4, 3])], files=1)
-    rows = rows_of(written.files, seed=0, masking=MaskingSettings(rate=0.5))
-    row = rows.example(0, 0)
+    row = rows_of(written.files, seed=0, masking=MaskingSettings(rate=0.5)).example(0, 0)
     text = written.input_ids[0]
     original = row["input_ids"].copy()
     original[row["label_places"]] = row["labels"]
@@ -68,9 +67,6 @@ def test_a_batch_is_its_examples_one_after_the_other(rows):
     assert len(batch["lengths"]) == len(batch["pair_label"]) == 8
     assert sum(batch["lengths"]) == batch["pieces"] == len(batch["input_ids"]) <= batch["slots"]
     assert batch["label_places"].tolist() == sorted(set(batch["label_places"].tolist()))
-
-
-def test_micro_batches_have_like_numbers_of_pieces(rows):
     sizes = [part["pieces"] for part in rows.batch(1, 32, micro_batches=4)]
     assert max(sizes) < 1.25 * min(sizes)
 
@@ -114,8 +110,7 @@ def test_rows_take_the_next_examples_while_they_fit(lengths, room, stretch):
 
 
 def test_negatives_are_those_of_the_step_in_all_its_micro_batches(corpus, ids):
-    negatives = Negatives(np.ones(ids.vocab_size, dtype=np.int64), 20)
-    rows = rows_of(corpus.files, negatives=negatives)
+    rows = rows_of(corpus.files, negatives=Negatives(np.ones(ids.vocab_size, dtype=np.int64), 20))
     first, again, next_step = (rows.batch(step, 8, micro_batches=2) for step in (4, 4, 5))
     for name in ("negatives", "log_expected"):
         assert torch.equal(first[0][name], first[1][name])
@@ -175,7 +170,12 @@ def test_an_epoch_has_every_row_once_in_its_own_order(rows, monkeypatch):
     assert [row for _, row in made[:size]] != [row for _, row in made[size:]]
 
 
-def test_a_phase_continues_the_rows_of_an_earlier_one_of_its_length(rows):
+def test_phases_follow_each_other_and_continue_the_rows_of_an_earlier_one(corpus, rows):
+    short = rows_of(corpus.files, 32)
+    batches = in_phases([Phase(short, steps=3, batch_size=8), Phase(rows, steps=2, batch_size=4, micro_batches=2)])
+    wanted = [short.batch(0, 8), short.batch(1, 8), short.batch(2, 8), rows.batch(0, 4, 2), rows.batch(1, 4, 2)]
+    for step, parts in enumerate(wanted):
+        assert [taken_apart(part) for part in batches(step)] == [taken_apart(part) for part in parts]
     whole, halves = in_phases([Phase(rows, 6, 8)]), in_phases([Phase(rows, 2, 8), Phase(rows, 4, 8, before=16)])
     for step in range(6):
         (one,), (other,) = whole(step), halves(step)
@@ -183,20 +183,10 @@ def test_a_phase_continues_the_rows_of_an_earlier_one_of_its_length(rows):
 
 
 def test_heldout_batches_are_fixed_and_fully_masked(corpus, ids):
-    def make():
-        return heldout_batches(rows_of(corpus.files, masking=MaskingSettings().all_masked()), 100, 32)
-
-    first, second = make(), make()
+    made = rows_of(corpus.files, masking=MaskingSettings().all_masked())
+    first, second = (heldout_batches(made, 100, 32) for _ in range(2))
     assert sum(len(batch["lengths"]) for batch in first) == 100
     assert max(len(batch["lengths"]) for batch in first) <= 32
     for one, other in zip(first, second, strict=True):
         assert taken_apart(one) == taken_apart(other)
         assert (one["input_ids"] == ids.mask).nonzero().flatten().tolist() == one["label_places"].tolist()
-
-
-def test_phases_follow_each_other(corpus, ids):
-    short, long = (rows_of(corpus.files, length) for length in (32, 64))
-    batches = in_phases([Phase(short, steps=3, batch_size=8), Phase(long, steps=2, batch_size=4, micro_batches=2)])
-    wanted = [short.batch(0, 8), short.batch(1, 8), short.batch(2, 8), long.batch(0, 4, 2), long.batch(1, 4, 2)]
-    for step, parts in enumerate(wanted):
-        assert [taken_apart(part) for part in batches(step)] == [taken_apart(part) for part in parts]

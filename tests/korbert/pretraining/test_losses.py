@@ -36,8 +36,7 @@ def plainly(model, batch):
     mask = pad_sequence([torch.ones(length, dtype=torch.int64) for length in lengths], batch_first=True)
     labels = pad_sequence(labels.split(lengths), batch_first=True, padding_value=-100)
     scores, pair_scores = model(ids, mask, segments, boundaries)
-    mlm = F.cross_entropy(scores.flatten(0, 1), labels.flatten())
-    return mlm, F.cross_entropy(pair_scores, batch["pair_label"])
+    return F.cross_entropy(scores.flatten(0, 1), labels.flatten()), F.cross_entropy(pair_scores, batch["pair_label"])
 
 
 def gradients(model, losses):

@@ -1,5 +1,3 @@
-"""Shares of the sources in an epoch, and the order in which their rows come."""
-
 from collections import Counter
 
 import numpy as np
@@ -11,16 +9,15 @@ from korbert.errors import SettingsError
 from korbert.pretraining import Shards
 from korbert.pretraining.mixing import Mixture, permuted
 from korbert.seeds import derived_seed
-from tests.korbert.pretraining.conftest import rows_of
+from tests.korbert.pretraining.conftest import rows_of, write_shards
 
 
 @pytest.fixture(scope="module")
-def mixed(tmp_path_factory, write):
+def mixed(tmp_path_factory):
     """30 rows of wiki, 10 of reviews, 10 more of wiki, 5 of news: a source may have several runs."""
-    documents = [
-        (name, [4]) for name, count in (("wiki", 30), ("reviews", 10), ("wiki", 10), ("news", 5)) for _ in range(count)
-    ]
-    return Shards(write(tmp_path_factory.mktemp("mixed"), documents).files)
+    runs = ("wiki", 30), ("reviews", 10), ("wiki", 10), ("news", 5)
+    documents = [(name, [4]) for name, count in runs for _ in range(count)]
+    return Shards(write_shards(tmp_path_factory.mktemp("mixed"), documents).files)
 
 
 def order(shards, shares, epochs, key=7):
@@ -32,9 +29,11 @@ def source(shards, number):
     return shards.source_names[shards.sources[number]]
 
 
-def test_without_shares_every_row_comes_once(mixed):
+def test_without_shares_every_row_comes_once_however_they_are_drawn(mixed):
     (rows,) = order(mixed, {}, 1)
     assert rows == [(0, number) for number in permuted(np.arange(55), 55, derived_seed(7, 0)).tolist()]
+    mixture = Mixture(mixed, mixed.edges[:-1], {"reviews": 0.5}, 7)
+    assert [row for place in range(55) for row in mixture.rows(3, np.array([place]))] == mixture.rows(3, np.arange(55))
 
 
 @given(st.floats(0, 0.6), st.floats(0, 0.4), st.integers(1, 6))
@@ -55,12 +54,6 @@ def test_epochs_have_the_shares_and_use_all_rows_equally_often(mixed, reviews, n
     assert order(mixed, {"reviews": reviews, "news": news}, epochs) == orders
 
 
-def test_rows_drawn_one_by_one_are_those_of_a_batch(mixed):
-    mixture = Mixture(mixed, mixed.edges[:-1], {"reviews": 0.5}, 7)
-    whole = mixture.rows(3, np.arange(55))
-    assert [row for place in range(55) for row in mixture.rows(3, np.array([place]))] == whole
-
-
 @pytest.mark.parametrize(
     ("shares", "message"),
     [
@@ -79,8 +72,7 @@ def test_rows_of_pretraining_follow_the_shares(corpus, ids, fill):
     rows = rows_of(corpus.files, fill=fill, shares={"reviews": 0.75})
     numbers = [number for _, number in rows._mixture.rows(0, np.arange(400))]
     firsts = numbers if not fill else [int(rows._first[number]) for number in numbers]
-    share = np.mean([rows.source(first) == "reviews" for first in firsts])
-    assert 0.67 < share < 0.83
+    assert 0.67 < np.mean([rows.source(first) == "reviews" for first in firsts]) < 0.83
     one, two = (rows.batch(step, 16)[0]["input_ids"].tolist() for step in (0, 1))
     assert one != two
 

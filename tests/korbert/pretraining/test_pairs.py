@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from korbert.pretraining.objectives.pairs import IN_ORDER, NO_LABEL, NOT_NEXT, SWAPPED, Pairs, cut_into_examples
 from korbert.pretraining.settings import PairSettings
 from korbert.pretraining.shards import Shards
-from tests.korbert.pretraining.conftest import rows_of
+from tests.korbert.pretraining.conftest import rows_of, write_shards
 
 
 def draw_all(pairs, epochs=1):
@@ -39,8 +39,8 @@ def test_examples_by_hand(shards, sentences, examples):
     documents=st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=8), min_size=1, max_size=8),
     room=st.integers(2, 20),
 )
-def test_examples_cover_every_piece_once_and_keep_documents_apart(tmp_path_factory, documents, room, write):
-    line = Shards(write(tmp_path_factory.mktemp("cut"), [("wiki", lengths) for lengths in documents]).files)
+def test_examples_cover_every_piece_once_and_keep_documents_apart(tmp_path_factory, documents, room):
+    line = Shards(write_shards(tmp_path_factory.mktemp("cut"), [("wiki", lengths) for lengths in documents]).files)
     starts, ends = cut_into_examples(line, room)
     assert starts[0] == 0
     assert ends[-1] == line.edges[-1]
@@ -75,26 +75,24 @@ def test_rows_without_a_second_segment_or_a_label(shards):
 
 def test_no_pairs_of_a_source_without_documents(corpus):
     line = Shards(corpus.files)
-    usual, without = (
-        draw_all(Pairs(line, 61, PairSettings(without=names))) for names in ((), ("reviews", "not there"))
-    )
+    settings = (PairSettings(without=names) for names in ((), ("reviews", "not there")))
+    usual, without = (draw_all(Pairs(line, 61, each)) for each in settings)
     sources = line.sources[line.document(np.array([pair.first[0] for pair in usual]))]
     reviews = sources == line.source_names.index("reviews")
     assert all(one == other for one, other, own in zip(without, usual, reviews, strict=True) if not own)
-    singles = [pair for pair, of_reviews in zip(without, reviews, strict=True) if of_reviews]
+    paired, singles = ([pair for pair, own in zip(side, reviews, strict=True) if own] for side in (usual, without))
     assert len(singles) >= 1_200
     assert all(pair.second is None and pair.label == NO_LABEL for pair in singles)
-    paired = [pair for pair, of_reviews in zip(usual, reviews, strict=True) if of_reviews]
     pieces = sum(size(pair.first) + (size(pair.second) if pair.second else 0) for pair in paired)
     assert sum(size(pair.first) for pair in singles) == pieces
 
 
-@pytest.mark.parametrize(("share", "expected"), [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)])
-def test_labels_have_the_share_of_random_pairs(corpus, share, expected):
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_labels_have_the_share_of_random_pairs(corpus, share):
     pairs = draw_all(Pairs(Shards(corpus.files), 61, PairSettings(share_random=share)), epochs=3)
     labels = np.array([pair.label for pair in pairs if pair.label != NO_LABEL])
     assert len(labels) > 8000
-    assert (labels == NOT_NEXT).mean() == pytest.approx(expected, abs=0.02)
+    assert (labels == NOT_NEXT).mean() == pytest.approx(share, abs=0.02)
 
 
 def test_lengths_and_source_do_not_tell_the_label(corpus):

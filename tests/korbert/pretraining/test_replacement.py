@@ -52,8 +52,7 @@ def test_losses_by_hand(model, corpus, sampled):
     (batch,) = batch_of(corpus, negatives=negatives)
     loss = ReplacementLoss(SETTINGS)
     losses = loss(model, batch)
-    rows = Rows(batch["lengths"], torch.device("cpu"))
-    inputs = rows, batch["token_type_ids"], batch["boundaries"]
+    inputs = Rows(batch["lengths"], torch.device("cpu")), batch["token_type_ids"], batch["boundaries"]
     hidden = model.generator.encoder.flat(batch["input_ids"], *inputs, wanted=batch["label_places"])
     scores = model.generator.mlm_head(hidden)
     if not sampled:
@@ -81,8 +80,7 @@ def test_replacements_follow_the_generators_distribution(model):
         model.generator.mlm.bias[:5] += torch.tensor([9.0, 8.5, 8.0, 7.0, 6.0])
         hidden = torch.randn(1, model.generator.config.hidden_size).expand(2000, -1)
         lots = (torch.arange(2000, dtype=torch.float64) + 0.5) / 2000
-        labels = torch.full((2000,), 7)
-        drawn = loss._drawn(model.generator, hidden, {"labels": labels, "lots": lots})
+        drawn = loss._drawn(model.generator, hidden, {"labels": torch.full((2000,), 7), "lots": lots})
         shares = model.generator.mlm_head(hidden[:1]).softmax(-1)[0]
     frequencies = torch.bincount(drawn, minlength=2000) / 2000
     assert (frequencies - shares).abs().max() < 2e-3

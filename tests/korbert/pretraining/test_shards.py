@@ -20,34 +20,28 @@ def test_documents_are_concatenated_over_record_batches_and_files(shards):
 
 
 def test_shards_are_mapped_where_they_lie(shards):
-    empty_between = Shards(shards([("wiki", [3]), ("wiki", [0]), ("wiki", [2])]).files)
-    assert empty_between.sentences.tolist() == [0, 3, 5]
-    written = shards([("wiki", [5, 3])], files=1)
-    before = sorted(path.name for path in written.files[0].parent.iterdir())
-    ids, _ = Shards(written.files).pieces(0, 4)
+    assert Shards(shards([("wiki", [3]), ("wiki", [0]), ("wiki", [2])]).files).sentences.tolist() == [0, 3, 5]
+    (path,) = shards([("wiki", [5, 3])], files=1).files
+    before = sorted(path.parent.iterdir())
+    ids, _ = Shards([path]).pieces(0, 4)
     assert not ids.flags.owndata
     assert not ids.flags.writeable
-    assert sorted(path.name for path in written.files[0].parent.iterdir()) == before
+    assert sorted(path.parent.iterdir()) == before
 
 
-def test_shards_without_pieces_are_refused(shards):
+def test_other_files_and_shards_without_pieces_are_refused(shards, tmp_path):
     with pytest.raises(CorpusError, match=r"part-00000\.arrow.*: no pieces in these shards; is the corpus empty"):
         Shards(shards([("wiki", [0])]).files)
     with pytest.raises(CorpusError, match="no files: no pieces"):
         Shards([])
-
-
-def test_other_files_are_refused(tmp_path):
     path = tmp_path / "part.arrow"
     path.write_bytes(b"not arrow at all")
     with pytest.raises(ArtifactError, match=r"part\.arrow: no Arrow stream file \(.*\); rebuild the shards"):
         Shards([path])
     without = {"id": ["a"], "input_ids": [[1]]}
     unequal = {"source": ["a"], "input_ids": pa.array([[1, 2]], pa.list_(pa.int32())), "boundaries": [[3]]}
-    for columns, message in [
-        (without, r"part\.arrow: no column source, boundaries, only id, input_ids"),
-        (unequal, "input_ids and boundaries differ in length"),
-    ]:
+    said = r"part\.arrow: no column source, boundaries, only id, input_ids", "input_ids and boundaries differ in length"
+    for columns, message in zip((without, unequal), said, strict=True):
         table = pa.table(columns)
         with pa.ipc.new_stream(str(path), table.schema) as stream:
             stream.write_table(table)

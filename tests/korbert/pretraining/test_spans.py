@@ -126,8 +126,7 @@ def spans_of(path):
 
 
 def model_of(ids):
-    config = tiny_config(vocab_size=ids.vocab_size)
-    return PretrainingModel(config, torch.Generator().manual_seed(0), ("mlm", "spans"))
+    return PretrainingModel(tiny_config(vocab_size=ids.vocab_size), torch.Generator().manual_seed(0), ("mlm", "spans"))
 
 
 def test_only_the_span_is_masked_in_a_row_with_a_question(recurring, ids):

@@ -23,13 +23,17 @@ def made_up(rows, seed=0):
 
 def by_torch(vectors, weight, bias, labels, z_loss=0.0):
     scores = F.linear(vectors, weight, bias)
-    z = scores.logsumexp(dim=1).square().sum()
-    return F.cross_entropy(scores, labels, reduction="sum") + z_loss * z
+    return F.cross_entropy(scores, labels, reduction="sum") + z_loss * scores.logsumexp(dim=1).square().sum()
 
 
 def sampled(vectors, weight, bias, labels, negatives, *others):
-    entries = F.embedding(torch.cat([labels, negatives]), weight)
-    return sampled_loss(vectors, entries, bias, labels, negatives, *others)
+    return sampled_loss(vectors, F.embedding(torch.cat([labels, negatives]), weight), bias, labels, negatives, *others)
+
+
+def assert_same_loss_and_gradients(ours, wanted, given_):
+    torch.testing.assert_close(ours, wanted, atol=1e-4, rtol=1e-5)
+    slopes = (torch.autograd.grad(3 * loss, given_) for loss in (ours, wanted))
+    torch.testing.assert_close(*slopes, atol=1e-4, rtol=1e-4)
 
 
 @settings(max_examples=25, deadline=None)
@@ -39,12 +43,7 @@ def test_the_full_loss_in_parts_is_that_of_torch(rows, at_once, z_loss, seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vocabulary, "_ROWS_AT_ONCE", at_once)
         ours = full_loss(*given_, labels, z_loss)
-    wanted = by_torch(*given_, labels, z_loss)
-    torch.testing.assert_close(ours, wanted, atol=1e-4, rtol=1e-5)
-    for slope, expected in zip(
-        torch.autograd.grad(3 * ours, given_), torch.autograd.grad(3 * wanted, given_), strict=True
-    ):
-        torch.testing.assert_close(slope, expected, atol=1e-4, rtol=1e-4)
+    assert_same_loss_and_gradients(ours, by_torch(*given_, labels, z_loss), given_)
 
 
 @pytest.mark.parametrize("rows", [0, 20])
@@ -71,17 +70,13 @@ def test_the_full_loss_in_bf16_is_about_the_same():
 def test_a_sample_of_every_entry_is_the_full_loss(z_loss):
     *given_, labels = made_up(30)
     ours = sampled(*given_, labels, torch.arange(ENTRIES), torch.zeros(ENTRIES), z_loss)
-    wanted = by_torch(*given_, labels, z_loss)
-    torch.testing.assert_close(ours, wanted, atol=1e-4, rtol=1e-5)
-    for slope, expected in zip(torch.autograd.grad(ours, given_), torch.autograd.grad(wanted, given_), strict=True):
-        torch.testing.assert_close(slope, expected, atol=1e-4, rtol=1e-4)
+    assert_same_loss_and_gradients(ours, by_torch(*given_, labels, z_loss), given_)
 
 
 def test_the_estimate_of_z_is_right_on_average():
     """Over many samples the mean of the estimated Z is Z: what the loss calls exp(loss + score of the label)."""
     *given_, labels = made_up(1)
-    counts = np.random.default_rng(1).integers(0, 30, ENTRIES)
-    sampler, rng = Negatives(counts, 12), np.random.default_rng(2)
+    sampler, rng = Negatives(np.random.default_rng(1).integers(0, 30, ENTRIES), 12), np.random.default_rng(2)
     scores = F.linear(*given_)
     estimates = []
     for _ in range(4_000):

@@ -1,5 +1,3 @@
-"""Sentences of tokens and tags: CoNLL, KLUE's entities, CoNLL-U."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,9 +43,8 @@ def test_columns_documents_and_comments_of_conll(tmp_path):
 def test_a_sentence_with_a_short_line_is_dropped(tmp_path):
     rows = _read(tmp_path, "a.conll", "가\tO\n나\n\n다\tO\n")
     assert rows.rows == [{"tokens": ["다"], "tags": ["O"]}]
-    assert rows.dropped["bad_fields"].first == [
-        f"{tmp_path / 'a.conll'}, line 1: 1 columns where the sentence has 2, in '나'"
-    ]
+    place = f"{tmp_path / 'a.conll'}, line 1"
+    assert rows.dropped["bad_fields"].first == [f"{place}: 1 columns where the sentence has 2, in '나'"]
 
 
 NAVER = "1\t하늘는\tPER_B\n2\t지난\t-\n3\t봄에\tDAT_B\n4\t갔다\tDAT_I\n\n1\t네\t-\n"
@@ -93,12 +90,9 @@ def test_published_files_of_entities_are_read(tmp_path, name, content, tokens, t
         assert [row["tags"] for row in rows] == tags
 
 
-def test_a_file_that_counts_words_needs_two_more_columns(tmp_path):
+def test_what_is_no_words_is_refused(tmp_path):
     with pytest.raises(CorpusError, match=r"a.conll: the first column counts words \('1\\t하늘'\), and one is left"):
         _read(tmp_path, "a.conll", "1\t하늘\n2\t은\n\n1\t네\n")
-
-
-def test_pieces_are_no_characters_of_klue(tmp_path):
     (tmp_path / "a.tsv").write_text(PIECES, encoding="utf-8")
     with pytest.raises(CorpusError, match=r"token '하늘' where KLUE has one character: form conll reads words"):
         read_rows(tmp_path / "a.tsv", [TOKENS, TAGS], form="klue-ner")
@@ -109,22 +103,16 @@ def test_pieces_are_no_characters_of_klue(tmp_path):
 @pytest.mark.parametrize(
     ("spelled", "read"),
     [
-        (["B_PS", "I_PS", "O"], ["B-PS", "I-PS", "O"]),
-        (["PS-B", "PS-I", "-"], ["B-PS", "I-PS", "O"]),
-        (["PS_B", "O"], ["B-PS", "O"]),
-        (["B-PS", "-"], ["B-PS", "O"]),
-        (["-"], ["O"]),
-        (["I-PS", "O"], ["I-PS", "O"]),
-        (["NNG", "JX", "-"], ["NNG", "JX", "-"]),
-        (["NN_I", "JX_I"], ["NN_I", "JX_I"]),
-        (["B-PS", "B_PS", "O"], ["B-PS", "B_PS", "O"]),
+        (["B_PS", "I_PS", "O"], ["B-PS", "I-PS", "O"]), (["PS-B", "PS-I", "-"], ["B-PS", "I-PS", "O"]),
+        (["PS_B", "O"], ["B-PS", "O"]), (["B-PS", "-"], ["B-PS", "O"]), (["-"], ["O"]),
+        (["I-PS", "O"], ["I-PS", "O"]), (["NNG", "JX", "-"], ["NNG", "JX", "-"]),
+        (["NN_I", "JX_I"], ["NN_I", "JX_I"]), (["B-PS", "B_PS", "O"], ["B-PS", "B_PS", "O"]),
         (["B_PS", "O", "-"], ["B_PS", "O", "-"]),
     ],
-)
+)  # fmt: skip
 def test_bio_tags_are_read_in_any_spelling(tmp_path, spelled, read):
     """All tags of a file have to be spelled alike; tags that are not BIO stay as they are."""
-    rows = _read(tmp_path, "a.conll", "".join(f"{tag}에\t{tag}\n" for tag in spelled) + "\n")
-    assert rows.rows[0]["tags"] == read
+    assert _read(tmp_path, "a.conll", "".join(f"{tag}에\t{tag}\n" for tag in spelled) + "\n").rows[0]["tags"] == read
 
 
 KLUE = (
@@ -160,10 +148,8 @@ CONLLU = (
 @pytest.mark.parametrize("name", ["a.conllu", "a.txt"])
 def test_words_of_conllu_are_read(tmp_path, name):
     (tmp_path / name).write_text(CONLLU, encoding="utf-8")
-    rows = read_rows(tmp_path / name, [TOKENS, TAGS, ID])
-    assert rows.rows == [
+    assert read_rows(tmp_path / name, [TOKENS, TAGS, ID]).rows == [
         {"tokens": ["나", "는", "간다"], "tags": ["PRON", "ADP", "VERB"], "id": "s1"},
         {"tokens": ["네"], "tags": ["INTJ"], "id": None},
     ]
-    heads = read_rows(tmp_path / name, [TAGS], columns={"tags": "xpos"})
-    assert heads.rows[0]["tags"] == ["npp", "jxt", "pvg+ef"]
+    assert read_rows(tmp_path / name, [TAGS], columns={"tags": "xpos"}).rows[0]["tags"] == ["npp", "jxt", "pvg+ef"]

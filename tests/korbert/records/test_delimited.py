@@ -37,9 +37,11 @@ def test_each_record_with_a_quote_counts(lines, quoted):
 
 
 def test_a_quoted_header_decides():
-    assert are_quoted(['"id"\t"text"\n', '"1"\t"그냥"\n'])
-    assert not are_quoted(['id\t"text"\n', '1\t"그냥"\n'])
-    assert not are_quoted([])
+    assert [are_quoted(lines) for lines in (['"id"\n', '"1"\n'], ['id\t"text"\n', '1\t"그냥"\n'], [])] == [
+        True,
+        False,
+        False,
+    ]
 
 
 FIELDS = [st.text(chars, min_size=1) for chars in ('가나"\t ', '가나"\n ')]  # with both, lines may look whole

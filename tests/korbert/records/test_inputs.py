@@ -1,5 +1,3 @@
-"""Files, pipes and folders: opened alike, whatever holds them."""
-
 import bz2
 import gzip
 import io
@@ -9,6 +7,8 @@ import threading
 import tracemalloc
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 from hypothesis import given
@@ -30,28 +30,21 @@ def _texts(source, name="<stdin>"):
 @pytest.mark.parametrize(
     ("content", "name", "texts"),
     [
-        ("가\n\n나", "a.txt", ["가", "", "나"]),
-        ("[속보] 가\n{나", "a.txt", ["[속보] 가", "{나"]),
-        ("가, 나\n다\t라", "a", ["가, 나", "다\t라"]),
-        ("text\tlabel\n가\t1\n", "ratings.txt", ["가"]),
-        ("문장,label\n가,1\n", "<stdin>", ["가"]),
-        ("Text\n가\n", "a.csv", ["가"]),
-        ("sep=;\ntext;n\n가,나;1\n", "a.csv", ["가,나"]),
-        ("text;n\n가,나;1\n", "a.csv", ["가,나"]),
+        ("가\n\n나", "a.txt", ["가", "", "나"]), ("[속보] 가\n{나", "a.txt", ["[속보] 가", "{나"]),
+        ("가, 나\n다\t라", "a", ["가, 나", "다\t라"]), ("text\tlabel\n가\t1\n", "ratings.txt", ["가"]),
+        ("문장,label\n가,1\n", "<stdin>", ["가"]), ("Text\n가\n", "a.csv", ["가"]),
+        ("sep=;\ntext;n\n가,나;1\n", "a.csv", ["가,나"]), ("text;n\n가,나;1\n", "a.csv", ["가,나"]),
         ('text\tn\n"그는 ""네"" 했다"\t1\n', "a.tsv", ['그는 "네" 했다']),
         ('[{"text": "가"},\n\n{"text": "나"}]', "a.json", ["가", "나"]),
         ('[{"text": "가"}, {"text": "나"}]', "<stdin>", ["가", "나"]),
-        ('{"data": [{"text": "가"}]}', "a.json", ["가"]),
-        ('{"text": "가"}', "a.json", ["가"]),
+        ('{"data": [{"text": "가"}]}', "a.json", ["가"]), ('{"text": "가"}', "a.json", ["가"]),
         ('{\n"text": "가"}\n{"text": "나"}', "<stdin>", ["가", "나"]),
         ('{"text": "가"\n{"text": "나"}', "<stdin>", ["is not JSON", "나"]),
         ('{"text": "가"}\n[1]\n', "<stdin>", ["가", "a list where an object belongs"]),
-        ("가\r나\r", "a.txt", ["가\r나"]),
-        ("text,n\r가,1\r", "a.csv", ["가"]),
-        ("", "a.csv", []),
+        ("가\r나\r", "a.txt", ["가\r나"]), ("text,n\r가,1\r", "a.csv", ["가"]), ("", "a.csv", []),
         ("text\n", "a.csv", []),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("packing", ["", *PACK])
 def test_a_file_and_a_pipe_of_every_format_are_read_alike(tmp_path, content, name, texts, packing):
     data = PACK.get(packing, bytes)(content.encode())
@@ -125,3 +118,58 @@ def test_lines_are_those_of_the_file(texts, ended):
     found = [line for batch in lines.batches(io.BytesIO(data)) for line in batch]
     assert [line.number for line in found] == [*range(1, len(found) + 1)]
     assert [lines.text_of(line) for line in found] == [line.decode().rstrip("\r\n") for line in io.BytesIO(data)]
+
+
+CONTENTS = [
+    ("text\tlabel\n가\t1\n", "TSV", ("text", "label")),
+    ("text\tlabel\n가\t1\n\n\n", "TSV", ("text", "label")),
+    ("text,label\n가,1\n", "CSV", ("text", "label")),
+    ('{"text": "가", "label": 1}\n{"text": "나"}\n', "JSON lines", ("text", "label")),
+    ('[{"text": "가"}, {"label": 1}]', "JSON", ("text", "label")),
+    ('{"data": [{"text": "가", "labels": {"label": 1}}]}', "JSON", ("text", "labels", "labels.label")),
+    ('{"data":\n [{"text": "가"}]}', "JSON", ("text",)),
+    (
+        '{"data": [{"title": "가", "paragraphs": [{"context": "나", "qas": [{"id": "1", "question": "다"}]}]}]}',
+        "JSON of SQuAD",
+        ("title", "context", "id", "question"),
+    ),
+    ("가 O\n\n나 O\n", "CoNLL", ("tokens", "tags", "1", "2")),
+    ("가\tX\tO\n나\tX\tO\n\n나\tX\tO\n", "CoNLL", ("tokens", "tags", "1", "2", "3")),
+    ("## 주석\n가\tO\n", "entities of KLUE", ("id", "text", "tokens", "tags", "marked")),
+]
+
+
+ENDINGS = [
+    ("a.CSV", "text,label\n", "CSV", ("text", "label")),
+    ("a.csv", "text\tlabel\n", "TSV", ("text", "label")),
+    ("a.csv", "text\tlabel,x\n", "CSV", ("text\tlabel", "x")),
+    ("a.tsv", "text,label\n", "TSV", ("text,label",)),
+    ("a.tsv", "## 주석\n가\tO\n", "entities of KLUE", ("id", "text", "tokens", "tags", "marked")),
+    ("a.json", '{"text": "가"}\n{"text": "나"}\n', "JSON lines", ("text",)),
+    ("a.jsonl", '{"text": "가"}\n', "JSON lines", ("text",)),
+    ("a.bio", "가 O\n", "CoNLL", ("tokens", "tags", "1", "2")),
+]
+WITHOUT = [(name, *case) for name in ("a.txt", "a", "a.data") for case in CONTENTS]
+
+
+@pytest.mark.parametrize(("name", "content", "form", "columns"), [*WITHOUT, *ENDINGS])
+def test_endings_tell_the_format_unless_the_content_differs(tmp_path, name, content, form, columns):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    table = open_table(tmp_path / name)
+    assert (table.form, table.columns) == (form, columns)
+
+
+def test_a_given_format_is_used(tmp_path):
+    (tmp_path / "a.csv").write_text("가\tO\n나\tO\n", encoding="utf-8")
+    assert open_table(tmp_path / "a.csv", "conll").columns == ("tokens", "tags", "1", "2")
+    assert open_table(tmp_path / "a.csv", "tsv-plain").columns == ("가", "O")
+
+
+def test_binary_files_are_known_by_their_first_bytes(tmp_path):
+    table = pa.table({"text": ["가"]})
+    pq.write_table(table, tmp_path / "one")
+    with pa.OSFile(str(tmp_path / "two"), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    with pa.OSFile(str(tmp_path / "three.csv"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    assert [open_table(tmp_path / name).form for name in ("one", "two", "three.csv")] == ["Parquet", "Arrow", "Arrow"]

@@ -1,5 +1,3 @@
-"""Special tokens, truncation, windows, batches, and the way from characters to pieces."""
-
 from itertools import pairwise
 
 import numpy as np
@@ -110,16 +108,11 @@ THIS = [(0, 0), (0, 2), (1, 2), (3, 5), (5, 5), (5, 6), (5, 6), (0, 0)]  # Ïù¥Í±
 @pytest.mark.parametrize(
     ("start", "end", "expected"),
     [
-        (0, 2, (1, 1)),  # of fused morphemes the one that covers all
-        (1, 2, (1, 1)),
-        (3, 5, (3, 3)),
-        (4, 5, (3, 3)),
-        (3, 6, (3, 5)),
-        (2, 3, None),  # a space
-        (9, 12, None),
-        (0, 6, (1, 5)),
+        (0, 2, (1, 1)), (1, 2, (1, 1)),  # of fused morphemes the one that covers all
+        (3, 5, (3, 3)), (4, 5, (3, 3)), (3, 6, (3, 5)), (0, 6, (1, 5)),
+        (2, 3, None), (9, 12, None),  # a space, and what is not there
     ],
-)
+)  # fmt: skip
 def test_a_span_is_covered_by_the_fewest_pieces(start, end, expected):
     assert span_to_pieces(THIS, start, end) == expected
 

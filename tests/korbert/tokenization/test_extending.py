@@ -1,5 +1,3 @@
-"""Words added to a tokenizer: one piece each, and nothing else changes."""
-
 import json
 from collections import Counter
 
@@ -26,8 +24,7 @@ def learned(mark, **options):
 @pytest.fixture(scope="module")
 def grown(tiny_tokenizer):
     """With a word that Kiwi is told of, too."""
-    options = AnalyzerOptions(user_words=(UserWord(form=NEW),))
-    return extended(tiny_tokenizer, [NEW], options)
+    return extended(tiny_tokenizer, [NEW], AnalyzerOptions(user_words=(UserWord(form=NEW),)))
 
 
 def test_a_new_word_is_the_last_entry_and_one_piece(tiny_tokenizer, grown):
@@ -63,6 +60,8 @@ def test_without_new_words_it_is_the_same(tiny_tokenizer):
     known = next(piece for piece in tiny_tokenizer.tokens(range(384, 2000)) if len(piece) > 1)
     assert extended(tiny_tokenizer, [], AnalyzerOptions()) is tiny_tokenizer
     assert extended(tiny_tokenizer, [known], AnalyzerOptions()).digest == tiny_tokenizer.digest
+    with pytest.raises(SettingsError, match=r"words added to a tokenizer: .*'두 말' is no form.*: change the words"):
+        extended(tiny_tokenizer, ["두 말"], AnalyzerOptions())
 
 
 @pytest.mark.parametrize("mark", ["none", "eojeol", "morpheme"])
@@ -89,11 +88,6 @@ def test_a_tokenizer_can_be_extended_again():
     assert new_entries(twice, once) == [base.ids_of("생갓")]
     assert [why_not_extended(twice, one) for one in (base, once, twice)] == ["", "", ""]
     assert why_not_extended(once, twice) == "words: they do not begin with those of the other"
-
-
-def test_an_invalid_word_is_refused(tiny_tokenizer):
-    with pytest.raises(SettingsError, match=r"words added to a tokenizer: .*'두 말' is no form.*: change the words"):
-        extended(tiny_tokenizer, ["두 말"], AnalyzerOptions())
 
 
 OURS, THEIRS = UserWord(form="갓생", tag="NNG"), UserWord(form="혼코노")

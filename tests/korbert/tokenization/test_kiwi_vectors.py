@@ -1,5 +1,3 @@
-"""Vectors of morphemes: their cosines are those that Kiwi tells."""
-
 from itertools import combinations
 
 import numpy as np

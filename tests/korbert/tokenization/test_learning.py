@@ -1,5 +1,3 @@
-"""Learning a vocabulary: the layout of ids, the same bytes everywhere, and clear refusals."""
-
 import hashlib
 import re
 from itertools import product
@@ -46,9 +44,8 @@ def test_bytes_do_not_depend_on_folder_order_or_repetition(tmp_path, monkeypatch
 
 
 def _foreign(pieces):
-    return [
-        piece for piece in map(unmarked, pieces[FIRST_PIECE:]) if len(piece) > 1 and not re.search("[가-힣]", piece)
-    ]
+    forms = map(unmarked, pieces[FIRST_PIECE:])
+    return [form for form in forms if len(form) > 1 and not re.search("[가-힣]", form)]
 
 
 @pytest.mark.parametrize("mark", ["none", "eojeol"])
@@ -71,14 +68,11 @@ def test_entries_without_hangul_are_capped(mark):
 @pytest.mark.parametrize(
     ("form", "initial", "mark", "expected"),
     [
-        ("학교", True, "none", "학교"),
-        ("학교", True, "eojeol", "▁학교"),
-        ("학교", False, "eojeol", "학교"),
-        ("학교", False, "morpheme", "▁학교"),
-        ("▁가", False, "eojeol", f"{TYPED}가"),
+        ("학교", True, "none", "학교"), ("학교", True, "eojeol", "▁학교"), ("학교", False, "eojeol", "학교"),
+        ("학교", False, "morpheme", "▁학교"), ("▁가", False, "eojeol", f"{TYPED}가"),
         ("▁가", True, "morpheme", f"▁{TYPED}가"),
     ],
-)
+)  # fmt: skip
 def test_forms_are_marked(form, initial, mark, expected):
     assert marked(form, initial, mark) == expected
     assert unmarked(marked("학교", initial, mark)) == "학교"
@@ -92,8 +86,7 @@ def test_the_mark_has_an_entry_even_where_no_form_shows_it():
 def test_forms_that_cannot_be_listed_are_left_out():
     odd = [("가 나", 50), ("가\t9", 50), ("\n", 50), ("", 50), ("▁", 50), ("가\x00", 50), ("\ud800", 50), ("▅가", 50)]
     assert learn(COUNTS + odd, SMALL) == learn(COUNTS, SMALL)
-    rare = pieces_of(learn([*COUNTS, ("힣힣", 2)], SMALL.model_copy(update={"min_count": 3})))
-    assert "힣" not in rare
+    assert "힣" not in pieces_of(learn([*COUNTS, ("힣힣", 2)], SMALL.model_copy(update={"min_count": 3})))
 
 
 def test_words_take_the_last_ids_and_are_not_learned():
@@ -120,9 +113,6 @@ def test_too_little_text_says_which_size_is_worth_having():
     assert len(pieces_of(learn([*COUNTS, *RARE], VocabularySettings(size=allowed)))) == allowed
     with pytest.raises(CorpusError, match=rf"\({allowed} is the most that it allows"):
         learn([*COUNTS, *RARE], VocabularySettings(size=allowed + 1))
-
-
-def test_the_advised_size_is_one_that_can_be():
     with pytest.raises(CorpusError, match=r"set vocab\.size to about (\d+) \(\1 is the most"):
         learn([("가나", 9)], VocabularySettings())
 

@@ -1,5 +1,3 @@
-"""Text made fit for Kiwi, and the way back."""
-
 import unicodedata
 
 import pytest
@@ -61,12 +59,11 @@ def test_repaired_text_is_nfc_and_its_spans_are_in_order(text):
     assert spans == sorted(spans)
 
 
+GLYPHS = [*"가각é", "\u1100\u1161", "\u1100\u1161\u11a8", "e\u0301\u0323"]
+
+
 @settings(deadline=None, max_examples=300)
-@given(
-    st.lists(st.sampled_from([*"가각é", "\u1100\u1161", "\u1100\u1161\u11a8", "e\u0301\u0323"]), max_size=8).map(
-        "".join
-    )
-)
+@given(st.lists(st.sampled_from(GLYPHS), max_size=8).map("".join))
 def test_repaired_text_is_the_nfc_of_the_whole(text):
     repaired = repair(text)
     assert (text if repaired is None else repaired.text) == unicodedata.normalize("NFC", text)
@@ -75,14 +72,10 @@ def test_repaired_text_is_the_nfc_of_the_whole(text):
 @pytest.mark.parametrize(
     ("line", "lengths"),
     [
-        ("학교에 간다", [6]),
-        ("", [0]),
-        ("가" * 500, [500]),
-        ("가" * 1200, [500, 500, 200]),
-        ("앞 " + "a" * 600 + " 뒤", [2, 500, 100, 2]),
-        ("가나다 " * 5000, [10_000, 10_000]),
+        ("학교에 간다", [6]), ("", [0]), ("가" * 500, [500]), ("가" * 1200, [500, 500, 200]),
+        ("앞 " + "a" * 600 + " 뒤", [2, 500, 100, 2]), ("가나다 " * 5000, [10_000, 10_000]),
     ],
-)
+)  # fmt: skip
 def test_long_lines_are_cut(line, lengths):
     parts = list(cut(line))
     assert [len(part) for _, part in parts] == lengths

@@ -1,5 +1,3 @@
-"""Text to pieces: exact spans on any text, no unknowns, three kinds of marks, folders that can be trusted."""
-
 import json
 import pickle
 import unicodedata
@@ -48,10 +46,8 @@ def check_spans(tokenizer, text):
 @given(text=anything, mark=st.sampled_from(MARKS))
 def test_spans_hold_on_any_text(marking, text, mark):
     found = check_spans(marking[mark], text)
-    starts = [place for place, level in enumerate(found.boundaries) if level != CONTINUATION]
-    assert starts == [
-        place for place, one in enumerate(found.morphemes) if place == 0 or one != found.morphemes[place - 1]
-    ]
+    begins = [one != last for one, last in zip(found.morphemes, [None, *found.morphemes], strict=False)]
+    assert [level != CONTINUATION for level in found.boundaries] == begins
 
 
 @pytest.mark.parametrize(
@@ -108,21 +104,19 @@ def test_decode_is_readable(marking):
 
 def test_words_are_one_piece_wherever_they_stand(marking):
     for mark, tokenizer in marking.items():
-        last = tokenizer.vocab_size - len(
-            {marked(word, initial, mark) for word in ("대한민국", "쀍") for initial in (True, False)}
-        )
+        entries = {marked(word, initial, mark) for word in ("대한민국", "쀍") for initial in (True, False)}
+        last = tokenizer.vocab_size - len(entries)
         assert [id >= last for id in tokenizer.ids_of(marked("쀍", True, mark))] == [True]
         assert [id >= last for id in tokenizer.ids_of(marked("대한민국", False, mark))] == [True]
         assert tokenizer.vocab_size == 1_500
 
 
 def test_a_form_with_spaces_has_none_in_its_pieces(tiny_tokenizer):
-    ids = tiny_tokenizer.ids_of("영화 감독")
-    assert ids == tiny_tokenizer.ids_of("영화") + tiny_tokenizer.ids_of("감독")
+    assert tiny_tokenizer.ids_of("영화 감독") == tiny_tokenizer.ids_of("영화") + tiny_tokenizer.ids_of("감독")
     assert tiny_tokenizer._vocabulary.spans("영화 감독", "영화 감독", 0, 5, "영화 감독")[-1][1] == 5
 
 
-def test_lengths_without_a_meaning_are_refused(tiny_tokenizer):
+def test_lengths_and_ids_without_a_meaning_are_refused(tiny_tokenizer):
     assert tiny_tokenizer.encode("", max_length=2).input_ids == [2, 3]
     assert [len(part) for part in tiny_tokenizer.encode("", max_length=8, stride=2)] == [2]
     assert tiny_tokenizer.encode_batch([]) == []
@@ -130,9 +124,6 @@ def test_lengths_without_a_meaning_are_refused(tiny_tokenizer):
         tiny_tokenizer.encode("나는 학교에 갔다.", stride=3)
     with pytest.raises(SettingsError, match="4 texts and 1 pairs"):
         tiny_tokenizer.encode_batch(["가"] * 4, [None])
-
-
-def test_unknown_ids_are_refused(tiny_tokenizer):
     assert tiny_tokenizer.tokens([0, 1, 2, 3, 4, 128]) == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<0x00>"]
     for wrong in (-1, tiny_tokenizer.vocab_size):
         with pytest.raises(ModelError, match=f"id {wrong} is not in the vocabulary of 2000"):
@@ -207,27 +198,19 @@ def test_special_tokens_within_a_morpheme_cut_it(tiny_tokenizer):
     levels = dict(zip(found.spans, found.boundaries, strict=True))
     assert found.boundaries[0] == SENTENCE
     assert [levels[span] for span in [(20, 26), (26, 27), (29, 34), (34, 35)]] == [MORPHEME, MORPHEME, EOJEOL, MORPHEME]
+    many = tiny_tokenizer.encode_pieces("https://a.com/[MASK] " * 2_000, special_tokens=True)
+    assert many.ids.count(tiny_tokenizer.mask_id) == 2_000
 
 
-def test_thousands_of_special_tokens_are_found(tiny_tokenizer):
-    pieces = tiny_tokenizer.encode_pieces("https://a.com/[MASK] " * 2_000, special_tokens=True)
-    assert pieces.ids.count(tiny_tokenizer.mask_id) == 2_000
+ODD = ["가" * 3_000, "\u200b" * 5_000 + "학교에 간다 " * 40, " " * 4_000 + "끝", "", "\ud800" * 900, "\x00가 " * 500]
 
 
-def test_the_first_pieces_are_those_of_the_whole_text(sample, tiny_tokenizer):
+@pytest.mark.parametrize("length", [16, 32])
+def test_the_first_pieces_are_those_of_the_whole_text(sample, tiny_tokenizer, length):
     lines = (sample / "wiki.jsonl").read_text(encoding="utf-8").splitlines()[:12]
     texts = [json.loads(line)["text"] for line in lines]
-    texts += [text.replace("\n", " ") for text in texts]  # one line each
-    assert encode_beginnings(tiny_tokenizer, texts, 32) == tiny_tokenizer.encode_batch(texts, max_length=32)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["가" * 3_000, "\u200b" * 5_000 + "학교에 간다 " * 40, " " * 4_000 + "끝", "", "\ud800" * 900, "\x00가 " * 500],
-)
-def test_first_pieces_of_odd_texts_are_those_of_the_whole_text(text, tiny_tokenizer):
-    whole = tiny_tokenizer.encode(text, max_length=16)
-    assert encode_beginnings(tiny_tokenizer, ["짧은 글", text], 16)[1].input_ids == whole.input_ids
+    texts += [*(text.replace("\n", " ") for text in texts), *ODD]  # one line each
+    assert encode_beginnings(tiny_tokenizer, texts, length) == tiny_tokenizer.encode_batch(texts, max_length=length)
 
 
 def test_text_behind_the_beginning_is_not_analysed(tiny_tokenizer, monkeypatch):

@@ -56,6 +56,5 @@ def test_rare_options_are_left_out_of_the_record(tmp_path, tiny_tokenizer):
     assert AnalyzerOptions.model_validate(json.loads(json.dumps(record))) == TOLERANT
     settings = VocabularySettings(size=500)
     counts = [(f"가나{number:03}", 10) for number in range(300)]
-    tokenizer = Tokenizer(learn(counts, settings), settings, TOLERANT, tiny_tokenizer.versions)
-    tokenizer.save(tmp_path)
+    Tokenizer(learn(counts, settings), settings, TOLERANT, tiny_tokenizer.versions).save(tmp_path)
     assert Tokenizer.load(tmp_path).analyzer_options == TOLERANT

@@ -15,15 +15,10 @@ from korbert.tokenization.transformers_tokenizer import saved_files
 
 KINDS = ["wordpiece", "jamo", "funnel", "bytes", "plain bytes", "unigram", "albert", "deberta", "python"]
 TEXTS = [
-    "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!",
-    "  학교에\t간다.\n\n서울에  간다 ",
-    "진짜 ㅋㅋㅋ 👍🏻 강추 👩‍👩‍👧 2020년作",
-    "뷁쀍 학교 쀍뷁에 Café ＡＢ",
-    "[MASK] </s> 학교",
-    "Cafe\u0301 간다",
-    "",
-    "   ",
-]
+    "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!", "  학교에\t간다.\n\n서울에  간다 ",
+    "진짜 ㅋㅋㅋ 👍🏻 강추 👩‍👩‍👧 2020년作", "뷁쀍 학교 쀍뷁에 Café ＡＢ", "[MASK] </s> 학교", "Cafe\u0301 간다",
+    "", "   ",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +50,10 @@ def test_ids_are_theirs(folders, tokenizers, kind):
         assert ours.encode_pieces(text).ids == given
         assert ours.encode(text).input_ids == [theirs.cls_token_id, *given, theirs.sep_token_id]
         assert ours.encode(text, special_tokens=True).input_ids == theirs(text)["input_ids"]
-        both = theirs(text, "친구를 만난다")["input_ids"]
-        assert ours.encode(text, "친구를 만난다", special_tokens=True).input_ids == both
+        assert (
+            ours.encode(text, "친구를 만난다", special_tokens=True).input_ids
+            == theirs(text, "친구를 만난다")["input_ids"]
+        )
     assert [one.input_ids for one in ours.encode_batch(TEXTS)] == [ours.encode(text).input_ids for text in TEXTS]
     assert [one.ids for one in ours.pieces_of_many(TEXTS)] == [ours.encode_pieces(text).ids for text in TEXTS]
     assert (ours.pad_id, ours.mask_id) == (theirs.pad_token_id, theirs.mask_token_id)
@@ -93,8 +90,7 @@ def test_spans_cover_the_visible_text(tokenizers, kind):
     ],
 )
 def test_spans_of_known_texts(tokenizers, kind, text, found):
-    pieces = tokenizers[kind].encode_pieces(text)
-    assert "|".join(text[start:end] for start, end in pieces.spans) == found
+    assert "|".join(text[start:end] for start, end in tokenizers[kind].encode_pieces(text).spans) == found
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -106,17 +102,15 @@ def test_lengths_windows_and_lone_surrogates(tokenizers, kind):
     pair = tokenizer.encode(text, text, max_length=10)
     assert len(pair) == 10
     assert sum(pair.special_tokens_mask) == tokenizer.frame.special
-    windows = tokenizer.encode(text, max_length=8, stride=2)
-    shown = {span for window in windows for span in window.spans}
+    shown = {span for window in tokenizer.encode(text, max_length=8, stride=2) for span in window.spans}
     assert shown == set(whole.spans)
-    broken = tokenizer.encode_pieces("학교에 \ud800 간다")
-    assert max(end for _, end in broken.spans) == 8
+    assert max(end for _, end in tokenizer.encode_pieces("학교에 \ud800 간다").spans) == 8
     with pytest.raises(ModelError, match="is not in the vocabulary"):
         tokenizer.tokens([10**6])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_saved_tokenizer_is_loaded(tokenizers, kind, tmp_path):
+def test_a_saved_tokenizer_is_loaded(folders, tokenizers, kind, tmp_path):
     tokenizer = tokenizers[kind]
     tokenizer.save(tmp_path / "one")
     again = load_tokenizer(tmp_path / "one")
@@ -129,12 +123,8 @@ def test_a_saved_tokenizer_is_loaded(tokenizers, kind, tmp_path):
         assert again.encode_pieces(text) == tokenizer.encode_pieces(text)
         assert pickle.loads(pickle.dumps(tokenizer)).encode_pieces(text) == tokenizer.encode_pieces(text)
     assert str(tmp_path) not in "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "one").glob("*.json"))
-
-
-@pytest.mark.parametrize("kind", ["wordpiece", "python"])
-def test_the_digest_does_not_depend_on_the_folder(folders, tmp_path, kind):
     moved = Path(shutil.copytree(folders[kind], tmp_path / kind))
-    assert TransformersTokenizer.of_folder(moved).digest == TransformersTokenizer.of_folder(folders[kind]).digest
+    assert TransformersTokenizer.of_folder(moved).digest == tokenizer.digest
 
 
 def test_damaged_folders_are_refused(folders, tokenizers, tmp_path):

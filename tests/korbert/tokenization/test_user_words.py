@@ -1,5 +1,3 @@
-"""Words that Kiwi is told of: read line by line, one morpheme and one piece each, kept with the tokenizer."""
-
 import unicodedata
 from itertools import product
 
@@ -41,21 +39,16 @@ def test_a_file_of_words_is_read(tmp_path):
         ("가나\n# 또\n가나\tNNP\t1\n", "line 3: 가나/NNP stands in line 1 already: take one"),
         ("가나\tNNP\t1\n오팔카드,NNP,3\n", "line 2: commas in '오팔카드,NNP,3', where tabs separate the fields"),
         ("# 없다\n", "words.tsv: has no words"),
+        (b"\xb0\xa1\n", r"words\.tsv, line 1: byte 0x.. is not UTF-8"),
+        (None, r"words\.tsv: cannot be read"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path, lines, message):
+def test_a_bad_line_or_file_is_named(tmp_path, lines, message):
     path = tmp_path / "words.tsv"
-    path.write_text(lines, encoding="utf-8")
+    if lines is not None:
+        path.write_bytes(lines if isinstance(lines, bytes) else lines.encode())
     with pytest.raises(CorpusError, match=message):
         read_user_words(path)
-
-
-def test_unreadable_files_are_refused(tmp_path):
-    with pytest.raises(CorpusError, match=r"words\.tsv: cannot be read"):
-        read_user_words(tmp_path / "words.tsv")
-    (tmp_path / "words.tsv").write_bytes("가나\n다라\n".encode("cp949"))
-    with pytest.raises(CorpusError, match=r"words\.tsv, line 1: byte 0x.. is not UTF-8"):
-        read_user_words(tmp_path / "words.tsv")
 
 
 def test_words_are_one_morpheme_and_one_piece(tiny_tokenizer, with_words):

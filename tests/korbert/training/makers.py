@@ -38,7 +38,6 @@ def dying(at: int, step: int) -> Made:
 
 
 def aborting(step: int) -> Made:
-    """A worker that aborts when it exits."""
     atexit.register(os.abort)
     return numbered(step)
 

@@ -1,4 +1,5 @@
 import ctypes
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -38,44 +39,31 @@ def test_auto_precision_goes_by_the_hardware(monkeypatch, name, has_bf16, has_am
     assert choose_precision(CPU, "fp32") == "fp32"
     with autocast(CPU, "auto"):
         assert torch.is_autocast_enabled("cpu") is (chosen == "bf16")
-
-
-def test_bf16_without_hardware_is_refused(monkeypatch):
     monkeypatch.setattr(devices, "has_bf16", lambda device: False)
     with pytest.raises(SettingsError, match="precision 'bf16': this cpu has no bf16 instructions; use auto or fp32"):
         choose_precision(CPU, "bf16")
 
 
-class _Glibc:
-    """Writes down what is asked of the C library."""
-
-    def __init__(self):
-        self.calls = []
-
-    def mallopt(self, option, value):
-        self.calls.append((option, value))
-
-    def malloc_trim(self, kept):
-        self.calls.append(("trim", kept))
-
-
 def test_memory_is_kept_inside_and_returned_after_the_outermost(monkeypatch):
-    glibc = _Glibc()
+    calls = []  # what is asked of the C library
+    glibc = SimpleNamespace(
+        mallopt=lambda option, value: calls.append((option, value)),
+        malloc_trim=lambda kept: calls.append(("trim", kept)),
+    )
     monkeypatch.setattr(ctypes, "CDLL", lambda name: glibc)
     with memory_kept(CPU):
-        assert glibc.calls == [(-4, 0), (-1, -1)]
+        assert calls == [(-4, 0), (-1, -1)]
         with memory_kept(CPU) as give_back:
             give_back()
-        assert glibc.calls[2:] == [("trim", 0)]
-    assert glibc.calls[3:] == [(-4, 65_536), (-1, 131_072), ("trim", 0)]
+        assert calls[2:] == [("trim", 0)]
+    assert calls[3:] == [(-4, 65_536), (-1, 131_072), ("trim", 0)]
     with memory_kept(torch.device("cuda")) as give_back:
         give_back()
-    assert len(glibc.calls) == 6
+    assert len(calls) == 6
 
 
 def test_numerics_name_all_that_bytes_depend_on():
     record = numerics(CPU, "fp32", threads=2)
-    known = {"torch": torch.__version__, "threads": 2, "device": "cpu", "precision": "fp32"}
-    assert record == record | known
+    assert record == record | {"torch": torch.__version__, "threads": 2, "device": "cpu", "precision": "fp32"}
     assert record["processor"]
     assert record["instructions"]

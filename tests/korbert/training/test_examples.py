@@ -1,5 +1,3 @@
-"""Rows of pieces and the order in which they are learned."""
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,6 +20,10 @@ def test_a_batch_is_padded_to_its_longest_row():
     expected = {"input_ids": [[20, 0], [0, 1]], "labels": [0, 0], **masks}
     assert {name: tensor.tolist() for name, tensor in batch.items()} == expected
     assert [rows.tolist() for rows in by_length(examples.lengths, 2)] == [[2, 0], [1]]  # for scoring
+    for rows in ([], [([], [])]):  # nothing is an example, too
+        examples = Examples.of_rows(rows, [0] * len(rows), pad_id=0)
+        assert len(examples) == len(rows)
+        assert examples.input_ids.dtype == np.int32
 
 
 @given(
@@ -69,10 +71,3 @@ def test_processes_share_the_rows_of_a_batch(size, monkeypatch):
         assert sorted(rows) == sorted(whole["labels"].tolist())
         assert sum(weights) == pytest.approx(1)
     assert sorted(len(whole["labels"]) for whole in wholes) == [1, 4]
-
-
-@pytest.mark.parametrize("rows", [[], [([], [])]])
-def test_nothing_is_an_example_too(rows):
-    examples = Examples.of_rows(rows, [0] * len(rows), pad_id=0)
-    assert len(examples) == len(rows)
-    assert examples.input_ids.dtype == np.int32

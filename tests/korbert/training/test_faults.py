@@ -8,16 +8,21 @@ import subprocess
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 
 from korbert.errors import ModelError
 from korbert.interruption import Interrupted
+from korbert.modeling import PretrainingModel
+from korbert.pretraining import pretraining_loss
+from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.training import Checkpointing, checkpoints
 from korbert.training.updates import Updates
-from tests.korbert.tiny import same_weights
+from tests.korbert.pretraining.conftest import IDS, like_a_corpus, rows_of, write_shards
+from tests.korbert.tiny import same_weights, tiny_config
 from tests.korbert.training import toy
-from tests.korbert.training.test_loop import fitted, lines, same_outcome
+from tests.korbert.training.test_loop import acting, fitted, lines, same_outcome
 
 BAD = {6: math.inf, 8: math.nan, 10: math.inf}  # updates 7, 9 and 11; checkpoints are made at 7, 14, ..
 
@@ -35,8 +40,7 @@ def test_non_finite_steps_are_skipped_as_if_they_had_never_been(tmp_path, monkey
         "training: step {}: the loss or its gradient is not a finite number: going back to step {} and leaving it out"
     )
     assert caplog.messages[-3:] == [said.format(step, back) for step, back in ((7, 0), (9, 7), (11, 7))]
-    starts = [line["step"] for line in lines(tmp_path / "made" / "timing.jsonl") if line["kind"] == "start"]
-    assert starts == [0, 7, 7]
+    assert [line["step"] for line in lines(tmp_path / "made" / "timing.jsonl") if line["kind"] == "start"] == [0, 7, 7]
 
     update = Updates.update
     monkeypatch.setattr(Updates, "update", lambda self, step, made: step in BAD or update(self, step, made))
@@ -53,8 +57,7 @@ def test_a_run_killed_around_skipped_steps_ends_in_the_same_bits(tmp_path):
     straight, killed = tmp_path / "straight", tmp_path / "killed"
     subprocess.run(toy.command(straight, **faults), check=True)
     for step in (6, 12, 18):
-        ended = subprocess.run(toy.command(killed, **faults, kill_at=step), check=False)
-        assert ended.returncode == -signal.SIGKILL
+        assert subprocess.run(toy.command(killed, **faults, kill_at=step), check=False).returncode == -signal.SIGKILL
     subprocess.run(toy.command(killed, **faults), check=True)
     same_outcome(killed, straight)
     assert left_out(killed) == [7, 17]
@@ -115,19 +118,14 @@ def infinite_at_7():
     (bad,) = toy.batches(6)
 
     def loss(model, batch):
-        values = toy.loss(model, batch)
-        return {"loss": values["loss"] * (math.inf if torch.equal(batch["ids"], bad["ids"]) else 1.0)}
+        return {"loss": toy.loss(model, batch)["loss"] * (math.inf if torch.equal(batch["ids"], bad["ids"]) else 1.0)}
 
     return loss
 
 
 def test_a_signal_ends_a_run_that_goes_back(tmp_path):
-    loss, calls = infinite_at_7(), iter(range(100))
-
-    def ended(model, batch):
-        if next(calls) == 6:
-            signal.raise_signal(signal.SIGTERM)
-        return loss(model, batch)
+    loss = infinite_at_7()
+    ended = acting(7, lambda model: signal.raise_signal(signal.SIGTERM), loss)
 
     kept = Checkpointing(tmp_path, every_steps=4)
     with pytest.raises(Interrupted, match=r"^training: step 5 is saved$"):
@@ -151,10 +149,61 @@ def test_spikes_are_counted_and_logged_once(tmp_path, caplog):
 @pytest.mark.slow
 def test_a_run_killed_while_writing_checkpoints_ends_in_the_same_bits(tmp_path, straight):
     for fault in ({"kill_in_checkpoint": 2}, {"kill_in_checkpoint": 1}, {"kill_at": 39}):
-        killed = subprocess.run(toy.command(tmp_path / "killed", **fault), check=False)
-        assert killed.returncode == -signal.SIGKILL
+        assert subprocess.run(toy.command(tmp_path / "killed", **fault), check=False).returncode == -signal.SIGKILL
     subprocess.run(toy.command(tmp_path / "killed"), check=True)
     same_outcome(tmp_path / "killed", straight)
     starts = [line["step"] for line in lines(tmp_path / "killed" / "timing.jsonl") if line["kind"] == "start"]
     assert starts == [0, 7, 7, 35]
     assert not list((tmp_path / "killed" / "checkpoints").glob("*.partial"))
+
+
+def broken_in(layer, step):
+    """A loss that breaks a layer of the network at its call `step`."""
+
+    @torch.no_grad()
+    def breaks(model):
+        model[layer].weight[:] = torch.inf
+
+    return acting(step, breaks)
+
+
+@pytest.mark.parametrize(("layer", "kind"), [(0, "Embedding"), (2, "Linear"), (3, "LayerNorm")])
+def test_the_module_with_a_non_finite_output_is_named(layer, kind):
+    network = toy.network()
+    with pytest.raises(ModelError, match=rf"^step 5: the output of {layer} \({kind}\) is the first that is not finite"):
+        fitted(network, loss=broken_in(layer, 5), anomaly=True)
+    assert not any(module._forward_hooks for module in network.modules())
+    assert not torch.is_anomaly_enabled()
+
+
+def test_only_the_first_20_steps_are_watched():
+    with pytest.raises(ModelError, match="step 20: the output of"):
+        fitted(toy.network(), loss=broken_in(2, 20), anomaly=True, steps=30)
+    with pytest.raises(ModelError, match="step 21: the loss or its gradient is not a finite number"):
+        fitted(toy.network(), loss=broken_in(2, 21), anomaly=True, steps=30)
+
+
+def test_the_function_of_a_nan_gradient_is_named():
+    def rootless(model, batch):
+        loss = toy.loss(model, batch)["loss"]
+        return {"loss": loss + (loss * 0.0).sqrt()}  # the slope of a root at 0 is infinite, and 0 x infinite is NaN
+
+    message = r"^step 1: all outputs are finite, a gradient is not: Function 'MulBackward0' returned nan values"
+    with pytest.warns(UserWarning, match="Error detected in MulBackward0"), pytest.raises(ModelError, match=message):
+        fitted(toy.network(), loss=rootless, anomaly=True)
+
+
+@pytest.mark.parametrize("head", ["full", "sampled"])
+@pytest.mark.parametrize("architecture", ["bert", "modern"])
+def test_anomaly_mode_changes_no_bit_of_a_pretraining(tmp_path, architecture, head):
+    negatives = Negatives(np.ones(IDS.vocab_size, dtype=np.int64), 20) if head == "sampled" else None
+    rows = rows_of(write_shards(tmp_path, like_a_corpus(20, np.random.default_rng(1))).files, negatives=negatives)
+    layers = {"num_hidden_layers": 4, "local_attention": 16}  # global and local
+    config = tiny_config(architecture, vocab_size=IDS.vocab_size, **layers)
+    models = []
+    for anomaly in (False, True):
+        models.append(PretrainingModel(config, torch.Generator().manual_seed(1)))
+        options = {"batches": lambda step: rows.batch(step, 8, micro_batches=2), "loss": pretraining_loss, "steps": 3}
+        fitted(models[-1], anomaly=anomaly, metrics=tmp_path / f"{anomaly}.jsonl", **options)
+    assert same_weights(*models)
+    assert lines(tmp_path / "True.jsonl") == lines(tmp_path / "False.jsonl")

@@ -32,8 +32,7 @@ def _workers_find_makers(monkeypatch):
 @pytest.fixture(scope="module")
 def batches(tmp_path_factory):
     """Two phases on real shards, of 6 and 8 steps."""
-    folder = tmp_path_factory.mktemp("shards")
-    files = write_shards(folder, like_a_corpus(40, np.random.default_rng(1))).files
+    files = write_shards(tmp_path_factory.mktemp("shards"), like_a_corpus(40, np.random.default_rng(1))).files
     short, long = (rows_of(files, length) for length in (32, 64))
     return in_phases([Phase(short, steps=6, batch_size=8), Phase(long, steps=8, batch_size=12, micro_batches=3)])
 

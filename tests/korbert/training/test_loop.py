@@ -27,6 +27,18 @@ def fitted(model, **changed):
     return fit(model, plan=TrainingPlan(**plan), output=TrainingOutput(**output), **options)
 
 
+def acting(number, act, loss=toy.loss):
+    """The loss, which does something with the model at its call of that number, from 1 on."""
+    calls = iter(range(1, 1000))
+
+    def acts(model, batch):
+        if next(calls) == number:
+            act(model)
+        return loss(model, batch)
+
+    return acts
+
+
 def same_outcome(folder, straight):
     for file in ("metrics.jsonl", "model.safetensors"):
         assert (folder / file).read_bytes() == (straight / file).read_bytes()
@@ -67,34 +79,23 @@ def test_a_signal_ends_the_run_after_the_current_update(tmp_path, straight, numb
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_the_run_and_handlers_are_restored(tmp_path, number):
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
-    calls = iter(range(100))
-
-    def loss(model, batch):
-        if next(calls) == 4:
-            signal.raise_signal(number)
-        return toy.loss(model, batch)
-
-    kept = Checkpointing(tmp_path, every_steps=100)
+    loss, kept = acting(5, lambda model: signal.raise_signal(number)), Checkpointing(tmp_path, every_steps=100)
     with pytest.raises(Interrupted, match=r"^toy: step 5 is saved$") as ended:
         fitted(toy.network(), loss=loss, checkpoints=kept, description="toy")
     assert ended.value.number == number
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000005"]
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
     with pytest.raises(Interrupted, match=r"^$"):  # without checkpoints there is nothing to say
-        fitted(toy.network(), loss=lambda model, batch: signal.raise_signal(number) or toy.loss(model, batch))
+        fitted(toy.network(), loss=acting(1, lambda model: signal.raise_signal(number)))
 
 
 def test_a_second_ctrl_c_ends_the_run_at_once(tmp_path):
-    calls = iter(range(100))
-
-    def loss(model, batch):
-        if next(calls) == 4:
-            signal.raise_signal(signal.SIGINT)
-            signal.raise_signal(signal.SIGINT)
-        return toy.loss(model, batch)
+    def act(model):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt) as ended:
-        fitted(toy.network(), loss=loss, checkpoints=Checkpointing(tmp_path, every_steps=3))
+        fitted(toy.network(), loss=acting(5, act), checkpoints=Checkpointing(tmp_path, every_steps=3))
     assert not isinstance(ended.value, Interrupted)
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
 
@@ -174,24 +175,20 @@ def test_a_finished_run_is_loaded_and_a_damaged_checkpoint_replaced(tmp_path):
     assert (tmp_path / "metrics.jsonl").read_bytes() == before
 
 
-def test_a_resumed_run_ends_where_enough_ended_it(tmp_path):
-    model, checkpoints = toy.network(), Checkpointing(tmp_path, 1)
-    options = {"evaluate": toy.evaluate, "evaluate_every": 2, "enough": lambda heldout: True}
-    assert fitted(model, checkpoints=checkpoints, **options).steps == 2
-    again = toy.network()
-    assert fitted(again, checkpoints=checkpoints, **options).steps == 2
-    assert same_weights(model, again)
-
-
 def test_a_signal_during_the_last_evaluation_ends_the_run(tmp_path):
+    """Resumed, it ends where `enough` ended it, and once it has ended, there again."""
+
     def evaluate(model, step):
         signal.raise_signal(signal.SIGTERM)
         return toy.evaluate(model, step)
 
+    model = toy.network()
     options = {"evaluate_every": 2, "enough": lambda heldout: True, "checkpoints": Checkpointing(tmp_path, 100)}
     with pytest.raises(Interrupted, match="step 2 is saved"):
-        fitted(toy.network(), evaluate=evaluate, **options)
-    assert fitted(toy.network(), evaluate=toy.evaluate, **options).steps == 2
+        fitted(model, evaluate=evaluate, **options)
+    for again in (toy.network(), toy.network()):
+        assert fitted(again, evaluate=toy.evaluate, **options).steps == 2
+        assert same_weights(model, again)
 
 
 def uneven(step):

@@ -8,10 +8,13 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import nn
 
+from korbert.errors import SettingsError
+from korbert.modeling import PretrainingModel
 from korbert.training import Checkpointing, OptimizerSettings, TrainingOutput, TrainingPlan, fit
-from korbert.training.optimizers import Optimizers
+from korbert.training.muon import muon, orthogonalized
+from korbert.training.optimizers import Optimizers, parameter_groups
 from korbert.training.settings import OptimizerKind, ScheduleKind
-from tests.korbert.tiny import same_weights
+from tests.korbert.tiny import same_weights, tiny_config
 
 KINDS, SCHEDULES = typing.get_args(OptimizerKind), typing.get_args(ScheduleKind)
 GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
@@ -75,9 +78,8 @@ def test_stopped_and_resumed_bit_for_bit(tmp_path, kind, schedule):
     with pytest.raises(KeyboardInterrupt):
         trained(tmp_path / "stopped", settings, end_at=6)
     assert [path.name for path in (tmp_path / "stopped").glob("step-*")] == ["step-00000004"]
-    resumed = trained(tmp_path / "stopped", settings)
 
-    assert same_weights(straight, resumed)
+    assert same_weights(straight, trained(tmp_path / "stopped", settings))
     for file in ("step-00000010/state.safetensors", "metrics.jsonl"):
         assert (tmp_path / "straight" / file).read_bytes() == (tmp_path / "stopped" / file).read_bytes()
 
@@ -108,8 +110,7 @@ def stepped(model, optimizers, steps):
 def test_the_checkpoint_holds_all_state_by_name(tmp_path):
     keys = {"adamw": {"step", "exp_avg", "exp_avg_sq"}, "muon": {"momentum_buffer"}}
     for kind in KINDS:
-        settings = OptimizerSettings(kind=kind, groups=GROUPS)
-        trained(tmp_path / kind, settings)
+        trained(tmp_path / kind, OptimizerSettings(kind=kind, groups=GROUPS))
         state = load_file(tmp_path / kind / "step-00000010/state.safetensors")
         expected = set()
         for name, _ in Network().named_parameters():
@@ -119,8 +120,7 @@ def test_the_checkpoint_holds_all_state_by_name(tmp_path):
 
 
 def test_every_group_follows_the_schedule_from_its_own_peak(tmp_path):
-    settings = OptimizerSettings(kind="muon", learning_rate=0.01, warmup_share=0.2, groups=GROUPS)
-    trained(tmp_path, settings)
+    trained(tmp_path, OptimizerSettings(kind="muon", learning_rate=0.01, warmup_share=0.2, groups=GROUPS))
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     logged = [line for line in lines if line["kind"] == "train"]
     peaks = {"learning_rate": 0.01, "learning_rate/embedding.*": 0.05, "learning_rate/classifier.*": 0.005}
@@ -144,3 +144,114 @@ def test_set_rates_are_the_rates_of_the_update():
     # the first step of Adam is its rate
     for name, rate in (("one.weight", 0.05), ("two.weight", 0.15)):
         torch.testing.assert_close(before[name] - model.get_parameter(name), torch.full((3, 3), rate))
+
+
+@pytest.fixture(scope="module", params=["bert", "modern"])
+def model(request):
+    return PretrainingModel(tiny_config(request.param))
+
+
+def grouped(model, **changes):
+    """(kind, name) -> (peak, weight decay, pattern)."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    settings = OptimizerSettings(**{"learning_rate": 0.01, "weight_decay": 0.1, **changes})
+    return {
+        names[parameter]: (kind, group["peak"], group["weight_decay"], group["pattern"])
+        for kind, groups in parameter_groups(model, settings).items()
+        for group in groups
+        for parameter in group["params"]
+    }
+
+
+def test_matrices_decay_and_vectors_do_not(model):
+    expected = {
+        name: ("adamw", 0.01, 0.1 if parameter.ndim == 2 else 0.0, None) for name, parameter in model.named_parameters()
+    }
+    assert grouped(model, kind="adamw") == expected
+
+
+def test_muon_takes_the_matrices_of_the_layers_alone(model):
+    by_name = grouped(model, kind="muon")
+    assert by_name.keys() == {name for name, _ in model.named_parameters()}
+    parts = ("attention.qkv", "attention.output", "up", "down")
+    matrices = {f"encoder.layers.{layer}.{part}.weight" for layer in (0, 1) for part in parts}
+    assert {name for name, (kind, *_) in by_name.items() if kind == "muon"} == matrices
+    assert {kind for kind, *_ in by_name.values()} == {"muon", "adamw"}
+
+
+def test_the_first_group_whose_pattern_matches_holds(model):
+    token, first, last = "encoder.embeddings.token.*", "encoder.layers.1.*", "encoder.*"
+    groups = [
+        {"pattern": token, "rate_factor": 5.0, "weight_decay": 0.0},
+        {"pattern": first, "kind": "adamw"},
+        {"pattern": last, "rate_factor": 0.5},
+    ]
+    by_name = grouped(model, kind="muon", groups=groups)
+    assert by_name["encoder.embeddings.token.weight"] == ("adamw", 0.05, 0.0, token)
+    assert by_name["encoder.layers.1.up.weight"] == ("adamw", 0.01, 0.1, first)
+    assert by_name["encoder.layers.1.feed_forward_norm.weight"] == ("adamw", 0.01, 0.0, first)
+    assert by_name["encoder.layers.0.up.weight"] == ("muon", 0.005, 0.1, last)
+    assert by_name["encoder.embeddings.norm.weight"] == ("adamw", 0.005, 0.0, last)
+    assert by_name["mlm.transform.dense.weight"] == ("adamw", 0.01, 0.1, None)
+
+
+def test_frozen_parameters_are_in_no_group():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    model[0].weight.requires_grad_(False)
+    assert grouped(model, groups=[{"pattern": "0.weight"}]).keys() == {"0.bias", "1.weight", "1.bias"}
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([{"pattern": "encoder.*"}, {"pattern": "encoder.embedings.token.*"}],
+         r"optimizer\.groups\.1: .* matches no parameter; the nearest of \d+ are encoder\.embeddings\.token\."),
+        ([{"pattern": "encoder.*"}, {"pattern": "encoder.layers.*"}],
+         r"groups\.1: .* matches only parameters that groups before it match: remove it or move it up"),
+        ([{"pattern": "*embeddings.token.*", "kind": "muon"}],
+         r"groups\.0: muon can train no .* \(encoder\.embeddings\.token\.weight is one of 1\): choose another kind"),
+    ],
+)  # fmt: skip
+def test_a_group_that_changes_nothing_is_refused(model, groups, message):
+    with pytest.raises(SettingsError, match=message):
+        grouped(model, groups=groups)
+
+
+def matrix(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (48, 16), (16, 40)])
+def test_orthogonalized_keeps_singular_vectors_and_makes_values_about_1(shape):
+    drawn = matrix(*shape)
+    left, values, right = torch.linalg.svd(drawn, full_matrices=False)
+    core = left.T @ orthogonalized(drawn) @ right.T
+    assert ((core.diagonal() > 0.6) & (core.diagonal() < 1.3))[values > values.max() / 50].all()
+    assert (core - core.diagonal().diag()).abs().max() < 1e-4
+
+
+def after_five_steps(optimizer, parameters):
+    for step in range(5):
+        for number, parameter in enumerate(parameters):
+            parameter.grad = matrix(*parameter.shape, seed=100 * step + number)
+        optimizer.step()
+    return [parameter.detach() for parameter in parameters]
+
+
+def test_steps_equal_pytorchs_muon_up_to_bf16():
+    shapes = [(16, 16), (48, 16), (16, 40)]
+    ours, theirs = ([torch.nn.Parameter(matrix(*shape)) for shape in shapes] for _ in range(2))
+    groups = [{"params": ours, "lr": 0.02, "weight_decay": 0.5}]
+    matrices = after_five_steps(muon(groups, OptimizerSettings(momentum=0.9), "fp32"), ours)
+    other = torch.optim.Muon(theirs, 0.02, 0.5, 0.9, adjust_lr_fn="match_rms_adamw")
+    for one, two, shape in zip(matrices, after_five_steps(other, theirs), shapes, strict=True):
+        assert (one - two).norm() < 0.02 * (two - matrix(*shape)).norm()
+
+
+@pytest.mark.parametrize(
+    ("precision", "amx", "expected"), [("fp32", True, False), ("bf16", False, False), ("bf16", True, True)]
+)
+def test_pytorchs_muon_is_used_where_bf16_is_fast(monkeypatch, precision, amx, expected):
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
+    groups = [{"params": [torch.nn.Parameter(matrix(3, 3))], "lr": 0.1, "weight_decay": 0.0}]
+    assert (type(muon(groups, OptimizerSettings(), precision)) is torch.optim.Muon) is expected

@@ -59,8 +59,7 @@ def test_an_update_waits_for_nothing_on_the_device(tmp_path, monkeypatch, task, 
     monkeypatch.setitem(OPTIMIZERS, "adamw", plain_adamw)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: precision == "bf16")  # `meta` has no autocast
     monkeypatch.setattr(torch, "get_autocast_dtype", lambda device: torch.bfloat16)
-    plan = TrainingPlan(9, OptimizerSettings(kind=kind), 0, "fp32")
-    run = Updates(model.to(META), loss, plan, META, World())
+    run = Updates(model.to(META), loss, TrainingPlan(9, OptimizerSettings(kind=kind), 0, "fp32"), META, World())
     for step in range(2):
         run.update(step, micro_batches)
     assert run.take_pieces() == 2 * sum(batch["pieces"] for batch in micro_batches)

@@ -26,8 +26,7 @@ def network() -> nn.Module:
 
 
 def batches(step: int, rows: int = 8, parts: int = 1) -> list[Batch]:
-    generator = torch.Generator().manual_seed(step)
-    ids = torch.randint(0, 50, (rows, 6), generator=generator)
+    ids = torch.randint(0, 50, (rows, 6), generator=torch.Generator().manual_seed(step))
     mask = torch.ones_like(ids)
     return [{"ids": part, "attention_mask": mask[: len(part)], "pieces": part.numel()} for part in ids.chunk(parts)]
 
