@@ -120,15 +120,12 @@ def test_an_error_while_writing_aside_leaves_the_old_file_and_names_it(tmp_path,
 
 @pytest.mark.parametrize("text", ["{", "[" * 100_000, '{"a": NaN}', '{"a": 1e999}', '{"a": -Infinity}'])
 def test_invalid_json_is_explained(tmp_path, text):
+    """Valid JSON that is no object is an empty one to `read_object`."""
     (tmp_path / "a.json").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=r"^Expecting|is nested too deeply|is not a finite number"):
         read_object(tmp_path / "a.json")
-
-
-def test_read_object_gives_an_empty_one_for_other_values(tmp_path):
     (tmp_path / "a.json").write_text("[1]", encoding="utf-8")
-    assert read_json(tmp_path / "a.json") == [1]
-    assert read_object(tmp_path / "a.json") == {}
+    assert (read_json(tmp_path / "a.json"), read_object(tmp_path / "a.json")) == ([1], {})
 
 
 def test_a_changed_record_is_not_verified():

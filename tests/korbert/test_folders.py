@@ -11,13 +11,9 @@ from korbert.folders import model_folder, tokenizer_folder
 @pytest.fixture
 def demo(tmp_path):
     """The folders of a recipe's artifacts, with empty files where the real ones are."""
-    for name in (
-        "clean/stage.json",
-        "vocab/tokenizer/korbert_tokenizer.json",
-        "pretrain/model/config.json",
-        "pretrain/model/tokenizer/korbert_tokenizer.json",
-        "korquad/model/config.json",
-    ):
+    tokenizer = "tokenizer/korbert_tokenizer.json"
+    files = ["clean/stage.json", "pretrain/model/config.json", "korquad/model/config.json", f"vocab/{tokenizer}"]
+    for name in (*files, f"pretrain/model/{tokenizer}"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
     return tmp_path

@@ -55,17 +55,11 @@ def test_a_saved_model_is_the_same_when_loaded(models, tmp_path):
     result = loaded.predict("정말 좋다")
     assert isinstance(result, Label)
     assert result.probabilities == pytest.approx(models["mood"].predict("정말 좋다").probabilities)
-
-
-def test_a_folder_without_a_task_is_used_as_its_head_tells(models, tmp_path):
-    answers = models["answers"]
-    save_model(
-        tmp_path / "model", answers.network, answers.tokenizer, {"max_length": 48, "stride": 8, "max_query_pieces": 12}
-    )
+    # A folder without a kind of task is used as its head tells.
+    answers, settings = models["answers"], {"max_length": 48, "stride": 8, "max_query_pieces": 12}
+    save_model(tmp_path / "model", answers.network, answers.tokenizer, settings)
     loaded = Model.load(tmp_path / "model", "cpu")
-    assert loaded.can == ("answer", "embed")
-    assert loaded.kind is not None
-    assert loaded.kind.max_length == 48
+    assert (loaded.can, loaded.kind.max_length) == (("answer", "embed"), 48)
 
 
 @pytest.mark.parametrize(

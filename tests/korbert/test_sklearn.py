@@ -120,8 +120,7 @@ def test_pairs_of_texts_and_labels_that_are_numbers(start):
     assert TextRegressor(start, **QUICK).fit(frame, np.arange(12.0)).predict(frame[:2]).shape == (2,)
     classifier = TextClassifier(start, random_state=np.random.RandomState(1), **QUICK)
     classes = classifier.fit(list(zip(TEXTS, TEXTS, strict=True)), [2.0, 1.0] * 6).predict([("가", "나")])
-    assert set(classes) <= {1.0, 2.0}
-    assert classes.dtype == np.float64
+    assert (set(classes) <= {1.0, 2.0}, classes.dtype) == (True, np.float64)
 
 
 @pytest.mark.parametrize(

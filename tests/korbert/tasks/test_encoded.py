@@ -65,6 +65,11 @@ def test_a_part_is_the_same_whatever_the_workers_and_not_made_again(tiny_tokeniz
     EncodedTexts(tmp_path, TEXTS, tiny_tokenizer).make(2)
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert "영화" in next(EncodedTexts(tmp_path, TEXTS, tiny_tokenizer).morphemes())
+    texts = EncodedTexts(tmp_path, TEXTS, tiny_tokenizer)
+    texts.make(1)
+    next(tmp_path.iterdir()).unlink()
+    with pytest.raises(ArtifactError, match="the cached pieces of 40 texts are missing: run this again"):
+        texts.passages()
 
 
 def test_passages_are_read_as_they_were_made(tiny_tokenizer, tmp_path):
@@ -103,11 +108,3 @@ def test_other_texts_and_other_tokenizers_have_parts_of_their_own(tiny_tokenizer
     tokenizer.digest = "0" * 64
     _kept(tokenizer, ODD, tmp_path)
     assert tokenizer.texts == 12
-
-
-def test_a_part_that_went_while_it_was_needed_is_named(tiny_tokenizer, tmp_path):
-    texts = EncodedTexts(tmp_path, TEXTS, tiny_tokenizer)
-    texts.make(1)
-    next(tmp_path.iterdir()).unlink()
-    with pytest.raises(ArtifactError, match="the cached pieces of 40 texts are missing: run this again"):
-        texts.passages()

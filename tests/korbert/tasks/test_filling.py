@@ -28,14 +28,11 @@ def filler(artifact):
     return Model.load(artifact, "cpu")
 
 
-def test_one_text_or_many(filler):
+def test_gaps_are_filled(filler):
     alone = filler.fill(TEXT, top=3)
     assert [len(candidates) for candidates in alone] == [3, 3]
     assert filler.fill([TEXT, "[MASK]"], top=3) == [alone, filler.fill("[MASK]", top=3)]
     assert filler.fill([]) == []
-
-
-def test_each_gap_is_filled_in_turn_and_the_others_by_their_best(filler):
     first, second = filler.fill(TEXT, top=3)
     for candidate in first:
         expected = f"오늘 {candidate.piece} 정말 {second[0].piece}다"

@@ -66,9 +66,6 @@ def test_misses_are_counted_and_explained():
     assert {miss["answer_span"] for miss in found["misses"]} == {(4, 9)}
     assert found["answer_chars"] == [0, 0, 0, 0, 0, 4]
     assert found["prediction_chars"] == [1, 0, 1, 0, 0, 1, 1]
-
-
-def test_answers_that_no_piece_can_give_are_unreachable():
     whole = passage(CONTEXT, [(0, len(CONTEXT))])
     found = explained(rows(YEAR), [whole], [prediction(0, len(CONTEXT))])
     assert (found["gold_unreachable"], found["by_cause"]["unreachable"]) == (1, 1)

@@ -61,23 +61,14 @@ def test_one_entry_a_text_at_its_best_place_in_any_window():
     assert (found[0].answer, found[0].start) == ("정답", 200)
 
 
-def test_no_answer_is_longer_than_max_answer_chars():
+def test_which_spans_are_answers():
     found = read(letters("가나 다라"), {100: 9.0}, {103: 9.0}, max_answer_chars=3, n_best=20)
     assert max(candidate.end - candidate.start for candidate in found) == 3
-
-
-def test_a_piece_longer_than_that_is_better_than_no_answer():
     assert read(passage("ㅋ" * 40, [(0, 40)]), {}, {}, max_answer_chars=5)[0].answer == "ㅋ" * 40
-
-
-def test_pieces_without_characters_are_no_answer():
     context = passage("의사다", [(0, 2), (2, 2), (2, 3)])  # 의사 이 다
     found = read(context, {101: 9.0}, {101: 9.0}, n_best=20)
     assert all(candidate.answer for candidate in found)
     assert found[0].answer in ("의사", "다")
-
-
-def test_scores_that_are_no_numbers():
     with pytest.raises(ModelError, match="scores are not finite: train it again"):
         read(letters("가나"), {100: float("nan")}, {})
 

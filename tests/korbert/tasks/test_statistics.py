@@ -52,11 +52,8 @@ def test_interval_of_any_score(count):
     assert found.standard_error == pytest.approx(expected.standard_error, rel=0.05)
 
 
-def test_constant_scores_have_an_interval_of_one_point():
+def test_constant_and_undefined_scores():
     assert bootstrap_interval(np.ones(30), rng=_rng()) == (1, 1, 0)
-
-
-def test_undefined_scores_have_no_interval_no_p_value_and_no_comparison():
     score = repeated(lambda rows: pearson(*rows.T))
     rows = np.array([[1.0, 2.0], [1.0, 3.0], [2.0, 2.0]])  # a resample of three equal rows has no correlation
     assert bootstrap_interval(rows, score, rng=_rng()) is None
@@ -141,14 +138,11 @@ def test_seeds_count_as_chance():
     assert two.low < 0 < two.difference < two.high
 
 
-def test_equal_sides():
+def test_equal_sides_and_unequal_examples():
     a = _runs(_rng(), 0.8, 1)
     assert _found(a, a).p_value == _found(a * 2, a * 2).p_value == 1
     sure = _found([np.ones(40)] * 2, [np.zeros(40)] * 2)
     assert (sure.low, sure.high, sure.p_value) == (1, 1, 0)
-
-
-def test_runs_must_be_on_the_same_examples():
     with pytest.raises(ValueError, match=r"runs of \[3, 4\] examples: all must be on the same examples"):
         compare([np.ones(3)], [np.ones(4)], rng=_rng())
 

@@ -89,12 +89,9 @@ def test_loss_of_a_model_that_knows_nothing_is_that_of_guessing_among_the_choice
     assert reading_loss(indifferent, batch)["loss"].item() == pytest.approx(np.log(6))  # five pieces and [CLS]
 
 
-def test_the_stride_must_leave_windows_room_to_advance():
+def test_settings_that_cannot_work():
     with pytest.raises(ValidationError, match=r"leaves 60 pieces of context .* needs more than stride 64: raise"):
         QuestionAnsweringSettings(max_length=128, stride=64)
-
-
-def test_a_threshold_without_effect_is_refused():
     with pytest.raises(ValidationError, match=r"threshold 0\.5 is for unanswerable = true"):
         QuestionAnsweringSettings(threshold=0.5)
     with pytest.raises(ValidationError, match="finite number"):

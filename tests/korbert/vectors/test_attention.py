@@ -103,13 +103,17 @@ def test_queries_and_keys_make_the_weights(model, tiny_tokenizer):
     np.testing.assert_allclose(found.weights, exponents / exponents.sum(axis=-1, keepdims=True), atol=1e-5)
 
 
-def test_units_have_the_text_of_their_pieces(model, tiny_tokenizer):
+def test_units_have_the_text_of_their_pieces_and_the_eojeols_of_the_tokenizer(model, tiny_tokenizer):
     found = attention(model, tiny_tokenizer, "이걸  봤다", "왜 👍🏻")
     assert found.labels("eojeol") == ["[CLS]", "이걸", "봤다", "[SEP]", "왜", "👍🏻", "[SEP]"]
     assert found.labels("morpheme")[1:4] == ["이거", "ᆯ", "보"]
     assert found.labels("morpheme")[-2] == "👍🏻"
     assert found.spans("eojeol") == [(0, 0), (0, 2), (4, 6), (0, 0), (0, 1), (2, 4), (0, 0)]
     assert found.groups("piece").tolist() == [*range(len(found.encoding))]
+    found = attention(model, tiny_tokenizer, LONG)
+    pieces = tiny_tokenizer.encode_pieces(LONG)
+    begins = np.array(pieces.boundaries) >= 2
+    assert found.groups("eojeol")[1:-1].tolist() == begins.cumsum().tolist()
 
 
 @settings(max_examples=60)
@@ -126,24 +130,13 @@ def test_rows_sum_to_one_however_pieces_are_joined(model, tiny_tokenizer, text, 
     np.testing.assert_allclose(found.rollout().sum(axis=-1), 1, atol=1e-5)
 
 
-def test_eojeols_are_those_of_the_tokenizer(model, tiny_tokenizer):
-    found = attention(model, tiny_tokenizer, LONG)
-    pieces = tiny_tokenizer.encode_pieces(LONG)
-    begins = np.array(pieces.boundaries) >= 2
-    assert found.groups("eojeol")[1:-1].tolist() == begins.cumsum().tolist()
-
-
-def test_joined_weights_worked_by_hand():
+def test_worked_by_hand():
     """Two pieces are one morpheme: its column is their sum, its row their mean."""
     weights = np.array([[[[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.3, 0.0, 0.7]]]], dtype=np.float32)
     encoding = Encoding([1, 2, 3], [0] * 3, [1] * 3, [0] * 3, [(0, 1), (1, 2), (2, 3)], [3, 0, 1], ["학", "교", "에"],
                         ["NNG", "NNG", "JKB"], [0, 0, 1])  # fmt: skip
     joined = Attention(("학교",), encoding, weights).joined("morpheme")
     np.testing.assert_allclose(joined[0, 0], [[0.7, 0.3], [0.3, 0.7]], atol=1e-6)
-
-
-def test_rollout_worked_by_hand():
-    """Half of each piece stays: with all weights on the other piece, half passes, and a half of both twice."""
     none: Any = None  # no text is looked at
     weights = np.array([[[0, 1], [1, 0]]], dtype=np.float32)[None].repeat(2, axis=0)  # (2, 1, 2, 2)
     np.testing.assert_allclose(Attention((), none, weights).rollout()[0], [[0.5, 0.5], [0.5, 0.5]])

@@ -162,38 +162,29 @@ def test_a_pair_of_equal_texts_and_one_of_strangers():
     assert (strange[2 * width : -1] == strange[:width] + strange[width : 2 * width]).all()
 
 
-def test_of_equal_values_the_smallest_is_chosen():
+def test_equal_and_undefined_scores():
     labels = np.array([1, 0] * 20)
     best = fit_labels(([GOOD, BAD] * 20, labels), ([GOOD, BAD], np.array([1, 0])), [GOOD, BAD, []], [4.0, 1.0])
     assert best.chosen == 1.0
     assert best.predictions[0, 1] > 0.7 > 0.3 > best.predictions[1, 1]
+    texts, scores = [GOOD, BAD] * 5, np.array([1.0, 0.0] * 5)
+    best = fit_scores((texts, scores), (texts[:1], scores[:1]), texts, [2.0, 1.0])  # one row has no correlation
+    assert best.chosen == 1.0
 
 
-def test_any_number_of_labels_and_one_that_no_text_has():
+def test_labels_that_all_texts_have_or_none():
     texts, labels = [GOOD, BAD, ["그저", "그렇", "다"]], np.array([3, 0, 1])
     best = fit_labels((texts * 20, np.tile(labels, 20)), (texts, labels), texts, [4.0], num_labels=4)
     assert best.predictions.argmax(axis=1).tolist() == [3, 0, 1]
     assert best.predictions.sum(axis=1) == pytest.approx([1, 1, 1])
     assert best.predictions[:, 2].tolist() == [0, 0, 0]
-
-
-def test_where_all_texts_have_one_label_it_is_given():
     texts, labels = [GOOD, BAD] * 5, np.full(10, 2)
     best = fit_labels((texts, labels), (texts, labels), texts[:2], [1.0], num_labels=3)
     assert best.predictions.tolist() == [[0, 0, 1]] * 2
-
-
-def test_a_label_that_all_texts_have_or_none_keeps_that_share():
     texts, targets = [GOOD, BAD] * 20, np.array([[1, 1, 0], [0, 1, 0]] * 20, bool)
     best = fit_multilabel((texts, targets), (texts[:2], targets[:2]), [GOOD, BAD], [4.0])
     assert best.predictions[:, 1:].tolist() == [[1, 0], [1, 0]]
     assert (best.predictions[:, 0] > 0.5).tolist() == [True, False]
-
-
-def test_an_undefined_score_is_no_better_than_any():
-    texts, scores = [GOOD, BAD] * 5, np.array([1.0, 0.0] * 5)
-    best = fit_scores((texts, scores), (texts[:1], scores[:1]), texts, [2.0, 1.0])  # one row has no correlation
-    assert best.chosen == 1.0
 
 
 def test_each_step_is_told(monkeypatch):
@@ -228,22 +219,16 @@ def test_many_labels_are_one_model_for_each_value(monkeypatch):
 CONTEXT = "세종은 1.5배 큰 집에 살았다. 한글을 만들었다!\n 끝  "
 
 
-def test_sentences():
+def test_the_nearest_sentence():
     spans = sentences(CONTEXT)
     assert [CONTEXT[start:end] for start, end in spans] == ["세종은 1.5배 큰 집에 살았다.", "한글을 만들었다!", "끝"]
     assert sentences(" \n ") == []
     assert sentences("?") == [(0, 1)]
-
-
-def test_the_nearest_one():
     found = nearest_sentences([CONTEXT], [("누가 한글을 만들었나?", CONTEXT), ("quux", CONTEXT), ("한글", " ")])
     assert [CONTEXT[start:end] for start, end, _ in found] == ["한글을 만들었다!", "세종은 1.5배 큰 집에 살았다.", ""]
     cosines = [cosine for *_, cosine in found]
     assert 0 < cosines[0] < 1
     assert cosines[1:] == [0, 0]
     assert nearest_sentences([CONTEXT], [("한글을 만들었다!", CONTEXT)])[0][2] == pytest.approx(1)
-
-
-def test_texts_without_characters_are_refused():
     with pytest.raises(CorpusError, match="no characters"):
         nearest_sentences([" "], [])

@@ -41,20 +41,14 @@ def dataset(**answers):
     return rows
 
 
-def test_score_is_in_percent(caplog):
+def test_score_is_in_percent_and_of_all_questions(caplog):
     rows = dataset(a=["서울"], b=["서울"], c=["부산", "이순신"])
     with caplog.at_level(logging.WARNING):
         found = score(rows, {"a": "서울", "b": "서울은", "c": "이순신"})
     assert found == {"exact_match": 100 * 2 / 3, "f1": pytest.approx(100 * 2.8 / 3)}
     assert not caplog.records
-
-
-def test_a_question_without_prediction_scores_0_and_an_unknown_id_is_nothing(caplog):
     found = score(dataset(a=["서울"], b=["서울"]), {"a": "서울", "z": "서울"})
     assert found == {"exact_match": 50.0, "f1": 50.0}
     assert "1 of 2 questions have no prediction" in caplog.text
-
-
-def test_a_question_without_an_answer():
     with pytest.raises(CorpusError, match=r"dev.json, record 2: question b has no answer: give a file with answers"):
         score(dataset(a=["서울"], b=[]), {})

@@ -49,9 +49,6 @@ def test_what_is_missed_has_a_cause():
     assert none["unreached"][0]["cause"] == "no piece"
     assert fused["characters"]["causes"] == {"fused": 1}
     assert none["characters"]["f1"] == 0
-
-
-def test_the_best_of_several_answers_counts():
     assert _ask(("도시", 11), ("황비홍이", 0))["pieces"]["exact_match"] == 100
 
 

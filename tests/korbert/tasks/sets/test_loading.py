@@ -261,16 +261,13 @@ def test_files_at_hand(tmp_path):
             files_at_hand(SETS[name], tmp_path)
 
 
-def test_own_folders_come_before_the_data_folder(tmp_path):
+def test_which_folder_comes_first(tmp_path):
     write(tmp_path / "sts-train.tsv", sts("다른 것"))
     write(tmp_path / "sts-dev.tsv", sts("다른 것"))
     for part in ("train", "dev"):
         write(tmp_path / "tasks" / "korsts" / f"sts-{part}.tsv", sts("이것"))
     parts = load("korsts", tmp_path)
     assert [row["text"] for row in (*parts.train, *parts.test)] == ["이것", "이것"]
-
-
-def test_a_folder_with_a_training_part_comes_first(tmp_path):
     for part in ("dev", "test"):
         write(tmp_path / "tasks" / "korsts" / f"sts-{part}.tsv", sts(*MANY))
     for part in ("train", "test"):
