@@ -23,6 +23,8 @@ WORDS = ["영", "일", "이", "삼", "사", "오", "육", "칠", "팔", "구"]
 TEXTS = ["정말 재미있다", "시간이 아깝다", "또 보고 싶다", "지루했다"] * 3
 MOODS = ["긍정", "부정"] * 6
 QUICK = {"features": "last", "epochs": 1, "settings": {"max_length": 32}, "device": "cpu"}
+ROUNDING = "numbers of float32, in batches of other sizes, agree to 6 digits, not to 7"
+UNTAUGHT = "asks for a good fit to numbers, which are words here, of an encoder of random weights"
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +72,6 @@ class Vectorizer(_OnNumbers, TextVectorizer):
         return super().transform(_texts(X))
 
 
-ROUNDING = "numbers of float32, in batches of other sizes, agree to 6 digits, not to 7"
-UNTAUGHT = "asks for a good fit to numbers, which are words here, of an encoder of random weights"
 NOT_FOR_TEXTS = {
     Classifier: {"check_classifiers_train": UNTAUGHT, "check_methods_subset_invariance": ROUNDING},
     Regressor: {

@@ -22,6 +22,8 @@ WRITTEN = {  # kind -> whose heads are ours
     "embedding": set(CLASSES) - NONE,
 }
 CHANGES = {"albert": {"hidden_act": "gelu"}}
+NO_CLASS = "export: no class of transformers for {} has the head of our {} models"
+OTHER_ACTIVATION = 'the MLM head of {0} would have {2}, ours has gelu: pretrain with {1} = "gelu", or use'
 
 
 def built(kind, model_type, tokenizer, **others):
@@ -42,10 +44,6 @@ def test_their_classes_compute_what_ours_do(kind, model_type, tiny_tokenizer, tm
     differences = export(tmp_path / "ours", tmp_path / "theirs", check=True)
     assert max(differences.values()) <= TOLERANCE
     assert ("nsp_logits" in differences) == (kind == "pretraining" and model_type in ("albert", "bert"))
-
-
-NO_CLASS = "export: no class of transformers for {} has the head of our {} models"
-OTHER_ACTIVATION = 'the MLM head of {0} would have {2}, ours has gelu: pretrain with {1} = "gelu", or use'
 
 
 @pytest.mark.parametrize(

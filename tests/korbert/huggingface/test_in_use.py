@@ -14,6 +14,8 @@ from korbert.tasks import korquad
 from korbert.tokenization import pad_batch
 from tests.korbert.tiny import model_with
 
+TEXT = "어제 이걸 학교에서 봤다!"
+
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "boundaries"])
 def reader(tmp_path_factory, tiny_tokenizer, request):
@@ -42,9 +44,6 @@ def tagger(tmp_path_factory, tiny_tokenizer, request):
     folder = exported(tmp_path_factory.mktemp("tagger"), model, tiny_tokenizer)
     pipe = transformers.pipeline("token-classification", model=str(folder), trust_remote_code=True, device="cpu")
     return pipe, Model.load(folder.parent / "ours", "cpu")
-
-
-TEXT = "어제 이걸 학교에서 봤다!"
 
 
 def test_the_token_classification_pipeline_labels_as_ours_does(tagger):

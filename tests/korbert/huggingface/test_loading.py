@@ -14,6 +14,9 @@ from korbert.modeling.models import PretrainingModel
 SIZES = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 48}
 SIZES |= {"max_position_embeddings": 64}
 
+YARN = {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}
+FEWER_GROUPS = {"num_hidden_groups": 2, "num_hidden_layers": 3}
+
 
 def saved(kind, folder):
     """A folder of transformers of this kind of model."""
@@ -67,10 +70,6 @@ def test_missing_heads_are_initialized_and_named(modern_folder, caplog):
     assert isinstance(model, PretrainingModel)
     assert isinstance(again, PretrainingModel)
     assert torch.equal(model.nsp.classifier.weight, again.nsp.classifier.weight)
-
-
-YARN = {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}
-FEWER_GROUPS = {"num_hidden_groups": 2, "num_hidden_layers": 3}
 
 
 @pytest.mark.parametrize(

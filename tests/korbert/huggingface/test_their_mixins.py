@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 _PACKAGE = "tests_of_transformers"
 _ABSENT = {"exporters.test_export": "ExportTesterMixin", "generation.test_utils": "GenerationTesterMixin"}
+_OLD_KEY = "config.gradient_checkpointing, of an earlier version, is read by the encoder that ours replaces"
 
 
 def theirs(name):
@@ -121,9 +122,6 @@ def _known_as_encoder():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(MODEL_MAPPING_NAMES, "korbert-modernbert", "KorbertModernBertModel")
         yield
-
-
-_OLD_KEY = "config.gradient_checkpointing, of an earlier version, is read by the encoder that ours replaces"
 
 
 @failing(

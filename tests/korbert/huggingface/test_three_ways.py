@@ -33,6 +33,7 @@ SPECIAL_TEXT = st.lists(
 ).map("".join)
 
 laws = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+ASKED = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +71,6 @@ def check_words(tokenizer, expected, rows, row, texts):
     eojeols = [tokenizer.analyzer.analyze(text).eojeols for text in texts]
     columns = zip(expected.morphemes, expected.token_type_ids, strict=True)
     assert rows.word_ids(row) == [None if place < 0 else eojeols[segment][place] for place, segment in columns]
-
-
-ASKED = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
 
 
 @laws

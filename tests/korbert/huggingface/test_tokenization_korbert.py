@@ -23,6 +23,8 @@ TEXTS = [
     "어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!",
     "첫 줄이다.\n\n둘째 줄:\r\n셋째 줄\t끝",
 ]
+WORDS = ["어제", "학교에", "갔다가", "친구를", "만났다."]
+MARKERS = ["[E1]", "[/E1]", "[E1]:인물"]  # the last one begins like the first
 
 
 def folder_of(folder, tokenizer, family="bert"):
@@ -135,9 +137,6 @@ def test_ids_are_encoded_without_offsets(theirs):
         theirs([400, 401], return_offsets_mapping=True)
 
 
-WORDS = ["어제", "학교에", "갔다가", "친구를", "만났다."]
-
-
 def test_words_are_encoded_as_their_text(with_boundaries):
     """With boundaries, and offsets within the words, as those of transformers give them."""
     text = with_boundaries(" ".join(WORDS), return_offsets_mapping=True)
@@ -188,9 +187,6 @@ def test_words_in_pairs_and_batches(theirs):
     assert {word for row in range(len(windows["input_ids"])) for word in windows.word_ids(row)} == {None, *range(45)}
     with pytest.raises(ValueError, match="as many pairs as texts"):
         theirs([first, second], [second], is_split_into_words=True)
-
-
-MARKERS = ["[E1]", "[/E1]", "[E1]:인물"]  # the last one begins like the first
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from tests.korbert.tiny import same_weights, tiny_config
 
 WORDS = ("삐까뻔쩍체", "갓생러")
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
+ELECTRA = {"model_type": "electra", "embedding_size": 8, "num_hidden_layers": 2, "hidden_size": 16}
 
 
 def config(tokenizer, **changes):
@@ -189,9 +190,6 @@ def test_another_kind_of_model_is_refused(tiny_tokenizer, tmp_path):
     save_model(tmp_path, QuestionAnsweringModel(sizes), tiny_tokenizer)
     with pytest.raises(ModelError, match="a question-answering model, without pretraining heads: name a pretrained"):
         take_weights(drawn(sizes), tiny_tokenizer, tmp_path)
-
-
-ELECTRA = {"model_type": "electra", "embedding_size": 8, "num_hidden_layers": 2, "hidden_size": 16}
 
 
 def electra_config(tokenizer, **changes):

@@ -12,13 +12,14 @@ from korbert.modeling.models import (
 )
 from tests.korbert.tiny import same_weights, tiny_config
 
+ARCHITECTURES = ["bert", "modern"]
+
 
 def seeded(seed):
     return torch.Generator().manual_seed(seed)
 
 
 IDS = torch.randint(5, 100, (3, 12), generator=seeded(0))
-ARCHITECTURES = ["bert", "modern"]
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

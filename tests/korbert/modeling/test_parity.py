@@ -14,6 +14,9 @@ VOCABULARY = 300
 LENGTHS = (8, 64, 65, 66, 130, 300)  # around half the window of local attention, and beyond the whole
 TOLERANCE = 1e-5
 SIZES = {"vocab_size": VOCABULARY, "hidden_size": 64, "num_attention_heads": 4, "pad_token_id": 0}
+LABELS = {0: "O", 1: "B-인물", 2: "I-인물"}
+NAMED = {"labels": tuple(LABELS.values())}
+THREE, TWO, ONE = ({"labels": tuple(f"LABEL_{label}" for label in range(number))} for number in (3, 2, 1))
 
 
 def bert_config(**others):
@@ -136,12 +139,9 @@ FAMILIES = {
     "Electra": electra_config,
     "ModernBert": partial(modern_config, 3),
 }
-LABELS = {0: "O", 1: "B-인물", 2: "I-인물"}
 SINGLE, MULTI, REGRESSION = (
     {"problem_type": name} for name in ("single_label_classification", "multi_label_classification", "regression")
 )
-NAMED = {"labels": tuple(LABELS.values())}
-THREE, TWO, ONE = ({"labels": tuple(f"LABEL_{label}" for label in range(number))} for number in (3, 2, 1))
 HEADS = [
     ("ForSequenceClassification", {"id2label": LABELS, **SINGLE}, models.ClassificationModel, {**NAMED, **SINGLE}),
     ("ForSequenceClassification", {"num_labels": 3, **MULTI}, models.ClassificationModel, {**THREE, **MULTI}),

@@ -18,6 +18,7 @@ from tests.korbert.tiny import HEADS, LABELS, model_with, tiny_config
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
 ONE_LABEL = "single_label_classification"
 HEAD = {"num_labels": 3, "pooling": "first", "labels": [*LABELS], "problem_type": ONE_LABEL}
+ODD = [None, [], {}, "x", "\ud800", -1, 0, 1.5, True, 10**30]
 
 
 @pytest.fixture(scope="module")
@@ -220,9 +221,6 @@ def near(value):
     if isinstance(value, int | float):
         return value + 1 if isinstance(value, int) else value * 1.5 + 0.01
     return f"{value[:-1]}{'x' if value[-1:] != 'x' else 'y'}" if isinstance(value, str) else "x"
-
-
-ODD = [None, [], {}, "x", "\ud800", -1, 0, 1.5, True, 10**30]
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer/korbert_tokenizer.json"])

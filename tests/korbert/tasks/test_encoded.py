@@ -10,6 +10,7 @@ from korbert.tasks.passages import encode_passages
 
 TEXTS = [f"{number}번째 영화는 정말 재미있었다." for number in range(40)]
 ODD = ("한글은 1443년에 만들어졌다.", "", "🙂 각하고 걸어갔다\r\n둘째 줄", "lone \ud800 surrogate")
+_ARRAYS = ("ids", "boundaries", "spans")
 
 
 class Counting:
@@ -38,9 +39,6 @@ def _equal(one, other):
         a.text == b.text and all(np.array_equal(getattr(a, name), getattr(b, name)) for name in _ARRAYS)
         for a, b in zip(one, other, strict=True)
     )
-
-
-_ARRAYS = ("ids", "boundaries", "spans")
 
 
 @pytest.mark.parametrize("place", [0.1, 0.3, 0.5, 0.7])

@@ -9,6 +9,7 @@ from tests.korbert.tasks.answering import passage
 
 FUSED = passage("이걸 봤다", [(0, 2), (1, 2), (3, 4), (3, 4), (4, 5)])  # 이거 ᆯ 보 았 다
 EMPTY = passage("그는 의사 다", [(0, 1), (1, 2), (3, 5), (5, 5), (6, 7)])  # 그 는 의사 이 다
+TEXTS = ("한글은 1443년에 만들어졌다.", "", "🙂 각하고 걸어갔다\r\n둘째 줄", "lone \ud800 surrogate")
 
 
 @pytest.mark.parametrize(
@@ -35,9 +36,6 @@ def test_the_span_of_pieces():
     assert [shown(EMPTY, 2, 3), shown(EMPTY, 3, 4), shown(EMPTY, 3, 3), shown(EMPTY, 2, 4)] == [
         "의사", "다", "", "의사 다",  # without the space before 다
     ]  # fmt: skip
-
-
-TEXTS = ("한글은 1443년에 만들어졌다.", "", "🙂 각하고 걸어갔다\r\n둘째 줄", "lone \ud800 surrogate")
 
 
 def test_spans_cut_the_text_as_given(tiny_tokenizer):

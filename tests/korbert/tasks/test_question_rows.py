@@ -15,15 +15,11 @@ def row(*answers, **changes):
 
 
 def test_places_of_answers():
-    rows = [row(Answer("한글", 11), Answer("1443년", 4)), row(Answer(" 1443년 ", None)), row(Answer("세종", None))]
-    assert [right_answers(one) for one in rows] == [
-        [Answer("한글", 11), Answer("1443년", 4)],
-        [Answer("1443년", 4)],
-        [Answer("세종", 0)],  # the first of two
-    ]
-
-
-def test_answers_and_contexts_in_other_normal_forms():
+    """Also where answer and context are in other normal forms."""
+    both = [Answer("한글", 11), Answer("1443년", 4)]
+    assert right_answers(row(*both)) == both
+    assert right_answers(row(Answer(" 1443년 ", None))) == both[1:]
+    assert right_answers(row(Answer("세종", None))) == [Answer("세종", 0)]  # the first of two
     nfd = {text: unicodedata.normalize("NFD", text) for text in (CONTEXT, "한글")}
     place = nfd[CONTEXT].index(nfd["한글"])
     for given in (Answer("한글", None), Answer("한글", place), Answer(nfd["한글"], None)):

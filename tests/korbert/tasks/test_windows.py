@@ -19,12 +19,10 @@ def test_windows_cover_the_context_and_share_the_stride(context, question, strid
     settings = QuestionAnsweringSettings(max_length=length, stride=stride, max_query_pieces=4)
     windows = cut_windows(letters("가" * question), letters("나" * context), settings, special=3)
     room = length - 3 - min(question, 4)
-    assert windows[0].first == 0
-    assert windows[-1].last == context
+    assert (windows[0].first, windows[-1].last) == (0, context)
     assert all(0 <= window.last - window.first <= room for window in windows)
     for before, after in pairwise(windows):
-        assert before.last - after.first == stride
-        assert before.last - before.first == room
+        assert (before.last - after.first, before.last - before.first) == (stride, room)
         assert after.last > before.last
 
 
@@ -48,24 +46,17 @@ def test_gold_stands_in_every_window_that_holds_the_answer_and_in_no_other(data,
 
 def test_collate_by_hand():
     settings = QuestionAnsweringSettings(max_length=12, stride=2, max_query_pieces=3)
-    windows = cut_windows(
-        letters("언제였나", 50), letters("가나 다라 마바 사", 100), settings, answer=(6, 8), special=3
-    )
+    question, context = letters("언제였나", 50), letters("가나 다라 마바 사", 100)
+    windows = cut_windows(question, context, settings, answer=(6, 8), special=3)
     batch = collate(windows, TOKENIZER, settings)
-    assert batch["input_ids"].tolist() == [
-        [2, 50, 51, 52, 3, 100, 101, 102, 103, 104, 105, 3],
-        [2, 50, 51, 52, 3, 104, 105, 106, 3, 0, 0, 0],
-    ]
+    asked = [2, 50, 51, 52, 3]
+    assert batch["input_ids"].tolist() == [[*asked, *range(100, 106), 3], [*asked, 104, 105, 106, 3, 0, 0, 0]]
     assert batch["attention_mask"].tolist() == [[1] * 12, [1] * 9 + [0] * 3]
     assert batch["token_type_ids"].tolist() == [[0] * 5 + [1] * 7, [0] * 5 + [1] * 4 + [0] * 3]
     assert batch["boundaries"].tolist() == [[0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0], [0, 1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0]]
-    assert batch["choices"].int().tolist() == [
-        [1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0],
-        [1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0],
-    ]
+    assert batch["choices"].int().tolist() == [[1, *[0] * 4, *[1] * 6, 0], [1, *[0] * 4, *[1] * 3, *[0] * 4]]
     assert batch["lengths"] == tuple(WindowExamples(windows, TOKENIZER, settings).lengths) == (12, 9)
-    assert batch["start_positions"].tolist() == [9, 5]
-    assert batch["end_positions"].tolist() == [10, 6]
+    assert (batch["start_positions"].tolist(), batch["end_positions"].tolist()) == ([9, 5], [10, 6])
 
 
 @torch.no_grad()

@@ -19,6 +19,7 @@ from korbert.tasks.baselines.tfidf import nearest_sentences, sentences
 GOOD, BAD = ["정말", "재밌", "다"], ["너무", "지루", "하", "다"]
 VALUES = [0.3, 3.0]
 TRAIN, VALIDATION, TEST = slice(0, 120), slice(120, 170), slice(170, 200)
+CONTEXT = "세종은 1.5배 큰 집에 살았다. 한글을 만들었다!\n 끝  "
 
 
 def _texts(seed):
@@ -214,9 +215,6 @@ def test_many_labels_are_one_model_for_each_value(monkeypatch):
     assert best.predictions.argmax(axis=1).tolist() == list(range(30))
     assert best.predictions.sum(axis=1) == pytest.approx(1)
     assert (best.predictions[:, 30] == 0).all()  # has no row
-
-
-CONTEXT = "세종은 1.5배 큰 집에 살았다. 한글을 만들었다!\n 끝  "
 
 
 def test_the_nearest_sentence():

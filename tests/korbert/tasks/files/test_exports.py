@@ -19,6 +19,15 @@ TEXT = "하늘은 서울에 갔다"
 PS = {"start": 0, "end": 2, "text": "하늘", "labels": ["PS"]}
 LC = {"start": 4, "end": 6, "text": "서울", "labels": ["LC"]}
 SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
+DOCCANO = {"id": 7, "text": TEXT, "Comments": []}
+PRODIGY = {"text": TEXT, "_input_hash": 5, "_task_hash": 6, "answer": "accept"}
+TOKENS = [{"text": "하늘은", "start": 0, "end": 3, "id": 0}, {"text": "서울에", "start": 4, "end": 7, "id": 1}]
+SPACY = [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]
+QUOTED = [{"start": 0, "end": 2, "token_start": 0, "label": "PS"}, [4, 6, "LC"]]
+ANN = "T1\tPS 0 2\t하늘\nT2\tLC 4 6\t서울\nR1\tvisit Arg1:T1 Arg2:T2\n#1\tAnnotatorNotes T1\t확인\n"
+CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
+RIGHT = {"text": "배", "answer_start": 20}
+HTML = {"html_answer_start": 23, "html_answer_text": "배"}
 
 
 def read(path, *, several=False, columns=None):
@@ -49,7 +58,6 @@ def _region(value, kind="labels", name="label"):
 NER = [_region(LC), _region(PS)]
 CHOICE = [_region({"choices": ["긍정"]}, "choices", "sentiment")]
 CHOICES = [_region({"choices": ["욕설", "지역"]}, "choices", "sentiment")]
-DOCCANO = {"id": 7, "text": TEXT, "Comments": []}
 RELATIONS = {
     "entities": [
         {"id": 1, "label": "PS", "start_offset": 0, "end_offset": 2},
@@ -57,8 +65,6 @@ RELATIONS = {
     ],
     "relations": [{"id": 1, "from_id": 1, "to_id": 2, "type": "visit"}],
 }
-PRODIGY = {"text": TEXT, "_input_hash": 5, "_task_hash": 6, "answer": "accept"}
-TOKENS = [{"text": "하늘은", "start": 0, "end": 3, "id": 0}, {"text": "서울에", "start": 4, "end": 7, "id": 1}]
 
 
 MODU = [
@@ -66,8 +72,6 @@ MODU = [
                                           {"id": 2, "form": "서울", "label": "LC", "begin": 4, "end": 6}]},
     {"id": "n1.1.2", "form": TEXT, "NE": []},
 ]  # fmt: skip
-SPACY = [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]
-QUOTED = [{"start": 0, "end": 2, "token_start": 0, "label": "PS"}, [4, 6, "LC"]]
 
 ENTITIES = [
     ("label-studio.json", [_task(NER), _task([])]),
@@ -156,9 +160,6 @@ def test_prodigy_counts_what_was_not_accepted(tmp_path):
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"rejected": 2, "ignored": 1}
 
 
-ANN = "T1\tPS 0 2\t하늘\nT2\tLC 4 6\t서울\nR1\tvisit Arg1:T1 Arg2:T2\n#1\tAnnotatorNotes T1\t확인\n"
-
-
 def test_standoff_of_brat(tmp_path):
     folder = tmp_path / "brat"
     folder.mkdir()
@@ -186,15 +187,10 @@ def test_standoff_of_brat(tmp_path):
         read(folder)
 
 
-CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
-RIGHT = {"text": "배", "answer_start": 20}
-
-
 QAS = [
     {"question_id": 1, "question": "무엇?", "is_impossible": False, "answers": RIGHT},
     {"question_id": 2, "question": "왜?", "is_impossible": True, "answers": RIGHT},
 ]
-HTML = {"html_answer_start": 23, "html_answer_text": "배"}
 ARTICLES = [
     {"doc_id": 1, "doc_title": "배", "paragraphs": [{"context_id": 1, "context": CONTEXT, "qas": QAS}]},  # AI Hub
     {  # KorQuAD 2

@@ -17,6 +17,15 @@ TEXT = ROLES["text"]
 TAGGING = roles_of(KINDS["token-classification"].kind_class, part="train")
 SEVERAL = roles_of(KINDS["classification"].kind_class, SimpleNamespace(several=True), part="train")
 READING = roles_of(KINDS["question-answering"].kind_class, part="train")
+SENTENCE = "하늘은 서울에 갔다"
+SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
+LISTS = [[0, 2, "PS"], [4, 6, "LC"]]
+OBJECTS = [{"start": start, "end": end, "label": label} for start, end, label in LISTS]
+OFFSETS = [{"start_offset": start, "end_offset": end, "label": label} for start, end, label in LISTS]
+EMOJI = "😀😀 어제 하늘은 서울에 갔다"
+NFD = {name: unicodedata.normalize("NFD", name) for name in ("문장", "감정", "긍정", "정답", "질문", "지문", "서울")}
+HEAD = "context,question,answer,answer_start\n"
+CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
 
 
 def _jsonl(folder, *records):
@@ -25,13 +34,6 @@ def _jsonl(folder, *records):
 
 def _csv(folder, content):
     return written(folder, "a.csv", content)
-
-
-SENTENCE = "하늘은 서울에 갔다"
-SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
-LISTS = [[0, 2, "PS"], [4, 6, "LC"]]
-OBJECTS = [{"start": start, "end": end, "label": label} for start, end, label in LISTS]
-OFFSETS = [{"start_offset": start, "end_offset": end, "label": label} for start, end, label in LISTS]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +62,6 @@ def test_tags_stay_tags_and_two_columns_of_spans_are_refused(tmp_path):
     assert (rows.rows[0]["tags"], rows.rows[0]["spans"]) == (["O", "B-PS"], None)
     with pytest.raises(CorpusError, match="column 'label' or 'labels' may hold spans: say which one it is"):
         read_rows(_jsonl(tmp_path, {"text": SENTENCE, "label": LISTS, "labels": LISTS}), TAGGING)
-
-
-EMOJI = "😀😀 어제 하늘은 서울에 갔다"
 
 
 @pytest.mark.parametrize(
@@ -97,9 +96,6 @@ def test_spans_without_a_text_behind_an_emoji_are_warned_of(tmp_path):
     assert not read_rows(_jsonl(tmp_path, before), TAGGING).notes
 
 
-NFD = {name: unicodedata.normalize("NFD", name) for name in ("문장", "감정", "긍정", "정답", "질문", "지문", "서울")}
-
-
 def test_labels_and_columns_are_compared_in_nfc(tmp_path):
     roles = [TEXT, ROLES["label"]]
     path = _csv(tmp_path, f"{NFD['문장']},{NFD['감정']}\n좋다,긍정\n좋아,{NFD['긍정']}\n")
@@ -111,10 +107,6 @@ def test_labels_and_columns_are_compared_in_nfc(tmp_path):
     assert spans.rows[0]["spans"] == [Span(0, 1, "긍정")]
     with pytest.raises(CorpusError, match="2 columns are called '문장', the one for text"):
         read_rows(_csv(tmp_path, f"문장,{NFD['문장']}\n가,나\n"), [TEXT], columns={"text": "문장"})
-
-
-HEAD = "context,question,answer,answer_start\n"
-CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from korbert.tasks.splits import split_by_article
 from tests.korbert.tasks.writing import written
 
 CONTEXT = "세종은 1443년에 한글을 만들었다.\r\n🙂 그것은 훈민정음이다."
+PARAGRAPH = ("data", 0, "paragraphs", 0)
+QUESTION = (*PARAGRAPH, "qas", 1)
 
 
 def question(id="q1", text="1443년", start=4, asked="한글은 언제 만들어졌나?"):
@@ -54,8 +56,6 @@ def change(value, path, new):
     return value
 
 
-PARAGRAPH = ("data", 0, "paragraphs", 0)
-QUESTION = (*PARAGRAPH, "qas", 1)
 TWO = document(question(), question("q2"))
 
 

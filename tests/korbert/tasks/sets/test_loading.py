@@ -36,6 +36,8 @@ QAS = [
     },
 ]  # fmt: skip
 CONTEXT = "올여름 장마가 17일 제주도에서 시작됐다."
+MANY = [f"문장 {number}" for number in range(50)]
+CUT = "without sts-train.tsv, sts-dev.tsv is cut by hash ({}): not comparable with published scores"
 
 
 def reading(qas):
@@ -164,12 +166,6 @@ def test_kobest_as_its_authors_have_it_on_the_hub(tmp_path, name):
 def sts(*texts):
     header = "genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2\n"
     return header + "".join(f"main\tMSRvid\t2012test\t0001\t5.000\t{text}\t나\n" for text in texts)
-
-
-MANY = [f"문장 {number}" for number in range(50)]
-
-
-CUT = "without sts-train.tsv, sts-dev.tsv is cut by hash ({}): not comparable with published scores"
 
 
 @pytest.mark.parametrize(
