@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold, rouge_w
 
 TEXTS = st.text("가나다 .", max_size=9)
+_ROWS = st.tuples(st.booleans(), st.integers(-3, 3), st.sampled_from([0.0, 0.25, 0.5, 1.0]))
 
 
 @pytest.mark.parametrize(
@@ -56,9 +57,6 @@ def test_questions_with_and_without_answer(metrics):
     assert exact.tolist() == overlap.tolist() == [1, 0, 1, 0, 1]
     assert KLUE_MRC.exact_match("서울  시.", ["부산", "서울 시"])
     assert not KLUE_MRC.exact_match("서울시", ["서울 시"])
-
-
-_ROWS = st.tuples(st.booleans(), st.integers(-3, 3), st.sampled_from([0.0, 0.25, 0.5, 1.0]))
 
 
 @given(rows=st.lists(_ROWS, min_size=1, max_size=12))
