@@ -41,14 +41,12 @@ def test_gaps_are_filled(filler):
     assert len({candidate.text for candidate in (*first, *second)}) == 5
 
 
-def test_texts_that_cannot_be_filled(filler):
+def test_texts_that_cannot_be_filled(filler, artifact):
     with pytest.raises(ModelError, match=r"'오늘': has no \[MASK\]: write \[MASK\] where"):
         filler.fill("오늘")
     with pytest.raises(ModelError, match=r"has 1,\d+ pieces, the model reads 512: shorten it"):
         filler.fill("좋다 " * 600 + "[MASK]")
-
-
-def test_scores_that_are_no_numbers_name_the_model(artifact):
+    # Scores that are no numbers name the model.
     filler = korbert.load(str(artifact), "cpu")
     with torch.no_grad():
         filler.network.encoder.embeddings.token.weight.fill_(float("inf"))
