@@ -31,11 +31,6 @@ def saved(kind, folder):
     return folder
 
 
-@pytest.fixture
-def modern_folder(tmp_path):
-    return saved("modernbert", tmp_path)
-
-
 @pytest.mark.parametrize(
     "config",
     [
@@ -61,15 +56,19 @@ def test_configs_of_the_fourth_major_version_are_read():
     assert (config.global_rope_theta, config.local_rope_theta) == (8e4, 5e3)
 
 
-def test_missing_heads_are_initialized_and_named(modern_folder, caplog):
+def test_missing_heads_are_initialized_and_missing_files_are_named(tmp_path, caplog):
+    saved("modernbert", tmp_path)
     with caplog.at_level(logging.WARNING):
-        model = load_transformers(modern_folder, torch.Generator().manual_seed(1))
+        model = load_transformers(tmp_path, torch.Generator().manual_seed(1))
     assert "has no weights for nsp.classifier.bias, nsp.classifier.weight, nsp.pooler.dense.bias" in caplog.text
     assert "mlm" not in caplog.text
-    again = load_transformers(str(modern_folder), torch.Generator().manual_seed(1))
-    assert isinstance(model, PretrainingModel)
+    again = load_transformers(str(tmp_path), torch.Generator().manual_seed(1))
     assert isinstance(again, PretrainingModel)
     assert torch.equal(model.nsp.classifier.weight, again.nsp.classifier.weight)
+    for file, message in (("model.safetensors", "as one"), ("config.json", "name a folder that")):
+        (tmp_path / file).unlink()
+        with pytest.raises(ModelError, match=rf"{file}: cannot be read \(.*\): .*{message}"):
+            load_transformers(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -96,10 +95,3 @@ def test_other_configs_are_refused(tmp_path, kind, change, message):
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ModelError, match=message):
         load_transformers(tmp_path)
-
-
-@pytest.mark.parametrize(("file", "message"), [("config.json", "name a folder that"), ("model.safetensors", "as one")])
-def test_missing_files_are_named(modern_folder, file, message):
-    (modern_folder / file).unlink()
-    with pytest.raises(ModelError, match=rf"{file}: cannot be read \(.*\): .*{message}"):
-        load_transformers(modern_folder)

@@ -30,20 +30,16 @@ def checked(folder, tokenizer, family, pooling, normalize):
 
 
 def test_files_name_modules_pooling_and_length(tiny_tokenizer, tmp_path):
-    folder, _ = checked(tmp_path, tiny_tokenizer, "bert", "mean", True)
-    modules = json.loads((folder / "modules.json").read_text())
-    assert [(module["idx"], module["path"], module["type"].rpartition(".")[2]) for module in modules] == [
-        (0, "", "Transformer"), (1, "1_Pooling", "Pooling"), (2, "2_Normalize", "Normalize"),
-    ]  # fmt: skip
-    pooling = json.loads((folder / "1_Pooling" / "config.json").read_text())
+    folder, ours = checked(tmp_path, tiny_tokenizer, "bert", "mean", True)
+    names = ("modules", "1_Pooling/config", "sentence_bert_config", "tokenizer_config")
+    modules, pooling, *lengths = (json.loads((folder / f"{name}.json").read_text()) for name in names)
+    assert [(module["idx"], module["path"]) for module in modules] == [(0, ""), (1, "1_Pooling"), (2, "2_Normalize")]
+    types = [module["type"].rpartition(".")[2] for module in modules]
+    assert types == ["Transformer", "Pooling", "Normalize"]
     assert pooling["word_embedding_dimension"] == 16
     assert [name for name, value in pooling.items() if value is True] == ["pooling_mode_mean_tokens"]
-    assert json.loads((folder / "sentence_bert_config.json").read_text())["max_seq_length"] == 40
-    assert json.loads((folder / "tokenizer_config.json").read_text())["model_max_length"] == 40
-
-
-def test_files_go_with_the_next_export_of_another_kind(tiny_tokenizer, tmp_path):
-    folder, ours = checked(tmp_path, tiny_tokenizer, "bert", "first", True)
+    assert (lengths[0]["max_seq_length"], lengths[1]["model_max_length"]) == (40, 40)
+    # They go with the next export of another kind.
     export(tmp_path / "ours", folder)  # again
     assert (folder / "1_Pooling" / "config.json").is_file()
     save_model(tmp_path / "pretraining", PretrainingModel(ours.network.config), tiny_tokenizer)
