@@ -118,7 +118,10 @@ def test_pickles_are_refused_with_the_command_that_converts_them(copy, tmp_path)
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
-        *(("tokenizer_config.json", json.dumps({"model_max_length": one}), LENGTH) for one in ("long", [], True, 0, -1)),
+        *(
+            ("tokenizer_config.json", json.dumps({"model_max_length": one}), LENGTH)
+            for one in ("long", [], True, 0, -1)
+        ),
         ("model.safetensors", None, "its encoder cannot be loaded"),  # cut off
         ("config.json", "[]", "is not a JSON object"),
         ("config.json", "{", "cannot be read"),
