@@ -25,16 +25,8 @@ from korbert.search.terms import terms_of_tags
 from korbert.vectors import Correction, PieceCounts
 from korbert.vectors.names import Way
 
-TEXTS = [
-    "대출을 신청하고 싶어요",
-    "신용 대출 신청은 어떻게 하나요?",
-    "카드를 잃어버렸어요",
-    "영화가 정말 재미있다",
-    "배우의 연기가 좋았다",
-    "내일 비가 온다",
-    "",
-    "...",
-]
+TEXTS = ["대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?", "카드를 잃어버렸어요", "영화가 정말 재미있다"]
+TEXTS += ["배우의 연기가 좋았다", "내일 비가 온다", "", "..."]
 WAYS = get_args(Way)
 PAIRS = [(f"t{number}", text) for number, text in enumerate(TEXTS)]
 QUERIES = ["대출 신청", "비 오는 영화", "카드", ""]
@@ -58,9 +50,8 @@ def test_by_vectors_as_scikit_learn_finds_them(filled, encoder):
         assert [hit.id for hit in hits] == [f"t{number}" for number in numbers]
         assert [hit.text for hit in hits] == [TEXTS[number] for number in numbers]
         assert [hit.score for hit in hits] == pytest.approx((1 - distances).tolist(), abs=1e-5)
-        assert [(hit.rank_vectors, hit.rank_words, hit.score_words) for hit in hits] == [
-            (rank, None, None) for rank in (1, 2, 3)
-        ]
+        ranks = [(hit.rank_vectors, hit.rank_words, hit.score_words) for hit in hits]
+        assert ranks == [(rank, None, None) for rank in (1, 2, 3)]
 
 
 def test_by_words_as_the_formula_ranks_them(filled, encoder):
@@ -98,12 +89,10 @@ def test_both_ways_are_fused_by_their_scores(filled, encoder):
         assert {hit.id for hit in hits} == set().union(*ranks), query
 
 
-@given(
-    steps=st.lists(
-        st.tuples(st.booleans(), st.sets(st.integers(0, len(TEXTS) - 1), min_size=1, max_size=4)), max_size=6
-    ),
-    bucket=st.integers(1, 5),
-)
+NUMBERS = st.sets(st.integers(0, len(TEXTS) - 1), min_size=1, max_size=4)
+
+
+@given(steps=st.lists(st.tuples(st.booleans(), NUMBERS), max_size=6), bucket=st.integers(1, 5))
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_changed_index_finds_what_a_new_one_of_the_same_texts_finds(encoder, tmp_path_factory, steps, bucket):
     there: dict[str, str] = {}
@@ -132,13 +121,14 @@ def test_a_changed_index_finds_what_a_new_one_of_the_same_texts_finds(encoder, t
             expected = shown(once.search(QUERIES, 3, way))
             assert shown(changed.search(QUERIES, 3, way)) == shown(reader.search(QUERIES, 3, way)) == expected
         with sqlite3.connect(changed.folder / database.FILE) as file:
-            entries = [blob for (blob,) in file.execute("SELECT entries FROM postings ORDER BY term, bucket")]
-            assert sum(map(len, entries)) == 8 * sum(
-                len(set(json.loads(terms))) for (terms,) in file.execute("SELECT terms FROM texts")
+            entries = [len(blob) for (blob,) in file.execute("SELECT entries FROM postings")]
+            assert sum(entries) == 8 * sum(
+                len(set(json.loads(one))) for (one,) in file.execute("SELECT terms FROM texts")
             )
-            assert file.execute("SELECT number FROM vectors ORDER BY 1").fetchall() == (
-                file.execute("SELECT number FROM texts ORDER BY 1").fetchall()
+            vectors, texts = (
+                file.execute(f"SELECT number FROM {of} ORDER BY 1").fetchall() for of in ("vectors", "texts")
             )
+            assert vectors == texts
         file.close()
 
 
@@ -148,29 +138,28 @@ def test_a_text_with_a_known_id_replaces(filled):
     assert dict(filled)["t0"] == "오늘은 눈이 온다"
     assert len(filled) == len(TEXTS) + 1
     assert [hit.id for hit in filled.search("눈", way="words")[0]] == ["new", "t0"]
-    with pytest.raises(CorpusError, match="id 'x': is given twice: ids must be unique"):
-        filled.add([("x", "가"), ("x", "나")])
-    with pytest.raises(CorpusError, match="id 'y': has a lone surrogate, which no file can hold"):
-        filled.add([("y", "가\ud800")])
+    for pairs, said in (
+        ([("x", "가"), ("x", "나")], "id 'x': is given twice: ids must be unique"),
+        ([("y", "가\ud800")], "id 'y': has a lone surrogate, which no file can hold"),
+        ([(3, "글")], "id 3: id and text have to be strings"),
+    ):
+        with pytest.raises(CorpusError, match=said):
+            filled.add(pairs)
 
 
 def test_settings_of_the_vectors(encoder, tmp_path):
     """They travel with the index, and so do what corrects and what weighs."""
     counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
     asked: dict[str, Any] = {"layer": [1, -1], "mix": "concat", "pooling": "idf", "size": 4}
-    plain = {**asked, "size": None}
-    correction = Correction.fit("whiten", encoder.embed(TEXTS, counts=counts, **plain))
+    correction = Correction.fit("whiten", encoder.embed(TEXTS, counts=counts, **{**asked, "size": None}))
     made = Index.create(tmp_path / "index", encoder, counts=counts, correction=correction, **asked)
     made.add(PAIRS)
     vectors = encoder.embed(TEXTS, counts=counts, correction=correction, normalize=True, **asked)
+    expected = pytest.approx(np.sort(vectors @ vectors[0])[::-1].tolist(), abs=1e-5)
     for opened in (made, Index.load(tmp_path / "index", encoder)):
-        found = opened.search(TEXTS[0], way="vectors")[0]
-        expected = vectors @ vectors[0]
-        assert [hit.score for hit in found] == pytest.approx(np.sort(expected)[::-1].tolist(), abs=1e-5)
+        assert [hit.score for hit in opened.search(TEXTS[0], way="vectors")[0]] == expected
     with pytest.raises(ArtifactError, match=r"index: size: 5 here, 4 in the index: leave the option out, or name"):
         Index.create(tmp_path / "index", encoder, counts=counts, **{**asked, "size": 5})
-    with pytest.raises(CorpusError, match="id 3: id and text have to be strings"):
-        made.add([(3, "글")])
     path = tmp_path / "index" / "correction.npz"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(ArtifactError, match=r"correction.npz: was changed since it was written"):
@@ -186,10 +175,8 @@ def test_other_models_are_refused(filled, config, encoder, tmp_path):
     assert len(Index.load(filled.folder, tmp_path / "model").search("대출", way="vectors")[0]) == len(TEXTS)
     with pytest.raises(ArtifactError, match=r"nowhere: is not an index: make one with `korbert index`"):
         Index.load(tmp_path / "nowhere", encoder)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").write_text("x")
-    with pytest.raises(ArtifactError, match="mine: exists and is not an index: name a new folder"):
-        Index.create(tmp_path / "mine", encoder)
+    with pytest.raises(ArtifactError, match="model: exists and is not an index: name a new folder"):
+        Index.create(tmp_path / "model", encoder)
     with pytest.raises(SettingsError, match="way 'all', top 10: use one of both, vectors, words, and at least 1"):
         filled.search("가", way="all")
 
@@ -201,22 +188,16 @@ def test_a_model_without_trained_vectors_is_weighted_where_counts_are_at_hand(en
     model = Model.load(tmp_path / "model", "cpu")
     made = Index.create(tmp_path / "index", model)
     made.add(PAIRS)
-    assert made.settings.pooling == "bm25"
-    cosine = made.search(TEXTS[0], 1, "vectors")[0][0].score
-    assert cosine == pytest.approx(1, abs=1e-5)
-    assert model.vector_settings().pooling == "mean"
+    assert (made.settings.pooling, model.vector_settings().pooling) == ("bm25", "mean")
+    assert made.search(TEXTS[0], 1, "vectors")[0][0].score == pytest.approx(1, abs=1e-5)
     assert Index.create(tmp_path / "mean", model, pooling="mean").settings.pooling == "mean"
     trained = Model(EmbeddingModel(encoder.network.config, "first"), encoder.tokenizer)
     assert Index.create(tmp_path / "trained", trained).settings.pooling == "first"
-
-
-def test_an_index_knows_its_model(encoder, tmp_path):
-    save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
-    Index.create(tmp_path / "index", Model.load(tmp_path / "model", "cpu")).add(PAIRS)
+    # An index knows its model.
     assert Index.load(tmp_path / "index").search("카드를 잃어버렸어요", 1)[0][0].id == "t2"
 
 
-def test_a_damaged_file_is_named(filled, encoder):
+def test_a_damaged_file_is_named_and_one_that_was_only_begun_is_completed(filled, encoder, monkeypatch, tmp_path):
     path = filled.folder / database.FILE
     data = path.read_bytes()
     for damaged in (data[: len(data) // 2], b"x" * len(data), data[:100] + bytes(len(data) - 100)):
@@ -224,28 +205,21 @@ def test_a_damaged_file_is_named(filled, encoder):
         with pytest.raises(ArtifactError, match=r"index\.sqlite: is damaged .*: make the index again"):
             Index.load(filled.folder, encoder).search(QUERIES)
     path.unlink()
-    with pytest.raises(ArtifactError, match="is not an index"):
-        Index.load(filled.folder, encoder)
-
-
-def test_an_index_of_an_earlier_version_is_refused(encoder, tmp_path):
+    for begin in (lambda: None, path.touch):  # the latter as a process leaves it that is killed in `create`
+        begin()
+        with pytest.raises(ArtifactError, match="is not an index"):
+            Index.load(filled.folder, encoder)
+    assert Index.create(filled.folder, encoder).add(PAIRS).new == len(PAIRS)
+    # An index in a folder that is read-only is searched.
+    expected = shown(filled.search(QUERIES))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda path, mode: False)
+        assert shown(Index.load(filled.folder, encoder).search(QUERIES)) == expected
+    # One of an earlier version is refused.
     (tmp_path / "index.json").write_text("{}")
     for opening in (Index.create, Index.load):
         with pytest.raises(ArtifactError, match=r"earlier version of korbert: .* `korbert index MODEL CORPUS --output"):
             opening(tmp_path, encoder)
-
-
-def test_an_index_that_was_only_begun_is_completed(encoder, tmp_path):
-    (tmp_path / database.FILE).touch()  # as a process leaves it that is killed in `create`
-    with pytest.raises(ArtifactError, match="is not an index"):
-        Index.load(tmp_path, encoder)
-    assert Index.create(tmp_path, encoder).add(PAIRS).new == len(PAIRS)
-
-
-def test_an_index_in_a_folder_that_is_read_only_is_searched(filled, encoder, monkeypatch):
-    expected = shown(filled.search(QUERIES))
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert shown(Index.load(filled.folder, encoder).search(QUERIES)) == expected
 
 
 # --- fields ---
@@ -254,11 +228,9 @@ def test_an_index_in_a_folder_that_is_read_only_is_searched(filled, encoder, mon
 @pytest.fixture
 def with_fields(encoder, tmp_path):
     made = Index.create(tmp_path / "fields", encoder)
-    kinds = ["대출", "대출", "카드", "영화", "영화", "날씨"]
-    made.add(
-        (*pair, {"kind": kind, "rank": rank, "a b": [rank], "empty": math.nan})
-        for rank, (pair, kind) in enumerate(zip(PAIRS, kinds, strict=False))
-    )
+    kinds = enumerate(["대출", "대출", "카드", "영화", "영화", "날씨"])
+    fields = [{"kind": kind, "rank": rank, "a b": [rank], "empty": math.nan} for rank, kind in kinds]
+    made.add((*pair, own) for pair, own in zip(PAIRS, fields, strict=False))
     made.add(PAIRS[6:])
     return made
 
@@ -303,9 +275,8 @@ def test_a_condition_on_fields(with_fields, where, numbers):
     ],
 )
 def test_anything_but_a_condition_on_fields_is_refused(with_fields, where):
-    with pytest.raises(
-        SettingsError, match=r"^where .* condition such as .* over the fields id, text, a b, empty, kind"
-    ):
+    said = r"^where .* condition such as .* over the fields id, text, a b, empty, kind"
+    with pytest.raises(SettingsError, match=said):
         with_fields.search("대출", where=where)
     assert len(with_fields) == len(TEXTS)
 
@@ -327,12 +298,11 @@ def test_queries_and_passages_stand_behind_their_prompts(encoder, tmp_path):
     task = {"kind": "embedding", "metrics": ["mrr"], "max_length": 12, "learns": "pairs", "cosine_weight": 1.0}
     prompts = {"query": "질문: ", "passage": "카드: "}
     models, network = [], EmbeddingModel(encoder.network.config)
-    for name, more in (("plain", {}), ("prompted", {f"{side}_prompt": text for side, text in prompts.items()})):
-        save_model(tmp_path / name, network, encoder.tokenizer, task={**task, **more})
-        models.append(Model.load(tmp_path / name, "cpu"))
+    for more in ({}, {f"{side}_prompt": text for side, text in prompts.items()}):
+        save_model(tmp_path / "model", network, encoder.tokenizer, task | more)
+        models.append(Model.load(tmp_path / "model", "cpu"))
     plain, prompted = models
-    long = "영화가 정말 재미있다 " * 9
-    texts = [text for text in [*TEXTS, long] if text]
+    texts = [text for text in [*TEXTS, "영화가 정말 재미있다 " * 9] if text]
     for side, prompt in prompts.items():
         expected = plain.embed([prompt + text for text in texts])
         np.testing.assert_allclose(prompted.embed(texts, side=side), expected, atol=1e-6)
@@ -361,16 +331,11 @@ def test_queries_and_passages_stand_behind_their_prompts(encoder, tmp_path):
     ],
 )
 def test_vectors_rank_by_default_only_if_validation_found_that_they_help(encoder, tmp_path, task, way):
-    if task is None:
-        save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
-    else:
-        trained = EmbeddingModel(encoder.network.config)
-        save_model(
-            tmp_path / "model",
-            trained,
-            encoder.tokenizer,
-            task={"kind": "embedding", "metrics": ["spearman"], "max_length": 32, **task},
-        )
+    network = encoder.network
+    if task is not None:
+        network = EmbeddingModel(network.config)
+        task = {"kind": "embedding", "metrics": ["spearman"], "max_length": 32, **task}
+    save_model(tmp_path / "model", network, encoder.tokenizer, task)
     model = Model.load(tmp_path / "model", "cpu")
     made = Index.create(tmp_path / "index", model)
     made.add(PAIRS)
