@@ -21,9 +21,6 @@ def test_a_claimed_folder_is_used_again_and_removed_with_its_files(tmp_path):
         assert not folder.exists()
     (tmp_path / "empty").mkdir()
     assert is_marked(claim(tmp_path / "empty"))
-
-
-def test_a_flat_folder_holds_only_known_files(tmp_path):
     known = re.compile(r".*\.part").fullmatch
     folder = claim(tmp_path / "work", known)
     (folder / "a.part").write_text("x")

@@ -108,9 +108,8 @@ def test_what_trainer_saves_opens_in_a_pipeline(tmp_path, tiny_tokenizer, sample
     folder = exported(tmp_path, PretrainingModel(small(tiny_tokenizer, family)), tiny_tokenizer)
     tokenizer = tokenizer_of(folder, split_special_tokens=True)
     tokenizer.add_special_tokens({"extra_special_tokens": ["[E1]", "[/E1]"]})
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(
-        folder, trust_remote_code=True, id2label={0: "부정", 1: "긍정"}, label2id={"부정": 0, "긍정": 1}
-    )
+    how = {"trust_remote_code": True, "id2label": {0: "부정", 1: "긍정"}, "label2id": {"부정": 0, "긍정": 1}}
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, **how)
     model.resize_token_embeddings(len(tokenizer))
     lines = (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:24]
     texts = [f"[E1]영화[/E1] {json.loads(line)['text'][:60]}" for line in lines]

@@ -129,7 +129,7 @@ def test_characters_words_and_tokens_are_mapped(theirs):
         theirs([400, 401], return_offsets_mapping=True)
 
 
-def test_words_are_encoded_as_their_text(with_boundaries):
+def test_words_are_encoded_as_their_text_and_each_has_a_piece(with_boundaries):
     """With boundaries, and offsets within the words, as those of transformers give them."""
     text = with_boundaries(" ".join(WORDS), return_offsets_mapping=True)
     words = with_boundaries(WORDS, is_split_into_words=True, return_offsets_mapping=True)
@@ -139,10 +139,7 @@ def test_words_are_encoded_as_their_text(with_boundaries):
     starts = [" ".join(WORDS).index(word) for word in WORDS]
     for own, whole, word in zip(words["offset_mapping"], text["offset_mapping"], text.word_ids(), strict=True):
         assert word is None or (own[0] + starts[word], own[1] + starts[word]) == whole
-
-
-def test_each_word_has_a_piece(with_boundaries):
-    """Words that Kiwi would join are analyzed one by one."""
+    # Words that Kiwi would join are analyzed one by one.
     for words in (list("나는학교에간다"), ["서울", "에", "서", "", "살", "았", "다"], ["만나", "았다"]):
         rows = with_boundaries(words, is_split_into_words=True, return_offsets_mapping=True)
         assert {word for word in rows.word_ids() if word is not None} == {n for n, word in enumerate(words) if word}
@@ -210,8 +207,14 @@ def test_added_tokens_are_found_in_texts(marking, theirs, folder, tmp_path):
     assert model(**rows).last_hidden_state.shape[1] == rows["input_ids"].shape[1]
 
 
-def test_the_hash_of_a_tokenizer_outlasts_its_use(folder):
-    """By which datasets finds what map has made."""
+def test_a_saved_or_pickled_tokenizer_is_the_same_and_its_hash_lasts(tiny_tokenizer, theirs, tmp_path, folder):
+    theirs.save_pretrained(tmp_path)
+    assert Tokenizer.load(tmp_path).digest == tiny_tokenizer.digest
+    for again in (tokenizer_of(tmp_path), pickle.loads(pickle.dumps(theirs))):
+        assert [again(text)["input_ids"] for text in TEXTS] == [theirs(text)["input_ids"] for text in TEXTS]
+        assert again.model_max_length == 64
+        assert again.split_special_tokens
+    # By which datasets finds what map has made.
     theirs, hashed = tokenizer_of(folder), datasets.fingerprint.Hasher.hash
     before = hashed(theirs)
     theirs(TEXTS * 20, padding=True, return_tensors="pt")
@@ -220,15 +223,6 @@ def test_the_hash_of_a_tokenizer_outlasts_its_use(folder):
     assert hashed(theirs) == before == hashed(tokenizer_of(folder))
     theirs.add_tokens(["삐까뻔쩍"])
     assert hashed(theirs) != before
-
-
-def test_a_saved_or_pickled_tokenizer_is_the_same(tiny_tokenizer, theirs, tmp_path):
-    theirs.save_pretrained(tmp_path)
-    assert Tokenizer.load(tmp_path).digest == tiny_tokenizer.digest
-    for again in (tokenizer_of(tmp_path), pickle.loads(pickle.dumps(theirs))):
-        assert [again(text)["input_ids"] for text in TEXTS] == [theirs(text)["input_ids"] for text in TEXTS]
-        assert again.model_max_length == 64
-        assert again.split_special_tokens
 
 
 def test_modern_has_no_token_types(tiny_tokenizer, tmp_path):

@@ -129,9 +129,8 @@ def test_modern_equals_modernbert(tmp_path, every):
 
 MODERN = partial(modern_config, 3)
 FAMILIES = {"Bert": bert_config, "Albert": albert_config, "Electra": electra_config, "ModernBert": MODERN}
-SINGLE, MULTI, REGRESSION = (
-    {"problem_type": name} for name in ("single_label_classification", "multi_label_classification", "regression")
-)
+PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")
+SINGLE, MULTI, REGRESSION = ({"problem_type": name} for name in PROBLEMS)
 HEADS = [
     ("ForSequenceClassification", {"id2label": LABELS, **SINGLE}, models.ClassificationModel, {**NAMED, **SINGLE}),
     ("ForSequenceClassification", {"num_labels": 3, **MULTI}, models.ClassificationModel, {**THREE, **MULTI}),

@@ -57,15 +57,12 @@ def test_a_saved_model_loads_with_the_same_outputs(tiny_tokenizer, tmp_path, arc
         torch.testing.assert_close(again(IDS), model(IDS), atol=0, rtol=0)
 
 
-def test_config_json_holds_all_settings(written, tiny_tokenizer):
+def test_config_json_holds_all_settings_and_the_same_model_has_the_same_bytes(written, tiny_tokenizer, tmp_path):
     config = read_config(written)
     assert (config["korbert_format"], config["kind"], config["head"]) == (1, "classification", HEAD)
     assert (config["task"], config["tokenizer_digest"]) == ({"max_length": 64}, tiny_tokenizer.digest)
     assert EncoderConfig.model_validate(config["encoder"]) == tiny_config(vocab_size=tiny_tokenizer.vocab_size)
     assert "분노" in (written / "config.json").read_text(encoding="utf-8")
-
-
-def test_the_same_model_is_saved_as_the_same_bytes(tiny_tokenizer, tmp_path):
     found = []
     for name in ("one", "two"):
         model = model_with("pretraining", tiny_config(vocab_size=tiny_tokenizer.vocab_size))

@@ -92,7 +92,7 @@ def test_padding_changes_no_vector(foreign, model_type):
     torch.testing.assert_close(encoder.flat(pieces, rows, vectors=looked_up), together[mask], atol=1e-5, rtol=0)
 
 
-def test_initial_weights_come_from_the_generator_alone(foreign):
+def test_initial_weights_come_from_the_generator_alone_and_odd_configs_are_refused(foreign):
     config = read_folder(foreign("bert"))
     before = torch.get_rng_state()
     first = TransformersEncoder(config, torch.Generator().manual_seed(1))
@@ -101,9 +101,6 @@ def test_initial_weights_come_from_the_generator_alone(foreign):
     assert not torch.equal(first.token_weight, other.token_weight)
     model = ClassificationModel(config, 2, generator=torch.Generator().manual_seed(1))
     assert same_weights(model.encoder, first)
-
-
-def test_long_rows_and_unknown_configs_are_refused(foreign):
     config = read_folder(foreign("roberta"))
     assert config.max_position_embeddings == 64
     with pytest.raises(ModelError, match="a row of 65 pieces is longer than the 64 positions of this encoder"):

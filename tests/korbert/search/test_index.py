@@ -3,13 +3,13 @@
 import json
 import math
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 from collections import Counter
-from typing import Any, get_args
+from concurrent.futures import ThreadPoolExecutor
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -56,9 +56,8 @@ def test_by_vectors_as_scikit_learn_finds_them(filled, encoder):
 
 def test_by_words_as_the_formula_ranks_them(filled, encoder):
     """BM25 by hand: Robertson and Zaragoza 2009, equation 3.15, with the idf of Lucene."""
-    analyses = encoder.tokenizer.analyzer.analyze_many([*TEXTS, *QUERIES])
-    terms = [terms_of_tags(one.forms, one.tags) for one in analyses]
-    texts, queries = terms[: len(TEXTS)], terms[len(TEXTS) :]
+    analyze = encoder.tokenizer.analyzer.analyze_many
+    texts, queries = ([terms_of_tags(one.forms, one.tags) for one in analyze(all_)] for all_ in (TEXTS, QUERIES))
     mean = sum(map(len, texts)) / len(texts)
     for query, hits in zip(queries, filled.search(QUERIES, way="words"), strict=True):
         scores = Counter[str]()
@@ -95,7 +94,7 @@ NUMBERS = st.sets(st.integers(0, len(TEXTS) - 1), min_size=1, max_size=4)
 @given(steps=st.lists(st.tuples(st.booleans(), NUMBERS), max_size=6), bucket=st.integers(1, 5))
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_changed_index_finds_what_a_new_one_of_the_same_texts_finds(encoder, tmp_path_factory, steps, bucket):
-    there: dict[str, str] = {}
+    there = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index, "TEXTS_AT_ONCE", 2)
         patch.setattr(postings, "_BUCKET", bucket)
@@ -121,14 +120,11 @@ def test_a_changed_index_finds_what_a_new_one_of_the_same_texts_finds(encoder, t
             expected = shown(once.search(QUERIES, 3, way))
             assert shown(changed.search(QUERIES, 3, way)) == shown(reader.search(QUERIES, 3, way)) == expected
         with sqlite3.connect(changed.folder / database.FILE) as file:
-            entries = [len(blob) for (blob,) in file.execute("SELECT entries FROM postings")]
-            assert sum(entries) == 8 * sum(
-                len(set(json.loads(one))) for (one,) in file.execute("SELECT terms FROM texts")
-            )
-            vectors, texts = (
-                file.execute(f"SELECT number FROM {of} ORDER BY 1").fetchall() for of in ("vectors", "texts")
-            )
-            assert vectors == texts
+            ((entries,),) = file.execute("SELECT coalesce(sum(length(entries)), 0) FROM postings")
+            terms = [json.loads(own) for (own,) in file.execute("SELECT terms FROM texts")]
+            assert entries == 8 * sum(len(set(own)) for own in terms)
+            numbers = [file.execute(f"SELECT number FROM {of} ORDER BY 1").fetchall() for of in ("vectors", "texts")]
+            assert numbers[0] == numbers[1]
         file.close()
 
 
@@ -150,7 +146,7 @@ def test_a_text_with_a_known_id_replaces(filled):
 def test_settings_of_the_vectors(encoder, tmp_path):
     """They travel with the index, and so do what corrects and what weighs."""
     counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
-    asked: dict[str, Any] = {"layer": [1, -1], "mix": "concat", "pooling": "idf", "size": 4}
+    asked = {"layer": [1, -1], "mix": "concat", "pooling": "idf", "size": 4}
     correction = Correction.fit("whiten", encoder.embed(TEXTS, counts=counts, **{**asked, "size": None}))
     made = Index.create(tmp_path / "index", encoder, counts=counts, correction=correction, **asked)
     made.add(PAIRS)
@@ -222,9 +218,6 @@ def test_a_damaged_file_is_named_and_one_that_was_only_begun_is_completed(filled
             opening(tmp_path, encoder)
 
 
-# --- fields ---
-
-
 @pytest.fixture
 def with_fields(encoder, tmp_path):
     made = Index.create(tmp_path / "fields", encoder)
@@ -290,9 +283,6 @@ def test_fields_come_back_and_may_change_alone(with_fields, monkeypatch):
     assert with_fields.search("카드", 1, "words", "kind = '분실'")[0][0].fields == {"kind": "분실"}
 
 
-# --- prompts ---
-
-
 def test_queries_and_passages_stand_behind_their_prompts(encoder, tmp_path):
     """As if the prompts stood in the texts; the words of a search, and vectors without a side, are without them."""
     task = {"kind": "embedding", "metrics": ["mrr"], "max_length": 12, "learns": "pairs", "cosine_weight": 1.0}
@@ -316,9 +306,6 @@ def test_queries_and_passages_stand_behind_their_prompts(encoder, tmp_path):
         assert cosine == pytest.approx(plain.similarity("질문: 카드", "카드: " + text), abs=1e-5)
     with pytest.raises(ArtifactError, match="is an index of another model"):
         Index.load(tmp_path / "prompted.index", plain)
-
-
-# --- the default ---
 
 
 @pytest.mark.parametrize(
@@ -357,9 +344,6 @@ def test_an_index_without_vectors(encoder, filled, tmp_path):
         made.search("가", way="both")
 
 
-# --- crashes, readers, writers ---
-
-
 _ADDING = """
 import sys
 import korbert
@@ -380,19 +364,15 @@ def test_a_killed_writer(encoder, tmp_path):
     folder = tmp_path / "index"
     command = [sys.executable, "-c", _ADDING, str(tmp_path / "model"), str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
-        for line in writer.stdout:
-            if line == "40\n":
-                break
+        while next(writer.stdout) != "40\n":
+            pass
         reader = Index.load(folder, encoder)
         before = len(reader)
         assert before >= 38
         assert Index.load(folder, encoder).add([("x", "가")]).new == 1
-        for line in writer.stdout:
+        while next(writer.stdout) != "60\n":
             assert len(reader.search("7번째 글", 5, "both")[0]) == 5
-            if line == "60\n":
-                break
-        writer.send_signal(signal.SIGKILL)
+        writer.kill()
     assert len(reader) > before
     again = Index.load(folder, encoder)
     there = [pair for pair in again if pair != ("x", "가")]
@@ -414,7 +394,7 @@ def test_a_text_that_another_writer_changes_meanwhile(filled, encoder, monkeypat
     """The text is known when `add` looks, and so not analysed, but no longer when it writes."""
     other, read_texts = Index.load(filled.folder, encoder), index.read_texts
 
-    def overtaken(*given: Any) -> Any:
+    def overtaken(*given):
         monkeypatch.setattr(index, "read_texts", read_texts)
         other.add([("t0", "눈이 온다")])
         other.remove(["t1"])
@@ -430,7 +410,7 @@ def test_a_text_that_another_writer_changes_meanwhile(filled, encoder, monkeypat
 def test_a_full_disk_loses_only_what_was_being_added(filled, monkeypatch):
     writing = database.change_meta
 
-    def filled_up(file: sqlite3.Connection, *given: Any) -> None:
+    def filled_up(file, *given):
         file.execute(f"PRAGMA max_page_count = {file.execute('PRAGMA page_count').fetchone()[0]}")
         file.execute("INSERT INTO vectors VALUES (0, zeroblob(1000000))")
         writing(file, *given)
@@ -446,31 +426,20 @@ def test_a_full_disk_loses_only_what_was_being_added(filled, monkeypatch):
 
 def test_searching_while_adding_in_threads_of_one_process(filled, encoder, monkeypatch):
     monkeypatch.setattr(index, "TEXTS_AT_ONCE", 2)
-    reader, failed = Index.load(filled.folder, encoder), list[Exception]()
-    ended = threading.Event()
+    reader, ended = Index.load(filled.folder, encoder), threading.Event()
 
-    def search() -> None:
+    def search():
         while not ended.is_set():
-            try:
-                assert reader.search(QUERIES[0], 1, "both")[0][0].id.startswith(("t", "n"))
-            except Exception as error:
-                failed.append(error)
-                return
+            assert reader.search(QUERIES[0], 1, "both")[0][0].id.startswith(("t", "n"))
 
-    threads = [threading.Thread(target=search) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for number in range(8):
-        filled.add([(f"n{number}{row}", f"{number} {row}번 글") for row in range(3)])
-        filled.remove([f"n{number}0"])
-    ended.set()
-    for thread in threads:
-        thread.join()
-    assert failed == []
+    with ThreadPoolExecutor(2) as threads:
+        searches = [threads.submit(search) for _ in range(2)]
+        for number in range(8):
+            filled.add([(f"n{number}{row}", f"{number} {row}번 글") for row in range(3)])
+            filled.remove([f"n{number}0"])
+        ended.set()
+    assert [one.result() for one in searches] == [None, None]
     assert len(reader) == len(TEXTS) + 16
-
-
-# --- exact search ---
 
 
 @given(st.data())

@@ -73,6 +73,11 @@ def test_passages_are_read_as_they_were_made(tiny_tokenizer, tmp_path):
         assert _equal(kept, fresh)
         assert [getattr(kept[0], name).dtype for name in _ARRAYS] == [np.int32, np.uint8, np.int32]
     assert _kept(tiny_tokenizer, [], tmp_path) == []
+    tokenizer = Counting(tiny_tokenizer)
+    for texts, digest in ((ODD, tokenizer.digest), (ODD[::-1], tokenizer.digest), (ODD, "0" * 64)):
+        tokenizer.digest = digest
+        _kept(tokenizer, texts, tmp_path / "others")
+    assert tokenizer.texts == 12
 
 
 def test_an_interrupted_run_resumes_part_by_part(tiny_tokenizer, tmp_path, monkeypatch):
@@ -89,11 +94,3 @@ def test_an_interrupted_run_resumes_part_by_part(tiny_tokenizer, tmp_path, monke
     full = tmp_path / "full"
     assert len(_kept(tiny_tokenizer, ["가" * 20, "나" * 20, "다", "라" * 90, "마"], full)) == 5
     assert len(list(full.iterdir())) == 3  # 20 + 20, 1 + 90, 1
-
-
-def test_other_texts_and_other_tokenizers_have_parts_of_their_own(tiny_tokenizer, tmp_path):
-    tokenizer = Counting(tiny_tokenizer)
-    for texts, digest in ((ODD, tokenizer.digest), (ODD[::-1], tokenizer.digest), (ODD, "0" * 64)):
-        tokenizer.digest = digest
-        _kept(tokenizer, texts, tmp_path)
-    assert tokenizer.texts == 12

@@ -52,9 +52,6 @@ def test_texts_that_cannot_be_filled(filler, artifact):
         filler.network.encoder.embeddings.token.weight.fill_(float("inf"))
     with pytest.raises(ModelError, match=rf"{artifact}: its scores are not finite"):
         filler.fill("[MASK]")
-
-
-def test_loading_leaves_out_the_compiler_of_torch(artifact):
-    """It takes two seconds to import, of every command."""
+    # Loading leaves out the compiler of torch, which takes two seconds to import, of every command.
     code = "import sys, korbert; korbert.load(sys.argv[1]); assert 'torch._dynamo' not in sys.modules"
     subprocess.run([sys.executable, "-c", code, str(artifact)], check=True)

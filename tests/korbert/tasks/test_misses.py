@@ -61,9 +61,6 @@ def test_misses_are_counted_and_explained():
     whole = passage(CONTEXT, [(0, len(CONTEXT))])
     found = explained(rows(YEAR), [whole], [prediction(0, len(CONTEXT))])
     assert (found["gold_unreachable"], found["by_cause"]["unreachable"]) == (1, 1)
-
-
-def test_misses_of_questions_with_and_without_answers():
     given = [prediction(4, 9), prediction(), prediction(11, 13), prediction(), prediction(11, 13)]
     found = explained(rows(YEAR, YEAR, YEAR, None, None), [LETTERS] * 5, given)
     causes = {"unreachable": 0, "boundary": 0, "overlap": 0, "elsewhere": 1, "invented": 1, "unanswered": 1}

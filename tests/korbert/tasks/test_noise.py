@@ -92,15 +92,12 @@ def test_labels_stay_on_their_letters_under_other_spaces(row, seed, name):
     assert labelled(changed) == labelled(given_row)
 
 
-def test_a_span_without_letters_is_empty_and_one_of_letters_has_no_space_around_it():
-    assert moved([(0, 2), (2, 3), (3, 5), (5, 5)], "가나 다라", "가 나다 라") == [(0, 3), (3, 3), (3, 6), (6, 6)]
-    assert moved([(0, 0), (0, 1)], " ", "") == [(0, 0), (0, 0)]
-
-
-def test_one_key_or_one_final_consonant_differs():
+def test_one_key_or_one_final_consonant_differs_and_spans_keep_their_letters():
     for name, same in (("typing errors", 1), ("no final consonants", 2)):
         for one, two in zip(TEXT * 9, NOISE[name](TEXT * 9, random.Random(2)), strict=True):
             before, after = (unicodedata.normalize("NFD", char) for char in (one, two))
             if one != two:
                 assert sum(a == b for a, b in zip(before[:2], after[:2], strict=True)) == same
                 assert after[2:] == ("" if same == 2 else before[2:])
+    assert moved([(0, 2), (2, 3), (3, 5), (5, 5)], "가나 다라", "가 나다 라") == [(0, 3), (3, 3), (3, 6), (6, 6)]
+    assert moved([(0, 0), (0, 1)], " ", "") == [(0, 0), (0, 0)]

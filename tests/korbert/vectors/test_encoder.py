@@ -97,10 +97,7 @@ def test_settings_that_are_refused(encoder, asked, said):
         encoder.embed("가", **asked)
 
 
-# --- weights ---
-
-
-def test_idf_weighs_as_scikit_learn_does(encoder, tiny_tokenizer):
+def test_pieces_are_weighed_as_scikit_learn_and_bm25s_do(encoder, tiny_tokenizer):
     texts = [text for text in TEXTS if text]
     ids = [tiny_tokenizer.encode_pieces(text).ids for text in texts]
     table = np.stack([np.bincount(own, minlength=tiny_tokenizer.vocab_size) for own in ids])
@@ -110,10 +107,7 @@ def test_idf_weighs_as_scikit_learn_does(encoder, tiny_tokenizer):
     weights = idf[row.input_ids[1:-1]]
     expected = (layers[-1, 1:-1] * weights[:, None]).sum(0) / weights.sum()
     np.testing.assert_allclose(encoder.embed(texts[1], pooling="idf", counts=counts), expected, atol=1e-5)
-
-
-def test_bm25_weighs_as_bm25s_scores_words(encoder, tiny_tokenizer):
-    """What a piece weighs in all its places together is the score of the text for that piece, but for a factor."""
+    # What a piece weighs in all its places together is the score of the text for that piece, but for a factor.
     bm25s = pytest.importorskip("bm25s")
     texts = [text[:20] for text in TEXTS if text]
     ids = [tiny_tokenizer.encode_pieces(text).ids for text in texts]
@@ -166,9 +160,6 @@ def test_counts_of_a_vocab_artifact(encoder, tmp_path):
     assert korbert.load(tmp_path / "pretrain", "cpu").embed("영화가", pooling="idf").shape == (16,)
     with pytest.raises(SettingsError, match=r"counts.parquet: cannot be read .*: name counts.parquet of a vocab"):
         PieceCounts.find(tmp_path, "", encoder.tokenizer)
-
-
-# --- kinds ---
 
 
 def test_every_kind_of_model_gives_the_same_vectors(config, tiny_tokenizer, tmp_path, encoder):
@@ -237,9 +228,6 @@ def test_vectors_that_are_no_numbers_are_named(encoder):
     for asked in (encoder.embed, encoder.parts):
         with pytest.raises(ModelError, match="the model: its vectors are not finite"):
             asked("가", layer=1)
-
-
-# --- sentence-transformers ---
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,7 @@ CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
 RIGHT = {"text": "배", "answer_start": 20}
 OFFSETS = [{"id": end, "label": label, "start_offset": start, "end_offset": end} for start, end, label in SPANS]
 RELATIONS = {"entities": OFFSETS, "relations": [{"id": 1, "from_id": 2, "to_id": 6, "type": "visit"}]}
-NAMES = [
-    {"id": end, "form": TEXT[start:end], "label": label, "begin": start, "end": end} for start, end, label in SPANS
-]
+NAMES = [{"id": end, "form": TEXT[start:end], "label": own, "begin": start, "end": end} for start, end, own in SPANS]
 MODU = [{"id": f"n1.1.{len(one)}", "form": TEXT, "NE": one} for one in (NAMES, [])]
 
 
@@ -113,7 +111,7 @@ def test_labels(tmp_path, name, content, several, labels):
     assert {row["text"] for row in rows} == {TEXT}
 
 
-def test_label_studio_leaves_out_what_is_not_settled(tmp_path):
+def test_what_is_not_settled_is_left_out(tmp_path):
     other, cancelled = _task(CHOICE, [_region({"choices": ["부정"]}, "choices", "sentiment")]), _task(CHOICE)
     cancelled["annotations"][0]["was_cancelled"] = True
     settled = json.loads(json.dumps(other))
@@ -128,9 +126,6 @@ def test_label_studio_leaves_out_what_is_not_settled(tmp_path):
         read(path)
     assert [row["label"] for row in read(path, columns={"label": ["sentiment"]})[1]] == ["긍정"]
     assert read(written(tmp_path, "b.json", [_task([_region({"rating": 4}, "rating", "stars")])]))[0] == "regression"
-
-
-def test_prodigy_counts_what_was_not_accepted(tmp_path):
     spans, answers = [[0, 2, "PS"]], ("accept", "reject", "reject", "ignore")
     records = [PRODIGY | {"spans": spans, "answer": answer} for answer in answers]
     _, rows = read(written(tmp_path, "a.jsonl", records))

@@ -132,8 +132,7 @@ def test_laws_of_words(case, data):
 
 def test_of_real_pieces(tiny_tokenizer):
     """Whatever Kiwi makes of it: boundaries of morphemes are boundaries of pieces."""
-    for text, spans in map(
-        marked, ("<서울:LC>에서 <이걸:PD> 봤다 👍🏻", "<세종:PS>은 <1443년:DT>에 <한글:AF>을 만들었다.")
-    ):
+    sentences = ["<서울:LC>에서 <이걸:PD> 봤다 👍🏻", "<세종:PS>은 <1443년:DT>에 <한글:AF>을 만들었다."]
+    for text, spans in map(marked, [*sentences, "<김철수:PS>가 <학교:LC>에 방문한다."]):
         (encoded,) = encode_passages(tiny_tokenizer, [text])
         assert decoded(ours.piece_tags(spans, encoded), encoded) == spans
