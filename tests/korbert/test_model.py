@@ -60,20 +60,17 @@ def test_a_saved_model_is_the_same_when_loaded(models, tmp_path):
     assert (loaded.can, loaded.kind.max_length) == (("answer", "embed"), 48)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
+def test_a_damaged_entry_of_a_task_is_named():
+    for changes, said in (
         ({"max_length": None}, "task.max_length: Input should be a valid integer"),
         ({"max_length": 0}, "task.max_length: Input should be greater than or equal to 3"),
         ({"metrics": []}, "task.metrics: Tuple should have at least 1 item"),
         ({"labels": 3}, "task.labels: Input should be a valid tuple"),
         ({"more": 1}, "task.more: Extra inputs are not permitted"),
         ({"kind": "question-answering", "labels": ["가"]}, "task.labels: Extra inputs are not permitted"),
-    ],
-)
-def test_a_damaged_entry_of_a_task_is_named(changes, said):
-    with pytest.raises(ModelError) as caught:
-        kind_of_task(MOOD.task() | changes, "models/mood")
-    assert str(caught.value).startswith(f"models/mood/config.json: {said}")
-    assert str(caught.value).endswith(": put the file back as it was written")
-    assert "\n" not in str(caught.value)
+    ):
+        with pytest.raises(ModelError) as caught:
+            kind_of_task(MOOD.task() | changes, "models/mood")
+        assert str(caught.value).startswith(f"models/mood/config.json: {said}")
+        assert str(caught.value).endswith(": put the file back as it was written")
+        assert "\n" not in str(caught.value)

@@ -30,14 +30,13 @@ def test_a_line_every_fifteen_seconds_with_figures_and_time_left(clock, caplog):
     ]
 
 
-@pytest.mark.parametrize(
-    ("total", "said"), [(None, "2 rows"), (3, "2 of 3 rows, 10 s left"), (10_000, "2 of 10,000 rows, 27.8 h left")]
-)
-def test_a_line_without_figures(clock, caplog, total, said):
-    with caplog.at_level(logging.INFO), track("read", total, "rows") as advance:
-        clock.seconds += 20.0
-        advance(2)
-    assert caplog.messages == [f"read: {said}"]
+def test_a_line_without_figures(clock, caplog):
+    for total in (None, 3, 10_000):
+        with caplog.at_level(logging.INFO), track("read", total, "rows") as advance:
+            clock.seconds += 20.0
+            advance(2)
+    said = ["2 rows", "2 of 3 rows, 10 s left", "2 of 10,000 rows, 27.8 h left"]
+    assert caplog.messages == [f"read: {one}" for one in said]
 
 
 def test_a_bar_shows_count_and_figures(monkeypatch):

@@ -123,18 +123,15 @@ def test_pairs_of_texts_and_labels_that_are_numbers(start):
     assert (set(classes) <= {1.0, 2.0}, classes.dtype) == (True, np.float64)
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
+def test_what_is_no_text_is_refused(start):
+    for rows, said in (
         ([1.5] * 4, r"X\[0\] is 1.5: give a text or a pair of texts"),
         ([], "X is empty"),
         ([("가", "나"), "가"], r"X\[1\] has 1 texts: give 1 or 2, in all rows alike"),
         ([("가", "나", "다")], r"X\[0\] has 3 texts"),
-    ],
-)
-def test_what_is_no_text_is_refused(rows, said, start):
-    with pytest.raises(SettingsError, match=said):
-        TextRegressor(start, **QUICK).fit(rows, np.arange(len(rows)))
+    ):
+        with pytest.raises(SettingsError, match=said):
+            TextRegressor(start, **QUICK).fit(rows, np.arange(len(rows)))
 
 
 def test_other_mistakes(start):

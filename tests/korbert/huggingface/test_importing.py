@@ -84,21 +84,18 @@ def test_other_configs_are_refused(copy, tmp_path, changes, message):
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.parametrize(
-    ("index", "said"),
-    [
+def test_an_index_may_name_only_safetensors(copy, tmp_path):
+    """A pickle behind it would run its code."""
+    for index, said in (
         ({"weight_map": {"a": "m.safetensors", "b": "pytorch_model.bin"}}, "'pytorch_model.bin' is no safetensors"),
         ({"weight_map": {"a": "../other/model.safetensors"}}, "'../other/model.safetensors' is no safetensors file"),
         ({"weight_map": []}, "cannot be read"),
         ([], "cannot be read"),
-    ],
-)
-def test_an_index_may_name_only_safetensors(copy, tmp_path, index, said):
-    """A pickle behind it would run its code."""
-    path = copy / "model.safetensors.index.json"
-    path.write_text(json.dumps(index), encoding="utf-8")
-    with pytest.raises(ModelError, match=rf"{path}: weight_map: {said}"):
-        import_folder(copy, tmp_path / "model")
+    ):
+        path = copy / "model.safetensors.index.json"
+        path.write_text(json.dumps(index), encoding="utf-8")
+        with pytest.raises(ModelError, match=rf"{path}: weight_map: {said}"):
+            import_folder(copy, tmp_path / "model")
 
 
 def test_pickles_are_refused_with_the_command_that_converts_them(copy, tmp_path):

@@ -35,9 +35,9 @@ def saved(kind, folder):
     "config",
     [
         {"architecture": "bert", "hidden_dropout_prob": 0.2},
-        {"architecture": "modern", "layer_norm_eps": 1e-6, "attention_probs_dropout_prob": 0.1},
-        {"architecture": "modern", "global_attn_every_n_layers": 2, "local_attention": 32, "local_rope_theta": 500.0},
-        {"architecture": "modern", "global_attn_every_n_layers": 1, "global_rope_theta": 9000.0},
+        {"layer_norm_eps": 1e-6, "attention_probs_dropout_prob": 0.1},
+        {"global_attn_every_n_layers": 2, "local_attention": 32, "local_rope_theta": 500.0},
+        {"global_attn_every_n_layers": 1, "global_rope_theta": 9000.0},
     ],
 )
 def test_a_config_is_the_same_after_conversion_and_back(config):

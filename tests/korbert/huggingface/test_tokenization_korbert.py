@@ -81,17 +81,14 @@ def test_batches_and_their_offsets_are_padded(tiny_tokenizer, theirs):
         assert len(rows["input_ids"][row]) == 16
 
 
-@pytest.mark.parametrize(
-    ("pair", "options", "message"),
-    [
+def test_impossible_lengths_are_refused(theirs):
+    for pair, options, message in (
         (None, {"truncation": True, "stride": 7}, r"leaves 7 pieces for a window, which is no more than stride 7"),
         (TEXTS[1], {"truncation": True, "stride": 2}, "windows over a pair need truncation='only_first' or"),
         ("글", {"truncation": "only_second"}, r"max_length 9: only_second can take 1 pieces away, not \d+"),
-    ],
-)
-def test_impossible_lengths_are_refused(theirs, pair, options, message):
-    with pytest.raises(ValueError, match=message):
-        theirs(TEXTS[1], pair, max_length=9, return_overflowing_tokens="stride" in options, **options)
+    ):
+        with pytest.raises(ValueError, match=message):
+            theirs(TEXTS[1], pair, max_length=9, return_overflowing_tokens="stride" in options, **options)
 
 
 @pytest.mark.parametrize("strategy", ["only_first", "only_second", "longest_first"])

@@ -5,6 +5,7 @@ from korbert.modeling.config import EncoderConfig
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 64}
 SIZES |= {"vocab_size": 100}
+EQUAL = "layer_groups {} does not divide 4 layers into equal groups of two or more: choose"
 
 
 def test_defaults_are_those_of_the_architecture():
@@ -21,20 +22,15 @@ def test_defaults_are_those_of_the_architecture():
     assert all(bert.is_global(layer) for layer in range(4))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_sizes_that_do_not_fit_are_refused():
+    for change, message in (
         ({"num_attention_heads": 5}, "hidden_size 32 is not a multiple of num_attention_heads 5: change one of them"),
         ({"num_attention_heads": 32}, "num_attention_heads 32 = 1, but rotary positions need an even head size"),
         ({"pad_token_id": 100}, "pad_token_id 100 is not an id in a vocabulary of 100"),
         ({"local_attention": 7}, "multiple of 2"),
-        ({"layer_groups": 3}, "layer_groups 3 does not divide 4 layers into equal groups of two or more: choose"),
-        ({"layer_groups": 4}, "layer_groups 4 does not divide 4 layers into equal groups of two or more"),
-        ({"layer_groups": 8}, "layer_groups 8 does not divide 4 layers into equal groups of two or more"),
+        *(({"layer_groups": groups}, EQUAL.format(groups)) for groups in (3, 4, 8)),
         ({"hiden_size": 32}, "Extra inputs are not permitted"),
         ({"architecture": "albert"}, "'bert' or 'modern'"),
-    ],
-)
-def test_sizes_that_do_not_fit_are_refused(change, message):
-    with pytest.raises(ValidationError, match=message):
-        EncoderConfig.model_validate(SIZES | change)
+    ):
+        with pytest.raises(ValidationError, match=message):
+            EncoderConfig.model_validate(SIZES | change)

@@ -20,13 +20,9 @@ def encoder_of(config):
     return Encoder(config).eval()
 
 
-ENCODERS = [
-    ("bert", {}),
-    ("modern", {"layer_groups": 2}),
-    ("modern", {}),
-    ("modern", {"global_attn_every_n_layers": 1}),
-    ("modern", {"type_vocab_size": 2, "boundary_embedding": True}),
-]
+MARKED = {"type_vocab_size": 2, "boundary_embedding": True}
+OTHERS = [{"layer_groups": 2}, {}, {"global_attn_every_n_layers": 1}, MARKED]
+ENCODERS = [("bert", {}), *(("modern", others) for others in OTHERS)]
 
 
 @pytest.mark.parametrize(("architecture", "others"), ENCODERS)

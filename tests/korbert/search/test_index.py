@@ -252,11 +252,7 @@ def test_a_condition_on_fields(with_fields, where, numbers):
 @pytest.mark.parametrize(
     "where",
     [
-        "",
-        "knid = '영화'",
-        "kind = ?",
-        "kind = '영화",
-        "kind = '\0'",
+        *("", "knid = '영화'", "kind = ?", "kind = '영화", "kind = '\0'"),
         "kind = '영화'; DROP TABLE texts",
         "1) UNION SELECT number FROM vectors WHERE (1",
         "1) UNION SELECT number FROM texts WHERE (1",
@@ -308,15 +304,11 @@ def test_queries_and_passages_stand_behind_their_prompts(encoder, tmp_path):
         Index.load(tmp_path / "prompted.index", plain)
 
 
-@pytest.mark.parametrize(
-    ("task", "way"),
-    [
-        ({"learns": "scores"}, "words"),
-        ({"learns": "pairs"}, "words"),
-        ({"learns": "pairs", "cosine_weight": 4.0}, "both"),
-        (None, "words"),
-    ],
-)
+WEIGHED = {"learns": "pairs", "cosine_weight": 4.0}
+TASKS = [({"learns": "scores"}, "words"), ({"learns": "pairs"}, "words"), (WEIGHED, "both"), (None, "words")]
+
+
+@pytest.mark.parametrize(("task", "way"), TASKS)
 def test_vectors_rank_by_default_only_if_validation_found_that_they_help(encoder, tmp_path, task, way):
     network = encoder.network
     if task is not None:

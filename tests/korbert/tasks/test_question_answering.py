@@ -96,19 +96,16 @@ def test_answers_to_one_question_or_many_are_spans_of_the_context(reader):
     assert reader.answer("언제?", " ") == Answer("", 0, 0, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("question", "context", "said"),
-    [
+def test_other_arguments_are_refused(reader):
+    for question, context, said in (
         ("언제?", None, "context is None: give a string, or a list of strings"),
         (3, CONTEXT, "question is int 3"),
         (["언제?"], CONTEXT, "question is 1 and context one string: give two strings, or lists of one length"),
         (["언제?", "누가?"], [CONTEXT], "question is 2 and context 1: give two strings"),
         (["언제?", "누가?"], [CONTEXT, None], r"context\[1\] is None: give only strings"),
-    ],
-)
-def test_other_arguments_are_refused(reader, question, context, said):
-    with pytest.raises(SettingsError, match=said):
-        reader.answer(question, context)
+    ):
+        with pytest.raises(SettingsError, match=said):
+            reader.answer(question, context)
 
 
 def test_gold_spans_recover_the_answers(tiny_tokenizer, sample):

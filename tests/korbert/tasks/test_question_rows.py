@@ -35,15 +35,12 @@ def test_questions_without_answer():
     assert right_answers(row(Answer("한글", 11), impossible=False)) == [Answer("한글", 11)]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
+def test_answers_that_are_not_there():
+    for wrong, why in (
         (row(Answer("훈민정음", None)), "^the context has no '훈민정음'$"),
         (row(Answer("한글", 11), Answer("1443년", 5)), "^the context has '443년에' at 5, the answer is '1443년'$"),
         (row(Answer("한글", 999)), "^the context has '' at 999, the answer is '한글'$"),
         (row(impossible=False), "without answer that is not said to have none"),
-    ],
-)
-def test_answers_that_are_not_there(wrong, why):
-    with pytest.raises(ValueError, match=why):
-        right_answers(wrong)
+    ):
+        with pytest.raises(ValueError, match=why):
+            right_answers(wrong)

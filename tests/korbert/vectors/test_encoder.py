@@ -23,6 +23,7 @@ from korbert.vectors import POOLINGS, PieceCounts
 
 TEXTS = ["아버지가 방에 들어가신다.", "", "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!"]
 TEXTS += ["서울", "ㅋㅋㅋ " * 40]
+MODES = {"mean": "mean", "cls": "first", "max": "max", ("mean", "max"): "mean-max"}  # of sentence-transformers
 
 
 def layers_of(encoder, text):
@@ -70,12 +71,16 @@ def test_batches_do_not_matter_and_order_is_kept(encoder, pooling, monkeypatch):
         np.testing.assert_allclose(found, piece, atol=1e-5)
 
 
-def test_normalized_and_cut(encoder):
+def test_vectors_are_normalized_and_cut_and_no_numbers_are_named(encoder):
     whole = encoder.embed(TEXTS)
     np.testing.assert_allclose(encoder.embed(TEXTS, size=5), whole[:, :5], atol=1e-6)
     unit = encoder.embed(TEXTS, size=5, normalize=True)
     np.testing.assert_allclose(unit, whole[:, :5] / np.linalg.norm(whole[:, :5], axis=1, keepdims=True), atol=1e-5)
     assert encoder.similarity(TEXTS[0], TEXTS[2], size=5) == pytest.approx(float(unit[0] @ unit[2]), abs=1e-5)
+    encoder.network.encoder.embeddings.norm.weight.data.fill_(math.nan)
+    for asked in (encoder.embed, encoder.parts):
+        with pytest.raises(ModelError, match="the model: its vectors are not finite"):
+            asked("가", layer=1)
 
 
 @pytest.mark.parametrize(
@@ -223,16 +228,7 @@ def test_foreign_encoders(foreign, tmp_path, model_type):
         assert found.embed(TEXTS, layer=[0, -1], mix="concat").shape[1] == 2 * model.config.hidden_size
 
 
-def test_vectors_that_are_no_numbers_are_named(encoder):
-    encoder.network.encoder.embeddings.norm.weight.data.fill_(math.nan)
-    for asked in (encoder.embed, encoder.parts):
-        with pytest.raises(ModelError, match="the model: its vectors are not finite"):
-            asked("가", layer=1)
-
-
-@pytest.mark.parametrize(
-    ("modes", "pooling"), [("mean", "mean"), ("cls", "first"), ("max", "max"), (("mean", "max"), "mean-max")]
-)
+@pytest.mark.parametrize(("modes", "pooling"), MODES.items())
 @pytest.mark.usefixtures("remote_code_aside")
 def test_sentence_transformers_pools_the_same(config, tiny_tokenizer, tmp_path, modes, pooling):
     package = pytest.importorskip("sentence_transformers")

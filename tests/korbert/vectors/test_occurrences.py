@@ -28,9 +28,8 @@ def test_a_word_is_found_by_its_morphemes(encoder):
     np.testing.assert_allclose(distances(found), cdist(vectors, vectors, "cosine"), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
+def test_verbs_and_tags(encoder):
+    for word, expected in (
         ("사랑하다", [(0, "사랑해"), (1, "사랑했")]),
         ("사랑/NNG", [(0, "사랑"), (1, "사랑"), (2, "사랑")]),
         ("사랑/NNP", []),
@@ -38,10 +37,8 @@ def test_a_word_is_found_by_its_morphemes(encoder):
         ("가다", [(3, "간")]),
         ("말하", [(2, "말했")]),
         ("없는말", []),
-    ],
-)
-def test_verbs_and_tags(encoder, word, expected):
-    assert places(encoder.occurrences(word, SENTENCES)) == expected
+    ):
+        assert places(encoder.occurrences(word, SENTENCES)) == expected
 
 
 def test_all_of_a_text_and_those_behind_its_end(encoder):

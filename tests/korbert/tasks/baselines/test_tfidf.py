@@ -124,7 +124,7 @@ def test_scores_of_single_texts_chosen_by_another_score():
 
 def test_choices():
     """Two to four choices a row; the right one shares most words with the text."""
-    endings = [[text, _texts(5)[i], _texts(6)[i], _texts(7)[i]][: 2 + i % 3] for i, text in enumerate(B)]
+    endings = [list(row)[: 2 + i % 3] for i, row in enumerate(zip(B, *map(_texts, (5, 6, 7)), strict=True))]
     places = np.array([int(np.argmax([len(set(a) & set(e)) for e in row])) for a, row in zip(A, endings, strict=True)])
     train, validation, test = (Choices(A[part], endings[part]) for part in (TRAIN, VALIDATION, TEST))
     best = fit_choices((train, places[TRAIN]), (validation, places[VALIDATION]), test, VALUES)
@@ -137,13 +137,11 @@ def test_choices():
 
     def likeliest(c):
         likely = _linear(c).fit(rows[:learned], right[:learned]).predict_proba(rows)[:, 1]
-        own = [[p for p, number in zip(likely, numbers, strict=True) if number == i] for i in range(200)]
-        return np.array(list(map(np.argmax, own)))
+        return np.array([likely[np.array(numbers) == i].argmax() for i in range(200)])
 
     value, chosen = _chosen(likeliest, lambda chosen: accuracy_score(places[VALIDATION], chosen[VALIDATION]))
-    assert best.chosen == value
+    assert (best.chosen, best.predictions.shape) == (value, (30, 4))
     assert best.predictions.argmax(axis=1).tolist() == chosen[TEST].tolist()
-    assert best.predictions.shape == (30, 4)
     assert best.predictions.sum(axis=1) == pytest.approx(np.ones(30))
     assert [int((row > 0).sum()) for row in best.predictions] == test.counts
 

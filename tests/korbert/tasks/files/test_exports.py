@@ -214,19 +214,16 @@ def test_names_of_classes_of_datasets(tmp_path):
         (tmp_path / name).unlink()
 
 
-@pytest.mark.parametrize(
-    ("subject", "obj", "text"),
-    [
+def test_marks_of_a_relation(tmp_path):
+    for subject, obj, text in (
         ((0, 2), (4, 6), "<subj>서울</subj>은 <obj>한국</obj>의 수도"),
         ((4, 6), (0, 2), "<obj>서울</obj>은 <subj>한국</subj>의 수도"),
         ((4, 6), (4, 10), "서울은 <obj><subj>한국</subj>의 수도</obj>"),
         ((4, 10), (4, 6), "서울은 <subj><obj>한국</obj>의 수도</subj>"),
         ((4, 10), (8, 10), "서울은 <subj>한국의 <obj>수도</obj></subj>"),
         ((0, 2), (2, 3), "<subj>서울</subj><obj>은</obj> 한국의 수도"),
-    ],
-)
-def test_marks_of_a_relation(tmp_path, subject, obj, text):
-    plain = "서울은 한국의 수도"
-    ends = [{"word": plain[start:end], "start_idx": start, "end_idx": end - 1} for start, end in (subject, obj)]
-    record = {"guid": "r", "sentence": plain, "label": "x", "subject_entity": ends[0], "object_entity": ends[1]}
-    assert read(written(tmp_path, "a.json", [record]))[1].rows[0]["text"] == text
+    ):
+        plain = "서울은 한국의 수도"
+        ends = [{"word": plain[start:end], "start_idx": start, "end_idx": end - 1} for start, end in (subject, obj)]
+        record = {"guid": "r", "sentence": plain, "label": "x", "subject_entity": ends[0], "object_entity": ends[1]}
+        assert read(written(tmp_path, "a.json", [record]))[1].rows[0]["text"] == text

@@ -113,21 +113,18 @@ def test_a_fault_of_a_file_refuses_it(tmp_path, name, content, said):
         read_rows(written(tmp_path, name, content), [TEXT, LABEL])
 
 
-@pytest.mark.parametrize(
-    ("name", "form", "said"),
-    [
+def test_missing_files_and_folders(tmp_path):
+    for name, form, said in (
         ("trian.csv", "auto", r"trian.csv: no such file: did you mean train.csv\?"),
         ("nowhere/a.csv", "auto", r"nowhere/a.csv: no such file: check its name and folder"),
         ("", "auto", r"is a folder that `datasets` has not saved \(holds train.csv\): give a"),
         ("", "csv", "is a folder, not a file of format csv"),
         (None, "auto", "no row can be used: no file given"),
         ("train.csv", "cvs", r"no format 'cvs' among auto, csv, .*: did you mean csv\?"),
-    ],
-)
-def test_missing_files_and_folders(tmp_path, name, form, said):
-    written(tmp_path, "train.csv", HEAD + GOOD)
-    with pytest.raises((CorpusError, SettingsError), match=said):
-        read_rows([] if name is None else tmp_path / name, [TEXT], form=form)
+    ):
+        written(tmp_path, "train.csv", HEAD + GOOD)
+        with pytest.raises((CorpusError, SettingsError), match=said):
+            read_rows([] if name is None else tmp_path / name, [TEXT], form=form)
 
 
 def test_repeated_ids(tmp_path):

@@ -49,12 +49,9 @@ def test_what_is_missed_has_a_cause():
     assert fused["characters"]["causes"] == {"fused": 1}
     assert none["characters"]["f1"] == 0
     assert _ask(("도시", 11), ("황비홍이", 0))["pieces"]["exact_match"] == 100
-
-
-@pytest.mark.parametrize(("answers", "what"), [([], "has no answer"), ([("서울", 0)], "the context has '황비' at 0")])
-def test_answers_have_to_be_there(answers, what):
-    with pytest.raises(CorpusError, match=f"dev.json, record 1: question q: {what}"):
-        _ask(*answers)
+    for answers, what in (([], "has no answer"), ([("서울", 0)], "the context has '황비' at 0")):
+        with pytest.raises(CorpusError, match=f"dev.json, record 1: question q: {what}"):
+            _ask(*answers)
 
 
 def test_the_sample_is_within_reach(sample, tiny_tokenizer):

@@ -59,7 +59,7 @@ def test_headlines(tmp_path):
         assert note.startswith("no labelled test set is published: ynat-v1.1_dev.json is the test set, choices are")
 
 
-def test_relations(tmp_path):
+def test_relations_and_questions_without_answers(tmp_path):
     wrong = RELATION | {"guid": "b", "object_entity": {"word": "해리슨", "start_idx": 13, "end_idx": 18}}
     gone = RELATION | {"guid": "c", "object_entity": {"word": "해리슨"}}
     write(tmp_path / "klue-re-v1.1_train.json", [RELATION, wrong, gone])
@@ -69,9 +69,6 @@ def test_relations(tmp_path):
     assert parts.train.rows == [{"id": "a", "text": text, "label": "no_relation"}]
     assert {reason: dropped.count for reason, dropped in parts.train.dropped.items()} == {"bad_record": 2}
     assert "the text has '조지 해리슨' where the object, '해리슨', should be" in " ".join(parts.train.said())
-
-
-def test_questions_without_answers(tmp_path):
     write(tmp_path / "tasks" / "klue" / "klue-mrc-v1.1_train.json", reading(QAS))
     write(tmp_path / "tasks" / "klue" / "klue-mrc-v1.1_dev.json", reading([QAS[0] | {"answers": []}, QAS[1]]))
     parts = load("klue-mrc", tmp_path)
@@ -187,18 +184,16 @@ def test_rows_that_were_cut_keep_their_places_and_what_was_dropped_is_said_once(
         assert rows.columns["pair"] == ("sentence2",)
 
 
-@pytest.mark.parametrize(
-    ("row", "part"),
-    [  # by `sha256sum` and `bc`: 1, 2, 0, 0, 1 modulo 5
+def test_part_of():
+    """As `sha256sum` and `bc` say: 1, 2, 0, 0, 1 modulo 5."""
+    for row, part in (
         ({"text": "문장 0", "pair": "가"}, "test"),
         ({"text": "문장 1", "pair": "나"}, "train"),
         ({"context": "문장 2", "question": "누구?"}, "valid"),
         ({"tokens": ["문장", "3"], "tags": ["NOUN", "NUM"]}, "valid"),
         ({"context": "문장 0", "question": "문장 1"}, "test"),
-    ],
-)
-def test_part_of(row, part):
-    assert part_of(row) == part
+    ):
+        assert part_of(row) == part
 
 
 NOTHING = (
@@ -226,16 +221,13 @@ def test_errors(tmp_path, there, name, folder, said):
         load(name, tmp_path / folder)
 
 
-def test_files_at_hand(tmp_path):
+def test_which_files_are_at_hand_and_which_folder_comes_first(tmp_path):
     dev = write(tmp_path / "korsts" / "sts-dev.tsv", sts("가"))
     write(tmp_path / "kornli" / "snli_1.0_train.ko.tsv", nli("가"))
     assert files_at_hand(SETS["korsts"], tmp_path) == {"valid": (dev,)}
     for name in ("kornli", "klue-tc"):  # without a file to test on, or any file
         with pytest.raises(CorpusError, match=f"{name}: no .*: get the files from"):
             files_at_hand(SETS[name], tmp_path)
-
-
-def test_which_folder_comes_first(tmp_path):
     for part in ("train", "dev"):
         write(tmp_path / f"sts-{part}.tsv", sts("다른 것"))
         write(tmp_path / "tasks" / "korsts" / f"sts-{part}.tsv", sts("이것"))

@@ -3,18 +3,15 @@ import pytest
 from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, is_bio, read_bio, write_bio
 
 
-@pytest.mark.parametrize(
-    ("tags", "spans", "legal"),
-    [
+def test_tags_and_their_spans():
+    for tags, spans, legal in (
         ("B-PS I-PS O B-LC", [(0, 2, "PS"), (3, 4, "LC")], "B-PS I-PS O B-LC"),
         # What conlleval and seqeval count as spans of sequences that BIO does not allow:
         ("I-PS I-PS O", [(0, 2, "PS")], "B-PS I-PS O"),
         ("B-PS I-LC I-LC", [(0, 1, "PS"), (1, 3, "LC")], "B-PS B-LC I-LC"),
-    ],
-)
-def test_tags_and_their_spans(tags, spans, legal):
-    assert read_bio(tags.split()) == [LabelledSpan(*span) for span in spans]
-    assert write_bio(spans, len(tags.split())) == legal.split()
+    ):
+        assert read_bio(tags.split()) == [LabelledSpan(*span) for span in spans]
+        assert write_bio(spans, len(tags.split())) == legal.split()
 
 
 @pytest.mark.parametrize("span", [(2, 2, "PS"), (3, 5, "PS"), (-1, 2, "PS"), (0, 1, "")])

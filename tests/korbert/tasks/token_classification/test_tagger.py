@@ -139,9 +139,8 @@ def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer):
     scores = np.full((len(passage.ids), len(LABELS)), -9.0, dtype=np.float32)
     scores[:, LABELS.index("I-PS")] = np.log(0.9)
     scores[0, LABELS.index("B-PS")] = np.log(0.5)
-    ((start, end, label, score),) = best_spans(passage, scores, LABELS)
-    assert (start, end, label) == (0, len(passage.text), "PS")
-    assert 0.5 < score < 0.9
+    ((*span, score),) = best_spans(passage, scores, LABELS)
+    assert (span, 0.5 < score < 0.9) == ([0, len(passage.text), "PS"], True)
     for one in tagger.tag(passage.text):
         assert one.text == passage.text[one.start : one.end] != ""
 
