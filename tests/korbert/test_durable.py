@@ -10,16 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from korbert.durable import (
-    check_output,
-    checksummed,
-    read_json,
-    read_object,
-    verified,
-    write_aside,
-    write_json,
-    write_whole,
-)
+from korbert import durable
 from korbert.errors import SettingsError
 
 
@@ -48,11 +39,11 @@ def test_only_a_regular_file_is_written_over(tmp_path):
     for path, said in kinds_of_things(tmp_path):
         before = path.lstat() if os.path.lexists(path) else None
         with pytest.raises(SettingsError, match=said) as caught:
-            check_output(path)
+            durable.check_output(path)
         assert str(path) in str(caught.value)
         if before:
             with pytest.raises(SettingsError, match=said):
-                write_whole(path, b"1")
+                durable.write_whole(path, b"1")
             assert path.lstat() == before
     assert (tmp_path / "target").read_text(encoding="utf-8") == "남의 글"
 
@@ -64,10 +55,10 @@ def test_an_input_is_not_written_over(tmp_path):
     (tmp_path / "hard.json").hardlink_to(asked)
     for path in (asked, other, tmp_path / "hard.json"):
         with pytest.raises(SettingsError, match="is the file that is read: name another one for the result"):
-            check_output(path, tmp_path / "nowhere", asked)
+            durable.check_output(path, tmp_path / "nowhere", asked)
     with pytest.raises(SettingsError, match=r"new\.json: lies in .*folder, which is read: name a file elsewhere"):
-        check_output(tmp_path / "folder" / "new.json", asked, tmp_path / "folder")
-    check_output(tmp_path / "new.json", asked, tmp_path / "folder")
+        durable.check_output(tmp_path / "folder" / "new.json", asked, tmp_path / "folder")
+    durable.check_output(tmp_path / "new.json", asked, tmp_path / "folder")
 
 
 @pytest.fixture
@@ -88,19 +79,23 @@ def test_write_protected_folders_and_files_are_refused(open_folder):
         os.seteuid(65534)  # root may write anywhere
     try:
         with pytest.raises(SettingsError, match=r"out\.json: the folder .*closed may not be written to: name another"):
-            check_output(closed / "out.json")
+            durable.check_output(closed / "out.json")
         with pytest.raises(SettingsError, match=r"kept\.json: is protected from writing: name another file"):
-            check_output(kept)
+            durable.check_output(kept)
     finally:
         os.seteuid(was)
 
 
-def test_lone_surrogates_are_escaped_and_nan_is_refused(tmp_path):
-    write_json(tmp_path / "a.json", {"q\ud800": "가"})
+def test_lone_surrogates_are_escaped_and_what_was_changed_is_refused(tmp_path):
+    durable.write_json(tmp_path / "a.json", {"q\ud800": "가"})
     assert (tmp_path / "a.json").read_bytes() == '{\n "q\\ud800": "가"\n}\n'.encode()
     with pytest.raises(ValueError, match="JSON compliant"):
-        write_json(tmp_path / "a.json", float("nan"))
+        durable.write_json(tmp_path / "a.json", float("nan"))
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+    data = durable.checksummed({"step": 3, "이름": "값"})
+    assert durable.verified(data) == {"step": 3, "이름": "값"}
+    with pytest.raises(ValueError, match="is not as it was written"):
+        durable.verified(data.replace(b"3", b"4", 1))
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, None])
@@ -112,7 +107,7 @@ def test_an_error_while_writing_aside_leaves_the_old_file_and_names_it(tmp_path,
         raise OSError(number, "full") if number else ValueError("broken")
 
     with pytest.raises((OSError, ValueError)) as raised:
-        write_aside(tmp_path / "a", fail, tmp_path / "aside")
+        durable.write_aside(tmp_path / "a", fail, tmp_path / "aside")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_text(encoding="utf-8") == "old"
     assert number is None or raised.value.filename == str(tmp_path / "a")
@@ -120,19 +115,9 @@ def test_an_error_while_writing_aside_leaves_the_old_file_and_names_it(tmp_path,
 
 @pytest.mark.parametrize("text", ["{", "[" * 100_000, '{"a": NaN}', '{"a": 1e999}', '{"a": -Infinity}'])
 def test_invalid_json_is_explained(tmp_path, text):
+    """Valid JSON that is no object is an empty one to `read_object`."""
     (tmp_path / "a.json").write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=r"^Expecting|is nested too deeply|is not a finite number"):
-        read_object(tmp_path / "a.json")
-
-
-def test_read_object_gives_an_empty_one_for_other_values(tmp_path):
+        durable.read_object(tmp_path / "a.json")
     (tmp_path / "a.json").write_text("[1]", encoding="utf-8")
-    assert read_json(tmp_path / "a.json") == [1]
-    assert read_object(tmp_path / "a.json") == {}
-
-
-def test_a_changed_record_is_not_verified():
-    data = checksummed({"step": 3, "이름": "값"})
-    assert verified(data) == {"step": 3, "이름": "값"}
-    with pytest.raises(ValueError, match="is not as it was written"):
-        verified(data.replace(b"3", b"4", 1))
+    assert (durable.read_json(tmp_path / "a.json"), durable.read_object(tmp_path / "a.json")) == ([1], {})

@@ -11,42 +11,32 @@ from korbert.folders import model_folder, tokenizer_folder
 @pytest.fixture
 def demo(tmp_path):
     """The folders of a recipe's artifacts, with empty files where the real ones are."""
-    for name in (
-        "clean/stage.json",
-        "vocab/tokenizer/korbert_tokenizer.json",
-        "pretrain/model/config.json",
-        "pretrain/model/tokenizer/korbert_tokenizer.json",
-        "korquad/model/config.json",
-    ):
+    tokenizer = "tokenizer/korbert_tokenizer.json"
+    files = ["clean/stage.json", "pretrain/model/config.json", "korquad/model/config.json", f"vocab/{tokenizer}"]
+    for name in (*files, f"pretrain/model/{tokenizer}"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("folder", "model", "tokenizer"),
-    [
+def test_the_model_and_the_tokenizer_of_an_artifact(demo):
+    """A folder without one is returned unchanged."""
+    for folder, model, tokenizer in (
         ("pretrain", "pretrain/model", "pretrain/model/tokenizer"),
         ("pretrain/model", "pretrain/model", "pretrain/model/tokenizer"),
         ("vocab", "vocab", "vocab/tokenizer"),
         ("vocab/tokenizer", "vocab/tokenizer", "vocab/tokenizer"),
         *[(name, name, name) for name in ("clean", "nowhere", "clean/stage.json")],
-    ],
-)
-def test_the_model_and_the_tokenizer_of_an_artifact(demo, folder, model, tokenizer):
-    """A folder without one is returned unchanged."""
-    assert model_folder(demo / folder) == model_folder(str(demo / folder)) == demo / model
-    assert tokenizer_folder(str(demo / folder)) == tokenizer_folder(demo / folder) == demo / tokenizer
+    ):
+        assert model_folder(demo / folder) == model_folder(str(demo / folder)) == demo / model
+        assert tokenizer_folder(str(demo / folder)) == tokenizer_folder(demo / folder) == demo / tokenizer
 
 
-@pytest.mark.parametrize("name", ["korbert-mimi", "models/korbert-minni"])
-def test_a_misspelt_bundled_model_is_suggested(name):
-    with pytest.raises(ModelError, match=f"{name}: no such folder: did you mean korbert-mini, which comes"):
-        model_folder(name)
+def test_a_misspelt_bundled_model_is_suggested_and_a_folder_of_artifacts_refused_with_those_that_hold_one(demo):
+    for name in ("korbert-mimi", "models/korbert-minni"):
+        with pytest.raises(ModelError, match=f"{name}: no such folder: did you mean korbert-mini, which comes"):
+            model_folder(name)
     assert model_folder("models/mood") == Path("models/mood")
-
-
-def test_a_folder_of_artifacts_is_refused_with_those_that_hold_one(demo):
     with pytest.raises(ModelError, match=r"is no model, but has some below: give \S+/korquad or \S+/pretrain$"):
         model_folder(demo)
     with pytest.raises(ModelError, match=r"is no tokenizer, but has some below: give \S+/pretrain or \S+/vocab$"):

@@ -34,9 +34,11 @@ def test_a_signal_waits_for_the_end_of_an_import(tmp_path, name, steps):
     assert _output(tmp_path, _MODULE.format(name=name, steps=steps)) == ["imported", f"{name} {name}", "left"]
 
 
-def test_the_second_signal_ends_an_import(tmp_path):
+def test_the_second_signal_ends_an_import_and_outside_of_one_the_first_raises_at_once(tmp_path):
     twice = _MODULE.format(name="SIGINT", steps=1).replace("for", "os.kill(os.getpid(), signal.SIGTERM)\nfor")
     assert _output(tmp_path, twice) == ["SIGTERM SIGINT", "left"]
+    then = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('late')"
+    assert _output(tmp_path, "", then) == ["SIGINT SIGINT", "left"]
 
 
 def test_a_signal_of_an_import_is_noted_where_signals_are_noted_by_then(tmp_path):
@@ -45,14 +47,8 @@ def test_a_signal_of_an_import_is_noted_where_signals_are_noted_by_then(tmp_path
     assert noted == ["imported", "noted SIGTERM", "left"]
 
 
-def test_outside_of_imports_a_signal_raises_at_once(tmp_path):
-    then = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('late')"
-    assert _output(tmp_path, "", then) == ["SIGINT SIGINT", "left"]
-
-
 def _output(folder, module, then="time.sleep(60)"):
     """What the command prints that imports this module, and then does that."""
     (folder / "slow.py").write_text(module)
     (folder / "program.py").write_text(_COMMAND.replace("time.sleep(60)", then))
-    run = [sys.executable, str(folder / "program.py")]
-    return subprocess.run(run, check=True, capture_output=True, text=True, timeout=50).stdout.splitlines()
+    return subprocess.check_output([sys.executable, folder / "program.py"], text=True, timeout=50).splitlines()

@@ -38,14 +38,12 @@ def models(tiny_tokenizer, tiny_config):
     ],
 )
 def test_what_a_model_cannot_do_is_refused_with_what_it_can(models, name, asked, said):
+    """And what is no text is named by every method."""
     with pytest.raises(ModelError, match=f"^models/{said}"):
         asked(models[name])
-
-
-@pytest.mark.parametrize(("name", "method"), [("mood", "embed"), ("gaps", "fill"), ("spans", "tag")])
-def test_what_is_no_text_is_named_by_every_method(models, name, method):
-    with pytest.raises(SettingsError, match=r"texts\[1\] is None: give only strings"):
-        getattr(models[name], method)(["[MASK]", None])
+    for method in (models["mood"].embed, models["gaps"].fill, models["spans"].tag):
+        with pytest.raises(SettingsError, match=r"texts\[1\] is None: give only strings"):
+            method(["[MASK]", None])
 
 
 def test_a_saved_model_is_the_same_when_loaded(models, tmp_path):
@@ -55,33 +53,24 @@ def test_a_saved_model_is_the_same_when_loaded(models, tmp_path):
     result = loaded.predict("정말 좋다")
     assert isinstance(result, Label)
     assert result.probabilities == pytest.approx(models["mood"].predict("정말 좋다").probabilities)
-
-
-def test_a_folder_without_a_task_is_used_as_its_head_tells(models, tmp_path):
-    answers = models["answers"]
-    save_model(
-        tmp_path / "model", answers.network, answers.tokenizer, {"max_length": 48, "stride": 8, "max_query_pieces": 12}
-    )
+    # A folder without a kind of task is used as its head tells.
+    answers, settings = models["answers"], {"max_length": 48, "stride": 8, "max_query_pieces": 12}
+    save_model(tmp_path / "model", answers.network, answers.tokenizer, settings)
     loaded = Model.load(tmp_path / "model", "cpu")
-    assert loaded.can == ("answer", "embed")
-    assert loaded.kind is not None
-    assert loaded.kind.max_length == 48
+    assert (loaded.can, loaded.kind.max_length) == (("answer", "embed"), 48)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
+def test_a_damaged_entry_of_a_task_is_named():
+    for changes, said in (
         ({"max_length": None}, "task.max_length: Input should be a valid integer"),
         ({"max_length": 0}, "task.max_length: Input should be greater than or equal to 3"),
         ({"metrics": []}, "task.metrics: Tuple should have at least 1 item"),
         ({"labels": 3}, "task.labels: Input should be a valid tuple"),
         ({"more": 1}, "task.more: Extra inputs are not permitted"),
         ({"kind": "question-answering", "labels": ["가"]}, "task.labels: Extra inputs are not permitted"),
-    ],
-)
-def test_a_damaged_entry_of_a_task_is_named(changes, said):
-    with pytest.raises(ModelError) as caught:
-        kind_of_task(MOOD.task() | changes, "models/mood")
-    assert str(caught.value).startswith(f"models/mood/config.json: {said}")
-    assert str(caught.value).endswith(": put the file back as it was written")
-    assert "\n" not in str(caught.value)
+    ):
+        with pytest.raises(ModelError) as caught:
+            kind_of_task(MOOD.task() | changes, "models/mood")
+        assert str(caught.value).startswith(f"models/mood/config.json: {said}")
+        assert str(caught.value).endswith(": put the file back as it was written")
+        assert "\n" not in str(caught.value)

@@ -1,12 +1,13 @@
-"""What is shown of something long: a line now and then in a log, a bar on a terminal."""
+"""What is shown of something long: a line now and then in a log, a bar on a terminal or, as a table, in a notebook."""
 
 import io
 import logging
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from korbert import progress
+from korbert import notebook, progress
 from korbert.progress import track
 
 
@@ -29,22 +30,18 @@ def test_a_line_every_fifteen_seconds_with_figures_and_time_left(clock, caplog):
     ]
 
 
-@pytest.mark.parametrize(
-    ("total", "said"), [(None, "2 rows"), (3, "2 of 3 rows, 10 s left"), (10_000, "2 of 10,000 rows, 27.8 h left")]
-)
-def test_a_line_without_figures(clock, caplog, total, said):
-    with caplog.at_level(logging.INFO), track("read", total, "rows") as advance:
-        clock.seconds += 20.0
-        advance(2)
-    assert caplog.messages == [f"read: {said}"]
+def test_a_line_without_figures(clock, caplog):
+    for total in (None, 3, 10_000):
+        with caplog.at_level(logging.INFO), track("read", total, "rows") as advance:
+            clock.seconds += 20.0
+            advance(2)
+    said = ["2 rows", "2 of 3 rows, 10 s left", "2 of 10,000 rows, 27.8 h left"]
+    assert caplog.messages == [f"read: {one}" for one in said]
 
 
 def test_a_bar_shows_count_and_figures(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    terminal = Terminal()
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("COLUMNS", "160")
     with track("pretrain", 400, "steps", done=100) as advance:
@@ -53,3 +50,49 @@ def test_a_bar_shows_count_and_figures(monkeypatch):
     said = terminal.getvalue().replace("\x1b[", "")
     assert "102/400" in said
     assert "loss [7.21], 11,200 pieces/s" in said
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """What a kernel has drawn with IPython, each in the place of the one before."""
+    drawn = []
+
+    def draw(shown, **how):
+        drawn.append(shown["text/html"])
+        return SimpleNamespace(update=draw)
+
+    shell, display = ModuleType("IPython"), ModuleType("IPython.display")
+    shell.get_ipython, display.display = lambda: SimpleNamespace(kernel=object()), draw
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    return drawn
+
+
+def test_progress_is_a_bar_that_moves_but_not_at_every_step(drawn, monkeypatch, caplog):
+    seconds = iter([1.0, 1.1, 1.5])
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    with track("train", 400, "steps", done=100) as advance:
+        advance(1, "loss <2.5>")
+        advance(1)
+        advance(1)
+    assert drawn == [
+        '<progress value="101" max="400"></progress> train: 101 of 400 steps, loss &lt;2.5&gt;',
+        '<progress value="103" max="400"></progress> train: 103 of 400 steps, loss &lt;2.5&gt;',
+        '<progress value="103" max="400"></progress> train: 103 of 400 steps, loss &lt;2.5&gt;',
+    ]
+    assert not caplog.messages
+    with track("read", None):
+        pass
+    assert drawn[-1] == "<progress></progress> read: 0"
+
+
+def test_a_shell_in_a_terminal_is_no_notebook_and_a_table_escapes_what_it_shows(monkeypatch):
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=SimpleNamespace))
+    assert not notebook.is_notebook()
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert not notebook.is_notebook()
+    shown = notebook.as_html("<b>", {"can": ["fill", "embed\x1b"], "no": [], "size": 3})
+    assert "<b>" not in shown
+    assert "fill<br>embed\\x1b" in shown
+    assert ">no<" not in shown
+    assert ">3<" in shown

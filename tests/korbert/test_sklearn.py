@@ -23,6 +23,8 @@ WORDS = ["영", "일", "이", "삼", "사", "오", "육", "칠", "팔", "구"]
 TEXTS = ["정말 재미있다", "시간이 아깝다", "또 보고 싶다", "지루했다"] * 3
 MOODS = ["긍정", "부정"] * 6
 QUICK = {"features": "last", "epochs": 1, "settings": {"max_length": 32}, "device": "cpu"}
+ROUNDING = "numbers of float32, in batches of other sizes, agree to 6 digits, not to 7"
+UNTAUGHT = "asks for a good fit to numbers, which are words here, of an encoder of random weights"
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +72,6 @@ class Vectorizer(_OnNumbers, TextVectorizer):
         return super().transform(_texts(X))
 
 
-ROUNDING = "numbers of float32, in batches of other sizes, agree to 6 digits, not to 7"
-UNTAUGHT = "asks for a good fit to numbers, which are words here, of an encoder of random weights"
 NOT_FOR_TEXTS = {
     Classifier: {"check_classifiers_train": UNTAUGHT, "check_methods_subset_invariance": ROUNDING},
     Regressor: {
@@ -120,22 +120,18 @@ def test_pairs_of_texts_and_labels_that_are_numbers(start):
     assert TextRegressor(start, **QUICK).fit(frame, np.arange(12.0)).predict(frame[:2]).shape == (2,)
     classifier = TextClassifier(start, random_state=np.random.RandomState(1), **QUICK)
     classes = classifier.fit(list(zip(TEXTS, TEXTS, strict=True)), [2.0, 1.0] * 6).predict([("가", "나")])
-    assert set(classes) <= {1.0, 2.0}
-    assert classes.dtype == np.float64
+    assert (set(classes) <= {1.0, 2.0}, classes.dtype) == (True, np.float64)
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
+def test_what_is_no_text_is_refused(start):
+    for rows, said in (
         ([1.5] * 4, r"X\[0\] is 1.5: give a text or a pair of texts"),
         ([], "X is empty"),
         ([("가", "나"), "가"], r"X\[1\] has 1 texts: give 1 or 2, in all rows alike"),
         ([("가", "나", "다")], r"X\[0\] has 3 texts"),
-    ],
-)
-def test_what_is_no_text_is_refused(rows, said, start):
-    with pytest.raises(SettingsError, match=said):
-        TextRegressor(start, **QUICK).fit(rows, np.arange(len(rows)))
+    ):
+        with pytest.raises(SettingsError, match=said):
+            TextRegressor(start, **QUICK).fit(rows, np.arange(len(rows)))
 
 
 def test_other_mistakes(start):

@@ -31,9 +31,7 @@ def test_all_output_is_escaped(capsys):
     console(file=file, width=200).print(ODD, markup=False)
     assert file.getvalue().count(SHOWN) == 4
     assert not set(file.getvalue()) & set("\x1b\u202e\x9b\x00\ud800")
-
-
-def test_a_message_is_one_line_but_for_the_items_that_it_lists():
+    # A message is one line but for the items that it lists.
     assert in_one_line("a\nb: is bad:\n  first\n  second") == "a\\nb: is bad:\n  first\n  second"
 
 

@@ -12,16 +12,12 @@ from korbert.modeling.models import Model
 from korbert.modeling.storage import save_model
 from korbert.tokenization import Tokenizer
 
+OWN = ("boundary_embedding", "overlap_embedding", "piece_weights")
 FAMILIES: dict[str, dict[str, Any]] = {
     "bert": {"architecture": "bert"},
     "albert": {"architecture": "bert", "embedding_size": 12, "layer_groups": 1},
     "modernbert": {"architecture": "modern"},
-    "korbert-modernbert": {
-        "architecture": "modern",
-        "boundary_embedding": True,
-        "overlap_embedding": True,
-        "piece_weights": True,
-    },
+    "korbert-modernbert": {"architecture": "modern", **dict.fromkeys(OWN, True)},
 }
 
 

@@ -1,5 +1,7 @@
 """Encoders of transformers that korbert trained with its own tokenizer, as folders of their own classes."""
 
+import itertools
+
 import pytest
 from exported import stirred
 from foreign_folders import CONFIGS
@@ -22,6 +24,8 @@ WRITTEN = {  # kind -> whose heads are ours
     "embedding": set(CLASSES) - NONE,
 }
 CHANGES = {"albert": {"hidden_act": "gelu"}}
+NO_CLASS = "export: no class of transformers for {} has the head of our {} models"
+OTHER_ACTIVATION = 'the MLM head of {0} would have {2}, ours has gelu: pretrain with {1} = "gelu", or use'
 
 
 def built(kind, model_type, tokenizer, **others):
@@ -44,10 +48,6 @@ def test_their_classes_compute_what_ours_do(kind, model_type, tiny_tokenizer, tm
     assert ("nsp_logits" in differences) == (kind == "pretraining" and model_type in ("albert", "bert"))
 
 
-NO_CLASS = "export: no class of transformers for {} has the head of our {} models"
-OTHER_ACTIVATION = 'the MLM head of {0} would have {2}, ours has gelu: pretrain with {1} = "gelu", or use'
-
-
 @pytest.mark.parametrize(
     ("kind", "model_type", "others", "message"),
     [
@@ -56,15 +56,13 @@ OTHER_ACTIVATION = 'the MLM head of {0} would have {2}, ours has gelu: pretrain 
         ("pretraining", "xlm", {}, NO_CLASS.format("xlm", "pretraining")),
         ("token-classification", "modernbert", {}, NO_CLASS.format("modernbert", "token-classification")),
         ("one label", "electra", {}, NO_CLASS.format("electra", "classification")),
-        ("pretraining", "albert", {"hidden_act": "gelu_new"},
-         OTHER_ACTIVATION.format("albert", "hidden_act", "gelu_new")),
-        ("pretraining", "distilbert", {"activation": "relu"},
-         OTHER_ACTIVATION.format("distilbert", "activation", "relu")),
+        ("pretraining", "albert", {"hidden_act": "gelu_new"}, OTHER_ACTIVATION),
+        ("pretraining", "distilbert", {"activation": "relu"}, OTHER_ACTIVATION),
         ("pretraining", "deberta-v2", {"legacy": False}, "the MLM head of DeBERTa is ours only with legacy = true"),
     ],
 )  # fmt: skip
 def test_heads_that_are_not_ours_are_refused(kind, model_type, others, message, tiny_tokenizer, tmp_path):
     save_model(tmp_path / "ours", built(kind, model_type, tiny_tokenizer, **others), tiny_tokenizer)
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(ModelError, match=message.format(model_type, *itertools.chain(*others.items()))):
         export(tmp_path / "ours", tmp_path / "theirs")
     assert not (tmp_path / "theirs").exists()

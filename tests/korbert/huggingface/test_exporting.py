@@ -12,7 +12,7 @@ from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.check import TEXTS, TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.modeling.growing import take_weights
-from korbert.modeling.models import DetectionModel, PretrainingModel, QuestionAnsweringModel
+from korbert.modeling.models import DetectionModel, PretrainingModel
 from korbert.modeling.storage import save_model
 from korbert.tokenization import AnalyzerOptions
 from korbert.tokenization.extending import extended
@@ -23,16 +23,10 @@ def files_below(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize(
-    ("family", "others"),
-    [
-        ("bert", {"embedding_size": 12}),
-        ("bert", {"layer_groups": 1}),
-        ("modernbert", {"global_attn_every_n_layers": 1}),
-    ],
-)
+@pytest.mark.parametrize("others", [{"embedding_size": 12}, {"layer_groups": 1}, {"global_attn_every_n_layers": 1}])
 @torch.inference_mode()
-def test_other_shapes_of_encoders_are_exported(tiny_tokenizer, tmp_path, family, others):
+def test_other_shapes_of_encoders_are_exported(tiny_tokenizer, tmp_path, others):
+    family = "modernbert" if "global_attn_every_n_layers" in others else "bert"
     model = PretrainingModel(small(tiny_tokenizer, family, **others))
     differences = export(saved(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
     assert max(differences.values()) <= TOLERANCE
@@ -57,22 +51,20 @@ def test_a_model_with_added_words_is_exported(tiny_tokenizer, tmp_path, family):
 
 def test_boundaries_are_not_lost_in_silence(tiny_tokenizer, tmp_path):
     """Without the code in the folder nothing loads, and what Trainer saves is loaded like the export."""
-    config = small(tiny_tokenizer, "modernbert", boundary_embedding=True)
-    source = saved(tmp_path / "ours", PretrainingModel(config), tiny_tokenizer)
-    export(source, tmp_path / "theirs", check=True)
+    model = PretrainingModel(small(tiny_tokenizer, "modernbert", boundary_embedding=True))
+    export(saved(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
+    load = transformers.AutoModelForMaskedLM.from_pretrained
     with pytest.raises(ValueError, match="trust_remote_code"):
-        transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "theirs", trust_remote_code=False)
-    theirs = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "theirs", trust_remote_code=True)
+        load(tmp_path / "theirs", trust_remote_code=False)
+    theirs = load(tmp_path / "theirs", trust_remote_code=True)
     theirs.save_pretrained(tmp_path / "again")
-    again = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "again", trust_remote_code=True)
+    again = load(tmp_path / "again", trust_remote_code=True)
     assert torch.equal(again.model.embeddings.boundary.weight, theirs.model.embeddings.boundary.weight)
     rows = tokenizer_of(tmp_path / "theirs")(list(TEXTS))
     padded = tokenizer_of(tmp_path / "theirs").pad(rows)
     assert {len(levels) for levels in padded["boundaries"]} == {max(map(len, rows["input_ids"]))}
-    export(
-        saved(tmp_path / "plain", PretrainingModel(small(tiny_tokenizer, "modernbert")), tiny_tokenizer),
-        tmp_path / "theirs",
-    )
+    plain = PretrainingModel(small(tiny_tokenizer, "modernbert"))
+    export(saved(tmp_path / "plain", plain, tiny_tokenizer), tmp_path / "theirs")
     assert not (tmp_path / "theirs" / "modeling_korbert.py").exists()
 
 
@@ -91,35 +83,19 @@ def test_a_detector_becomes_electra(tiny_tokenizer, tmp_path, width):
         export(shared, tmp_path / "none")
 
 
-def test_same_model_same_bytes_and_the_model_folder_is_left_alone(tiny_tokenizer, tmp_path):
-    source = saved(tmp_path / "ours", PretrainingModel(small(tiny_tokenizer, "modernbert")), tiny_tokenizer)
-    before = files_below(source)
-    for name in ("one", "two"):
-        assert export(source, tmp_path / name) == {}
-    one = files_below(tmp_path / "one")
-    assert one.keys() >= {"config.json", "model.safetensors", "tokenizer_config.json", "tokenization_korbert.py"}
-    assert one == files_below(tmp_path / "two")
-    assert before == files_below(source)
+NO_SUCH = "`modern` has {}, ModernBERT has no such thing: train one without"
 
 
 @pytest.mark.parametrize(
     ("family", "others", "message"),
     [
         ("bert", {"type_vocab_size": 0}, "has no token types .*BertModel always adds them: train one with 2"),
-        (
-            "bert",
-            {"boundary_embedding": True},
-            "`bert` has boundary_embedding = true, only a `modern` is exported with that",
-        ),
+        ("bert", {"boundary_embedding": True}, "`bert` has boundary_embedding = true, only a `modern` is exported wi"),
         ("bert", {"overlap_embedding": True}, "overlap_embedding = true, .*: fine-tune with overlap = false"),
         ("bert", {"piece_weights": True}, "piece_weights = true, .*: fine-tune with piece_weights = false"),
-        (
-            "modernbert",
-            {"layer_groups": 1},
-            "`modern` has layer_groups = 1, ModernBERT has no such thing: train one without",
-        ),
-        ("modernbert", {"embedding_size": 8}, "`modern` has embedding_size = 8, ModernBERT has no such thing"),
-        ("modernbert", {"type_vocab_size": 2}, "`modern` has type_vocab_size = 2, ModernBERT has no such thing"),
+        ("modernbert", {"layer_groups": 1}, NO_SUCH.format("layer_groups = 1")),
+        ("modernbert", {"embedding_size": 8}, NO_SUCH.format("embedding_size = 8")),
+        ("modernbert", {"type_vocab_size": 2}, NO_SUCH.format("type_vocab_size = 2")),
     ],
 )
 def test_what_transformers_cannot_compute_is_refused(tiny_tokenizer, tmp_path, family, others, message):
@@ -150,15 +126,13 @@ def test_only_an_empty_folder_or_an_earlier_export_is_written_to(ours, tmp_path)
     export(str(ours), str(tmp_path / "empty"))
     names = {path.name for path in (tmp_path / "empty").iterdir()}
     assert names >= {"README.md", "config.json", "model.safetensors", "tokenization_korbert.py"}
-    assert not names & {"words.tsv"}
-    assert not [name for name in names if name.startswith(".")]
+    assert not [name for name in names if name.startswith(".") or name == "words.tsv"]
 
     config = tmp_path / "empty" / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"transformers_version": "5.23.0"}))
-    (tmp_path / "others").mkdir()
-    (tmp_path / "others" / "config.json").write_text('{"model_type": "bert"}')
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "config.json").write_text("[" * 100_000)
+    for name, content in (("others", '{"model_type": "bert"}'), ("broken", "[" * 100_000)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(content)
     (tmp_path / "file").write_text("글")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
@@ -179,14 +153,12 @@ def test_only_an_empty_folder_or_an_earlier_export_is_written_to(ours, tmp_path)
     assert files_below(tmp_path) == before
 
 
-def test_a_check_without_transformers_is_refused_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(SettingsError, match=r"the check needs transformers: pip install 'korbert\[hf\]'"):
-        export("nowhere", tmp_path / "theirs", check=True)
-
-
 def test_an_export_that_fails_leaves_what_was_there(ours, tmp_path, monkeypatch):
-    export(ours, tmp_path / "earlier")
+    """The same model has the same bytes, and its folder is left alone."""
+    source = files_below(ours)
+    for name in ("earlier", "again"):
+        assert export(ours, tmp_path / name) == {}
+    assert files_below(tmp_path / "earlier") == files_below(tmp_path / "again")
     before = files_below(tmp_path)
 
     def full(path, content):
@@ -196,15 +168,19 @@ def test_an_export_that_fails_leaves_what_was_there(ours, tmp_path, monkeypatch)
     for name in ("earlier", "new"):
         with pytest.raises(OSError, match="No space left"):
             export(ours, tmp_path / name)
-    assert files_below(tmp_path) == before
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(SettingsError, match=r"the check needs transformers: pip install 'korbert\[hf\]'"):
+        export("nowhere", tmp_path / "new", check=True)  # before the work
+    assert (files_below(tmp_path), files_below(ours)) == (before, source)
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(
-    ("head", "changes", "said"),  # of entries; ... removes one
+    ("head", "changes", "said"),  # of entries; ... removes one; none renames the weights
     [
         ("pretraining", {"split_special_tokens": ...}, r"its tokenizer encodes .*\[MASK\]"),
         ("question-answering", {"layer_norm_eps": 0.1}, r"start_logits differs by \d\.\de-\d\d from the model's"),
+        ("question-answering", {}, r"BertForQuestionAnswering does not take all weights: .*x\.classifier\.bias"),
     ],
 )
 def test_the_check_finds_what_differs(tiny_tokenizer, tmp_path, monkeypatch, head, changes, said):
@@ -214,19 +190,11 @@ def test_the_check_finds_what_differs(tiny_tokenizer, tmp_path, monkeypatch, hea
         content = {name: changes.get(name, value) for name, value in content.items()}
         path.write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
 
-    monkeypatch.setattr("korbert.huggingface.exporting._write_json", altered)
-    with pytest.raises(ModelError, match=said):
-        export(source, tmp_path / "theirs", check=True)
-    assert not (tmp_path / "theirs").exists()
-
-
-def test_the_check_finds_weights_that_are_not_taken(tiny_tokenizer, tmp_path, monkeypatch):
-    source = saved(tmp_path / "ours", QuestionAnsweringModel(small(tiny_tokenizer, "bert")), tiny_tokenizer)
-
     def renamed(tensors, config, kind):
         return {f"x.{name}": tensor for name, tensor in tensors.items()}
 
-    monkeypatch.setattr("korbert.huggingface.exporting.to_transformers", renamed)
-    with pytest.raises(ModelError, match=r"BertForQuestionAnswering does not take all weights: .*x\.classifier\.bias"):
+    name, change = ("_write_json", altered) if changes else ("to_transformers", renamed)
+    monkeypatch.setattr(f"korbert.huggingface.exporting.{name}", change)
+    with pytest.raises(ModelError, match=said):
         export(source, tmp_path / "theirs", check=True)
     assert not (tmp_path / "theirs").exists()

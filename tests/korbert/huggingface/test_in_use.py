@@ -11,8 +11,15 @@ from exported import exported, small, tokenizer_of
 from korbert.model import Model
 from korbert.modeling.models import PretrainingModel, QuestionAnsweringModel, TokenClassificationModel
 from korbert.tasks import korquad
-from korbert.tokenization import pad_batch
 from tests.korbert.tiny import model_with
+
+TEXT = "어제 이걸 학교에서 봤다!"
+TRAINING = {"per_device_train_batch_size": 8, "save_strategy": "no", "report_to": [], "use_cpu": True}
+TRAINING |= {"disable_tqdm": True}
+
+
+def pipeline(task, folder):
+    return transformers.pipeline(task, model=str(folder), trust_remote_code=True, device="cpu")
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "boundaries"])
@@ -40,24 +47,17 @@ def tagger(tmp_path_factory, tiny_tokenizer, request):
     """The pipeline of an export, and our model."""
     model = TokenClassificationModel(small(tiny_tokenizer, request.param), ["ADJ", "NOUN", "VERB"])  # no BIO
     folder = exported(tmp_path_factory.mktemp("tagger"), model, tiny_tokenizer)
-    pipe = transformers.pipeline("token-classification", model=str(folder), trust_remote_code=True, device="cpu")
-    return pipe, Model.load(folder.parent / "ours", "cpu")
-
-
-TEXT = "어제 이걸 학교에서 봤다!"
+    return pipeline("token-classification", folder), Model.load(folder.parent / "ours", "cpu")
 
 
 def test_the_token_classification_pipeline_labels_as_ours_does(tagger):
     pipe, ours = tagger
-    found = pipe(TEXT)
-    assert [(one["start"], one["end"]) for one in found] == pipe.tokenizer(TEXT, return_offsets_mapping=True)[
-        "offset_mapping"
-    ][1:-1]
+    found, spans = pipe(TEXT), pipe.tokenizer(TEXT, return_offsets_mapping=True)["offset_mapping"]
+    assert [(one["start"], one["end"]) for one in found] == spans[1:-1]
     labels = {one["start"]: (one["entity"], one["score"]) for one in reversed(found)}  # the first piece of each place
     for word in ours.tag(TEXT):
         label, score = labels[word.start]
-        assert word.label == label
-        assert word.score == pytest.approx(float(score), abs=1e-5)
+        assert (word.label, word.score) == (label, pytest.approx(float(score), abs=1e-5))
 
 
 @pytest.mark.filterwarnings("ignore:Tokenizer does not support real words:UserWarning")
@@ -82,11 +82,10 @@ def test_the_token_classification_pipeline_joins_pieces(tagger, strategy):
 def test_the_text_classification_pipeline_has_our_numbers(tmp_path, tiny_tokenizer, head):
     model = model_with(head, small(tiny_tokenizer, "bert"))
     folder = exported(tmp_path, model, tiny_tokenizer)
-    pipe = transformers.pipeline("text-classification", model=str(folder), trust_remote_code=True, device="cpu")
-    arrays = pad_batch([tiny_tokenizer.encode(TEXT, "다시 보고 싶다.")], 0)
-    del arrays["special_tokens_mask"]
+    pipe = pipeline("text-classification", folder)
+    row = tiny_tokenizer.encode(TEXT, "다시 보고 싶다.")
     with torch.inference_mode():
-        logits = model(**{name: torch.from_numpy(array) for name, array in arrays.items()})[0]
+        logits = model(torch.tensor([row.input_ids]), None, torch.tensor([row.token_type_ids]))[0]
     numbers = {"one label": logits.softmax(dim=0), "labels": logits.sigmoid(), "number": logits}[head].tolist()
     answers = pipe({"text": TEXT, "text_pair": "다시 보고 싶다."}, top_k=None)
     scores = {answer["label"]: answer["score"] for answer in answers}
@@ -95,8 +94,8 @@ def test_the_text_classification_pipeline_has_our_numbers(tmp_path, tiny_tokeniz
 
 def test_the_fill_mask_pipeline_has_our_probabilities(tmp_path, tiny_tokenizer):
     folder = exported(tmp_path, PretrainingModel(small(tiny_tokenizer, "modernbert")), tiny_tokenizer)
-    pipe = transformers.pipeline("fill-mask", model=str(folder), trust_remote_code=True, device="cpu")
-    scores = {answer["token"]: answer["score"] for answer in pipe("오늘 [MASK] 정말 좋다.", top_k=400)}
+    answers = pipeline("fill-mask", folder)("오늘 [MASK] 정말 좋다.", top_k=400)
+    scores = {answer["token"]: answer["score"] for answer in answers}
     (ours,) = Model.load(tmp_path / "ours", "cpu").fill("오늘 [MASK] 정말 좋다.")
     for candidate in ours:
         assert scores[candidate.id] == pytest.approx(candidate.probability, abs=1e-5)
@@ -109,27 +108,19 @@ def test_what_trainer_saves_opens_in_a_pipeline(tmp_path, tiny_tokenizer, sample
     folder = exported(tmp_path, PretrainingModel(small(tiny_tokenizer, family)), tiny_tokenizer)
     tokenizer = tokenizer_of(folder, split_special_tokens=True)
     tokenizer.add_special_tokens({"extra_special_tokens": ["[E1]", "[/E1]"]})
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(
-        folder, trust_remote_code=True, id2label={0: "부정", 1: "긍정"}, label2id={"부정": 0, "긍정": 1}
-    )
+    how = {"trust_remote_code": True, "id2label": {0: "부정", 1: "긍정"}, "label2id": {"부정": 0, "긍정": 1}}
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, **how)
     model.resize_token_embeddings(len(tokenizer))
     lines = (sample / "reviews.jsonl").read_text(encoding="utf-8").splitlines()[:24]
     texts = [f"[E1]영화[/E1] {json.loads(line)['text'][:60]}" for line in lines]
     data = datasets.Dataset.from_dict({"text": texts, "label": [number % 2 for number in range(24)]})
     rows = data.map(lambda row: tokenizer(row["text"], truncation=True), batched=True)
-    settings = transformers.TrainingArguments(
-        output_dir=str(tmp_path / "run"), max_steps=3, per_device_train_batch_size=8, report_to=[], use_cpu=True,
-        save_strategy="no", disable_tqdm=True,
-    )  # fmt: skip
-    trainer = transformers.Trainer(
-        model=model, args=settings, train_dataset=rows, eval_dataset=rows, processing_class=tokenizer
-    )
+    settings = transformers.TrainingArguments(str(tmp_path / "run"), max_steps=3, **TRAINING)
+    trainer = transformers.Trainer(model=model, args=settings, train_dataset=rows, processing_class=tokenizer)
     trainer.train()
-    assert 0 < trainer.evaluate()["eval_loss"] < 2
+    assert 0 < trainer.evaluate(rows)["eval_loss"] < 2
     trainer.save_model(str(tmp_path / "saved"))
-    pipe = transformers.pipeline(
-        "text-classification", model=str(tmp_path / "saved"), trust_remote_code=True, device="cpu"
-    )
+    pipe = pipeline("text-classification", tmp_path / "saved")
     with torch.inference_mode():
         expected = model.eval()(**tokenizer(texts[:1], return_tensors="pt")).logits[0].softmax(dim=0)
     (answers,) = pipe(texts[:1], top_k=None)
@@ -146,8 +137,8 @@ def _windows(tokenizer, asked):
     places = []
     for row, owner in enumerate(rows["overflow_to_sample_mapping"]):
         start, end = asked[owner]["answers"][0].span
-        first, last = rows.char_to_token(row, start, 1), rows.char_to_token(row, end - 1, 1)
-        places.append((0, 0) if first is None or last is None else (first, last))
+        place = rows.char_to_token(row, start, 1), rows.char_to_token(row, end - 1, 1)
+        places.append((0, 0) if None in place else place)
     assert sum(place != (0, 0) for place in places) >= len(asked) * 0.9
     columns = {name: rows[name] for name in tokenizer.model_input_names}
     starts, ends = zip(*places, strict=True)
@@ -159,12 +150,9 @@ def test_trainer_learns_to_read(reader, sample, tmp_path):
     tokenizer = tokenizer_of(reader)
     model = transformers.AutoModelForQuestionAnswering.from_pretrained(reader, trust_remote_code=True)
     rows = _windows(tokenizer, korquad.read(sample / "korquad" / "valid.json").rows)
-    settings = transformers.TrainingArguments(
-        output_dir=str(tmp_path), max_steps=10, per_device_train_batch_size=8, learning_rate=5e-3, logging_steps=1,
-        report_to=[], save_strategy="no", use_cpu=True, seed=0, disable_tqdm=True,
-    )  # fmt: skip
+    more = {"learning_rate": 5e-3, "logging_steps": 1, "seed": 0}
+    settings = transformers.TrainingArguments(str(tmp_path), max_steps=10, **TRAINING, **more)
     trainer = transformers.Trainer(model=model, args=settings, train_dataset=rows, processing_class=tokenizer)
     trainer.train()
     losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
-    assert len(losses) == 10
-    assert sum(losses[-3:]) < sum(losses[:3])
+    assert (len(losses), sum(losses[-3:]) < sum(losses[:3])) == (10, True)

@@ -14,6 +14,9 @@ from korbert.modeling.models import PretrainingModel
 SIZES = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 48}
 SIZES |= {"max_position_embeddings": 64}
 
+YARN = {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}
+FEWER_GROUPS = {"num_hidden_groups": 2, "num_hidden_layers": 3}
+
 
 def saved(kind, folder):
     """A folder of transformers of this kind of model."""
@@ -28,18 +31,13 @@ def saved(kind, folder):
     return folder
 
 
-@pytest.fixture
-def modern_folder(tmp_path):
-    return saved("modernbert", tmp_path)
-
-
 @pytest.mark.parametrize(
     "config",
     [
         {"architecture": "bert", "hidden_dropout_prob": 0.2},
-        {"architecture": "modern", "layer_norm_eps": 1e-6, "attention_probs_dropout_prob": 0.1},
-        {"architecture": "modern", "global_attn_every_n_layers": 2, "local_attention": 32, "local_rope_theta": 500.0},
-        {"architecture": "modern", "global_attn_every_n_layers": 1, "global_rope_theta": 9000.0},
+        {"layer_norm_eps": 1e-6, "attention_probs_dropout_prob": 0.1},
+        {"global_attn_every_n_layers": 2, "local_attention": 32, "local_rope_theta": 500.0},
+        {"global_attn_every_n_layers": 1, "global_rope_theta": 9000.0},
     ],
 )
 def test_a_config_is_the_same_after_conversion_and_back(config):
@@ -58,19 +56,19 @@ def test_configs_of_the_fourth_major_version_are_read():
     assert (config.global_rope_theta, config.local_rope_theta) == (8e4, 5e3)
 
 
-def test_missing_heads_are_initialized_and_named(modern_folder, caplog):
+def test_missing_heads_are_initialized_and_missing_files_are_named(tmp_path, caplog):
+    saved("modernbert", tmp_path)
     with caplog.at_level(logging.WARNING):
-        model = load_transformers(modern_folder, torch.Generator().manual_seed(1))
+        model = load_transformers(tmp_path, torch.Generator().manual_seed(1))
     assert "has no weights for nsp.classifier.bias, nsp.classifier.weight, nsp.pooler.dense.bias" in caplog.text
     assert "mlm" not in caplog.text
-    again = load_transformers(str(modern_folder), torch.Generator().manual_seed(1))
-    assert isinstance(model, PretrainingModel)
+    again = load_transformers(str(tmp_path), torch.Generator().manual_seed(1))
     assert isinstance(again, PretrainingModel)
     assert torch.equal(model.nsp.classifier.weight, again.nsp.classifier.weight)
-
-
-YARN = {"full_attention": {"rope_type": "yarn", "rope_theta": 1.0}}
-FEWER_GROUPS = {"num_hidden_groups": 2, "num_hidden_layers": 3}
+    for file, message in (("model.safetensors", "as one"), ("config.json", "name a folder that")):
+        (tmp_path / file).unlink()
+        with pytest.raises(ModelError, match=rf"{file}: cannot be read \(.*\): .*{message}"):
+            load_transformers(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +95,3 @@ def test_other_configs_are_refused(tmp_path, kind, change, message):
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(ModelError, match=message):
         load_transformers(tmp_path)
-
-
-@pytest.mark.parametrize(("file", "message"), [("config.json", "name a folder that"), ("model.safetensors", "as one")])
-def test_missing_files_are_named(modern_folder, file, message):
-    (modern_folder / file).unlink()
-    with pytest.raises(ModelError, match=rf"{file}: cannot be read \(.*\): .*{message}"):
-        load_transformers(modern_folder)

@@ -11,6 +11,7 @@ from korbert.huggingface.modeling_korbert import KorbertModernBertConfig, Korber
 from korbert.modeling.models import PretrainingModel
 
 HEADS = ("MaskedLM", "MultipleChoice", "QuestionAnswering", "SequenceClassification", "TokenClassification")
+KINDS = dict(zip(HEADS[2:], ("QUESTION_ANS", "SEQ_CLS", "TOKEN_CLS"), strict=True))  # of peft
 PAIR = ("어제 친구를 만났다.", "친구가 정말 반가웠다.")
 
 
@@ -34,24 +35,19 @@ def test_every_head_is_put_on_an_exported_encoder(folder):
             model = loaded(f"For{head}", folder)
             torch.testing.assert_close(model.base_model(**rows).last_hidden_state, expected)
             # Trainer keeps the columns that `forward` names, and computes a loss if all labels are there.
-            arguments = inspect.signature(model.forward).parameters
-            assert arguments.keys() >= {"input_ids", "attention_mask", "token_type_ids", "boundaries"}
-            answers = {"start_positions", "end_positions"}
-            labels = transformers.utils.find_labels(type(model))
-            assert set(labels) >= (answers if head == "QuestionAnswering" else {"labels"})
-            assert not (head != "QuestionAnswering" and answers & set(labels))
+            columns = {"input_ids", "attention_mask", "token_type_ids", "boundaries"}
+            assert inspect.signature(model.forward).parameters.keys() >= columns
+            labels, answers = set(transformers.utils.find_labels(type(model))), {"start_positions", "end_positions"}
+            assert labels >= answers if head == "QuestionAnswering" else "labels" in labels and not labels & answers
 
 
-def test_new_embeddings_begin_like_those_of_pieces(folder):
+def test_new_embeddings_begin_like_those_of_pieces_and_a_config_has_defaults(folder):
     config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=True)
     for head in ("", "ForTokenClassification"):
         auto = getattr(transformers, f"AutoModel{head}")
         embeddings = auto.from_config(config, trust_remote_code=True).base_model.embeddings
         for name in ("tok_embeddings", "boundary", "overlap"):
             assert 0 < getattr(embeddings, name).weight.abs().max() < 0.2, name
-
-
-def test_a_config_has_defaults():
     sizes = {"vocab_size": 500, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
     model = KorbertModernBertModel(KorbertModernBertConfig(**sizes, intermediate_size=48)).eval()
     assert (model.config.first_piece_id, model.config.pad_token_id, model.config.sep_token_id) == (384, 0, 3)
@@ -74,16 +70,11 @@ def test_vectors_of_pieces_in_place_of_ids(folder):
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # peft calls it
-@pytest.mark.parametrize("head", HEADS[2:])
-def test_lora_needs_no_names_of_modules(folder, tmp_path, head):
+@pytest.mark.parametrize(("head", "kind"), KINDS.items())
+def test_lora_needs_no_names_of_modules(folder, tmp_path, head, kind):
     peft = pytest.importorskip("peft")
-    kinds = {
-        "QuestionAnswering": "QUESTION_ANS",
-        "SequenceClassification": "SEQ_CLS",
-        "TokenClassification": "TOKEN_CLS",
-    }
     torch.manual_seed(0)
-    settings = peft.LoraConfig(task_type=kinds[head], modules_to_save=["classifier"])  # new, and for answers not saved
+    settings = peft.LoraConfig(task_type=kind, modules_to_save=["classifier"])  # new, and for answers not saved
     model = peft.get_peft_model(loaded(f"For{head}", folder), settings)
     assert {name.split(".")[-4] for name, _ in model.named_parameters() if "lora_" in name} == {"Wqkv"}
     rows = tokenizer_of(folder)(*PAIR, return_tensors="pt")

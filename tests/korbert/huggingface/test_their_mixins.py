@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 _PACKAGE = "tests_of_transformers"
 _ABSENT = {"exporters.test_export": "ExportTesterMixin", "generation.test_utils": "GenerationTesterMixin"}
+_OLD_KEY = "config.gradient_checkpointing, of an earlier version, is read by the encoder that ours replaces"
 
 
 def theirs(name):
@@ -35,10 +36,8 @@ def theirs(name):
     source = Path(os.environ.get("TRANSFORMERS_SOURCE", "nowhere"))
     record = source / "PKG-INFO"
     if not record.is_file() or f"\nVersion: {transformers.__version__}\n" not in record.read_text(encoding="utf-8"):
-        pytest.skip(
-            f"TRANSFORMERS_SOURCE names no source distribution of transformers {transformers.__version__}",
-            allow_module_level=True,
-        )
+        why = f"TRANSFORMERS_SOURCE names no source distribution of transformers {transformers.__version__}"
+        pytest.skip(why, allow_module_level=True)
     if _PACKAGE not in sys.modules:
         package = sys.modules[_PACKAGE] = ModuleType(_PACKAGE)
         package.__path__ = [str(source / "tests")]
@@ -87,14 +86,12 @@ class _Tester:
 
     def prepare_config_and_inputs_for_common(self):
         sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
-        config = modeling.KorbertModernBertConfig(
-            vocab_size=500, max_position_embeddings=64, **sizes, **self.embeddings
-        )
-        shape, ids = [3, 9], _models.ids_tensor([3, 9], 500).clamp(5)
+        sizes |= {"vocab_size": 500, "max_position_embeddings": 64}
+        config, ids = modeling.KorbertModernBertConfig(**sizes, **self.embeddings), _models.ids_tensor([3, 9], 500)
         types = (torch.arange(9) > 4).long().expand(3, 9).clone()
-        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": types}
+        inputs = {"input_ids": ids.clamp(5), "attention_mask": torch.ones_like(ids), "token_type_ids": types}
         if config.boundary_embedding:
-            inputs["boundaries"] = _models.ids_tensor(shape, 4)
+            inputs["boundaries"] = _models.ids_tensor([3, 9], 4)
         return config, inputs
 
 
@@ -121,9 +118,6 @@ def _known_as_encoder():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(MODEL_MAPPING_NAMES, "korbert-modernbert", "KorbertModernBertModel")
         yield
-
-
-_OLD_KEY = "config.gradient_checkpointing, of an earlier version, is read by the encoder that ours replaces"
 
 
 @failing(

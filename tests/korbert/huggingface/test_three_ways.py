@@ -17,22 +17,19 @@ from tests.korbert.learned import FRAGMENTS, MARKS, learned
 KINDS = (*MARKS, "extended")  # the last one is that of "eojeol" with more words
 WORDS = ("대한민국", "쀍쀍")  # whole words; the first is a learned piece, too
 ADDED = ("GPT", "😀", "재밌", "뷁")
-OPTIONS = AnalyzerOptions(
-    integrate_allomorph=False,  # so that no other test has this Kiwi
-    space_tolerance=1,
-    typos="basic",
-    user_words=({"form": "코르버트"}, {"form": "갓생", "tag": "NNG", "score": 3.0}),
+USER_WORDS = ({"form": "코르버트"}, {"form": "갓생", "tag": "NNG", "score": 3.0})
+OPTIONS = AnalyzerOptions(  # without allomorphs, so that no other test has this Kiwi
+    integrate_allomorph=False, space_tolerance=1, typos="basic", user_words=USER_WORDS
 )
 
-RUNS = ["a" * 510, "ㅋ" * 510, "." * 510, "1" * 510, "😀" * 510, "가" * 510]  # longer than Kiwi gets whole
+RUNS = [char * 510 for char in "aㅋ.1😀가"]  # longer than Kiwi gets whole
 TEXT = st.lists(st.sampled_from(FRAGMENTS) | st.characters(), max_size=12).map("".join)
 LONG_TEXT = st.builds("{0}{1}{2}".format, TEXT, st.sampled_from(RUNS), TEXT) | st.builds("{0}\n{0}\n{0}".format, TEXT)
-SPECIAL_TEXT = st.lists(
-    st.sampled_from(["[MASK]", "[SEP]", "[CLS]", "a.com/", "나는 ", " ", "\n", "#", "은", "[", "했다", "\u200b", "😀"]),
-    max_size=8,
-).map("".join)
+PARTS = ["[MASK]", "[SEP]", "[CLS]", "a.com/", "나는 ", " ", "\n", "#", "은", "[", "했다", "\u200b", "😀"]
+SPECIAL_TEXT = st.lists(st.sampled_from(PARTS), max_size=8).map("".join)
 
 laws = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+ASKED = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +55,8 @@ def theirs(ours, tmp_path_factory):
 
 def check_row(expected, rows, row):
     """A row of what the exported tokenizer gives, with no padding, is our encoding."""
-    assert rows["input_ids"][row] == expected.input_ids
-    assert rows["token_type_ids"][row] == expected.token_type_ids
-    assert rows["attention_mask"][row] == expected.attention_mask
-    assert rows["special_tokens_mask"][row] == expected.special_tokens_mask
+    for name in ("input_ids", "token_type_ids", "attention_mask", "special_tokens_mask"):
+        assert rows[name][row] == getattr(expected, name), name
     assert rows["offset_mapping"][row] == expected.spans
 
 
@@ -72,13 +67,8 @@ def check_words(tokenizer, expected, rows, row, texts):
     assert rows.word_ids(row) == [None if place < 0 else eojeols[segment][place] for place, segment in columns]
 
 
-ASKED = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
-
-
 @laws
-@given(
-    texts=st.lists(TEXT | LONG_TEXT, max_size=4), mark=st.sampled_from(KINDS), max_length=st.none() | st.integers(2, 24)
-)
+@given(st.lists(TEXT | LONG_TEXT, max_size=4), st.sampled_from(KINDS), st.none() | st.integers(2, 24))
 def test_texts_have_the_same_ids_three_ways(ours, theirs, texts, mark, max_length):
     tokenizer, loaded = ours[mark], ours[mark].analyzer._loaded
     one = [tokenizer.encode(text, max_length=max_length) for text in texts]
@@ -98,11 +88,7 @@ def test_texts_have_the_same_ids_three_ways(ours, theirs, texts, mark, max_lengt
 
 
 @laws
-@given(
-    pairs=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=3),
-    mark=st.sampled_from(KINDS),
-    max_length=st.none() | st.integers(3, 24),
-)
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=3), st.sampled_from(KINDS), st.none() | st.integers(3, 24))
 def test_pairs_have_the_same_ids_three_ways(ours, theirs, pairs, mark, max_length):
     tokenizer, (firsts, seconds) = ours[mark], map(list, zip(*pairs, strict=True))
     one = [tokenizer.encode(first, second, max_length=max_length) for first, second in pairs]
@@ -118,10 +104,9 @@ def test_pairs_have_the_same_ids_three_ways(ours, theirs, pairs, mark, max_lengt
 @given(question=st.none() | TEXT, text=TEXT, room=st.integers(1, 12), stride=st.integers(0, 11))
 def test_windows_are_the_same_two_ways(ours, theirs, question, text, room, stride):
     tokenizer, stride = ours["none"], min(stride, room - 1)
-    if question is None:
-        max_length, given, strategy = room + 2, (text,), "only_first"
-    else:
-        max_length = room + 3 + len(tokenizer.encode_pieces(question))
+    max_length, given, strategy = room + 2, (text,), "only_first"
+    if question is not None:
+        max_length += 1 + len(tokenizer.encode_pieces(question))
         given, strategy = (question, text), "only_second"
     expected = tokenizer.encode(*given, max_length=max_length, stride=stride)
     cut = {"truncation": strategy, "max_length": max_length, "stride": stride, "return_overflowing_tokens": True}

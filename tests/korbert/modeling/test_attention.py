@@ -28,11 +28,7 @@ def by_definition(qkv, lengths, radius=None):
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    lengths=st.lists(st.integers(1, 70), min_size=1, max_size=12),
-    radius=st.sampled_from([None, 1, 3, 8, 64]),
-    seed=st.integers(0, 99),
-)
+@given(st.lists(st.integers(1, 70), min_size=1, max_size=12), st.sampled_from([None, 1, 3, 8, 64]), st.integers(0, 99))
 def test_attention_follows_its_definition_for_any_row_lengths(lengths, radius, seed):
     qkv = torch.randn(sum(lengths), 3, HEADS, SIZE, generator=torch.Generator().manual_seed(seed), requires_grad=True)
     weights = torch.randn(sum(lengths), HEADS, SIZE, generator=torch.Generator().manual_seed(seed + 1))
@@ -57,8 +53,7 @@ def test_local_attention_needs_memory_linear_in_the_row(monkeypatch):
     qkv = torch.randn(8_192, 3, HEADS, SIZE)
     mixed = attend(qkv, Rows([8_192], CPU), radius=64)
     assert max(largest) <= 8_192 * 3 * 64
-    around = slice(5_000 - 64, 5_000 + 65)
-    near = by_definition(qkv[around], [129], 64)
+    near = by_definition(qkv[5_000 - 64 : 5_000 + 65], [129], 64)
     torch.testing.assert_close(mixed[5_000], near[64], atol=1e-5, rtol=1e-5)
 
 
@@ -88,7 +83,7 @@ def test_rotation_rotates_queries_and_keys_but_not_values():
 @pytest.mark.parametrize("radius", [None, 2])
 def test_dropout_is_for_training_alone(radius):
     attention = SelfAttention(tiny_config(attention_probs_dropout_prob=0.5))
-    hidden, rows, view = torch.randn(12, 32), Rows([8, 4], CPU), View(None, radius)
-    assert not torch.equal(attention(hidden, rows, view), attention(hidden, rows, view))
+    given = torch.randn(12, 32), Rows([8, 4], CPU), View(None, radius)
+    assert not torch.equal(attention(*given), attention(*given))
     attention.eval()
-    assert torch.equal(attention(hidden, rows, view), attention(hidden, rows, view))
+    assert torch.equal(attention(*given), attention(*given))

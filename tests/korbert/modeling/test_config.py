@@ -5,41 +5,32 @@ from korbert.modeling.config import EncoderConfig
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 64}
 SIZES |= {"vocab_size": 100}
+EQUAL = "layer_groups {} does not divide 4 layers into equal groups of two or more: choose"
 
 
 def test_defaults_are_those_of_the_architecture():
-    bert = EncoderConfig.model_validate(SIZES | {"architecture": "bert"})
-    modern = EncoderConfig.model_validate(SIZES)
+    bert = EncoderConfig(**SIZES, architecture="bert")
+    modern = EncoderConfig(**SIZES | {"num_hidden_layers": 7})
     assert (bert.type_vocab_size, bert.hidden_dropout_prob, bert.layer_norm_eps) == (2, 0.1, 1e-12)
-    assert modern.architecture == "modern"
-    assert (modern.type_vocab_size, modern.layer_norm_eps) == (0, 1e-5)
+    assert (modern.architecture, modern.type_vocab_size, modern.layer_norm_eps) == ("modern", 0, 1e-5)
     assert modern.hidden_dropout_prob == modern.attention_probs_dropout_prob == 0
-    assert (modern.layers_share, EncoderConfig.model_validate(SIZES | {"layer_groups": 2}).layers_share) == (1, 2)
-    plain = EncoderConfig.model_validate(SIZES | {"architecture": "bert", "hidden_dropout_prob": 0.0})
+    assert (modern.layers_share, EncoderConfig(**SIZES, layer_groups=2).layers_share) == (1, 2)
+    plain = EncoderConfig(**SIZES, architecture="bert", hidden_dropout_prob=0.0)
     assert (plain.hidden_dropout_prob, plain.attention_probs_dropout_prob) == (0, 0.1)
-
-
-def test_the_first_layer_and_every_third_are_global():
-    modern = EncoderConfig.model_validate(SIZES | {"num_hidden_layers": 7})
-    assert [modern.is_global(layer) for layer in range(7)] == [True, False, False, True, False, False, True]
-    bert = EncoderConfig.model_validate(SIZES | {"architecture": "bert"})
+    # The first layer and every third are global, and all of the original architecture.
+    assert [layer for layer in range(7) if modern.is_global(layer)] == [0, 3, 6]
     assert all(bert.is_global(layer) for layer in range(4))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_sizes_that_do_not_fit_are_refused():
+    for change, message in (
         ({"num_attention_heads": 5}, "hidden_size 32 is not a multiple of num_attention_heads 5: change one of them"),
         ({"num_attention_heads": 32}, "num_attention_heads 32 = 1, but rotary positions need an even head size"),
         ({"pad_token_id": 100}, "pad_token_id 100 is not an id in a vocabulary of 100"),
         ({"local_attention": 7}, "multiple of 2"),
-        ({"layer_groups": 3}, "layer_groups 3 does not divide 4 layers into equal groups of two or more: choose"),
-        ({"layer_groups": 4}, "layer_groups 4 does not divide 4 layers into equal groups of two or more"),
-        ({"layer_groups": 8}, "layer_groups 8 does not divide 4 layers into equal groups of two or more"),
+        *(({"layer_groups": groups}, EQUAL.format(groups)) for groups in (3, 4, 8)),
         ({"hiden_size": 32}, "Extra inputs are not permitted"),
         ({"architecture": "albert"}, "'bert' or 'modern'"),
-    ],
-)
-def test_sizes_that_do_not_fit_are_refused(change, message):
-    with pytest.raises(ValidationError, match=message):
-        EncoderConfig.model_validate(SIZES | change)
+    ):
+        with pytest.raises(ValidationError, match=message):
+            EncoderConfig.model_validate(SIZES | change)

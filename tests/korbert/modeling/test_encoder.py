@@ -20,13 +20,9 @@ def encoder_of(config):
     return Encoder(config).eval()
 
 
-ENCODERS = [
-    ("bert", {}),
-    ("modern", {"layer_groups": 2}),
-    ("modern", {}),
-    ("modern", {"global_attn_every_n_layers": 1}),
-    ("modern", {"type_vocab_size": 2, "boundary_embedding": True}),
-]
+MARKED = {"type_vocab_size": 2, "boundary_embedding": True}
+OTHERS = [{"layer_groups": 2}, {}, {"global_attn_every_n_layers": 1}, MARKED]
+ENCODERS = [("bert", {}), *(("modern", others) for others in OTHERS)]
 
 
 @pytest.mark.parametrize(("architecture", "others"), ENCODERS)
@@ -35,19 +31,12 @@ ENCODERS = [
 @torch.inference_mode()
 def test_padding_changes_nothing(architecture, others, length, padding, seed):
     encoder = encoder_of(small(architecture, **others))
-    generator = torch.Generator().manual_seed(seed)
-    ids = torch.randint(5, 100, (2, length), generator=generator)
-    extra = {
-        "token_type_ids": torch.randint(2, (2, length), generator=generator),
-        "boundaries": torch.randint(4, (2, length), generator=generator, dtype=torch.uint8),
-    }
+    drawn = partial(torch.randint, size=(2, length), generator=torch.Generator().manual_seed(seed))
+    ids = drawn(5, 100)
+    extra = {"token_type_ids": drawn(0, 2), "boundaries": drawn(0, 4, dtype=torch.uint8)}
     plain = encoder(ids, **extra)
-
-    def pad(row):
-        return F.pad(row, (0, padding))
-
-    mask = pad(torch.ones_like(ids))
-    padded = encoder(pad(ids), mask, **{name: pad(row) for name, row in extra.items()})
+    given = {"input_ids": ids, "attention_mask": torch.ones_like(ids), **extra}
+    padded = encoder(**{name: F.pad(row, (0, padding)) for name, row in given.items()})
     torch.testing.assert_close(padded[:, :length], plain, atol=1e-5, rtol=0)
     assert padded.isfinite().all()
 
@@ -55,9 +44,8 @@ def test_padding_changes_nothing(architecture, others, length, padding, seed):
 @pytest.mark.parametrize(("architecture", "others"), ENCODERS[:3])
 def test_rows_of_padding_alone_are_finite_in_both_directions(architecture, others):
     encoder = encoder_of(small(architecture, **others)).train()
-    ids, mask = torch.zeros(2, 40, dtype=torch.long), torch.zeros(2, 40, dtype=torch.long)
-    mask[0] = 1
-    encoder(ids, mask)[0].sum().backward()
+    mask = torch.tensor([[1] * 40, [0] * 40])
+    encoder(torch.zeros_like(mask), mask)[0].sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder.parameters())
 
 
@@ -87,14 +75,10 @@ def test_token_types_and_boundaries_are_seen_where_configured():
     assert not torch.allclose(typed(ids), typed(ids, token_type_ids=ones))
     bounded = encoder_of(small(boundary_embedding=True))
     assert not torch.allclose(bounded(ids, boundaries=0 * ones), bounded(ids, boundaries=ones))
-
-
-def test_missing_boundaries_and_long_rows_are_refused():
-    ids = torch.zeros(1, 129, dtype=torch.long)
     with pytest.raises(ModelError, match=r"embeds boundaries, but the batch has none: pass boundaries="):
-        encoder_of(small(boundary_embedding=True))(ids)
+        bounded(ids)
     with pytest.raises(ModelError, match=r"a row of 129 pieces is longer than the 128 positions .* lower max_length"):
-        encoder_of(small("bert"))(ids)
+        encoder_of(small("bert"))(torch.zeros(1, 129, dtype=torch.long))
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modern"])

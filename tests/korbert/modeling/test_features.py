@@ -14,27 +14,21 @@ from korbert.modeling.feature_settings import chosen_layers
 from korbert.modeling.heads import initialize
 from tests.korbert.tiny import tiny_config
 
+ONE = {"last": 12, "first": 0, "second-to-last": 11, "0": 0, "12": 12}
 CONFIG = tiny_config(vocab_size=500, hidden_size=16, num_hidden_layers=5, num_attention_heads=2)
 
 
-@pytest.mark.parametrize(
-    ("layers", "places", "mix"),
-    [
-        ("last", (12,), "one"),
-        ("first", (0,), "one"),
-        ("second-to-last", (11,), "one"),
-        ("0", (0,), "one"),
-        ("12", (12,), "one"),
+def test_layer_names_are_resolved():
+    for layers, places, mix in (
+        *((name, (place,), "one") for name, place in ONE.items()),
         ("sum of last four", (9, 10, 11, 12), "sum"),
         ("concat of last four", (9, 10, 11, 12), "concat"),
         ("sum of last 2", (11, 12), "sum"),
         ("sum of all", tuple(range(1, 13)), "sum"),
         ("weighted sum", tuple(range(1, 13)), "weighted sum"),
         ("weighted sum of last four", (9, 10, 11, 12), "weighted sum"),
-    ],
-)
-def test_layer_names_are_resolved(layers, places, mix):
-    assert chosen_layers(layers, 12) == (places, mix)
+    ):
+        assert chosen_layers(layers, 12) == (places, mix)
 
 
 @pytest.mark.parametrize("layers", ["", "lst", "-1", "sum of last 0", "mean of all", 2.5])
@@ -89,9 +83,8 @@ def test_feature_models_are_saved_and_ignore_padding(tmp_path, tiny_tokenizer, h
 def test_a_linear_head_mixes_pooled_and_standardized_layers():
     encoder, batch = _encoder(), _batch()
     with torch.no_grad():
-        layers = encoder.all_layers(**batch)[2:]
-        means = torch.stack([(layer * batch["attention_mask"][:, :, None]).sum(1) for layer in layers])
-        means = means / batch["attention_mask"].sum(1)[:, None]
+        layers, mask = encoder.all_layers(**batch)[2:], batch["attention_mask"]
+        means = (layers * mask[:, :, None]).sum(2) / mask.sum(1)[:, None]
         for name, mixed in (
             ("sum of last four", lambda layers: layers.sum(0)),
             ("concat of last four", lambda layers: torch.cat(list(layers), 1)),
@@ -106,9 +99,7 @@ def test_a_linear_head_mixes_pooled_and_standardized_layers():
                 model.factor.fill_(3.0)
             normed = (means - mean[:, None]) / deviation.masked_fill(deviation == 0, 1.0)[:, None]
             assert torch.allclose(model(**batch), model.classifier(mixed(normed)), atol=1e-4)
-
-
-def test_the_encoder_learns_nothing():
+    # The encoder learns nothing.
     model = FeatureModel(CONFIG, 2, "mean", "weighted sum", "mlp", 8, encoder=_encoder())
     model(**_batch()).sum().backward()
     learned = {name for name, weight in model.named_parameters() if weight.grad is not None}

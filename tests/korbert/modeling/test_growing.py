@@ -16,6 +16,7 @@ from tests.korbert.tiny import same_weights, tiny_config
 
 WORDS = ("삐까뻔쩍체", "갓생러")
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
+ELECTRA = {"model_type": "electra", "embedding_size": 8, "num_hidden_layers": 2, "hidden_size": 16}
 
 
 def config(tokenizer, **changes):
@@ -28,15 +29,13 @@ def drawn(config, seed=1):
     return model.eval()
 
 
-@pytest.fixture(
-    scope="module",
-    params=[("modern", {}), ("bert", {}), ("bert", {"embedding_size": 8}), ("bert", {"layer_groups": 1})],
-    ids=str,
-)
+BERT = {"architecture": "bert"}
+SHAPES = [{}, BERT, BERT | {"embedding_size": 8}, BERT | {"layer_groups": 1}]
+
+
+@pytest.fixture(scope="module", params=SHAPES, ids=str)
 def source(request, tiny_tokenizer, tmp_path_factory):
-    architecture, others = request.param
-    folder = tmp_path_factory.mktemp(architecture)
-    model = drawn(config(tiny_tokenizer, architecture=architecture, **others))
+    folder, model = tmp_path_factory.mktemp("source"), drawn(config(tiny_tokenizer, **request.param))
     save_model(folder, model, tiny_tokenizer)
     return folder, model
 
@@ -58,7 +57,7 @@ def test_new_words_start_as_the_mean_of_their_pieces(source, tiny_tokenizer):
     assert min(map(len, pieces)) > 1
     model = drawn(base.config.model_copy(update={"vocab_size": tokenizer.vocab_size}), seed=2)
     take_weights(model, tokenizer, folder)
-    table, before = model.encoder.embeddings.token.weight, base.encoder.embeddings.token.weight
+    table, before = model.encoder.token_weight, base.encoder.token_weight
     assert torch.equal(table[:size], before)
     for row, ids in enumerate(pieces, start=size):
         torch.testing.assert_close(table[row], before[ids].mean(0))
@@ -75,44 +74,40 @@ def test_new_words_start_as_the_mean_of_their_pieces(source, tiny_tokenizer):
 
 def test_grown_tables_keep_their_width():
     """An embedding may be narrower than the encoder. Rows beyond the tokenizer's entries make room for new ones."""
-    weights = {
-        "encoder.embeddings.token.weight": torch.arange(15.0).view(5, 3),
-        "mlm.bias": torch.arange(5.0),
-        "other": torch.ones(5, 7),
-    }
-    names = {"encoder.embeddings.token.weight", "mlm.bias"}
+    names = ("encoder.embeddings.token.weight", "mlm.bias")
+    weights = {names[0]: torch.arange(15.0).view(5, 3), names[1]: torch.arange(5.0), "other": torch.ones(5, 7)}
     got = grown(weights, names, 4, [(0, 2), (3, 3, 1)])
-    assert got["encoder.embeddings.token.weight"].tolist() == [
-        [0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11], [3, 4, 5], [7, 8, 9],
-    ]  # fmt: skip
+    expected = torch.tensor([[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11], [3, 4, 5], [7, 8, 9.0]])
+    assert torch.equal(got["encoder.embeddings.token.weight"], expected)
     torch.testing.assert_close(got["mlm.bias"], torch.tensor([0, 1, 2, 3, 1, 7 / 3]))
     assert got["other"] is weights["other"]
     assert grown(weights, names, 5, [])["mlm.bias"].tolist() == weights["mlm.bias"].tolist()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_another_encoder_is_refused(source, tiny_tokenizer):
+    for changes, message in (
         ({"hidden_size": 64}, "its encoder differs: hidden_size: 64 in the recipe, 32 in the model"),
         ({"embedding_size": 12}, "embedding_size: 12 in the recipe, "),
         ({"num_hidden_layers": 1, "layer_groups": None}, "num_hidden_layers: 1 in the recipe, 2 in the model"),
         ({"intermediate_size": 64, "layer_norm_eps": 1e-3}, "64 in the recipe, 48 in the model; layer_norm_eps: 0"),
-    ],
-)
-def test_another_encoder_is_refused(source, tiny_tokenizer, changes, message):
-    folder, base = source
-    other = base.config.model_dump() | {"embedding_size": base.config.embedding_width} | changes
-    with pytest.raises(ModelError, match=message):
-        take_weights(drawn(EncoderConfig.parse(other)), tiny_tokenizer, folder)
+    ):
+        folder, base = source
+        other = base.config.model_dump() | {"embedding_size": base.config.embedding_width} | changes
+        with pytest.raises(ModelError, match=message):
+            take_weights(drawn(EncoderConfig.parse(other)), tiny_tokenizer, folder)
 
 
-def test_added_layers_of_modern_change_no_vector_at_first(source, tiny_tokenizer):
+def test_added_layers_of_modern_change_no_vector_at_first_and_its_maximum_length_may_differ(source, tiny_tokenizer):
     folder, base = source
+    longer = drawn(base.config.model_copy(update={"max_position_embeddings": 1024}))
     deeper = drawn(base.config.model_copy(update={"num_hidden_layers": 4}), seed=2)
     if base.config.architecture == "bert":
         with pytest.raises(ModelError, match="num_hidden_layers: 4 in the recipe, 2 in the model"):
             take_weights(deeper, tiny_tokenizer, folder)
+        with pytest.raises(ModelError, match="max_position_embeddings: 1024 in the recipe, 512 in the model"):
+            take_weights(longer, tiny_tokenizer, folder)
         return
+    take_weights(longer, tiny_tokenizer, folder)
     take_weights(deeper, tiny_tokenizer, folder)
     with torch.no_grad():
         assert all(map(torch.equal, deeper(IDS), base(IDS)))
@@ -165,33 +160,15 @@ def test_an_overlap_embedding_may_be_added_but_not_lost(tiny_tokenizer, tmp_path
         take_weights(drawn(plain), tiny_tokenizer, tmp_path / "marked")
 
 
-def test_the_maximum_length_may_differ_in_modern(source, tiny_tokenizer):
+def test_another_tokenizer_and_another_kind_of_model_are_refused(source, tiny_tokenizer, tmp_path):
     folder, base = source
-    model = drawn(base.config.model_copy(update={"max_position_embeddings": 1024}))
-    if base.config.architecture == "modern":
-        take_weights(model, tiny_tokenizer, folder)
-    else:
-        with pytest.raises(ModelError, match="max_position_embeddings: 1024 in the recipe, 512 in the model"):
-            take_weights(model, tiny_tokenizer, folder)
-
-
-def test_another_tokenizer_is_refused(source, tiny_tokenizer):
-    folder, base = source
-    options = AnalyzerOptions(typos="basic")
-    other = Tokenizer(*tiny_tokenizer.parts._replace(options=options))
+    other = Tokenizer(*tiny_tokenizer.parts._replace(options=AnalyzerOptions(typos="basic")))
     message = rf"tokenizer {tiny_tokenizer.digest[:12]}; the one of vocab, {other.digest[:12]}, is neither the same nor"
     with pytest.raises(ModelError, match=message + r" an extension of it \(typos: 'basic', not 'none'\): set vocab"):
         take_weights(drawn(base.config), other, folder)
-
-
-def test_another_kind_of_model_is_refused(tiny_tokenizer, tmp_path):
-    sizes = config(tiny_tokenizer)
-    save_model(tmp_path, QuestionAnsweringModel(sizes), tiny_tokenizer)
+    save_model(tmp_path, QuestionAnsweringModel(base.config), tiny_tokenizer)
     with pytest.raises(ModelError, match="a question-answering model, without pretraining heads: name a pretrained"):
-        take_weights(drawn(sizes), tiny_tokenizer, tmp_path)
-
-
-ELECTRA = {"model_type": "electra", "embedding_size": 8, "num_hidden_layers": 2, "hidden_size": 16}
+        take_weights(drawn(base.config), tiny_tokenizer, tmp_path)
 
 
 def electra_config(tokenizer, **changes):
@@ -230,11 +207,10 @@ def test_vectors_keep_their_angles_and_get_the_norm_of_the_replaced_ones(width):
     assert torch.equal(taken[:5], before[:5])
     assert torch.equal(taken[35:], before[35:])
     assert taken[5:35].norm(dim=1).mean().item() == pytest.approx(length.item(), rel=1e-5)
+    base, own = torch.from_numpy(vectors), taken[5:35]
     if width >= 12:
-        base, own = torch.from_numpy(vectors), taken[5:35]
         scale = (own @ own.T).trace() / (base @ base.T).trace()
         assert torch.allclose(own @ own.T, scale * (base @ base.T), atol=1e-6)
     else:  # the strongest axes: as PCA without centring has them
-        values = torch.linalg.svdvals(torch.from_numpy(vectors))[:width]
-        own = torch.linalg.svdvals(taken[5:35])
-        assert (own / own[0]).tolist() == pytest.approx((values / values[0]).tolist(), abs=1e-4)
+        values, owned = torch.linalg.svdvals(base)[:width], torch.linalg.svdvals(own)
+        assert (owned / owned[0]).tolist() == pytest.approx((values / values[0]).tolist(), abs=1e-4)

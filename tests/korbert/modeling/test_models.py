@@ -2,15 +2,11 @@ import pytest
 import torch
 
 from korbert.errors import ModelError
-from korbert.modeling.models import (
-    ClassificationModel,
-    MultipleChoiceModel,
-    PretrainingModel,
-    QuestionAnsweringModel,
-    TokenClassificationModel,
-    init_encoder_from,
-)
+from korbert.modeling import models
+from korbert.modeling.models import ClassificationModel, PretrainingModel, QuestionAnsweringModel, init_encoder_from
 from tests.korbert.tiny import same_weights, tiny_config
+
+ARCHITECTURES = ["bert", "modern"]
 
 
 def seeded(seed):
@@ -18,7 +14,6 @@ def seeded(seed):
 
 
 IDS = torch.randint(5, 100, (3, 12), generator=seeded(0))
-ARCHITECTURES = ["bert", "modern"]
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -49,33 +44,33 @@ def test_initial_weights_have_the_deviations_of_the_papers(architecture, residua
 @torch.inference_mode()
 def test_rows_are_pooled_by_mean_or_first_piece(architecture):
     mask = torch.tensor([[1] * 12, [1] * 7 + [0] * 5, [1] + [0] * 11])
-    for pooling, pooled in (
-        ("mean", lambda hidden: torch.stack([hidden[0].mean(0), hidden[1, :7].mean(0), hidden[2, 0]])),
-        ("first", lambda hidden: hidden[:, 0]),
-    ):
+    for pooling in ("mean", "first"):
         model = ClassificationModel(tiny_config(architecture), 3, pooling, generator=seeded(1)).eval()
-        expected = model.classifier(model.head(pooled(model.encoder(IDS, mask))))
+        rows = [row[:length] for row, length in zip(model.encoder(IDS, mask), (12, 7, 1), strict=True)]
+        pooled = torch.stack([row[0] if pooling == "first" else row.mean(0) for row in rows])
+        expected = model.classifier(model.head(pooled))
         torch.testing.assert_close(model(IDS, mask), expected)
         torch.testing.assert_close(model(IDS), model(IDS, torch.ones_like(IDS)))
 
 
-@pytest.mark.parametrize(
-    ("kind", "arguments", "message"),
-    [
+def test_labels_that_do_not_fit_are_refused():
+    for kind, arguments, message in (
         (ClassificationModel, {"problem_type": "regression"}, "regression with 2 labels: set num_labels to 1"),
         (ClassificationModel, {"num_labels": 1}, "single_label_classification with 1 label: give at least two"),
         (ClassificationModel, {"labels": ["좋음"]}, "1 names for 2 labels: give one name per label"),
-        (TokenClassificationModel, {"labels": []}, r"labels \[\]: give at least one, without duplicates"),
-        (TokenClassificationModel, {"labels": ["O", "B-PS", "O"]}, r"labels \[.*\]: give at least one, without dupl"),
-    ],
-)
-def test_labels_that_do_not_fit_are_refused(kind, arguments, message):
-    with pytest.raises(ModelError, match=message):
-        kind(tiny_config(), **arguments)
-    assert ClassificationModel(tiny_config(), 2).labels == ("0", "1")
+        (models.TokenClassificationModel, {"labels": []}, r"labels \[\]: give at least one, without duplicates"),
+        (
+            models.TokenClassificationModel,
+            {"labels": ["O", "B-PS", "O"]},
+            r"labels \[.*\]: give at least one, without dupl",
+        ),
+    ):
+        with pytest.raises(ModelError, match=message):
+            kind(tiny_config(), **arguments)
+        assert ClassificationModel(tiny_config(), 2).labels == ("0", "1")
 
 
-@pytest.mark.parametrize("kind", [ClassificationModel, MultipleChoiceModel])
+@pytest.mark.parametrize("kind", [ClassificationModel, models.MultipleChoiceModel])
 @pytest.mark.parametrize(("architecture", "source"), [("bert", "nsp.pooler."), ("modern", "mlm.transform.")])
 def test_a_classifier_takes_encoder_and_matching_head(architecture, source, kind):
     pretrained = PretrainingModel(tiny_config(architecture), seeded(1))
@@ -89,24 +84,18 @@ def test_a_classifier_takes_encoder_and_matching_head(architecture, source, kind
     assert torch.equal(model.classifier.weight, fresh)
     torch.nn.init.ones_(model.encoder.embeddings.token.weight)
     assert torch.equal(pretrained.decoder_weight, before["encoder.embeddings.token.weight"]), "weights are copies"
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_a_reader_takes_the_head_of_another(architecture):
+    # A reader takes the head of another.
     source, model = (QuestionAnsweringModel(tiny_config(architecture), seeded(seed)) for seed in (1, 2))
     init_encoder_from(model, source)
     assert same_weights(model, source)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_another_encoder_is_refused():
+    for change, message in (
         ({"vocab_size": 90}, r"embeddings\.token\.weight: 90x32 in the model, 100x32 in the pretrained one"),
         ({"type_vocab_size": 2}, r"embeddings\.token_type\.weight: 2x32 in the model, absent in the pretrained one"),
         ({"boundary_embedding": True}, r"embeddings\.boundary\.weight: 4x32 in the model, absent in the pretrained"),
         ({"num_hidden_layers": 1}, r"layers\.1\.attention\.output\.weight: absent in the model, 32x32 in"),
-    ],
-)
-def test_another_encoder_is_refused(change, message):
-    with pytest.raises(ModelError, match=message):
-        init_encoder_from(QuestionAnsweringModel(tiny_config(**change)), PretrainingModel(tiny_config()))
+    ):
+        with pytest.raises(ModelError, match=message):
+            init_encoder_from(QuestionAnsweringModel(tiny_config(**change)), PretrainingModel(tiny_config()))

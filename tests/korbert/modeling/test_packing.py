@@ -30,12 +30,11 @@ def models(tiny_tokenizer, tmp_path):
     pretrained = PretrainingModel(config, torch.Generator().manual_seed(0))
     classifier = ClassificationModel(config, generator=torch.Generator().manual_seed(1))
     init_encoder_from(classifier, pretrained)
-    with torch.no_grad():
-        for name, parameter in classifier.named_parameters():
-            if "embeddings" not in name:
-                parameter.mul_(1.01)
-    save_model(tmp_path / "pretrained", pretrained, tiny_tokenizer)
-    save_model(tmp_path / "classifier", classifier, tiny_tokenizer)
+    for name, parameter in classifier.named_parameters():
+        if "embeddings" not in name:
+            parameter.data.mul_(1.01)
+    for name, model in (("pretrained", pretrained), ("classifier", classifier)):
+        save_model(tmp_path / name, model, tiny_tokenizer)
     return tmp_path / "pretrained", tmp_path / "classifier"
 
 
@@ -47,20 +46,17 @@ def size(folder):
 @given(st.integers(0, 2**31), st.floats(1e-3, 1e3))
 def test_numbers_stay_within_their_error(seed, width):
     matrix = width * torch.randn(400, 32, generator=torch.Generator().manual_seed(seed))
-    vector = matrix[0]
-    tensors = unpacked(packed({"a": matrix, "b": vector, "c": torch.zeros(400, 32)}))
+    tensors = unpacked(packed({"a": matrix, "b": matrix[0], "c": torch.zeros(400, 32)}))
     most = matrix.abs().amax(dim=1, keepdim=True)
     assert ((tensors["a"] - matrix).abs() <= most / 254 * 1.001).all()  # half a step
-    torch.testing.assert_close(tensors["b"], vector, rtol=1e-3, atol=1e-7)
+    torch.testing.assert_close(tensors["b"], matrix[0], rtol=1e-3, atol=1e-7)
     assert not tensors["c"].any()
 
 
 def test_a_packed_model_gives_nearly_the_same_outputs(models, tmp_path):
     source, _ = models
-    written = pack(source, tmp_path / "packed")
-    assert written == size(tmp_path / "packed") < 0.6 * size(source)
-    ours, tokenizer = load_model(source, "pretraining")
-    theirs, same = load_model(tmp_path / "packed", "pretraining")
+    assert pack(source, tmp_path / "packed") == size(tmp_path / "packed") < 0.6 * size(source)
+    (ours, tokenizer), (theirs, same) = (load_model(one, "pretraining") for one in (source, tmp_path / "packed"))
     assert same.digest == tokenizer.digest
     assert {parameter.dtype for parameter in theirs.parameters()} == {torch.float32}
     ids = torch.randint(400, tokenizer.vocab_size, (4, 20))
@@ -75,9 +71,8 @@ def test_tensors_of_the_base_are_not_stored_twice(models, tmp_path):
     alone, beside = pack(classifier, tmp_path / "alone"), pack(classifier, tmp_path / "beside", tmp_path / "base")
     assert beside < 0.3 * alone
     assert not (tmp_path / "beside" / "tokenizer").exists()
-    one, _ = load_model(tmp_path / "alone", "classification")
     two, tokenizer = load_model(tmp_path / "beside", "classification")
-    assert same_weights(one, two)
+    assert same_weights(load_model(tmp_path / "alone", "classification")[0], two)
     assert tokenizer.digest == load_model(pretrained)[1].digest
 
     # Another base is no base.
@@ -93,10 +88,9 @@ def test_tensors_of_the_base_are_not_stored_twice(models, tmp_path):
 def test_a_base_elsewhere_is_refused(models, tmp_path):
     pretrained, classifier = models
     pack(pretrained, tmp_path / "other" / "base")
-    with pytest.raises(ModelError, match="a base must be a packed folder"):
-        pack(classifier, tmp_path / "packed", tmp_path / "other" / "base")
-    with pytest.raises(ModelError, match="a base must be a packed folder"):
-        pack(classifier, tmp_path / "packed", pretrained)
+    for base in (tmp_path / "other" / "base", pretrained):
+        with pytest.raises(ModelError, match="a base must be a packed folder"):
+            pack(classifier, tmp_path / "packed", base)
     with pytest.raises(ModelError, match="already exists"):
         pack(classifier, tmp_path / "other" / "base")
     pack(classifier, tmp_path / "packed")

@@ -16,8 +16,10 @@ from korbert.modeling.storage import load_model, read_config, save_model
 from tests.korbert.tiny import HEADS, LABELS, model_with, tiny_config
 
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
+NOT_FINITE = r"classifier\.bias has non-finite numbers, so the"
 ONE_LABEL = "single_label_classification"
 HEAD = {"num_labels": 3, "pooling": "first", "labels": [*LABELS], "problem_type": ONE_LABEL}
+ODD = [None, [], {}, "x", "\ud800", -1, 0, 1.5, True, 10**30]
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +45,12 @@ def change_config(folder, **changes):
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
 @torch.inference_mode()
 def test_a_saved_model_loads_with_the_same_outputs(tiny_tokenizer, tmp_path, architecture):
+    """Also where another model was."""
     for head in HEADS:
         model = model_with(head, tiny_config(architecture, vocab_size=tiny_tokenizer.vocab_size))
-        save_model(tmp_path / head, model.eval(), tiny_tokenizer)
-        again, tokenizer = load_model(tmp_path / head)
-        assert type(again) is type(model)
-        assert not again.training
+        save_model(tmp_path, model.eval(), tiny_tokenizer)
+        again, tokenizer = load_model(tmp_path)
+        assert (type(again), again.training) == (type(model), False)
         assert again.config == model.config
         assert again.head_settings() == model.head_settings()
         assert tokenizer.digest == tiny_tokenizer.digest
@@ -56,40 +58,26 @@ def test_a_saved_model_loads_with_the_same_outputs(tiny_tokenizer, tmp_path, arc
         torch.testing.assert_close(again(IDS), model(IDS), atol=0, rtol=0)
 
 
-def test_config_json_holds_all_settings(written, tiny_tokenizer):
+def test_config_json_holds_all_settings_and_the_same_model_has_the_same_bytes(written, tiny_tokenizer, tmp_path):
     config = read_config(written)
-    assert config["korbert_format"] == 1
-    assert config["kind"] == "classification"
-    assert config["head"] == HEAD
-    assert config["task"] == {"max_length": 64}
-    assert config["tokenizer_digest"] == tiny_tokenizer.digest
+    assert (config["korbert_format"], config["kind"], config["head"]) == (1, "classification", HEAD)
+    assert (config["task"], config["tokenizer_digest"]) == ({"max_length": 64}, tiny_tokenizer.digest)
     assert EncoderConfig.model_validate(config["encoder"]) == tiny_config(vocab_size=tiny_tokenizer.vocab_size)
     assert "분노" in (written / "config.json").read_text(encoding="utf-8")
-
-
-def test_the_same_model_is_saved_as_the_same_bytes(tiny_tokenizer, tmp_path):
+    found = []
     for name in ("one", "two"):
         model = model_with("pretraining", tiny_config(vocab_size=tiny_tokenizer.vocab_size))
         save_model(tmp_path / name, model, tiny_tokenizer, {"steps": 3})
-    files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
-    assert Path("model.safetensors") in files
-    for file in files:
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
+        files = [path for path in (tmp_path / name).rglob("*") if path.is_file()]
+        found.append({path.relative_to(tmp_path / name): path.read_bytes() for path in files})
+    assert Path("model.safetensors") in found[0]
+    assert found[0] == found[1]
 
 
-def test_a_model_may_be_saved_over_another(tiny_tokenizer, copy):
-    other = model_with("question-answering", tiny_config(vocab_size=tiny_tokenizer.vocab_size))
-    save_model(copy, other, tiny_tokenizer)
-    assert load_model(copy, "question-answering")[0].kind == "question-answering"
-
-
-def test_a_vocabulary_that_is_larger_than_the_model_is_refused(tiny_tokenizer, tmp_path):
-    config = tiny_config(vocab_size=1000)
+def test_another_kind_and_another_tokenizer_are_refused(tiny_tokenizer, copy, tmp_path):
+    """And a vocabulary that is larger than the model."""
     with pytest.raises(ModelError, match=rf"the tokenizer has {tiny_tokenizer.vocab_size} entries, the model 1000"):
-        save_model(tmp_path, model_with("pretraining", config), tiny_tokenizer)
-
-
-def test_another_kind_and_another_tokenizer_are_refused(copy):
+        save_model(tmp_path / "new", model_with("pretraining", tiny_config(vocab_size=1000)), tiny_tokenizer)
     with pytest.raises(ModelError, match="a classification model, but a question-answering model is needed: name"):
         load_model(copy, "question-answering")
     change_config(copy, tokenizer_digest="0123456789abcdef" * 4)
@@ -113,9 +101,8 @@ def test_another_kind_and_another_tokenizer_are_refused(copy):
     ],
 )
 def test_broken_files_are_refused(copy, file, content, message):
-    if content is None:
-        (copy / file).unlink()
-    else:
+    (copy / file).unlink()
+    if content is not None:
         (copy / file).write_text(content, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(ModelError, match=message):
         load_model(copy)
@@ -128,17 +115,13 @@ def test_broken_files_are_refused(copy, file, content, message):
         ({"extra.weight": torch.zeros(3, 4)}, r"extra\.weight is 3x4, config\.json asks for absent"),
         ({"classifier.bias": None}, r"classifier\.bias is absent, config\.json asks for 3"),
         ({"classifier.bias": torch.zeros(3).double()}, r"classifier\.bias is 3 float64, config\.json asks for 3: the"),
-        *(
-            ({"classifier.bias": torch.tensor([0.0, bad, 0.0])}, r"classifier\.bias has non-finite numbers, so the")
-            for bad in (math.nan, math.inf, -math.inf)
-        ),
+        *(({"classifier.bias": torch.tensor([0, bad, 0])}, NOT_FINITE) for bad in (math.nan, math.inf, -math.inf)),
     ],
 )
 def test_weights_that_do_not_fit_are_refused(copy, change, message):
     path = copy / "model.safetensors"
-    tensors = safetensors.torch.load_file(path) | change
-    tensors = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    write_weights(copy, safetensors.torch.save(tensors))
+    tensors = (safetensors.torch.load_file(path) | change).items()
+    write_weights(copy, safetensors.torch.save({name: tensor for name, tensor in tensors if tensor is not None}))
     with pytest.raises(ModelError, match=message):
         load_model(copy)
 
@@ -158,9 +141,7 @@ def test_a_flipped_bit_in_the_weights_is_refused(copy):
             load_model(copy)
     path.write_bytes(whole)
     load_model(copy)
-
-
-def test_weights_in_another_format_are_refused(copy):
+    # Weights in another format are refused, too.
     write_weights(copy, b"spoilt")
     with pytest.raises(ModelError, match=r"model\.safetensors: cannot be read \(.*\): the file is broken, write"):
         load_model(copy)
@@ -205,8 +186,7 @@ def leaves(value, place=()):
 
 
 def altered(record, place, value):
-    changed = deepcopy(record)
-    inner = changed
+    inner = changed = deepcopy(record)
     for key in place[:-1]:
         inner = inner[key]
     inner[place[-1]] = value(inner[place[-1]]) if callable(value) else value
@@ -215,14 +195,10 @@ def altered(record, place, value):
 
 def near(value):
     """A value of the same type that no check of its form could tell from the right one."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int | float):
-        return value + 1 if isinstance(value, int) else value * 1.5 + 0.01
-    return f"{value[:-1]}{'x' if value[-1:] != 'x' else 'y'}" if isinstance(value, str) else "x"
-
-
-ODD = [None, [], {}, "x", "\ud800", -1, 0, 1.5, True, 10**30]
+    if isinstance(value, str):
+        return f"{value[:-1]}{'x' if value[-1:] != 'x' else 'y'}"
+    numbers = {bool: lambda: not value, int: lambda: value + 1, float: lambda: value * 1.5 + 0.01}
+    return numbers.get(type(value), lambda: "x")()
 
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer/korbert_tokenizer.json"])
@@ -230,7 +206,7 @@ ODD = [None, [], {}, "x", "\ud800", -1, 0, 1.5, True, 10**30]
 def test_every_altered_entry_is_refused_or_harmless(copy, tiny_tokenizer, monkeypatch, file, older):
     """A folder of an older korbert has no digest of its records: there an entry may be read, but breaks nothing."""
     if older:
-        config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
+        config = read_config(copy)
         kept = {name: value for name, value in config.items() if not name.startswith(("config_", "tokenizer_record"))}
         (copy / "config.json").write_text(json.dumps(kept), encoding="utf-8")
         load_model(copy)
@@ -243,14 +219,9 @@ def test_every_altered_entry_is_refused_or_harmless(copy, tiny_tokenizer, monkey
             if changed == record:
                 continue
             (copy / file).write_text(json.dumps(changed), encoding="utf-8")
-            fault = fault_of(copy)
-            assert older if fault is None else "\n" not in fault, (place, changed)
-
-
-def fault_of(folder):
-    """What is said of a model folder that cannot be loaded."""
-    try:
-        load_model(folder)
-    except ModelError as error:
-        return str(error)
-    return None
+            fault = "" if older else "nothing\n"
+            try:
+                load_model(copy)
+            except ModelError as error:
+                fault = str(error)
+            assert "\n" not in fault, (place, changed)

@@ -1,8 +1,5 @@
 """Encoders of transformers behind our interface, against transformers itself."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 import torch
 import transformers
@@ -16,8 +13,6 @@ from korbert.modeling.rows import Rows
 from korbert.modeling.transformers_config import CLASSES
 from korbert.modeling.transformers_encoder import TransformersEncoder
 from tests.korbert.tiny import same_weights, tiny_config
-
-Folder = Callable[[str], Path]
 
 TEXTS = ["나는 어제 학교에 갔다가 친구를 만났는데", "서울", "학교에 간다. 👍🏻 뷁"]
 PAIRS = ["정말 반가웠어!", "수도는 서울이다. 인구는", "친구"]
@@ -35,8 +30,7 @@ def theirs_of(folder, batch, **more):
     if model.config.model_type in ("xlm", "flaubert", "distilbert", "modernbert"):
         inputs.pop("token_type_ids", None)
     if model.config.model_type == "longformer":
-        inputs["global_attention_mask"] = torch.zeros_like(batch["input_ids"])
-        inputs["global_attention_mask"][:, 0] = 1
+        inputs["global_attention_mask"] = (torch.arange(batch["input_ids"].shape[1]) == 0).long().expand(3, -1)
     return model(**inputs, **more)
 
 
@@ -98,7 +92,7 @@ def test_padding_changes_no_vector(foreign, model_type):
     torch.testing.assert_close(encoder.flat(pieces, rows, vectors=looked_up), together[mask], atol=1e-5, rtol=0)
 
 
-def test_initial_weights_come_from_the_generator_alone(foreign):
+def test_initial_weights_come_from_the_generator_alone_and_odd_configs_are_refused(foreign):
     config = read_folder(foreign("bert"))
     before = torch.get_rng_state()
     first = TransformersEncoder(config, torch.Generator().manual_seed(1))
@@ -107,9 +101,6 @@ def test_initial_weights_come_from_the_generator_alone(foreign):
     assert not torch.equal(first.token_weight, other.token_weight)
     model = ClassificationModel(config, 2, generator=torch.Generator().manual_seed(1))
     assert same_weights(model.encoder, first)
-
-
-def test_long_rows_and_unknown_configs_are_refused(foreign):
     config = read_folder(foreign("roberta"))
     assert config.max_position_embeddings == 64
     with pytest.raises(ModelError, match="a row of 65 pieces is longer than the 64 positions of this encoder"):
@@ -125,13 +116,10 @@ def test_long_rows_and_unknown_configs_are_refused(foreign):
 @torch.inference_mode()
 def test_our_own_encoder_gives_all_layers(architecture):
     encoder = Encoder(tiny_config(architecture, num_hidden_layers=3)).eval()
-    ids = torch.arange(5, 17).view(2, 6)
-    mask = torch.ones_like(ids)
-    mask[1, 4:] = 0
+    ids, mask = torch.arange(5, 17).view(2, 6), torch.tensor([[1] * 6, [1] * 4 + [0] * 2])
     layers = encoder.all_layers(ids, mask)
     assert layers.shape == (4, 2, 6, 32)
     torch.testing.assert_close(layers[-1], encoder(ids, mask), atol=0, rtol=0)
     assert not layers[:, 1, 4:].any()
-    rows = Rows([6, 4], ids.device)
-    embedded = encoder.embeddings(ids[mask.bool()], rows)
+    embedded = encoder.embeddings(ids[mask.bool()], Rows([6, 4], ids.device))
     torch.testing.assert_close(layers[0][mask.bool()], embedded, atol=0, rtol=0)

@@ -1,13 +1,9 @@
 """Search over 8-bit codes finds what whole vectors find, with their cosines."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from korbert.search import database as store
 from korbert.search.nearest import VectorCache, best
@@ -17,17 +13,17 @@ from korbert.vectors.encoder import unit
 SIZE = 40  # no multiple of the kernel's 32
 
 
-def _random(rng: np.random.Generator) -> NDArray[np.float32]:
+def _random(rng):
     return rng.standard_normal((3_000, SIZE), np.float32)
 
 
-def _clustered(rng: np.random.Generator) -> NDArray[np.float32]:
+def _clustered(rng):
     """Thirty groups whose cosines to each other are 0.9 or more, as those of models not trained for search."""
     centres = rng.standard_normal((30, SIZE), np.float32) + 3
     return centres[rng.integers(30, size=3_000)] + 0.03 * rng.standard_normal((3_000, SIZE), np.float32)
 
 
-def _odd(rng: np.random.Generator) -> NDArray[np.float32]:
+def _odd(rng):
     """Equal vectors, zero vectors, and vectors with one large number."""
     rows = rng.standard_normal((300, SIZE), np.float32)
     rows[::3], rows[1::7] = rows[0], 0
@@ -39,7 +35,7 @@ MADE = {"random": _random, "clustered": _clustered, "odd": _odd}
 
 
 @pytest.fixture(scope="module", params=MADE)
-def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple]:
+def filled(request, tmp_path_factory):
     vectors = unit(MADE[request.param](np.random.default_rng(5)))
     folder = tmp_path_factory.mktemp("nearest")
     _index(folder, vectors)
@@ -48,40 +44,34 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield vectors, cache, database
 
 
-def _index(folder: Path, vectors: NDArray[np.float32]) -> None:
+def _index(folder, vectors):
     store.create(folder, {})
     with store.writing(folder) as database:
         insert(database, [(str(row), "{}", "", ["가/N"], vector) for row, vector in enumerate(vectors)])
 
 
-def _exactly(
-    vectors: NDArray[np.float32], query: NDArray[np.float32], top: int, among: NDArray[np.int64]
-) -> list[tuple[int, float]]:
-    rows = vectors[among - 1].astype(np.float64)
-    return best(among, np.einsum("nd,d->n", rows, query.astype(np.float64)).astype(np.float32), top)
-
-
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(top=st.integers(1, 400), seed=st.integers(0, 999), near=st.floats(0, 2), share=st.sampled_from([1, 0.3, 0.01]))
-def test_the_same_as_by_whole_vectors(filled: tuple, top: int, seed: int, near: float, share: float) -> None:
+def test_the_same_as_by_whole_vectors(filled, top, seed, near, share):
     vectors, cache, database = filled
     rng = np.random.default_rng(seed)
     row = vectors[rng.integers(len(vectors))]
     query = unit(row + np.float32(near / 6) * rng.standard_normal(SIZE, np.float32))
     numbers = np.flatnonzero(rng.random(len(vectors)) < share) + 1
     found = cache.read(database).nearest(database, query, top, None if share == 1 else numbers)
-    expected = _exactly(vectors, query, top, numbers)
+    rows, whole = vectors[numbers - 1].astype(np.float64), query.astype(np.float64)
+    expected = best(numbers, np.einsum("nd,d->n", rows, whole).astype(np.float32), top)
     assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=1e-7)
     # Two cosines may differ by less than the order of a sum.
     for (number, score), (other, _) in zip(found, expected, strict=True):
         assert number == other or abs(score - vectors[other - 1] @ query) < 2e-7
 
 
-def test_few_whole_vectors_are_read(filled: tuple) -> None:
+def test_few_whole_vectors_are_read(filled):
     vectors, cache, database = filled
     kept, read = cache.read(database), []
     for row in range(20):
-        statements = list[str]()
+        statements = []
         database.set_trace_callback(statements.append)
         kept.nearest(database, vectors[row], 10)
         database.set_trace_callback(None)
@@ -90,7 +80,7 @@ def test_few_whole_vectors_are_read(filled: tuple) -> None:
     assert np.median(read) < len(vectors) / 5
 
 
-def test_vectors_that_were_added_and_removed(tmp_path: Path) -> None:
+def test_vectors_that_were_added_and_removed(tmp_path):
     vectors = unit(np.random.default_rng(6).standard_normal((90, SIZE), np.float32))
     _index(tmp_path, vectors[:50])
     cache = VectorCache(SIZE)
@@ -110,9 +100,7 @@ def test_vectors_that_were_added_and_removed(tmp_path: Path) -> None:
         anew, other = cache.read(database), VectorCache(SIZE).read(database)
         assert anew.codes.equal(other.codes)  # more than twice as many: all were read again
         assert anew.nearest(database, -vectors[3], 2) == other.nearest(database, -vectors[3], 2)
-
-
-def test_an_empty_index_has_no_nearest(tmp_path: Path) -> None:
-    _index(tmp_path, np.zeros((0, SIZE), np.float32))
-    with store.reading(tmp_path) as database:
+    # An empty index has no nearest.
+    _index(tmp_path / "empty", vectors[:0])
+    with store.reading(tmp_path / "empty") as database:
         assert VectorCache(SIZE).read(database).nearest(database, np.zeros(SIZE, np.float32), 5) == []

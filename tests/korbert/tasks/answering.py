@@ -12,7 +12,6 @@ from korbert.modeling import QuestionAnsweringModel
 from korbert.tasks.kinds.base import Prepared
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage
-from korbert.tasks.question_answering.answers import Found
 from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tasks.question_answering.windows import Window, WindowExamples, cut_windows
 from korbert.tokenization.encoding import Frame
@@ -35,10 +34,8 @@ class Scripted(torch.nn.Module):
         self.scripts = starts, ends
 
     def forward(self, input_ids: Tensor, **rest: Any) -> tuple[Tensor, ...]:
-        return tuple(
-            sum((score * (input_ids == id) for id, score in script.items()), torch.zeros(input_ids.shape))
-            for script in self.scripts
-        )
+        zeros = torch.zeros(input_ids.shape)
+        return tuple(sum(((input_ids == id) * one[id] for id in one), zeros) for one in self.scripts)
 
 
 def passage(text: str, spans: Sequence[tuple[int, int]], first_id: int = 100) -> Passage:
@@ -61,17 +58,10 @@ def reading(**settings: Any) -> QuestionAnswering:
     return QuestionAnswering(**{"metrics": ("f1",), **settings})
 
 
-def search(
-    network: torch.nn.Module,
-    kind: QuestionAnswering,
-    pairs: Sequence[tuple[Passage, Passage]],
-    tokenizer: Any = TOKENIZER,
-) -> list[Found]:
+def search(network: Any, kind: Any, pairs: Sequence[tuple[Passage, Passage]], tokenizer: Any = TOKENIZER) -> Any:
     """The answers of each question and context."""
-    windows = [
-        window
-        for index, pair in enumerate(pairs)
-        for window in cut_windows(*pair, kind, index=index, special=tokenizer.frame.special)
-    ]
+    windows = list[Window]()
+    for index, pair in enumerate(pairs):
+        windows += cut_windows(*pair, kind, index=index, special=tokenizer.frame.special)
     prepared = Prepared([{}] * len(pairs), WindowExamples(windows, tokenizer, kind))
     return kind.search(network, prepared, device=torch.device("cpu"))

@@ -19,15 +19,10 @@ class _There(Tensor):
 
     @staticmethod
     def __new__(cls, value: Tensor) -> "_There":
-        made = torch.Tensor._make_wrapper_subclass(
-            cls, value.size(), strides=value.stride(), storage_offset=value.storage_offset(), dtype=value.dtype,
-            device=DEVICE,
-        )  # fmt: skip
+        like = {"strides": value.stride(), "storage_offset": value.storage_offset(), "dtype": value.dtype}
+        made = torch.Tensor._make_wrapper_subclass(cls, value.size(), **like, device=DEVICE)
         made.value = value
         return made
-
-    def __repr__(self) -> str:  # type: ignore[override]
-        return f"there: {self.value!r}"
 
     @classmethod
     def __torch_dispatch__(cls, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

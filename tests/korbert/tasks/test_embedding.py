@@ -25,28 +25,22 @@ def cosine(a, b):
 
 
 @pytest.mark.parametrize("far", [0, 3])
-def test_contrastive_loss(far):
-    """The mean over the anchors of -log of the positive's share of all exp(cosine / temperature)."""
+@pytest.mark.parametrize("also", [False, True])
+def test_contrastive_loss(far, also):
+    """The mean over the anchors of -log of the positive's share of all exp(cosine / temperature); with `also`,
+    candidates that fit a text as well are no negatives of it."""
     anchors, candidates = drawn(1, 4, 6), drawn(2, 4 + far, 6)
-    losses = []
-    for place in range(4):
-        shares = [math.exp(cosine(anchors[place], other) / 0.05) for other in candidates]
-        losses.append(-math.log(shares[place] / sum(shares)))
     fits = torch.eye(4, 4 + far, dtype=torch.bool)
+    fits[0, 2] = fits[1, 3] = also  # no negatives of these
+    losses = []
+    for place, own in enumerate(fits.tolist()):
+        others = [other for other, fit in zip(candidates, own, strict=True) if not fit]
+        shares = [math.exp(cosine(anchors[place], other) / 0.05) for other in (candidates[place], *others)]
+        losses.append(-math.log(shares[0] / sum(shares)))
     assert float(contrastive_loss(anchors, candidates, fits, 0.05)) == pytest.approx(sum(losses) / 4, rel=1e-9)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = contrastive_loss(anchors.float(), candidates.float(), fits, 0.05)
     assert float(found) == pytest.approx(sum(losses) / 4, rel=1e-5)
-
-
-def test_what_fits_a_text_is_no_negative_of_it():
-    anchors, candidates = drawn(1, 3, 6), drawn(2, 4, 6)
-    fits = torch.tensor([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 1, 1]]).bool()
-    losses = []
-    for place, others in ((0, (0, 1, 3)), (1, (0, 1, 2, 3)), (2, (0, 1, 2))):
-        shares = {other: math.exp(cosine(anchors[place], candidates[other])) for other in others}
-        losses.append(-math.log(shares[place] / sum(shares.values())))
-    assert float(contrastive_loss(anchors, candidates, fits, 1.0)) == pytest.approx(sum(losses) / 3, rel=1e-9)
 
 
 def test_chunks_change_neither_loss_nor_gradients(tiny_tokenizer):
@@ -73,12 +67,12 @@ def test_chunks_change_neither_loss_nor_gradients(tiny_tokenizer):
     batch = {"input_ids": torch.arange(100, 108).reshape(4, 2), "lengths": (2, 2, 2, 2)}
     torch.manual_seed(0)
     vectors = in_chunks(model, batch, 1)
-    torch.autograd.backward(vectors.sum())
+    vectors.sum().backward()
     found = model.encoder.token_weight.grad.clone()
     model.zero_grad()
     torch.manual_seed(0)
-    apart = torch.cat([model(batch["input_ids"][row : row + 1], lengths=(2,)) for row in range(4)])
-    torch.autograd.backward(apart.sum())
+    apart = torch.cat([model(row[None], lengths=(2,)) for row in batch["input_ids"]])
+    apart.sum().backward()
     assert torch.equal(vectors, apart)
     assert torch.allclose(found, model.encoder.token_weight.grad, atol=1e-6)
 
@@ -97,11 +91,8 @@ def test_ranking_loss():
     """A pair of rows counts where the one with the higher score has the lower cosine; equal scores do not."""
     first, second, scores = drawn(1, 5, 6), drawn(2, 5, 6), torch.tensor([0.0, 2.0, 2.0, 5.0, 1.0])
     found = [cosine(a, b) for a, b in zip(first, second, strict=True)]
-    total = 1.0
-    for high in range(5):
-        for low in range(5):
-            if scores[high] > scores[low]:
-                total += math.exp((found[low] - found[high]) / 0.05)
+    pairs = [(low, high) for low in range(5) for high in range(5) if scores[high] > scores[low]]
+    total = 1 + sum(math.exp((found[low] - found[high]) / 0.05) for low, high in pairs)
     assert float(ranking_loss(first, second, scores, 0.05)) == pytest.approx(math.log(total), rel=1e-9)
     assert float(ranking_loss(first, second, torch.ones(5), 0.05)) == 0
 
@@ -118,7 +109,5 @@ def test_two_draws_of_dropout_differ(model_type, tiny_tokenizer):
     model = task.model(config, torch.Generator().manual_seed(1))
     ids = torch.arange(100, 106).repeat(2, 1)
     with torch.no_grad():
-        one, two = model.train()(ids)
-        assert float((one - two).abs().max()) > 1e-3
-        one, two = model.eval()(ids)
-        assert float((one - two).abs().max()) < 1e-5
+        assert float(model.train()(ids).diff(dim=0).abs().max()) > 1e-3
+        assert float(model.eval()(ids).diff(dim=0).abs().max()) < 1e-5

@@ -10,6 +10,7 @@ from korbert.tasks.passages import encode_passages
 
 TEXTS = [f"{number}번째 영화는 정말 재미있었다." for number in range(40)]
 ODD = ("한글은 1443년에 만들어졌다.", "", "🙂 각하고 걸어갔다\r\n둘째 줄", "lone \ud800 surrogate")
+_ARRAYS = ("ids", "boundaries", "spans")
 
 
 class Counting:
@@ -34,13 +35,8 @@ def _kept(tokenizer, texts, folder):
 
 
 def _equal(one, other):
-    return all(
-        a.text == b.text and all(np.array_equal(getattr(a, name), getattr(b, name)) for name in _ARRAYS)
-        for a, b in zip(one, other, strict=True)
-    )
-
-
-_ARRAYS = ("ids", "boundaries", "spans")
+    pairs = [(getattr(a, name), getattr(b, name)) for a, b in zip(one, other, strict=True) for name in _ARRAYS]
+    return [a.text for a in one] == [b.text for b in other] and all(np.array_equal(*pair) for pair in pairs)
 
 
 @pytest.mark.parametrize("place", [0.1, 0.3, 0.5, 0.7])
@@ -48,14 +44,13 @@ def test_a_flipped_bit_is_found_and_the_part_made_anew(tiny_tokenizer, tmp_path,
     texts = EncodedTexts(tmp_path, TEXTS, tiny_tokenizer)
     texts.make(1)
     (path,) = tmp_path.glob("texts-*.parquet")
-    written = path.read_bytes()
-    expected = [passage.ids.tolist() for passage in texts.passages()]
+    written, expected = path.read_bytes(), texts.passages()
     harmed = bytearray(written)
     harmed[int(place * len(harmed))] ^= 1
     path.write_bytes(harmed)
     texts.make(1)
     assert path.read_bytes() == written
-    assert [passage.ids.tolist() for passage in texts.passages()] == expected
+    assert _equal(texts.passages(), expected)
 
 
 def test_a_part_is_the_same_whatever_the_workers_and_not_made_again(tiny_tokenizer, tmp_path):
@@ -64,7 +59,11 @@ def test_a_part_is_the_same_whatever_the_workers_and_not_made_again(tiny_tokeniz
     before = path.read_bytes(), path.stat().st_mtime_ns
     EncodedTexts(tmp_path, TEXTS, tiny_tokenizer).make(2)
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
-    assert "영화" in next(EncodedTexts(tmp_path, TEXTS, tiny_tokenizer).morphemes())
+    texts = EncodedTexts(tmp_path, TEXTS, tiny_tokenizer)
+    assert "영화" in next(texts.morphemes())
+    path.unlink()
+    with pytest.raises(ArtifactError, match="the cached pieces of 40 texts are missing: run this again"):
+        texts.passages()
 
 
 def test_passages_are_read_as_they_were_made(tiny_tokenizer, tmp_path):
@@ -74,6 +73,11 @@ def test_passages_are_read_as_they_were_made(tiny_tokenizer, tmp_path):
         assert _equal(kept, fresh)
         assert [getattr(kept[0], name).dtype for name in _ARRAYS] == [np.int32, np.uint8, np.int32]
     assert _kept(tiny_tokenizer, [], tmp_path) == []
+    tokenizer = Counting(tiny_tokenizer)
+    for texts, digest in ((ODD, tokenizer.digest), (ODD[::-1], tokenizer.digest), (ODD, "0" * 64)):
+        tokenizer.digest = digest
+        _kept(tokenizer, texts, tmp_path / "others")
+    assert tokenizer.texts == 12
 
 
 def test_an_interrupted_run_resumes_part_by_part(tiny_tokenizer, tmp_path, monkeypatch):
@@ -85,29 +89,8 @@ def test_an_interrupted_run_resumes_part_by_part(tiny_tokenizer, tmp_path, monke
     for _ in range(2):
         assert _equal(_kept(tokenizer, ODD, tmp_path), fresh)
         assert tokenizer.texts == 4  # the first part is there
-
-
-def test_parts_end_where_their_characters_are_full(tiny_tokenizer, tmp_path, monkeypatch):
+    # Parts end where their characters are full, too.
     monkeypatch.setattr(encoded, "_PART_CHARS", 30)
-    texts = ["가" * 20, "나" * 20, "다", "라" * 90, "마"]
-    parts = EncodedTexts(tmp_path, texts, tiny_tokenizer)
-    parts.make(1)
-    assert len(list(tmp_path.iterdir())) == 3  # 20 + 20, 1 + 90, 1
-    assert len(parts.passages()) == 5
-
-
-def test_other_texts_and_other_tokenizers_have_parts_of_their_own(tiny_tokenizer, tmp_path):
-    tokenizer = Counting(tiny_tokenizer)
-    _kept(tokenizer, ODD, tmp_path)
-    _kept(tokenizer, ODD[::-1], tmp_path)
-    tokenizer.digest = "0" * 64
-    _kept(tokenizer, ODD, tmp_path)
-    assert tokenizer.texts == 12
-
-
-def test_a_part_that_went_while_it_was_needed_is_named(tiny_tokenizer, tmp_path):
-    texts = EncodedTexts(tmp_path, TEXTS, tiny_tokenizer)
-    texts.make(1)
-    next(tmp_path.iterdir()).unlink()
-    with pytest.raises(ArtifactError, match="the cached pieces of 40 texts are missing: run this again"):
-        texts.passages()
+    full = tmp_path / "full"
+    assert len(_kept(tiny_tokenizer, ["가" * 20, "나" * 20, "다", "라" * 90, "마"], full)) == 5
+    assert len(list(full.iterdir())) == 3  # 20 + 20, 1 + 90, 1

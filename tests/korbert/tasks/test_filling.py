@@ -28,14 +28,11 @@ def filler(artifact):
     return Model.load(artifact, "cpu")
 
 
-def test_one_text_or_many(filler):
+def test_gaps_are_filled(filler):
     alone = filler.fill(TEXT, top=3)
     assert [len(candidates) for candidates in alone] == [3, 3]
     assert filler.fill([TEXT, "[MASK]"], top=3) == [alone, filler.fill("[MASK]", top=3)]
     assert filler.fill([]) == []
-
-
-def test_each_gap_is_filled_in_turn_and_the_others_by_their_best(filler):
     first, second = filler.fill(TEXT, top=3)
     for candidate in first:
         expected = f"오늘 {candidate.piece} 정말 {second[0].piece}다"
@@ -44,22 +41,17 @@ def test_each_gap_is_filled_in_turn_and_the_others_by_their_best(filler):
     assert len({candidate.text for candidate in (*first, *second)}) == 5
 
 
-def test_texts_that_cannot_be_filled(filler):
+def test_texts_that_cannot_be_filled(filler, artifact):
     with pytest.raises(ModelError, match=r"'오늘': has no \[MASK\]: write \[MASK\] where"):
         filler.fill("오늘")
     with pytest.raises(ModelError, match=r"has 1,\d+ pieces, the model reads 512: shorten it"):
         filler.fill("좋다 " * 600 + "[MASK]")
-
-
-def test_scores_that_are_no_numbers_name_the_model(artifact):
+    # Scores that are no numbers name the model.
     filler = korbert.load(str(artifact), "cpu")
     with torch.no_grad():
         filler.network.encoder.embeddings.token.weight.fill_(float("inf"))
     with pytest.raises(ModelError, match=rf"{artifact}: its scores are not finite"):
         filler.fill("[MASK]")
-
-
-def test_loading_leaves_out_the_compiler_of_torch(artifact):
-    """It takes two seconds to import, of every command."""
+    # Loading leaves out the compiler of torch, which takes two seconds to import, of every command.
     code = "import sys, korbert; korbert.load(sys.argv[1]); assert 'torch._dynamo' not in sys.modules"
     subprocess.run([sys.executable, "-c", code, str(artifact)], check=True)

@@ -17,10 +17,15 @@ from tests.korbert.tasks.answering import Scripted, collate, reading, search
 QUESTION, CONTEXT = "친구를 만난다", "대한민국의 수도는 서울이다. 인구는 약 940만 명이다."
 
 
+def encoded_by(folder):
+    """A tokenizer, and the question and the context as it makes them."""
+    tokenizer = TransformersTokenizer.of_folder(folder)
+    return tokenizer, *encode_passages(tokenizer, [QUESTION, CONTEXT])
+
+
 @pytest.mark.parametrize("model_type", CLASSES)
 def test_rows_are_those_of_their_own_tokenizer(foreign, model_type):
-    tokenizer = TransformersTokenizer.of_folder(foreign(model_type))
-    question, context = encode_passages(tokenizer, [QUESTION, CONTEXT])
+    tokenizer, question, context = encoded_by(foreign(model_type))
     alone, pair = (tokenizer.theirs(*texts)["input_ids"] for texts in ((CONTEXT,), (QUESTION, CONTEXT)))
 
     encoded = {QUESTION: question, CONTEXT: context}
@@ -33,36 +38,24 @@ def test_rows_are_those_of_their_own_tokenizer(foreign, model_type):
     span = CONTEXT.index("서울"), CONTEXT.index("서울") + 2
     (window,) = cut_windows(question, context, settings, answer=span, special=tokenizer.frame.special)
     batch = collate([window], tokenizer, settings)
-    assert batch["input_ids"][0].tolist() == pair
-    assert batch["lengths"] == (len(pair),)
-    assert window.gold is not None
+    assert (batch["input_ids"][0].tolist(), batch["lengths"]) == (pair, (len(pair),))
     begin = len(pair) - 1 - len(context.ids)
     assert batch["choices"][0].nonzero().flatten().tolist() == [0, *range(begin, len(pair) - 1)]
     assert batch["start_positions"].item() == begin + window.gold[0]
     assert batch["token_type_ids"][0].tolist() == [0] * begin + [1] * (len(pair) - begin)
 
 
-@pytest.mark.parametrize("model_type", ["bert", "roberta"])
-def test_no_window_is_longer_than_max_length(foreign, model_type):
-    tokenizer = TransformersTokenizer.of_folder(foreign(model_type))
-    question, context = encode_passages(tokenizer, [QUESTION, CONTEXT])
-    settings = QuestionAnsweringSettings(max_length=12, stride=2, max_query_pieces=4)
-    windows = cut_windows(question, context, settings, special=tokenizer.frame.special)
-    assert len(windows) > 1
-    assert max(collate(windows, tokenizer, settings)["lengths"]) == 12
-
-
 @pytest.mark.parametrize("model_type", CLASSES)
 def test_the_answer_is_where_the_scores_point(foreign, model_type):
-    tokenizer = TransformersTokenizer.of_folder(foreign(model_type))
-    question, context = encode_passages(tokenizer, [QUESTION, CONTEXT])
+    tokenizer, question, context = encoded_by(foreign(model_type))
     count = Counter([*question.ids, *context.ids])
     once = [count[id] == 1 for id in context.ids]
     first = max(place for place in range(len(once) - 1) if once[place] and once[place + 1])
-    last = first + 1
-    expected = context.spans[first][0], context.spans[last][1]
     kind = reading(max_length=12, stride=3, max_query_pieces=4)
-    model = Scripted({int(context.ids[first]): 9.0}, {int(context.ids[last]): 9.0})
-    assert len(cut_windows(question, context, kind, special=tokenizer.frame.special)) > 1
+    model = Scripted({int(context.ids[first]): 9.0}, {int(context.ids[first + 1]): 9.0})
+    windows = cut_windows(question, context, kind, special=tokenizer.frame.special)
+    assert len(windows) > 1
+    assert max(collate(windows, tokenizer, kind)["lengths"]) == 12
     (found,) = search(model, kind, [(question, context)], tokenizer)
+    expected = context.spans[first][0], context.spans[first + 1][1]
     assert (found.candidates[0].start, found.candidates[0].end) == expected

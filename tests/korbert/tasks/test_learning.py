@@ -19,6 +19,7 @@ from tests.korbert.tasks import second_device
 from tests.korbert.tiny import tiny_config
 
 CPU = torch.device("cpu")
+GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 
 
 def lengths(model, batch):
@@ -49,25 +50,14 @@ def test_memory_is_kept_over_several_batches(monkeypatch, rows, events):
 
 
 @pytest.mark.filterwarnings("ignore:.* to a meta parameter in the current model, which is a no-op")  # here it is none
-@pytest.mark.parametrize(
-    "device",
-    [
-        second_device.DEVICE,
-        pytest.param(
-            torch.device("cuda"),
-            marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")],
-        ),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("device", [second_device.DEVICE, pytest.param(torch.device("cuda"), marks=GPU)], ids=str)
 @pytest.mark.parametrize("frozen", [False, True])
 def test_another_device_learns_what_the_processor_learns(tmp_path, monkeypatch, device, frozen):
     if device == second_device.DEVICE:  # which has no fused kernel
         monkeypatch.setitem(OPTIMIZERS, "adamw", lambda groups, *_: torch.optim.AdamW(groups, foreach=False))
     rng = np.random.default_rng(1)
     rows = [(rng.integers(5, 400, length), np.zeros(length)) for length in rng.integers(3, 12, 32)]
-    examples = Examples.of_rows(rows, rng.integers(0, 2, 32), pad_id=0)
-    config = tiny_config(vocab_size=900, embedding_size=16)
+    examples, config = Examples.of_rows(rows, rng.integers(0, 2, 32), 0), tiny_config(vocab_size=900, embedding_size=16)
     settings = LearningSettings(frozen_embeddings=frozen, precision="fp32")
     kind = Classification(metrics=("accuracy",), max_length=32, labels=("0", "1"))
     rows = [{"text": "", "label": str(label)} for label in examples.labels]
@@ -87,6 +77,5 @@ def test_another_device_learns_what_the_processor_learns(tmp_path, monkeypatch, 
             assert {tensor.device.type for tensor in model.state_dict().values()} == {where.type}
             predictions = kind.predict(model, Prepared(rows, examples), device=where)
             found.append((best, [list(one["probabilities"].values()) for one in predictions]))
-    (on_cpu, expected), (there, shares) = found
-    assert there == on_cpu
-    np.testing.assert_allclose(shares, expected, rtol=1e-2)
+    assert found[0][0] == found[1][0]
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-2)

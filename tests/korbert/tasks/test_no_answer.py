@@ -1,6 +1,5 @@
 """Questions without an answer: weighed against the best span. test_finetuning_questions.py learns some by heart."""
 
-import json
 import math
 
 import pytest
@@ -24,7 +23,7 @@ class Scripted(nn.Module):
         self.shifts = shifts
 
     def forward(self, input_ids, **rest):
-        rows = [str(ids[ids >= 100].min().item()) if (ids >= 100).any() else "" for ids in input_ids]
+        rows = [min((id for id in ids if id >= 100), default=0) for ids in input_ids.tolist()]
         shift = torch.tensor([self.shifts.get(f"first_{row}", 0.0) for row in rows])[:, None]
         start, end = self.table[:, input_ids]
         return start + shift, end - 2 * shift
@@ -81,12 +80,7 @@ def test_the_threshold_decides():
     assert [one.answer for one in below] == ["", *(one.answer for one in at[:2])]  # still n_best of them
     assert at == off
     assert all(one.answer for one in at)
-
-
-@pytest.mark.parametrize("text", ["", " \n"])
-def test_a_blank_context_is_surely_without_answer(text):
-    one = searched(Scripted(), letters(text))
-    assert one.candidates == []
-    assert one.no_answer > 1e8
-    assert json.loads(json.dumps(one.no_answer, allow_nan=False)) == one.no_answer
-    assert SMALL.best_answers(one) == [one.none]
+    for text in ("", " \n"):  # a blank context is surely without answer
+        one = searched(Scripted(), letters(text))
+        assert (one.candidates, SMALL.best_answers(one)) == ([], [one.none])
+        assert 1e8 < one.no_answer < math.inf

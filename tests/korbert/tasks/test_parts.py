@@ -17,7 +17,7 @@ def _texts(row):
     return [row["text"]]
 
 
-def test_a_limit_takes_the_same_texts_in_any_order(tmp_path):
+def test_a_limit_takes_the_same_texts_in_any_order_and_keeps_notes(tmp_path):
     rows = _rows(tmp_path, TEXTS)
     kept = at_most(rows, 20, _texts)
     found = [row["text"] for row in kept]
@@ -29,21 +29,17 @@ def test_a_limit_takes_the_same_texts_in_any_order(tmp_path):
     assert {row["text"] for row in at_most(rows, 30, _texts)} > set(found)  # fewer are part of more
     assert at_most(rows, 50, _texts) is rows
 
-
-def test_a_share_of_limited_rows_validates_and_leaves_a_row_to_learn_from(tmp_path):
-    for texts, share, lengths in ((TEXTS, 0.1, (18, 2)), (TEXTS[:3], 0.9, (1, 2))):
-        train, valid = cut(at_most(_rows(tmp_path, texts), 20, _texts), share, _texts)
-        assert (len(train), len(valid)) == lengths
-
-
-def test_notes_stay_when_a_row_is_dropped(tmp_path):
     def check(row):
         if row["text"] == TEXTS[1]:
             raise ValueError("is odd")
 
     rows = _rows(tmp_path, TEXTS)
     rows.notes.append("a remark")
-    assert usable(rows, check).said()[-2:] == [
-        f"dropped 1 as bad_row: {tmp_path / 'a.csv'}, line 3: is odd",
-        "a remark",
-    ]
+    said = usable(rows, check).said()
+    assert said[-2:] == [f"dropped 1 as bad_row: {tmp_path / 'a.csv'}, line 3: is odd", "a remark"]
+
+
+def test_a_share_of_limited_rows_validates_and_leaves_a_row_to_learn_from(tmp_path):
+    for texts, share, lengths in ((TEXTS, 0.1, (18, 2)), (TEXTS[:3], 0.9, (1, 2))):
+        train, valid = cut(at_most(_rows(tmp_path, texts), 20, _texts), share, _texts)
+        assert (len(train), len(valid)) == lengths

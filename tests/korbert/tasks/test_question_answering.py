@@ -24,16 +24,11 @@ def read(context, starts, ends, **settings):
     return kind.best_answers(*search(Scripted(starts, ends), kind, [(letters("언제였나", 50), context)]))
 
 
-def test_the_answer_is_cut_from_the_text_as_given():
+def test_the_answer_is_cut_from_the_text_as_given_and_scores_are_probabilities_that_fall():
     context = letters("🙂세종은\u3000 1443년에 한글을")
-    start = context.text.index("1443")
-    place = context.ids[context.spans[:, 0].tolist().index(start)]
-    found = read(context, {place: 9.0}, {place + 4: 9.0})
-    assert found[0].answer == "1443년"
-    assert context.text[found[0].start : found[0].end] == "1443년"
-
-
-def test_scores_are_probabilities_and_fall():
+    place = context.ids[context.spans[:, 0].tolist().index(context.text.index("1443"))]
+    (best, *_) = read(context, {place: 9.0}, {place + 4: 9.0})
+    assert best.answer == context.text[best.start : best.end] == "1443년"
     found = read(letters("가나다라"), {101: 2.0}, {102: 1.0}, n_best=5)
     assert [found[0].answer, len(found)] == ["나다", 5]
     total_start, total_end = np.exp(2.0) + 4, np.exp(1.0) + 4  # three other pieces and [CLS]
@@ -49,9 +44,7 @@ def test_ties_go_to_the_earlier_then_to_the_shorter_span():
     assert len(cut_windows(letters("언제였나"), context, SMALL, special=3)) == 2
     found = read(context, {}, {}, **SMALL.model_dump(exclude={"metrics"}) | {"n_best": 3, "max_answer_chars": 1})
     assert [candidate.start for candidate in found] == [0, 1, 2]
-
-
-def test_one_entry_a_text_at_its_best_place_in_any_window():
+    # One entry a text, at its best place in any window.
     found = read(letters("가나가나"), {102: 3.0}, {103: 3.0}, n_best=20)
     texts = [candidate.answer for candidate in found]
     assert len(texts) == len(set(texts))
@@ -61,23 +54,14 @@ def test_one_entry_a_text_at_its_best_place_in_any_window():
     assert (found[0].answer, found[0].start) == ("정답", 200)
 
 
-def test_no_answer_is_longer_than_max_answer_chars():
+def test_which_spans_are_answers():
     found = read(letters("가나 다라"), {100: 9.0}, {103: 9.0}, max_answer_chars=3, n_best=20)
     assert max(candidate.end - candidate.start for candidate in found) == 3
-
-
-def test_a_piece_longer_than_that_is_better_than_no_answer():
     assert read(passage("ㅋ" * 40, [(0, 40)]), {}, {}, max_answer_chars=5)[0].answer == "ㅋ" * 40
-
-
-def test_pieces_without_characters_are_no_answer():
     context = passage("의사다", [(0, 2), (2, 2), (2, 3)])  # 의사 이 다
     found = read(context, {101: 9.0}, {101: 9.0}, n_best=20)
     assert all(candidate.answer for candidate in found)
     assert found[0].answer in ("의사", "다")
-
-
-def test_scores_that_are_no_numbers():
     with pytest.raises(ModelError, match="scores are not finite: train it again"):
         read(letters("가나"), {100: float("nan")}, {})
 
@@ -85,7 +69,7 @@ def test_scores_that_are_no_numbers():
 def test_answers_do_not_depend_on_the_batch(monkeypatch):
     network = small_network()
     pairs = [(letters("언제", 150), letters("가나다라마바사아자차"[:n] * 3, 300)) for n in (1, 5, 10, 3)]
-    together = list(map(SMALL.best_answers, search(network, SMALL, pairs)))
+    together = map(SMALL.best_answers, search(network, SMALL, pairs))
     monkeypatch.setattr("korbert.tasks.kinds.question_answering._WINDOWS_AT_ONCE", 1)
     for one, many in zip(map(SMALL.best_answers, search(network, SMALL, pairs)), together, strict=True):
         assert one[0].answer == many[0].answer
@@ -93,57 +77,42 @@ def test_answers_do_not_depend_on_the_batch(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_tokenizer, tmp_path_factory):
+def reader(tiny_tokenizer, tmp_path_factory):
     path = tmp_path_factory.mktemp("reading") / "model"
     model = QuestionAnsweringModel(tiny_config(vocab_size=tiny_tokenizer.vocab_size), torch.Generator().manual_seed(0))
     Model(model.eval(), tiny_tokenizer, reading(max_length=48, stride=8, max_query_pieces=16)).save(path)
-    return path
+    return Model.load(path, "cpu")
 
 
-@pytest.fixture(scope="module")
-def reader(folder):
-    return Model.load(folder, "cpu")
-
-
-def test_an_answer_is_a_span_of_the_context(reader):
-    answer = reader.answer("한글은 언제 만들어졌나?", CONTEXT)
-    assert CONTEXT[answer.start : answer.end] == answer.answer != ""
-    assert 0 < answer.score < 1
-    assert reader.answer("언제?", " ") == Answer("", 0, 0, 0.0)
-
-
-def test_one_question_or_many(reader):
+def test_answers_to_one_question_or_many_are_spans_of_the_context(reader):
     questions = ["한글은 언제 만들어졌나?", "누가?"]
     answers = reader.answer(questions, [CONTEXT, CONTEXT])
     for answer, question in zip(answers, questions, strict=True):
+        assert CONTEXT[answer.start : answer.end] == answer.answer != ""
+        assert 0 < answer.score < 1
         alone = reader.answer(question, CONTEXT)
-        assert (answer.start, answer.end) == (alone.start, alone.end)
-        assert answer.score == pytest.approx(alone.score)
+        assert (answer.start, answer.end, answer.score) == (alone.start, alone.end, pytest.approx(alone.score))
     assert reader.answer([], []) == []
+    assert reader.answer("언제?", " ") == Answer("", 0, 0, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("question", "context", "said"),
-    [
+def test_other_arguments_are_refused(reader):
+    for question, context, said in (
         ("언제?", None, "context is None: give a string, or a list of strings"),
         (3, CONTEXT, "question is int 3"),
         (["언제?"], CONTEXT, "question is 1 and context one string: give two strings, or lists of one length"),
         (["언제?", "누가?"], [CONTEXT], "question is 2 and context 1: give two strings"),
         (["언제?", "누가?"], [CONTEXT, None], r"context\[1\] is None: give only strings"),
-    ],
-)
-def test_other_arguments_are_refused(reader, question, context, said):
-    with pytest.raises(SettingsError, match=said):
-        reader.answer(question, context)
+    ):
+        with pytest.raises(SettingsError, match=said):
+            reader.answer(question, context)
 
 
 def test_gold_spans_recover_the_answers(tiny_tokenizer, sample):
     rows = korquad.read(sample / "korquad" / "train.json")
-    texts = list(dict.fromkeys(row[role] for row in rows for role in ("question", "context")))
-    passages = dict(zip(texts, encode_passages(tiny_tokenizer, texts), strict=True))
-    right = 0
-    for row in rows:
-        asked, context = passages[row["question"]], passages[row["context"]]
+    sides = ([row[role] for row in rows] for role in ("question", "context"))
+    right, passages = 0, (encode_passages(tiny_tokenizer, texts) for texts in sides)
+    for row, asked, context in zip(rows, *passages, strict=True):
         (answer, *_) = right_answers(row)
         windows = cut_windows(asked, context, QuestionAnsweringSettings(), answer=answer.span, special=3)
         first, last = next(window.gold for window in windows if window.gold)

@@ -15,15 +15,11 @@ def row(*answers, **changes):
 
 
 def test_places_of_answers():
-    rows = [row(Answer("한글", 11), Answer("1443년", 4)), row(Answer(" 1443년 ", None)), row(Answer("세종", None))]
-    assert [right_answers(one) for one in rows] == [
-        [Answer("한글", 11), Answer("1443년", 4)],
-        [Answer("1443년", 4)],
-        [Answer("세종", 0)],  # the first of two
-    ]
-
-
-def test_answers_and_contexts_in_other_normal_forms():
+    """Also where answer and context are in other normal forms."""
+    both = [Answer("한글", 11), Answer("1443년", 4)]
+    assert right_answers(row(*both)) == both
+    assert right_answers(row(Answer(" 1443년 ", None))) == both[1:]
+    assert right_answers(row(Answer("세종", None))) == [Answer("세종", 0)]  # the first of two
     nfd = {text: unicodedata.normalize("NFD", text) for text in (CONTEXT, "한글")}
     place = nfd[CONTEXT].index(nfd["한글"])
     for given in (Answer("한글", None), Answer("한글", place), Answer(nfd["한글"], None)):
@@ -31,31 +27,20 @@ def test_answers_and_contexts_in_other_normal_forms():
     assert right_answers(row(Answer(nfd["한글"], 11))) == [Answer("한글", 11)]
 
 
-@pytest.mark.parametrize(
-    "without",
-    [
-        row(),
-        row(answers=None),
-        row(Answer("", 0)),
-        row(Answer(" ", None), impossible=None),
-        row(impossible=True),
-        row(Answer("한글", 11), impossible=True),  # as the rows of KLUE-MRC have it
-    ],
-)
-def test_questions_without_answer(without):
-    assert right_answers(without) == []
+def test_questions_without_answer():
+    empty = [row(Answer("", 0)), row(Answer(" ", None), impossible=None), row(impossible=True)]
+    as_in_klue_mrc = row(Answer("한글", 11), impossible=True)
+    for without in (row(), row(answers=None), *empty, as_in_klue_mrc):
+        assert right_answers(without) == []
     assert right_answers(row(Answer("한글", 11), impossible=False)) == [Answer("한글", 11)]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
+def test_answers_that_are_not_there():
+    for wrong, why in (
         (row(Answer("훈민정음", None)), "^the context has no '훈민정음'$"),
         (row(Answer("한글", 11), Answer("1443년", 5)), "^the context has '443년에' at 5, the answer is '1443년'$"),
         (row(Answer("한글", 999)), "^the context has '' at 999, the answer is '한글'$"),
         (row(impossible=False), "without answer that is not said to have none"),
-    ],
-)
-def test_answers_that_are_not_there(wrong, why):
-    with pytest.raises(ValueError, match=why):
-        right_answers(wrong)
+    ):
+        with pytest.raises(ValueError, match=why):
+            right_answers(wrong)

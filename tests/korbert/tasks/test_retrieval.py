@@ -23,6 +23,11 @@ def test_which_passages_are_searched():
     assert {number: fits.tolist() for number, fits in found.fits.items()} == {0: [0, 3], 2: [0, 3]}
     scores = np.array([[2.0, 3.0, 0.0, 9.0], [1.0, 1.0, 0.0, 1.0], [5.0, 0.0, 1.0, 4.0]])
     assert found.ranks(lambda part: scores[part]).tolist() == [2, 3, 1]  # ties last, other right ones left out
+    # A passage is no negative of itself.
+    kind = Rerank(metrics=("mrr",), max_length=32)
+    assert kind.texts({"text": "q", "pair": "a", "negatives": ["b", "a", "b"]}) == ["q", "a", "b"]
+    with pytest.raises(ValueError, match="has no negatives, which"):
+        kind.target({"text": "q", "pair": "a", "negatives": ["a"]})
 
 
 @given(some.lists(some.lists(some.sampled_from("가나다라마바"), min_size=1, max_size=6), min_size=2, max_size=8))
@@ -45,11 +50,3 @@ def test_metrics_are_those_of_dense_rankings():
     assert ranks.tolist() == expected
     assert METRICS["mrr"](ranks) == np.mean([1 / rank for rank in expected])
     assert METRICS["recall@10"](ranks) == np.mean([rank <= 10 for rank in expected])
-
-
-def test_a_passage_is_no_negative_of_itself():
-    kind = Rerank(metrics=("mrr",), max_length=32)
-    row = {"text": "q", "pair": "a", "negatives": ["b", "a", "b"]}
-    assert kind.texts(row) == ["q", "a", "b"]
-    with pytest.raises(ValueError, match="has no negatives, which"):
-        kind.target({"text": "q", "pair": "a", "negatives": ["a"]})

@@ -1,17 +1,16 @@
 """Vectors of a frozen encoder: equal to calling it, computed once, found again, and never those of other weights."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
 
 from korbert.errors import ModelError
-from korbert.modeling import Encoder, EncoderConfig
+from korbert.modeling import Encoder
 from korbert.modeling.heads import mean_of_pieces
 from korbert.tasks.finetuning.vectors import Keeping, keep_vectors
 from korbert.training.examples import Examples
 from korbert.training.scoring import model_inputs
+from tests.korbert.tiny import tiny_config
 
 CPU = torch.device("cpu")
 
@@ -26,16 +25,12 @@ class Counting(Encoder):
         return super().all_layers(input_ids, *args, **more)
 
 
-def _encoder(architecture="modern", seed=1):
-    config = EncoderConfig(
-        architecture=architecture, vocab_size=500, hidden_size=16, num_hidden_layers=3, num_attention_heads=2,
-        intermediate_size=16, max_position_embeddings=64, type_vocab_size=2, boundary_embedding=True,
-    )  # fmt: skip
-    encoder = Counting(config)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        for weight in encoder.parameters():
-            torch.nn.init.normal_(weight, 0.0, 0.3)
+def _encoder(architecture="modern"):
+    sizes = {"vocab_size": 500, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2}
+    encoder = Counting(tiny_config(architecture, **sizes, type_vocab_size=2, boundary_embedding=True))
+    generator = torch.Generator().manual_seed(1)
+    for weight in encoder.parameters():
+        torch.nn.init.normal_(weight, 0.0, 0.3, generator)
     return encoder.eval()
 
 
@@ -68,49 +63,51 @@ def test_pooled_ones_are_the_mean_or_the_first(tmp_path, pooling):
     encoder, examples = _encoder(), _examples()
     kept = keep_vectors(encoder, [examples], _keeping(tmp_path, pooling=pooling, numbers="float32"))
     batch = examples.batch(np.array([5, 30]))
-    found = kept.all_layers(**model_inputs(batch), only=(2,))
     with torch.no_grad():
         direct = encoder.all_layers(**model_inputs(batch))[2]
     wanted = direct[:, 0] if pooling == "first" else mean_of_pieces(direct, batch["attention_mask"])
-    assert found.shape == (1, 2, 1, 16)
-    assert torch.allclose(found[0, :, 0], wanted, atol=1e-5)
+    found = kept.all_layers(**model_inputs(batch), only=(2,))
+    torch.testing.assert_close(found, wanted[None, :, None], atol=1e-5, rtol=1e-5)
 
 
 def test_they_are_found_again_and_a_changed_weight_is_noticed(tmp_path):
     encoder, examples = _encoder(), _examples()
-    keep_vectors(encoder, [examples, examples], _keeping(tmp_path))
-    assert encoder.rows == 40  # equal rows once
-    keep_vectors(encoder, [examples], _keeping(tmp_path, layers=(2,)))
-    assert encoder.rows == 40
-    keep_vectors(encoder, [examples], _keeping(tmp_path, layers=(1, 2)))
-    assert encoder.rows == 80  # a layer that is not there yet
-    for more in ({"pooling": "mean"}, {"numbers": "float32"}):
+
+    def computed(given=(examples,), **more):
         before = encoder.rows
-        keep_vectors(encoder, [examples], _keeping(tmp_path, **more))
-        assert encoder.rows == before + 40
+        keep_vectors(encoder, given, _keeping(tmp_path, **more))
+        return encoder.rows - before
+
+    assert computed([examples, examples]) == 40  # equal rows once
+    assert computed(layers=(2,)) == 0
+    assert computed(layers=(1, 2)) == 40  # a layer that is not there yet
+    assert (computed(pooling="mean"), computed(numbers="float32")) == (40, 40)
     with torch.no_grad():
         encoder.layers[0].up.weight[0, 0] += 1e-3
-    before = encoder.rows
-    keep_vectors(encoder, [examples], _keeping(tmp_path))
-    assert encoder.rows == before + 40
+    assert computed() == 40
+    # A damaged file is computed anew.
+    path = sorted(tmp_path.glob("*-layer-2-*.npy"), key=lambda path: path.stat().st_mtime_ns)[-1]
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    files = sorted(tmp_path.iterdir())
+    assert (computed(), computed(), sorted(tmp_path.iterdir())) == (40, 0, files)
 
 
 def test_parts_are_finished_one_by_one(tmp_path, monkeypatch):
     monkeypatch.setattr("korbert.tasks.finetuning.vectors._PART_ROWS", 16)
-    monkeypatch.setattr("korbert.tasks.finetuning.vectors._BATCH_PIECES", 64)
-    whole = _examples()
-    encoder = _encoder()
+    whole, encoder = _examples(), _encoder()
 
     def cut_off(*args, **more):
         if encoder.rows >= 20:
             raise KeyboardInterrupt
         return Counting.all_layers(encoder, *args, **more)
 
-    monkeypatch.setattr(encoder, "all_layers", cut_off)
-    with pytest.raises(KeyboardInterrupt):
-        keep_vectors(encoder, [whole], _keeping(tmp_path))
-    monkeypatch.undo()
-    monkeypatch.setattr("korbert.tasks.finetuning.vectors._PART_ROWS", 16)
+    with monkeypatch.context() as patch:
+        patch.setattr("korbert.tasks.finetuning.vectors._BATCH_PIECES", 64)
+        patch.setattr(encoder, "all_layers", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            keep_vectors(encoder, [whole], _keeping(tmp_path))
     encoder.rows = 0
     kept = keep_vectors(encoder, [whole], _keeping(tmp_path, numbers="float16"))
     assert encoder.rows == 24  # without the 16 of the first part
@@ -120,26 +117,13 @@ def test_parts_are_finished_one_by_one(tmp_path, monkeypatch):
     assert torch.allclose(kept.all_layers(**model_inputs(batch), only=(3,)), direct, atol=2e-2)
 
 
-def test_a_damaged_file_is_computed_anew(tmp_path):
-    encoder, examples = _encoder(), _examples()
-    keep_vectors(encoder, [examples], _keeping(tmp_path))
-    path = sorted(tmp_path.glob("*-layer-2-*.npy"))[0]
-    data = bytearray(path.read_bytes())
-    data[-1] ^= 1
-    path.write_bytes(data)
-    encoder.rows = 0
-    keep_vectors(encoder, [examples], _keeping(tmp_path))
-    assert encoder.rows == 40
-    assert len(list(tmp_path.iterdir())) == 3
-
-
 def test_rows_and_layers_that_are_not_kept_are_refused(tmp_path):
     kept = keep_vectors(_encoder(), [_examples()], _keeping(tmp_path))
     other = _examples(3, seed=9).batch(np.arange(3))
     for batch, layer in ((other, 0), (_examples().batch(np.arange(3)), 1)):
         with pytest.raises(KeyError):
             kept.all_layers(**model_inputs(batch), only=(layer,))
-    assert json.dumps(list(kept.state_dict())) == "[]"  # nothing of the encoder is saved with a head
+    assert list(kept.state_dict()) == []  # nothing of the encoder is saved with a head
 
 
 def test_numbers_beyond_float16_are_refused_and_kept_as_float32(tmp_path):

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
-from tests.korbert.tasks.answering import TOKENIZER, collate, letters, small_network
+from tests.korbert.tasks.answering import TOKENIZER, Scripted, collate, letters, small_network
 
 SMALL = QuestionAnsweringSettings(max_length=16, stride=3, max_query_pieces=4)
 
@@ -19,12 +19,10 @@ def test_windows_cover_the_context_and_share_the_stride(context, question, strid
     settings = QuestionAnsweringSettings(max_length=length, stride=stride, max_query_pieces=4)
     windows = cut_windows(letters("가" * question), letters("나" * context), settings, special=3)
     room = length - 3 - min(question, 4)
-    assert windows[0].first == 0
-    assert windows[-1].last == context
+    assert (windows[0].first, windows[-1].last) == (0, context)
     assert all(0 <= window.last - window.first <= room for window in windows)
     for before, after in pairwise(windows):
-        assert before.last - after.first == stride
-        assert before.last - before.first == room
+        assert (before.last - after.first, before.last - before.first) == (stride, room)
         assert after.last > before.last
 
 
@@ -48,24 +46,17 @@ def test_gold_stands_in_every_window_that_holds_the_answer_and_in_no_other(data,
 
 def test_collate_by_hand():
     settings = QuestionAnsweringSettings(max_length=12, stride=2, max_query_pieces=3)
-    windows = cut_windows(
-        letters("언제였나", 50), letters("가나 다라 마바 사", 100), settings, answer=(6, 8), special=3
-    )
+    question, context = letters("언제였나", 50), letters("가나 다라 마바 사", 100)
+    windows = cut_windows(question, context, settings, answer=(6, 8), special=3)
     batch = collate(windows, TOKENIZER, settings)
-    assert batch["input_ids"].tolist() == [
-        [2, 50, 51, 52, 3, 100, 101, 102, 103, 104, 105, 3],
-        [2, 50, 51, 52, 3, 104, 105, 106, 3, 0, 0, 0],
-    ]
+    asked = [2, 50, 51, 52, 3]
+    assert batch["input_ids"].tolist() == [[*asked, *range(100, 106), 3], [*asked, 104, 105, 106, 3, 0, 0, 0]]
     assert batch["attention_mask"].tolist() == [[1] * 12, [1] * 9 + [0] * 3]
     assert batch["token_type_ids"].tolist() == [[0] * 5 + [1] * 7, [0] * 5 + [1] * 4 + [0] * 3]
     assert batch["boundaries"].tolist() == [[0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0], [0, 1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0]]
-    assert batch["choices"].int().tolist() == [
-        [1, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0],
-        [1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0],
-    ]
+    assert batch["choices"].int().tolist() == [[1, *[0] * 4, *[1] * 6, 0], [1, *[0] * 4, *[1] * 3, *[0] * 4]]
     assert batch["lengths"] == tuple(WindowExamples(windows, TOKENIZER, settings).lengths) == (12, 9)
-    assert batch["start_positions"].tolist() == [9, 5]
-    assert batch["end_positions"].tolist() == [10, 6]
+    assert (batch["start_positions"].tolist(), batch["end_positions"].tolist()) == ([9, 5], [10, 6])
 
 
 @torch.no_grad()
@@ -81,20 +72,14 @@ def test_loss_is_unchanged_by_padding(architecture):
 
 
 def test_loss_of_a_model_that_knows_nothing_is_that_of_guessing_among_the_choices():
-    def indifferent(input_ids, **rest):
-        return torch.zeros(input_ids.shape), torch.zeros(input_ids.shape)
-
     windows = cut_windows(letters("언제"), letters("가나다라마"), SMALL, answer=(2, 4), special=3)
-    batch = collate(windows, TOKENIZER, SMALL)
-    assert reading_loss(indifferent, batch)["loss"].item() == pytest.approx(np.log(6))  # five pieces and [CLS]
+    loss = reading_loss(Scripted({}, {}), collate(windows, TOKENIZER, SMALL))["loss"]
+    assert loss.item() == pytest.approx(np.log(6))  # five pieces and [CLS]
 
 
-def test_the_stride_must_leave_windows_room_to_advance():
+def test_settings_that_cannot_work():
     with pytest.raises(ValidationError, match=r"leaves 60 pieces of context .* needs more than stride 64: raise"):
         QuestionAnsweringSettings(max_length=128, stride=64)
-
-
-def test_a_threshold_without_effect_is_refused():
     with pytest.raises(ValidationError, match=r"threshold 0\.5 is for unanswerable = true"):
         QuestionAnsweringSettings(threshold=0.5)
     with pytest.raises(ValidationError, match="finite number"):

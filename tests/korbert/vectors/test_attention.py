@@ -1,7 +1,5 @@
 """Attention as `transformers` has it, between pieces, morphemes and eojeols."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -23,14 +21,25 @@ TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 �
 LONG = " ".join([TEXT] * 3)
 
 
-def model_of(tokenizer, architecture="modern", **others):
+def model_of(tokenizer, **others):
     sizes = {"hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 16}
-    values = {"architecture": architecture, "vocab_size": tokenizer.vocab_size, **sizes, **others}
-    model = PretrainingModel(EncoderConfig.model_validate(values), torch.Generator().manual_seed(3)).eval()
+    config = EncoderConfig(vocab_size=tokenizer.vocab_size, **sizes, **others)
+    model = PretrainingModel(config, torch.Generator().manual_seed(3)).eval()
     generator = torch.Generator().manual_seed(5)
     for layer in model.encoder.layers:  # far from even weights
         layer.attention.qkv.weight.data.add_(0.4 * torch.randn(layer.attention.qkv.weight.shape, generator=generator))
     return model
+
+
+def check_weights(found, folder, *, typed):
+    """They are those that transformers gives of a model in this folder."""
+    theirs = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
+    batch = {"input_ids": torch.tensor([found.encoding.input_ids])}
+    if typed:
+        batch["token_type_ids"] = torch.tensor([found.encoding.token_type_ids])
+    with torch.inference_mode():
+        expected = torch.stack(theirs(**batch, output_attentions=True).attentions)[:, 0]
+    np.testing.assert_allclose(found.weights, expected.numpy(), atol=1e-5, rtol=0)
 
 
 @pytest.fixture(scope="module")
@@ -38,29 +47,19 @@ def model(tiny_tokenizer):
     return model_of(tiny_tokenizer)
 
 
-@pytest.mark.parametrize(
-    ("architecture", "others"),
-    [
-        ("bert", {}),
-        ("bert", {"layer_groups": 1, "embedding_size": 8}),
-        ("modern", {"local_attention": 8}),
-        ("modern", {"global_attn_every_n_layers": 1}),
-    ],
-)
+BERT = {"architecture": "bert"}
+SHAPES = [BERT, BERT | {"layer_groups": 1, "embedding_size": 8}, {"local_attention": 8}]
+
+
+@pytest.mark.parametrize("others", [*SHAPES, {"global_attn_every_n_layers": 1}])
 @pytest.mark.parametrize("pair", [None, PAIR], ids=["text", "pair"])
-def test_weights_are_those_that_transformers_gives_of_the_export(tiny_tokenizer, tmp_path, architecture, others, pair):
-    model = model_of(tiny_tokenizer, architecture, **others)
+def test_weights_are_those_that_transformers_gives_of_the_export(tiny_tokenizer, tmp_path, others, pair):
+    model = model_of(tiny_tokenizer, **others)
     found = attention(model, tiny_tokenizer, LONG, pair)
     assert len(found.encoding) > 60  # far beyond the windows of local layers
     save_model(tmp_path / "model", model, tiny_tokenizer)
     export(tmp_path / "model", tmp_path / "exported")
-    theirs = transformers.AutoModel.from_pretrained(tmp_path / "exported", attn_implementation="eager").eval()
-    batch = {"input_ids": torch.tensor([found.encoding.input_ids])}
-    if architecture == "bert":
-        batch["token_type_ids"] = torch.tensor([found.encoding.token_type_ids])
-    with torch.inference_mode():
-        expected = torch.stack(theirs(**batch, output_attentions=True).attentions)[:, 0]
-    np.testing.assert_allclose(found.weights, expected.numpy(), atol=1e-5, rtol=0)
+    check_weights(found, tmp_path / "exported", typed=BERT.items() <= others.items())
     assert found.weights.std() > 0.01
 
 
@@ -73,13 +72,7 @@ def test_weights_of_foreign_encoders_are_their_own(foreign, model_type):
     found = attention(EncoderModel(encoder.config, encoder=encoder), tokenizer, "학교에 간다", "친구를 만난다")
     assert encoder.model.config._attn_implementation == usual
     assert found.queries is None
-    theirs = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
-    batch = {"input_ids": torch.tensor([found.encoding.input_ids])}
-    if encoder.config.type_vocab_size:
-        batch["token_type_ids"] = torch.tensor([found.encoding.token_type_ids])
-    with torch.inference_mode():
-        expected = torch.stack(theirs(**batch, output_attentions=True).attentions)[:, 0]
-    np.testing.assert_allclose(found.weights, expected.numpy(), atol=1e-5, rtol=0)
+    check_weights(found, folder, typed=bool(encoder.config.type_vocab_size))
     np.testing.assert_allclose(found.weights.sum(axis=-1), 1, atol=1e-5)
     assert found.labels("eojeol")[1:3] == ["학교에", "간다"]
 
@@ -96,20 +89,22 @@ def test_encoders_without_weights_of_pieces_on_pieces_are_refused(foreign, model
 def test_queries_and_keys_make_the_weights(model, tiny_tokenizer):
     found = attention(model, tiny_tokenizer, TEXT, PAIR)
     assert not any(module._forward_pre_hooks for module in model.modules())  # the encoder is as it was
-    assert found.queries is not None
-    assert found.keys is not None
     scores = found.queries @ found.keys.swapaxes(-1, -2) / np.sqrt(found.keys.shape[-1])
     exponents = np.exp(scores - scores.max(axis=-1, keepdims=True))
     np.testing.assert_allclose(found.weights, exponents / exponents.sum(axis=-1, keepdims=True), atol=1e-5)
 
 
-def test_units_have_the_text_of_their_pieces(model, tiny_tokenizer):
+def test_units_have_the_text_of_their_pieces_and_the_eojeols_of_the_tokenizer(model, tiny_tokenizer):
     found = attention(model, tiny_tokenizer, "이걸  봤다", "왜 👍🏻")
     assert found.labels("eojeol") == ["[CLS]", "이걸", "봤다", "[SEP]", "왜", "👍🏻", "[SEP]"]
     assert found.labels("morpheme")[1:4] == ["이거", "ᆯ", "보"]
     assert found.labels("morpheme")[-2] == "👍🏻"
     assert found.spans("eojeol") == [(0, 0), (0, 2), (4, 6), (0, 0), (0, 1), (2, 4), (0, 0)]
     assert found.groups("piece").tolist() == [*range(len(found.encoding))]
+    found = attention(model, tiny_tokenizer, LONG)
+    pieces = tiny_tokenizer.encode_pieces(LONG)
+    begins = np.array(pieces.boundaries) >= 2
+    assert found.groups("eojeol")[1:-1].tolist() == begins.cumsum().tolist()
 
 
 @settings(max_examples=60)
@@ -126,29 +121,17 @@ def test_rows_sum_to_one_however_pieces_are_joined(model, tiny_tokenizer, text, 
     np.testing.assert_allclose(found.rollout().sum(axis=-1), 1, atol=1e-5)
 
 
-def test_eojeols_are_those_of_the_tokenizer(model, tiny_tokenizer):
-    found = attention(model, tiny_tokenizer, LONG)
-    pieces = tiny_tokenizer.encode_pieces(LONG)
-    begins = np.array(pieces.boundaries) >= 2
-    assert found.groups("eojeol")[1:-1].tolist() == begins.cumsum().tolist()
-
-
-def test_joined_weights_worked_by_hand():
+def test_worked_by_hand():
     """Two pieces are one morpheme: its column is their sum, its row their mean."""
     weights = np.array([[[[0.5, 0.2, 0.3], [0.1, 0.6, 0.3], [0.3, 0.0, 0.7]]]], dtype=np.float32)
     encoding = Encoding([1, 2, 3], [0] * 3, [1] * 3, [0] * 3, [(0, 1), (1, 2), (2, 3)], [3, 0, 1], ["학", "교", "에"],
                         ["NNG", "NNG", "JKB"], [0, 0, 1])  # fmt: skip
     joined = Attention(("학교",), encoding, weights).joined("morpheme")
     np.testing.assert_allclose(joined[0, 0], [[0.7, 0.3], [0.3, 0.7]], atol=1e-6)
-
-
-def test_rollout_worked_by_hand():
-    """Half of each piece stays: with all weights on the other piece, half passes, and a half of both twice."""
-    none: Any = None  # no text is looked at
     weights = np.array([[[0, 1], [1, 0]]], dtype=np.float32)[None].repeat(2, axis=0)  # (2, 1, 2, 2)
-    np.testing.assert_allclose(Attention((), none, weights).rollout()[0], [[0.5, 0.5], [0.5, 0.5]])
+    np.testing.assert_allclose(Attention((), None, weights).rollout()[0], [[0.5, 0.5], [0.5, 0.5]])
     one_way = np.array([[[[1, 0], [1, 0]]]] * 2, dtype=np.float32)
-    np.testing.assert_allclose(Attention((), none, one_way).rollout()[1], [[1, 0], [0.75, 0.25]])
+    np.testing.assert_allclose(Attention((), None, one_way).rollout()[1], [[1, 0], [0.75, 0.25]])
 
 
 def test_long_texts_and_weights_that_are_not_finite_are_refused(tiny_tokenizer):

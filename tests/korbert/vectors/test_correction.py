@@ -14,25 +14,26 @@ def vectors():
     return drawn @ np.diag([5, 1, 3, 0.1, 2, 1]).astype(np.float32) + 2
 
 
-def test_whitened(vectors):
+def test_fitted_as_scikit_learn_does(vectors):
     """As PCA with whitening, but for the sign of each direction."""
     found = Correction.fit("whiten", vectors)(vectors)
     theirs = PCA(whiten=True).fit_transform(vectors) * np.sqrt(len(vectors) / (len(vectors) - 1))
     np.testing.assert_allclose(np.abs(found), np.abs(theirs), atol=1e-3)
     np.testing.assert_allclose(np.cov(found, rowvar=False, bias=True), np.eye(6), atol=1e-3)
-
-
-def test_without_the_common_component(vectors):
     first = TruncatedSVD(1).fit(vectors).components_[0]
     found = Correction.fit("common", vectors)(vectors)
     np.testing.assert_allclose(found, vectors - np.outer(vectors @ first, first), atol=1e-3)
 
 
-def test_fewer_texts_than_numbers(vectors):
+def test_too_few_texts(vectors):
     """No direction that they do not have is blown up."""
     correction = Correction.fit("whiten", vectors[:4])
     assert correction.matrix.shape == (6, 3)
     assert np.abs(correction(vectors[:4])).max() < 3
+    with pytest.raises(SettingsError, match="is fitted on 1 texts: give two at least"):
+        Correction.fit("common", vectors[:1])
+    with pytest.raises(SettingsError, match="correction 'white': take common or whiten"):
+        Correction.fit("white", vectors)
 
 
 def test_it_is_kept_in_a_file(vectors, tmp_path, encoder):
@@ -48,10 +49,3 @@ def test_it_is_kept_in_a_file(vectors, tmp_path, encoder):
     (tmp_path / "white.npz").write_bytes((tmp_path / "white.npz").read_bytes()[:100])
     with pytest.raises(SettingsError, match=r"white.npz: cannot be read as a correction .*: fit it again"):
         Correction.load(tmp_path / "white.npz")
-
-
-def test_what_is_refused(vectors):
-    with pytest.raises(SettingsError, match="is fitted on 1 texts: give two at least"):
-        Correction.fit("common", vectors[:1])
-    with pytest.raises(SettingsError, match="correction 'white': take common or whiten"):
-        Correction.fit("white", vectors)

@@ -1,9 +1,10 @@
 """Vectors of texts: of every kind of model, layer and pooling, against computations written apart."""
 
 import math
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -13,28 +14,16 @@ from korbert.errors import ModelError, SettingsError
 from korbert.huggingface.exporting import export
 from korbert.huggingface.importing import import_folder
 from korbert.model import Model
-from korbert.modeling import (
-    DetectionModel,
-    EmbeddingModel,
-    PretrainingModel,
-    QuestionAnsweringModel,
-    TokenClassificationModel,
-    save_model,
-)
+from korbert.modeling import models, save_model
 from korbert.modeling.packing import pack
 from korbert.modeling.storage import load_model
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.embedding import Embedding
-from korbert.tokenization import Tokenizer
 from korbert.vectors import POOLINGS, PieceCounts
 
-TEXTS = [
-    "아버지가 방에 들어가신다.",
-    "",
-    "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!",
-    "서울",
-    "ㅋㅋㅋ " * 40,
-]
+TEXTS = ["아버지가 방에 들어가신다.", "", "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!"]
+TEXTS += ["서울", "ㅋㅋㅋ " * 40]
+MODES = {"mean": "mean", "cls": "first", "max": "max", ("mean", "max"): "mean-max"}  # of sentence-transformers
 
 
 def layers_of(encoder, text):
@@ -49,20 +38,12 @@ def test_each_layer_and_pooling(encoder):
         layers, row = layers_of(encoder, text)
         inner = layers[:, 1:-1] if len(row) > 2 else layers
         for layer in range(-4, 4):
-            hidden, own = layers[layer], inner[layer]
-            expected = {
-                ("mean", True): hidden.mean(0),
-                ("mean", False): own.mean(0),
-                ("max", True): hidden.max(0),
-                ("max", False): own.max(0),
-                ("first", True): hidden[0],
-                ("first", False): own[0],
-                ("mean-max", True): np.concatenate([hidden.mean(0), hidden.max(0)]),
-                ("mean-max", False): np.concatenate([own.mean(0), own.max(0)]),
-            }
-            for (pooling, special), vector in expected.items():
-                found = encoder.embed(text, layer=layer, pooling=pooling, special_tokens=special)
-                np.testing.assert_allclose(found, vector, atol=1e-5)
+            for special, own in ((True, layers[layer]), (False, inner[layer])):
+                expected = {"mean": own.mean(0), "max": own.max(0), "first": own[0]}
+                expected["mean-max"] = np.concatenate([expected["mean"], expected["max"]])
+                for pooling, vector in expected.items():
+                    found = encoder.embed(text, layer=layer, pooling=pooling, special_tokens=special)
+                    np.testing.assert_allclose(found, vector, atol=1e-5)
         last = layers[[-2, -1]]
         for mix, mixed in {"sum": last.sum(0), "mean": last.mean(0), "concat": np.concatenate(last, axis=1)}.items():
             found = encoder.embed(text, layer=(-2, -1), mix=mix)
@@ -74,8 +55,8 @@ def test_batches_do_not_matter_and_order_is_kept(encoder, pooling, monkeypatch):
     counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
     asked = {"pooling": pooling, "layer": [-1, 1], "mix": "concat", "counts": counts}
     alone = np.stack([encoder.embed(text, **asked) for text in TEXTS])
-    assert alone.dtype == np.float32
-    assert alone.shape[1] == encoder.width(encoder.vector_settings(pooling=pooling, layer=[-1, 1], mix="concat"))
+    width = encoder.width(encoder.vector_settings(pooling=pooling, layer=[-1, 1], mix="concat"))
+    assert (alone.dtype, alone.shape[1]) == (np.float32, width)
     monkeypatch.setattr("korbert.embedder.TEXTS_AT_ONCE", 2)
     for size in (1, 2, 64):
         parts = list(encoder.stream(iter(TEXTS), size, **asked))
@@ -83,22 +64,23 @@ def test_batches_do_not_matter_and_order_is_kept(encoder, pooling, monkeypatch):
         np.testing.assert_allclose(np.concatenate(parts), alone, atol=1e-5)
     np.testing.assert_allclose(encoder.embed(TEXTS[::-1], 2, **asked), alone[::-1], atol=1e-5)
     assert encoder.embed([], **asked).shape == (0, alone.shape[1])
-
-
-def test_the_vector_of_a_single_piece_is_that_piece(encoder):
+    # The vector of a single piece is that piece.
     (piece,) = encoder.parts("영화", "piece").vectors
-    counts = PieceCounts.of_texts(["영화", "배우"], encoder.tokenizer)
-    for pooling in ("mean", "first", "max", "idf", "bm25"):
+    if pooling != "mean-max":
         found = encoder.embed("영화", pooling=pooling, special_tokens=False, counts=counts)
         np.testing.assert_allclose(found, piece, atol=1e-5)
 
 
-def test_normalized_and_cut(encoder):
+def test_vectors_are_normalized_and_cut_and_no_numbers_are_named(encoder):
     whole = encoder.embed(TEXTS)
     np.testing.assert_allclose(encoder.embed(TEXTS, size=5), whole[:, :5], atol=1e-6)
     unit = encoder.embed(TEXTS, size=5, normalize=True)
     np.testing.assert_allclose(unit, whole[:, :5] / np.linalg.norm(whole[:, :5], axis=1, keepdims=True), atol=1e-5)
     assert encoder.similarity(TEXTS[0], TEXTS[2], size=5) == pytest.approx(float(unit[0] @ unit[2]), abs=1e-5)
+    encoder.network.encoder.embeddings.norm.weight.data.fill_(math.nan)
+    for asked in (encoder.embed, encoder.parts):
+        with pytest.raises(ModelError, match="the model: its vectors are not finite"):
+            asked("가", layer=1)
 
 
 @pytest.mark.parametrize(
@@ -120,25 +102,17 @@ def test_settings_that_are_refused(encoder, asked, said):
         encoder.embed("가", **asked)
 
 
-# --- weights ---
-
-
-def test_idf_weighs_as_scikit_learn_does(encoder, tiny_tokenizer):
+def test_pieces_are_weighed_as_scikit_learn_and_bm25s_do(encoder, tiny_tokenizer):
     texts = [text for text in TEXTS if text]
     ids = [tiny_tokenizer.encode_pieces(text).ids for text in texts]
-    table = np.zeros((len(texts), tiny_tokenizer.vocab_size))
-    for row, own in enumerate(ids):
-        np.add.at(table[row], own, 1)
+    table = np.stack([np.bincount(own, minlength=tiny_tokenizer.vocab_size) for own in ids])
     idf = TfidfTransformer(smooth_idf=True).fit(table).idf_
     counts = PieceCounts.of_texts(texts, tiny_tokenizer)
     layers, row = layers_of(encoder, texts[1])
     weights = idf[row.input_ids[1:-1]]
     expected = (layers[-1, 1:-1] * weights[:, None]).sum(0) / weights.sum()
     np.testing.assert_allclose(encoder.embed(texts[1], pooling="idf", counts=counts), expected, atol=1e-5)
-
-
-def test_bm25_weighs_as_bm25s_scores_words(encoder, tiny_tokenizer):
-    """What a piece weighs in all its places together is the score of the text for that piece, but for a factor."""
+    # What a piece weighs in all its places together is the score of the text for that piece, but for a factor.
     bm25s = pytest.importorskip("bm25s")
     texts = [text[:20] for text in TEXTS if text]
     ids = [tiny_tokenizer.encode_pieces(text).ids for text in texts]
@@ -157,10 +131,8 @@ def test_counts_travel_with_the_model(encoder, tmp_path):
     counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
     save_model(tmp_path / "model", encoder.network, encoder.tokenizer)
     path = counts.save(tmp_path / "model")
-    loaded = korbert.load(tmp_path / "model", "cpu")
-    np.testing.assert_allclose(
-        loaded.embed(TEXTS, pooling="bm25"), encoder.embed(TEXTS, pooling="bm25", counts=counts), atol=1e-6
-    )
+    found = korbert.load(tmp_path / "model", "cpu").embed(TEXTS, pooling="bm25")
+    np.testing.assert_allclose(found, encoder.embed(TEXTS, pooling="bm25", counts=counts), atol=1e-6)
     pack(tmp_path / "model", tmp_path / "packed")
     pack(tmp_path / "model", tmp_path / "beside", tmp_path / "packed")
     for folder in ("packed", "beside"):
@@ -176,23 +148,17 @@ def test_counts_travel_with_the_model(encoder, tmp_path):
 
 def test_counts_of_a_vocab_artifact(encoder, tmp_path):
     """Those of morphemes become those of pieces; the artifact beside the model's is found without being named."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     rows = [("영화", "NNP", 5, 5, 3), ("영화", "NNG", 1, 1, 1), ("이", "JKS", 40, 0, 9), ("뷁뷁", "NNG", 2, 2, 2)]
-    names = ("form", "tag", "count", "initial", "documents")
-    vocab = tmp_path / "vocab"
+    names, vocab = ["form", "tag", "count", "initial", "documents"], tmp_path / "vocab"
     encoder.tokenizer.save(vocab / "tokenizer")
-    pq.write_table(pa.table(dict(zip(names, zip(*rows, strict=True), strict=True))), vocab / "counts.parquet")
+    pq.write_table(pa.table(list(map(pa.array, zip(*rows, strict=True))), names), vocab / "counts.parquet")
     (vocab / "stage.json").write_text('{"counts": {"documents": 8}}')
     save_model(tmp_path / "pretrain" / "model", encoder.network, encoder.tokenizer)
     counts = PieceCounts.find(None, str(tmp_path / "pretrain"), encoder.tokenizer)
 
-    assert isinstance(encoder.tokenizer, Tokenizer)
     (film,), (particle,), rare = map(encoder.tokenizer.ids_of, ("영화", "이", "뷁뷁"))
-    assert counts.documents == 8
-    assert counts.frequencies[film] == 4
-    assert counts.frequencies[particle] == 8  # no more than there are documents
+    found = counts.documents, counts.frequencies[film], counts.frequencies[particle]
+    assert found == (8, 4, 8)  # no more than there are documents
     assert set(counts.frequencies[list(rare)]) == {2}
     assert counts.mean_length == pytest.approx((6 + 40 + 2 * len(rare)) / 8)
     assert counts.frequencies.sum() == 4 + 8 + 2 * len(set(rare))
@@ -201,27 +167,23 @@ def test_counts_of_a_vocab_artifact(encoder, tmp_path):
         PieceCounts.find(tmp_path, "", encoder.tokenizer)
 
 
-# --- kinds ---
-
-
 def test_every_kind_of_model_gives_the_same_vectors(config, tiny_tokenizer, tmp_path, encoder):
     """Their encoders have the same weights."""
     expected = encoder.embed(TEXTS, layer=-2, pooling="max")
     number = KINDS["regression"].kind_class(metrics=("pearson",), max_length=32, mean=0.0, deviation=1.0)
-    models: dict[tuple[str, ...], Any] = {
-        ("fill", "embed"): Model(PretrainingModel(config), tiny_tokenizer),
-        ("answer", "embed"): Model(QuestionAnsweringModel(config), tiny_tokenizer),
-        ("tag", "embed"): Model(TokenClassificationModel(config, ["O", "B-PS", "I-PS"]), tiny_tokenizer),
-        ("predict", "embed"): Model(number.model(config), tiny_tokenizer, number),
-        ("embed",): Model(EmbeddingModel(config), tiny_tokenizer),
-        ("embed", "too"): Model(DetectionModel(config), tiny_tokenizer),
-    }
-    for place, (can, model) in enumerate(models.items()):
-        model.network.encoder.load_state_dict(encoder.network.encoder.state_dict())
-        model.save(tmp_path / str(place))
-        loaded = korbert.load(tmp_path / str(place), "cpu")
-        assert loaded.can == tuple(name for name in can if name != "too")
-        assert loaded.kind == model.kind
+    for can, network, *kind in (
+        (("fill", "embed"), models.PretrainingModel(config)),
+        (("answer", "embed"), models.QuestionAnsweringModel(config)),
+        (("tag", "embed"), models.TokenClassificationModel(config, ["O", "B-PS", "I-PS"])),
+        (("predict", "embed"), number.model(config), number),
+        (("embed",), models.EmbeddingModel(config)),
+        (("embed",), models.DetectionModel(config)),
+    ):
+        network.encoder.load_state_dict(encoder.network.encoder.state_dict())
+        model = Model(network, tiny_tokenizer, *kind)
+        model.save(tmp_path / "model")
+        loaded = korbert.load(tmp_path / "model", "cpu")
+        assert (loaded.can, loaded.kind) == (can, model.kind)
         np.testing.assert_allclose(loaded.embed(TEXTS, layer=-2, pooling="max"), expected, atol=1e-6)
         assert loaded.digest == encoder.digest
 
@@ -243,7 +205,7 @@ def test_a_model_of_embeddings_has_defaults_of_its_own(config, tiny_tokenizer, t
 
     assert model.similarity(TEXTS[0], TEXTS[2]) == pytest.approx(float(vectors[0] @ vectors[2]), abs=1e-5)
     np.testing.assert_allclose(model.similarity(TEXTS[:2], TEXTS), vectors[:2] @ vectors.T, atol=1e-5)
-    np.testing.assert_allclose(model.similarity(TEXTS[0], TEXTS, pooling="mean").shape, (len(TEXTS),))
+    assert model.similarity(TEXTS[0], TEXTS, pooling="mean").shape == (len(TEXTS),)
     with pytest.raises(SettingsError, match=r"texts\[1\] is int 3: give only strings"):
         model.embed(["가", 3])
 
@@ -266,24 +228,12 @@ def test_foreign_encoders(foreign, tmp_path, model_type):
         assert found.embed(TEXTS, layer=[0, -1], mix="concat").shape[1] == 2 * model.config.hidden_size
 
 
-def test_vectors_that_are_no_numbers_are_named(encoder):
-    encoder.network.encoder.embeddings.norm.weight.data.fill_(math.nan)
-    with pytest.raises(ModelError, match="the model: its vectors are not finite"):
-        encoder.embed("가", layer=1)
-    with pytest.raises(ModelError, match="the model: its vectors are not finite"):
-        encoder.parts("가")
-
-
-# --- sentence-transformers ---
-
-
-@pytest.mark.parametrize(
-    ("modes", "pooling"), [("mean", "mean"), ("cls", "first"), ("max", "max"), (("mean", "max"), "mean-max")]
-)
+@pytest.mark.parametrize(("modes", "pooling"), MODES.items())
+@pytest.mark.usefixtures("remote_code_aside")
 def test_sentence_transformers_pools_the_same(config, tiny_tokenizer, tmp_path, modes, pooling):
     package = pytest.importorskip("sentence_transformers")
     modules = pytest.importorskip("sentence_transformers.sentence_transformer.modules")
-    model = EmbeddingModel(config, generator=torch.Generator().manual_seed(2))
+    model = models.EmbeddingModel(config, generator=torch.Generator().manual_seed(2))
     save_model(tmp_path / "ours", model, tiny_tokenizer)
     export(tmp_path / "ours", tmp_path / "theirs")
     whole = package.SentenceTransformer(str(tmp_path / "theirs"), trust_remote_code=True, device="cpu")

@@ -18,8 +18,7 @@ def test_the_parts_of_a_text(encoder):
     with torch.inference_mode():
         hidden = encoder.network.encoder(torch.tensor([row.input_ids]))[0].numpy()
     pieces = encoder.parts(TEXT, "piece")
-    assert pieces.names == row.pieces[1:-1]
-    assert pieces.spans == row.spans[1:-1]
+    assert (pieces.names, pieces.spans) == (row.pieces[1:-1], row.spans[1:-1])
     np.testing.assert_allclose(pieces.vectors, hidden[1:-1], atol=1e-5)
 
     morphemes = encoder.parts(TEXT)
@@ -49,15 +48,12 @@ def test_eojeols_are_those_of_the_text(encoder, texts):
         np.testing.assert_allclose(found.vectors, encoder.parts(text, "eojeol").vectors, atol=1e-4)
 
 
-def test_what_is_cut_off_has_no_part(encoder):
-    assert len(encoder.parts("학교 " * 100, "piece")) == 30
-    assert len(encoder.parts("", "eojeol")) == 0
+def test_what_is_cut_off_has_no_part(encoder, foreign, tmp_path):
+    assert (len(encoder.parts("학교 " * 100, "piece")), len(encoder.parts("", "eojeol"))) == (30, 0)
     assert encoder.parts("").vectors.shape == (0, 16)
     with pytest.raises(SettingsError, match="unit 'word': take piece, morpheme, eojeol"):
         encoder.parts(TEXT, "word")
-
-
-def test_words_of_other_tokenizers(foreign, tmp_path):
+    # Words of other tokenizers.
     import_folder(foreign("roberta"), tmp_path / "model")
     found = korbert.load(tmp_path / "model", "cpu").parts("나는 어제 학교에 갔다", "eojeol")
     assert found.names == ["나는", "어제", "학교에", "갔다"]

@@ -1,7 +1,5 @@
 """Files of the tools in which people label come back as the rows that they mean. The wording is ours."""
 
-import csv
-import io
 import json
 from types import SimpleNamespace
 
@@ -19,6 +17,20 @@ TEXT = "하늘은 서울에 갔다"
 PS = {"start": 0, "end": 2, "text": "하늘", "labels": ["PS"]}
 LC = {"start": 4, "end": 6, "text": "서울", "labels": ["LC"]}
 SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
+BOTH = ["욕설", "지역"]
+PLAIN, OPTIONS = {"id": 1, "text": TEXT}, {"options": [{"id": "욕설", "text": "욕"}]}
+DOCCANO = {"id": 7, "text": TEXT, "Comments": []}
+PRODIGY = {"text": TEXT, "_input_hash": 5, "_task_hash": 6, "answer": "accept"}
+TOKENS = [{"text": "하늘은", "start": 0, "end": 3, "id": 0}, {"text": "서울에", "start": 4, "end": 7, "id": 1}]
+SPACY = [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]
+QUOTED = [{"start": 0, "end": 2, "token_start": 0, "label": "PS"}, [4, 6, "LC"]]
+ANN = "T1\tPS 0 2\t하늘\nT2\tLC 4 6\t서울\nR1\tvisit Arg1:T1 Arg2:T2\n#1\tAnnotatorNotes T1\t확인\n"
+CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
+RIGHT = {"text": "배", "answer_start": 20}
+OFFSETS = [{"id": end, "label": label, "start_offset": start, "end_offset": end} for start, end, label in SPANS]
+RELATIONS = {"entities": OFFSETS, "relations": [{"id": 1, "from_id": 2, "to_id": 6, "type": "visit"}]}
+NAMES = [{"id": end, "form": TEXT[start:end], "label": own, "begin": start, "end": end} for start, end, own in SPANS]
+MODU = [{"id": f"n1.1.{len(one)}", "form": TEXT, "NE": one} for one in (NAMES, [])]
 
 
 def read(path, *, several=False, columns=None):
@@ -28,12 +40,6 @@ def read(path, *, several=False, columns=None):
     rows = read_rows(path, roles, columns={**(columns or {}), **found.columns})
     assert read_rows(path, roles, trained=rows.columns).rows == rows.rows  # as `korbert evaluate` reads them
     return found.kind, rows
-
-
-def _csv(*rows):
-    file = io.StringIO()
-    csv.writer(file).writerows(rows)
-    return file.getvalue()
 
 
 def _task(*results, **more):
@@ -48,33 +54,15 @@ def _region(value, kind="labels", name="label"):
 
 NER = [_region(LC), _region(PS)]
 CHOICE = [_region({"choices": ["긍정"]}, "choices", "sentiment")]
-CHOICES = [_region({"choices": ["욕설", "지역"]}, "choices", "sentiment")]
-DOCCANO = {"id": 7, "text": TEXT, "Comments": []}
-RELATIONS = {
-    "entities": [
-        {"id": 1, "label": "PS", "start_offset": 0, "end_offset": 2},
-        {"id": 2, "label": "LC", "start_offset": 4, "end_offset": 6},
-    ],
-    "relations": [{"id": 1, "from_id": 1, "to_id": 2, "type": "visit"}],
-}
-PRODIGY = {"text": TEXT, "_input_hash": 5, "_task_hash": 6, "answer": "accept"}
-TOKENS = [{"text": "하늘은", "start": 0, "end": 3, "id": 0}, {"text": "서울에", "start": 4, "end": 7, "id": 1}]
+CHOICES = [_region({"choices": BOTH}, "choices", "sentiment")]
 
-
-MODU = [
-    {"id": "n1.1.1", "form": TEXT, "NE": [{"id": 1, "form": "하늘", "label": "PS", "begin": 0, "end": 2},
-                                          {"id": 2, "form": "서울", "label": "LC", "begin": 4, "end": 6}]},
-    {"id": "n1.1.2", "form": TEXT, "NE": []},
-]  # fmt: skip
-SPACY = [[TEXT, {"entities": [[0, 2, "PS"], [4, 6, "LC"]]}], [TEXT, {"entities": []}]]
-QUOTED = [{"start": 0, "end": 2, "token_start": 0, "label": "PS"}, [4, 6, "LC"]]
 
 ENTITIES = [
     ("label-studio.json", [_task(NER), _task([])]),
     ("label-studio.json", [_task(NER, NER[::-1]), _task([])]),  # two annotators who agree
     ("label-studio-old.json", [{"data": {"text": TEXT}, "completions": [{"result": one}]} for one in (NER, [])]),
     ("label-studio-min.json", [{"id": 1, "text": TEXT, "label": one, "annotator": 1} for one in ([PS, LC], [])]),
-    ("label-studio.csv", _csv(["id", "text", "label"], [1, TEXT, json.dumps([PS, LC])], [2, TEXT, "[]"])),
+    ("label-studio.csv", 'id,text,label\n1,{0},"{1}"\n2,{0},[]'.format(TEXT, json.dumps([PS, LC]).replace('"', '""'))),
     ("doccano.jsonl", [DOCCANO | {"label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
     ("doccano-old.jsonl", [{"id": 1, "data": TEXT, "label": one} for one in ([[0, 2, "PS"], [4, 6, "LC"]], [])]),
     ("doccano-relations.jsonl", [DOCCANO | RELATIONS, DOCCANO | {"entities": [], "relations": []}]),
@@ -96,26 +84,21 @@ def test_entities(tmp_path, name, content):
 
 LABELS = [
     ("label-studio.json", [_task(CHOICE)], False, ["긍정"]),
-    ("label-studio.json", [_task(CHOICES), _task(CHOICE)], True, [["욕설", "지역"], ["긍정"]]),
+    ("label-studio.json", [_task(CHOICES), _task(CHOICE)], True, [BOTH, ["긍정"]]),
     ("label-studio-min.json", [{"id": 1, "text": TEXT, "sentiment": "긍정"}], False, ["긍정"]),
     (
         "label-studio-min.json",
-        [{"id": 1, "text": TEXT, "label": one} for one in ({"choices": ["욕설", "지역"]}, "욕설")],
+        [PLAIN | {"label": {"choices": BOTH}}, PLAIN | {"label": "욕설"}],
         True,
-        [["욕설", "지역"], ["욕설"]],
+        [BOTH, ["욕설"]],
     ),
     ("doccano.jsonl", [DOCCANO | {"label": ["긍정"]}, DOCCANO | {"label": ["부정"]}], False, ["긍정", "부정"]),
-    ("doccano.jsonl", [DOCCANO | {"label": one} for one in (["욕설", "지역"], [])], True, [["욕설", "지역"], []]),
+    ("doccano.jsonl", [DOCCANO | {"label": one} for one in (BOTH, [])], True, [BOTH, []]),
     ("doccano.csv", f"id,text,label\n1,{TEXT},긍정\n", False, ["긍정"]),
     ("prodigy.jsonl", [PRODIGY | {"label": "긍정"}], False, ["긍정"]),
-    (
-        "prodigy.jsonl",
-        [PRODIGY | {"options": [{"id": "욕설", "text": "욕"}], "accept": one} for one in (["욕설", "지역"], [])],
-        True,
-        [["욕설", "지역"], []],
-    ),
+    ("prodigy.jsonl", [PRODIGY | OPTIONS | {"accept": one} for one in (BOTH, [])], True, [BOTH, []]),
     ("spacy.json", [[TEXT, {"cats": {"긍정": 1.0, "부정": 0.0}}]], False, ["긍정"]),
-    ("spacy.json", [[TEXT, {"cats": {"욕설": one, "지역": 1}}] for one in (0, 1)], True, [["지역"], ["욕설", "지역"]]),
+    ("spacy.json", [[TEXT, {"cats": {"욕설": one, "지역": 1}}] for one in (0, 1)], True, [["지역"], BOTH]),
     ("klue-tc.json", [{"guid": "t-0", "title": TEXT, "label": "생활", "annotations": {}, "url": "-"}], False, ["생활"]),
 ]
 
@@ -128,7 +111,7 @@ def test_labels(tmp_path, name, content, several, labels):
     assert {row["text"] for row in rows} == {TEXT}
 
 
-def test_label_studio_leaves_out_what_is_not_settled(tmp_path):
+def test_what_is_not_settled_is_left_out(tmp_path):
     other, cancelled = _task(CHOICE, [_region({"choices": ["부정"]}, "choices", "sentiment")]), _task(CHOICE)
     cancelled["annotations"][0]["was_cancelled"] = True
     settled = json.loads(json.dumps(other))
@@ -136,27 +119,18 @@ def test_label_studio_leaves_out_what_is_not_settled(tmp_path):
     _, rows = read(written(tmp_path, "a.json", [_task(CHOICE), other, cancelled, settled]))
     assert [row["label"] for row in rows] == ["긍정", "부정"]
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"disagreeing": 1, "unlabelled": 1}
-
-
-def test_two_questions_of_label_studio_ask_which(tmp_path):
+    # Two questions ask which.
     both = [*CHOICE, _region({"choices": ["정치"]}, "choices", "주제")]
     path = written(tmp_path, "a.json", [_task(both)])
     with pytest.raises(CorpusError, match="column 'sentiment' or '주제' may hold label: say which one it is"):
         read(path)
     assert [row["label"] for row in read(path, columns={"label": ["sentiment"]})[1]] == ["긍정"]
     assert read(written(tmp_path, "b.json", [_task([_region({"rating": 4}, "rating", "stars")])]))[0] == "regression"
-
-
-def test_prodigy_counts_what_was_not_accepted(tmp_path):
-    records = [
-        PRODIGY | {"spans": [[0, 2, "PS"]], "answer": answer} for answer in ("accept", "reject", "reject", "ignore")
-    ]
+    spans, answers = [[0, 2, "PS"]], ("accept", "reject", "reject", "ignore")
+    records = [PRODIGY | {"spans": spans, "answer": answer} for answer in answers]
     _, rows = read(written(tmp_path, "a.jsonl", records))
     assert [row["spans"] for row in rows] == [[Span(0, 2, "PS")]]
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"rejected": 2, "ignored": 1}
-
-
-ANN = "T1\tPS 0 2\t하늘\nT2\tLC 4 6\t서울\nR1\tvisit Arg1:T1 Arg2:T2\n#1\tAnnotatorNotes T1\t확인\n"
 
 
 def test_standoff_of_brat(tmp_path):
@@ -186,57 +160,47 @@ def test_standoff_of_brat(tmp_path):
         read(folder)
 
 
-CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
-RIGHT = {"text": "배", "answer_start": 20}
-
-
 QAS = [
     {"question_id": 1, "question": "무엇?", "is_impossible": False, "answers": RIGHT},
     {"question_id": 2, "question": "왜?", "is_impossible": True, "answers": RIGHT},
 ]
-HTML = {"html_answer_start": 23, "html_answer_text": "배"}
+QAS_2 = [
+    {"id": "1", "question": "무엇?", "answer": RIGHT | {"html_answer_start": 23, "html_answer_text": "배"}},
+    {"id": "2", "question": "왜?", "answer": {"text": "", "answer_start": -1}},
+]
 ARTICLES = [
     {"doc_id": 1, "doc_title": "배", "paragraphs": [{"context_id": 1, "context": CONTEXT, "qas": QAS}]},  # AI Hub
-    {  # KorQuAD 2
-        "title": "배", "url": "-", "context": CONTEXT, "raw_html": f"<p>{CONTEXT}</p>",
-        "qas": [
-            {"id": "1", "question": "무엇?", "answer": RIGHT | HTML},
-            {"id": "2", "question": "왜?", "answer": {"text": "", "answer_start": -1}},
-        ],
-    },
-]  # fmt: skip
+    {"title": "배", "context": CONTEXT, "raw_html": f"<p>{CONTEXT}</p>", "qas": QAS_2},  # KorQuAD 2
+]
 
 
 @pytest.mark.parametrize("article", ARTICLES)
 def test_questions(tmp_path, article):
     kind, rows = read(written(tmp_path, "a.json", {"version": "1", "data": [article]}))
-    task = KINDS["question-answering"].kind_class.learned_from(
-        rows, KINDS["question-answering"].section_class(train="a")
-    )
     assert kind == "question-answering"
+    task = KINDS[kind].kind_class.learned_from(rows, KINDS[kind].section_class(train="a"))
     assert [task.target(row) for row in rows] == [[{"text": "배", "start": 20}], []]
     assert not rows.dropped
 
 
 def test_relations_and_similarities_of_klue(tmp_path):
-    ends = {"subject_entity": {"word": "하늘", "start_idx": 0, "end_idx": 1, "type": "PER"},
-            "object_entity": {"word": "서울", "start_idx": 4, "end_idx": 5, "type": "LOC"}}  # fmt: skip
-    path = written(tmp_path, "re.json", [{"guid": "r-0", "sentence": TEXT, **ends, "label": "per:visit"}])
+    ends = [{"word": TEXT[start : end + 1], "start_idx": start, "end_idx": end} for start, end in ((0, 1), (4, 5))]
+    record = {"guid": "r-0", "sentence": TEXT, "subject_entity": ends[0], "object_entity": ends[1], "label": "visit"}
+    path = written(tmp_path, "re.json", [record])
     kind, rows = read(path)
     assert (kind, rows.rows[0]["text"]) == ("classification", "<subj>하늘</subj>은 <obj>서울</obj>에 갔다")
     given = read(path, columns={"text": ["sentence"], "label": ["label"]})[1]
     assert given.rows[0]["text"] == TEXT
     labels = {"label": 3.7, "real-label": 3.714, "binary-label": 1}
-    kind, rows = read(
-        written(tmp_path, "sts.json", [{"guid": "s-0", "sentence1": TEXT, "sentence2": "네", "labels": labels}])
-    )
+    record = {"guid": "s-0", "sentence1": TEXT, "sentence2": "네", "labels": labels}
+    kind, rows = read(written(tmp_path, "sts.json", [record]))
     assert (kind, rows.rows[0]["score"], rows.rows[0]["pair"]) == ("regression", 3.7, "네")
 
 
 def test_names_of_classes_of_datasets(tmp_path):
     records = [{"tokens": ["하늘", "은"], "ner_tags": [1, 0]}]
-    words, tags = datasets.Value("string"), datasets.ClassLabel(names=["O", "B-PS", "I-PS"])
-    features = datasets.Features(tokens=datasets.Sequence(words), ner_tags=datasets.Sequence(tags))
+    kinds = {"tokens": datasets.Value("string"), "ner_tags": datasets.ClassLabel(names=["O", "B-PS", "I-PS"])}
+    features = datasets.Features({name: datasets.Sequence(kind) for name, kind in kinds.items()})
     dataset = datasets.Dataset.from_list(records, features=features)
     dataset.to_parquet(str(tmp_path / "a.parquet"))
     dataset.save_to_disk(str(tmp_path / "saved"))
@@ -250,19 +214,16 @@ def test_names_of_classes_of_datasets(tmp_path):
         (tmp_path / name).unlink()
 
 
-@pytest.mark.parametrize(
-    ("subject", "obj", "text"),
-    [
+def test_marks_of_a_relation(tmp_path):
+    for subject, obj, text in (
         ((0, 2), (4, 6), "<subj>서울</subj>은 <obj>한국</obj>의 수도"),
         ((4, 6), (0, 2), "<obj>서울</obj>은 <subj>한국</subj>의 수도"),
         ((4, 6), (4, 10), "서울은 <obj><subj>한국</subj>의 수도</obj>"),
         ((4, 10), (4, 6), "서울은 <subj><obj>한국</obj>의 수도</subj>"),
         ((4, 10), (8, 10), "서울은 <subj>한국의 <obj>수도</obj></subj>"),
         ((0, 2), (2, 3), "<subj>서울</subj><obj>은</obj> 한국의 수도"),
-    ],
-)
-def test_marks_of_a_relation(tmp_path, subject, obj, text):
-    plain = "서울은 한국의 수도"
-    ends = [{"word": plain[start:end], "start_idx": start, "end_idx": end - 1} for start, end in (subject, obj)]
-    record = {"guid": "r", "sentence": plain, "label": "x", "subject_entity": ends[0], "object_entity": ends[1]}
-    assert read(written(tmp_path, "a.json", [record]))[1].rows[0]["text"] == text
+    ):
+        plain = "서울은 한국의 수도"
+        ends = [{"word": plain[start:end], "start_idx": start, "end_idx": end - 1} for start, end in (subject, obj)]
+        record = {"guid": "r", "sentence": plain, "label": "x", "subject_entity": ends[0], "object_entity": ends[1]}
+        assert read(written(tmp_path, "a.json", [record]))[1].rows[0]["text"] == text

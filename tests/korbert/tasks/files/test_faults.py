@@ -13,8 +13,6 @@ from korbert.tasks.files import ROLES, read_rows
 from tests.korbert.tasks.writing import written
 
 TEXT, LABEL, ID = ROLES["text"], ROLES["label"], ROLES["id"]
-
-
 HEAD = b"text,label\n"
 GOOD = "좋다,1\n".encode()
 
@@ -46,23 +44,14 @@ GOOD = "좋다,1\n".encode()
 )
 def test_a_fault_of_a_record_drops_it_and_is_counted(tmp_path, name, content, reason, said):
     content = content if isinstance(content, bytes) else content.encode()
-    before = {".csv": HEAD + GOOD, ".tsv": (HEAD + GOOD).replace(b",", b"\t")}
-    row = json.dumps({"text": "좋다", "label": 1}, ensure_ascii=False).encode()
-    whole = before.get(name[1:], row + b"\n") + content
-    if name == "a.json":
-        whole = b"[" + row + b"\n" + content + b"]"
+    row = json.dumps({"text": "좋다", "label": 1}, ensure_ascii=False).encode() + b"\n"
+    before = {"a.csv": HEAD + GOOD, "a.tsv": (HEAD + GOOD).replace(b",", b"\t"), "a.jsonl": row, "a.json": b"[" + row}
+    whole = before[name] + content + (b"]" if name == "a.json" else b"")
     rows = read_rows(written(tmp_path, name, whole), [TEXT, LABEL])
     assert rows.rows == [{"text": "좋다", "label": "1"}]
     assert {name: dropped.count for name, dropped in rows.dropped.items()} == {reason: 1}
-    assert said in rows.dropped[reason].first[0]
-    assert rows.dropped[reason].first[0].startswith(str(tmp_path / name))
+    assert rows.dropped[reason].first[0].startswith(f"{tmp_path / name}, {said}")
     assert f"dropped 1 as {reason}: " in rows.said()[1]
-
-
-def test_three_places_of_a_reason_are_kept_and_all_are_counted(tmp_path):
-    path = written(tmp_path, "a.csv", HEAD + GOOD + b",1\n" * 5)
-    dropped = read_rows(path, [TEXT, LABEL]).dropped["no_text"]
-    assert (dropped.count, len(dropped.first)) == (5, 3)
 
 
 @pytest.mark.parametrize(
@@ -70,20 +59,19 @@ def test_three_places_of_a_reason_are_kept_and_all_are_counted(tmp_path):
     [("NA,1\n", "NA"), ("null,1\n", "null"), ("하나,1,,\n", "하나"), ("12,1\n", "12"), ("하나,1\n\n\n", "하나")],
 )
 def test_unusual_cells_are_accepted(tmp_path, content, text):
-    rows = read_rows(written(tmp_path, "a.csv", HEAD + content.encode()), [TEXT, LABEL])
+    """Of rows that are dropped all are counted, and three places of a reason are kept."""
+    rows = read_rows(written(tmp_path, "a.csv", HEAD + content.encode() + b",1\n" * 5), [TEXT, LABEL])
     assert rows.rows == [{"text": text, "label": "1"}]
-    assert not rows.dropped
+    assert {reason: (one.count, len(one.first)) for reason, one in rows.dropped.items()} == {"no_text": (5, 3)}
 
 
-def test_nan_of_pandas_is_an_empty_cell(tmp_path):
+def test_faults_of_parquet(tmp_path):
+    """NaN of pandas is an empty cell, and bytes that are no UTF-8 no text."""
     pd.DataFrame({"text": ["가", None, "나"], "label": [1, 0, None]}).to_parquet(tmp_path / "a.parquet")
     rows = read_rows(tmp_path / "a.parquet", [TEXT, LABEL])
     assert rows.rows == [{"text": "가", "label": "1"}]
     assert sorted(rows.dropped) == ["no_label", "no_text"]
     assert rows.dropped["no_label"].first == [f"{tmp_path / 'a.parquet'}, record 3: 'label' is empty"]
-
-
-def test_parquet_that_is_no_utf8(tmp_path):
     bad = pa.array([b"ab", b"a\xff"]).view(pa.string())
     pq.write_table(pa.table({"text": bad, "label": ["0", "1"]}), tmp_path / "a.parquet")
     rows = read_rows(tmp_path / "a.parquet", [TEXT, LABEL])
@@ -126,19 +114,17 @@ def test_a_fault_of_a_file_refuses_it(tmp_path, name, content, said):
 
 
 def test_missing_files_and_folders(tmp_path):
-    written(tmp_path, "train.csv", HEAD + GOOD)
-    with pytest.raises(CorpusError, match=r"trian.csv: no such file: did you mean train.csv\?"):
-        read_rows(tmp_path / "trian.csv", [TEXT])
-    with pytest.raises(CorpusError, match=r"nowhere/a.csv: no such file: check its name and folder"):
-        read_rows(tmp_path / "nowhere" / "a.csv", [TEXT])
-    with pytest.raises(CorpusError, match=r"is a folder that `datasets` has not saved \(holds train.csv\): give a"):
-        read_rows(tmp_path, [TEXT])
-    with pytest.raises(CorpusError, match="is a folder, not a file of format csv"):
-        read_rows(tmp_path, [TEXT], form="csv")
-    with pytest.raises(CorpusError, match="no row can be used: no file given"):
-        read_rows([], [TEXT])
-    with pytest.raises(SettingsError, match=r"no format 'cvs' among auto, csv, .*: did you mean csv\?"):
-        read_rows(tmp_path / "train.csv", [TEXT], form="cvs")
+    for name, form, said in (
+        ("trian.csv", "auto", r"trian.csv: no such file: did you mean train.csv\?"),
+        ("nowhere/a.csv", "auto", r"nowhere/a.csv: no such file: check its name and folder"),
+        ("", "auto", r"is a folder that `datasets` has not saved \(holds train.csv\): give a"),
+        ("", "csv", "is a folder, not a file of format csv"),
+        (None, "auto", "no row can be used: no file given"),
+        ("train.csv", "cvs", r"no format 'cvs' among auto, csv, .*: did you mean csv\?"),
+    ):
+        written(tmp_path, "train.csv", HEAD + GOOD)
+        with pytest.raises((CorpusError, SettingsError), match=said):
+            read_rows([] if name is None else tmp_path / name, [TEXT], form=form)
 
 
 def test_repeated_ids(tmp_path):

@@ -17,6 +17,14 @@ TEXT = ROLES["text"]
 TAGGING = roles_of(KINDS["token-classification"].kind_class, part="train")
 SEVERAL = roles_of(KINDS["classification"].kind_class, SimpleNamespace(several=True), part="train")
 READING = roles_of(KINDS["question-answering"].kind_class, part="train")
+SENTENCE = "하늘은 서울에 갔다"
+SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
+LISTS = [[0, 2, "PS"], [4, 6, "LC"]]
+OBJECTS = [{"start": start, "end": end, "label": label} for start, end, label in LISTS]
+OFFSETS = [{"start_offset": start, "end_offset": end, "label": label} for start, end, label in LISTS]
+EMOJI = "😀😀 어제 하늘은 서울에 갔다"
+NFD = {name: unicodedata.normalize("NFD", name) for name in ("문장", "감정", "긍정", "정답", "질문", "지문", "서울")}
+CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
 
 
 def _jsonl(folder, *records):
@@ -27,30 +35,19 @@ def _csv(folder, content):
     return written(folder, "a.csv", content)
 
 
-SENTENCE = "하늘은 서울에 갔다"
-SPANS = [Span(0, 2, "PS"), Span(4, 6, "LC")]
-LISTS = [[0, 2, "PS"], [4, 6, "LC"]]
-OBJECTS = [{"start": start, "end": end, "label": label} for start, end, label in LISTS]
-OFFSETS = [{"start_offset": start, "end_offset": end, "label": label} for start, end, label in LISTS]
-
-
 @pytest.mark.parametrize(
     "record",
     [
-        {"label": LISTS},
-        {"labels": LISTS},
-        {"entities": LISTS},
-        {"spans": LISTS},
-        {"label": LISTS, "Comments": []},
+        *({name: LISTS} for name in ("labels", "entities", "spans")),
         {"label": LISTS, "comments": [{"text": "확인"}]},
         {"label": OBJECTS},
-        {"label": [{"start": 0, "end": 2, "labels": ["PS"]}, {"start": 4, "end": 6, "labels": ["LC"]}]},
         {"annotations": OFFSETS},
         {"spans": OBJECTS, "tokens": [{"text": "하늘은", "start": 0, "end": 3, "id": 0}]},
         {"label": json.dumps(OBJECTS)},
     ],
 )
 def test_spans_under_the_names_of_labels(tmp_path, record):
+    """Those that labelling tools write are in test_exports.py."""
     rows = read_rows(_jsonl(tmp_path, {"text": SENTENCE} | record), TAGGING)
     assert (rows.rows[0]["text"], rows.rows[0]["spans"], rows.dropped) == (SENTENCE, SPANS, {})
 
@@ -60,9 +57,6 @@ def test_tags_stay_tags_and_two_columns_of_spans_are_refused(tmp_path):
     assert (rows.rows[0]["tags"], rows.rows[0]["spans"]) == (["O", "B-PS"], None)
     with pytest.raises(CorpusError, match="column 'label' or 'labels' may hold spans: say which one it is"):
         read_rows(_jsonl(tmp_path, {"text": SENTENCE, "label": LISTS, "labels": LISTS}), TAGGING)
-
-
-EMOJI = "😀😀 어제 하늘은 서울에 갔다"
 
 
 @pytest.mark.parametrize(
@@ -97,54 +91,42 @@ def test_spans_without_a_text_behind_an_emoji_are_warned_of(tmp_path):
     assert not read_rows(_jsonl(tmp_path, before), TAGGING).notes
 
 
-NFD = {name: unicodedata.normalize("NFD", name) for name in ("문장", "감정", "긍정", "정답", "질문", "지문", "서울")}
-
-
 def test_labels_and_columns_are_compared_in_nfc(tmp_path):
     roles = [TEXT, ROLES["label"]]
     path = _csv(tmp_path, f"{NFD['문장']},{NFD['감정']}\n좋다,긍정\n좋아,{NFD['긍정']}\n")
     for columns in ({}, {"text": "문장", "label": "감정"}, {"label": NFD["감정"]}):
         assert [row["label"] for row in read_rows(path, roles, columns=columns)] == ["긍정", "긍정"]
-    tags = read_rows(_jsonl(tmp_path, {"tokens": ["가"], "tags": [NFD["긍정"]]}), TAGGING)
-    assert tags.rows[0]["tags"] == ["긍정"]
-    spans = read_rows(_jsonl(tmp_path, {"text": "가", "spans": [[0, 1, NFD["긍정"]]]}), TAGGING)
-    assert spans.rows[0]["spans"] == [Span(0, 1, "긍정")]
+    labelled = ({"tokens": ["가"], "tags": [NFD["긍정"]]}, {"text": "가", "spans": [[0, 1, NFD["긍정"]]]})
+    tags, spans = read_rows(_jsonl(tmp_path, *labelled), TAGGING)
+    assert (tags["tags"], spans["spans"]) == (["긍정"], [Span(0, 1, "긍정")])
     with pytest.raises(CorpusError, match="2 columns are called '문장', the one for text"):
         read_rows(_csv(tmp_path, f"문장,{NFD['문장']}\n가,나\n"), [TEXT], columns={"text": "문장"})
 
 
-HEAD = "context,question,answer,answer_start\n"
-CONTEXT = "배는 서울에서 난다. 하늘은 가을에 배를 팔았다."
-
-
 @pytest.mark.parametrize(
-    ("row", "answers"),
+    ("cells", "found"),
     [
-        (f"{CONTEXT},무엇?,배,20\n", [Answer("배", 20)]),
-        (f"{CONTEXT},무엇?,배,20.0\n", [Answer("배", 20)]),
-        (f"{CONTEXT},무엇?,배,\n", [Answer("배", None)]),
-        (f"{CONTEXT},무엇?,배,-1\n", [Answer("배", None)]),
-        (f"{CONTEXT},무엇?,,\n", None),
-        (f"{CONTEXT},무엇?,,-1\n", None),
-        (f'{CONTEXT},무엇?,"[""배"", ""서울""]","[20, 3]"\n', [Answer("배", 20), Answer("서울", 3)]),
+        ("배,20", [Answer("배", 20)]),
+        ("배,20.0", [Answer("배", 20)]),
+        ("배,", [Answer("배", None)]),
+        ("배,-1", [Answer("배", None)]),
+        (",", None),
+        (",-1", None),
+        ('"[""배"", ""서울""]","[20, 3]"', [Answer("배", 20), Answer("서울", 3)]),
+        # An invalid start drops its row:
+        ("배,열", "'answer_start' is '열', not a finite number"),
+        ("배,-2", "'answer_start' is '-2', not a character from 0"),
+        ('배,"[1, 2]"', "2 starts for 1 answers"),
     ],
 )
-def test_a_column_of_starts(tmp_path, row, answers):
-    rows = read_rows(_csv(tmp_path, HEAD + row), READING)
-    assert rows.rows[0] == {"context": CONTEXT, "question": "무엇?", "answers": answers, "impossible": None, "id": None}
-
-
-@pytest.mark.parametrize(
-    ("row", "reason", "said"),
-    [
-        (f"{CONTEXT},무엇?,배,열\n", "bad_starts", "'answer_start' is '열', not a finite number"),
-        (f"{CONTEXT},무엇?,배,-2\n", "bad_starts", "'answer_start' is '-2', not a character from 0"),
-        (f'{CONTEXT},무엇?,배,"[1, 2]"\n', "bad_starts", "2 starts for 1 answers"),
-    ],
-)
-def test_an_invalid_start_drops_its_row(tmp_path, row, reason, said):
-    rows = read_rows(_csv(tmp_path, f"{HEAD}{CONTEXT},무엇?,배,20\n{row}"), READING)
-    assert said in rows.dropped[reason].first[0]
+def test_a_column_of_starts(tmp_path, cells, found):
+    path = _csv(tmp_path, f"context,question,answer,answer_start\n{CONTEXT},무엇?,배,20\n{CONTEXT},무엇?,{cells}\n")
+    rows = read_rows(path, READING)
+    if isinstance(found, str):
+        assert found in rows.dropped["bad_starts"].first[0]
+    else:
+        assert rows.rows[1] == rows.rows[0] | {"answers": found}
+        assert rows.rows[1].keys() == {"context", "question", "answers", "impossible", "id"}
 
 
 @pytest.mark.parametrize("answers", [[""], {"text": [], "answer_start": []}, {"text": [""], "answer_start": [-1]}, " "])
@@ -153,10 +135,6 @@ def test_an_empty_answer_is_none(tmp_path, answers):
     rows = read_rows(_jsonl(tmp_path, *records), READING)
     entry = KINDS["question-answering"]
     assert entry.kind_class.learned_from(rows, entry.section_class(train="a")).unanswerable
-
-
-def _several(path, **more):
-    return read_rows(path, SEVERAL, **more)
 
 
 @pytest.mark.parametrize(
@@ -177,21 +155,18 @@ def _several(path, **more):
 )
 def test_labels_in_lists(tmp_path, lists, labels):
     """Lists of 0 and 1 of one length give labels by position; a row without a label is kept."""
-    rows = _several(_jsonl(tmp_path, *({"text": "가", "labels": one} for one in lists)))
+    rows = read_rows(_jsonl(tmp_path, *({"text": "가", "labels": one} for one in lists)), SEVERAL)
     assert [row["label"] for row in rows] == labels
 
 
-@pytest.mark.parametrize(
-    ("lists", "said"),
-    [
+def test_lists_that_could_be_two_things_are_refused(tmp_path):
+    for lists, said in (
         ([["욕설", "욕설"]], r"a.jsonl: 'labels': the labels \['욕설', '욕설'\] repeat one: write each label once"),
         ([[0, 1, 0], [1, 0]], r"the labels \['0', '1', '0'\] repeat one"),
         ([[0, 1], [0, 1]], r"the labels of all rows are \['0', '1'\]: write the names"),
-    ],
-)
-def test_lists_that_could_be_two_things_are_refused(tmp_path, lists, said):
-    with pytest.raises(CorpusError, match=said):
-        _several(_jsonl(tmp_path, *({"text": "가", "labels": one} for one in lists)))
+    ):
+        with pytest.raises(CorpusError, match=said):
+            read_rows(_jsonl(tmp_path, *({"text": "가", "labels": one} for one in lists)), SEVERAL)
 
 
 @pytest.mark.parametrize("columns", [{}, {"label": ["욕설", "지역"]}])
@@ -199,13 +174,11 @@ def test_lists_that_could_be_two_things_are_refused(tmp_path, lists, said):
 def test_a_column_for_each_label(tmp_path, columns, spelled):
     yes, no = spelled
     path = _csv(tmp_path, f"id,문장,욕설,지역\na,가,{yes},{no}\nb,나,{no},{no}\nc,다,{yes},{yes}\n")
-    rows = _several(path, columns=columns)
+    rows = read_rows(path, SEVERAL, columns=columns)
     assert [row["label"] for row in rows] == [["욕설"], [], ["욕설", "지역"]]
     assert "label from '욕설' '지역'" in rows.said()[0]
-
-
-def test_columns_of_names_of_labels(tmp_path):
-    rows = _several(_csv(tmp_path, "text,a,b\n가,욕설,\n나,지역,욕설\n"), columns={"label": ["a", "b"]})
+    # Or the cells are the names of labels.
+    rows = read_rows(_csv(tmp_path, "text,a,b\n가,욕설,\n나,지역,욕설\n"), SEVERAL, columns={"label": ["a", "b"]})
     assert [row["label"] for row in rows] == [["욕설"], ["지역", "욕설"]]
 
 
@@ -218,13 +191,9 @@ def test_a_list_of_one_label_is_that_label(tmp_path, cell, label):
         read_rows(path, roles)
 
 
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [(["1", "2", "1"], ["0", "1", "0"]), (["0", "1"], ["0", "1"]), (["1", "1"], ["0", "0"])],
-    ids=["as in the files of the set", "names already", "one label alone"],
-)
-def test_labels_of_files_that_are_names_of_others(tmp_path, labels, expected):
+def test_labels_of_files_that_are_names_of_others(tmp_path):
     """COPA's files count choices from 1 or from 0: a model trained on the former is evaluated on both."""
     kind = MultipleChoice(metrics=("accuracy",), max_length=32, most=2, label_names={"1": "0", "2": "1"})
-    path = _csv(tmp_path, "text,choice1,choice2,label\n" + "".join(f"글,가,나,{label}\n" for label in labels))
-    assert [row["label"] for row in read_rows([path], roles_of(kind))] == expected
+    for labels, expected in (("121", "010"), ("01", "01"), ("11", "00")):  # the second are names already
+        path = _csv(tmp_path, "text,choice1,choice2,label\n" + "".join(f"글,가,나,{label}\n" for label in labels))
+        assert [row["label"] for row in read_rows([path], roles_of(kind))] == list(expected)

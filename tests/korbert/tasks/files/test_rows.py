@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -27,8 +28,8 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("rows")
 
 
-def _read(path, **settings):
-    rows = read_rows(path, [TEXT, LABEL], **settings)
+def _read(path):
+    rows = read_rows(path, [TEXT, LABEL])
     assert not rows.dropped
     return [(row["text"], row["label"]) for row in rows]
 
@@ -65,25 +66,23 @@ def test_cp949_is_found(folder, rows):
 @given(rows=ROWS, ascii_only=st.booleans(), encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
 def test_what_json_writes_is_read_again(folder, rows, ascii_only, encoding):
     objects = [{"text": text, "label": label} for text, label in rows]
-    whole = {
-        "lines.jsonl": "".join(json.dumps(row, ensure_ascii=ascii_only) + "\n" for row in objects),
-        "list.json": json.dumps(objects, ensure_ascii=ascii_only),
-        "indented.json": json.dumps(objects, ensure_ascii=ascii_only, indent=2),
-        "data.json": json.dumps({"version": "1", "data": objects}, ensure_ascii=ascii_only),
-    }
+    dumps = partial(json.dumps, ensure_ascii=ascii_only)
+    lines = "".join(dumps(row) + "\n" for row in objects)
+    whole = {"lines.jsonl": lines, "list.json": dumps(objects), "indented.json": dumps(objects, indent=2)}
+    whole |= {"data.json": dumps({"version": "1", "data": objects})} | ({"lines.json": lines} if len(rows) > 1 else {})
     for name, content in whole.items():
         (folder / name).write_bytes(content.encode(encoding))
         assert _read(folder / name) == rows, name
-    (folder / "lines.json").write_bytes(whole["lines.jsonl"].encode(encoding))
-    if len(rows) > 1:
-        assert _read(folder / "lines.json") == rows
 
 
 def test_what_pandas_writes_is_read_as_pandas_has_it(tmp_path):
-    table = pd.DataFrame(
-        {"번호": [1, 2], "문장": ['그는 "네"라고\n말했다', "NA"], "label": [1.0, 0.0], "tags": [["O"], ["B", "I"]]}
-    )
-    expected = [table["문장"][0], "NA"]
+    columns = {
+        "번호": [1, 2],
+        "문장": ['그는 "네"라고\n말했다', "NA"],
+        "label": [1.0, 0.0],
+        "tags": [["O"], ["B", "I"]],
+    }
+    table = pd.DataFrame(columns)
     table.to_csv(tmp_path / "a.csv", index=False, encoding="utf-8-sig")
     table.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
     table.to_json(tmp_path / "a.json", orient="records", force_ascii=False)
@@ -91,10 +90,8 @@ def test_what_pandas_writes_is_read_as_pandas_has_it(tmp_path):
     table.to_parquet(tmp_path / "a.parquet")
     for name in ("a.csv", "a.tsv", "a.json", "a.jsonl", "a.parquet"):
         rows = read_rows(tmp_path / name, [TEXT, LABEL, ID, ROLES["tags"]])
-        assert [row["text"] for row in rows] == expected, name
-        assert [row["id"] for row in rows] == ["1", "2"], name
-        assert [row["tags"] for row in rows] == [["O"], ["B", "I"]], name
-        assert [float(row["label"]) for row in rows] == [1, 0], name
+        found = [(row["id"], row["text"], float(row["label"]), row["tags"]) for row in rows]
+        assert found == [("1", table["문장"][0], 1, ["O"]), ("2", "NA", 0, ["B", "I"])], name
 
 
 def test_rows_know_their_places(tmp_path):
@@ -103,11 +100,10 @@ def test_rows_know_their_places(tmp_path):
     (tmp_path / "b.json").write_text(objects, encoding="utf-8")
     pd.DataFrame({"text": ["셋", "넷"], "label": ["0", "1"]}).to_parquet(tmp_path / "c.parquet")
     rows = read_rows([tmp_path / name for name in ("a.csv", "b.json", "c.parquet")], [TEXT, LABEL])
-    places = ["a.csv, line 3", "a.csv, line 5", "b.json, line 1", "b.json, line 3"]
-    places += ["c.parquet, record 1", "c.parquet, record 2"]
+    places = [f"a.csv, line {line}" for line in (3, 5)] + [f"b.json, line {line}" for line in (1, 3)]
+    places += [f"c.parquet, record {record}" for record in (1, 2)]
     assert list(map(str, rows.places)) == [f"{tmp_path}/{place}" for place in places]
-    assert rows.places[-2:] == [rows.places[4], rows.places[5]]
-    assert rows.places[-6] == rows.places[0]
+    assert [rows.places[-6], *rows.places[-2:]] == [rows.places[0], rows.places[4], rows.places[5]]
     with pytest.raises(IndexError):
         rows.places[6]
     assert rows.columns == {"text": ("text",), "label": ("label",)}
@@ -120,9 +116,7 @@ def test_labels_unseen_in_training_are_named(tmp_path):
     refuse_unseen_labels(rows, ["슬픔", "기쁨"])
     with pytest.raises(CorpusError, match=r"'슬픔' 2 times, first at .*a.csv, line 3: known are 기쁨: correct them"):
         refuse_unseen_labels(rows, ["기쁨"])
-
-
-def test_optional_roles_are_none_where_nothing_stands(tmp_path):
+    # Optional roles are None where nothing stands.
     (tmp_path / "a.csv").write_text("text,label\n하나,\n둘,1\n", encoding="utf-8")
     rows = read_rows(tmp_path / "a.csv", [TEXT, replace(LABEL, required=False), ROLES["id"]])
     assert rows.rows == [{"text": "하나", "label": None, "id": None}, {"text": "둘", "label": "1", "id": None}]

@@ -10,19 +10,17 @@ import pytest
 from korbert.tasks.files import ROLES, read_rows
 
 TEXT, PAIR, LABEL, SCORE = ROLES["text"], ROLES["pair"], ROLES["label"], ROLES["score"]
-QUESTION, CHOICES, TOKENS, TAGS, ID = (ROLES[name] for name in ("question", "choices", "tokens", "tags", "id"))
-ANSWER = {"label": "Answer"}
-
+QUESTION, CHOICES, ID = (ROLES[name] for name in ("question", "choices", "id"))
+ANSWER, PARTS = {"label": "Answer"}, ("train", "dev", "test")
 TABLES = [  # file, roles, columns that have no usual name
-    ("hate_speech/train.tsv", [TEXT, LABEL], {"label": "hate"}),
-    ("hate_speech/dev.tsv", [TEXT, LABEL], {"label": "hate"}),
-    *((f"korsts/sts-{part}.tsv", [TEXT, PAIR, SCORE], {}) for part in ("train", "dev", "test")),
-    *((f"kornli/xnli.{part}.ko.tsv", [TEXT, PAIR, LABEL], {}) for part in ("dev", "test")),
-    *((f"kobest/BoolQ/{part}.tsv", [TEXT, QUESTION, LABEL, ID], ANSWER) for part in ("train", "dev", "test")),
-    *((f"kobest/COPA/{part}.tsv", [TEXT, QUESTION, CHOICES, LABEL, ID], ANSWER) for part in ("train", "dev", "test")),
-    *((f"kobest/HellaSwag/{part}.tsv", [ROLES["context"], CHOICES, LABEL], {}) for part in ("train", "dev", "test")),
-    *((f"kobest/SentiNeg/{part}.tsv", [TEXT, LABEL, ID], {}) for part in ("train", "dev", "test")),
-    *((f"kobest/WiC/{part}.tsv", [TEXT, PAIR, LABEL, ID], {"label": "ANSWER"}) for part in ("train", "dev", "test")),
+    *((f"hate_speech/{part}.tsv", [TEXT, LABEL], {"label": "hate"}) for part in PARTS[:2]),
+    *((f"korsts/sts-{part}.tsv", [TEXT, PAIR, SCORE], {}) for part in PARTS),
+    *((f"kornli/xnli.{part}.ko.tsv", [TEXT, PAIR, LABEL], {}) for part in PARTS[1:]),
+    *((f"kobest/BoolQ/{part}.tsv", [TEXT, QUESTION, LABEL, ID], ANSWER) for part in PARTS),
+    *((f"kobest/COPA/{part}.tsv", [TEXT, QUESTION, CHOICES, LABEL, ID], ANSWER) for part in PARTS),
+    *((f"kobest/HellaSwag/{part}.tsv", [ROLES["context"], CHOICES, LABEL], {}) for part in PARTS),
+    *((f"kobest/SentiNeg/{part}.tsv", [TEXT, LABEL, ID], {}) for part in PARTS),
+    *((f"kobest/WiC/{part}.tsv", [TEXT, PAIR, LABEL, ID], {"label": "ANSWER"}) for part in PARTS),
     ("question_pair/kor_pair_train.csv", [TEXT, PAIR, LABEL, ID], {}),
     ("question_pair/kor_Pair_test.csv", [TEXT, PAIR, LABEL, ID], {"id": "test_id"}),
 ]
@@ -37,15 +35,13 @@ def test_tables(korbert_data, name, roles, columns):
     quoting = csv.QUOTE_MINIMAL if comma or name in QUOTED else csv.QUOTE_NONE
     plain = {"dtype": str, "na_filter": False, "encoding": "utf-8-sig"}
     table = pd.read_csv(path, sep="," if comma else "\t", quoting=quoting, **plain)
-    assert not rows.dropped
-    assert not rows.notes
+    assert (rows.dropped, rows.notes) == ({}, [])
     assert rows.sources[0].form == ("CSV" if comma else "TSV with quoted fields" if name in QUOTED else "TSV")
     for role, taken in rows.columns.items():
         there = table[taken[0]] if len(taken) == 1 else table[list(taken)].to_numpy()
         value = next(known for known in roles if known.name == role).value
         assert [row[role] for row in rows] == [value(cell if len(taken) == 1 else list(cell)) for cell in there]
-    lines = path.read_bytes().rstrip(b"\n").count(b"\n")
-    assert len(rows) == lines
+    assert len(rows) == path.read_bytes().rstrip(b"\n").count(b"\n")
 
 
 def test_nsmc_as_pandas_reads_it(korbert_data):

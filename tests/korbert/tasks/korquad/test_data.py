@@ -13,6 +13,8 @@ from korbert.tasks.splits import split_by_article
 from tests.korbert.tasks.writing import written
 
 CONTEXT = "세종은 1443년에 한글을 만들었다.\r\n🙂 그것은 훈민정음이다."
+PARAGRAPH = ("data", 0, "paragraphs", 0)
+QUESTION = (*PARAGRAPH, "qas", 1)
 
 
 def question(id="q1", text="1443년", start=4, asked="한글은 언제 만들어졌나?"):
@@ -24,17 +26,13 @@ def document(*qas, title="한글", context=CONTEXT):
     return {"version": "KorQuAD_v1.0_train", "data": [{"title": title, "paragraphs": [paragraph]}]}
 
 
-def test_read_counts_code_points(tmp_path):
+def test_read_counts_code_points_and_answers_and_titles_may_be_absent(tmp_path):
     start = CONTEXT.index("훈민정음")
-    first, second = korquad.read(
-        written(tmp_path, "train.json", document(question(), question("q2", "훈민정음", start)))
-    )
+    value = document(question(), question("q2", "훈민정음", start))
+    first, second = korquad.read(written(tmp_path, "train.json", value))
     assert (first["title"], first["context"], first["id"]) == ("한글", CONTEXT, "q1")
     assert first["question"] == "한글은 언제 만들어졌나?"
     assert (first["answers"], second["answers"]) == ([Answer("1443년", 4)], [Answer("훈민정음", start)])
-
-
-def test_answers_and_titles_may_be_absent(tmp_path):
     value = document({"id": "q1", "question": "누구인가?"})
     del value["data"][0]["title"]
     (row,) = korquad.read(written(tmp_path, "train.json", value))
@@ -43,19 +41,15 @@ def test_answers_and_titles_may_be_absent(tmp_path):
 
 def change(value, path, new):
     """A copy of a JSON value with another value at the path; `...` removes the key."""
-    value = copy.deepcopy(value)
-    node = value
+    node = value = copy.deepcopy(value)
     for step in path[:-1]:
         node = node[step]
+    node[path[-1]] = new
     if new is ...:
         del node[path[-1]]
-    else:
-        node[path[-1]] = new
     return value
 
 
-PARAGRAPH = ("data", 0, "paragraphs", 0)
-QUESTION = (*PARAGRAPH, "qas", 1)
 TWO = document(question(), question("q2"))
 
 
@@ -95,12 +89,9 @@ def test_predictions_are_written_whole_and_read_again(tmp_path):
     assert korquad.read_predictions(tmp_path / "predictions.json") == predictions
     assert "훈민정음" in (tmp_path / "predictions.json").read_text(encoding="utf-8")
     assert [path.name for path in tmp_path.iterdir()] == ["predictions.json"]
-
-
-@pytest.mark.parametrize("value", [["가"], {"q1": ["가"]}, {"q1": None}])
-def test_other_files_are_no_predictions(tmp_path, value):
-    with pytest.raises(CorpusError, match="not a predictions file; it must be one JSON object"):
-        korquad.read_predictions(written(tmp_path, "train.json", value))
+    for other in (["가"], {"q1": ["가"]}, {"q1": None}):
+        with pytest.raises(CorpusError, match="not a predictions file; it must be one JSON object"):
+            korquad.read_predictions(written(tmp_path, "train.json", other))
 
 
 def test_split_by_article_of_the_official_file(korbert_data):

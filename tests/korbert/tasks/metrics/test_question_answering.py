@@ -5,16 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.tasks.metrics.question_answering import (
-    KLUE_MRC,
-    KORQUAD,
-    answer_scores,
-    best_threshold,
-    klue_exact_match,
-    rouge_w,
-)
+from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_scores, best_threshold, rouge_w
 
 TEXTS = st.text("가나다 .", max_size=9)
+_ROWS = st.tuples(st.booleans(), st.integers(-3, 3), st.sampled_from([0.0, 0.25, 0.5, 1.0]))
 
 
 @pytest.mark.parametrize(
@@ -30,6 +24,7 @@ TEXTS = st.text("가나다 .", max_size=9)
         ("서울", [], 0.0),
         ("", ["서울"], 0.0),
         ("《서울》", ["서울"], 2 * 2 / (4 + 2)),  # brackets that the script means to delete, and does not
+        ("가나" * 10, ["다" + "가나" * 150], 2 * 20 / 321),  # for difflib, what is frequent in 200 characters is junk
     ],
 )
 def test_rouge_w_by_hand(prediction, answers, score):
@@ -52,33 +47,19 @@ def _slow_rouge_w(prediction, answer):
 @given(prediction=TEXTS, answers=st.lists(TEXTS, min_size=1, max_size=3))
 def test_rouge_w_of_any_text(prediction, answers):
     assert rouge_w(prediction, answers) == pytest.approx(max(_slow_rouge_w(prediction, answer) for answer in answers))
-    if klue_exact_match(prediction, answers):
+    if KLUE_MRC.exact_match(prediction, answers):
         assert rouge_w(prediction, answers) == 1
-
-
-def test_rouge_w_of_a_long_answer():
-    """difflib takes frequent characters of 200 and more for junk unless told otherwise."""
-    assert rouge_w("가나" * 10, ["다" + "가나" * 150]) == pytest.approx(2 * 20 / 321)
-
-
-def test_klue_exact_match():
-    assert klue_exact_match("서울  시.", ["부산", "서울 시"])
-    assert not klue_exact_match("서울시", ["서울 시"])
-    assert klue_exact_match("", [])
-    assert not klue_exact_match("서울", [])
 
 
 @pytest.mark.parametrize("metrics", [KORQUAD, KLUE_MRC])
 def test_questions_with_and_without_answer(metrics):
     exact, overlap = answer_scores(["서울", "서울", "", "", "."], [["서울"], [], [], ["서울"], []], metrics)
     assert exact.tolist() == overlap.tolist() == [1, 0, 1, 0, 1]
+    assert KLUE_MRC.exact_match("서울  시.", ["부산", "서울 시"])
+    assert not KLUE_MRC.exact_match("서울시", ["서울 시"])
 
 
-@given(
-    rows=st.lists(
-        st.tuples(st.booleans(), st.integers(-3, 3), st.sampled_from([0.0, 0.25, 0.5, 1.0])), min_size=1, max_size=12
-    )
-)
+@given(rows=st.lists(_ROWS, min_size=1, max_size=12))
 def test_the_best_threshold_is_the_best(rows):
     has_answer, no_answer, scores = (np.array(column) for column in zip(*rows, strict=True))
     no_answer = no_answer.astype(float)

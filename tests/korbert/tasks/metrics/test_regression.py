@@ -16,7 +16,7 @@ PAIRS = st.lists(st.tuples(SIMILARITIES, SIMILARITIES), min_size=2, max_size=40)
 
 
 @given(pairs=PAIRS)
-def test_correlations(pairs):
+def test_correlations_and_f1_at_a_threshold(pairs):
     targets, predictions = np.array(pairs).T
     for score, oracle in ((pearson, stats.pearsonr), (spearman, stats.spearmanr)):
         with warnings.catch_warnings():
@@ -24,10 +24,6 @@ def test_correlations(pairs):
             expected = oracle(targets, predictions)[0]
         found = score(targets, predictions)
         assert found is None if np.isnan(expected) else found == pytest.approx(expected, abs=1e-9)
-
-
-@given(pairs=PAIRS)
-def test_f1_at_a_threshold(pairs):
     targets, predictions = np.array(pairs).T
     assert f1_at(targets, predictions) == pytest.approx(f1_score(targets >= 3, predictions >= 3, zero_division=0))
 

@@ -1,6 +1,5 @@
 """Sets by the format of their files; which part stands for which; errors."""
 
-import json
 import re
 
 import pytest
@@ -9,33 +8,32 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.tasks.files import Answer
 from korbert.tasks.sets import SETS
 from korbert.tasks.sets.loading import files_at_hand, load, part_of
+from tests.korbert.tasks.writing import written
 
-HEADLINES = [  # ynat-v1.1_train.json of KLUE
-    {
-        "guid": "ynat-v1_train_00000", "title": "유튜브 내달 2일까지 크리에이터 지원 공간 운영", "label": "IT과학",
-        "predefined_news_category": "IT과학", "annotations": {"annotators": ["08"], "annotations": {}}, "url": "-",
-    },
-    {"guid": "ynat-v1_train_00001", "title": "어버이날 맑다가 흐려져", "label": "생활문화", "url": "", "date": ""},
-]  # fmt: skip
-RELATION = {
-    "guid": "klue-re-v1_train_00000",
+TITLES = {"유튜브 내달 2일까지 크리에이터 지원 공간 운영": "IT과학", "어버이날 맑다가 흐려져": "생활문화"}
+MORE = {
+    "predefined_news_category": "",
+    "annotations": {"annotators": ["08"], "annotations": {}},
+    "url": "-",
+    "date": "",
+}
+HEADLINES = [{"guid": name, "title": name, "label": label, **MORE} for name, label in TITLES.items()]  # as in ynat
+RELATION = {  # of klue-re
+    "guid": "a",
     "sentence": "〈Something〉는 조지 해리슨이 쓰고 비틀즈가 발표한 곡이다.",
     "subject_entity": {"word": "비틀즈", "start_idx": 24, "end_idx": 26, "type": "ORG"},
     "object_entity": {"word": "조지 해리슨", "start_idx": 13, "end_idx": 18, "type": "PER"},
     "label": "no_relation",
-    "source": "wikipedia",
 }
-QAS = [
-    {
-        "guid": "klue-mrc-v1_train_12759", "question": "장마는 어디서 시작됐나?", "question_type": 1,
-        "answers": [{"text": "제주도", "answer_start": 12}], "is_impossible": False,
-    },
-    {
-        "guid": "klue-mrc-v1_train_12760", "question": "장마는 언제 끝났나?", "question_type": 3,
-        "answers": [], "plausible_answers": [{"text": "17일", "answer_start": 8}], "is_impossible": True,
-    },
-]  # fmt: skip
+RIGHT, PLAUSIBLE = ({"text": text, "answer_start": start} for text, start in (("제주도", 12), ("17일", 8)))
+SILENT = {"is_impossible": True, "answers": [], "plausible_answers": [PLAUSIBLE]}
+QAS = [  # of klue-mrc
+    {"guid": "a", "question": "장마는 어디서?", "question_type": 1, "is_impossible": False, "answers": [RIGHT]},
+    {"guid": "b", "question": "장마는 언제 끝났나?", "question_type": 3, **SILENT},
+]
 CONTEXT = "올여름 장마가 17일 제주도에서 시작됐다."
+MANY = [f"문장 {number}" for number in range(50)]
+CUT = "without sts-train.tsv, sts-dev.tsv is cut by hash ({}): not comparable with published scores"
 
 
 def reading(qas):
@@ -46,8 +44,7 @@ def reading(qas):
 
 def write(path, content):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False), encoding="utf-8")
-    return path
+    return written(path.parent, path.name, content)
 
 
 def test_headlines(tmp_path):
@@ -56,32 +53,22 @@ def test_headlines(tmp_path):
     write(folder / "ynat-v1.1_dev.json", HEADLINES[1:])
     for data in (tmp_path, tmp_path / "KLUE", tmp_path / "KLUE" / "klue_benchmark", folder):
         parts = load("klue-tc", data)
-        own = [{"id": item["guid"], "text": item["title"], "label": item["label"]} for item in HEADLINES]
-        assert parts.train.rows == own
-        assert len(parts.test) == 1
-        assert parts.valid is None
+        assert parts.train.rows == [{"id": title, "text": title, "label": label} for title, label in TITLES.items()]
+        assert (len(parts.test), parts.valid) == (1, None)
         (note,) = parts.notes
         assert note.startswith("no labelled test set is published: ynat-v1.1_dev.json is the test set, choices are")
 
 
-def test_relations(tmp_path):
+def test_relations_and_questions_without_answers(tmp_path):
     wrong = RELATION | {"guid": "b", "object_entity": {"word": "해리슨", "start_idx": 13, "end_idx": 18}}
     gone = RELATION | {"guid": "c", "object_entity": {"word": "해리슨"}}
     write(tmp_path / "klue-re-v1.1_train.json", [RELATION, wrong, gone])
     write(tmp_path / "klue-re-v1.1_dev.json", [RELATION])
     parts = load("klue-re", tmp_path)
-    assert parts.train.rows == [
-        {
-            "id": "klue-re-v1_train_00000",
-            "text": "〈Something〉는 <obj>조지 해리슨</obj>이 쓰고 <subj>비틀즈</subj>가 발표한 곡이다.",
-            "label": "no_relation",
-        }
-    ]
+    text = "〈Something〉는 <obj>조지 해리슨</obj>이 쓰고 <subj>비틀즈</subj>가 발표한 곡이다."
+    assert parts.train.rows == [{"id": "a", "text": text, "label": "no_relation"}]
     assert {reason: dropped.count for reason, dropped in parts.train.dropped.items()} == {"bad_record": 2}
     assert "the text has '조지 해리슨' where the object, '해리슨', should be" in " ".join(parts.train.said())
-
-
-def test_questions_without_answers(tmp_path):
     write(tmp_path / "tasks" / "klue" / "klue-mrc-v1.1_train.json", reading(QAS))
     write(tmp_path / "tasks" / "klue" / "klue-mrc-v1.1_dev.json", reading([QAS[0] | {"answers": []}, QAS[1]]))
     parts = load("klue-mrc", tmp_path)
@@ -133,10 +120,10 @@ HUB = {
             "premise": "물을 끓였다.",
             "question": "결과",
             "alternative_1": "늘었다.",
-            "alternative_2": "줄었다.",
+            "alternative_2": "준다.",
             "label": 1,
         },
-        {"text": "물을 끓였다. 결과", "choices": ["늘었다.", "줄었다."], "label": "1"},
+        {"text": "물을 끓였다. 결과", "choices": ["늘었다.", "준다."], "label": "1"},
     ),
     "kobest-hellaswag": (
         {"context": "공이 난다.", **{f"ending_{n}": f"끝 {n}." for n in range(1, 5)}, "label": 3},
@@ -154,7 +141,7 @@ HUB = {
 def test_kobest_as_its_authors_have_it_on_the_hub(tmp_path, name):
     record, row = HUB[name]
     for file in ("train.jsonl", "validation.jsonl", "test.jsonl"):
-        write(tmp_path / "kobest_v1" / name.removeprefix("kobest-") / file, record)
+        write(tmp_path / "kobest_v1" / name.removeprefix("kobest-") / file, [record])
     parts = load(name, tmp_path)
     assert (parts.train.rows, len(parts.valid or []), len(parts.test)) == ([row], 1, 1)
     if name == "kobest-boolq":  # the labels of these files, not of the tables in datasets.toml before them
@@ -164,12 +151,6 @@ def test_kobest_as_its_authors_have_it_on_the_hub(tmp_path, name):
 def sts(*texts):
     header = "genre\tfilename\tyear\tid\tscore\tsentence1\tsentence2\n"
     return header + "".join(f"main\tMSRvid\t2012test\t0001\t5.000\t{text}\t나\n" for text in texts)
-
-
-MANY = [f"문장 {number}" for number in range(50)]
-
-
-CUT = "without sts-train.tsv, sts-dev.tsv is cut by hash ({}): not comparable with published scores"
 
 
 @pytest.mark.parametrize(
@@ -191,88 +172,69 @@ def test_which_part_stands_for_which(tmp_path, there, counts, notes):
     assert parts.notes == notes
 
 
-def test_what_was_dropped_is_said_once(tmp_path):
+def test_rows_that_were_cut_keep_their_places_and_what_was_dropped_is_said_once(tmp_path):
     path = write(tmp_path / "sts-dev.tsv", sts(*MANY).replace("5.000\t문장 7\t", "\t문장 7\t"))
     parts = load("korsts", tmp_path)
-    lines = [line for rows in (parts.train, parts.valid, parts.test) if rows for line in rows.said()]
-    assert [line for line in lines if line.startswith("dropped ")] == [
-        f"dropped 1 as no_score: {path}, line 9: 'score' is empty"
-    ]
-    assert sum(map(len, filter(None, (parts.train, parts.valid, parts.test)))) == 49
-
-
-def test_rows_that_were_cut_keep_their_places(tmp_path):
-    path = write(tmp_path / "sts-dev.tsv", sts(*MANY))
-    parts = load("korsts", tmp_path)
-    for rows in (parts.train, parts.valid, parts.test):
-        assert rows is not None
+    given = (parts.train, parts.valid, parts.test)
+    lines = [line for rows in given for line in rows.said() if line.startswith("dropped ")]
+    assert lines == [f"dropped 1 as no_score: {path}, line 9: 'score' is empty"]
+    assert sum(map(len, given)) == 49
+    for rows in given:
         assert [str(place) for place in rows.places] == [f"{path}, line {MANY.index(row['text']) + 2}" for row in rows]
         assert rows.columns["pair"] == ("sentence2",)
 
 
-@pytest.mark.parametrize(
-    ("row", "part"),
-    [  # by `sha256sum` and `bc`: 1, 2, 0, 0, 1 modulo 5
+def test_part_of():
+    """As `sha256sum` and `bc` say: 1, 2, 0, 0, 1 modulo 5."""
+    for row, part in (
         ({"text": "문장 0", "pair": "가"}, "test"),
         ({"text": "문장 1", "pair": "나"}, "train"),
         ({"context": "문장 2", "question": "누구?"}, "valid"),
         ({"tokens": ["문장", "3"], "tags": ["NOUN", "NUM"]}, "valid"),
         ({"context": "문장 0", "question": "문장 1"}, "test"),
+    ):
+        assert part_of(row) == part
+
+
+NOTHING = (
+    "korsts: no sts-train.tsv (train), sts-dev.tsv (valid), sts-test.tsv (test) in {} and its folders korsts, "
+    "kor-nlu-datasets/KorSTS: get the files from https://github.com/kakaobrain/kor-nlu-datasets (CC BY-SA 4.0)"
+)
+
+
+@pytest.mark.parametrize(
+    ("there", "name", "folder", "said"),
+    [
+        ("", "korsts", "", f"^{re.escape(NOTHING)}$"),
+        ("test", "korsts", "", r"no sts-train\.tsv \(train\), sts-dev\.tsv \(valid\) in .*/korsts: get"),
+        ("train", "korsts", "", r"no sts-dev\.tsv \(valid\), sts-test\.tsv \(test\) in"),
+        ("dev", "korsts", "", r"sts-dev\.tsv: 1 rows are too few to be cut \(.*\): get the files from"),
+        ("", "korsts", "nowhere", "nowhere: no such folder: give the one that holds the files of korsts$"),
+        ("", "klue_ner", "", r"^no data set 'klue_ner': did you mean klue-ner\?$"),
+        ("", "qqq", "", "^no data set 'qqq': known are nsmc, korquad, klue-tc, "),
     ],
 )
-def test_part_of(row, part):
-    assert part_of(row) == part
+def test_errors(tmp_path, there, name, folder, said):
+    if there:
+        write(tmp_path / "korsts" / f"sts-{there}.tsv", sts("가"))
+    with pytest.raises((CorpusError, SettingsError), match=said.replace(r"\{\}", re.escape(str(tmp_path)))):
+        load(name, tmp_path / folder)
 
 
-def test_missing_files_are_named(tmp_path):
-    nothing = (
-        f"korsts: no sts-train.tsv (train), sts-dev.tsv (valid), sts-test.tsv (test) in {tmp_path} and its folders"
-        " korsts, kor-nlu-datasets/KorSTS: get the files from https://github.com/kakaobrain/kor-nlu-datasets"
-        " (CC BY-SA 4.0)"
-    )
-    with pytest.raises(CorpusError, match=f"^{re.escape(nothing)}$"):
-        load("korsts", tmp_path)
-    write(tmp_path / "korsts" / "sts-test.tsv", sts("가"))
-    with pytest.raises(CorpusError, match=r"no sts-train\.tsv \(train\), sts-dev\.tsv \(valid\) in .*/korsts: get"):
-        load("korsts", tmp_path)
-    (tmp_path / "korsts" / "sts-test.tsv").rename(tmp_path / "korsts" / "sts-train.tsv")
-    with pytest.raises(CorpusError, match=r"no sts-dev\.tsv \(valid\), sts-test\.tsv \(test\) in"):
-        load("korsts", tmp_path)
-
-
-def test_errors(tmp_path):
-    with pytest.raises(SettingsError, match=r"^no data set 'klue_ner': did you mean klue-ner\?$"):
-        load("klue_ner", tmp_path)
-    with pytest.raises(SettingsError, match=r"^no data set 'qqq': known are nsmc, korquad, klue-tc, "):
-        load("qqq", tmp_path)
-    with pytest.raises(CorpusError, match=r"nowhere: no such folder: give the one that holds the files of korsts$"):
-        load("korsts", tmp_path / "nowhere")
-    write(tmp_path / "sts-dev.tsv", sts("가"))
-    with pytest.raises(CorpusError, match=r"sts-dev\.tsv: 1 rows are too few to be cut \(.*\): get the files from"):
-        load("korsts", tmp_path)
-
-
-def test_files_at_hand(tmp_path):
+def test_which_files_are_at_hand_and_which_folder_comes_first(tmp_path):
     dev = write(tmp_path / "korsts" / "sts-dev.tsv", sts("가"))
     write(tmp_path / "kornli" / "snli_1.0_train.ko.tsv", nli("가"))
     assert files_at_hand(SETS["korsts"], tmp_path) == {"valid": (dev,)}
     for name in ("kornli", "klue-tc"):  # without a file to test on, or any file
         with pytest.raises(CorpusError, match=f"{name}: no .*: get the files from"):
             files_at_hand(SETS[name], tmp_path)
-
-
-def test_own_folders_come_before_the_data_folder(tmp_path):
-    write(tmp_path / "sts-train.tsv", sts("다른 것"))
-    write(tmp_path / "sts-dev.tsv", sts("다른 것"))
     for part in ("train", "dev"):
+        write(tmp_path / f"sts-{part}.tsv", sts("다른 것"))
         write(tmp_path / "tasks" / "korsts" / f"sts-{part}.tsv", sts("이것"))
     parts = load("korsts", tmp_path)
     assert [row["text"] for row in (*parts.train, *parts.test)] == ["이것", "이것"]
-
-
-def test_a_folder_with_a_training_part_comes_first(tmp_path):
-    for part in ("dev", "test"):
-        write(tmp_path / "tasks" / "korsts" / f"sts-{part}.tsv", sts(*MANY))
-    for part in ("train", "test"):
-        write(tmp_path / "korsts" / f"sts-{part}.tsv", sts("이것"))
-    assert [row["text"] for row in load("korsts", tmp_path).train] == ["이것"]
+    other = tmp_path / "other"  # where one folder alone has a training part
+    for training, own in (("dev", "tasks/korsts"), ("train", "korsts")):
+        for part in (training, "test"):
+            write(other / own / f"sts-{part}.tsv", sts("이것") if own == "korsts" else sts(*MANY))
+    assert [row["text"] for row in load("korsts", other).train] == ["이것"]

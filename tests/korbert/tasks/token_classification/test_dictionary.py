@@ -14,8 +14,5 @@ def test_the_longest_entry_with_its_most_frequent_label():
     text, expected = marked("<서울대:OG>에서 <서울:LC><서울:LC> <세종:PS>")
     assert look_up(text, dictionary) == expected
     assert look_up("", dictionary) == look_up("서", dictionary) == look_up("서울", {}) == []
-
-
-def test_of_equal_labels_the_first_by_name():
     assert learn_dictionary(map(marked, ["<한강:LC>", "<한강:AF>"])) == {"한강": "AF"}
     assert learn_dictionary(map(marked, ["<한강:LC>", "한강"])) == {}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
 from korbert.tasks.token_classification.examples import IGNORED, by_text, cut_windows, encode_tags, make_examples
-from tests.korbert.tasks.answering import passage
+from tests.korbert.tasks.answering import letters
 
 TOKENIZER = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)
 
@@ -22,16 +22,15 @@ def test_each_piece_is_labelled_where_it_has_most_context(count, room, data):
     assert all(0 <= window.last - window.first <= room for window in windows)
     assert all(before.last - after.first == stride for before, after in pairwise(windows))
 
-    def context(number, at):
+    def context(window, at):
         """Pieces on the side with fewer of them; where the text ends nothing is missing."""
-        first, last = windows[number].first, windows[number].last
-        left = np.inf if first == 0 else at - first
-        right = np.inf if last == count else last - 1 - at
-        return min(left, right) if first <= at < last else -1
+        left = np.inf if window.first == 0 else at - window.first
+        right = np.inf if window.last == count else window.last - 1 - at
+        return min(left, right) if window.first <= at < window.last else -1
 
     for number, window in enumerate(windows):
         for at in range(window.low, window.high):
-            contexts = [context(other, at) for other in range(len(windows))]
+            contexts = [context(other, at) for other in windows]
             assert number == contexts.index(max(contexts))  # the earliest of equals
 
 
@@ -43,7 +42,7 @@ def test_a_stride_that_leaves_nothing_new_is_refused(max_length, stride):
 
 
 def _texts(*counts):
-    return [passage("가" * count, [(at, at + 1) for at in range(count)]) for count in counts]
+    return [letters("가" * count) for count in counts]
 
 
 def test_rows_by_hand():
@@ -53,19 +52,11 @@ def test_rows_by_hand():
     assert [tuple(window) for window in windows] == [(0, 0, 4, 0, 3), (0, 2, 5, 3, 5), (1, 0, 0, 0, 0), (2, 0, 2, 0, 2)]
     assert len(examples) == 4
     batch = examples.batch(np.arange(4))
-    assert batch["input_ids"].tolist() == [
-        [2, 100, 101, 102, 103, 3],
-        [2, 102, 103, 104, 3, 0],
-        [2, 3, 0, 0, 0, 0],
-        [2, 100, 101, 3, 0, 0],
-    ]
+    rows = [[2, 100, 101, 102, 103, 3], [2, 102, 103, 104, 3, 0], [2, 3, 0, 0, 0, 0], [2, 100, 101, 3, 0, 0]]
+    assert batch["input_ids"].tolist() == rows
     no = IGNORED
-    assert batch["labels"].tolist() == [  # each piece in one row
-        [no, 4, 5, 6, no, no],
-        [no, no, no, 8, no, no],
-        [no, no, no, no, no, no],
-        [no, 1, 0, no, no, no],
-    ]
+    labels = [[no, 4, 5, 6, no, no], [no, no, no, 8, no, no], [no] * 6, [no, 1, 0, no, no, no]]
+    assert batch["labels"].tolist() == labels  # each piece in one row
     assert batch["attention_mask"].sum(dim=1).tolist() == list(batch["lengths"]) == [6, 5, 2, 4]
     assert batch["boundaries"][0].tolist() == [0, 1, 1, 1, 1, 0]
     assert batch["targets_per_row"].item() == pytest.approx(6 / 4)
@@ -80,8 +71,6 @@ def test_scores_come_back_to_their_pieces(counts, room, data):
     scores = np.stack([examples.input_ids, -examples.input_ids], axis=1).astype(np.float32)
     found = list(by_text(scores, examples, windows))
     assert [own.tolist() for own in found] == [[[id, -id] for id in text.ids.tolist()] for text in texts]
-
-
-def test_tags_become_numbers():
+    # Tags become numbers.
     assert encode_tags(["I-PS", None, "O"], ["O", "B-PS", "I-PS"]).tolist() == [2, IGNORED, 0]
     assert encode_tags([], ["O"]).dtype == np.int64

@@ -5,16 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.token_classification.bio import LabelledSpan, write_bio
-from korbert.tasks.token_classification.labels import (
-    eojeols,
-    first_pieces,
-    join_words,
-    owners,
-    piece_tags,
-    spans_of_words,
-    word_tags,
-)
+from korbert.tasks.token_classification import labels as ours
+from korbert.tasks.token_classification.bio import LabelledSpan
 from tests.korbert.tasks.answering import passage
 from tests.korbert.tasks.token_classification.helpers import decoded, marked
 
@@ -23,6 +15,7 @@ CONTRACTED = ("방문한다", [(0, 2), (2, 3), (2, 4)])  # 방문 하 ᆫ다
 EMPTY = ("그는 의사 다", [(0, 1), (1, 2), (3, 5), (5, 5), (6, 7)])  # 그 는 의사 이 다
 LONG = ("서울특별시에", [(0, 5), (5, 6)])
 NAMES = ("김씨이씨", [(0, 2), (2, 4)])
+WORDS = [(0, 1), (1, 2), (3, 5), (6, 7)]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +43,7 @@ NAMES = ("김씨이씨", [(0, 2), (2, 4)])
 )
 def test_spans_to_pieces_and_back(given, spans, tags, back):
     text = passage(*given)
-    assert piece_tags(spans, text) == tags.split()
+    assert ours.piece_tags(spans, text) == tags.split()
     assert decoded(tags.split(), text) == back
 
 
@@ -58,6 +51,8 @@ def test_tags_of_pieces_that_own_nothing_do_not_count():
     text = passage(*FUSED)
     for tag in ("O", "B-LC", "I-LC", "I-PS"):
         assert decoded(["B-PS", tag, "I-PS", tag, "O"], text) == [(0, 4, "PS")]
+    with pytest.raises(ValueError, match=r"span \[1, 3\) LC overlaps \[0, 2\) PS"):
+        ours.piece_tags([(0, 2, "PS"), (1, 3, "LC")], text)
 
 
 @st.composite
@@ -70,12 +65,8 @@ def cases(draw):
     if draw(st.booleans()):
         pieces.sort()
     cuts = sorted(draw(st.sets(st.integers(0, length), max_size=8)))
-    spans = [
-        LabelledSpan(start, end, draw(st.sampled_from(["PS", "LC"])))
-        for start, end in pairwise(cuts)
-        if draw(st.booleans())
-    ]
-    return text, pieces, spans
+    chosen = [span for span in pairwise(cuts) if draw(st.booleans())]
+    return text, pieces, [LabelledSpan(*span, draw(st.sampled_from(["PS", "LC"]))) for span in chosen]
 
 
 def by_hand(pieces, length):
@@ -89,15 +80,15 @@ def test_laws_of_spans(case):
     text, pieces, spans = case
     encoded = passage(text, pieces)
     owner = by_hand(pieces, len(text))
-    own = owners(encoded.spans)
+    own = ours.owners(encoded.spans)
     runs = dict(zip(own.places.tolist(), own.runs.tolist(), strict=True))
     for place in range(len(pieces)):
         held = [at for at in range(len(text)) if owner[at] == place]
         assert list(range(*runs.get(place, (0, 0)))) == held
 
-    tags = piece_tags(spans, encoded)
+    tags = ours.piece_tags(spans, encoded)
     back = decoded(tags, encoded)
-    assert piece_tags(back, encoded) == tags
+    assert ours.piece_tags(back, encoded) == tags
     starts, ends = ({run[side] for run in runs.values()} for side in (0, 1))
     lost = [span for span in spans if span.start not in starts or span.end not in ends]
     assert [span for span in spans if span not in back] == lost  # these cannot be, all others are
@@ -108,56 +99,40 @@ def test_laws_of_spans(case):
         assert all(labels[at] != "O" for at in range(start, end) if owner[at] >= 0)
 
 
-WORDS = [(0, 1), (1, 2), (3, 5), (6, 7)]
-
-
 def test_words_to_first_pieces_and_back():
     text = passage(*EMPTY)
-    assert first_pieces(WORDS, text) == [0, 1, 2, 4]
-    assert word_tags(["NP", "JX", "NNG", "EF"], WORDS, text) == ["NP", "JX", "NNG", None, "EF"]
+    assert ours.first_pieces(WORDS, text) == [0, 1, 2, 4]
+    assert ours.word_tags(["NP", "JX", "NNG", "EF"], WORDS, text) == ["NP", "JX", "NNG", None, "EF"]
     # The first word has the piece that two share; a word that is white space has none.
     joined = passage(*NAMES)
     words = [(0, 1), (1, 2), (2, 4)]
-    assert first_pieces(words, joined) == [0, 0, 1]
-    assert word_tags(["A", "B", "C"], words, joined) == ["A", "C"]
-    assert first_pieces([(2, 3), (3, 3)], text) == [-1, -1]
+    assert ours.first_pieces(words, joined) == [0, 0, 1]
+    assert ours.word_tags(["A", "B", "C"], words, joined) == ["A", "C"]
+    assert ours.first_pieces([(2, 3), (3, 3)], text) == [-1, -1]
+    # Words without their text stand between spaces, and tags of words are spans of it.
+    text, spans = ours.join_words(["서울", "이", ".", "다"])
+    assert (text, spans) == ("서울 이 . 다", [(0, 2), (3, 4), (5, 6), (7, 8)])
+    assert ours.spans_of_words(["B-LC", "I-LC", "O", "I-PS"], spans) == [(0, 4, "LC"), (7, 8, "PS")]
+    assert ours.join_words([]) == ("", [])
 
 
 @given(cases(), st.data())
 def test_laws_of_words(case, data):
     text, pieces, _ = case
-    encoded, owner, words = passage(text, pieces), by_hand(pieces, len(text)), eojeols(text)
+    encoded, owner, words = passage(text, pieces), by_hand(pieces, len(text)), ours.eojeols(text)
     expected = [next((owner[at] for at in range(*word) if owner[at] >= 0), -1) for word in words]
-    assert first_pieces(words, encoded) == expected
+    assert ours.first_pieces(words, encoded) == expected
     labels = data.draw(st.lists(st.sampled_from("AB"), min_size=len(words), max_size=len(words)))
     tags = [None] * len(pieces)
     for label, piece in reversed(list(zip(labels, expected, strict=True))):  # the first word of a piece labels it
         if piece >= 0:
             tags[piece] = label
-    assert word_tags(labels, words, encoded) == tags
-
-
-def test_join_words():
-    text, spans = join_words(["서울", "이", ".", "다"])
-    assert (text, spans) == ("서울 이 . 다", [(0, 2), (3, 4), (5, 6), (7, 8)])
-    assert spans_of_words(["B-LC", "I-LC", "O", "I-PS"], spans) == [(0, 4, "LC"), (7, 8, "PS")]
-    assert join_words([]) == ("", [])
+    assert ours.word_tags(labels, words, encoded) == tags
 
 
 def test_of_real_pieces(tiny_tokenizer):
     """Whatever Kiwi makes of it: boundaries of morphemes are boundaries of pieces."""
-    for sentence in (
-        "<서울:LC>에서 <이걸:PD> 봤다 👍🏻",
-        "<세종:PS>은 <1443년:DT>에 <한글:AF>을 만들었다.",
-        "<김철수:PS>가 <학교:LC>에 방문한다.",
-    ):
-        text, spans = marked(sentence)
+    sentences = ["<서울:LC>에서 <이걸:PD> 봤다 👍🏻", "<세종:PS>은 <1443년:DT>에 <한글:AF>을 만들었다."]
+    for text, spans in map(marked, [*sentences, "<김철수:PS>가 <학교:LC>에 방문한다."]):
         (encoded,) = encode_passages(tiny_tokenizer, [text])
-        assert decoded(piece_tags(spans, encoded), encoded) == spans
-
-
-def test_spans_that_overlap_are_refused():
-    text = passage(*FUSED)
-    with pytest.raises(ValueError, match=r"span \[1, 3\) LC overlaps \[0, 2\) PS"):
-        piece_tags([(0, 2, "PS"), (1, 3, "LC")], text)
-    assert write_bio([], 0) == []
+        assert decoded(ours.piece_tags(spans, encoded), encoded) == spans

@@ -14,15 +14,10 @@ from korbert.model import Model
 from korbert.modeling import TokenClassificationModel
 from korbert.tasks.kinds.token_classification import TokenClassification
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.token_classification.bio import LabelledSpan, bio_labels, read_bio, write_bio
+from korbert.tasks.token_classification.bio import bio_labels, read_bio, write_bio
 from korbert.tasks.token_classification.examples import IGNORED, by_text, encode_tags, make_examples
 from korbert.tasks.token_classification.labels import piece_tags
-from korbert.tasks.token_classification.tagger import (
-    best_path,
-    best_spans,
-    log_probabilities,
-    tagging_loss,
-)
+from korbert.tasks.token_classification.tagger import best_path, best_spans, log_probabilities, tagging_loss
 from korbert.training.examples import Batches
 from korbert.training.loop import fit
 from korbert.training.plan import TrainingPlan
@@ -48,15 +43,12 @@ LABELS = bio_labels(["PS", "LC", "AF"])
 
 
 def _network(vocab_size, labels=LABELS):
-    sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
-    return TokenClassificationModel(
-        tiny_config(vocab_size=vocab_size, **sizes), labels, torch.Generator().manual_seed(0)
-    )
+    config = tiny_config(vocab_size=vocab_size, hidden_size=16, num_attention_heads=2, intermediate_size=32)
+    return TokenClassificationModel(config, labels, torch.Generator().manual_seed(0))
 
 
-def _kind(labels=LABELS, **changes):
-    given = {"metrics": ("accuracy",), "max_length": 12, "stride": 3, "tags": labels, "units": "characters"}
-    return TokenClassification(**given | changes)
+def _kind(labels=LABELS, units="characters"):
+    return TokenClassification(metrics=("accuracy",), max_length=12, stride=3, tags=labels, units=units)
 
 
 def _learned(kind, tokenizer, rows):
@@ -64,10 +56,8 @@ def _learned(kind, tokenizer, rows):
     texts = [text for row in rows for text in kind.texts(row)]
     examples = kind.prepare(rows, dict(zip(texts, encode_passages(tokenizer, texts), strict=True)), tokenizer).examples
     network = _network(tokenizer.vocab_size, kind.tags)
-    batches = Batches(examples, 8, seed=1)
-    steps = 60 * batches.steps_per_epoch
-    optimizer = OptimizerSettings(learning_rate=1e-2, weight_decay=0.0)
-    plan = TrainingPlan(steps=steps, optimizer=optimizer, seed=1, precision="fp32")
+    batches, optimizer = Batches(examples, 8, seed=1), OptimizerSettings(learning_rate=1e-2, weight_decay=0.0)
+    plan = TrainingPlan(steps=60 * batches.steps_per_epoch, optimizer=optimizer, seed=1, precision="fp32")
     fit(network, batches, tagging_loss, plan, device=CPU)
     with torch.no_grad():
         assert float(tagging_loss(network.eval(), examples.batch(np.arange(len(examples))))["loss"]) < 0.05
@@ -90,13 +80,10 @@ def test_ten_sentences_are_learned_by_heart(learned):
     texts = [marked(sentence) for sentence in SENTENCES]
     found = tagger.tag(text for text, _ in texts)
     for (text, spans), tagged in zip(texts, found, strict=True):
-        assert [LabelledSpan(one.start, one.end, one.label) for one in tagged] == spans
-        for one in tagged:
-            assert one.text == text[one.start : one.end]
-            assert 0.8 < one.score <= 1
-    (alone,) = tagger.tag([texts[0][0]])
-    assert tagger.tag(texts[0][0]) == alone
-    assert [one.label for one in alone] == ["PS", "AF"]
+        assert [(one.start, one.end, one.label) for one in tagged] == spans
+        assert [one.text for one in tagged] == [text[span.start : span.end] for span in spans]
+        assert all(0.8 < one.score <= 1 for one in tagged)
+    assert tagger.tag([texts[0][0]]) == [tagger.tag(texts[0][0])]
     assert tagger.tag([]) == []
     assert tagger.tag("") == tagger.tag(" \n") == []
 
@@ -105,7 +92,7 @@ def test_a_long_text_is_labelled_to_its_end(learned):
     """As long as forty windows; nothing is cut off, and each piece has the scores of the window that labels it."""
     tagger = Model.load(learned, "cpu")
     text, spans = marked(" ".join(SENTENCES * 6))
-    found = [LabelledSpan(one.start, one.end, one.label) for one in tagger.tag(text)]
+    found = [(one.start, one.end, one.label) for one in tagger.tag(text)]
     assert len(set(found) & set(spans)) > 0.8 * len(spans)
     assert set(found[-2:]) & set(spans[-3:])
     (passage,) = encode_passages(tagger.tokenizer, [text])
@@ -119,6 +106,11 @@ def test_a_long_text_is_labelled_to_its_end(learned):
             alone = tagger.network(ids).log_softmax(dim=-1)[0, 1:-1].numpy()
         own = slice(window.low - window.first, window.high - window.first)
         np.testing.assert_allclose(scores[window.low : window.high], alone[own], atol=1e-5)
+    # Scores that are no numbers name the model.
+    with torch.no_grad():
+        tagger.network.classifier.bias.fill_(float("nan"))
+    with pytest.raises(ModelError, match=rf"{learned}: its scores are not finite: train it again"):
+        tagger.tag("좋다")
 
 
 def test_parts_of_speech_of_words(tiny_tokenizer):
@@ -147,9 +139,8 @@ def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer):
     scores = np.full((len(passage.ids), len(LABELS)), -9.0, dtype=np.float32)
     scores[:, LABELS.index("I-PS")] = np.log(0.9)
     scores[0, LABELS.index("B-PS")] = np.log(0.5)
-    ((start, end, label, score),) = best_spans(passage, scores, LABELS)
-    assert (start, end, label) == (0, len(passage.text), "PS")
-    assert 0.5 < score < 0.9
+    ((*span, score),) = best_spans(passage, scores, LABELS)
+    assert (span, 0.5 < score < 0.9) == ([0, len(passage.text), "PS"], True)
     for one in tagger.tag(passage.text):
         assert one.text == passage.text[one.start : one.end] != ""
 
@@ -157,15 +148,13 @@ def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer):
 def _examples(tokenizer):
     texts = [marked(sentence) for sentence in SENTENCES]
     passages = encode_passages(tokenizer, [text for text, _ in texts])
-    targets = [
-        encode_tags(piece_tags(spans, passage), LABELS) for passage, (_, spans) in zip(passages, texts, strict=True)
-    ]
-    return make_examples(passages, targets, tokenizer, max_length=10, stride=2)
+    tags = map(piece_tags, (spans for _, spans in texts), passages)
+    return make_examples(passages, [encode_tags(own, LABELS) for own in tags], tokenizer, max_length=10, stride=2)[0]
 
 
 def test_processes_share_the_rows(tiny_tokenizer, monkeypatch):
     """What each of three scores, added up, is what one scores."""
-    examples, _ = _examples(tiny_tokenizer)
+    examples = _examples(tiny_tokenizer)
     model, told = _network(tiny_tokenizer.vocab_size).train(), []
     monkeypatch.setattr("korbert.tasks.token_classification.tagger._SCORING_BATCH_SIZE", 3)
     whole = log_probabilities(model, examples, device=CPU, advance=told.append)
@@ -182,7 +171,7 @@ def test_processes_share_the_rows(tiny_tokenizer, monkeypatch):
 
 
 def test_the_loss_weighs_every_piece_alike(tiny_tokenizer):
-    examples, _ = _examples(tiny_tokenizer)
+    examples = _examples(tiny_tokenizer)
     model = _network(tiny_tokenizer.vocab_size).eval()
     rows = np.arange(len(examples))
     with torch.no_grad():
@@ -194,14 +183,6 @@ def test_the_loss_weighs_every_piece_alike(tiny_tokenizer):
     learned = examples.labels != IGNORED
     mean = -scores[learned, examples.labels[learned]].mean()
     assert whole == pytest.approx(float(mean), rel=1e-5)
-
-
-def test_scores_that_are_no_numbers_name_the_model(learned):
-    tagger = Model.load(learned, "cpu")
-    with torch.no_grad():
-        tagger.network.classifier.bias.fill_(float("nan"))
-    with pytest.raises(ModelError, match=rf"{learned}: its scores are not finite: train it again"):
-        tagger.tag("좋다")
 
 
 LABEL_SETS = [
@@ -225,15 +206,10 @@ def test_the_best_legal_path_is_that_of_trying_all(labels, length, seed):
     path = best_path(scores, labels)
     assert path.shape == (length,)
     assert is_legal([labels[place] for place in path], labels)
-    legal = [
-        sum(scores[place, label] for place, label in enumerate(way))
-        for way in product(range(len(labels)), repeat=length)
-        if is_legal([labels[label] for label in way], labels)
-    ]
-    assert sum(scores[np.arange(length), path]) == pytest.approx(max(legal))
-
-
-def test_impossible_labels():
-    """A probability of 0 is no obstacle, and gives no NaN."""
+    ways = product(range(len(labels)), repeat=length)
+    legal = [way for way in ways if is_legal([labels[label] for label in way], labels)]
+    best = max(sum(scores[place, label] for place, label in enumerate(way)) for way in legal)
+    assert sum(scores[np.arange(length), path]) == pytest.approx(best)
+    # A probability of 0 is no obstacle, and gives no NaN.
     scores = np.array([[-np.inf, -1.0, 0.0], [-np.inf, -np.inf, 0.0]])
     assert best_path(scores, ["O", "B-PS", "I-PS"]).tolist() == [1, 2]
