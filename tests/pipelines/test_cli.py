@@ -14,14 +14,6 @@ from korbert.pipelines import cli
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.commands import stages
 
-
-def _fail_with(error, monkeypatch):
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr("korbert.pipelines.artifacts.pipeline.load", fail)
-
-
 FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same command: it resumes"
 
 
@@ -37,7 +29,10 @@ FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same comma
     ],
 )  # fmt: skip
 def test_an_unforeseen_error_is_one_line_with_a_way_out(error, said, monkeypatch, command):
-    _fail_with(error, monkeypatch)
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr("korbert.pipelines.artifacts.pipeline.load", fail)
     assert command("status", "demo", code=1).err.splitlines()[-1] == f"korbert: {said}"
     if isinstance(error, ZeroDivisionError):
         with pytest.raises(ZeroDivisionError):
@@ -100,24 +95,15 @@ def test_the_ranks_of_a_machine_share_its_row_workers(cores, ranks, asked, each,
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["plan", "demo", "--root", "."],
-        ["compare", "here", "there"],
-        ["clean", "demo", "--root", "."],
-        ["run", "demo", "--root", ".", "--to", "shard"],
-        ["run", "demo", "--root", ".", "--dry-run"],
-        ["nsmc", "demo", "--root", ".", "--dry-run"],
-        ["new", "mine"],
-        ["--version"],
-        [],
-    ],
-)
-def test_what_trains_nothing_is_done_by_rank_0(arguments, tmp_path, monkeypatch, capsys):
+    "line",
+    ["plan demo --root .", "compare here there", "clean demo --root .", "run demo --root . --to shard",
+     "run demo --root . --dry-run", "nsmc demo --root . --dry-run", "new mine", "--version", ""],
+)  # fmt: skip
+def test_what_trains_nothing_is_done_by_rank_0(line, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert cli.run_command(arguments) == 0
+    assert cli.run_command(line.split()) == 0
     said = capsys.readouterr()
     assert (said.out, said.err, list(tmp_path.iterdir())) == ("", "", [])
 

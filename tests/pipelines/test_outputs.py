@@ -11,14 +11,7 @@ import pytest
 
 from korbert.pipelines.cli import cli, run_command
 from korbert.pipelines.commands.options import Output
-from korbert.pipelines.inference.outputs import (
-    is_evaluation,
-    is_layer_table,
-    is_nothing_else,
-    is_oracle,
-    is_page,
-    is_questions,
-)
+from korbert.pipelines.inference import outputs as written
 from korbert.pipelines.reports.look.page import page
 
 OUT = "{out}"
@@ -188,14 +181,13 @@ def test_an_odd_name_is_refused_in_one_line(here, capsys, case, why):
 
 
 def test_our_own_files_are_known_by_their_form(tmp_path):
+    table = ["task", "scored_on", "features", "num_layers", "models", "best", "note"]
     ours = {
-        is_page: page(None),
-        is_evaluation: '{"text": "가", "label": "좋음", "prediction": "나쁨"}\n',
-        is_oracle: json.dumps({"count": 0, "pieces": {}, "characters": {}, "unreached": []}),
-        is_layer_table: json.dumps(
-            dict.fromkeys(["task", "scored_on", "features", "num_layers", "models", "best", "note"])
-        ),
-        is_questions: '{"version": "korbert questions", "data": [\n]}\n',
+        written.is_page: page(None),
+        written.is_evaluation: '{"text": "가", "label": "좋음", "prediction": "나쁨"}\n',
+        written.is_oracle: json.dumps({"count": 0, "pieces": {}, "characters": {}, "unreached": []}),
+        written.is_layer_table: json.dumps(dict.fromkeys(table)),
+        written.is_questions: '{"version": "korbert questions", "data": [\n]}\n',
     }
     rows = '{"id": "0123456789abcdef0123-0", "title": "", "context": "", "question": "", "answers": []}\n'
     others = ["", "\n", "{", "[]", "null", '{"text": "가"}\n', '{"prediction": 1}', "[" * 100_000, "\x00" * 100]
@@ -206,6 +198,6 @@ def test_our_own_files_are_known_by_their_form(tmp_path):
             assert not recognize(path), text[:80]
         path.write_text(content)
         assert recognize(path)
-        assert not is_nothing_else(path)
+        assert not written.is_nothing_else(path)
     path.write_text(rows)
-    assert is_questions(path)
+    assert written.is_questions(path)
