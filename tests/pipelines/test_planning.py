@@ -56,10 +56,7 @@ def _said(command, *arguments):
 
 @pytest.mark.parametrize(
     ("name", "count", "steps", "rows"),
-    [
-        ("base", "109,482,240", "900,000 100,000", "256 256"),
-        ("albert", "11,750,400", "125,000", "4,096"),
-    ],
+    [("base", "109,482,240", "900,000 100,000", "256 256"), ("albert", "11,750,400", "125,000", "4,096")],
 )
 def test_the_papers_parameters_are_counted_without_data(name, count, steps, rows, tmp_path, command):
     said = _said(command, name, "--seconds", "0", "--set", "vocab.size=30522", "--root", str(tmp_path / "none"))
@@ -171,17 +168,15 @@ def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, capsys, comma
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--hours", "0"], r"--hours 0 --seconds 30: --hours needs a trial: give more than 0 for both"),
-        (["--hours", "-3"], r"--hours -3 --seconds 30: "),
-        (["--hours", "2", "--seconds", "0"], r"--hours 2 --seconds 0: "),
-        (["--hours", "nan"], r"--hours nan --seconds 30: "),
-        (["--hours", "inf"], r"inf.* is not in the range"),
-        (["--seconds", "-1"], r"-1.* is not in the range"),
-        (["--set", "pretrain.encoder.hiden_size=1"], r"did you mean hidden_size\?"),
+        ("--hours 0", r"--hours 0 --seconds 30: --hours needs a trial: give more than 0 for both"),
+        ("--hours -3", r"--hours -3 --seconds 30: "), ("--hours 2 --seconds 0", r"--hours 2 --seconds 0: "),
+        ("--hours nan", r"--hours nan --seconds 30: "), ("--hours inf", r"inf.* is not in the range"),
+        ("--seconds -1", r"-1.* is not in the range"),
+        ("--set pretrain.encoder.hiden_size=1", r"did you mean hidden_size\?"),
     ],
-)
+)  # fmt: skip
 def test_invalid_options_are_refused(recipe, tmp_path, options, said, command):
-    assert re.search(said, command("plan", recipe, "--root", tmp_path, *options, code=2).err)
+    assert re.search(said, command("plan", recipe, "--root", tmp_path, *options.split(), code=2).err)
 
 
 def test_a_recipe_that_does_not_pretrain_is_refused(tmp_path):
