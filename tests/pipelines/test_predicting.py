@@ -13,7 +13,6 @@ import torch
 import korbert
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel, save_model
-from korbert.pipelines.cli import run_command
 from korbert.pipelines.inference import lines
 from korbert.pipelines.inference.predicting import MAX_CHARS, chosen, predict_lines
 from korbert.tasks.kinds.classification import Classification
@@ -159,17 +158,15 @@ def test_many_lines_are_those_one_by_one(classifier, sample):
         assert found[place]["probabilities"] == pytest.approx(alone.probabilities, abs=1e-5)
 
 
-def test_the_command_says_what_failed_and_goes_on(folders, tmp_path, capfd):
+def test_the_command_says_what_failed_and_goes_on(folders, tmp_path, command):
     path = tmp_path / "reviews.jsonl"
     path.write_text('{"text": "좋다\\ud800"}\n{"text": "\\u001b[31m"}\n{"text": null}\n', encoding="utf-8")
-    assert run_command(["predict", str(folders / "nsmc"), str(path)]) == 1
-    out, err = capfd.readouterr()
-    assert [json.loads(line)["line"] for line in out.splitlines()] == [1, 2, 3]
-    assert err.splitlines() == [
-        f"korbert: {path}: line 1: 'text' has a surrogate at character 2",
-        f"korbert: {path}: line 3: 'text' is missing, not a text",
-        f"korbert: {path}: 2 of 3 lines failed: see the messages above",
-    ]
+    said = command("predict", folders / "nsmc", path, code=1)
+    assert [json.loads(line)["line"] for line in said.out.splitlines()] == [1, 2, 3]
+    first, second, last = said.err.splitlines()
+    assert first == f"korbert: {path}: line 1: 'text' has a surrogate at character 2"
+    assert second == f"korbert: {path}: line 3: 'text' is missing, not a text"
+    assert last == f"korbert: {path}: 2 of 3 lines failed: see the messages above"
 
 
 ALL = {"probabilities": {"가": 0.2, "나": 0.7, "다": 0.6}}
@@ -218,10 +215,9 @@ def test_a_slow_writer_sees_results_at_once(folders):
     assert process.returncode == 0
 
 
-def test_fill_takes_many_and_shows_the_texts(folders, tmp_path, capfd):
-    model, path = str(folders / "pretrain"), tmp_path / "lines.txt"
-    assert run_command(["fill", model, "오늘 [MASK] 정말", "\x1b[31m[MASK]", "--top", "2"]) == 0
-    shown = capfd.readouterr().out.splitlines()
+def test_fill_takes_many_and_shows_the_texts(folders, tmp_path, command):
+    model, path = folders / "pretrain", tmp_path / "lines.txt"
+    shown = command("fill", model, "오늘 [MASK] 정말", "\x1b[31m[MASK]", "--top", "2").out.splitlines()
     assert len(shown) == 4
     assert all(line.startswith("1  0.") for line in shown)
     *_, piece, text = shown[0].split("  ")
@@ -229,15 +225,13 @@ def test_fill_takes_many_and_shows_the_texts(folders, tmp_path, capfd):
     assert "\\x1b[31m" in shown[2]
 
     path.write_text("오늘 [MASK] 정말 [MASK]\n[MASK]\n오늘\n", encoding="utf-8")
-    assert run_command(["fill", model, "--input", str(path), "--json", "--top", "1"]) == 1
-    out, err = capfd.readouterr()
+    out, err = command("fill", model, "--input", path, "--json", "--top", "1", code=1)
     first, second = map(json.loads, out.splitlines())
     assert [len(gap) for gap in first["gaps"]] == [1, 1]
     assert set(first["gaps"][0][0]) == {"piece", "id", "probability", "text"}
     assert second["text"] == "[MASK]"
     assert err.startswith(f"korbert: {path}: line 3: '오늘': has no [MASK]")
-    assert run_command(["fill", model, os.fsdecode(b"\xb0\xa1 [MASK]")]) == 2
-    assert "text 1: character 1 is not UTF-8" in capfd.readouterr().err
+    assert "text 1: character 1 is not UTF-8" in command("fill", model, os.fsdecode(b"\xb0\xa1 [MASK]"), code=2).err
 
 
 def test_pack_command(folders, tmp_path, command):
@@ -252,10 +246,8 @@ def test_pack_command(folders, tmp_path, command):
 
 
 def test_a_byte_order_mark_is_no_text():
-    assert list(lines.texts(io.BytesIO("\ufeff가\n\ufeff나".encode()), "a.txt")) == [
-        ("a.txt: line 1", "가"),
-        ("a.txt: line 2", "\ufeff나"),
-    ]
+    found = lines.texts(io.BytesIO("\ufeff가\n\ufeff나".encode()), "a.txt")
+    assert list(found) == [("a.txt: line 1", "가"), ("a.txt: line 2", "\ufeff나")]
 
 
 def test_json_that_utf8_cannot_hold_and_numbers_that_json_has_not():
