@@ -20,10 +20,7 @@ def labels(*predicted, texts=TEXTS, disturbed=()):
 
 
 def numbers(*predicted, disturbed=()):
-    rows = [
-        {"text": text, "score": 1.0, "prediction": own}
-        for text, own in zip(TEXTS[: len(predicted)], predicted, strict=True)
-    ]
+    rows = [{"text": TEXTS[at], "score": 1.0, "prediction": own} for at, own in enumerate(predicted)]
     return Evaluation({"pearson": None}, {"pearson": None}, rows, dict(disturbed), ())
 
 
@@ -36,18 +33,12 @@ def test_rows_that_noise_makes_wrong_or_right_are_shown(moods):
     close = ["".join(text.split()) for text in TEXTS]
     found = labels(*"좋나나나", disturbed={"no spaces": labels(*"좋좋좋나", texts=close)})
     wrong, right = changes(moods, found)
-    assert (wrong.title, right.title) == (
-        "without spaces · wrong here alone · 1 of 4 rows",
-        "without spaces · right here alone · 1 of 4 rows",
-    )
+    assert wrong.title == "without spaces · wrong here alone · 1 of 4 rows"
+    assert right.title == "without spaces · right here alone · 1 of 4 rows"
     (entry,) = wrong.entries
     assert entry.text == "시간이<아깝다>"
-    assert entry.facts == [
-        ("text as given", "시간이 <아깝다>"),
-        ("true", "나"),
-        ("predicted from it", "나 (75.0\u00a0%)"),
-        ("predicted here", "좋 (75.0\u00a0%)"),
-    ]
+    predicted = {"predicted from it": "나 (75.0\u00a0%)", "predicted here": "좋 (75.0\u00a0%)"}
+    assert dict(entry.facts) == {"text as given": "시간이 <아깝다>", "true": "나", **predicted}
 
 
 def test_numbers_are_nearer_or_less_near():

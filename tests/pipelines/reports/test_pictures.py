@@ -24,6 +24,8 @@ def test_colours_and_fonts_are_those_of_the_page():
     svg = _curve().svg
     assert re.findall(r"#[0-9a-fA-F]{6}\b|font-family|<style", svg) == []
     assert all(words in svg for words in ("var(--c1)", "var(--muted)", "<text"))
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.grid": False}):
+        assert _curve().svg == svg  # settings of the user are ignored
 
 
 def test_names_are_in_the_legend_and_only_the_escaped_title_in_the_picture():
@@ -32,12 +34,6 @@ def test_names_are_in_the_legend_and_only_the_escaped_title_in_the_picture():
     assert "위키" not in picture.svg
     assert _curve().legend == ()  # one line needs none
     assert 'aria-label="제목 &lt;b&gt;"' in picture.svg
-
-
-def test_matplotlib_settings_of_the_user_are_ignored():
-    before = _curve().svg
-    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.grid": False}):
-        assert _curve().svg == before
 
 
 @pytest.mark.parametrize(

@@ -77,9 +77,8 @@ def test_scores_are_next_to_baselines_with_both_intervals(mood):
     assert said[0].startswith("Pretrained (")
     assert "not pretrained (" in said[0]
     rows = shown["All scores"].rows
-    assert [row[:2] for row in rows] == [
-        ("pretrained", "0"), ("pretrained", "1"), ("not pretrained", "0"), ("majority baseline", "")
-    ]  # fmt: skip
+    trained = ["pretrained 0", "pretrained 1", "not pretrained 0"]
+    assert [" ".join(row[:2]) for row in rows] == [*trained, "majority baseline "]
     assert [plain(row[2]) for row in rows] == [f"{100 * row['scores']['macro_f1']:.2f} %" for row in scores["rows"]]
 
 
@@ -136,9 +135,8 @@ def test_many_labels_are_folded_and_have_no_matrix(tmp_path):
 def test_multi_label_f1_equals_that_of_scikit_learn(tmp_path):
     kind, rows, models = several()
     bars = _elements(write_task(tmp_path, "feelings", (kind, rows, models)))["Scores of 3 labels"].bars
-    sides = [[[label in of_row for label in kind.labels] for of_row in side] for side in (
-        [row["label"] for row in rows], [prediction["labels"] for prediction in models["pretrained"][0]]
-    )]  # fmt: skip
+    truth, predicted = [row["label"] for row in rows], [one["labels"] for one in models["pretrained"][0]]
+    sides = [[[label in of_row for label in kind.labels] for of_row in side] for side in (truth, predicted)]
     wanted = dict(zip(kind.labels, f1_score(*sides, average=None, zero_division=0), strict=True))
     assert {bar.label: bar.parts[0] for bar in bars} == pytest.approx(wanted)
 
@@ -152,11 +150,8 @@ def test_entities_have_scores_and_errors_by_cause(tmp_path):
     )
     report = classification_report(gold, predicted, output_dict=True, zero_division=0)
     columns = ("precision", "recall", "f1-score")
-    wanted = {
-        name: (*_shares(*(own[column] for column in columns)), str(own["support"]))
-        for name, own in report.items()
-        if not name.endswith(" avg")
-    }
+    entities = {name: own for name, own in report.items() if not name.endswith(" avg")}
+    wanted = {name: (*_shares(*map(own.get, columns)), str(own["support"])) for name, own in entities.items()}
     assert {row[0]: tuple(map(plain, row[1:5])) for row in shown["Scores of 2 labels"].rows} == wanted
     causes = {bar.label: int(bar.text.split(",")[0]) for bar in shown["Errors by cause"].bars}
     assert causes == {"other ends": 1, "other label": 1, "missed": 1, "invented": 1}
@@ -199,9 +194,8 @@ def test_caveats_are_at_the_top(tmp_path):
     counts = {"train": 100, "valid": 10, "test_in_train": 3}
     folder = write_task(tmp_path, "mood", labelled(), scored_on="valid", counts=counts, note="<b>한 번</b>.")
     lede = _story(folder).lede
-    assert lede.startswith(
-        "Classification: one of 3 labels (긍정, 부정, 중립 <i>) for a text. 100 training rows, 10 valid"
-    )
+    about = "Classification: one of 3 labels (긍정, 부정, 중립 <i>) for a text."
+    assert lede.startswith(f"{about} 100 training rows, 10 valid")
     assert "optimistic for the trained models" in lede
     assert "3 scored rows have the same texts as a training row." in lede
     assert lede.endswith("<b>한 번</b>.")
@@ -224,13 +218,6 @@ def test_undefined_scores_are_dashes(mood, tmp_path):
     index(tmp_path)
 
 
-def test_nan_probabilities_give_a_page_without_calibration(mood):
-    text = (mood / "predictions.jsonl").read_text()
-    (mood / "predictions.jsonl").write_text(re.sub(r"0\.\d+", "NaN", text))
-    assert "Calibration" not in _elements(mood)
-    render(mood)
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_single_row_gives_a_page(tmp_path, name):
     kind, rows, models = KINDS[name]()
@@ -242,6 +229,10 @@ def test_single_row_gives_a_page(tmp_path, name):
 
 
 def test_missing_parts_give_a_page(mood):
+    text = (mood / "predictions.jsonl").read_text()
+    (mood / "predictions.jsonl").write_text(re.sub(r"0\.\d+", "NaN", text))
+    assert "Calibration" not in _elements(mood)
+    render(mood)
     for missing in ("metrics", "predictions.jsonl", "model", "run.json"):
         path = mood / missing
         for file in [path] if path.is_file() else path.iterdir():
@@ -263,9 +254,9 @@ def test_curves_are_of_chosen_hyperparameters_and_trials_in_a_folded_table(mood)
     other = mood / "metrics/pretrained-rate-1e-05-seed-0.jsonl"
     other.write_bytes((mood / "metrics/pretrained-rate-0.0003-seed-0.jsonl").read_bytes())
     shown = _elements(mood)
-    assert [name for name, *_ in shown["Validation macro F1"].legend] == [
-        "pretrained, rate 0.0003, seed 0", "pretrained, rate 0.0003, seed 1", "not pretrained, rate 0.0003, seed 0"
-    ]  # fmt: skip
+    runs = [("pretrained", 0), ("pretrained", 1), ("not pretrained", 0)]
+    names = [f"{model}, rate 0.0003, seed {seed}" for model, seed in runs]
+    assert [name for name, *_ in shown["Validation macro F1"].legend] == names
     tried = shown["Hyperparameters tried, pretrained · 2"]
     assert tried.folded
     assert [row[0] for row in tried.rows] == ["0.0003", "1e-05"]
