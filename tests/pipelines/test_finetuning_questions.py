@@ -21,17 +21,11 @@ RIVER = (
 KING = "세종은 1443년에 한글을 만들었다. 그는 조선의 네 번째 임금이다."
 ISLAND = "제주도의 가장 높은 산은 한라산이다."
 QUESTIONS = [
-    (KING, "한글은 언제 만들었나?", "1443년"),
-    (KING, "세종은 어느 나라의 임금인가?", "조선"),
-    (KING, "세종의 아내는 누구인가?", ""),
-    (RIVER, "한강은 어디에서 시작하는가?", "태백산맥"),
-    (RIVER, "가장 오래된 다리는?", "한강철교"),
-    (RIVER, "한강의 예전 이름은?", "아리수"),
-    (RIVER, "한강의 깊이는?", ""),
-    (RIVER, "한강철교는 누가 설계했나?", ""),
-    (ISLAND, "가장 높은 산은?", "한라산"),
-    (ISLAND, "제주도의 인구는?", ""),
-]
+    (KING, "한글은 언제 만들었나?", "1443년"), (KING, "세종은 어느 나라의 임금인가?", "조선"),
+    (KING, "세종의 아내는 누구인가?", ""), (RIVER, "한강은 어디에서 시작하는가?", "태백산맥"),
+    (RIVER, "가장 오래된 다리는?", "한강철교"), (RIVER, "한강의 예전 이름은?", "아리수"), (RIVER, "한강의 깊이는?", ""),
+    (RIVER, "한강철교는 누가 설계했나?", ""), (ISLAND, "가장 높은 산은?", "한라산"), (ISLAND, "제주도의 인구는?", ""),
+]  # fmt: skip
 ANSWERS = [answer for *_, answer in QUESTIONS]
 BASE = {
     "learning_rates": 6e-3, "batch_size": 8, "epochs": 40, "warmup_share": 0.0, "threads": 1, "checkpoint_every": 9999,
@@ -163,17 +157,13 @@ def test_rows_that_cannot_be_learned(learn, tmp_path):
 
 FROM, TO, DAY = "출발하는 곳", "도착하는 곳", "떠나는 날"
 TRIPS = [
-    ("서울에서 부산으로 갑니다", {FROM: "서울", TO: "부산"}),
-    ("부산에서 서울로 갑니다", {FROM: "부산", TO: "서울"}),
-    ("내일 대전으로 갈게요", {DAY: "내일", TO: "대전"}),
-    ("대전에서 모레 떠나요", {FROM: "대전", DAY: "모레"}),
+    ("서울에서 부산으로 갑니다", {FROM: "서울", TO: "부산"}), ("부산에서 서울로 갑니다", {FROM: "부산", TO: "서울"}),
+    ("내일 대전으로 갈게요", {DAY: "내일", TO: "대전"}), ("대전에서 모레 떠나요", {FROM: "대전", DAY: "모레"}),
     ("언제든 제주로 보내 주세요", {DAY: "dontcare", TO: "제주"}),
     ("아무 날이나 부산에서 떠나요", {DAY: "dontcare", FROM: "부산"}),
-    ("어디든 좋으니 내일 떠나요", {TO: "dontcare", DAY: "내일"}),
-    ("안녕하세요", {FROM: None, TO: "", DAY: None}),
-    ("기차표를 사고 싶어요", {}),
-    ("제주에서 서울로 모레 갑니다", {FROM: "제주", TO: "서울", DAY: "모레"}),
-]
+    ("어디든 좋으니 내일 떠나요", {TO: "dontcare", DAY: "내일"}), ("안녕하세요", {FROM: None, TO: "", DAY: None}),
+    ("기차표를 사고 싶어요", {}), ("제주에서 서울로 모레 갑니다", {FROM: "제주", TO: "서울", DAY: "모레"}),
+]  # fmt: skip
 STATES = [{name: value for name, value in slots.items() if value} for _, slots in TRIPS]
 
 

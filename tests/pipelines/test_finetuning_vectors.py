@@ -72,10 +72,8 @@ def test_labels_with_far_texts(learn):
     rows = []
     for place, text in enumerate(TEXTS):
         rows += [
-            [text, OTHERS[place], "entailment"],
-            [text, OTHERS[place - 3], "contradiction"],
-            [text, "서울", "neutral"],
-        ]
+            [text, OTHERS[place], "entailment"], [text, OTHERS[place - 3], "contradiction"], [text, "서울", "neutral"],
+        ]  # fmt: skip
     folder = learn((["sentence1", "sentence2", "gold_label"], rows))
     assert scores_of(folder)["pretrained"]["spearman"] > 0.99 * HIGHEST
     assert korbert.load(folder, "cpu").similarity(TEXTS, OTHERS).argmax(axis=1).tolist() == list(range(10))

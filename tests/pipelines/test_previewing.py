@@ -99,11 +99,9 @@ def test_rows_are_short_until_expanded(tmp_path):
 def test_terminal_gets_no_escape_sequence(capsys):
     evil = "\x1b]0;내 창\x07\u202e"
     rows = [
-        _row(f"{evil}앞", "앞"),
-        _row("앞", f"{evil}앞"),
-        Shown(f"a{evil}", evil, "x", "x", "bad_text", f"{evil}자리"),
+        _row(f"{evil}앞", "앞"), _row("앞", f"{evil}앞"), Shown(f"a{evil}", evil, "x", "x", "bad_text", f"{evil}자리"),
         Shown(None, f"b{evil}", "x", "x", "bad_text", None),
-    ]
+    ]  # fmt: skip
     print_preview(Preview(rows, Counter({f"종류{evil}": 1}), {f"위키{evil}": 4}))
     said = capsys.readouterr().out
     assert not set(said) & set("\x1b\x07\u202e")

@@ -44,8 +44,8 @@ def test_interval_names_the_unit_once():
     [
         (compact, 12_345, "12.3 k"), (compact, 999_600, "1 M"), (compact, 999_400, "999 k"),
         (compact, 0.98312, "0.983"), (compact, 0, "0"), (megabytes, 734_003_200, "734.0 MB"),
-        (megabytes, 2.5e12, "2,500.0 GB"), (duration, 4.21, "4.2 s"), (duration, 59.7, "1 min 0 s"), (duration, 3725, "1 h 2 min"),
-        (value, True, "yes"), (value, None, "none"), (value, 2_097_152, "2,097,152"),
+        (megabytes, 2.5e12, "2,500.0 GB"), (duration, 4.21, "4.2 s"), (duration, 59.7, "1 min 0 s"),
+        (duration, 3725, "1 h 2 min"), (value, True, "yes"), (value, None, "none"), (value, 2_097_152, "2,097,152"),
     ],
 )  # fmt: skip
 def test_numbers_as_text(function, number, text):

@@ -100,13 +100,11 @@ def test_models_of_other_kinds_embed_with_the_mean_of_their_last_layer(service, 
 @pytest.mark.parametrize(
     "settings",
     [
-        {"layer": 0},
-        {"layer": [-2, -1], "pooling": "max"},
-        {"pooling": "mean-max", "dimensions": 20},
+        {"layer": 0}, {"layer": [-2, -1], "pooling": "max"}, {"pooling": "mean-max", "dimensions": 20},
         {"pooling": "idf"},
     ],
     ids=str,
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", ["gaps", "mood"])
 def test_layer_and_pooling_are_those_of_embed(settings, name, service, loaded):
     reply = service.ask("/v1/embeddings", {"input": TEXTS, "model": name, **settings})
