@@ -25,6 +25,8 @@ BAD = {
                      ("tiny.toml: clean.wiki: no file wiki.jsonl in ", "--data")),
     "too little text": ("vocab", lambda folder: None, ("--set", "vocab.size=50000"),
                         ("vocab.size 50000: too little text", "set vocab.size to ", "or bring more text")),
+    "nothing held out": ("vocab", lambda folder: None, ("--set", "heldout_share=0.000001"),
+                         ("documents is held out by heldout_share 1e-06",)),
     "NSMC header": ("nsmc", _other_header, (),
                     ("data/ratings_train.txt: no column 'document' for text among id,text,label",)),
     "not KorQuAD": ("korquad", lambda folder: (folder / "train.json").write_text('{"rows": []}'), (), ("train.json",)),
@@ -56,10 +58,8 @@ def test_bad_rows_are_dropped_with_their_reasons_and_the_run_goes_on(whole, made
 
     assert sorted(map(str, rows(made, "documents"))) == sorted(map(str, rows(whole, "documents")))  # the first one, too
     added = [row for row in rows(made, "dropped") if row not in rows(whole, "dropped")]
-    assert [(row["reason"], row["detail"].split(": ")[0]) for row in added] == [
-        ("bad_json", "wiki.jsonl line 2"),
-        ("bad_encoding", "wiki.jsonl line 3"),
-    ]
+    places = {"bad_json": "wiki.jsonl line 2", "bad_encoding": "wiki.jsonl line 3"}
+    assert [(row["reason"], row["detail"].split(": ")[0]) for row in added] == list(places.items())
     counts = made.record("clean")["counts"]
     assert counts["read"] == whole.record("clean")["counts"]["read"] + 2
     assert counts["dropped.bad_json"] == counts["dropped.bad_encoding"] == 1

@@ -1,11 +1,14 @@
-"""Keys of records, and numbers, as people read them."""
+"""Keys of records, and numbers, as people read them; parts of an artifact, and times, as they are read."""
 
 import math
 
+import numpy as np
 import pytest
 
-from korbert.pipelines.reports import figures
+from korbert.pipelines.reports import figures, index
 from korbert.pipelines.reports.formatting import compact, duration, megabytes, value
+from korbert.pipelines.reports.record import Artifact, sampled
+from korbert.pipelines.reports.training_log import TrainingLog, time_axis
 from tests.pipelines.reports.conftest import plain
 
 
@@ -34,11 +37,6 @@ def test_text_of_a_value(key, number, more_places, text):
     assert plain(figures.text(key, number, more_places)) == text
 
 
-def test_interval_names_the_unit_once():
-    assert plain(figures.interval("accuracy", (0.4615, 0.551))) == "46.2 to 55.1 %"
-    assert figures.interval("pearson", (-0.1, 0.551)) == "-0.100 to 0.551"
-
-
 @pytest.mark.parametrize(
     ("function", "number", "text"),
     [
@@ -50,3 +48,39 @@ def test_interval_names_the_unit_once():
 )  # fmt: skip
 def test_numbers_as_text(function, number, text):
     assert plain(function(number)) == text
+
+
+def test_seconds_add_up_over_sessions():
+    timing = [{"kind": "start", "step": 0}, {"kind": "train", "step": 10, "seconds": 2.0}]
+    timing += [{"kind": "start", "step": 10}, {"kind": "train", "step": 20, "seconds": 6.0}]
+    timing = [line | {"pieces_per_second": 100.0, "waited_seconds": 0.0} for line in timing]
+    log = TrainingLog.of([{"kind": "heldout", "step": step, "pieces": 7 * step} for step in (10, 15, 20)], timing)
+    np.testing.assert_allclose(log.seconds(log.heldout), [2.0, 5.0, 8.0])
+
+
+@pytest.mark.parametrize(
+    ("longest", "axis"), [(90, (1.0, "seconds")), (120, (60.0, "minutes")), (7200, (3600.0, "hours"))]
+)
+def test_unit_of_a_time_axis(longest, axis):
+    assert time_axis(longest) == axis
+
+
+@pytest.mark.parametrize(
+    ("number", "indices"),
+    [(0, []), (3, [0, 1, 2]), (8, list(range(8))), (9, [0, 1, 2, 3, 5, 6, 7, 8]), (7001, list(range(0, 7001, 1000)))],
+)
+def test_parts_are_sampled_evenly(number, indices):
+    parts, note = sampled(list(range(number)))
+    assert parts == indices
+    assert note == (f"Measured on 8 of {number:,} parts, evenly spaced. " if number > 8 else "")
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("4.5", 4.5), ("3", 3.0), ("NaN", None), ("Infinity", None), ("1" + "0" * 400, None), ('"x"', None), ("-1", None)],
+)
+def test_implausible_run_time_is_none(maker, written, seconds):
+    folder = maker("korquad")
+    (folder / "run.json").write_text(f'{{"seconds": {written}}}')
+    assert Artifact.open(folder).seconds == seconds
+    index(maker.recipe)
