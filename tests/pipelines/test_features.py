@@ -17,6 +17,8 @@ from korbert.pipelines.experiments.preparing import prepare
 from korbert.pipelines.reports.summary import show_layers
 from korbert.pipelines.stages.finetuning import run
 from korbert.tasks.kinds import KINDS
+from tests.korbert.tiny import json_lines
+from tests.pipelines import small_tasks
 from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, choices, fine_tune, moods, numbers, spans, write_table
 
 BASE = {"learning_rates": 3e-2, "batch_size": 5, "epochs": 40, "max_length": 32, "threads": 1, "baselines": False}
@@ -33,16 +35,14 @@ def learn(tmp_path, start):
 
     def learned(kind, header, rows, stage=run, **settings):
         files = dict.fromkeys(PARTS, write_table(tmp_path / "mine.csv", header, rows))
-        how = {**BASE, **settings}
-        result = fine_tune(kind, start, tmp_path / "out", files, tmp_path / "kept", stage, **how)
+        result = fine_tune(kind, start, tmp_path / "out", files, tmp_path / "kept", stage, **{**BASE, **settings})
         return result if stage is prepare else tmp_path / "out"
 
     return learned
 
 
 def _score(folder):
-    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    return float(scores["rows"][0]["scores"][scores["metrics"][0]])
+    return next(iter(small_tasks.scores_of(folder)["pretrained"].values()))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def _score(folder):
 def test_ten_examples_by_heart(learn, given, features):
     folder = learn(*given(), features=features, epochs=60)
     assert _score(folder) > 0.99
-    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = json_lines(folder / "predictions.jsonl")
     model = korbert.load(folder, "cpu")
     kept = [line["predictions"]["pretrained"][0] for line in lines]
     for one, two in zip(model.predict_rows(lines), kept, strict=True):  # without kept vectors
@@ -139,17 +139,12 @@ def test_a_table_of_layers(learn, tmp_path, capsys):
         assert model["accuracy"]["low"] <= model["accuracy"]["mean"] <= model["accuracy"]["high"]
         validated = [row["validation_accuracy"] for row in record["rows"] if row["name"] == model["name"]]
         assert model["validation"] == pytest.approx(np.mean(validated))
+    assert combinations(1) == []
+    assert combinations(2)[-1] == names[-1]
+    assert (combinations(4)[-1], combinations(12)[-1]) == ("concat of last four", "weighted sum of all")
     show_layers(record)
     printed = capsys.readouterr().out
     assert [name for name in (*names, "tfidf", f"best by validation: {record['best']}") if name not in printed] == []
     page = (folder / "layers.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "concat of last 2" in page
-
-
-@pytest.mark.parametrize(
-    ("count", "last"), [(1, None), (2, "concat of last 2"), (4, "concat of last four"), (12, "weighted sum of all")]
-)
-def test_combinations_that_an_encoder_has(count, last):
-    found = combinations(count)
-    assert (found[-1] if found else None) == last

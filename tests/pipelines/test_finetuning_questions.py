@@ -74,13 +74,10 @@ def test_ten_questions_of_a_table(learn, tmp_path):
     said = "question from '질문', context from '지문', answers from '정답'"
     assert detect(path, {})[::2] == ("question-answering", said)
     folder = learn(dict.fromkeys(("train", "valid", "test"), path), precision="fp32")
-    assert scores_of(folder)["pretrained"] == {
-        "f1": 1.0, "exact_match": 1.0, "has_answer_f1": 1.0, "no_answer_accuracy": 1.0,
-    }  # fmt: skip
-    assert scores_of(folder)["no_answer"] == {
-        "f1": 0.4, "exact_match": 0.4, "has_answer_f1": 0.0, "no_answer_accuracy": 1.0,
-    }  # fmt: skip
-    assert scores_of(folder)["sentence"]["f1"] >= 0.4
+    scores = scores_of(folder)
+    assert scores["pretrained"] == dict.fromkeys(("f1", "exact_match", "has_answer_f1", "no_answer_accuracy"), 1.0)
+    assert scores["no_answer"] == dict(zip(scores["pretrained"], (0.4, 0.4, 0.0, 1.0), strict=True))
+    assert scores["sentence"]["f1"] >= 0.4
 
     reader = korbert.load(folder, "cpu")
     found = reader.answer([question for _, question, _ in QUESTIONS], [context for context, *_ in QUESTIONS])
@@ -96,9 +93,8 @@ def test_ten_questions_of_a_table(learn, tmp_path):
     assert [one["difference"] for one in compared.scores["comparisons"]] == [pytest.approx(1.0 - 0.4)]
 
     task = read_config(folder)["task"]
-    assert {name: task[name] for name in ("kind", "max_length", "stride", "unanswerable")} == {
-        "kind": "question-answering", "max_length": 36, "stride": 8, "unanswerable": True,
-    }  # fmt: skip
+    expected = {"kind": "question-answering", "max_length": 36, "stride": 8, "unanswerable": True}
+    assert expected.items() <= task.items()
     assert reader.kind.threshold == task["threshold"]
     answered = max(one.no_answer_score for one in found if one.answer)
     not_answered = min(one.no_answer_score for one in found if not one.answer)

@@ -48,9 +48,7 @@ def test_a_result_has_scores_a_model_and_a_page(mood):
     assert mood.model.predict("정말 좋다").label in MOODS
     assert mood.report() == mood.folder / "report.html"
     assert "korbert.finetune" in mood.report().read_text(encoding="utf-8")
-    first, second, *_ = repr(mood).splitlines()
-    assert first == f"classification in {mood.folder}"
-    assert "accuracy, pretrained" in second
+    assert repr(mood).startswith(f"classification in {mood.folder}\n")
     assert mood._repr_html_().startswith("<table><caption>fine-tuned: classification</caption><tr>")
     assert library.Finetuned.open(mood.folder) == mood
 
@@ -147,7 +145,6 @@ def test_evaluation_of_rows_and_files(mood, tmp_path):
     pd.DataFrame(ROWS, columns=["후기", "느낌"]).to_csv(tmp_path / "my.csv", index=False)
     named = korbert.evaluate(mood.folder, tmp_path / "my.csv", text="후기", label="느낌")
     assert len(named.rows) == 10
-    assert repr(named).startswith("Evaluation(scores={'accuracy': ")
     with pytest.raises(SettingsError, match="no role 'question' among text, pair, label"):
         korbert.evaluate(mood.model, ROWS, text="text", question="후기")
 
@@ -162,8 +159,7 @@ def test_a_recipe_runs_with_settings_and_errors_suggest_calls(tmp_path, monkeypa
     assert (record["settings"]["part_bytes"], ran["command"]) == (4_096, "korbert.run")
     assert made.report() == root / "tiny" / "index.html"
     assert made.report().is_file()
-    name, figures = repr(made).splitlines()
-    assert (name, figures.split(":")[0]) == (str(root / "tiny"), "  clean")
+    assert repr(made).startswith(f"{root / 'tiny'}\n  clean:")
     assert "<caption>" in made._repr_html_()
     with pytest.raises(ModelError, match=r"these stages have no model \(clean\): run pretrain, too"):
         made.model  # noqa: B018

@@ -1,5 +1,6 @@
 """Names in NFC and in NFD are one name: macOS writes the second, keyboards the first."""
 
+import itertools
 import unicodedata
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from korbert.corpus.settings import SourceSettings
 from korbert.names import on_disk
 from korbert.pipelines.artifacts.sources import Sources
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.cli import run_command
 from korbert.pipelines.recipes.loading import load
 
 RECIPE = """
@@ -51,12 +51,8 @@ def test_a_recipe_finds_its_files(tmp_path, written, stored):
     files = {name: _write(tmp_path / name, "text\tlabel\n글\t1\n", stored) for name in names}
     recipe = load(str(_write(tmp_path / "recipe.toml", unicodedata.normalize(written, RECIPE), "NFC")))
     sources = Sources(recipe, tmp_path, tmp_path / "artifacts", [])
-    found = [
-        path
-        for stage in ("clean", "analyze", "tasks.feeling")
-        for paths in sources.files(stage).values()
-        for path in paths
-    ]
+    of_roles = [role for stage in ("clean", "analyze", "tasks.feeling") for role in sources.files(stage).values()]
+    found = list(itertools.chain(*of_roles))
     assert sorted(found) == sorted([*files.values(), files["말뭉치/시험.tsv"]])
     described: Json = sources.describe("tasks.feeling")
     assert [file["name"] for file in described["train"]] == ["말뭉치/학습1.csv", "말뭉치/학습2.csv"]  # in NFC
@@ -69,8 +65,7 @@ def test_the_command_line_finds_its_files(tmp_path, written, stored, command, sa
     assert "학교" in command("tokenize", "korbert-mini", "--input", given).out
     _write(tmp_path / "영화.toml", 'extends = "바탕.toml"\n', stored)
     _write(tmp_path / "바탕.toml", 'extends = "demo"\n', stored)
-    recipe = unicodedata.normalize(written, str(tmp_path / "영화"))
-    assert run_command(["status", recipe, "--root", str(tmp_path / "out")]) == 0
+    command("status", unicodedata.normalize(written, str(tmp_path / "영화")), "--root", tmp_path / "out")
 
 
 @FORMS

@@ -54,15 +54,13 @@ def _too_large(rng):
 
 
 def _odd_characters(rng):
-    text, codes = rng.choice(
-        [
-            (b"\\ud800", {400}), (b"\\udfff\\ud800", {400}), (b"\xed\xa0\x80", {400}), (b"\xc0\x80", {400}),
-            (b"\\u0000" * 50, {200}), (b"\x00", {400}), ("\u200b\u202e\ufeff".encode() * 99, {200}),
-            ("e\u0301".encode() * 500, {200}), ("\u1100\u1161\u11a8".encode() * 300, {200}), (b"\\n" * 9_000, {200}),
-            ("😀\u200d".encode() * 400, {200}), (b"<script>alert(1)</script>", {200}), (b"' OR 1=1 --", {200}),
-        ]
-    )  # fmt: skip
-    return _post(b'{"input": "%s"}' % text), codes
+    bad = [b"\\ud800", b"\\udfff\\ud800", b"\xed\xa0\x80", b"\xc0\x80", b"\x00"]
+    good = [
+        b"\\u0000" * 50, "\u200b\u202e\ufeff".encode() * 99, "e\u0301".encode() * 500, b"\\n" * 9_000,
+        "\u1100\u1161\u11a8".encode() * 300, "😀\u200d".encode() * 400, b"<script>alert(1)</script>", b"' OR 1=1 --",
+    ]  # fmt: skip
+    text = rng.choice(bad + good)
+    return _post(b'{"input": "%s"}' % text), {400 if text in bad else 200}
 
 
 def _many_texts(rng):
@@ -86,9 +84,8 @@ def _no_http(rng):
 
 
 def _unknown_paths(rng):
-    path = rng.choice(
-        ["/../../etc/passwd", "/%2e%2e/x", "//", "/fill/..;/", "/%00", "/docs/%ff", "/v1/embeddings?x=" + "y" * 999]
-    )
+    long = "/v1/embeddings?x=" + "y" * 999
+    path = rng.choice(["/../../etc/passwd", "/%2e%2e/x", "//", "/fill/..;/", "/%00", "/docs/%ff", long])
     method = rng.choice(["GET", "PUT", "TRACE", "OPTIONS", "PROPFIND"])
     return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode(), {404, 405}
 
@@ -269,13 +266,12 @@ def test_connections_above_the_limit_get_503():
     async def many(service):
         idle = [await asyncio.open_connection("127.0.0.1", service.port) for _ in range(5)]
         code, received = await _send(service.port, b"")
-        assert b"5 connections are open" in received
+        assert (code, b"5 connections are open" in received) == (503, True)
         for _, writer in idle:
             writer.close()
-        return [code]
 
     with toy(limits={"connections": 5}) as service:
-        assert asyncio.run(many(service)) == [503]
+        asyncio.run(many(service))
         deadline = time.monotonic() + 20
         while service.ask("/ready").code != 200:
             assert time.monotonic() < deadline
