@@ -17,17 +17,14 @@ from korbert.pipelines.commands import stages
 FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same command: it resumes"
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        *((OSError(number, "full", "artifacts/demo/clean.partial/x"), FULL)
-          for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)),
-        (ZeroDivisionError("division\nby zero"),
-         "ZeroDivisionError: division by zero: the same command with --debug shows where"),
-        # click takes both an end of file and Ctrl-C for an abort
-        (EOFError("cut short"), "EOFError: cut short: the same command with --debug shows where"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("error", "said"), [
+    *((OSError(number, "full", "artifacts/demo/clean.partial/x"), FULL)
+      for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)),
+    (ZeroDivisionError("division\nby zero"),
+     "ZeroDivisionError: division by zero: the same command with --debug shows where"),
+    # click takes both an end of file and Ctrl-C for an abort
+    (EOFError("cut short"), "EOFError: cut short: the same command with --debug shows where"),
+])  # fmt: skip
 def test_an_unforeseen_error_is_one_line_with_a_way_out(error, said, monkeypatch, command):
     def fail(*_, **__):
         raise error
@@ -77,14 +74,11 @@ def test_more_workers_than_any_machine_could_bear(stage, option, command):
     assert f"{option} 1000000: this machine has " in command(stage, "demo", option, "1000000", code=2).err
 
 
-@pytest.mark.parametrize(
-    ("cores", "ranks", "asked", "each"),
-    [
-        (3, 1, 7, 7), (3, 1, None, 2), (96, 1, None, 4),
-        (96, 8, 16, 2), (96, 8, 15, 1), (96, 8, 3, 1), (96, 8, 0, 0),
-        (96, 8, None, 4), (24, 8, None, 2), (8, 8, None, 0), (4, 8, None, 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("cores", "ranks", "asked", "each"), [
+    (3, 1, 7, 7), (3, 1, None, 2), (96, 1, None, 4),
+    (96, 8, 16, 2), (96, 8, 15, 1), (96, 8, 3, 1), (96, 8, 0, 0),
+    (96, 8, None, 4), (24, 8, None, 2), (8, 8, None, 0), (4, 8, None, 0),
+])  # fmt: skip
 def test_the_ranks_of_a_machine_share_its_row_workers(cores, ranks, asked, each, monkeypatch):
     """A GPU is fed by processes, a processor by a thread unless workers are asked for."""
     monkeypatch.setattr("korbert.pipelines.artifacts.runtime.cores", lambda: cores)
@@ -128,14 +122,11 @@ def test_help_lists_every_command_in_one_group(command):
     assert [name for name in cli.cli.commands if f"\n  {name} " not in said] == []
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["fill", "korbert-mini-n"], ["korbert-mini-ner", "korbert-mini-nsmc"]),
-        (["serve", "korbert-mini", "korbert-mini-e"], ["korbert-mini-embed"]),
-        (["run", "dem"], ["demo"]), (["predi"], ["predict"]), (["look", "--wa"], ["--way"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "expected"), [
+    (["fill", "korbert-mini-n"], ["korbert-mini-ner", "korbert-mini-nsmc"]),
+    (["serve", "korbert-mini", "korbert-mini-e"], ["korbert-mini-embed"]),
+    (["run", "dem"], ["demo"]), (["predi"], ["predict"]), (["look", "--wa"], ["--way"]),
+])  # fmt: skip
 def test_a_shell_completes_commands_options_models_and_recipes(words, expected):
     items = ShellComplete(cli.cli, {}, "korbert", "_KORBERT_COMPLETE").get_completions(words[:-1], words[-1])
     assert [item.value for item in items if item.type == "plain"] == expected

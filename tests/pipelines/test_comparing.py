@@ -69,14 +69,11 @@ def test_figures_at_equal_time_lie_on_a_line(tmp_path, one, two, rows):
     assert next(table for title, table in found.items() if title.startswith("At equal time")) == rows
 
 
-@pytest.mark.parametrize(
-    ("two", "said"),
-    [
-        ({"vocabulary": (4000, "b" * 64), "chars": None},
-         "These runs have different tokenizers: losses and accuracies are not comparable."),
-        ({"unigram": 7.5}, "These runs were evaluated on different held-out rows"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("two", "said"), [
+    ({"vocabulary": (4000, "b" * 64), "chars": None},
+     "These runs have different tokenizers: losses and accuracies are not comparable."),
+    ({"unigram": 7.5}, "These runs were evaluated on different held-out rows"),
+])  # fmt: skip
 def test_what_does_not_compare_is_said(tmp_path, two, said):
     runs = open_runs([made(tmp_path / "one"), made(tmp_path / "two", **two)])
     assert difference(runs).startswith(said)
@@ -114,13 +111,10 @@ def test_a_run_without_times_is_compared_by_pieces(tmp_path):
     write_page(tmp_path / "compare.html", of_runs(open_runs([one, two])))
 
 
-@pytest.mark.parametrize(
-    ("folders", "names"),
-    [
-        ("a/tiny b/tiny", "a b"), ("a/tiny a/wide b/tiny", "a/tiny a/wide b/tiny"), ("a/tiny tiny", None),
-        ("x/deep/tiny y/deep/tiny y/other/wide", "x/deep/tiny y/deep/tiny y/other/wide"), ("a/one b/two", "one two"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("folders", "names"), [
+    ("a/tiny b/tiny", "a b"), ("a/tiny a/wide b/tiny", "a/tiny a/wide b/tiny"), ("a/tiny tiny", None),
+    ("x/deep/tiny y/deep/tiny y/other/wide", "x/deep/tiny y/deep/tiny y/other/wide"), ("a/one b/two", "one two"),
+])  # fmt: skip
 def test_names_are_what_tells_runs_apart(tmp_path, folders, names):
     found = [run.name for run in open_runs([made(tmp_path / folder) for folder in folders.split()])]
     assert len(set(found)) == len(found)
@@ -141,14 +135,11 @@ def test_what_is_no_run_is_named(tmp_path):
             open_runs([one, tmp_path / "one" / folder if folder != "." else tmp_path])
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("metrics.jsonl", "{"), ("metrics.jsonl", "[]"), ("metrics.jsonl", '{"kind": "heldout", "step": 50}'),
-        ("metrics.jsonl", '{"kind": "what", "step": 50}'),
-        ("timing.jsonl", '{"kind": "train", "step": 50, "seconds": null, "pieces_per_second": 1}'),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "line"), [
+    ("metrics.jsonl", "{"), ("metrics.jsonl", "[]"), ("metrics.jsonl", '{"kind": "heldout", "step": 50}'),
+    ("metrics.jsonl", '{"kind": "what", "step": 50}'),
+    ("timing.jsonl", '{"kind": "train", "step": 50, "seconds": null, "pieces_per_second": 1}'),
+])  # fmt: skip
 def test_damaged_lines_are_named(tmp_path, name, line):
     one, two = made(tmp_path / "one"), made(tmp_path / "two")
     number = len((two / name).read_text(encoding="utf-8").splitlines()) + 1

@@ -45,13 +45,10 @@ def _score(folder):
     return next(iter(small_tasks.scores_of(folder)["pretrained"].values()))
 
 
-@pytest.mark.parametrize(
-    ("given", "features"),
-    [
-        (moods, "last, linear"), (moods, "weighted sum, bilstm, 16"), (numbers, "concat of last 2, mlp, 32"),
-        (choices, "sum of all, mlp, 32"), (spans, "first, linear"), (spans, "concat of last 2, bilstm, 16"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("given", "features"), [
+    (moods, "last, linear"), (moods, "weighted sum, bilstm, 16"), (numbers, "concat of last 2, mlp, 32"),
+    (choices, "sum of all, mlp, 32"), (spans, "first, linear"), (spans, "concat of last 2, bilstm, 16"),
+])  # fmt: skip
 def test_ten_examples_by_heart(learn, given, features):
     folder = learn(*given(), features=features, epochs=60)
     assert _score(folder) > 0.99

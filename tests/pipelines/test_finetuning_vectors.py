@@ -191,20 +191,17 @@ def test_texts_alone(learn):
 ALONE, PAIRS = (["text"], [["가"], ["나"]]), (SCORED, [["가", "나", "1"], ["다", "라", "2"]])
 
 
-@pytest.mark.parametrize(
-    ("train", "scored", "more", "error", "said"),
-    [
-        (ALONE, None, {}, SettingsError, "valid: the training rows are texts alone, each under two"),
-        ((SCORED, [["가", "나", "1"]] * 3), None, {}, CorpusError, "all rows have the score 1: give rows with others"),
-        (PAIRS, None, {"batch_size": 1}, SettingsError, "batch_size 1: rows are"),
-        ((["text", "pair", "label"], PAIRS[1]), (SCORED, ALL_PAIRS), {}, CorpusError,
-         r"no pair has a label of near \(entailment\); there are 1, 2: name those of pairs that are near"),
-        (ALONE, (SCORED, ALL_PAIRS), {"dropout": 0.0}, SettingsError, "dropout 0: two vectors of a text do not differ"),
-        (PAIRS, None, {"frozen_layers": -1}, SettingsError, "frozen_layers -1: nothing would learn"),
-        (PAIRS, (["text", "pair"], [["가", "나"]]), {}, CorpusError,
-         r"no row can be used: .*has no score, which this task needs"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("train", "scored", "more", "error", "said"), [
+    (ALONE, None, {}, SettingsError, "valid: the training rows are texts alone, each under two"),
+    ((SCORED, [["가", "나", "1"]] * 3), None, {}, CorpusError, "all rows have the score 1: give rows with others"),
+    (PAIRS, None, {"batch_size": 1}, SettingsError, "batch_size 1: rows are"),
+    ((["text", "pair", "label"], PAIRS[1]), (SCORED, ALL_PAIRS), {}, CorpusError,
+     r"no pair has a label of near \(entailment\); there are 1, 2: name those of pairs that are near"),
+    (ALONE, (SCORED, ALL_PAIRS), {"dropout": 0.0}, SettingsError, "dropout 0: two vectors of a text do not differ"),
+    (PAIRS, None, {"frozen_layers": -1}, SettingsError, "frozen_layers -1: nothing would learn"),
+    (PAIRS, (["text", "pair"], [["가", "나"]]), {}, CorpusError,
+     r"no row can be used: .*has no score, which this task needs"),
+])  # fmt: skip
 def test_rows_that_cannot_be_learned_are_refused(learn, train, scored, more, error, said):
     with pytest.raises(error, match=said):
         learn(train, scored, **more)

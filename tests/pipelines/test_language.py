@@ -76,14 +76,11 @@ def test_numbers_are_as_many_in_both_languages():
     assert [english for english, korean in table().items() if english.count("{}") != korean.count("{}")] == []
 
 
-@pytest.mark.parametrize(
-    ("option", "locale", "browser", "expected"),
-    [
-        ("", "ko_KR.UTF-8", None, "ko"), ("", "C.UTF-8", None, "en"), ("", "", None, "en"),
-        ("en", "ko_KR.UTF-8", "ko", "en"), ("ko", "C", "en-US", "ko"),
-        ("", "ko_KR.UTF-8", "en-US,en;q=0.9,ko;q=0.8", "en"), ("", "C", "ko-KR,ko;q=0.9", "ko"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("option", "locale", "browser", "expected"), [
+    ("", "ko_KR.UTF-8", None, "ko"), ("", "C.UTF-8", None, "en"), ("", "", None, "en"),
+    ("en", "ko_KR.UTF-8", "ko", "en"), ("ko", "C", "en-US", "ko"),
+    ("", "ko_KR.UTF-8", "en-US,en;q=0.9,ko;q=0.8", "en"), ("", "C", "ko-KR,ko;q=0.9", "ko"),
+])  # fmt: skip
 def test_the_option_comes_before_the_browser_and_the_locale(option, locale, browser, expected, monkeypatch):
     for name, value in (("KORBERT_LANG", option), ("LC_ALL", ""), ("LC_MESSAGES", ""), ("LANG", locale)):
         monkeypatch.setenv(name, value)

@@ -85,18 +85,15 @@ def test_json_lines(classifier):
     assert results(classifier, '{"text": 3}', form="lines")[0]["text"] == '{"text": 3}'
 
 
-@pytest.mark.parametrize(
-    ("data", "name", "columns", "said"),
-    [
-        ("번호,후기\n1,좋다\n", "a.csv", {},
-         "a.csv: no column text among 번호, 후기: name it with --text NAME, or if the first .* use --form lines"),
-        ("id,text\n1,좋다\n", "a.csv", {"text": ["후기"]}, "no column 후기 among id, text"),
-        ("id,후기글\n1,좋다\n", "a.csv", {"text": ["후기"]}, "did you mean 후기글\\? name it with --text"),
-        ("좋다\n", "a.txt", {"text": ["후기"]}, "a.txt: plain lines have no 후기: give a table or JSON lines"),
-        ("번호,text\n1,좋다\n", "a.csv", {"id": ["순번"]},
-         "a.csv: no column 순번 among 번호, text: name it with --column id=NAME"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("data", "name", "columns", "said"), [
+    ("번호,후기\n1,좋다\n", "a.csv", {},
+     "a.csv: no column text among 번호, 후기: name it with --text NAME, or if the first .* use --form lines"),
+    ("id,text\n1,좋다\n", "a.csv", {"text": ["후기"]}, "no column 후기 among id, text"),
+    ("id,후기글\n1,좋다\n", "a.csv", {"text": ["후기"]}, "did you mean 후기글\\? name it with --text"),
+    ("좋다\n", "a.txt", {"text": ["후기"]}, "a.txt: plain lines have no 후기: give a table or JSON lines"),
+    ("번호,text\n1,좋다\n", "a.csv", {"id": ["순번"]},
+     "a.csv: no column 순번 among 번호, text: name it with --column id=NAME"),
+])  # fmt: skip
 def test_columns_that_are_not_there(classifier, data, name, columns, said):
     with pytest.raises(SettingsError, match=said):
         results(classifier, data, name, columns=columns)

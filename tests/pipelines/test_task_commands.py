@@ -200,23 +200,20 @@ def test_choices_in_several_columns_are_predicted(here, model, command):
     assert [one["choices"] for one in found] == [[bad, good] for good, bad in zip(GOOD, BAD, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ("--train no.csv", "no.csv: no such file"),
-        ("--train my.csv", "no column of labels or scores among 후기, 느낌"),
-        ("--train my.csv --label 느끼", "no column '느끼' .* did you mean '느낌'"),
-        ("--train my.csv --text 후기 --label 느낌 --valid other.csv",
-         "labels not seen in training: '다름' 1 times, first at .*other.csv, line 3"),
-        ("--train my.csv --text 후기 --label 느낌 --set epoch=3", "no such key .did you"),
-        ("--train my.csv --text 후기 --label 느낌 --valid-share 2", "is not in the range"),
-        ("--task klue-nerr --data .", "did you mean klue-ner"),
-        ("--task klue-ner --data .", "klue-ner: no .*get the files from"),
-        ("--task klue-re --data . --dry-run", "klue-re: no .*get the files from"),
-        ("--task klue-ner", "--task needs --data"),
-        ("", "give either --train FILE or --task NAME"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "said"), [
+    ("--train no.csv", "no.csv: no such file"),
+    ("--train my.csv", "no column of labels or scores among 후기, 느낌"),
+    ("--train my.csv --label 느끼", "no column '느끼' .* did you mean '느낌'"),
+    ("--train my.csv --text 후기 --label 느낌 --valid other.csv",
+     "labels not seen in training: '다름' 1 times, first at .*other.csv, line 3"),
+    ("--train my.csv --text 후기 --label 느낌 --set epoch=3", "no such key .did you"),
+    ("--train my.csv --text 후기 --label 느낌 --valid-share 2", "is not in the range"),
+    ("--task klue-nerr --data .", "did you mean klue-ner"),
+    ("--task klue-ner --data .", "klue-ner: no .*get the files from"),
+    ("--task klue-re --data . --dry-run", "klue-re: no .*get the files from"),
+    ("--task klue-ner", "--task needs --data"),
+    ("", "give either --train FILE or --task NAME"),
+])  # fmt: skip
 def test_what_cannot_be_learned_is_refused(here, model, options, said, capsys, monkeypatch):
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     _moods(here / "my.csv")

@@ -147,15 +147,12 @@ def test_other_models_than_the_first(tmp_path):
         compare_tasks([one, one / "model"], ["tfidf"])
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"kind": "multiple-choice", "metrics": ["accuracy"], "labels": None, "most": 2},
-         "kind is classification and multiple-choice"),
-        ({"metrics": ["macro_f1"]}, "first metric is accuracy and macro_f1"),
-        ({"several": True, "metrics": ["accuracy"]}, "several is False and True"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("more", "said"), [
+    ({"kind": "multiple-choice", "metrics": ["accuracy"], "labels": None, "most": 2},
+     "kind is classification and multiple-choice"),
+    ({"metrics": ["macro_f1"]}, "first metric is accuracy and macro_f1"),
+    ({"several": True, "metrics": ["accuracy"]}, "several is False and True"),
+])  # fmt: skip
 def test_tasks_that_are_not_alike_are_refused(tmp_path, more, said):
     one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO, **more)
     with pytest.raises(SettingsError, match=f"one, .*two: have different tasks: {said}: compare artifacts of the same"):
@@ -171,19 +168,16 @@ def test_labels_of_all_sides_count(tmp_path):
     assert [pair["names"] for pair in found.scores["comparisons"]] == [["one", "two"], ["one", "three"]]
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "said"),
-    [
-        ("predictions.jsonl", "{", "line 41 is damaged"),
-        ("predictions.jsonl", "[]", "line 41 is damaged"),
-        ("predictions.jsonl", '{"text": "가", "label": "a"}', "line 41 is damaged"),
-        ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": []}}', "line 41 is damaged"),
-        ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": [1, 2]}}', "line 41 is damaged"),
-        ("scores.json", '{"rows": []}', "has 0 runs of pretrained, predictions.jsonl has 1"),
-        ("scores.json", '{"task": {"kind": "multiple-choice"}, "rows": [{"name": "pretrained"}]}',
-         "task.metrics: Field required: rebuild this artifact with --rebuild"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "line", "said"), [
+    ("predictions.jsonl", "{", "line 41 is damaged"),
+    ("predictions.jsonl", "[]", "line 41 is damaged"),
+    ("predictions.jsonl", '{"text": "가", "label": "a"}', "line 41 is damaged"),
+    ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": []}}', "line 41 is damaged"),
+    ("predictions.jsonl", '{"text": "가", "predictions": {"pretrained": [1, 2]}}', "line 41 is damaged"),
+    ("scores.json", '{"rows": []}', "has 0 runs of pretrained, predictions.jsonl has 1"),
+    ("scores.json", '{"task": {"kind": "multiple-choice"}, "rows": [{"name": "pretrained"}]}',
+     "task.metrics: Field required: rebuild this artifact with --rebuild"),
+])  # fmt: skip
 def test_damaged_files_are_named(tmp_path, name, line, said):
     one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO)
     with (two / name).open("a" if name == "predictions.jsonl" else "w", encoding="utf-8") as file:

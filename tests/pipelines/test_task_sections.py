@@ -63,13 +63,10 @@ def test_sections_of_tasks_are_the_last_stages_with_settings_by_kind(folder):
     assert pipeline.artifact("tasks.mood") == folder / "artifacts" / "mine" / "tasks.mood"
 
 
-@pytest.mark.parametrize(
-    ("init", "reads", "found"),
-    [
-        ("", ("pretrain", "vocab"), ()), ('init = "scratch"\n', ("pretrain", "vocab"), ()),
-        ('init = "scratch"\nunseen = true\n', ("clean", "pretrain", "vocab"), ()), ('init = "model"\n', (), ("model",)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("init", "reads", "found"), [
+    ("", ("pretrain", "vocab"), ()), ('init = "scratch"\n', ("pretrain", "vocab"), ()),
+    ('init = "scratch"\nunseen = true\n', ("clean", "pretrain", "vocab"), ()), ('init = "model"\n', (), ("model",)),
+])  # fmt: skip
 def test_what_a_task_goes_on_from(folder, init, reads, found):
     recipe = loading.load(_write(folder, MINIMAL + MOOD + init))
     stage = recipe.stages["tasks.mood"]
@@ -89,29 +86,26 @@ def test_a_recipe_of_tasks_alone_has_no_other_stage(folder):
     assert loading.load(_write(folder, long)).section("tasks.mood").max_length == 600
 
 
-@pytest.mark.parametrize(
-    ("text", "changes", "said"),
-    [
-        (OWN, ["tasks.mood.kind=moot"], "mine.toml: tasks.mood.kind: 'moot' is no kind (did you mean mood?)"),
-        (OWN, ["tasks.mood.epoch=2"], "mine.toml: tasks.mood.epoch: no such key (did you mean epochs?): known here: "),
-        (OWN, ["tasks.mood.learning_rate=1"], "no such key (did you mean tasks.mood.optimizer.learning_rate?)"),
-        (OWN, ["tasks.mood.optimizer.lr_rate=1"],
-         "tasks.mood.optimizer.lr_rate: no such key (did you mean learning_rate?)"),
-        (OWN, ["tasks.mood.unit=x"], "mine.toml: tasks.mood.unit: no such key"),
-        (OWN, ["tasks.mood.spacing_noise=0.2"], "tasks.mood.spacing_noise: no such key (it is for kind classification, "
-         "regression, token-classification): known here: "),
-        (OWN, ["tasks.mood.epochs=0"], "mine.toml: tasks.mood.epochs: Input should be greater than or equal to 1"),
-        (OWN.replace('train = "moods.tsv"\n', ""), [], "mine.toml: tasks.mood.train: is missing: add it"),
-        (OWN, ["task.mood.epochs=2"], "mine.toml: task: no such key (did you mean tasks?)"),
-        ("tasks = 3\n", [], "mine.toml: tasks: holds 3: write each task as a table, [tasks.NAME]"),
-        ('[tasks]\nkind = "mood"\n', [], "mine.toml: tasks.kind: holds 'mood': write it as a table, [tasks.kind]"),
-        ('[tasks."a.b"]\n', [], "mine.toml: tasks: 'a.b' is not a task name"),
-        ('[tasks."감정"]\n', [], "mine.toml: tasks: '감정' is not a task name"),
-        (MINIMAL + MOOD, ["tasks.mood.max_length=600"], "mine.toml: tasks.mood.max_length 600 is more than pretrain."),
-        (MOOD, [], "pretrain: is missing, and tasks.mood reads it: add a section"),
-        (OWN + "[vocab]\nsize = 2000\n", [], "clean.sources: is missing"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "changes", "said"), [
+    (OWN, ["tasks.mood.kind=moot"], "mine.toml: tasks.mood.kind: 'moot' is no kind (did you mean mood?)"),
+    (OWN, ["tasks.mood.epoch=2"], "mine.toml: tasks.mood.epoch: no such key (did you mean epochs?): known here: "),
+    (OWN, ["tasks.mood.learning_rate=1"], "no such key (did you mean tasks.mood.optimizer.learning_rate?)"),
+    (OWN, ["tasks.mood.optimizer.lr_rate=1"],
+     "tasks.mood.optimizer.lr_rate: no such key (did you mean learning_rate?)"),
+    (OWN, ["tasks.mood.unit=x"], "mine.toml: tasks.mood.unit: no such key"),
+    (OWN, ["tasks.mood.spacing_noise=0.2"], "tasks.mood.spacing_noise: no such key (it is for kind classification, "
+     "regression, token-classification): known here: "),
+    (OWN, ["tasks.mood.epochs=0"], "mine.toml: tasks.mood.epochs: Input should be greater than or equal to 1"),
+    (OWN.replace('train = "moods.tsv"\n', ""), [], "mine.toml: tasks.mood.train: is missing: add it"),
+    (OWN, ["task.mood.epochs=2"], "mine.toml: task: no such key (did you mean tasks?)"),
+    ("tasks = 3\n", [], "mine.toml: tasks: holds 3: write each task as a table, [tasks.NAME]"),
+    ('[tasks]\nkind = "mood"\n', [], "mine.toml: tasks.kind: holds 'mood': write it as a table, [tasks.kind]"),
+    ('[tasks."a.b"]\n', [], "mine.toml: tasks: 'a.b' is not a task name"),
+    ('[tasks."감정"]\n', [], "mine.toml: tasks: '감정' is not a task name"),
+    (MINIMAL + MOOD, ["tasks.mood.max_length=600"], "mine.toml: tasks.mood.max_length 600 is more than pretrain."),
+    (MOOD, [], "pretrain: is missing, and tasks.mood reads it: add a section"),
+    (OWN + "[vocab]\nsize = 2000\n", [], "clean.sources: is missing"),
+])  # fmt: skip
 def test_what_is_wrong_is_said(folder, text, changes, said):
     with pytest.raises(SettingsError, match=re.escape(said)):
         loading.load(_write(folder, text), changes)

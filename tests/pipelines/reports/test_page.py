@@ -119,27 +119,24 @@ def test_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
         index(maker.recipe)
 
 
-@pytest.mark.parametrize(
-    ("stage", "file", "text", "message"),
-    [
-        ("clean", "stage.json", None,
-         r"clean: no stage.json in it, so there is nothing to report: run the stage first"),
-        ("clean", "stage.json", "{}", r"stage.json: names no stage: rebuild this artifact"),
-        ("clean", "documents/part-00001.parquet", "?", r"part-00001.parquet: cannot be read \(.*\): rebuild this"),
-        ("clean", "documents/part-00001.parquet", {"id": "a", "text": "글"}, "part-00001.parquet: no column source"),
-        ("vocab", "coverage.json", "{", r"coverage.json: cannot be read"),
-        ("vocab", "coverage.json", '{"all": {}}', r"coverage.json: no whole_morpheme_share in it: rebuild this"),
-        ("vocab", "tokenizer/pieces.txt", None, r"pieces.txt: is missing: rebuild this artifact"),
-        ("shard", "train/part-00000.arrow", "다른 것", r"part-00000.arrow: cannot be read"),
-        ("pretrain", "scores.json", "{}", r"scores.json: no mlm_loss in it: rebuild this artifact with --rebuild"),
-        ("pretrain", "metrics.jsonl", '{"kind"\n', r"metrics.jsonl: line 1: cannot be read \("),
-        ("pretrain", "metrics.jsonl", '{"step": 1}\n', r"metrics.jsonl: line 1: no kind in it: rebuild this artifact"),
-        ("pretrain", "metrics.jsonl", "7\n", r"pretrain: its page cannot be drawn, .*rebuild this artifact"),
-        ("nsmc", "scores.json", None, r"scores.json: is missing"),
-        ("nsmc", "scores.json", '{"rows": [{}]}', r"scores.json: no task in it: rebuild this artifact"),
-        ("korquad", "scores.json", '{"f1": "?"}', r"korquad.*rebuild this artifact"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("stage", "file", "text", "message"), [
+    ("clean", "stage.json", None,
+     r"clean: no stage.json in it, so there is nothing to report: run the stage first"),
+    ("clean", "stage.json", "{}", r"stage.json: names no stage: rebuild this artifact"),
+    ("clean", "documents/part-00001.parquet", "?", r"part-00001.parquet: cannot be read \(.*\): rebuild this"),
+    ("clean", "documents/part-00001.parquet", {"id": "a", "text": "글"}, "part-00001.parquet: no column source"),
+    ("vocab", "coverage.json", "{", r"coverage.json: cannot be read"),
+    ("vocab", "coverage.json", '{"all": {}}', r"coverage.json: no whole_morpheme_share in it: rebuild this"),
+    ("vocab", "tokenizer/pieces.txt", None, r"pieces.txt: is missing: rebuild this artifact"),
+    ("shard", "train/part-00000.arrow", "다른 것", r"part-00000.arrow: cannot be read"),
+    ("pretrain", "scores.json", "{}", r"scores.json: no mlm_loss in it: rebuild this artifact with --rebuild"),
+    ("pretrain", "metrics.jsonl", '{"kind"\n', r"metrics.jsonl: line 1: cannot be read \("),
+    ("pretrain", "metrics.jsonl", '{"step": 1}\n', r"metrics.jsonl: line 1: no kind in it: rebuild this artifact"),
+    ("pretrain", "metrics.jsonl", "7\n", r"pretrain: its page cannot be drawn, .*rebuild this artifact"),
+    ("nsmc", "scores.json", None, r"scores.json: is missing"),
+    ("nsmc", "scores.json", '{"rows": [{}]}', r"scores.json: no task in it: rebuild this artifact"),
+    ("korquad", "scores.json", '{"f1": "?"}', r"korquad.*rebuild this artifact"),
+])  # fmt: skip
 def test_damaged_file_is_named(maker, stage, file, text, message):
     path = maker(stage) / file
     path.unlink() if text is None else write_parquet(path, [text]) if isinstance(text, dict) else path.write_text(text)
