@@ -11,7 +11,7 @@ from korbert.pipelines.stages import Inputs
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.shards import write_random_shards
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
-from tests.running import units_here
+from tests.running import own_data, units_here
 
 
 @pytest.fixture
@@ -29,9 +29,16 @@ def command(capsys):
 
 @pytest.fixture(scope="module", autouse=True)
 def _units_here():
-    """Commands of this process start no workers."""
-    with units_here():
+    """The recipe's folder is the data folder, and commands of this process start no workers."""
+    with own_data(), units_here():
         yield
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The working folder, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(autouse=True)

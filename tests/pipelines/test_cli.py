@@ -93,13 +93,12 @@ def test_the_ranks_of_a_machine_share_its_row_workers(cores, ranks, asked, each,
     ["plan demo --root .", "compare here there", "clean demo --root .", "run demo --root . --to shard",
      "run demo --root . --dry-run", "nsmc demo --root . --dry-run", "new mine", "--version", ""],
 )  # fmt: skip
-def test_what_trains_nothing_is_done_by_rank_0(line, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_what_trains_nothing_is_done_by_rank_0(line, here, monkeypatch, capsys):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert cli.run_command(line.split()) == 0
     said = capsys.readouterr()
-    assert (said.out, said.err, list(tmp_path.iterdir())) == ("", "", [])
+    assert (said.out, said.err, list(here.iterdir())) == ("", "", [])
 
 
 @pytest.mark.parametrize("name", ["clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad"])
@@ -139,11 +138,10 @@ def test_what_a_program_reads_is_json(tmp_path, command):
     assert "leave demo out" in command("tasks", "demo", "--json", code=2).err
 
 
-def test_a_new_recipe_is_written_over_nothing(tmp_path, monkeypatch, command):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.toml").symlink_to(tmp_path / "elsewhere.toml")
+def test_a_new_recipe_is_written_over_nothing(here, command):
+    (here / "mine.toml").symlink_to(here / "elsewhere.toml")
     assert "mine.toml: is a symbolic link" in command("new", "mine", code=2).err
-    assert not (tmp_path / "elsewhere.toml").exists()
+    assert not (here / "elsewhere.toml").exists()
     assert "there is no folder absent" in command("new", "absent/mine", code=2).err
 
 

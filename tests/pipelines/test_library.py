@@ -123,12 +123,11 @@ def test_a_known_data_set_and_a_model_of_no_folder(start, tmp_path):
         ({"train": ROWS, "max_length": 512}, SettingsError, "max_length 512 is more than the 64 positions"),
     ],
 )
-def test_mistakes_are_told_as_on_the_command_line_and_leave_nothing(given, error, said, start, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def test_mistakes_are_told_as_on_the_command_line_and_leave_nothing(given, error, said, start, here, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(here))
     with pytest.raises(error, match=said):
         korbert.finetune(**{"model": start, "device": "cpu", "max_length": 32, **given})
-    assert not list(tmp_path.iterdir())
+    assert not list(here.iterdir())
 
 
 def test_roles_and_settings_have_different_names():
@@ -149,8 +148,7 @@ def test_evaluation_of_rows_and_files(mood, tmp_path):
         korbert.evaluate(mood.model, ROWS, text="text", question="후기")
 
 
-def test_a_recipe_runs_with_settings_and_errors_suggest_calls(tmp_path, monkeypatch, sample):
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
+def test_a_recipe_runs_with_settings_and_errors_suggest_calls(tmp_path, sample):
     recipe, root = write_data(sample, tmp_path), tmp_path / "artifacts"
     changed = {"clean.part_bytes": 4_096}
     made = korbert.run(recipe, to="clean", root=root, settings=changed, workers=1)
@@ -182,19 +180,16 @@ def test_a_recipe_runs_with_settings_and_errors_suggest_calls(tmp_path, monkeypa
         ({"root": "other", "to": "clean"}, ArtifactError, "other/tiny/clean: is a symbolic .* choose another root$"),
     ],
 )
-def test_errors_of_a_recipe_name_arguments(given, error, said, sample, tmp_path, monkeypatch):
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "other" / "tiny").mkdir(parents=True)
-    (tmp_path / "other" / "tiny" / "clean").symlink_to(tmp_path)
-    recipe = write_data(sample, tmp_path, articles=2, reviews=4)
+def test_errors_of_a_recipe_name_arguments(given, error, said, sample, here):
+    (here / "other" / "tiny").mkdir(parents=True)
+    (here / "other" / "tiny" / "clean").symlink_to(here)
+    recipe = write_data(sample, here, articles=2, reviews=4)
     with pytest.raises(error, match=said):
         korbert.run(recipe, **given)
 
 
 @pytest.mark.slow  # its fast sibling: tests/korbert/test_processes.py
-def test_a_script_needs_no_guard_against_its_own_workers(tmp_path, monkeypatch, sample):
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
+def test_a_script_needs_no_guard_against_its_own_workers(tmp_path, sample):
     recipe = write_data(sample, tmp_path, articles=10, reviews=20)
     run = f"korbert.run({str(recipe)!r}, to='clean', root={str(tmp_path / 'artifacts')!r}, workers=2)"
     (tmp_path / "script.py").write_text(f"import korbert\nprint('once')\nprint([*{run}.stages])", encoding="utf-8")

@@ -65,18 +65,15 @@ def test_every_output_of_every_command_has_a_case():
     assert others <= READ, "a path that a command writes to has the type options.Output"
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "config.json").write_text("{}")
-    (tmp_path / "t.txt").write_text("세종은 1443년에 한글을 만들었다.\n")
-    (tmp_path / "t.csv").write_text("text,label\n가,좋음\n나,나쁨\n")
-    (tmp_path / "q.json").write_text('{"version": "1", "data": []}')
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "thesis.hwp").write_text("of someone")
-    return tmp_path
+@pytest.fixture(autouse=True)
+def _files(here):
+    for folder in ("m", "elsewhere"):
+        (here / folder).mkdir()
+    (here / "m" / "config.json").write_text("{}")
+    (here / "t.txt").write_text("세종은 1443년에 한글을 만들었다.\n")
+    (here / "t.csv").write_text("text,label\n가,좋음\n나,나쁨\n")
+    (here / "q.json").write_text('{"version": "1", "data": []}')
+    (here / "elsewhere" / "thesis.hwp").write_text("of someone")
 
 
 def _everything(folder):

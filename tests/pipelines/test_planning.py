@@ -23,12 +23,6 @@ IDS = SpecialIds(cls=2, sep=3, mask=4, first_piece=384, vocab_size=1600)
 SAID = re.compile(r"^  (\S.*?)  +(.+)$", re.MULTILINE)
 
 
-@pytest.fixture(autouse=True)
-def _own_data(monkeypatch):
-    """The recipe's folder is the data folder."""
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
-
-
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory, sample):
     """A recipe and 30 short articles."""
@@ -38,9 +32,7 @@ def recipe(tmp_path_factory, sample):
 @pytest.fixture(scope="module")
 def made(recipe):
     """The root of artifacts up to the shards."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("KORBERT_DATA", raising=False)
-        assert run_command(["run", str(recipe), "--to", "shard", "--workers", "1", "--root", str(recipe.parent)]) == 0
+    assert run_command(["run", str(recipe), "--to", "shard", "--workers", "1", "--root", str(recipe.parent)]) == 0
     return recipe.parent
 
 

@@ -70,8 +70,7 @@ def recipe(tmp_path_factory, sample):
 
 
 @pytest.mark.slow
-def test_from_a_recipe_to_its_tasks(recipe, tmp_path, monkeypatch, command):
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
+def test_from_a_recipe_to_its_tasks(recipe, tmp_path, command):
     given = [str(recipe), "--root", str(tmp_path), "--workers", "1"]
     assert run_command(["run", *given]) == 0
     folder = tmp_path / "tiny"

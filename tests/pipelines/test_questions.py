@@ -19,18 +19,14 @@ LINES = [
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "poets.txt").write_text("\n".join(LINES), encoding="utf-8")
-    return tmp_path
+def questions(here, command):
+    """(file, output, options, code) -> what `korbert questions` prints of the poets or another file."""
+    (here / "poets.txt").write_text("\n".join(LINES), encoding="utf-8")
 
+    def asked(file, output, *options, code=0):
+        return command("questions", file, "--output", output, *options, "--workers", "1", code=code)
 
-@pytest.fixture
-def questions(command):
-    """(file, output, options, code) -> what `korbert questions` prints."""
-    return lambda file, output, *options, code=0: command(
-        "questions", file, "--output", output, *options, "--workers", "1", code=code
-    )
+    return asked
 
 
 def test_both_forms_hold_the_same_questions_and_can_be_read(here, questions):

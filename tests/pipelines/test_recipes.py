@@ -9,7 +9,6 @@ import pytest
 from korbert.errors import SettingsError
 from korbert.folders import bundled, model_folder
 from korbert.modeling.growing import check_encoder
-from korbert.pipelines.cli import run_command
 from korbert.pipelines.recipes import faults, files, loading
 from korbert.pipelines.stages.table import STAGES
 
@@ -67,18 +66,23 @@ def test_recipes_of_papers_have_their_settings(name, rate, warmup, beta2, rows, 
     assert section.encoder.hidden_size == 64 * section.encoder.num_attention_heads
 
 
-def _new(folder, monkeypatch, *options):
-    monkeypatch.chdir(folder)
-    assert run_command(["new", "mine", *options]) == 0
-    return folder / "mine.toml"
+@pytest.fixture
+def new(here, command):
+    """(options) -> the recipe that `korbert new` writes, in place of an earlier one."""
+
+    def made(*options):
+        (here / "mine.toml").unlink(missing_ok=True)
+        command("new", "mine", *options)
+        return here / "mine.toml"
+
+    return made
 
 
-def test_the_long_recipe_is_the_short_one_with_every_key(tmp_path, monkeypatch):
-    path = _new(tmp_path, monkeypatch)
+def test_the_long_recipe_is_the_short_one_with_every_key(new):
+    path = new()
     assert len(path.read_text(encoding="utf-8").splitlines()) < 50
     short = loading.load(str(path))
-    (tmp_path / "mine.toml").unlink()
-    path = _new(tmp_path, monkeypatch, "--all")
+    path = new("--all")
     assert loading.load(str(path)).sections == short.sections
 
     text = path.read_text(encoding="utf-8")
@@ -105,35 +109,29 @@ def _keys(model):
             yield name
 
 
-def test_a_recipe_that_continues_a_model(tmp_path, monkeypatch):
-    path = _new(tmp_path, monkeypatch, "--from", "korbert-mini")
-    short = loading.load(str(path))
+def test_a_recipe_that_continues_a_model(new):
+    short = loading.load(str(new("--from", "korbert-mini")))
     vocab, pretrain = short.section("vocab"), short.section("pretrain")
     assert (vocab.tokenizer, pretrain.init) == ("korbert-mini", "korbert-mini")
     check_encoder(pretrain.encoder.config(vocab_size=1), model_folder("korbert-mini"))
-    path.unlink()
-    assert loading.load(str(_new(tmp_path, monkeypatch, "--from", "korbert-mini", "--all"))).sections == short.sections
+    assert loading.load(str(new("--from", "korbert-mini", "--all"))).sections == short.sections
 
 
-def test_a_model_is_named_as_the_recipe_finds_it(tmp_path, monkeypatch):
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "mini").symlink_to(model_folder("korbert-mini"))
-    text = _new(tmp_path, monkeypatch, "--from", "models/mini").read_text(encoding="utf-8")
+def test_a_model_is_named_as_the_recipe_finds_it(here, new):
+    (here / "models").mkdir()
+    (here / "models" / "mini").symlink_to(model_folder("korbert-mini"))
+    text = new("--from", "models/mini").read_text(encoding="utf-8")
     assert f'init = "{model_folder("korbert-mini")}"' in text  # outside the recipe's folder
-    (tmp_path / "mine.toml").unlink()
-    (tmp_path / "models" / "mini").unlink()
-    shutil.copytree(model_folder("korbert-mini"), tmp_path / "models" / "mini")
-    text = _new(tmp_path, monkeypatch, "--from", "models/mini").read_text(encoding="utf-8")
-    assert 'init = "models/mini"' in text
+    (here / "models" / "mini").unlink()
+    shutil.copytree(model_folder("korbert-mini"), here / "models" / "mini")
+    assert 'init = "models/mini"' in new("--from", "models/mini").read_text(encoding="utf-8")
 
 
-def test_a_recipe_that_cannot_continue_is_not_written(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_a_recipe_that_cannot_continue_is_not_written(here, command):
     heads = "without pretraining heads: name a pretrained model"
-    for model, said in (("korbert-mini-nsmc", heads), ("absent", "absent/config.json: no such file")):
-        assert run_command(["new", "mine", "--from", model]) != 0
-        assert said in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+    assert heads in command("new", "mine", "--from", "korbert-mini-nsmc", code=2).err
+    assert "absent/config.json: no such file" in command("new", "mine", "--from", "absent", code=1).err
+    assert list(here.iterdir()) == []
 
 
 def test_sections_are_asked_for_when_they_are_needed(tmp_path):
@@ -276,19 +274,17 @@ def test_the_record_of_vocab_has_the_settings_that_are_used(tmp_path):
 
 
 @pytest.mark.parametrize("given", ["...toml", ".hidden.toml", "..toml", "a\nb.toml", "\x1b[31m.toml"])
-def test_a_name_that_no_folder_of_artifacts_can_have(given, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / given).write_text(MINIMAL, encoding="utf-8")
+def test_a_name_that_no_folder_of_artifacts_can_have(given, here):
+    (here / given).write_text(MINIMAL, encoding="utf-8")
     with pytest.raises(SettingsError, match="the artifact folder is named after the recipe"):
         loading.load(given)
 
 
-def test_a_recipe_is_found_by_its_name_too(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "demo").mkdir()  # a folder hides no shipped recipe
-    _write(tmp_path, MINIMAL)
+def test_a_recipe_is_found_by_its_name_too(here):
+    (here / "demo").mkdir()  # a folder hides no shipped recipe
+    _write(here, MINIMAL)
     assert (loading.load("mine").name, loading.load("demo").name) == ("mine", "demo")
-    (tmp_path / "demo.toml").write_text(MINIMAL, encoding="utf-8")
+    (here / "demo.toml").write_text(MINIMAL, encoding="utf-8")
     assert files.find("demo.toml") == Path("demo.toml")
     for given, said in (
         ("mime", r"mime: no such recipe: .* \(did you mean mine\?\)"),

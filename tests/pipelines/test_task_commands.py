@@ -25,12 +25,6 @@ def model(untrained):
     return str(untrained(hidden_size=32, num_hidden_layers=1, intermediate_size=32))
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def _moods(path, encoding="utf-8"):
     """Rows of GOOD and BAD; the arguments that name them for training and test."""
     rows = [[text, mood] for mood, texts in (("좋음", GOOD), ("나쁨", BAD)) for text in texts]
@@ -214,8 +208,7 @@ def test_choices_in_several_columns_are_predicted(here, model, command):
     ("--task klue-ner", "--task needs --data"),
     ("", "give either --train FILE or --task NAME"),
 ])  # fmt: skip
-def test_what_cannot_be_learned_is_refused(here, model, options, said, capsys, monkeypatch):
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
+def test_what_cannot_be_learned_is_refused(here, model, options, said, capsys):
     _moods(here / "my.csv")
     Path("other.csv").write_text("후기,느낌\n좋다,좋음\n이상하다,다름\n", encoding="utf-8")
     assert run_command(["finetune", model, *options.split(), "--output", "out", *QUICK]) in (1, 2)

@@ -33,14 +33,12 @@ def _toy(monkeypatch):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(here):
     """The working folder: a file of texts, and what is taken for a model."""
-    (tmp_path / "moods.tsv").write_text("좋다\t1\n싫다\t0\n그저 그렇다\t0\n", encoding="utf-8")
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("{}", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
-    return tmp_path
+    (here / "moods.tsv").write_text("좋다\t1\n싫다\t0\n그저 그렇다\t0\n", encoding="utf-8")
+    (here / "model").mkdir()
+    (here / "model" / "config.json").write_text("{}", encoding="utf-8")
+    return here
 
 
 def _write(folder, text):

@@ -96,12 +96,11 @@ def test_escape_sequences_stay_in_the_text(vocab, command):
 
 
 @pytest.mark.parametrize("options", [["--json"], [], ["--html", "page.html"]], ids=["json", "table", "page"])
-def test_a_line_that_is_too_long_is_named(vocab, tmp_path, options, command, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lines.txt").write_text("가\n" + "나" * 500_000 + "\n", encoding="utf-8")
+def test_a_line_that_is_too_long_is_named(vocab, here, options, command):
+    (here / "lines.txt").write_text("가\n" + "나" * 500_000 + "\n", encoding="utf-8")
     said = command("tokenize", vocab, "--input", "lines.txt", *options, code=1).err
     assert said == "korbert: lines.txt: line 2: is longer than 1,048,576 bytes: put it on several lines\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["lines.txt"]
+    assert [path.name for path in here.iterdir()] == ["lines.txt"]
 
 
 def test_a_page_has_an_end(vocab, tmp_path, command, monkeypatch):
