@@ -62,6 +62,9 @@ def test_known_set_is_the_data_set_and_validation_scores_have_a_caveat(tmp_path)
     text = _card(folder)
     assert {result.dataset_name for result in ModelCard(text).data.eval_results} == {"hate-speech"}
     assert "Validation scores are optimistic: the same rows chose the epoch." in text
+    write_json(folder / "scores.json", {"metrics": ["macro_f1"], "models": []})
+    with pytest.raises(ArtifactError, match=r"tasks\.mood"):
+        _card(folder)
 
 
 def test_pretraining_is_described_if_its_digest_matches(tmp_path):
@@ -90,13 +93,6 @@ def test_card_of_a_pretrained_model_has_the_tasks_fine_tuned_from_it(tmp_path):
     assert "| alike |" not in text
     assert ModelCard(text).data.pipeline_tag == "fill-mask"
     assert ModelCard(text).data.eval_results is None
-
-
-def test_damaged_record_is_named(tmp_path):
-    folder = write_task(tmp_path, "mood", labelled())
-    write_json(folder / "scores.json", {"metrics": ["macro_f1"], "models": []})
-    with pytest.raises(ArtifactError, match=r"tasks\.mood"):
-        _card(folder)
 
 
 def test_export_writes_the_card_and_keeps_an_edited_one(tmp_path, tiny_tokenizer, tiny_config, command):

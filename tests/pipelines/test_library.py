@@ -36,7 +36,7 @@ def mood(start, tmp_path_factory):
     return korbert.finetune(start, ROWS, test=ROWS[:4], output=folder, **QUICK)
 
 
-def test_a_result_has_scores_a_model_and_a_page(mood):
+def test_a_result_has_scores_a_model_and_a_page(mood, start):
     assert mood.kind == "classification"
     assert (mood.scored_on, mood.rows) == ("test", 4)
     assert mood.scores.keys() == {"accuracy", "macro_f1"}
@@ -51,6 +51,8 @@ def test_a_result_has_scores_a_model_and_a_page(mood):
     assert repr(mood).startswith(f"classification in {mood.folder}\n")
     assert mood._repr_html_().startswith("<table><caption>fine-tuned: classification</caption><tr>")
     assert library.Finetuned.open(mood.folder) == mood
+    made = korbert.Run(mood.folder.parent, {"pretrain": start, "tasks.mood": mood.folder}, {})
+    assert (made.tasks, made.model.can) == ({"tasks.mood": mood}, ("fill", "embed"))
 
 
 def test_the_same_rows_are_skipped_others_are_refused_or_trained_anew(mood, start, caplog, tmp_path):
@@ -130,12 +132,8 @@ def test_mistakes_are_told_as_on_the_command_line_and_leave_nothing(given, error
     assert not list(here.iterdir())
 
 
-def test_roles_and_settings_have_different_names():
-    for entry in KINDS.values():
-        assert not ROLES.keys() & entry.section_class.model_fields.keys()
-
-
 def test_evaluation_of_rows_and_files(mood, tmp_path):
+    assert not [kind for kind, of in KINDS.items() if ROLES.keys() & of.section_class.model_fields.keys()]
     found = korbert.evaluate(mood.model, ROWS[:4], noise=True)
     assert found.scores["accuracy"] == pytest.approx(mood.scores["accuracy"])
     assert found.intervals["accuracy"] == pytest.approx(mood.interval)
@@ -195,9 +193,3 @@ def test_a_script_needs_no_guard_against_its_own_workers(tmp_path, sample):
     (tmp_path / "script.py").write_text(f"import korbert\nprint('once')\nprint([*{run}.stages])", encoding="utf-8")
     done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True)
     assert done.stdout.splitlines() == ["once", "['clean']"], done.stderr
-
-
-def test_a_run_has_the_results_of_its_tasks_and_its_model(mood, start):
-    made = korbert.Run(mood.folder.parent, {"pretrain": start, "tasks.mood": mood.folder}, {})
-    assert made.tasks == {"tasks.mood": mood}
-    assert made.model.can == ("fill", "embed")

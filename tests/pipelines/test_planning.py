@@ -138,11 +138,6 @@ def test_as_many_steps_as_fit_are_planned(hours):
     assert found[0] / found[1] == pytest.approx(1450 / 400, rel=0.1 if hours < 1 else 0.01)
 
 
-def test_too_few_hours_are_refused():
-    with pytest.raises(SettingsError, match=r"--hours 0\.001: one step of each phase .* take 0\.013 hours: give more"):
-        plan.steps_within(3.6, (100, 20), 300, 30, 100)
-
-
 def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, capsys, command):
     options = ["--root", str(tmp_path), "--set", "pretrain.phases.0.steps=7"]
     said = command("plan", recipe, "--seconds", "1", "--hours", "1", *options).out
@@ -168,7 +163,9 @@ def test_invalid_options_are_refused(recipe, tmp_path, options, said, command):
     assert re.search(said, command("plan", recipe, "--root", tmp_path, *options.split(), code=2).err)
 
 
-def test_a_recipe_that_does_not_pretrain_is_refused(tmp_path):
+def test_what_cannot_be_planned_is_refused(tmp_path):
+    with pytest.raises(SettingsError, match=r"--hours 0\.001: one step of each phase .* take 0\.013 hours: give more"):
+        plan.steps_within(3.6, (100, 20), 300, 30, 100)
     path = tmp_path / "text.toml"
     path.write_text(RECIPE.partition("[pretrain]")[0], encoding="utf-8")
     with pytest.raises(SettingsError, match=r"text\.toml: has no section \[pretrain\], and only pretraining is"):

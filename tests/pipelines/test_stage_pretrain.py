@@ -28,6 +28,8 @@ def settings(**changes):
 def test_objectives_that_fit_have_a_model_and_a_loss(objectives):
     made = settings(objectives=objectives)
     assert list(made.objectives) == objectives
+    assert training_plan(made).on_divergence == "stop"
+    assert training_plan(settings(on_divergence="skip")).on_divergence == "skip"
     model, loss = model_and_loss(made, 500)
     assert isinstance(model, ReplacementModel) == isinstance(loss, ReplacementLoss) == ("rtd" in objectives)
 
@@ -35,11 +37,8 @@ def test_objectives_that_fit_have_a_model_and_a_loss(objectives):
 @pytest.mark.parametrize(
     ("objectives", "more", "message"),
     [
-        (["nsp"], {}, "do not go together"),
-        (["mlm", "rtd"], {}, "do not go together"),
-        (["mlm", "mlm"], {}, "do not go together"),
+        *((wrong, {}, "do not go together") for wrong in (["nsp"], ["mlm", "rtd"], ["mlm", "mlm"], ["rtd", "spans"])),
         (["mlm", "nsp", "sop"], {}, "do not go together"),
-        (["rtd", "spans"], {}, "do not go together"),
         (["mlm"], {"init": "a", "embeddings": "kiwi"}, "they have their own"),
         (["mlm"], {"frozen_embeddings": True}, "would freeze random ones"),
         (["rtd"], {"frozen_embeddings": True, "embeddings": "kiwi"}, "rtd learns its embeddings"),
@@ -58,11 +57,6 @@ def test_a_sample_as_large_as_the_vocabulary_is_refused():
     message = r"^pretrain\.head\.negatives 500: the vocabulary has 500 entries: use fewer, or kind = \"full\"$"
     with pytest.raises(SettingsError, match=message):
         ShardRows(settings(head=head), Path(), SpecialIds(2, 3, 4, 128, 500), counts).phases()
-
-
-def test_on_divergence_reaches_the_training_plan():
-    assert training_plan(settings()).on_divergence == "stop"
-    assert training_plan(settings(on_divergence="skip")).on_divergence == "skip"
 
 
 def trained(inputs, output, **given):

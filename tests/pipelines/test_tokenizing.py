@@ -54,10 +54,6 @@ def test_the_command_takes_arguments_files_and_standard_input(tiny_tokenizer, tm
     assert "&lt;b&gt;" in shown or "&lt;" in shown
 
 
-def test_a_folder_that_is_no_tokenizer(tmp_path, command):
-    assert "is no tokenizer" in command("tokenize", tmp_path, "가", code=1).err
-
-
 def test_check_says_how_much_another_kiwi_changes(tiny_tokenizer, tmp_path, command, monkeypatch):
     tokenizer = Tokenizer(*tiny_tokenizer.parts)
     tokenizer.save(tmp_path / "without")
@@ -89,10 +85,11 @@ def vocab(tiny_tokenizer, tmp_path_factory):
     return folder
 
 
-def test_escape_sequences_stay_in_the_text(vocab, command):
+def test_escape_sequences_stay_in_the_text(vocab, tmp_path, command):
     table = command("tokenize", vocab, "가\x1b]0;x\x07\u202e나").out
     assert not {"\x1b", "\x07", "\u202e"} & set(table)
     assert "\\x1b" in table
+    assert "is no tokenizer" in command("tokenize", tmp_path, "가", code=1).err
 
 
 @pytest.mark.parametrize("options", [["--json"], [], ["--html", "page.html"]], ids=["json", "table", "page"])

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -43,9 +42,6 @@ def test_vectors_as_json_lines(model, texts, command):
     asked = {"layer": (-2, -1), "mix": "concat", "pooling": "max", "normalize": True}
     expected = korbert.load(model, "cpu").embed(TEXTS, **asked)
     np.testing.assert_allclose([one["vector"] for one in found], expected, atol=1e-5)
-
-
-def test_parts_as_json_lines(model, texts, command):
     out, _ = command("embed", model, texts, "--parts", "eojeol")
     for line, text in zip(out.splitlines(), TEXTS, strict=True):
         parts = json.loads(line)["parts"]
@@ -317,13 +313,9 @@ def test_the_occurrences_of_a_word(model, tmp_path, command):
         order = [other for other in apart[number].argsort() if other != number]
         assert [near["occurrence"] for near in one["nearest"]] == [other + 1 for other in order]
         assert [near["distance"] for near in one["nearest"]] == pytest.approx(apart[number, order].tolist(), abs=1e-4)
+    page = tmp_path / "words.html"
+    out, err = command("words", model, "없는말", path, "--html", page, code=1)
+    assert (out, "없는말: does not occur in any of the 6 texts" in err, page.exists()) == ("", True, False)
     shown = [list(map(float, line.split()[1:])) for line in lines[5:8]]
     assert np.array(shown).shape == (3, 3)
     assert np.diag(shown).tolist() == [0, 0, 0]
-
-
-def test_a_word_that_is_nowhere(model, texts, command):
-    page = Path(texts).with_name("words.html")
-    out, err = command("words", model, "없는말", texts, "--html", str(page))
-    assert (out, "없는말: does not occur in any of the 5 texts" in err) == ("", True)
-    assert not page.exists()

@@ -48,7 +48,6 @@ def test_training_begins_where_the_model_ended(onward, whole, tmp_path):
     assert names[:2] == [f"{MODEL}/model/config.json", f"{MODEL}/model/model.safetensors"]
     assert f"{MODEL}/model/tokenizer/vocabulary.model" in names
     assert not any("stage.json" in name or "report" in name for name in names)
-
     assert "before training" in said.out.replace("\n", " ")
 
     # A run with nothing to do, which needs no model; another model is drift.
@@ -92,9 +91,8 @@ def test_what_does_not_fit_is_refused_before_anything_starts(onward):
         assert nothing_was_made(made)
         return errors
 
-    other = "pretrain.encoder.hidden_size=64", "pretrain.encoder.layer_norm_eps=1e-3"
     said = "hidden_size: 64 in the recipe, 32 in the model; layer_norm_eps: 0.001 in the recipe, 1e-05 in"
-    assert said in refusal(*other)
+    assert said in refusal("pretrain.encoder.hidden_size=64", "pretrain.encoder.layer_norm_eps=1e-3")
     assert "pretrain.init: no folder nowhere in" in refusal("pretrain.init=nowhere")
     assert "vocab.tokenizer: no folder nowhere in" in refusal("vocab.tokenizer=nowhere")
     assert "is no model, but has some below: give" in refusal("pretrain.init=before")
@@ -105,19 +103,12 @@ def test_what_does_not_fit_is_refused_before_anything_starts(onward):
 
 def test_a_teacher_that_does_not_fit_is_refused_before_anything_starts(onward):
     distill = f'objectives = ["mlm", "distill"]\n[pretrain.distill]\nteacher = "{MODEL}"\nbegin = false\n'
-    made = onward(
-        (f'[pretrain]\ninit = "{MODEL}"', "[pretrain]"), ("[pretrain.encoder]", f"{distill}[pretrain.encoder]")
-    )
-
-    def refusal(change):
-        said = run(made, "--set", change, code=1).err
-        assert nothing_was_made(made)
-        return said
-
-    assert "its vectors have 32 dimensions, those of pretrain.encoder 64: set pretrain.distill.cosine = 0" in refusal(
-        "pretrain.encoder.hidden_size=64"
-    )
-    assert "does not know the words that vocab.add adds" in refusal("vocab.add=9")
+    changes = {f'[pretrain]\ninit = "{MODEL}"': "[pretrain]", "[pretrain.encoder]": f"{distill}[pretrain.encoder]"}
+    made = onward(*changes.items())
+    size = "its vectors have 32 dimensions, those of pretrain.encoder 64: set pretrain.distill.cosine = 0"
+    assert size in run(made, "--set", "pretrain.encoder.hidden_size=64", code=1).err
+    assert "does not know the words that vocab.add adds" in run(made, "--set", "vocab.add=9", code=1).err
+    assert nothing_was_made(made)
 
 
 def test_another_tokenizer_is_refused(onward):

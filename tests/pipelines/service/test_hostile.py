@@ -239,14 +239,6 @@ def test_overload_is_refused_at_once_with_a_bounded_queue():
         assert service.ask("/v1/embeddings", {"input": "aaaa"}).code == 200
 
 
-def test_an_answer_past_the_time_limit_gets_503():
-    with toy(seconds_a_batch=3.0, limits={"seconds": 0.5, "queue": 1}) as service:
-        reply = service.ask("/v1/embeddings", {"input": "글"})
-        assert (reply.code, reply.headers["retry-after"]) == (503, "5")
-        assert "no answer within 0.5 s" in reply.error["message"]
-        assert "korbert_queue_texts 0.0" in service.ask("/metrics").body.decode()
-
-
 def test_a_disconnect_frees_queue_places():
     async def leave(service):
         async with _connected(service.port) as (_, writer):
@@ -277,8 +269,10 @@ def test_connections_above_the_limit_get_503():
             assert time.monotonic() < deadline
 
 
-def test_slow_heads_and_bodies_are_cut_off():
-    with toy(limits={"body_seconds": 0.5, "head_seconds": 1.0}) as service:
+def test_slow_heads_and_bodies_are_cut_off_and_so_is_waiting_for_an_answer():
+    with toy(
+        limits={"body_seconds": 0.5, "head_seconds": 1.0, "seconds": 0.5, "queue": 1}, seconds_a_batch=3.0
+    ) as service:
         received = service.raw(_post(VALID)[:-5])
         assert received.startswith(b"HTTP/1.1 408 ")
         assert b"the body took longer than 0.5 s" in received
@@ -289,3 +283,7 @@ def test_slow_heads_and_bodies_are_cut_off():
         assert b"the head of the request took longer than 1 s" in head
         idle = service.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea")
         assert idle.startswith(b"HTTP/1.1 200 ")
+        reply = service.ask("/v1/embeddings", {"input": "글"})
+        assert (reply.code, reply.headers["retry-after"]) == (503, "5")
+        assert "no answer within 0.5 s" in reply.error["message"]
+        assert "korbert_queue_texts 0.0" in service.ask("/metrics").body.decode()

@@ -165,36 +165,28 @@ def test_an_internal_error_is_logged_with_the_request_id_and_without_texts(caplo
     assert "비밀" not in reply.text + caplog.text
 
 
-def test_other_machines_need_a_token(models):
+def test_other_machines_need_a_token(models, monkeypatch):
     done = CliRunner().invoke(cli, ["serve", str(models["vectors"]), "--host", "0.0.0.0"])
     assert done.exit_code == 2
     assert "--host 0.0.0.0 admits other machines: give a --token that they must send, or --insecure" in done.output
     assert all(map(is_loopback, ("127.0.0.1", "::1", "localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "a.b")))
-
-
-def test_a_missing_package_names_the_extra_to_install(monkeypatch):
+    done = _korbert("serve", "model", "--host", "192.0.2.1", "--insecure")
+    assert done.returncode == 2
+    assert re.match(r"korbert: 192\.0\.2\.1, port 8000: .*: use another --host or --port", done.stderr)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = CliRunner().invoke(cli, ["serve", "model"])
     assert str(done.exception) == "serve needs uvicorn: pip install 'korbert[serve]'"
 
 
-def test_an_address_of_another_machine_is_an_error():
-    done = _korbert("serve", "model", "--host", "192.0.2.1", "--insecure")
-    assert done.returncode == 2
-    assert re.match(r"korbert: 192\.0\.2\.1, port 8000: .*: use another --host or --port", done.stderr)
-
-
 def test_names_of_models(tmp_path):
     expected = {"b": Path("a/b"), "c": Path("d/e"), "f": Path("f/model"), "g": Path("g")}
     assert named(["a/b", "c=d/e", "f/model", "g/"]) == expected
-    for given, message in (
-        (["a/b", "c/b"], "c/b: a/b is named b, too: rename one, as in b=c/b"),
-        (["=a"], "'' cannot name a model"),
-        (["a b=c"], "'a b' cannot name a model"),
-    ):
+    twice = "c/b: a/b is named b, too: rename one, as in b=c/b"
+    wrong = {("a/b", "c/b"): twice, ("=a",): "'' cannot name a model", ("a b=c",): "'a b' cannot name a model"}
+    for given, message in wrong.items():
         with pytest.raises(Exception, match=re.escape(message)):
-            named(given)
+            named(list(given))
 
 
 def test_small_answers_are_sent_without_delay():
