@@ -50,20 +50,6 @@ def _same_threads():
 
 
 @pytest.fixture(scope="session")
-def task_artifacts(tmp_path_factory, tiny_tokenizer, tiny_config):
-    """Stage -> artifact of what a task reads: a corpus of two documents, a tokenizer, an encoder that knows nothing."""
-    folder = tmp_path_factory.mktemp("artifacts")
-    documents = folder / "clean" / "documents"
-    documents.mkdir(parents=True)
-    pq.write_table(pa.table({"text": ["첫 줄\n말뭉치의 한 줄", "다른 문서"]}), documents / "part-00000.parquet")
-    config = tiny_config(hidden_size=32, num_hidden_layers=1, intermediate_size=32, max_position_embeddings=32)
-    model = PretrainingModel(config, torch.Generator().manual_seed(7))
-    save_model(folder / "pretrain" / "model", model, tiny_tokenizer)
-    tiny_tokenizer.save(folder / "vocab" / "tokenizer")
-    return {name: folder / name for name in ("clean", "vocab", "pretrain")}
-
-
-@pytest.fixture(scope="session")
 def pretraining(tmp_path_factory, tiny_tokenizer):
     """What pretrain reads: a tokenizer, counts of three words, and made-up rows."""
     folder = tmp_path_factory.mktemp("pretraining")

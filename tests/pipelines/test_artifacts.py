@@ -56,13 +56,14 @@ _LONG = "나" * 80
         (["가" * 70], [], f'phases: ["{"가" * 55}... here, [] in the artifact'),
     ],
 )
-def test_a_difference_is_shown_where_it_is(here, there, expected):
+def test_a_difference_is_shown_where_it_is(tmp_path, here, there, expected):
     record = _plan(size=16_000, phases=there).as_json() | {"files": {}}
     assert store.differences(_plan(size=16_000, phases=there), record) == []
     assert store.differences(_plan(size=16_000, phases=here), record) == [expected]
     newer = _plan("2.1.0", size=16_000, phases=there)
     assert store.differences(newer, record) == []  # a finished artifact of another version stays
-    begun = _plan(size=16_000, phases=there).as_json()
+    store.begin(tmp_path / "vocab.partial", _plan(size=16_000, phases=there))
+    begun = store.read_plan(tmp_path / "vocab.partial")
     assert store.differences(newer, begun) == ['versions.duckdb: "2.1.0" here, "2.0.0" when it was begun']
     several = store.differences(_plan(size=9, phases=here, mark="none"), record)
     assert several == ['mark: "none" here, nothing in the artifact', expected, "size: 9 here, 16000 in the artifact"]

@@ -149,13 +149,23 @@ def test_scores_that_are_no_numbers_give_no_result(folders):
 
 def test_the_command_says_what_failed_and_goes_on(folders, tmp_path, command):
     path = tmp_path / "reviews.jsonl"
-    path.write_text('{"text": "좋다\\ud800"}\n{"text": "\\u001b[31m"}\n{"text": null}\n', encoding="utf-8")
+    path.write_text(
+        '{"text": "좋다\\ud800"}\n{"text": "좋다, \\"정말\\"", "id": 7}\n{"text": null}\n', encoding="utf-8"
+    )
     said = command("predict", folders / "nsmc", path, code=1)
     assert [json.loads(line)["line"] for line in said.out.splitlines()] == [1, 2, 3]
     first, second, last = said.err.splitlines()
     assert first == f"korbert: {path}: line 1: 'text' has a surrogate at character 2"
     assert second == f"korbert: {path}: line 3: 'text' is missing, not a text"
     assert last == f"korbert: {path}: 2 of 3 lines failed: see the messages above"
+    table = command("predict", folders / "nsmc", path, "--csv", "--top", "1", code=1).out
+    _, good, bad = csv.DictReader(io.StringIO(table))
+    assert list(bad) == ["line", "id", "text", "label", "probability", "probabilities", "error"]
+    assert (bad["line"], bad["label"], bad["error"]) == ("3", "", "'text' is missing, not a text")
+    assert (good["id"], good["text"], good["error"]) == ("7", '좋다, "정말"', "")
+    assert json.loads(good["probabilities"]) == {good["label"]: float(good["probability"])}
+    said = command("predict", folders / "nsmc", "정말 좋다", code=2).err
+    assert "'정말 좋다': No such file or directory: a text itself comes through a pipe: echo TEXT | korbert" in said
 
 
 ALL = {"probabilities": {"가": 0.2, "나": 0.7, "다": 0.6}}
@@ -174,23 +184,6 @@ ALL = {"probabilities": {"가": 0.2, "나": 0.7, "다": 0.6}}
 )
 def test_only_likely_labels_are_kept(result, top, threshold, expected):
     assert chosen(result, top, threshold) == expected
-
-
-def test_a_table_of_predictions(folders, tmp_path, command):
-    path = tmp_path / "reviews.jsonl"
-    path.write_text('{"text": null}\n{"text": "좋다, \\"정말\\"", "id": 7}\n{"text": "별로다"}\n', encoding="utf-8")
-    said = command("predict", folders / "nsmc", path, "--csv", "--top", "1", code=1).out
-    bad, first, second = csv.DictReader(io.StringIO(said))
-    assert list(bad) == ["line", "id", "text", "label", "probability", "probabilities", "error"]
-    assert (bad["line"], bad["label"], bad["error"]) == ("1", "", "'text' is missing, not a text")
-    assert (first["id"], first["text"], first["error"]) == ("7", '좋다, "정말"', "")
-    for row in (first, second):
-        assert json.loads(row["probabilities"]) == {row["label"]: float(row["probability"])}
-
-
-def test_a_text_in_place_of_a_file_is_told_to_come_through_a_pipe(folders, command):
-    said = command("predict", folders / "nsmc", "정말 좋다", code=2).err
-    assert "'정말 좋다': No such file or directory: a text itself comes through a pipe: echo TEXT | korbert" in said
 
 
 def test_a_slow_writer_sees_results_at_once(folders):

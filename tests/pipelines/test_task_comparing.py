@@ -14,31 +14,21 @@ from tests.pipelines.small_tasks import PARTS, fine_tune, write_table
 
 WORDS = ("영화", "시간", "연기", "음악")
 TEXTS = [f"{word} {number}편이 {end}" for number in range(3) for word in WORDS for end in ("좋다", "아깝다")]
-MOODS = ["긍정" if text.endswith("좋다") else "부정" for text in TEXTS]
 
 
 @pytest.fixture(scope="module")
-def start(untrained):
-    return untrained(type_vocab_size=2)
-
-
-def learn(output, start, rows, **settings):
-    """Labels, learned from and scored on the same rows: an artifact without its record."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    files = dict.fromkeys(PARTS, write_table(output.with_suffix(".csv"), ["text", "label"], rows))
-    base = {"batch_size": 8, "max_length": 32, "threads": 1, "checkpoint_every": 9999, "baselines": False}
-    fine_tune("classification", start, output, files, **base, **settings)
-    return output
-
-
-@pytest.fixture(scope="module")
-def moods(tmp_path_factory, start):
+def moods(tmp_path_factory, untrained):
     """The same rows in two orders: learned well with two seeds, and hardly with one."""
-    folder = tmp_path_factory.mktemp("moods")
-    rows = [[text, mood] for text, mood in zip(TEXTS, MOODS, strict=True)]
-    well = learn(folder / "well", start, rows, learning_rates=[1e-3, 1e-2], epochs=8, seeds=(0, 1))
-    poor = learn(folder / "poor", start, rows[::-1], learning_rates=1e-9, epochs=1)
-    return well, poor
+    folder, start = tmp_path_factory.mktemp("moods"), untrained(type_vocab_size=2)
+    rows = [[text, "긍정" if text.endswith("좋다") else "부정"] for text in TEXTS]
+    base = {"batch_size": 8, "max_length": 32, "threads": 1, "checkpoint_every": 9999, "baselines": False}
+    for name, given, more in (
+        ("well", rows, {"learning_rates": [1e-3, 1e-2], "epochs": 8, "seeds": (0, 1)}),
+        ("poor", rows[::-1], {"learning_rates": 1e-9, "epochs": 1}),
+    ):
+        files = dict.fromkeys(PARTS, write_table(folder / f"{name}.csv", ["text", "label"], given))
+        fine_tune("classification", start, folder / name, files, **base, **more)
+    return folder / "well", folder / "poor"
 
 
 def made(folder, rows, predictions, **more):

@@ -218,10 +218,6 @@ def _make(pipeline):
     return make(pipeline, stage, rebuild=False)
 
 
-def _names(folder):
-    return {path.name for path in folder.iterdir()}
-
-
 def test_a_stage_makes_one_artifact_exactly_where_it_is_wanted(folder, monkeypatch):
     place = Path("out", "mine")
     monkeypatch.setenv("DIES", "1")
@@ -230,12 +226,16 @@ def test_a_stage_makes_one_artifact_exactly_where_it_is_wanted(folder, monkeypat
     assert (folder / "out" / "mine.partial" / "work" / "encoded" / "texts.json").is_file()
     monkeypatch.delenv("DIES")
     assert _make(_alone(place))
-    assert _names(Path("out")) == {"mine", "mine.lock"}
-    assert _names(place) == {"scores.json", "stage.json", "run.json", "report.html"}
+    assert {path.name for path in Path("out").iterdir()} == {"mine", "mine.lock"}
+    files = {"scores.json", "stage.json", "run.json", "report.html"}
+    assert {path.name for path in place.iterdir()} == files
     assert not (folder / "artifacts").exists()
     assert '<a href="../index.html">' not in (place / "report.html").read_text(encoding="utf-8")
     assert not _make(_alone(place))
     assert json.loads((place / "run.json").read_text(encoding="utf-8"))["resumed"]
+    monkeypatch.chdir(folder / place)  # which can be the working folder
+    assert _alone(Path()).artifact("tasks.mood") == folder / place
+    assert _alone(Path("..", "mine")).artifact("tasks.mood") == Path("..", "mine")
 
 
 def test_its_sources_are_hashed_once(folder, monkeypatch):
@@ -249,10 +249,3 @@ def test_its_sources_are_hashed_once(folder, monkeypatch):
     (folder / "moods.tsv").write_text("다른 글\n", encoding="utf-8")
     with pytest.raises(AssertionError, match=r"moods\.tsv"):
         _make(_alone(Path("mine")))
-
-
-def test_the_working_folder_can_be_the_place(folder, monkeypatch):
-    (folder / "here").mkdir()
-    monkeypatch.chdir(folder / "here")
-    assert _alone(Path()).artifact("tasks.mood") == folder / "here"
-    assert _alone(Path("..", "here")).artifact("tasks.mood") == Path("..", "here")

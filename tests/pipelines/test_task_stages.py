@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from pydantic import ValidationError
@@ -71,13 +73,15 @@ def reviews(count, seed):
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory, task_artifacts, tiny_tokenizer, tiny_config):
+def root(tmp_path_factory, tiny_tokenizer, tiny_config):
     """A folder with a pretrained model of 64 positions, the documents of a corpus, and files of both tasks."""
     root = tmp_path_factory.mktemp("tasks")
     config = tiny_config(hidden_size=32, num_hidden_layers=1, intermediate_size=64, max_position_embeddings=64)
     model = PretrainingModel(config, torch.Generator().manual_seed(0))
     save_model(root / "pretrain" / "model", model, tiny_tokenizer)
-    shutil.copytree(task_artifacts["clean"], root / "clean")
+    documents = root / "clean" / "documents"
+    documents.mkdir(parents=True)
+    pq.write_table(pa.table({"text": ["첫 줄\n말뭉치의 한 줄", "다른 문서"]}), documents / "part-00000.parquet")
     train = reviews(150, 1)
     test = [(train[0][0].replace(" ", "  "), train[0][1]), ("말뭉치의 한 줄", 0), *reviews(57, 2)]
     for name, rows in (("train", train), ("test", test)):
