@@ -46,16 +46,13 @@ def test_finish_renames_records_and_leaves_no_scratch(tmp_path):
 _LONG = "나" * 80
 
 
-@pytest.mark.parametrize(
-    ("here", "there", "expected"),
-    [
-        ([{"steps": 60, "length": 8}], [{"steps": 300, "length": 8}], "phases.0.steps: 60 here, 300 in the artifact"),
-        ([{"steps": 60}], [{"steps": 60}, {"steps": 9}], 'phases.1: nothing here, {"steps": 9} in the artifact'),
-        ([0, 1], [0], "phases: [0, 1] here, [0] in the artifact"),
-        (f"{_LONG}1", f"{_LONG}2", f'phases: ...{_LONG[:20]}1" here, ...{_LONG[:20]}2" in the artifact'),
-        (["가" * 70], [], f'phases: ["{"가" * 55}... here, [] in the artifact'),
-    ],
-)
+@pytest.mark.parametrize(("here", "there", "expected"), [
+    ([{"steps": 60, "length": 8}], [{"steps": 300, "length": 8}], "phases.0.steps: 60 here, 300 in the artifact"),
+    ([{"steps": 60}], [{"steps": 60}, {"steps": 9}], 'phases.1: nothing here, {"steps": 9} in the artifact'),
+    ([0, 1], [0], "phases: [0, 1] here, [0] in the artifact"),
+    (f"{_LONG}1", f"{_LONG}2", f'phases: ...{_LONG[:20]}1" here, ...{_LONG[:20]}2" in the artifact'),
+    (["가" * 70], [], f'phases: ["{"가" * 55}... here, [] in the artifact'),
+])  # fmt: skip
 def test_a_difference_is_shown_where_it_is(tmp_path, here, there, expected):
     record = _plan(size=16_000, phases=there).as_json() | {"files": {}}
     assert store.differences(_plan(size=16_000, phases=there), record) == []
@@ -69,15 +66,12 @@ def test_a_difference_is_shown_where_it_is(tmp_path, here, there, expected):
     assert several == ['mark: "none" here, nothing in the artifact', expected, "size: 9 here, 16000 in the artifact"]
 
 
-@pytest.mark.parametrize(
-    ("harm", "said"),
-    [
-        (lambda path: path.unlink(), "is missing"),
-        (lambda path: path.write_text("하늘이\n"), "bytes"),
-        (lambda path: path.write_text("바다\n"), "other bytes than recorded"),
-        (lambda path: path.with_name("more.txt").write_text(""), "is not in the record"),
-    ],
-)
+@pytest.mark.parametrize(("harm", "said"), [
+    (lambda path: path.unlink(), "is missing"),
+    (lambda path: path.write_text("하늘이\n"), "bytes"),
+    (lambda path: path.write_text("바다\n"), "other bytes than recorded"),
+    (lambda path: path.with_name("more.txt").write_text(""), "is not in the record"),
+])  # fmt: skip
 def test_damage_is_found(tmp_path, harm, said):
     record = _make(tmp_path, _plan())
     harm(tmp_path / "vocab" / "tokenizer" / "pieces.txt")
@@ -120,18 +114,15 @@ def test_a_lock_that_nobody_holds_has_no_owner(tmp_path):
     assert store.owner(tmp_path / "vocab") is None
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"files": None}, "files: Input should be a valid dictionary"),
-        ({"files": {"a": {"size": "3", "sha256": "x"}}}, "files.a.size: Input should be a valid integer"),
-        ({"inputs": []}, "inputs: "),
-        ({"counts": {"documents": None}}, "counts.documents: "),
-        ({"digest": 3}, "digest: Input should be a valid string"),
-        ({"settings": {"size": 9}}, "its digest does not match its content"),
-        *((text, "") for text in ("{", "{}", "[]", "null", '{"digest": ' * 3, "[" * 100_000, "\x00", '"' + "1" * 5000)),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), [
+    ({"files": None}, "files: Input should be a valid dictionary"),
+    ({"files": {"a": {"size": "3", "sha256": "x"}}}, "files.a.size: Input should be a valid integer"),
+    ({"inputs": []}, "inputs: "),
+    ({"counts": {"documents": None}}, "counts.documents: "),
+    ({"digest": 3}, "digest: Input should be a valid string"),
+    ({"settings": {"size": 9}}, "its digest does not match its content"),
+    *((text, "") for text in ("{", "{}", "[]", "null", '{"digest": ' * 3, "[" * 100_000, "\x00", '"' + "1" * 5000)),
+])  # fmt: skip
 def test_a_record_that_is_none_is_said_with_its_place(tmp_path, change, said):
     path, record = tmp_path / "vocab" / "stage.json", _make(tmp_path, _plan(size=8))
     path.write_text(change if isinstance(change, str) else json.dumps({**record, **change}), encoding="utf-8")

@@ -62,14 +62,11 @@ def _spans():
 
 
 # Every type learns one kind, and those with heads, positions or segments of their own learn all.
-@pytest.mark.parametrize(
-    ("model_type", "kit"),
-    [
-        *(("roberta", _pairs), ("xlm", _choices), ("modernbert", _spans)),
-        *(slow(one, _pairs) for one in TYPES if one != "roberta"),
-        *(slow("modernbert", _choices), slow("xlm", _spans)),
-    ],
-)
+@pytest.mark.parametrize(("model_type", "kit"), [
+    *(("roberta", _pairs), ("xlm", _choices), ("modernbert", _spans)),
+    *(slow(one, _pairs) for one in TYPES if one != "roberta"),
+    *(slow("modernbert", _choices), slow("xlm", _spans)),
+])  # fmt: skip
 def test_ten_rows_are_learned_saved_and_loaded(learn, model_type, kit):
     folder = learn(model_type, *kit())
     assert next(iter(scores_of(folder)["pretrained"].values())) == 1.0

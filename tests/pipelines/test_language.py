@@ -96,13 +96,10 @@ def test_a_text_keeps_its_numbers_and_names(monkeypatch):
     assert "어텐션" not in page(None, "en")
 
 
-@pytest.mark.parametrize(
-    ("lang", "title", "fill"),
-    [
-        ("ko", "모델 들여다보기:", "TEXT의 [MASK]마다 확률이 가장 높은 토큰을 채웁니다."),
-        ("en", "Inside a model:", "Fill each [MASK] in TEXT with the most probable pieces."),
-    ],
-)
+@pytest.mark.parametrize(("lang", "title", "fill"), [
+    ("ko", "모델 들여다보기:", "TEXT의 [MASK]마다 확률이 가장 높은 토큰을 채웁니다."),
+    ("en", "Inside a model:", "Fill each [MASK] in TEXT with the most probable pieces."),
+])  # fmt: skip
 def test_the_list_of_commands_is_in_the_language(lang, title, fill, monkeypatch, command):
     monkeypatch.setenv("KORBERT_LANG", lang)
     assert {title, f"  fill         {fill}"} <= set(command("--help").out.splitlines())

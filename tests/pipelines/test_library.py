@@ -108,23 +108,20 @@ def test_a_known_data_set_and_a_model_of_no_folder(start, tmp_path):
     assert result.model.predict(TEXTS[0]).label in MOODS
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "said"),
-    [
-        ({}, SettingsError, "finetune: give train=FILE or rows, or else task=NAME with data=FOLDER"),
-        ({"task": "klue-nli"}, SettingsError, "finetune: give train=FILE"),
-        ({"train": ROWS, "epoch": 1}, SettingsError, r"epoch: no such key \(did you mean epochs\?\)"),
-        ({"train": ROWS, "kind": "tagger"}, SettingsError, "no kind 'tagger' among classification, "),
-        ({"train": ROWS, "label": "감정"}, CorpusError, "^train.jsonl: no column '감정' for label among text, label"),
-        ({"train": ROWS, "test": [("좋다", "보통")]}, CorpusError, r"'보통' 1 times, first at test.jsonl, line 1"),
-        ({"train": "no.csv"}, CorpusError, "no.csv: no such file"),
-        ({"train": 3}, SettingsError, "train: is a int: give a path, a list of tuples or dicts"),
-        ({"train": ROWS, "model": "korbert-mono"}, ModelError, "did you mean korbert-mini"),
-        ({"train": [{"text": "좋다", "a": 0, "b": 1}] * 2}, CorpusError, "use several=True; else name .* with label$"),
-        ({"train": [{"text": "좋다", "a": "b"}]}, CorpusError, "among text, a: name it with label, or another role$"),
-        ({"train": ROWS, "max_length": 512}, SettingsError, "max_length 512 is more than the 64 positions"),
-    ],
-)
+@pytest.mark.parametrize(("given", "error", "said"), [
+    ({}, SettingsError, "finetune: give train=FILE or rows, or else task=NAME with data=FOLDER"),
+    ({"task": "klue-nli"}, SettingsError, "finetune: give train=FILE"),
+    ({"train": ROWS, "epoch": 1}, SettingsError, r"epoch: no such key \(did you mean epochs\?\)"),
+    ({"train": ROWS, "kind": "tagger"}, SettingsError, "no kind 'tagger' among classification, "),
+    ({"train": ROWS, "label": "감정"}, CorpusError, "^train.jsonl: no column '감정' for label among text, label"),
+    ({"train": ROWS, "test": [("좋다", "보통")]}, CorpusError, r"'보통' 1 times, first at test.jsonl, line 1"),
+    ({"train": "no.csv"}, CorpusError, "no.csv: no such file"),
+    ({"train": 3}, SettingsError, "train: is a int: give a path, a list of tuples or dicts"),
+    ({"train": ROWS, "model": "korbert-mono"}, ModelError, "did you mean korbert-mini"),
+    ({"train": [{"text": "좋다", "a": 0, "b": 1}] * 2}, CorpusError, "use several=True; else name .* with label$"),
+    ({"train": [{"text": "좋다", "a": "b"}]}, CorpusError, "among text, a: name it with label, or another role$"),
+    ({"train": ROWS, "max_length": 512}, SettingsError, "max_length 512 is more than the 64 positions"),
+])  # fmt: skip
 def test_mistakes_are_told_as_on_the_command_line_and_leave_nothing(given, error, said, start, here, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(here))
     with pytest.raises(error, match=said):
@@ -168,16 +165,13 @@ def test_a_recipe_runs_with_settings_and_errors_suggest_calls(tmp_path, sample):
     korbert.run(recipe, from_="clean", to="clean", root=root, rebuild=True, workers=1)
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "said"),
-    [
-        ({"to": "shards"}, SettingsError, "^to='shards': .* has the stages clean analyze"),
-        ({"from_": "vocab", "to": "clean"}, SettingsError, "^from_='vocab' comes after to='clean'"),
-        ({"data": "nowhere", "to": "clean"}, CorpusError, r"name the folder that holds it with data \("),
-        ({"settings": {"clean.part_bytes.x": 1}}, SettingsError, "^settings clean.part_bytes.x=1: .* is not a table"),
-        ({"root": "other", "to": "clean"}, ArtifactError, "other/tiny/clean: is a symbolic .* choose another root$"),
-    ],
-)
+@pytest.mark.parametrize(("given", "error", "said"), [
+    ({"to": "shards"}, SettingsError, "^to='shards': .* has the stages clean analyze"),
+    ({"from_": "vocab", "to": "clean"}, SettingsError, "^from_='vocab' comes after to='clean'"),
+    ({"data": "nowhere", "to": "clean"}, CorpusError, r"name the folder that holds it with data \("),
+    ({"settings": {"clean.part_bytes.x": 1}}, SettingsError, "^settings clean.part_bytes.x=1: .* is not a table"),
+    ({"root": "other", "to": "clean"}, ArtifactError, "other/tiny/clean: is a symbolic .* choose another root$"),
+])  # fmt: skip
 def test_errors_of_a_recipe_name_arguments(given, error, said, sample, here):
     (here / "other" / "tiny").mkdir(parents=True)
     (here / "other" / "tiny" / "clean").symlink_to(here)

@@ -171,17 +171,14 @@ def test_the_command_says_what_failed_and_goes_on(folders, tmp_path, command):
 ALL = {"probabilities": {"가": 0.2, "나": 0.7, "다": 0.6}}
 
 
-@pytest.mark.parametrize(
-    ("result", "top", "threshold", "expected"),
-    [
-        ({"label": "나", **ALL}, 2, None, {"label": "나", "probabilities": {"나": 0.7, "다": 0.6}}),
-        ({"label": "나", **ALL}, None, 0.7, {"label": "나", **ALL}),
-        ({"label": "나", **ALL}, None, 0.8, {"label": None, **ALL}),
-        ({"labels": ["나"], **ALL}, 1, 0.6, {"labels": ["나", "다"], "probabilities": {"나": 0.7}}),
-        ({"spans": [{"score": 0.4}, {"score": 0.6}]}, 1, 0.5, {"spans": [{"score": 0.6}]}),
-        ({"error": "has no 'text'"}, 1, 0.5, {"error": "has no 'text'"}),
-    ],
-)
+@pytest.mark.parametrize(("result", "top", "threshold", "expected"), [
+    ({"label": "나", **ALL}, 2, None, {"label": "나", "probabilities": {"나": 0.7, "다": 0.6}}),
+    ({"label": "나", **ALL}, None, 0.7, {"label": "나", **ALL}),
+    ({"label": "나", **ALL}, None, 0.8, {"label": None, **ALL}),
+    ({"labels": ["나"], **ALL}, 1, 0.6, {"labels": ["나", "다"], "probabilities": {"나": 0.7}}),
+    ({"spans": [{"score": 0.4}, {"score": 0.6}]}, 1, 0.5, {"spans": [{"score": 0.6}]}),
+    ({"error": "has no 'text'"}, 1, 0.5, {"error": "has no 'text'"}),
+])  # fmt: skip
 def test_only_likely_labels_are_kept(result, top, threshold, expected):
     assert chosen(result, top, threshold) == expected
 

@@ -66,16 +66,13 @@ def test_a_field_of_another_name(here, questions):
     questions("rows.jsonl", "made.jsonl", "--text", "본문")
 
 
-@pytest.mark.parametrize(
-    ("given", "code", "said"),
-    [
-        ("nowhere.txt made.json", 1, "nowhere.txt: no such file"),
-        ("poets.txt made.csv", 2, "made.csv: extension is .csv: use .json"),
-        ("short.txt made.json", 1, "short.txt: no questions from 1 paragraphs, 1 of them too short"),
-        ("other.jsonl made.json", 1, "none of 2 records has text in the field 'text': name the field with --text"),
-        ("poets.txt made.json --count 0", 2, "0 is not in the range"),
-    ],
-)
+@pytest.mark.parametrize(("given", "code", "said"), [
+    ("nowhere.txt made.json", 1, "nowhere.txt: no such file"),
+    ("poets.txt made.csv", 2, "made.csv: extension is .csv: use .json"),
+    ("short.txt made.json", 1, "short.txt: no questions from 1 paragraphs, 1 of them too short"),
+    ("other.jsonl made.json", 1, "none of 2 records has text in the field 'text': name the field with --text"),
+    ("poets.txt made.json --count 0", 2, "0 is not in the range"),
+])  # fmt: skip
 def test_errors(here, questions, given, code, said):
     (here / "short.txt").write_text("세종은 1443년에 한글을 만들었다.", encoding="utf-8")
     (here / "other.jsonl").write_text('{"body": "가"}\n{"body": "나"}\n', encoding="utf-8")

@@ -169,15 +169,12 @@ def test_a_source_without_documents_makes_no_pairs(tmp_path):
     assert loading.load(given).section("pretrain").pairs.without == ()
 
 
-@pytest.mark.parametrize(
-    ("change", "of", "read"),
-    [
-        ("vocab.size=8000", lambda recipe: recipe.section("vocab").size, 8000),
-        ("vocab.mark=eojeol", lambda recipe: recipe.section("vocab").mark, "eojeol"),
-        ("vocab.words=['카카오톡']", lambda recipe: recipe.section("vocab").words, ("카카오톡",)),
-        ("pretrain.phases.0.steps=7", lambda recipe: recipe.section("pretrain").phases[0].steps, 7),
-    ],
-)
+@pytest.mark.parametrize(("change", "of", "read"), [
+    ("vocab.size=8000", lambda recipe: recipe.section("vocab").size, 8000),
+    ("vocab.mark=eojeol", lambda recipe: recipe.section("vocab").mark, "eojeol"),
+    ("vocab.words=['카카오톡']", lambda recipe: recipe.section("vocab").words, ("카카오톡",)),
+    ("pretrain.phases.0.steps=7", lambda recipe: recipe.section("pretrain").phases[0].steps, 7),
+])  # fmt: skip
 def test_set_changes_one_value(tmp_path, change, of, read):
     assert of(loading.load(_write(tmp_path, MINIMAL), [change])) == read
 

@@ -34,17 +34,14 @@ def test_objectives_that_fit_have_a_model_and_a_loss(objectives):
     assert isinstance(model, ReplacementModel) == isinstance(loss, ReplacementLoss) == ("rtd" in objectives)
 
 
-@pytest.mark.parametrize(
-    ("objectives", "more", "message"),
-    [
-        *((wrong, {}, "do not go together") for wrong in (["nsp"], ["mlm", "rtd"], ["mlm", "mlm"], ["rtd", "spans"])),
-        (["mlm", "nsp", "sop"], {}, "do not go together"),
-        (["mlm"], {"init": "a", "embeddings": "kiwi"}, "they have their own"),
-        (["mlm"], {"frozen_embeddings": True}, "would freeze random ones"),
-        (["rtd"], {"frozen_embeddings": True, "embeddings": "kiwi"}, "rtd learns its embeddings"),
-        (["rtd"], {"init": "a"}, "init has weights for neither generator nor detector"),
-    ],
-)
+@pytest.mark.parametrize(("objectives", "more", "message"), [
+    *((wrong, {}, "do not go together") for wrong in (["nsp"], ["mlm", "rtd"], ["mlm", "mlm"], ["rtd", "spans"])),
+    (["mlm", "nsp", "sop"], {}, "do not go together"),
+    (["mlm"], {"init": "a", "embeddings": "kiwi"}, "they have their own"),
+    (["mlm"], {"frozen_embeddings": True}, "would freeze random ones"),
+    (["rtd"], {"frozen_embeddings": True, "embeddings": "kiwi"}, "rtd learns its embeddings"),
+    (["rtd"], {"init": "a"}, "init has weights for neither generator nor detector"),
+])  # fmt: skip
 def test_objectives_that_do_not_fit_are_refused(objectives, more, message):
     with pytest.raises(ValidationError, match=message):
         settings(objectives=objectives, **more)

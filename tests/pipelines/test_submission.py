@@ -107,13 +107,10 @@ def listening():
 
 
 @pytest.mark.parametrize("cut", [True, False])
-@pytest.mark.parametrize(
-    ("code", "event"),
-    [
-        ("import socket; socket.socket().connect(('127.0.0.1', {port}))", "socket.connect"),
-        ("import urllib.request; urllib.request.urlopen('http://localhost:{port}')", "socket.getaddrinfo"),
-    ],
-)
+@pytest.mark.parametrize(("code", "event"), [
+    ("import socket; socket.socket().connect(('127.0.0.1', {port}))", "socket.connect"),
+    ("import urllib.request; urllib.request.urlopen('http://localhost:{port}')", "socket.getaddrinfo"),
+])  # fmt: skip
 def test_the_network_is_refused_even_if_nobody_notices(bundle, asked, listening, monkeypatch, code, event, cut):
     if not cut:
         monkeypatch.setattr("shutil.which", lambda name: None)
@@ -124,32 +121,26 @@ def test_the_network_is_refused_even_if_nobody_notices(bundle, asked, listening,
     assert "predictions.json" not in str(told.value)  # it was refused, so the answers are all there
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("del answers['가']", "1 of 2 ids, such as '가', without an answer: answer every question"),
-        ("answers['나'] = ''", "1 of 2 ids, such as '나', not among the questions"),
-        ("answers['가'] = 3", "not a predictions file; it must be one JSON object of question id and answer text"),
-        ("answers = list(answers)", "not a predictions file"),
-        ("open(sys.argv[2], 'wb').write('{\"가\": \"강\"}'.encode('cp949')); sys.exit(0)", "byte 2 is not UTF-8"),
-        ("open(sys.argv[2], 'wb').write(b'{'); sys.exit(0)", "not JSON"),
-        ("sys.exit(0)", "no such file"),
-    ],
-)
+@pytest.mark.parametrize(("code", "said"), [
+    ("del answers['가']", "1 of 2 ids, such as '가', without an answer: answer every question"),
+    ("answers['나'] = ''", "1 of 2 ids, such as '나', not among the questions"),
+    ("answers['가'] = 3", "not a predictions file; it must be one JSON object of question id and answer text"),
+    ("answers = list(answers)", "not a predictions file"),
+    ("open(sys.argv[2], 'wb').write('{\"가\": \"강\"}'.encode('cp949')); sys.exit(0)", "byte 2 is not UTF-8"),
+    ("open(sys.argv[2], 'wb').write(b'{'); sys.exit(0)", "not JSON"),
+    ("sys.exit(0)", "no such file"),
+])  # fmt: skip
 def test_wrong_answers_are_named(bundle, asked, code, said):
     with pytest.raises(ModelError, match=rf"predictions\.json(, line 1)?: .*{said}"):
         check(bundle(code), asked)
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("import korbert", "import of korbert halted"),  # the installed one is not used
-        ("raise RuntimeError('모델이 없다')", r"exit code 1: fix the error: .*RuntimeError: 모델이 없다"),
-        ("sys.exit(3)", "ended with exit code 3: fix the error: no output"),
-        ("import signal; os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
-    ],
-)
+@pytest.mark.parametrize(("code", "said"), [
+    ("import korbert", "import of korbert halted"),  # the installed one is not used
+    ("raise RuntimeError('모델이 없다')", r"exit code 1: fix the error: .*RuntimeError: 모델이 없다"),
+    ("sys.exit(3)", "ended with exit code 3: fix the error: no output"),
+    ("import signal; os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
+])  # fmt: skip
 def test_a_crash_is_told_in_its_own_words(bundle, asked, code, said):
     with pytest.raises(ModelError, match=said):
         check(bundle(code), asked)

@@ -90,14 +90,11 @@ def _entities(path):
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("write", "name", "kind"),
-    [
-        (_entities, "ner.jsonl", "token-classification: text from 'text', spans from 'entities'"),
-        (_choices, "choices.jsonl", "multiple-choice: choices from 'choices'"),
-        (_numbers, "numbers.tsv", "regression: score from 'label': 5 numbers"),
-    ],
-)
+@pytest.mark.parametrize(("write", "name", "kind"), [
+    (_entities, "ner.jsonl", "token-classification: text from 'text', spans from 'entities'"),
+    (_choices, "choices.jsonl", "multiple-choice: choices from 'choices'"),
+    (_numbers, "numbers.tsv", "regression: score from 'label': 5 numbers"),
+])  # fmt: skip
 def test_the_kind_is_found_from_the_columns(here, model, write, name, kind, command):
     write(here / name)
     said = command("finetune", model, "--train", name, "--test", name, "--output", "out", *QUICK, "--epochs", "2").err
@@ -166,16 +163,13 @@ def _pairs(path, head):
     path.write_text("\n".join([head, *rows]), encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("head", "options"),
-    [
-        ("앞글,뒷글,같은가", []),  # as in training
-        ("sentence1,sentence2,label", []),  # usual names
-        ("뒷글,앞글,같은가", ["--text", "뒷글", "--pair", "앞글"]),  # named by the user
-        ("가,나,다", ["--text", "가", "--pair", "나", "--label", "다"]),
-        ("가,뒷글,같은가", ["--text", "가"]),  # one by the user, the others as in training
-    ],
-)
+@pytest.mark.parametrize(("head", "options"), [
+    ("앞글,뒷글,같은가", []),  # as in training
+    ("sentence1,sentence2,label", []),  # usual names
+    ("뒷글,앞글,같은가", ["--text", "뒷글", "--pair", "앞글"]),  # named by the user
+    ("가,나,다", ["--text", "가", "--pair", "나", "--label", "다"]),
+    ("가,뒷글,같은가", ["--text", "가"]),  # one by the user, the others as in training
+])  # fmt: skip
 def test_a_model_remembers_the_columns_it_was_trained_on(here, of_pairs, head, options, command):
     _pairs(here / "new.csv", head)
     command("evaluate", of_pairs, "new.csv", "--output", "rows.jsonl", *options, "--device", "cpu")

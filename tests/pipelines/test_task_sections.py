@@ -163,17 +163,14 @@ def test_tasks_run_by_name(folder, capsys, command, caplog):
     assert (store.read_record(made / "tasks.mood") or {})["settings"]["epochs"] == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["tasks", "mine.toml", "mod"], "mine.toml: has no section [tasks.mod], only mood: add it"),
-        (["tasks", "demo"], "demo: has no section [tasks.NAME]: add one"),
-        (["run", "mine.toml", "--from", "tasks.mod"], "--from tasks.mod: mine.toml has the stages tasks.mood: name"),
-        (["run", "mine.toml", "--to", "clean"], "--to clean: mine.toml has the stages tasks.mood: name one"),
-        (["run", "mine.toml", "--to", "task.mood"], "'task.mood' is not one of 'clean', "),
-        (["vocab", "mine.toml"], "mine.toml: has no section [vocab]: add one"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["tasks", "mine.toml", "mod"], "mine.toml: has no section [tasks.mod], only mood: add it"),
+    (["tasks", "demo"], "demo: has no section [tasks.NAME]: add one"),
+    (["run", "mine.toml", "--from", "tasks.mod"], "--from tasks.mod: mine.toml has the stages tasks.mood: name"),
+    (["run", "mine.toml", "--to", "clean"], "--to clean: mine.toml has the stages tasks.mood: name one"),
+    (["run", "mine.toml", "--to", "task.mood"], "'task.mood' is not one of 'clean', "),
+    (["vocab", "mine.toml"], "mine.toml: has no section [vocab]: add one"),
+])  # fmt: skip
 def test_stages_that_are_not_there(arguments, said, folder, capsys):
     _write(folder, OWN)
     assert run_command(arguments) == 2

@@ -146,21 +146,18 @@ def test_correction_and_counts(model, texts, tmp_path, tiny_tokenizer, command):
     np.testing.assert_allclose(np.load(output), Correction.fit("whiten", vectors)(vectors), atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ("--output x.csv", "x.csv: the extension chooses the format: use .npy or .parquet"),
-        ("--output nowhere/x.npy", "nowhere/x.npy: there is no folder nowhere"),
-        ("--output x.npy --parts piece", "--parts: writes JSON lines only: leave --output out"),
-        ("--layer 7", r"layer 7: the encoder has layers 0 (its embeddings) to 2, -1 being the last"),
-        ("--layer last", "'last': give layer numbers, as in -1 or -4,-3,-2,-1"),
-        ("--pooling idf", "idf and bm25 need counts of pieces"),
-        ("--counts x.parquet", "--counts: is for --pooling idf or bm25: leave it out, or choose one of them"),
-        ("--fit-on x.txt", "--fit-on: needs --correct: add it, or leave --fit-on out"),
-        ("--parts eojeol --size 2", "--size: is for vectors of texts"),
-        ("--size 9999", "size 9999: the vectors have 16 numbers"),
-    ],
-)
+@pytest.mark.parametrize(("options", "error"), [
+    ("--output x.csv", "x.csv: the extension chooses the format: use .npy or .parquet"),
+    ("--output nowhere/x.npy", "nowhere/x.npy: there is no folder nowhere"),
+    ("--output x.npy --parts piece", "--parts: writes JSON lines only: leave --output out"),
+    ("--layer 7", r"layer 7: the encoder has layers 0 (its embeddings) to 2, -1 being the last"),
+    ("--layer last", "'last': give layer numbers, as in -1 or -4,-3,-2,-1"),
+    ("--pooling idf", "idf and bm25 need counts of pieces"),
+    ("--counts x.parquet", "--counts: is for --pooling idf or bm25: leave it out, or choose one of them"),
+    ("--fit-on x.txt", "--fit-on: needs --correct: add it, or leave --fit-on out"),
+    ("--parts eojeol --size 2", "--size: is for vectors of texts"),
+    ("--size 9999", "size 9999: the vectors have 16 numbers"),
+])  # fmt: skip
 def test_options_that_are_refused(model, texts, options, error, command):
     assert error in command("embed", model, texts, *options.split(), code=2).err
 

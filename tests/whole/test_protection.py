@@ -16,13 +16,10 @@ def _flip(path):
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize(
-    ("name", "stage", "harm", "found"),
-    [
-        ("clean/documents/part-00000.parquet", "analyze", Path.unlink, "is missing"),
-        ("shard/train/part-00000.arrow", "pretrain", _flip, "has other bytes than recorded, and pretrain reads it"),
-    ],
-)
+@pytest.mark.parametrize(("name", "stage", "harm", "found"), [
+    ("clean/documents/part-00000.parquet", "analyze", Path.unlink, "is missing"),
+    ("shard/train/part-00000.arrow", "pretrain", _flip, "has other bytes than recorded, and pretrain reads it"),
+])  # fmt: skip
 def test_damage_beneath_a_stage_is_found_before_its_work(whole, tmp_path, name, stage, harm, found):
     made = whole.copy(tmp_path, STAGES[: STAGES.index(stage)])
     harm(made.folder / name)

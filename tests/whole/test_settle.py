@@ -62,16 +62,13 @@ _OLD = ".korbert-clean.old"
 _BEGUN = ("clean.partial/plan.json", "clean.partial/work")
 
 
-@pytest.mark.parametrize(
-    ("step", "options", "there"),
-    [
-        ("settle", (), {"clean.partial", *_BEGUN}),
-        ("clean", (), {"clean.partial"}),
-        ("settle", ("--rebuild",), {"clean", "clean.partial", *_BEGUN}),  # an older one is in place
-        (_OLD, ("--rebuild",), {"clean", "clean.partial"}),
-        ("clean", ("--rebuild",), {_OLD, "clean.partial"}),
-    ],
-)
+@pytest.mark.parametrize(("step", "options", "there"), [
+    ("settle", (), {"clean.partial", *_BEGUN}),
+    ("clean", (), {"clean.partial"}),
+    ("settle", ("--rebuild",), {"clean", "clean.partial", *_BEGUN}),  # an older one is in place
+    (_OLD, ("--rebuild",), {"clean", "clean.partial"}),
+    ("clean", ("--rebuild",), {_OLD, "clean.partial"}),
+])  # fmt: skip
 def test_a_whole_partial_folder_is_put_in_place(whole, made, monkeypatch, step, options, there):
     if options:
         _older(whole, made)

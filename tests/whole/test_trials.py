@@ -72,14 +72,11 @@ def test_steps_of_all_phases_are_scaled_to_the_time(trials):
     assert trials.steps_within(1, 2_400, [1_450, 400]) == [1, 1]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ('base = "plain"', 'base = "none"', "base 'none' is none of the ways plain, hidden"),
-        ("seeds = [1]", 'steps_of = "none"', "steps_of 'none' is none of the ways plain, hidden"),
-        ("pretrain.masking.rate=0.3", "vocab.size=500", "vocab.size=500: the ways share their shards"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ('base = "plain"', 'base = "none"', "base 'none' is none of the ways plain, hidden"),
+    ("seeds = [1]", 'steps_of = "none"', "steps_of 'none' is none of the ways plain, hidden"),
+    ("pretrain.masking.rate=0.3", "vocab.size=500", "vocab.size=500: the ways share their shards"),
+])  # fmt: skip
 def test_what_no_trial_can_be_of(trials, tmp_path, old, new, said):
     (tmp_path / "t.toml").write_text(TRIALS.format(recipe="demo").replace(old, new), encoding="utf-8")
     with pytest.raises(ValueError, match=said):

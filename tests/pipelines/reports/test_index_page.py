@@ -33,14 +33,11 @@ def test_every_stage_has_a_box_with_its_state(maker):
     assert "5 of 7 stages done; their last runs took 6 min" in page
 
 
-@pytest.mark.parametrize(
-    ("made", "stages", "states"),
-    [
-        (["clean", "vocab"], ["clean", "vocab", "shard"], {"clean": "done", "vocab": "stale", "shard": "absent"}),
-        (["clean", "nsmc"], ["clean"], {"clean": "done", "nsmc": "unused"}),
-        ([], ["clean", "distill"], {"clean": "absent", "distill": "absent"}),  # one without a page module
-    ],
-)
+@pytest.mark.parametrize(("made", "stages", "states"), [
+    (["clean", "vocab"], ["clean", "vocab", "shard"], {"clean": "done", "vocab": "stale", "shard": "absent"}),
+    (["clean", "nsmc"], ["clean"], {"clean": "done", "nsmc": "unused"}),
+    ([], ["clean", "distill"], {"clean": "absent", "distill": "absent"}),  # one without a page module
+])  # fmt: skip
 def test_only_stages_of_the_recipe_are_counted(maker, made, stages, states):
     maker.recipe.mkdir()
     for stage in made:
