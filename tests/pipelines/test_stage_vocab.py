@@ -75,6 +75,14 @@ def run_with(taken, morphemes, output, settings):
 
 
 def test_a_tokenizer_is_taken_as_it_is(tmp_path, taken):
+    other = analyzed(tmp_path / "other", VERSIONS, typos="basic")
+    with pytest.raises(SettingsError) as refusal:
+        run_with(taken, other, tmp_path / "refused", {})
+    assert str(refusal.value) == (
+        f"{taken}: was made with other options of Kiwi than analyze.options, so its pieces would not match "
+        "these morphemes: typos: 'basic', not 'none': change it in the recipe"
+    )
+    assert list((tmp_path / "refused").iterdir()) == []
     morphemes = analyzed(tmp_path / "analyze", VERSIONS)
     counts = run_with(taken, morphemes, tmp_path / "out", {})
     made, given = (
@@ -103,14 +111,3 @@ def test_words_are_added_to_it(tmp_path, taken):
     again = run_with(tmp_path / "out" / "tokenizer", morphemes, tmp_path / "again", {})
     assert again["added"] == 0
     assert Tokenizer.load(tmp_path / "again" / "tokenizer").digest == made.digest
-
-
-def test_morphemes_of_other_options_are_refused(tmp_path, taken):
-    other = analyzed(tmp_path / "analyze", VERSIONS, typos="basic")
-    with pytest.raises(SettingsError) as refusal:
-        run_with(taken, other, tmp_path / "out", {})
-    assert str(refusal.value) == (
-        f"{taken}: was made with other options of Kiwi than analyze.options, so its pieces would not match "
-        "these morphemes: typos: 'basic', not 'none': change it in the recipe"
-    )
-    assert list((tmp_path / "out").iterdir()) == []

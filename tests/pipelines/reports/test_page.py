@@ -131,6 +131,7 @@ def test_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
     ("pretrain", "metrics.jsonl", '{"step": 1}\n', r"metrics.jsonl: line 1: no kind in it: rebuild this artifact"),
     ("pretrain", "metrics.jsonl", "7\n", r"pretrain: its page cannot be drawn, .*rebuild this artifact"),
     ("nsmc", "scores.json", None, r"scores.json: is missing"),
+    ("nsmc", "predictions.jsonl", "{\n", r"predictions\.jsonl: line 1: cannot be read \(.*rebuild this artifact"),
     ("nsmc", "scores.json", '{"rows": [{}]}', r"scores.json: no task in it: rebuild this artifact"),
     ("korquad", "scores.json", '{"f1": "?"}', r"korquad.*rebuild this artifact"),
 ])  # fmt: skip
