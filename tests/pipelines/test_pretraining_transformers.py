@@ -33,7 +33,6 @@ def test_each_architecture_learns(model_type, pretraining, tmp_path):
     counts = pretrain.run(settings, pretraining, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
     model, _ = load_model(tmp_path / "model", "pretraining")
     assert counts["parameters"] == sum(weight.numel() for weight in model.parameters())
-
     # A gradient has reached every weight, and the held-out rows are predicted better than the first ones were.
     before = PretrainingModel(model.config, torch.Generator().manual_seed(settings.seed))
     drawn = before.state_dict()
@@ -78,7 +77,6 @@ def test_from_a_recipe_to_its_tasks(recipe, tmp_path, command):
     assert record["versions"]["transformers"] == installed_version("transformers")
     assert record["settings"]["encoder"]["transformers"]["embedding_size"] == 16
     assert command("status", *given[:3]).out.count("fresh") >= 7
-
     # Each task has begun with it, and stands beside the same encoder untrained.
     config = load_model(folder / "pretrain", "pretraining")[0].config
     kinds = {"nsmc": "classification", "korquad": "question-answering", "tasks.mood": "classification"}

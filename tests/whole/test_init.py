@@ -39,7 +39,6 @@ def test_training_begins_where_the_model_ended(onward, whole, tmp_path):
         assert after[f"init_{name}"] == pytest.approx(before[name], rel=1e-6)
     assert (after["unigram_loss"], after["mlm_count"]) == (before["unigram_loss"], before["mlm_count"])
     assert after["mlm_loss"] < before["mlm_loss"]
-
     # The tokenizer is the same; the record has the files that were begun with.
     digest = read_config(whole.folder / "pretrain")["tokenizer_digest"]
     assert read_config(made.folder / "pretrain")["tokenizer_digest"] == digest
@@ -49,7 +48,6 @@ def test_training_begins_where_the_model_ended(onward, whole, tmp_path):
     assert f"{MODEL}/model/tokenizer/vocabulary.model" in names
     assert not any("stage.json" in name or "report" in name for name in names)
     assert "before training" in said.out.replace("\n", " ")
-
     # A run with nothing to do, which needs no model; another model is drift.
     source = made.recipe.parent / MODEL
     source.rename(tmp_path / "away")
