@@ -103,15 +103,21 @@ def test_work_that_is_done_is_counted_and_kept(tmp_path):
     assert work() == ("step 400 is saved", True)
 
 
-def test_a_lock_that_nobody_holds_has_no_owner(tmp_path):
-    assert store.owner(tmp_path / "vocab") is None
-    with store.locked(tmp_path / "vocab"):
-        assert store.owner(tmp_path / "vocab") == f"process {os.getpid()}"
-    assert store.owner(tmp_path / "vocab") is None
+def test_a_lock_that_nobody_holds_has_no_owner_and_that_of_another_program_stays(tmp_path):
+    final, lock = tmp_path / "vocab", tmp_path / "vocab.lock"
+    assert store.owner(final) is None
+    with store.locked(final):
+        assert store.owner(final) == f"process {os.getpid()}"
+    assert store.owner(final) is None
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         pass
-    (tmp_path / "vocab.lock").write_text(f"process {gone.pid}")  # as a killed run leaves it
-    assert store.owner(tmp_path / "vocab") is None
+    lock.write_text(f"process {gone.pid}")  # as a killed run leaves it
+    assert store.owner(final) is None
+    for content in ("3\n", "process 12 of mine", "[[package]]"):
+        lock.write_text(content)
+        with pytest.raises(ArtifactError, match=r"vocab\.lock: is not a lock of korbert"), store.locked(final):
+            pass
+        assert lock.read_text() == content
 
 
 @pytest.mark.parametrize(("change", "said"), [
@@ -195,12 +201,3 @@ def test_a_folder_with_a_file_of_somebody_else_is_neither_removed_nor_moved(tmp_
         remade[0](remade[1], _plan(size=9))
     store.tidy(tmp_path / "vocab.partial", tmp_path / "vocab")
     assert path.read_text() == '{"stage": "of a rocket"}'
-
-
-@pytest.mark.parametrize("content", ["3\n", "process 12 of mine", "[[package]]"])
-def test_a_lock_of_another_program_is_left_as_it_is(tmp_path, content):
-    (tmp_path / "vocab.lock").write_text(content)
-    said = r"vocab\.lock: is not a lock of korbert"
-    with pytest.raises(ArtifactError, match=said), store.locked(tmp_path / "vocab"):
-        pass
-    assert (tmp_path / "vocab.lock").read_text() == content

@@ -80,6 +80,14 @@ def test_seeds_of_trained_models_are_compared_row_by_row(moods, tmp_path):
     assert "well right more often than poor" in page
 
 
+def test_the_first_is_compared_with_each_and_labels_of_all_sides_count(tmp_path):
+    """One side has learned from rows with a label more."""
+    more = made(tmp_path / "two", ROWS, {"pretrained": [labels("c" * 20 + RIGHT[20:])]}, labels=["c", "a", "b"])
+    found = compare_tasks([side(tmp_path / "one", ONE), more, side(tmp_path / "three", RIGHT)])
+    assert [model["accuracy"]["mean"] for model in found.scores["models"]] == [36 / 40, 20 / 40, 1]
+    assert [pair["names"] for pair in found.scores["comparisons"]] == [["one", "two"], ["one", "three"]]
+
+
 def test_differences_are_those_of_scipy(tmp_path):
     one = side(tmp_path / "one", ONE)
     two = made(tmp_path / "two", ROWS[::-1], {"pretrained": [labels(TWO[::-1])]})
@@ -147,15 +155,6 @@ def test_tasks_that_are_not_alike_are_refused(tmp_path, more, said):
     one, two = side(tmp_path / "one", ONE), side(tmp_path / "two", TWO, **more)
     with pytest.raises(SettingsError, match=f"one, .*two: have different tasks: {said}: compare artifacts of the same"):
         compare_tasks([one, two])
-
-
-def test_labels_of_all_sides_count(tmp_path):
-    """One side has learned from rows with a label more."""
-    one = side(tmp_path / "one", ONE)
-    two = made(tmp_path / "two", ROWS, {"pretrained": [labels("c" * 20 + RIGHT[20:])]}, labels=["c", "a", "b"])
-    found = compare_tasks([one, two, side(tmp_path / "three", RIGHT)])
-    assert [model["accuracy"]["mean"] for model in found.scores["models"]] == [36 / 40, 20 / 40, 1]
-    assert [pair["names"] for pair in found.scores["comparisons"]] == [["one", "two"], ["one", "three"]]
 
 
 @pytest.mark.parametrize(("name", "line", "said"), [
