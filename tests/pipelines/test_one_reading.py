@@ -37,9 +37,8 @@ class _Echo(Model):
     """A model that finds nothing."""
 
     def __init__(self):
-        self.kind = TokenClassification(
-            metrics=("accuracy",), max_length=8, stride=2, tags=("O", "B-PS", "I-PS"), units="characters"
-        )
+        tags = ("O", "B-PS", "I-PS")
+        self.kind = TokenClassification(metrics=("accuracy",), max_length=8, stride=2, tags=tags, units="characters")
 
     def tag(self, texts):
         return [[] for _ in texts]

@@ -25,7 +25,6 @@ SAID = re.compile(r"^  (\S.*?)  +(.+)$", re.MULTILINE)
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory, sample):
-    """A recipe and 30 short articles."""
     return write_data(sample, tmp_path_factory.mktemp("planned"), articles=30)
 
 
@@ -61,10 +60,9 @@ def test_the_papers_parameters_are_counted_without_data(name, count, steps, rows
 
 def test_without_shards_rows_are_full_and_random(recipe, tmp_path):
     found = plan.plan(_pipeline(recipe, tmp_path), 0.1)
-    assert found.notes == (
-        "vocab is absent: using the 1,600 entries of vocab.size",
-        "shard is absent: rows are assumed to be full, epochs are unknown, the trial uses random ids",
-    )
+    vocab, shard = found.notes
+    assert vocab == "vocab is absent: using the 1,600 entries of vocab.size"
+    assert shard == "shard is absent: rows are assumed to be full, epochs are unknown, the trial uses random ids"
     assert [phase.row_pieces for phase in found.phases] == [64, 128]
     assert [phase.tried_rows for phase in found.phases] == [8, 4]
     assert list(tmp_path.iterdir()) == []  # nothing is left

@@ -124,10 +124,8 @@ def test_questions(reader):
     keys = {"line", "id", "question", "answer", "start", "end", "score"}
     assert [set(found[0]), set(found[3])] == [keys, keys]
     assert found[0]["answer"] == CONTEXT[found[0]["start"] : found[0]["end"]] == found[3]["answer"]
-    assert errors(found) == {
-        2: "'context' is null, not a string",
-        3: "has no 'context', but 'question': name it with --column context=NAME",
-    }
+    missing = "has no 'context', but 'question': name it with --column context=NAME"
+    assert errors(found) == {2: "'context' is null, not a string", 3: missing}
     table = results(reader, f"id,question,context\nq1,수도는?,{CONTEXT}\n", "a.csv")
     assert table[0]["answer"] == found[0]["answer"]
     with pytest.raises(SettingsError, match="plain lines have no question, context"):

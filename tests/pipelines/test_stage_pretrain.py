@@ -57,7 +57,6 @@ def test_a_sample_as_large_as_the_vocabulary_is_refused():
 
 
 def trained(inputs, output, **given):
-    """The encoder after two steps."""
     run = settings(**{"phases": [{"length": 48, "batch_size": 4, "steps": 2}], "precision": "fp32", "threads": 1,
                       "heldout_rows": 8, **given})  # fmt: skip
     pretrain.run(run, inputs, output, Runtime(output.parent, output.parent, workers=1, device="cpu"))

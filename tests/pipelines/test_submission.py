@@ -213,7 +213,6 @@ def load(path):
 
 @pytest.fixture(scope="module")
 def answered(untrained_reader, hidden, tmp_path_factory):
-    """What submit writes for these questions."""
     output = tmp_path_factory.mktemp("answered") / "predictions.json"
     assert submit(untrained_reader, hidden, output, device="cpu") == 3
     return output

@@ -122,7 +122,6 @@ def rated(root):
 
 @pytest.fixture(scope="module")
 def answered(root):
-    """An artifact of korquad."""
     return root / "korquad", make(root, KorquadSection.model_validate(QUESTIONS), root / "korquad")
 
 

@@ -79,7 +79,6 @@ def test_accept_kiwi_is_handed_to_processes(tiny_tokenizer, tmp_path, command, m
 
 @pytest.fixture(scope="module")
 def vocab(tiny_tokenizer, tmp_path_factory):
-    """A vocab artifact."""
     folder = tmp_path_factory.mktemp("vocab")
     tiny_tokenizer.save(folder / "tokenizer")
     return folder

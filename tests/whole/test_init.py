@@ -22,7 +22,6 @@ def onward(whole, tmp_path):
 
 
 def run(made, *options, code=0):
-    """A run to pretrain."""
     return made.run("run", "--to", "pretrain", "--workers", "1", *options, code=code)
 
 

@@ -36,7 +36,6 @@ def client(service):
 
 
 def _assert_close(actual, expected):
-    """Equal, numbers up to rounding."""
     if isinstance(expected, float):
         assert actual == pytest.approx(expected, abs=1e-5)
     elif isinstance(expected, dict):
@@ -267,12 +266,8 @@ def test_metrics_count_requests_by_route(service):
 def test_health_lists_what_each_model_can_do(service):
     health = service.ask("/health").json
     assert (health["status"], health["index"]) == ("ready", False)
-    own = {
-        "vectors": [],
-        "gaps": ["fill"],
-        "answers": ["answer"],
-        **dict.fromkeys(("mood", "pairs", "names"), ("predict",)),
-    }
+    own = {"vectors": [], "gaps": ["fill"], "answers": ["answer"]}
+    own |= {name: ["predict"] for name in ("mood", "pairs", "names")}
     found = {one["name"]: set(one["operations"]) for one in health["models"]}
     assert found == {name: {"attention", "embed", "tokenize", *more} for name, more in own.items()}
     assert service.ask("/ready").json == {"ready": True}
