@@ -13,7 +13,7 @@ from korbert.pipelines.reports.figures import OBJECTIVES
 from korbert.tokenization.kiwi_vectors import piece_vectors
 from tests.whole.conftest import STAGES
 
-slow = partial(pytest.param, marks=pytest.mark.slow)  # test_stage_pretrain trains each objective
+slow = partial(pytest.param, marks=pytest.mark.slow)  # test_stages trains each objective
 
 
 @pytest.mark.parametrize(
