@@ -1,4 +1,4 @@
-"""Bad input is said in one line; artifacts are protected from changes beneath; what is made anew and what left alone."""
+"""Bad input is said in one line; artifacts are protected from changes beneath; what is made anew and what stays."""
 
 import json
 import shutil
