@@ -152,7 +152,7 @@ def test_rows_that_cannot_be_learned_are_refused(learn):
 def test_training_stops_where_validation_gets_no_better(learn):
     folder = learn(*moods(), learning_rates=1e-12, epochs=9, patience=2)
     (curve,) = (folder / "metrics").iterdir()
-    epochs = [line["epoch"] for line in map(json.loads, curve.read_text().splitlines()) if line["kind"] == "heldout"]
+    epochs = [line["epoch"] for line in json_lines(curve) if line["kind"] == "heldout"]
     assert epochs == [1, 2, 3]  # nothing changes, so the first is the best
 
 
@@ -176,7 +176,7 @@ def test_lower_layers_learn_less_or_not_at_all(learn, start, frozen):
 def test_without_any_piece_there_is_nothing_to_learn(learn):
     folder = learn(*moods(), piece_dropout=0.999_999)
     (curve,) = (folder / "metrics").iterdir()
-    losses = [line["loss"] for line in map(json.loads, curve.read_text().splitlines()) if line["kind"] == "train"]
+    losses = [line["loss"] for line in json_lines(curve) if line["kind"] == "train"]
     assert min(losses) > 0.3, "these rows are learned by heart otherwise"
 
 

@@ -83,14 +83,11 @@ def test_globs_and_folders_and_ids(tmp_path, written, stored):
     for pattern in ("자료/**/?.txt", "자료/*/[가-힣].txt", "**/가/*"):
         assert named(pattern) == ["자료/가/나.txt", "자료/가/다.txt"]
     assert len(find_files(f"../{tmp_path.name}/자료/*.md", tmp_path)) == 1
+    composed, decomposed = (_write(tmp_path / "강.txt", form, form) for form in ("NFC", "NFD"))
+    assert (on_disk(composed), on_disk(decomposed)) == (composed, decomposed)  # what is there is taken as it is
+    assert on_disk(tmp_path / "산.txt") == tmp_path / "산.txt"
+    assert on_disk(Path("없는 폴더/산.txt")) == Path("없는 폴더/산.txt")
     assert named("없는*/것") == named("자료/라.md/*가") == []
     files = find_files(unicodedata.normalize(written, "자료/가"), tmp_path)
     found = [row for chunk in chunks(SourceSettings(name="s", path="x"), files, 1) for row in rows(chunk)]
     assert [row.id for row in found] == ["나.txt:1", "다.txt:1"]
-
-
-def test_a_path_that_is_there_is_taken_as_it_is(tmp_path):
-    composed, decomposed = (_write(tmp_path / "강.txt", form, form) for form in ("NFC", "NFD"))
-    assert (on_disk(composed), on_disk(decomposed)) == (composed, decomposed)
-    assert on_disk(tmp_path / "산.txt") == tmp_path / "산.txt"
-    assert on_disk(Path("없는 폴더/산.txt")) == Path("없는 폴더/산.txt")

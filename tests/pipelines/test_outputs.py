@@ -113,8 +113,9 @@ def test_what_somebody_else_made_stays_as_it_is(here, capsys, case, kind):
     SOMEBODY_ELSES[kind](here / name)
     before = _everything(here)
     assert _run(arguments, name) in (1, 2)
-    (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("korbert: ")]
-    assert name in said
+    said = capsys.readouterr().err.splitlines()
+    assert [line for line in said if line.startswith("korbert: ")] == said[-1:]
+    assert name in said[-1]
     assert _everything(here) == before
 
 

@@ -163,10 +163,9 @@ def test_shared_settings_reach_the_stages_and_can_be_overruled(tmp_path):
 
 def test_a_source_without_documents_makes_no_pairs(tmp_path):
     single = '\n[[clean.sources]]\nname = "comments"\npath = "c.txt"\npairs = false\n'
-    assert loading.load(_write(tmp_path, MINIMAL + single)).section("pretrain").pairs.without == ("comments",)
-    assert loading.load(_write(tmp_path, MINIMAL)).section("pretrain").pairs.without == ()
-    given = _write(tmp_path, MINIMAL + single + "[pretrain.pairs]\nwithout = []\n")
-    assert loading.load(given).section("pretrain").pairs.without == ()
+    overruled = single + "[pretrain.pairs]\nwithout = []\n"
+    for more, without in ((single, ("comments",)), ("", ()), (overruled, ())):
+        assert loading.load(_write(tmp_path, MINIMAL + more)).section("pretrain").pairs.without == without
 
 
 @pytest.mark.parametrize(("change", "of", "read"), [

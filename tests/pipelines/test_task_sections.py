@@ -11,7 +11,6 @@ from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import Pipeline
 from korbert.pipelines.artifacts.runner import make
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.cli import run_command
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.recipes.loading import Recipe
 from korbert.pipelines.reports import index
@@ -138,17 +137,17 @@ def test_run_status_report_and_pages_know_tasks(folder, command):
     assert page.count("not in the recipe") == 1
 
 
-def test_tasks_run_by_name(folder, capsys, command, caplog):
+def test_tasks_run_by_name(folder, command, caplog):
     caplog.set_level("INFO")
     given = _write(folder, OWN + LENGTHS)
     made = folder / "artifacts" / "mine"
-    assert run_command(["tasks", given, "my-lengths"]) == 0
+    command("tasks", given, "my-lengths")
     assert ((made / "tasks.mood").exists(), (made / "tasks.my-lengths").is_dir()) == (False, True)
     caplog.clear()
-    assert run_command(["tasks", given]) == 0
+    shown = command("tasks", given).out
     assert "tasks.mood: done in" in caplog.text
     assert "tasks.my-lengths: fresh, skipped" in caplog.text
-    assert re.search(r"81\.2\s% accuracy", capsys.readouterr().out)
+    assert re.search(r"81\.2\s% accuracy", shown)
 
     shown = command("tasks", given, "--dry-run", "mood", "--set", "tasks.mood.epochs=2").out
     assert "tasks.mood stale" in shown
@@ -159,22 +158,21 @@ def test_tasks_run_by_name(folder, capsys, command, caplog):
     assert "name its model as init in another recipe" in said
     (again,) = re.findall(r"`korbert (.+)`", said)
     assert again == f"run {given} --from tasks.mood --to tasks.mood --rebuild --set tasks.mood.epochs=2"
-    assert run_command(again.split()) == 0
+    command(*again.split())
     assert (store.read_record(made / "tasks.mood") or {})["settings"]["epochs"] == 2
 
 
-@pytest.mark.parametrize(("arguments", "said"), [
-    (["tasks", "mine.toml", "mod"], "mine.toml: has no section [tasks.mod], only mood: add it"),
-    (["tasks", "demo"], "demo: has no section [tasks.NAME]: add one"),
-    (["run", "mine.toml", "--from", "tasks.mod"], "--from tasks.mod: mine.toml has the stages tasks.mood: name"),
-    (["run", "mine.toml", "--to", "clean"], "--to clean: mine.toml has the stages tasks.mood: name one"),
-    (["run", "mine.toml", "--to", "task.mood"], "'task.mood' is not one of 'clean', "),
-    (["vocab", "mine.toml"], "mine.toml: has no section [vocab]: add one"),
+@pytest.mark.parametrize(("line", "said"), [
+    ("tasks mine.toml mod", "mine.toml: has no section [tasks.mod], only mood: add it"),
+    ("tasks demo", "demo: has no section [tasks.NAME]: add one"),
+    ("run mine.toml --from tasks.mod", "--from tasks.mod: mine.toml has the stages tasks.mood: name"),
+    ("run mine.toml --to clean", "--to clean: mine.toml has the stages tasks.mood: name one"),
+    ("run mine.toml --to task.mood", "'task.mood' is not one of 'clean', "),
+    ("vocab mine.toml", "mine.toml: has no section [vocab]: add one"),
 ])  # fmt: skip
-def test_stages_that_are_not_there(arguments, said, folder, capsys):
+def test_stages_that_are_not_there(line, said, folder, command):
     _write(folder, OWN)
-    assert run_command(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert said in command(*line.split(), code=2).err
     assert not (folder / "artifacts").exists()
 
 
@@ -183,14 +181,14 @@ def test_a_task_reads_what_pretrain_and_vocab_have_made(folder, command):
     given = _write(folder, MINIMAL + LENGTHS + MOOD)
     said = command("tasks", given, code=2).err
     assert "clean: is absent, and tasks.mood builds on it: run `korbert run mine.toml --from clean`" in said
-    assert run_command(["tasks", given, "my-lengths"]) == 0  # builds on a folder alone
+    command("tasks", given, "my-lengths")  # builds on a folder alone
 
     pipeline = Pipeline(loading.load(given), Runtime(root=Path("artifacts"), data=folder))
     for stage in pipeline.stages(last="pretrain"):  # empty, but fresh
         store.begin(pipeline.partial(stage.name), pipeline.plan(stage))
         facts = {"counts": {}, "numerics": {}}
         store.finish(pipeline.partial(stage.name), pipeline.artifact(stage.name), pipeline.plan(stage), facts, {})
-    assert run_command(["tasks", given, "mood"]) == 0
+    command("tasks", given, "mood")
     record = store.read_record(pipeline.artifact("tasks.mood")) or {}
     assert record["inputs"]["artifacts"].keys() == {"pretrain", "vocab"}
     scores = json.loads((pipeline.artifact("tasks.mood") / "scores.json").read_text(encoding="utf-8"))

@@ -225,7 +225,7 @@ def test_pretrain_names_spikes_and_steps_that_were_left_out(maker):
 
 def test_pretrain_shows_guesses_at_three_evaluations(maker):
     def gap(right, share):
-        guesses = [{"piece": piece, "probability": share / rank} for rank, piece in enumerate("가나다란", 1)]
+        guesses = [{"piece": piece, "probability": share / rank} for rank, piece in enumerate([*"가나다라", "ᆫ"], 1)]
         return {"piece": right, "probability": share / 2, "guesses": guesses}
 
     write_lines(maker("pretrain") / "samples.jsonl", [
