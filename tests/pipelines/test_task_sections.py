@@ -228,9 +228,10 @@ def test_a_stage_makes_one_artifact_exactly_where_it_is_wanted(folder, monkeypat
     assert '<a href="../index.html">' not in (place / "report.html").read_text(encoding="utf-8")
     assert not _make(_alone(place))
     assert json.loads((place / "run.json").read_text(encoding="utf-8"))["resumed"]
-    monkeypatch.chdir(folder / place)  # which can be the working folder
-    assert _alone(Path()).artifact("tasks.mood") == folder / place
-    assert _alone(Path("..", "mine")).artifact("tasks.mood") == Path("..", "mine")
+    (folder / "here").mkdir()  # an empty folder, which can be the working folder
+    monkeypatch.chdir(folder / "here")
+    assert _alone(Path()).artifact("tasks.mood") == folder / "here"
+    assert _alone(Path("..", "here")).artifact("tasks.mood") == Path("..", "here")
 
 
 def test_its_sources_are_hashed_once(folder, monkeypatch):
