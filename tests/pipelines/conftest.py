@@ -11,7 +11,7 @@ from korbert.pipelines.stages import Inputs
 from korbert.pretraining import SpecialIds
 from korbert.pretraining.shards import write_random_shards
 from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
-from tests.running import units_here
+from tests.running import own_data, units_here
 
 
 @pytest.fixture
@@ -29,9 +29,16 @@ def command(capsys):
 
 @pytest.fixture(scope="module", autouse=True)
 def _units_here():
-    """Commands of this process start no workers."""
-    with units_here():
+    """The recipe's folder is the data folder, and commands of this process start no workers."""
+    with own_data(), units_here():
         yield
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The working folder, which is empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(autouse=True)
@@ -40,20 +47,6 @@ def _same_threads():
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
-
-
-@pytest.fixture(scope="session")
-def task_artifacts(tmp_path_factory, tiny_tokenizer, tiny_config):
-    """Stage -> artifact of what a task reads: a corpus of two documents, a tokenizer, an encoder that knows nothing."""
-    folder = tmp_path_factory.mktemp("artifacts")
-    documents = folder / "clean" / "documents"
-    documents.mkdir(parents=True)
-    pq.write_table(pa.table({"text": ["첫 줄\n말뭉치의 한 줄", "다른 문서"]}), documents / "part-00000.parquet")
-    config = tiny_config(hidden_size=32, num_hidden_layers=1, intermediate_size=32, max_position_embeddings=32)
-    model = PretrainingModel(config, torch.Generator().manual_seed(7))
-    save_model(folder / "pretrain" / "model", model, tiny_tokenizer)
-    tiny_tokenizer.save(folder / "vocab" / "tokenizer")
-    return {name: folder / name for name in ("clean", "vocab", "pretrain")}
 
 
 @pytest.fixture(scope="session")

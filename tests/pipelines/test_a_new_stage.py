@@ -66,18 +66,19 @@ def test_a_new_stage_is_one_entry(folder):
     assert "tally.min_char: no such key (did you mean min_chars?)" in wrong.stderr
 
     assert korbert(folder, "clean", "mine.toml").returncode == 0
-    parts = sorted(path.stem for path in (folder / "artifacts" / "mine" / "clean" / "documents").iterdir())
+    made = folder / "artifacts" / "mine"
+    parts = sorted(path.stem for path in (made / "clean" / "documents").iterdir())
     assert len(parts) > 2
     assert korbert(folder, "tally", "mine.toml", DIES_AT=parts[2]).returncode == -9
     assert "tally    partial" in korbert(folder, "status", "mine.toml").stdout
-    work = folder / "artifacts" / "mine" / "tally.partial" / "work" / "count"
+    work = made / "tally.partial" / "work" / "count"
     before = {path.name: path.stat().st_mtime_ns for path in work.iterdir()}
     assert sorted(before) == [f"{part}.json" for part in parts[:2]]
 
     ended = korbert(folder, "run", "mine.toml", "--from", "tally", DIES_AT=parts[1])  # which is not done again
     assert ended.returncode == 0, ended.stderr
     assert "tally: resuming" in ended.stderr
-    words = json.loads((folder / "artifacts" / "mine" / "tally" / "words.json").read_text(encoding="utf-8"))["words"]
+    words = json.loads((made / "tally" / "words.json").read_text(encoding="utf-8"))["words"]
     texts = [json.loads(line)["text"] for line in (folder / "mine.jsonl").read_text(encoding="utf-8").splitlines()]
     assert words == sum(len(text.split()) for text in texts)
 
@@ -85,8 +86,7 @@ def test_a_new_stage_is_one_entry(folder):
     assert "tally: fresh, skipped" in korbert(folder, "run", "mine.toml", "--from", "tally").stderr
     drifted = korbert(folder, "tally", "mine.toml", "--set", "tally.min_chars=2")
     assert (drifted.returncode, "min_chars: 2 here, 1 in the artifact" in drifted.stderr) == (2, True)
-    index = (folder / "artifacts" / "mine" / "index.html").read_text(encoding="utf-8")
+    index = (made / "index.html").read_text(encoding="utf-8")
     for text in ("How many words there are", "words in the corpus", 'href="tally/report.html"'):
         assert text in index
-    page = (folder / "artifacts" / "mine" / "tally" / "report.html").read_text(encoding="utf-8")
-    assert "Words of the documents" in page
+    assert "Words of the documents" in (folder / "artifacts/mine/tally/report.html").read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ from korbert.pipelines.artifacts.pipeline import progress
 from korbert.pipelines.artifacts.store import Plan
 
 
-def _plan(**settings):
-    return Plan("vocab", 1, dict(settings), {"artifacts": {"analyze": "abc"}, "files": {}}, {"duckdb": "2.0.0"})
+def _plan(version="2.0.0", **settings):
+    return Plan("vocab", 1, dict(settings), {"artifacts": {"analyze": "abc"}, "files": {}}, {"duckdb": version})
 
 
 def _make(folder, plan, text="하늘\n"):
@@ -29,71 +29,53 @@ def _make(folder, plan, text="하늘\n"):
 
 
 def test_finish_renames_records_and_leaves_no_scratch(tmp_path):
-    record = _make(tmp_path, _plan(size=8))
-    assert not (tmp_path / "vocab.partial").exists()
+    _make(tmp_path, _plan(size=8))  # an older artifact gives way
+    record = _make(tmp_path, _plan(size=9), text="바다\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["vocab"]
     assert sorted(path.name for path in (tmp_path / "vocab").iterdir()) == ["run.json", "stage.json", "tokenizer"]
+    assert (tmp_path / "vocab" / "tokenizer" / "pieces.txt").read_text() == "바다\n"
     assert list(record["files"]) == ["tokenizer/pieces.txt"]
     assert store.read_json(tmp_path / "vocab" / "stage.json") == record
     assert store.damage(tmp_path / "vocab", record, hashes=True) is None
-
-
-def test_digest_is_over_settings_inputs_and_files_alone(tmp_path):
-    first = _make(tmp_path / "a", _plan(size=8))
-    (tmp_path / "a" / "vocab" / "report.html").write_text("pages are remade")
-    assert store.damage(tmp_path / "a" / "vocab", first) is None
-    assert _make(tmp_path / "b", _plan(size=8))["digest"] == first["digest"]
-    assert _make(tmp_path / "c", _plan(size=9))["digest"] != first["digest"]
-    assert _make(tmp_path / "d", _plan(size=8), text="바다\n")["digest"] != first["digest"]
-
-
-def test_differences_name_each_field(tmp_path):
-    record = _make(tmp_path, _plan(size=16_000, encoder={"layers": 2}))
-    assert store.differences(_plan(size=16_000, encoder={"layers": 2}), record) == []
-    assert store.differences(_plan(size=102_400, encoder={"layers": 4}, mark="none"), record) == [
-        "encoder.layers: 4 here, 2 in the artifact",
-        'mark: "none" here, nothing in the artifact',
-        "size: 102400 here, 16000 in the artifact",
-    ]
+    same, *others = (_make(tmp_path / name, _plan(size=size), text) for name, size, text in (
+        ("a", 9, "바다\n"), ("b", 8, "바다\n"), ("c", 9, "하늘\n")
+    ))  # fmt: skip
+    assert same["digest"] == record["digest"] not in [other["digest"] for other in others]
 
 
 _LONG = "나" * 80
 
 
-@pytest.mark.parametrize(
-    ("here", "there", "expected"),
-    [
-        ([{"steps": 60, "length": 8}], [{"steps": 300, "length": 8}], "phases.0.steps: 60 here, 300 in the artifact"),
-        ([{"steps": 60}], [{"steps": 60}, {"steps": 9}], 'phases.1: nothing here, {"steps": 9} in the artifact'),
-        ([0, 1], [0], "phases: [0, 1] here, [0] in the artifact"),
-        (f"{_LONG}1", f"{_LONG}2", f'phases: ...{_LONG[:20]}1" here, ...{_LONG[:20]}2" in the artifact'),
-        (["가" * 70], [], f'phases: ["{"가" * 55}... here, [] in the artifact'),
-    ],
-)
-def test_a_difference_is_shown_where_it_is(here, there, expected):
-    assert store.differences(_plan(phases=here), _plan(phases=there).as_json() | {"files": {}}) == [expected]
+@pytest.mark.parametrize(("here", "there", "expected"), [
+    ([{"steps": 60, "length": 8}], [{"steps": 300, "length": 8}], "phases.0.steps: 60 here, 300 in the artifact"),
+    ([{"steps": 60}], [{"steps": 60}, {"steps": 9}], 'phases.1: nothing here, {"steps": 9} in the artifact'),
+    ([0, 1], [0], "phases: [0, 1] here, [0] in the artifact"),
+    (f"{_LONG}1", f"{_LONG}2", f'phases: ...{_LONG[:20]}1" here, ...{_LONG[:20]}2" in the artifact'),
+    (["가" * 70], [], f'phases: ["{"가" * 55}... here, [] in the artifact'),
+])  # fmt: skip
+def test_a_difference_is_shown_where_it_is(tmp_path, here, there, expected):
+    record = _plan(size=16_000, phases=there).as_json() | {"files": {}}
+    assert store.differences(_plan(size=16_000, phases=there), record) == []
+    assert store.differences(_plan(size=16_000, phases=here), record) == [expected]
+    newer = _plan("2.1.0", size=16_000, phases=there)
+    assert store.differences(newer, record) == []  # a finished artifact of another version stays
+    store.begin(tmp_path / "vocab.partial", _plan(size=16_000, phases=there))
+    begun = store.read_plan(tmp_path / "vocab.partial")
+    assert store.differences(newer, begun) == ['versions.duckdb: "2.1.0" here, "2.0.0" when it was begun']
+    several = store.differences(_plan(size=9, phases=here, mark="none"), record)
+    assert several == ['mark: "none" here, nothing in the artifact', expected, "size: 9 here, 16000 in the artifact"]
 
 
-@pytest.mark.parametrize(
-    ("harm", "said"),
-    [
-        (lambda path: path.unlink(), "is missing"),
-        (lambda path: path.write_text("하늘이\n"), "bytes"),
-        (lambda path: path.write_text("바다\n"), "other bytes than recorded"),
-        (lambda path: path.with_name("more.txt").write_text(""), "is not in the record"),
-    ],
-)
+@pytest.mark.parametrize(("harm", "said"), [
+    (lambda path: path.unlink(), "is missing"),
+    (lambda path: path.write_text("하늘이\n"), "bytes"),
+    (lambda path: path.write_text("바다\n"), "other bytes than recorded"),
+    (lambda path: path.with_name("more.txt").write_text(""), "is not in the record"),
+])  # fmt: skip
 def test_damage_is_found(tmp_path, harm, said):
     record = _make(tmp_path, _plan())
     harm(tmp_path / "vocab" / "tokenizer" / "pieces.txt")
     assert said in (store.damage(tmp_path / "vocab", record, hashes=True) or "")
-
-
-def test_an_older_artifact_gives_way_only_to_a_whole_one(tmp_path):
-    _make(tmp_path, _plan(size=8))
-    record = _make(tmp_path, _plan(size=9), text="바다\n")
-    assert (tmp_path / "vocab" / "tokenizer" / "pieces.txt").read_text() == "바다\n"
-    assert store.read_json(tmp_path / "vocab" / "stage.json") == record
-    assert [path.name for path in tmp_path.iterdir()] == ["vocab"]
 
 
 def test_work_that_is_done_is_counted_and_kept(tmp_path):
@@ -121,15 +103,37 @@ def test_work_that_is_done_is_counted_and_kept(tmp_path):
     assert work() == ("step 400 is saved", True)
 
 
-def test_a_lock_that_nobody_holds_has_no_owner(tmp_path):
-    assert store.owner(tmp_path / "vocab") is None
-    with store.locked(tmp_path / "vocab"):
-        assert store.owner(tmp_path / "vocab") == f"process {os.getpid()}"
-    assert store.owner(tmp_path / "vocab") is None
+def test_a_lock_that_nobody_holds_has_no_owner_and_that_of_another_program_stays(tmp_path):
+    final, lock = tmp_path / "vocab", tmp_path / "vocab.lock"
+    assert store.owner(final) is None
+    with store.locked(final):
+        assert store.owner(final) == f"process {os.getpid()}"
+    assert store.owner(final) is None
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         pass
-    (tmp_path / "vocab.lock").write_text(f"process {gone.pid}")  # as a killed run leaves it
-    assert store.owner(tmp_path / "vocab") is None
+    lock.write_text(f"process {gone.pid}")  # as a killed run leaves it
+    assert store.owner(final) is None
+    for content in ("3\n", "process 12 of mine", "[[package]]"):
+        lock.write_text(content)
+        with pytest.raises(ArtifactError, match=r"vocab\.lock: is not a lock of korbert"), store.locked(final):
+            pass
+        assert lock.read_text() == content
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"files": None}, "files: Input should be a valid dictionary"),
+    ({"files": {"a": {"size": "3", "sha256": "x"}}}, "files.a.size: Input should be a valid integer"),
+    ({"inputs": []}, "inputs: "),
+    ({"counts": {"documents": None}}, "counts.documents: "),
+    ({"digest": 3}, "digest: Input should be a valid string"),
+    ({"settings": {"size": 9}}, "its digest does not match its content"),
+    *((text, "") for text in ("{", "{}", "[]", "null", '{"digest": ' * 3, "[" * 100_000, "\x00", '"' + "1" * 5000)),
+])  # fmt: skip
+def test_a_record_that_is_none_is_said_with_its_place(tmp_path, change, said):
+    path, record = tmp_path / "vocab" / "stage.json", _make(tmp_path, _plan(size=8))
+    path.write_text(change if isinstance(change, str) else json.dumps({**record, **change}), encoding="utf-8")
+    with pytest.raises(ArtifactError, match=rf"vocab/stage\.json: {said}.*--rebuild"):
+        store.read_record(tmp_path / "vocab")
 
 
 @pytest.mark.parametrize("name", ["report.html", "report.html.tmp", ".report.html.tmp"])
@@ -139,25 +143,6 @@ def test_a_page_decides_nothing_however_much_of_it_is_written(tmp_path, name):
     assert store.damage(tmp_path / "vocab", record, hashes=True) is None
     store.tidy(tmp_path / "vocab.partial", tmp_path / "vocab")
     assert (tmp_path / "vocab" / name).exists() == (name == "report.html")
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"files": None}, "files: Input should be a valid dictionary"),
-        ({"files": {"a": {"size": "3", "sha256": "x"}}}, "files.a.size: Input should be a valid integer"),
-        ({"inputs": []}, "inputs: "),
-        ({"counts": {"documents": None}}, "counts.documents: "),
-        ({"digest": 3}, "digest: Input should be a valid string"),
-        ({"settings": {"size": 9}}, "its digest does not match its content"),
-        *((text, "") for text in ("{", "{}", "[]", "null", '{"digest": ' * 3, "[" * 100_000, "\x00", '"' + "1" * 5000)),
-    ],
-)
-def test_a_record_that_is_none_is_said_with_its_place(tmp_path, change, said):
-    path, record = tmp_path / "vocab" / "stage.json", _make(tmp_path, _plan(size=8))
-    path.write_text(change if isinstance(change, str) else json.dumps({**record, **change}), encoding="utf-8")
-    with pytest.raises(ArtifactError, match=rf"vocab/stage\.json: {said}.*--rebuild"):
-        store.read_record(tmp_path / "vocab")
 
 
 def test_a_changed_file_is_found_and_each_is_hashed_once(tmp_path, monkeypatch):
@@ -175,16 +160,6 @@ def test_a_changed_file_is_found_and_each_is_hashed_once(tmp_path, monkeypatch):
     content[0] ^= 1
     path.write_bytes(content)
     assert store.changed_file(folder, record) == path
-
-
-def test_half_an_artifact_belongs_to_its_library_versions(tmp_path):
-    plan = _plan(size=8)
-    store.begin(tmp_path / "vocab.partial", plan)
-    begun = store.read_plan(tmp_path / "vocab.partial")
-    assert store.differences(plan, begun) == []
-    newer = Plan(plan.stage, plan.version, plan.settings, plan.inputs, {"duckdb": "2.1.0"})
-    assert store.differences(newer, begun) == ['versions.duckdb: "2.1.0" here, "2.0.0" when it was begun']
-    assert store.differences(newer, begun | {"files": {}}) == []  # a finished artifact of another version stays
 
 
 def test_nothing_but_a_folder_gives_way_to_an_artifact(tmp_path):
@@ -226,12 +201,3 @@ def test_a_folder_with_a_file_of_somebody_else_is_neither_removed_nor_moved(tmp_
         remade[0](remade[1], _plan(size=9))
     store.tidy(tmp_path / "vocab.partial", tmp_path / "vocab")
     assert path.read_text() == '{"stage": "of a rocket"}'
-
-
-@pytest.mark.parametrize("content", ["3\n", "process 12 of mine", "[[package]]"])
-def test_a_lock_of_another_program_is_left_as_it_is(tmp_path, content):
-    (tmp_path / "vocab.lock").write_text(content)
-    said = r"vocab\.lock: is not a lock of korbert"
-    with pytest.raises(ArtifactError, match=said), store.locked(tmp_path / "vocab"):
-        pass
-    assert (tmp_path / "vocab.lock").read_text() == content

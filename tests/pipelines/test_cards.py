@@ -8,7 +8,6 @@ from huggingface_hub import ModelCard
 
 from korbert.errors import ArtifactError
 from korbert.modeling import ClassificationModel, save_model
-from korbert.pipelines.cli import run_command
 from korbert.pipelines.reports.cards import model_card
 from tests.pipelines.reports.conftest import change, make, write_json
 from tests.pipelines.reports.task_artifacts import labelled, numbered, write_task
@@ -32,9 +31,8 @@ def test_card_of_a_task_holds_its_scores_and_record(tmp_path):
     assert card.data.license is None
     values = {result.metric_type: result.metric_value for result in card.data.eval_results}
     assert values == scores["rows"][0]["scores"]
-    assert {(result.task_type, result.dataset_name) for result in card.data.eval_results} == {
-        ("text-classification", "mood")
-    }
+    of = {(result.task_type, result.dataset_name) for result in card.data.eval_results}
+    assert of == {("text-classification", "mood")}
     main, deviation = scores["models"][0], 100 * scores["models"][0]["macro_f1"]["deviation"]
     assert f"| mood | macro F1 | {100 * main['macro_f1']['mean']:.1f} % ± {deviation:.1f} (2 seeds) |" in text
     assert all(pair["sentence"].replace("<", "\\<") in text for pair in scores["comparisons"])
@@ -64,6 +62,9 @@ def test_known_set_is_the_data_set_and_validation_scores_have_a_caveat(tmp_path)
     text = _card(folder)
     assert {result.dataset_name for result in ModelCard(text).data.eval_results} == {"hate-speech"}
     assert "Validation scores are optimistic: the same rows chose the epoch." in text
+    write_json(folder / "scores.json", {"metrics": ["macro_f1"], "models": []})
+    with pytest.raises(ArtifactError, match=r"tasks\.mood"):
+        _card(folder)
 
 
 def test_pretraining_is_described_if_its_digest_matches(tmp_path):
@@ -94,30 +95,21 @@ def test_card_of_a_pretrained_model_has_the_tasks_fine_tuned_from_it(tmp_path):
     assert ModelCard(text).data.eval_results is None
 
 
-def test_damaged_record_is_named(tmp_path):
-    folder = write_task(tmp_path, "mood", labelled())
-    write_json(folder / "scores.json", {"metrics": ["macro_f1"], "models": []})
-    with pytest.raises(ArtifactError, match=r"tasks\.mood"):
-        _card(folder)
-
-
-def test_export_writes_the_card_and_keeps_an_edited_one(tmp_path, tiny_tokenizer, tiny_config, capsys):
+def test_export_writes_the_card_and_keeps_an_edited_one(tmp_path, tiny_tokenizer, tiny_config, command):
     config = tiny_config(max_position_embeddings=64, type_vocab_size=0, architecture="modern")
     folder = write_task(tmp_path / "mine", "mood", labelled())
     model = ClassificationModel(config, 3, "mean", generator=torch.Generator().manual_seed(1))
     save_model(folder / "model", model, tiny_tokenizer)
     for model_folder, output in ((folder, "one"), (folder / "model", "two")):
-        assert run_command(["export", str(model_folder), str(tmp_path / output)]) == 0
+        command("export", model_folder, tmp_path / output)
     first, second = ((tmp_path / output / "README.md").read_text(encoding="utf-8") for output in ("one", "two"))
     assert first == second
     assert ModelCard(first).data.eval_results[0].dataset_name == "mood"
-    capsys.readouterr()
 
     (tmp_path / "one" / "README.md").write_text("내 것", encoding="utf-8")
-    assert run_command(["export", str(folder), str(tmp_path / "one")]) == 0
+    assert "README.md: kept" in command("export", folder, tmp_path / "one").out
     assert (tmp_path / "one" / "README.md").read_text(encoding="utf-8") == "내 것"
-    assert "README.md: kept" in capsys.readouterr().out
 
     save_model(tmp_path / "plain", model, tiny_tokenizer)  # of no artifact
-    assert run_command(["export", str(tmp_path / "plain"), str(tmp_path / "three")]) == 0
+    command("export", tmp_path / "plain", tmp_path / "three")
     assert not (tmp_path / "three" / "README.md").exists()

@@ -14,30 +14,22 @@ from korbert.pipelines import cli
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.commands import stages
 
+FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same command: it resumes"
 
-def _fail_with(error, monkeypatch):
+
+@pytest.mark.parametrize(("error", "said"), [
+    *((OSError(number, "full", "artifacts/demo/clean.partial/x"), FULL)
+      for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)),
+    (ZeroDivisionError("division\nby zero"),
+     "ZeroDivisionError: division by zero: the same command with --debug shows where"),
+    # click takes both an end of file and Ctrl-C for an abort
+    (EOFError("cut short"), "EOFError: cut short: the same command with --debug shows where"),
+])  # fmt: skip
+def test_an_unforeseen_error_is_one_line_with_a_way_out(error, said, monkeypatch, command):
     def fail(*_, **__):
         raise error
 
     monkeypatch.setattr("korbert.pipelines.artifacts.pipeline.load", fail)
-
-
-FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same command: it resumes"
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        *((OSError(number, "full", "artifacts/demo/clean.partial/x"), FULL)
-          for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)),
-        (ZeroDivisionError("division\nby zero"),
-         "ZeroDivisionError: division by zero: the same command with --debug shows where"),
-        # click takes both an end of file and Ctrl-C for an abort
-        (EOFError("cut short"), "EOFError: cut short: the same command with --debug shows where"),
-    ],
-)  # fmt: skip
-def test_an_unforeseen_error_is_one_line_with_a_way_out(error, said, monkeypatch, command):
-    _fail_with(error, monkeypatch)
     assert command("status", "demo", code=1).err.splitlines()[-1] == f"korbert: {said}"
     if isinstance(error, ZeroDivisionError):
         with pytest.raises(ZeroDivisionError):
@@ -73,23 +65,17 @@ def test_text_of_others_in_an_error_moves_no_cursor(tmp_path, command):
     assert "\\x1b[2J.json: no such file" in command("score", tmp_path / "\x1b[2J.json", "nowhere", code=1).err
 
 
-def test_an_address_is_of_a_ray_cluster(command):
+def test_options_of_workers_are_refused(command):
     assert "add --runner ray" in command("clean", "demo", "--address", "here:6379", code=2).err
+    for stage, option in (("clean", "--workers"), ("pretrain", "--row-workers")):
+        assert f"{option} 1000000: this machine has " in command(stage, "demo", option, "1000000", code=2).err
 
 
-@pytest.mark.parametrize(("stage", "option"), [("clean", "--workers"), ("pretrain", "--row-workers")])
-def test_more_workers_than_any_machine_could_bear(stage, option, command):
-    assert f"{option} 1000000: this machine has " in command(stage, "demo", option, "1000000", code=2).err
-
-
-@pytest.mark.parametrize(
-    ("cores", "ranks", "asked", "each"),
-    [
-        (3, 1, 7, 7), (3, 1, None, 2), (96, 1, None, 4),
-        (96, 8, 16, 2), (96, 8, 15, 1), (96, 8, 3, 1), (96, 8, 0, 0),
-        (96, 8, None, 4), (24, 8, None, 2), (8, 8, None, 0), (4, 8, None, 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("cores", "ranks", "asked", "each"), [
+    (3, 1, 7, 7), (3, 1, None, 2), (96, 1, None, 4),
+    (96, 8, 16, 2), (96, 8, 15, 1), (96, 8, 3, 1), (96, 8, 0, 0),
+    (96, 8, None, 4), (24, 8, None, 2), (8, 8, None, 0), (4, 8, None, 0),
+])  # fmt: skip
 def test_the_ranks_of_a_machine_share_its_row_workers(cores, ranks, asked, each, monkeypatch):
     """A GPU is fed by processes, a processor by a thread unless workers are asked for."""
     monkeypatch.setattr("korbert.pipelines.artifacts.runtime.cores", lambda: cores)
@@ -100,26 +86,16 @@ def test_the_ranks_of_a_machine_share_its_row_workers(cores, ranks, asked, each,
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["plan", "demo", "--root", "."],
-        ["compare", "here", "there"],
-        ["clean", "demo", "--root", "."],
-        ["run", "demo", "--root", ".", "--to", "shard"],
-        ["run", "demo", "--root", ".", "--dry-run"],
-        ["nsmc", "demo", "--root", ".", "--dry-run"],
-        ["new", "mine"],
-        ["--version"],
-        [],
-    ],
-)
-def test_what_trains_nothing_is_done_by_rank_0(arguments, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+    "line",
+    ["plan demo --root .", "compare here there", "clean demo --root .", "run demo --root . --to shard",
+     "run demo --root . --dry-run", "nsmc demo --root . --dry-run", "new mine", "--version", ""],
+)  # fmt: skip
+def test_what_trains_nothing_is_done_by_rank_0(line, here, monkeypatch, capsys):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert cli.run_command(arguments) == 0
+    assert cli.run_command(line.split()) == 0
     said = capsys.readouterr()
-    assert (said.out, said.err, list(tmp_path.iterdir())) == ("", "", [])
+    assert (said.out, said.err, list(here.iterdir())) == ("", "", [])
 
 
 @pytest.mark.parametrize("name", ["clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad"])
@@ -142,14 +118,11 @@ def test_help_lists_every_command_in_one_group(command):
     assert [name for name in cli.cli.commands if f"\n  {name} " not in said] == []
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["fill", "korbert-mini-n"], ["korbert-mini-ner", "korbert-mini-nsmc"]),
-        (["serve", "korbert-mini", "korbert-mini-e"], ["korbert-mini-embed"]),
-        (["run", "dem"], ["demo"]), (["predi"], ["predict"]), (["look", "--wa"], ["--way"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "expected"), [
+    (["fill", "korbert-mini-n"], ["korbert-mini-ner", "korbert-mini-nsmc"]),
+    (["serve", "korbert-mini", "korbert-mini-e"], ["korbert-mini-embed"]),
+    (["run", "dem"], ["demo"]), (["predi"], ["predict"]), (["look", "--wa"], ["--way"]),
+])  # fmt: skip
 def test_a_shell_completes_commands_options_models_and_recipes(words, expected):
     items = ShellComplete(cli.cli, {}, "korbert", "_KORBERT_COMPLETE").get_completions(words[:-1], words[-1])
     assert [item.value for item in items if item.type == "plain"] == expected
@@ -162,11 +135,10 @@ def test_what_a_program_reads_is_json(tmp_path, command):
     assert "leave demo out" in command("tasks", "demo", "--json", code=2).err
 
 
-def test_a_new_recipe_is_written_over_nothing(tmp_path, monkeypatch, command):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.toml").symlink_to(tmp_path / "elsewhere.toml")
+def test_a_new_recipe_is_written_over_nothing(here, command):
+    (here / "mine.toml").symlink_to(here / "elsewhere.toml")
     assert "mine.toml: is a symbolic link" in command("new", "mine", code=2).err
-    assert not (tmp_path / "elsewhere.toml").exists()
+    assert not (here / "elsewhere.toml").exists()
     assert "there is no folder absent" in command("new", "absent/mine", code=2).err
 
 

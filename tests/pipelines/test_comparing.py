@@ -45,14 +45,12 @@ def test_runs_are_compared_at_equal_time_and_at_equal_pieces(tmp_path):
     fast = made(tmp_path / "fast", steps=60, loss=9.0, seconds=1.0)
     slow = made(tmp_path / "slow", steps=40, loss=8.9, seconds=2.0)
     found = shown([fast, slow])
-    assert found["Runs"] == [
-        ["fast", "1.25 M", "4,000", "1,000", "finished"],
-        ["slow", "1.25 M", "4,000", "500", "finished"],
-    ]
-    assert found["Last evaluation of each run"] == [
-        ["fast", "60", "6,000", "6.0 s", "8.400", "6.0 %"],
-        ["slow", "40", "4,000", "8.0 s", "8.500", "4.0 %"],
-    ]
+    fast_size, slow_size = found["Runs"]
+    assert fast_size == ["fast", "1.25 M", "4,000", "1,000", "finished"]
+    assert slow_size == ["slow", "1.25 M", "4,000", "500", "finished"]
+    fast_last, slow_last = found["Last evaluation of each run"]
+    assert fast_last == ["fast", "60", "6,000", "6.0 s", "8.400", "6.0 %"]
+    assert slow_last == ["slow", "40", "4,000", "8.0 s", "8.500", "4.0 %"]
     assert found["At equal time: 6.0 s"] == [["fast", "8.400", "6.0 %"], ["slow", "8.600", "3.0 %"]]
     assert found["At equal pieces: 4,000"] == [["slow", "8.500", "4.0 %"], ["fast", "8.600", "4.0 %"]]
     assert difference(open_runs([fast, slow])) == ""
@@ -71,14 +69,11 @@ def test_figures_at_equal_time_lie_on_a_line(tmp_path, one, two, rows):
     assert next(table for title, table in found.items() if title.startswith("At equal time")) == rows
 
 
-@pytest.mark.parametrize(
-    ("two", "said"),
-    [
-        ({"vocabulary": (4000, "b" * 64), "chars": None},
-         "These runs have different tokenizers: losses and accuracies are not comparable."),
-        ({"unigram": 7.5}, "These runs were evaluated on different held-out rows"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("two", "said"), [
+    ({"vocabulary": (4000, "b" * 64), "chars": None},
+     "These runs have different tokenizers: losses and accuracies are not comparable."),
+    ({"unigram": 7.5}, "These runs were evaluated on different held-out rows"),
+])  # fmt: skip
 def test_what_does_not_compare_is_said(tmp_path, two, said):
     runs = open_runs([made(tmp_path / "one"), made(tmp_path / "two", **two)])
     assert difference(runs).startswith(said)
@@ -93,10 +88,8 @@ def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path):
     said = "These runs have vocabularies of different sizes: losses and accuracies are not comparable; "
     assert difference(runs) == said + "compare bits/character."
     bits = [f"{loss / math.log(2) / chars:.3f}" for loss, chars in ((8.7, 2.0), (8.6, 1.5))]
-    assert shown([one, two])["At equal pieces: 4,000"] == [
-        ["two", "8.700", bits[0], "4.0 %"],
-        ["one", "8.600", bits[1], "4.0 %"],
-    ]
+    expected = [["two", "8.700", bits[0], "4.0 %"], ["one", "8.600", bits[1], "4.0 %"]]
+    assert shown([one, two])["At equal pieces: 4,000"] == expected
     page = write_page(tmp_path / "compare.html", of_runs(runs)).read_text(encoding="utf-8")
     assert said in page
     assert "MLM loss per character against time" in page
@@ -109,30 +102,19 @@ def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path):
     found = shown([tmp_path / "one", tmp_path / "two"])
     assert found["Runs"][1] == ["two", "–", "4,000", "1,000", "not finished"]
     assert shown([one / "model", two.with_name("pretrain")]) == found
-
-
-def test_a_run_without_times_is_compared_by_pieces(tmp_path):
-    one, two = made(tmp_path / "one"), made(tmp_path / "two")
-    (two / "timing.jsonl").unlink()
+    (two / "timing.jsonl").unlink()  # without times, by pieces
     assert list(shown([one, two])) == ["Runs", "Last evaluation of each run", "At equal pieces: 4,000"]
     write_page(tmp_path / "compare.html", of_runs(open_runs([one, two])))
 
 
-@pytest.mark.parametrize(
-    ("folders", "names"),
-    [
-        (["a/tiny", "b/tiny"], ["a", "b"]),
-        (["a/tiny", "a/wide", "b/tiny"], ["a/tiny", "a/wide", "b/tiny"]),
-        (["a/tiny", "tiny"], None),
-        (["x/deep/tiny", "y/deep/tiny", "y/other/wide"], ["x/deep/tiny", "y/deep/tiny", "y/other/wide"]),
-        (["a/one", "b/two"], ["one", "two"]),
-    ],
-)
+@pytest.mark.parametrize(("folders", "names"), [
+    ("a/tiny b/tiny", "a b"), ("a/tiny a/wide b/tiny", "a/tiny a/wide b/tiny"), ("a/tiny tiny", None),
+    ("x/deep/tiny y/deep/tiny y/other/wide", "x/deep/tiny y/deep/tiny y/other/wide"), ("a/one b/two", "one two"),
+])  # fmt: skip
 def test_names_are_what_tells_runs_apart(tmp_path, folders, names):
-    runs = open_runs([made(tmp_path / folder, finished=not folder.endswith("partial")) for folder in folders])
-    found = [run.name for run in runs]
+    found = [run.name for run in open_runs([made(tmp_path / folder) for folder in folders.split()])]
     assert len(set(found)) == len(found)
-    assert names is None or found == names
+    assert names is None or found == names.split()
 
 
 def test_what_is_no_run_is_named(tmp_path):
@@ -149,16 +131,11 @@ def test_what_is_no_run_is_named(tmp_path):
             open_runs([one, tmp_path / "one" / folder if folder != "." else tmp_path])
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("metrics.jsonl", "{"),
-        ("metrics.jsonl", "[]"),
-        ("metrics.jsonl", '{"kind": "heldout", "step": 50}'),
-        ("metrics.jsonl", '{"kind": "what", "step": 50}'),
-        ("timing.jsonl", '{"kind": "train", "step": 50, "seconds": null, "pieces_per_second": 1}'),
-    ],
-)
+@pytest.mark.parametrize(("name", "line"), [
+    ("metrics.jsonl", "{"), ("metrics.jsonl", "[]"), ("metrics.jsonl", '{"kind": "heldout", "step": 50}'),
+    ("metrics.jsonl", '{"kind": "what", "step": 50}'),
+    ("timing.jsonl", '{"kind": "train", "step": 50, "seconds": null, "pieces_per_second": 1}'),
+])  # fmt: skip
 def test_damaged_lines_are_named(tmp_path, name, line):
     one, two = made(tmp_path / "one"), made(tmp_path / "two")
     number = len((two / name).read_text(encoding="utf-8").splitlines()) + 1

@@ -11,7 +11,6 @@ from foreign_folders import CONFIGS, foreign_tokenizer
 
 import korbert
 from korbert.modeling.transformers_config import class_of
-from korbert.pipelines.cli import run_command
 from korbert.pipelines.experiments.evaluating import evaluated
 from korbert.pipelines.inference.teachers import Cut, teacher_of
 from korbert.vectors.encoder import unit
@@ -38,7 +37,7 @@ def server(folders):
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             vectors = teacher.embed(asked["input"]).tolist()
             data = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)][::-1]
-            body = json.dumps({"data": data} if asked["model"] == "wide" else {"error": "unknown"}).encode()
+            body = json.dumps({"data": data}).encode()
             self.send_response(200 if asked["model"] == "wide" else 404)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -52,14 +51,14 @@ def server(folders):
         found.shutdown()
 
 
-def test_an_encoder_learns_vectors(folders, tmp_path, capsys):
+def test_an_encoder_learns_vectors(folders, tmp_path, command):
     small, wide = folders
     texts, output = tmp_path / "texts.txt", tmp_path / "out"
     lines = [f"{one} {other}" for one in TEXTS for other in TEXTS[:4]]
     texts.write_text("\n".join([*lines, lines[0]]), encoding="utf-8")
     options = [part for setting in SETTINGS for part in ("--set", setting)]
-    command = ["distill", str(small), str(texts), "--teacher", str(wide), "--output", str(output), "--epochs", "30"]
-    assert run_command([*command, *options]) == 0, capsys.readouterr().err
+    distill = ["distill", small, texts, "--teacher", wide, "--output", output, "--epochs", "30", *options]
+    command(*distill)
     kept = pq.read_table(tmp_path / "out.teacher.parquet")
     assert kept["text"].to_pylist() == lines  # each once
     # Cut to the student's size, the inner products are the nearest that so few dimensions allow.
@@ -74,16 +73,14 @@ def test_an_encoder_learns_vectors(folders, tmp_path, capsys):
     expected = [float(vector @ cut[lines.index(row["text"])]) for vector, row in zip(own, rows, strict=True)]
     assert [row["predictions"]["pretrained"][0] for row in rows] == pytest.approx(expected, abs=1e-4)
     # Pairs with scores are scored by their correlation, though it was validated by the teacher's vectors.
-    pairs = write_table(
-        tmp_path / "sts.csv", ["sentence1", "sentence2", "score"], [[*TEXTS[:2], "1"], [*TEXTS[2:4], "3"]]
-    )
+    rows = [[*TEXTS[:2], "1"], [*TEXTS[2:4], "3"]]
+    pairs = write_table(tmp_path / "sts.csv", ["sentence1", "sentence2", "score"], rows)
     assert list(evaluated(student, pairs, {}).scores) == ["spearman", "pearson"]
     # The vectors are kept for another run, and refused for another teacher.
-    assert run_command([*command, *options]) == 0
+    command(*distill)
     texts.write_text("다른 글", encoding="utf-8")
-    capsys.readouterr()
-    assert run_command([*command, *options]) == 2
-    assert "out.teacher.parquet: holds the vectors of other texts or another teacher" in capsys.readouterr().err
+    said = command(*distill, code=2).err
+    assert "out.teacher.parquet: holds the vectors of other texts or another teacher" in said
 
 
 def test_teachers_in_other_forms(folders, server, tmp_path):

@@ -17,6 +17,8 @@ from korbert.pipelines.experiments.preparing import prepare
 from korbert.pipelines.reports.summary import show_layers
 from korbert.pipelines.stages.finetuning import run
 from korbert.tasks.kinds import KINDS
+from tests.korbert.tiny import json_lines
+from tests.pipelines import small_tasks
 from tests.pipelines.small_tasks import MOODS, PARTS, TEXTS, choices, fine_tune, moods, numbers, spans, write_table
 
 BASE = {"learning_rates": 3e-2, "batch_size": 5, "epochs": 40, "max_length": 32, "threads": 1, "baselines": False}
@@ -33,33 +35,24 @@ def learn(tmp_path, start):
 
     def learned(kind, header, rows, stage=run, **settings):
         files = dict.fromkeys(PARTS, write_table(tmp_path / "mine.csv", header, rows))
-        how = {**BASE, **settings}
-        result = fine_tune(kind, start, tmp_path / "out", files, tmp_path / "kept", stage, **how)
+        result = fine_tune(kind, start, tmp_path / "out", files, tmp_path / "kept", stage, **{**BASE, **settings})
         return result if stage is prepare else tmp_path / "out"
 
     return learned
 
 
 def _score(folder):
-    scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    return float(scores["rows"][0]["scores"][scores["metrics"][0]])
+    return next(iter(small_tasks.scores_of(folder)["pretrained"].values()))
 
 
-@pytest.mark.parametrize(
-    ("given", "features"),
-    [
-        (moods, "last, linear"),
-        (moods, "weighted sum, bilstm, 16"),
-        (numbers, "concat of last 2, mlp, 32"),
-        (choices, "sum of all, mlp, 32"),
-        (spans, "first, linear"),
-        (spans, "concat of last 2, bilstm, 16"),
-    ],
-)
+@pytest.mark.parametrize(("given", "features"), [
+    (moods, "last, linear"), (moods, "weighted sum, bilstm, 16"), (numbers, "concat of last 2, mlp, 32"),
+    (choices, "sum of all, mlp, 32"), (spans, "first, linear"), (spans, "concat of last 2, bilstm, 16"),
+])  # fmt: skip
 def test_ten_examples_by_heart(learn, given, features):
     folder = learn(*given(), features=features, epochs=60)
     assert _score(folder) > 0.99
-    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = json_lines(folder / "predictions.jsonl")
     model = korbert.load(folder, "cpu")
     kept = [line["predictions"]["pretrained"][0] for line in lines]
     for one, two in zip(model.predict_rows(lines), kept, strict=True):  # without kept vectors
@@ -112,15 +105,12 @@ def test_as_good_as_logistic_regression_on_the_same_vectors(learn, start):
     assert _score(learn(*given, features="last")) == theirs
 
 
-def test_what_does_not_go_together_is_refused(learn):
+def test_what_does_not_go_together_is_refused_and_heads_learn_longer(learn):
     with pytest.raises(SettingsError, match="layers 'sum of last four': the encoder has 2 layers"):
         learn(*moods(), features="sum of last four")
     for more in ({"layer_decay": 0.9}, {"frozen_layers": 1}, {"piece_dropout": 0.1}, {"lora": 2}):
         with pytest.raises(ValidationError, match="the whole encoder is frozen then"):
             learn(*moods(), features="last", **more)
-
-
-def test_rates_and_epochs_of_heads_are_higher_unless_they_are_given():
     section = KINDS["classification"].section_class
     assert section(train="a").epochs == ()  # as many as the rows need
     assert section.model_validate({"train": "a", "features": "last"}).epochs == (20,)
@@ -143,17 +133,12 @@ def test_a_table_of_layers(learn, tmp_path, capsys):
         assert model["accuracy"]["low"] <= model["accuracy"]["mean"] <= model["accuracy"]["high"]
         validated = [row["validation_accuracy"] for row in record["rows"] if row["name"] == model["name"]]
         assert model["validation"] == pytest.approx(np.mean(validated))
+    assert combinations(1) == []
+    assert combinations(2)[-1] == names[-1]
+    assert (combinations(4)[-1], combinations(12)[-1]) == ("concat of last four", "weighted sum of all")
     show_layers(record)
     printed = capsys.readouterr().out
     assert [name for name in (*names, "tfidf", f"best by validation: {record['best']}") if name not in printed] == []
     page = (folder / "layers.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "concat of last 2" in page
-
-
-@pytest.mark.parametrize(
-    ("count", "last"), [(1, None), (2, "concat of last 2"), (4, "concat of last four"), (12, "weighted sum of all")]
-)
-def test_combinations_that_an_encoder_has(count, last):
-    found = combinations(count)
-    assert (found[-1] if found else None) == last

@@ -21,17 +21,11 @@ RIVER = (
 KING = "세종은 1443년에 한글을 만들었다. 그는 조선의 네 번째 임금이다."
 ISLAND = "제주도의 가장 높은 산은 한라산이다."
 QUESTIONS = [
-    (KING, "한글은 언제 만들었나?", "1443년"),
-    (KING, "세종은 어느 나라의 임금인가?", "조선"),
-    (KING, "세종의 아내는 누구인가?", ""),
-    (RIVER, "한강은 어디에서 시작하는가?", "태백산맥"),
-    (RIVER, "가장 오래된 다리는?", "한강철교"),
-    (RIVER, "한강의 예전 이름은?", "아리수"),
-    (RIVER, "한강의 깊이는?", ""),
-    (RIVER, "한강철교는 누가 설계했나?", ""),
-    (ISLAND, "가장 높은 산은?", "한라산"),
-    (ISLAND, "제주도의 인구는?", ""),
-]
+    (KING, "한글은 언제 만들었나?", "1443년"), (KING, "세종은 어느 나라의 임금인가?", "조선"),
+    (KING, "세종의 아내는 누구인가?", ""), (RIVER, "한강은 어디에서 시작하는가?", "태백산맥"),
+    (RIVER, "가장 오래된 다리는?", "한강철교"), (RIVER, "한강의 예전 이름은?", "아리수"), (RIVER, "한강의 깊이는?", ""),
+    (RIVER, "한강철교는 누가 설계했나?", ""), (ISLAND, "가장 높은 산은?", "한라산"), (ISLAND, "제주도의 인구는?", ""),
+]  # fmt: skip
 ANSWERS = [answer for *_, answer in QUESTIONS]
 BASE = {
     "learning_rates": 6e-3, "batch_size": 8, "epochs": 40, "warmup_share": 0.0, "threads": 1, "checkpoint_every": 9999,
@@ -80,13 +74,10 @@ def test_ten_questions_of_a_table(learn, tmp_path):
     said = "question from '질문', context from '지문', answers from '정답'"
     assert detect(path, {})[::2] == ("question-answering", said)
     folder = learn(dict.fromkeys(("train", "valid", "test"), path), precision="fp32")
-    assert scores_of(folder)["pretrained"] == {
-        "f1": 1.0, "exact_match": 1.0, "has_answer_f1": 1.0, "no_answer_accuracy": 1.0,
-    }  # fmt: skip
-    assert scores_of(folder)["no_answer"] == {
-        "f1": 0.4, "exact_match": 0.4, "has_answer_f1": 0.0, "no_answer_accuracy": 1.0,
-    }  # fmt: skip
-    assert scores_of(folder)["sentence"]["f1"] >= 0.4
+    scores = scores_of(folder)
+    assert scores["pretrained"] == dict.fromkeys(("f1", "exact_match", "has_answer_f1", "no_answer_accuracy"), 1.0)
+    assert scores["no_answer"] == dict(zip(scores["pretrained"], (0.4, 0.4, 0.0, 1.0), strict=True))
+    assert scores["sentence"]["f1"] >= 0.4
 
     reader = korbert.load(folder, "cpu")
     found = reader.answer([question for _, question, _ in QUESTIONS], [context for context, *_ in QUESTIONS])
@@ -102,9 +93,8 @@ def test_ten_questions_of_a_table(learn, tmp_path):
     assert [one["difference"] for one in compared.scores["comparisons"]] == [pytest.approx(1.0 - 0.4)]
 
     task = read_config(folder)["task"]
-    assert {name: task[name] for name in ("kind", "max_length", "stride", "unanswerable")} == {
-        "kind": "question-answering", "max_length": 36, "stride": 8, "unanswerable": True,
-    }  # fmt: skip
+    expected = {"kind": "question-answering", "max_length": 36, "stride": 8, "unanswerable": True}
+    assert expected.items() <= task.items()
     assert reader.kind.threshold == task["threshold"]
     answered = max(one.no_answer_score for one in found if one.answer)
     not_answered = min(one.no_answer_score for one in found if not one.answer)
@@ -163,17 +153,13 @@ def test_rows_that_cannot_be_learned(learn, tmp_path):
 
 FROM, TO, DAY = "출발하는 곳", "도착하는 곳", "떠나는 날"
 TRIPS = [
-    ("서울에서 부산으로 갑니다", {FROM: "서울", TO: "부산"}),
-    ("부산에서 서울로 갑니다", {FROM: "부산", TO: "서울"}),
-    ("내일 대전으로 갈게요", {DAY: "내일", TO: "대전"}),
-    ("대전에서 모레 떠나요", {FROM: "대전", DAY: "모레"}),
+    ("서울에서 부산으로 갑니다", {FROM: "서울", TO: "부산"}), ("부산에서 서울로 갑니다", {FROM: "부산", TO: "서울"}),
+    ("내일 대전으로 갈게요", {DAY: "내일", TO: "대전"}), ("대전에서 모레 떠나요", {FROM: "대전", DAY: "모레"}),
     ("언제든 제주로 보내 주세요", {DAY: "dontcare", TO: "제주"}),
     ("아무 날이나 부산에서 떠나요", {DAY: "dontcare", FROM: "부산"}),
-    ("어디든 좋으니 내일 떠나요", {TO: "dontcare", DAY: "내일"}),
-    ("안녕하세요", {FROM: None, TO: "", DAY: None}),
-    ("기차표를 사고 싶어요", {}),
-    ("제주에서 서울로 모레 갑니다", {FROM: "제주", TO: "서울", DAY: "모레"}),
-]
+    ("어디든 좋으니 내일 떠나요", {TO: "dontcare", DAY: "내일"}), ("안녕하세요", {FROM: None, TO: "", DAY: None}),
+    ("기차표를 사고 싶어요", {}), ("제주에서 서울로 모레 갑니다", {FROM: "제주", TO: "서울", DAY: "모레"}),
+]  # fmt: skip
 STATES = [{name: value for name, value in slots.items() if value} for _, slots in TRIPS]
 
 

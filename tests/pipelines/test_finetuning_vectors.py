@@ -9,7 +9,6 @@ from sklearn.metrics.pairwise import cosine_similarity
 import korbert
 from korbert.errors import CorpusError, SettingsError
 from korbert.modeling import read_config
-from korbert.pipelines.cli import run_command
 from korbert.pipelines.stages.finetuning import count_seen
 from korbert.search import Index
 from korbert.search.evaluation import evaluate
@@ -50,12 +49,6 @@ def learn(tmp_path, start):
     return learned
 
 
-def said(capsys, *arguments, code=0):
-    """Standard output and error of a command that ends with this code."""
-    assert run_command([*arguments]) == code, capsys.readouterr().err
-    return capsys.readouterr()
-
-
 def test_scores(learn):
     rows = [[text, OTHERS[-place], str(place / 2)] for place, text in enumerate(TEXTS)]
     folder = learn((SCORED, rows), (SCORED, rows), epochs=60, precision="fp32")  # that of korbert.load
@@ -76,15 +69,14 @@ def test_scores(learn):
 
 def test_labels_with_far_texts(learn):
     """Each text has one that follows from it, one that contradicts it, and one that does neither."""
-    rows = [
-        [text, other, label]
-        for place, text in enumerate(TEXTS)
-        for other, label in ((OTHERS[place], "entailment"), (OTHERS[place - 3], "contradiction"), ("서울", "neutral"))
-    ]
+    rows = []
+    for place, text in enumerate(TEXTS):
+        rows += [
+            [text, OTHERS[place], "entailment"], [text, OTHERS[place - 3], "contradiction"], [text, "서울", "neutral"],
+        ]  # fmt: skip
     folder = learn((["sentence1", "sentence2", "gold_label"], rows))
     assert scores_of(folder)["pretrained"]["spearman"] > 0.99 * HIGHEST
-    found = korbert.load(folder, "cpu").similarity(TEXTS, OTHERS)
-    assert found.argmax(axis=1).tolist() == list(range(10))
+    assert korbert.load(folder, "cpu").similarity(TEXTS, OTHERS).argmax(axis=1).tolist() == list(range(10))
     said = json.loads((folder / "scores.json").read_text())["said"]
     assert any("dropped 10 as bad_row" in line and "'neutral' is neither near nor far" in line for line in said)
 
@@ -92,8 +84,7 @@ def test_labels_with_far_texts(learn):
 def test_pairs_that_are_near(learn):
     folder = learn((SCORED[:2], [list(pair) for pair in zip(TEXTS, OTHERS, strict=True)]))
     assert scores_of(folder)["pretrained"]["spearman"] > 0.99 * HIGHEST
-    found = korbert.load(folder, "cpu").similarity(TEXTS, OTHERS)
-    assert found.argmax(axis=1).tolist() == list(range(10))
+    assert korbert.load(folder, "cpu").similarity(TEXTS, OTHERS).argmax(axis=1).tolist() == list(range(10))
 
 
 def test_queries_find_their_passages(learn):
@@ -129,12 +120,12 @@ def test_queries_find_their_passages(learn):
     assert read_config(folder)["task"]["metrics"] == ["mrr", "recall@1", "recall@10", "recall@100"]
 
 
-def test_negatives_are_found_and_a_model_reranks(start, tmp_path, capsys):
+def test_negatives_are_found_and_a_model_reranks(start, tmp_path, command):
     """`negatives` finds passages, `finetune --kind rerank` learns from them, `similar --rerank` sorts by it."""
     pairs, mined, folder = tmp_path / "pairs.jsonl", tmp_path / "mined.jsonl", tmp_path / "reranker"
     rows = [{"query": one.split()[-1], "passage": f"{one} {other}"} for one in TEXTS for other in OTHERS[:4]]
     pairs.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    _, err = said(capsys, "negatives", str(start), str(pairs), "--output", str(mined), "--count", "3", "--way", "both")
+    _, err = command("negatives", str(start), str(pairs), "--output", str(mined), "--count", "3", "--way", "both")
     assert "mined.jsonl: 40 pairs, 0 of them without negatives" in err
     made = json_lines(mined)
     answers = {(row["query"], row["passage"]) for row in rows}
@@ -144,7 +135,7 @@ def test_negatives_are_found_and_a_model_reranks(start, tmp_path, capsys):
     settings = ["learning_rates=3e-3", "batch_size=10", "max_length=32", "threads=1"]
     options = [part for setting in settings for part in ("--set", setting)]
     train = ["--train", str(mined), "--output", str(folder), "--epochs", "4"]
-    said(capsys, "finetune", str(start), "--kind", "rerank", *train, *options)
+    command("finetune", str(start), "--kind", "rerank", *train, *options)
     found = scores_of(folder)
     assert list(found) == ["pretrained", "bm25"]
     assert list(found["pretrained"]) == ["mrr", "recall@1"]
@@ -158,15 +149,15 @@ def test_negatives_are_found_and_a_model_reranks(start, tmp_path, capsys):
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps({"id": text, "text": text}) + "\n" for text in passages), encoding="utf-8")
     ask = ["similar", str(start), str(corpus), TEXTS[0], "--top", "40", "--way", "vectors", "--json"]
-    out, _ = said(capsys, *ask, "--rerank", str(folder))
+    out, _ = command(*ask, "--rerank", str(folder))
     hits = json.loads(out)["hits"]
     assert [hit["score"] for hit in hits] == pytest.approx(sorted(scores, reverse=True), abs=1e-5)
     assert {hit["rank_vectors"] for hit in hits} == set(range(1, 41))
     queries = tmp_path / "queries.jsonl"
     queries.write_text(json.dumps({"query": TEXTS[0], "relevant": hits[0]["id"]}), encoding="utf-8")
-    out, _ = said(capsys, "search-eval", str(start), str(queries), str(corpus), "--json", "--rerank", str(folder))
+    out, _ = command("search-eval", str(start), str(queries), str(corpus), "--json", "--rerank", str(folder))
     assert json.loads(out)["ways"]["reranked"]["MRR"]["value"] <= 1
-    _, err = said(capsys, *ask, "--rerank", str(start), code=1)
+    _, err = command(*ask, "--rerank", str(start), code=1)
     assert "was not trained to rerank" in err
 
 
@@ -185,9 +176,8 @@ def test_texts_alone(learn):
     """A text becomes nearest to the one that begins as it does, among many that end alike."""
     changed = [f"{text.split()[0]} 그래서 그랬다고 한다" for text in TEXTS]
     scored = [[a, b, str(int(one == two))] for one, a in enumerate(TEXTS) for two, b in enumerate(changed)]
-    folder = learn(
-        (["text"], [[text] for text in [*TEXTS, *changed]]), (SCORED, scored), learning_rates=1e-3, epochs=40
-    )
+    rows = [[text] for text in [*TEXTS, *changed]]
+    folder = learn((["text"], rows), (SCORED, scored), learning_rates=1e-3, epochs=40)
     found = scores_of(folder)
     assert found["pretrained-untuned"]["spearman"] < 0.9 * HIGHEST
     assert found["pretrained"]["spearman"] > 0.97 * HIGHEST
@@ -198,36 +188,31 @@ def test_texts_alone(learn):
     assert config["task"]["learns"] == "texts"
 
 
-@pytest.mark.parametrize(
-    ("train", "more", "error", "said"),
-    [
-        ((["text"], [["가"], ["나"]]), {}, SettingsError, "valid: the training rows are texts alone, each under two"),
-        ((SCORED, [["가", "나", "1"]] * 3), {}, CorpusError, "all rows have the score 1: give rows with others"),
-        ((SCORED, [["가", "나", "1"], ["다", "라", "2"]]), {"batch_size": 1}, SettingsError, "batch_size 1: rows are"),
-        ((["text", "pair", "label"], [["가", "나", "1"], ["다", "라", "0"]]), {"scored": (SCORED, ALL_PAIRS)},
-         CorpusError, r"no pair has a label of near \(entailment\); there are 0, 1: name those of pairs that are near"),
-        ((["text"], [["가"], ["나"]]), {"scored": (SCORED, ALL_PAIRS), "dropout": 0.0}, SettingsError,
-         "dropout 0: two vectors of a text do not differ then"),
-        ((SCORED, [["가", "나", "1"], ["다", "라", "2"]]), {"frozen_layers": -1}, SettingsError,
-         "frozen_layers -1: nothing would learn"),
-        ((SCORED, [["가", "나", "1"], ["다", "라", "2"]]), {"scored": (["text", "pair"], [["가", "나"]])}, CorpusError,
-         r"no row can be used: .*has no score, which this task needs"),
-    ],
-)  # fmt: skip
-def test_rows_that_cannot_be_learned_are_refused(learn, train, more, error, said):
-    scored = more.pop("scored", None)
+ALONE, PAIRS = (["text"], [["가"], ["나"]]), (SCORED, [["가", "나", "1"], ["다", "라", "2"]])
+
+
+@pytest.mark.parametrize(("train", "scored", "more", "error", "said"), [
+    (ALONE, None, {}, SettingsError, "valid: the training rows are texts alone, each under two"),
+    ((SCORED, [["가", "나", "1"]] * 3), None, {}, CorpusError, "all rows have the score 1: give rows with others"),
+    (PAIRS, None, {"batch_size": 1}, SettingsError, "batch_size 1: rows are"),
+    ((["text", "pair", "label"], PAIRS[1]), (SCORED, ALL_PAIRS), {}, CorpusError,
+     r"no pair has a label of near \(entailment\); there are 1, 2: name those of pairs that are near"),
+    (ALONE, (SCORED, ALL_PAIRS), {"dropout": 0.0}, SettingsError, "dropout 0: two vectors of a text do not differ"),
+    (PAIRS, None, {"frozen_layers": -1}, SettingsError, "frozen_layers -1: nothing would learn"),
+    (PAIRS, (["text", "pair"], [["가", "나"]]), {}, CorpusError,
+     r"no row can be used: .*has no score, which this task needs"),
+])  # fmt: skip
+def test_rows_that_cannot_be_learned_are_refused(learn, train, scored, more, error, said):
     with pytest.raises(error, match=said):
         learn(train, scored, **more)
 
 
 def test_which_rows_can_be_learned(tmp_path):
     """Columns that the user names are looked for where the part needs them."""
-    path = tmp_path / "mine.csv"
+    path, columns = tmp_path / "mine.csv", {"pair": "상대", "label": "관계"}
     path.write_text("문장,상대,관계\n가,나,같다\n다,라,다르다\n마,바,모른다\n", encoding="utf-8")
-    rows = read_rows(path, Embedding.roles, columns={"pair": "상대", "label": "관계"})
-    section = KINDS["embedding"].section_class(
-        train="t", valid="v", near="같다", far="다르다", columns={"pair": "상대", "label": "관계"}
-    )
+    rows = read_rows(path, Embedding.roles, columns=columns)
+    section = KINDS["embedding"].section_class(train="t", valid="v", near="같다", far="다르다", columns=columns)
     task = Embedding.learned_from(rows, section)
     assert (task.learns, task.near, task.far) == ("labels", ("같다",), ("다르다",))
     for row in rows.rows[:2]:

@@ -1,5 +1,6 @@
 """Names in NFC and in NFD are one name: macOS writes the second, keyboards the first."""
 
+import itertools
 import unicodedata
 from pathlib import Path
 
@@ -11,7 +12,6 @@ from korbert.corpus.settings import SourceSettings
 from korbert.names import on_disk
 from korbert.pipelines.artifacts.sources import Sources
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.cli import run_command
 from korbert.pipelines.recipes.loading import load
 
 RECIPE = """
@@ -51,12 +51,8 @@ def test_a_recipe_finds_its_files(tmp_path, written, stored):
     files = {name: _write(tmp_path / name, "text\tlabel\n글\t1\n", stored) for name in names}
     recipe = load(str(_write(tmp_path / "recipe.toml", unicodedata.normalize(written, RECIPE), "NFC")))
     sources = Sources(recipe, tmp_path, tmp_path / "artifacts", [])
-    found = [
-        path
-        for stage in ("clean", "analyze", "tasks.feeling")
-        for paths in sources.files(stage).values()
-        for path in paths
-    ]
+    of_roles = [role for stage in ("clean", "analyze", "tasks.feeling") for role in sources.files(stage).values()]
+    found = list(itertools.chain(*of_roles))
     assert sorted(found) == sorted([*files.values(), files["말뭉치/시험.tsv"]])
     described: Json = sources.describe("tasks.feeling")
     assert [file["name"] for file in described["train"]] == ["말뭉치/학습1.csv", "말뭉치/학습2.csv"]  # in NFC
@@ -69,8 +65,7 @@ def test_the_command_line_finds_its_files(tmp_path, written, stored, command, sa
     assert "학교" in command("tokenize", "korbert-mini", "--input", given).out
     _write(tmp_path / "영화.toml", 'extends = "바탕.toml"\n', stored)
     _write(tmp_path / "바탕.toml", 'extends = "demo"\n', stored)
-    recipe = unicodedata.normalize(written, str(tmp_path / "영화"))
-    assert run_command(["status", recipe, "--root", str(tmp_path / "out")]) == 0
+    command("status", unicodedata.normalize(written, str(tmp_path / "영화")), "--root", tmp_path / "out")
 
 
 @FORMS
@@ -88,14 +83,11 @@ def test_globs_and_folders_and_ids(tmp_path, written, stored):
     for pattern in ("자료/**/?.txt", "자료/*/[가-힣].txt", "**/가/*"):
         assert named(pattern) == ["자료/가/나.txt", "자료/가/다.txt"]
     assert len(find_files(f"../{tmp_path.name}/자료/*.md", tmp_path)) == 1
+    composed, decomposed = (_write(tmp_path / "강.txt", form, form) for form in ("NFC", "NFD"))
+    assert (on_disk(composed), on_disk(decomposed)) == (composed, decomposed)  # what is there is taken as it is
+    assert on_disk(tmp_path / "산.txt") == tmp_path / "산.txt"
+    assert on_disk(Path("없는 폴더/산.txt")) == Path("없는 폴더/산.txt")
     assert named("없는*/것") == named("자료/라.md/*가") == []
     files = find_files(unicodedata.normalize(written, "자료/가"), tmp_path)
     found = [row for chunk in chunks(SourceSettings(name="s", path="x"), files, 1) for row in rows(chunk)]
     assert [row.id for row in found] == ["나.txt:1", "다.txt:1"]
-
-
-def test_a_path_that_is_there_is_taken_as_it_is(tmp_path):
-    composed, decomposed = (_write(tmp_path / "강.txt", form, form) for form in ("NFC", "NFD"))
-    assert (on_disk(composed), on_disk(decomposed)) == (composed, decomposed)
-    assert on_disk(tmp_path / "산.txt") == tmp_path / "산.txt"
-    assert on_disk(Path("없는 폴더/산.txt")) == Path("없는 폴더/산.txt")

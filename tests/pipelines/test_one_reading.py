@@ -37,24 +37,18 @@ class _Echo(Model):
     """A model that finds nothing."""
 
     def __init__(self):
-        self.kind = TokenClassification(
-            metrics=("accuracy",), max_length=8, stride=2, tags=("O", "B-PS", "I-PS"), units="characters"
-        )
+        tags = ("O", "B-PS", "I-PS")
+        self.kind = TokenClassification(metrics=("accuracy",), max_length=8, stride=2, tags=tags, units="characters")
 
     def tag(self, texts):
         return [[] for _ in texts]
 
 
-def _delimited(texts, delimiter, quoting, end):
+def _delimited(rows, delimiter, quoting, end):
     file = io.StringIO()
     writer = csv.writer(file, delimiter=delimiter, quoting=quoting, lineterminator=end)
-    writer.writerows([["n", "문장", "label"], *([number, text, "긍정"] for number, text in enumerate(texts))])
+    writer.writerows([rows[0].keys(), *(row.values() for row in rows)])
     return file.getvalue()
-
-
-def _plain(texts):
-    rows = ["n\t문장\tlabel", *(f"{number}\t{text}\t긍정" for number, text in enumerate(texts))]
-    return "".join(f"{row}\n" for row in rows)
 
 
 @st.composite
@@ -76,10 +70,10 @@ def files(draw):
     quoting = draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]))
     indent = draw(st.sampled_from([None, 1]))
     content = {
-        "csv": lambda: _delimited(texts, ",", quoting, end),
-        "semicolons": lambda: f"sep=;{end}" + _delimited(texts, ";", quoting, end),
-        "tsv": lambda: _delimited(texts, "\t", quoting, end),
-        "plain": lambda: _plain(texts),
+        "csv": lambda: _delimited(rows, ",", quoting, end),
+        "semicolons": lambda: f"sep=;{end}" + _delimited(rows, ";", quoting, end),
+        "tsv": lambda: _delimited(rows, "\t", quoting, end),
+        "plain": lambda: "".join("\t".join(map(str, row)) + "\n" for row in (rows[0], *(row.values() for row in rows))),
         "jsonl": lambda: "".join(json.dumps(row, ensure_ascii=False) + end for row in rows),
         "json": lambda: json.dumps(rows, ensure_ascii=False, indent=indent),
         "objects": lambda: "\n".join(json.dumps(row, ensure_ascii=False, indent=1) for row in rows),
@@ -160,12 +154,8 @@ def test_what_is_not_settled_is_left_out_of_training_alone(tmp_path):
 
 
 def test_tokens_are_the_words_of_a_text(tmp_path):
-    words = [{"tokens": TEXT.split(), "tags": ["O"] * len(TEXT.split())}]
-    files = [
-        written(tmp_path, "a.conll", "".join(f"{word}\tO\n" for word in TEXT.split())),
-        written(tmp_path, "a.jsonl", words),
-        written(tmp_path, "a.json", words),
-    ]
+    words, conll = [{"tokens": TEXT.split(), "tags": ["O"] * len(TEXT.split())}], TEXT.replace(" ", "\tO\n") + "\tO\n"
+    files = [written(tmp_path, *one) for one in (("a.conll", conll), ("a.jsonl", words), ("a.json", words))]
     for path in files:
         assert _texts(path) == [[TEXT]] * 3, path
         assert [row["tokens"] for row in read_rows(path, [ROLES["tokens"]])] == [TEXT.split()]

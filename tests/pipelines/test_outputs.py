@@ -11,14 +11,7 @@ import pytest
 
 from korbert.pipelines.cli import cli, run_command
 from korbert.pipelines.commands.options import Output
-from korbert.pipelines.inference.outputs import (
-    is_evaluation,
-    is_layer_table,
-    is_nothing_else,
-    is_oracle,
-    is_page,
-    is_questions,
-)
+from korbert.pipelines.inference import outputs as written
 from korbert.pipelines.reports.look.page import page
 
 OUT = "{out}"
@@ -50,10 +43,8 @@ FOLDERS = {
 ON_RECIPES = [
     "run", "clean", "analyze", "vocab", "shard", "pretrain", "nsmc", "korquad", "tasks", "status", "report", "plan",
 ]  # fmt: skip
-ROOTS = {
-    (name, "root"): ("out", [name, "demo", "--root", OUT, *(["--seconds", "0"] if name == "plan" else [])])
-    for name in ON_RECIPES
-}
+ROOTS = {(name, "root"): ("out", [name, "demo", "--root", OUT]) for name in ON_RECIPES}
+ROOTS["plan", "root"][1].extend(["--seconds", "0"])
 READ = {  # paths that are only read
     "data", "model", "train", "valid", "test", "file", "input", "layers", "tokenizer", "dataset", "bundle", "folders",
     "predictions", "corpus", "queries", "remove", "counts", "fit_on", "index", "base", "folder of import",
@@ -74,18 +65,15 @@ def test_every_output_of_every_command_has_a_case():
     assert others <= READ, "a path that a command writes to has the type options.Output"
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "config.json").write_text("{}")
-    (tmp_path / "t.txt").write_text("세종은 1443년에 한글을 만들었다.\n")
-    (tmp_path / "t.csv").write_text("text,label\n가,좋음\n나,나쁨\n")
-    (tmp_path / "q.json").write_text('{"version": "1", "data": []}')
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "thesis.hwp").write_text("of someone")
-    return tmp_path
+@pytest.fixture(autouse=True)
+def _files(here):
+    for folder in ("m", "elsewhere"):
+        (here / folder).mkdir()
+    (here / "m" / "config.json").write_text("{}")
+    (here / "t.txt").write_text("세종은 1443년에 한글을 만들었다.\n")
+    (here / "t.csv").write_text("text,label\n가,좋음\n나,나쁨\n")
+    (here / "q.json").write_text('{"version": "1", "data": []}')
+    (here / "elsewhere" / "thesis.hwp").write_text("of someone")
 
 
 def _everything(folder):
@@ -101,15 +89,10 @@ def _run(arguments, out):
     return run_command([argument.replace(OUT, out) for argument in arguments])
 
 
-def _a_folder(path):
+def _a_folder(path, names=("thesis.hwp", "layers.json", "layers.html", "words.tsv", "part-00000.arrow")):
     path.mkdir()
-    for name in ("thesis.hwp", "layers.json", "layers.html", "words.tsv", "part-00000.arrow"):
-        (path / name).write_text("of someone")
-
-
-def _an_artifact(path):
-    path.mkdir()
-    (path / "stage.json").write_text('{"stage": "of a rocket"}')
+    for name in names:
+        (path / name).write_text('{"stage": "of a rocket"}')
 
 
 SOMEBODY_ELSES = {
@@ -117,7 +100,7 @@ SOMEBODY_ELSES = {
     "a page": lambda path: path.write_text("<!doctype html>\n<html>\n<head>\n<title>korbert</title>"),
     "a table": lambda path: path.write_text('{"id": 3, "text": "가", "label": "좋음"}\n'),
     "a folder": _a_folder,
-    "an artifact": _an_artifact,
+    "an artifact": lambda path: _a_folder(path, ["stage.json"]),
     "a link": lambda path: path.symlink_to("elsewhere/thesis.hwp"),
     "a link to nothing": lambda path: path.symlink_to("nowhere"),
 }
@@ -188,14 +171,13 @@ def test_an_odd_name_is_refused_in_one_line(here, capsys, case, why):
 
 
 def test_our_own_files_are_known_by_their_form(tmp_path):
+    table = ["task", "scored_on", "features", "num_layers", "models", "best", "note"]
     ours = {
-        is_page: page(None),
-        is_evaluation: '{"text": "가", "label": "좋음", "prediction": "나쁨"}\n',
-        is_oracle: json.dumps({"count": 0, "pieces": {}, "characters": {}, "unreached": []}),
-        is_layer_table: json.dumps(
-            dict.fromkeys(["task", "scored_on", "features", "num_layers", "models", "best", "note"])
-        ),
-        is_questions: '{"version": "korbert questions", "data": [\n]}\n',
+        written.is_page: page(None),
+        written.is_evaluation: '{"text": "가", "label": "좋음", "prediction": "나쁨"}\n',
+        written.is_oracle: json.dumps({"count": 0, "pieces": {}, "characters": {}, "unreached": []}),
+        written.is_layer_table: json.dumps(dict.fromkeys(table)),
+        written.is_questions: '{"version": "korbert questions", "data": [\n]}\n',
     }
     rows = '{"id": "0123456789abcdef0123-0", "title": "", "context": "", "question": "", "answers": []}\n'
     others = ["", "\n", "{", "[]", "null", '{"text": "가"}\n', '{"prediction": 1}', "[" * 100_000, "\x00" * 100]
@@ -206,6 +188,6 @@ def test_our_own_files_are_known_by_their_form(tmp_path):
             assert not recognize(path), text[:80]
         path.write_text(content)
         assert recognize(path)
-        assert not is_nothing_else(path)
+        assert not written.is_nothing_else(path)
     path.write_text(rows)
-    assert is_questions(path)
+    assert written.is_questions(path)

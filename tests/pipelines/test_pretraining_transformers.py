@@ -1,6 +1,7 @@
 """Encoders of transformers, untrained, that the stage pretrains over our vocabulary with our rows."""
 
 import json
+from functools import partial
 
 import pytest
 import torch
@@ -20,12 +21,9 @@ from tests import tiny_recipe
 def stage_settings(model_type, **others):
     given = {
         "encoder": {"architecture": "transformers", "transformers": {"model_type": model_type, **CONFIGS[model_type]}},
-        "phases": [{"length": 48, "batch_size": 4, "steps": 3}],
+        "phases": [{"length": 48, "batch_size": 4, "steps": 3}], "precision": "fp32", "threads": 1, "heldout_rows": 8,
         "optimizer": {"learning_rate": 1e-2, "warmup_share": 0, "weight_decay": 0},
-        "precision": "fp32",
-        "threads": 1,
-        "heldout_rows": 8,
-    }
+    }  # fmt: skip
     return PretrainStage.model_validate(given | others)
 
 
@@ -35,7 +33,6 @@ def test_each_architecture_learns(model_type, pretraining, tmp_path):
     counts = pretrain.run(settings, pretraining, tmp_path, Runtime(tmp_path, tmp_path, workers=1, device="cpu"))
     model, _ = load_model(tmp_path / "model", "pretraining")
     assert counts["parameters"] == sum(weight.numel() for weight in model.parameters())
-
     # A gradient has reached every weight, and the held-out rows are predicted better than the first ones were.
     before = PretrainingModel(model.config, torch.Generator().manual_seed(settings.seed))
     drawn = before.state_dict()
@@ -72,8 +69,7 @@ def recipe(tmp_path_factory, sample):
 
 
 @pytest.mark.slow
-def test_from_a_recipe_to_its_tasks(recipe, tmp_path, monkeypatch, command):
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
+def test_from_a_recipe_to_its_tasks(recipe, tmp_path, command):
     given = [str(recipe), "--root", str(tmp_path), "--workers", "1"]
     assert run_command(["run", *given]) == 0
     folder = tmp_path / "tiny"
@@ -81,15 +77,10 @@ def test_from_a_recipe_to_its_tasks(recipe, tmp_path, monkeypatch, command):
     assert record["versions"]["transformers"] == installed_version("transformers")
     assert record["settings"]["encoder"]["transformers"]["embedding_size"] == 16
     assert command("status", *given[:3]).out.count("fresh") >= 7
-
     # Each task has begun with it, and stands beside the same encoder untrained.
     config = load_model(folder / "pretrain", "pretraining")[0].config
-    for stage, kind in (
-        ("nsmc", "classification"),
-        ("korquad", "question-answering"),
-        ("tasks.mood", "classification"),
-    ):
-        assert load_model(folder / stage, kind)[0].config == config
+    kinds = {"nsmc": "classification", "korquad": "question-answering", "tasks.mood": "classification"}
+    assert [load_model(folder / stage, kind)[0].config for stage, kind in kinds.items()] == [config] * 3
     names = [row["name"] for row in json.loads((folder / "tasks.mood" / "scores.json").read_text())["rows"]]
     assert {"pretrained", "scratch"} <= set(names)
     assert korbert.load(folder / "tasks.mood", "cpu").predict(["정말 좋다"])[0].label in ("좋음", "나쁨")
@@ -106,8 +97,7 @@ def test_sop_and_spans_train_but_rtd_is_refused(pretraining, tmp_path):
     assert {"mlm_loss", "sop_loss", "spans_loss"} <= json.loads((tmp_path / "scores.json").read_text()).keys()
     with pytest.raises(ValueError, match="rtd needs an encoder of korbert, not one of transformers: leave it out, or"):
         stage_settings("electra", objectives=["rtd"])
-    distill = {"objectives": ["mlm", "distill"], "distill": {"teacher": "model"}}
+    distill = partial(stage_settings, "electra", objectives=["mlm", "distill"])
     with pytest.raises(ValueError, match=r"distill\.begin needs an encoder of korbert, not one of transformers"):
-        stage_settings("electra", **distill)
-    distill["distill"] = {"teacher": "model", "begin": False}
-    assert stage_settings("electra", **distill).distill.teacher == "model"
+        distill(distill={"teacher": "model"})
+    assert distill(distill={"teacher": "model", "begin": False}).distill.teacher == "model"

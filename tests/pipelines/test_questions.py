@@ -5,10 +5,10 @@ import json
 import pytest
 
 from korbert.corpus.questions.generate import generate
-from korbert.pipelines.cli import run_command
 from korbert.tasks import korquad
 from korbert.tasks.files.rows import read_rows
 from korbert.tasks.kinds.question_answering import QuestionAnswering
+from tests.korbert.tiny import json_lines
 
 LINES = [
     f"{name}는 대한민국의 시인이다. {1900 + i}년에 평양에서 태어났다. 많은 사람이 그 시를 읽었다고 한다. "
@@ -19,20 +19,19 @@ LINES = [
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "poets.txt").write_text("\n".join(LINES), encoding="utf-8")
-    return tmp_path
+def questions(here, command):
+    """(file, output, options, code) -> what `korbert questions` prints of the poets or another file."""
+    (here / "poets.txt").write_text("\n".join(LINES), encoding="utf-8")
+
+    def asked(file, output, *options, code=0):
+        return command("questions", file, "--output", output, *options, "--workers", "1", code=code)
+
+    return asked
 
 
-def _run(*arguments):
-    return run_command(["questions", *arguments, "--workers", "1"])
-
-
-def test_both_forms_hold_the_same_questions_and_can_be_read(here, capsys):
-    assert _run("poets.txt", "--output", "made.json") == 0
-    said = capsys.readouterr().out
-    assert _run("poets.txt", "--output", "made.jsonl") == 0
+def test_both_forms_hold_the_same_questions_and_can_be_read(here, questions):
+    said = questions("poets.txt", "made.json").out
+    questions("poets.txt", "made.jsonl")
     made = korquad.read(here / "made.json")
     assert f"{len(made)} questions in made.json" in said
     assert "5 documents, 5 paragraphs" in said
@@ -40,72 +39,64 @@ def test_both_forms_hold_the_same_questions_and_can_be_read(here, capsys):
     assert {row["context"] for row in made} <= set(LINES)
     assert all(row["context"][slice(*row["answers"][0].span)] == row["answers"][0].text for row in made)
 
-    rows = [json.loads(line) for line in (here / "made.jsonl").read_text("utf-8").splitlines()]
+    rows = json_lines(here / "made.jsonl")
     assert [(row["id"], row["question"]) for row in rows] == [(row["id"], row["question"]) for row in made]
     for name in ("made.json", "made.jsonl"):
-        table = read_rows(here / name, QuestionAnswering.roles)
-        assert len(table) == len(rows)
+        assert len(read_rows(here / name, QuestionAnswering.roles)) == len(rows)
 
 
-def test_count_stops_and_says_what_it_left_out(here, capsys):
-    assert _run("poets.txt", "--output", "made.json", "--count", "3", "--per-paragraph", "1") == 0
+def test_count_stops_and_says_what_it_left_out(here, questions, monkeypatch):
+    said = questions("poets.txt", "made.json", "--count", "3", "--per-paragraph", "1").out
     assert len(korquad.read(here / "made.json")) == 3
-    said = capsys.readouterr().out
     assert "3 questions in made.json" in said
     assert "2 more from the last part were left out because of --count" in said
-
-
-def test_count_stops_the_work(here, capsys, monkeypatch):
     monkeypatch.setattr("korbert.corpus.questions.generate._PART_BYTES", 500)
-    assert _run("poets.txt", "--output", "made.json", "--count", "1") == 0
-    assert "from 5 documents" not in capsys.readouterr().out
+    assert "from 5 documents" not in questions("poets.txt", "made.json", "--count", "1").out
 
 
-def test_the_same_command_gives_the_same_bytes(here):
+def test_the_same_command_gives_the_same_bytes(here, questions):
     for name, seed in (("a.json", "1"), ("b.json", "1"), ("c.json", "2")):
-        assert _run("poets.txt", "--output", name, "--seed", seed) == 0
+        questions("poets.txt", name, "--seed", seed)
     a, b, c = ((here / name).read_bytes() for name in ("a.json", "b.json", "c.json"))
     assert a == b != c
 
 
-def test_a_field_of_another_name(here):
-    rows = [json.dumps({"본문": line}, ensure_ascii=False) for line in LINES]
-    (here / "rows.jsonl").write_text("\n".join(rows), encoding="utf-8")
-    assert _run("rows.jsonl", "--text", "본문", "--output", "made.jsonl") == 0
+def test_a_field_of_another_name(here, questions):
+    (here / "rows.jsonl").write_text("\n".join(json.dumps({"본문": line}) for line in LINES), encoding="utf-8")
+    questions("rows.jsonl", "made.jsonl", "--text", "본문")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (("nowhere.txt", "--output", "made.json"), 1, "nowhere.txt: no such file"),
-        (("poets.txt", "--output", "made.csv"), 2, "made.csv: extension is .csv: use .json"),
-        (("short.txt", "--output", "made.json"), 1, "short.txt: no questions from 1 paragraphs, 1 of them too short"),
-        (("other.jsonl", "--output", "made.json"), 1,
-         "none of 2 records has text in the field 'text': name the field with --text"),
-        (("poets.txt", "--output", "made.json", "--count", "0"), 2, "0 is not in the range"),
-    ],
-)  # fmt: skip
-def test_errors(here, capsys, arguments, code, said):
+@pytest.mark.parametrize(("given", "code", "said"), [
+    ("nowhere.txt made.json", 1, "nowhere.txt: no such file"),
+    ("poets.txt made.csv", 2, "made.csv: extension is .csv: use .json"),
+    ("short.txt made.json", 1, "short.txt: no questions from 1 paragraphs, 1 of them too short"),
+    ("other.jsonl made.json", 1, "none of 2 records has text in the field 'text': name the field with --text"),
+    ("poets.txt made.json --count 0", 2, "0 is not in the range"),
+])  # fmt: skip
+def test_errors(here, questions, given, code, said):
     (here / "short.txt").write_text("세종은 1443년에 한글을 만들었다.", encoding="utf-8")
     (here / "other.jsonl").write_text('{"body": "가"}\n{"body": "나"}\n', encoding="utf-8")
-    assert _run(*arguments) == code
-    assert said in capsys.readouterr().err
+    assert said in questions(*given.split(), code=code).err
     assert not (here / "made.json").exists()
     assert not list(here.glob(".*.tmp"))
 
 
-def test_a_partial_folder_of_somebody_else_is_left_alone(here, capsys):
+def test_a_partial_folder_of_somebody_else_is_left_alone(here, questions):
     (here / "made.json.partial").mkdir()
     (here / "made.json.partial" / "thesis.hwp").write_text("of someone", encoding="utf-8")
-    assert _run("poets.txt", "--output", "made.json") == 2
-    assert "made.json.partial: holds thesis.hwp, which korbert did not write: move it away" in capsys.readouterr().err
+    said = questions("poets.txt", "made.json", code=2).err
+    assert "made.json.partial: holds thesis.hwp, which korbert did not write: move it away" in said
     assert (here / "made.json.partial" / "thesis.hwp").read_text(encoding="utf-8") == "of someone"
     assert not (here / "made.json").exists()
 
 
-def test_an_interrupted_run_is_resumed(here, capsys, monkeypatch):
+def _parts(folder):
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.part")}
+
+
+def test_an_interrupted_run_is_resumed(here, questions, monkeypatch):
     monkeypatch.setattr("korbert.corpus.questions.generate._PART_BYTES", 500)
-    assert _run("poets.txt", "--output", "whole.json") == 0
+    questions("poets.txt", "whole.json")
     assert not (here / "whole.json.partial").exists()
     made = []
 
@@ -120,17 +111,14 @@ def test_an_interrupted_run_is_resumed(here, capsys, monkeypatch):
         return questions
 
     monkeypatch.setattr("korbert.pipelines.inference.questions.generate", interrupted(2))
-    assert _run("poets.txt", "--output", "made.json") == 130
+    questions("poets.txt", "made.json", code=130)
     assert not (here / "made.json").exists()
-    left = {path.name: path.stat().st_mtime_ns for path in (here / "made.json.partial").glob("*.part")}
+    left = _parts(here / "made.json.partial")
     assert left
     monkeypatch.setattr("korbert.pipelines.inference.questions.generate", interrupted(-1))
     removed = {}
-    monkeypatch.setattr(
-        "shutil.rmtree",
-        lambda path: removed.update({kept.name: kept.stat().st_mtime_ns for kept in path.glob("*.part")}),
-    )
-    assert _run("poets.txt", "--output", "made.json") == 0
+    monkeypatch.setattr("shutil.rmtree", lambda path: removed.update(_parts(path)))
+    said = questions("poets.txt", "made.json").out
     assert (here / "made.json").read_bytes() == (here / "whole.json").read_bytes()
     assert left.items() <= removed.items()
-    assert f"; {len(left)} of {len(removed)} parts are from an earlier run" in capsys.readouterr().out
+    assert f"; {len(left)} of {len(removed)} parts are from an earlier run" in said

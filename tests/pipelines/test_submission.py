@@ -1,15 +1,34 @@
+"""Answers to a hidden test set, and the folder to hand in, run as a judge would: what is wrong with it is found."""
+
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
-from korbert.errors import CorpusError, ModelError
+from korbert.errors import ArtifactError, CorpusError, ModelError
+from korbert.pipelines import cli
+from korbert.pipelines.submission.check import check, worksheet
 from korbert.pipelines.submission.writing import score, submit, write_submission
+from tests.running import is_alive
 
-CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다.\r\n예전에는 아리수(阿利水)라고도 불렸다 🙂"
-QUESTIONS = {"6548850-0-0": "한강은 어디에서 시작하는가?", "가": "예전 이름은?", "빈 질문": ""}
+CONTEXT = "한강은 강원도에서 시작해 서울을 지나 황해로 흐른다."
+QUESTIONS = {"6548850-0-0": ("한강은 어디에서 시작하는가?", "강원도"), "가": ("어디를 지나는가?", "서울")}
+ODD_CONTEXT = f"{CONTEXT}\r\n예전에는 아리수(阿利水)라고도 불렸다 🙂"
+ODD_QUESTIONS = {"6548850-0-0": "한강은 어디에서 시작하는가?", "가": "예전 이름은?", "빈 질문": ""}
+
+ANSWERS = """
+import json, os, sys
+document = json.load(open(sys.argv[1], encoding="utf-8"))
+asked = [qa["id"] for article in document["data"] for p in article["paragraphs"] for qa in p["qas"]]
+answers = dict.fromkeys(asked, "강원도")
+{}
+json.dump(answers, open(sys.argv[2], "w", encoding="utf-8"), ensure_ascii=False)
+"""
 
 # Loaded by Python at its start: refuses every socket and libraries that requirements.txt does not name, and tells at
 # the end where korbert came from.
@@ -26,14 +45,166 @@ atexit.register(lambda: print(sys.modules["korbert"].__file__ if "korbert" in sy
 """
 
 
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory):
-    """A file as the hidden test set may be: no answers in it."""
-    qas = [{"id": id, "question": question} for id, question in QUESTIONS.items()]
-    data = [{"title": "한강", "paragraphs": [{"context": CONTEXT, "qas": qas}]}]
-    path = tmp_path_factory.mktemp("asked") / "KorQuAD_v1.0_test.json"
-    path.write_text(json.dumps({"version": "KorQuAD_v1.0_test", "data": data}, ensure_ascii=False), encoding="utf-8")
+def dataset(path, asked, context=CONTEXT):
+    """A file of questions on a text. asked: id -> a question and its answer, or a question alone."""
+    qas = []
+    for id, question in asked.items():
+        question, *answers = [question] if isinstance(question, str) else question
+        found = [{"text": answer, "answer_start": context.index(answer)} for answer in answers]
+        qas.append({"id": id, "question": question} | ({"answers": found} if found else {}))
+    data = [{"title": "한강", "paragraphs": [{"context": context, "qas": qas}]}]
+    path.write_text(json.dumps({"version": "KorQuAD_v1.0", "data": data}, ensure_ascii=False), encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def asked(tmp_path):
+    return dataset(tmp_path / "asked.json", QUESTIONS)
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    """A folder whose program answers 강원도 everywhere, and does something more."""
+
+    def made(more=""):
+        folder = tmp_path / "submission"
+        folder.mkdir(exist_ok=True)
+        (folder / "predict.py").write_text(ANSWERS.format(more), encoding="utf-8")
+        return folder
+
+    return made
+
+
+def test_a_real_submission_passes(untrained_reader, tmp_path, asked):
+    write_submission(untrained_reader, tmp_path / "korquad" / "submission")
+    found = check(tmp_path / "korquad", asked)
+    submit(untrained_reader, asked, tmp_path / "here.json", device="cpu")
+    assert (found.questions, found.scores) == (2, score(asked, tmp_path / "here.json"))
+    assert found.seconds > 0
+    assert (found.memory or 0) > 50_000_000  # torch is loaded
+    assert not [note for note in found.notes if "requirements.txt" in note]
+
+
+def test_the_place_is_fresh_and_the_environment_empty(bundle, asked, monkeypatch):
+    monkeypatch.setenv("SECRET", "1")
+    folder = bundle(
+        "home = os.environ['HOME']\n"
+        "there = sorted(os.listdir('.')), sorted(os.listdir(home)), os.listdir(os.path.dirname(__file__))\n"
+        "assert there == (['questions.json'], [], ['predict.py']), there\n"
+        "extra = set(os.environ) - {'PATH', 'HOME', 'LC_CTYPE'}\n"  # Python itself sets the last one
+        "assert not extra, extra\n"
+        "assert sys.path[0] == os.path.dirname(__file__)\n"
+    )
+    assert check(folder, asked).scores == {"exact_match": 50.0, "f1": 50.0}
+    assert check(bundle(""), dataset(asked, ODD_QUESTIONS)).scores is None  # no answers to compare with
+
+
+@pytest.fixture
+def listening():
+    """A port of this machine that takes connections."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize("cut", [True, False])
+@pytest.mark.parametrize(("code", "event"), [
+    ("import socket; socket.socket().connect(('127.0.0.1', {port}))", "socket.connect"),
+    ("import urllib.request; urllib.request.urlopen('http://localhost:{port}')", "socket.getaddrinfo"),
+])  # fmt: skip
+def test_the_network_is_refused_even_if_nobody_notices(bundle, asked, listening, monkeypatch, code, event, cut):
+    if not cut:
+        monkeypatch.setattr("shutil.which", lambda name: None)
+    quiet = f"try:\n    {code.format(port=listening)}\n    answers = {{}}\nexcept OSError: pass\n"
+    said = rf"predict\.py: used the network \({event} .*: put what it needs into"
+    with pytest.raises(ModelError, match=said) as told:
+        check(bundle(quiet), asked)
+    assert "predictions.json" not in str(told.value)  # it was refused, so the answers are all there
+
+
+@pytest.mark.parametrize(("code", "said"), [
+    ("del answers['가']", "1 of 2 ids, such as '가', without an answer: answer every question"),
+    ("answers['나'] = ''", "1 of 2 ids, such as '나', not among the questions"),
+    ("answers['가'] = 3", "not a predictions file; it must be one JSON object of question id and answer text"),
+    ("answers = list(answers)", "not a predictions file"),
+    ("open(sys.argv[2], 'wb').write('{\"가\": \"강\"}'.encode('cp949')); sys.exit(0)", "byte 2 is not UTF-8"),
+    ("open(sys.argv[2], 'wb').write(b'{'); sys.exit(0)", "not JSON"),
+    ("sys.exit(0)", "no such file"),
+])  # fmt: skip
+def test_wrong_answers_are_named(bundle, asked, code, said):
+    with pytest.raises(ModelError, match=rf"predictions\.json(, line 1)?: .*{said}"):
+        check(bundle(code), asked)
+
+
+@pytest.mark.parametrize(("code", "said"), [
+    ("import korbert", "import of korbert halted"),  # the installed one is not used
+    ("raise RuntimeError('모델이 없다')", r"exit code 1: fix the error: .*RuntimeError: 모델이 없다"),
+    ("sys.exit(3)", "ended with exit code 3: fix the error: no output"),
+    ("import signal; os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
+])  # fmt: skip
+def test_a_crash_is_told_in_its_own_words(bundle, asked, code, said):
+    with pytest.raises(ModelError, match=said):
+        check(bundle(code), asked)
+
+
+def test_what_never_ends_is_ended_with_all_it_started(bundle, asked, tmp_path):
+    note = tmp_path / "child"
+    folder = bundle(
+        "import subprocess, time\n"
+        f"open({str(note)!r}, 'w').write(str(subprocess.Popen(['sleep', '600']).pid))\n"
+        "while True: time.sleep(1)\n"
+    )
+    with pytest.raises(ModelError, match=r"was stopped after 3\.0.s: .* allow more with --time-limit"):
+        check(folder, asked, limit_seconds=3)
+    child, deadline = int(note.read_text(encoding="utf-8")), time.monotonic() + 10
+    while is_alive(child) and time.monotonic() < deadline:  # a killed process may need a moment
+        time.sleep(0.05)
+    assert not is_alive(child)
+
+
+def test_what_is_no_bundle_or_no_dataset_is_refused(bundle, tmp_path):
+    with pytest.raises(ArtifactError, match=r"has no predict\.py: name the folder submission/ of a korquad artifact"):
+        check(tmp_path)
+    with pytest.raises(CorpusError, match=r"nowhere\.json: no such file"):
+        check(bundle(""), tmp_path / "nowhere.json")
+    assert not [path for path in bundle("").iterdir() if path.name != "predict.py"]
+
+
+def test_the_command(bundle, asked, tmp_path, command):
+    lines = worksheet(bundle(""), 700_000_000)
+    assert lines[0] == f"cl upload {bundle('')} -n submission"
+    assert "--request-memory 2g" in lines[2]
+    assert "--request-memory 5g" in worksheet(bundle(""), 3_000_000_000)[2]
+    assert [line.split()[1] for line in lines] == ["upload", "add", "run", "make", "macro"]
+    folder = str(bundle(""))
+    said = command("submit", "--check", folder, "--dataset", asked).out
+    assert f"2 questions of {asked}, each answered" in said
+    assert "exact match: 50.00, F1: 50.00" in said
+    assert "cl macro korquad-utils/dev-evaluate-v1.0 predictions-NAME" in said
+    measured = json.loads(command("submit", "--check", folder, "--dataset", asked, "--json").out)
+    assert measured["scores"] == {"exact_match": 50.0, "f1": 50.0}
+    assert {"dataset", "questions", "seconds", "memory", "notes"} < measured.keys()
+    assert cli.run_command(["submit", "--check", folder]) == 0  # on the questions that korbert carries
+    bundle("answers.clear()")
+    assert "without an answer" in command("submit", "--check", folder, code=1).err
+    assert "--check takes BUNDLE alone" in command("submit", "--check", folder, "model", code=2).err
+    assert "name MODEL INPUT OUTPUT, or --check BUNDLE" in command("submit", "model", "input.json", code=2).err
+    wrong = ["model", "a.json", "b.json", "--dataset", "c"]
+    assert "--dataset is for --check BUNDLE" in command("submit", *wrong, code=2).err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["asked.json", "submission"]
+    assert [path.name for path in Path(folder).iterdir()] == ["predict.py"]
+    (bundle("") / "requirements.txt").write_text("torch==0.1\nnowhere==2\n", encoding="utf-8")
+    torch, nowhere = (note for note in check(Path(folder), asked).notes if "requirements.txt" in note)
+    assert torch.startswith("requirements.txt: torch 0.1, but this run used ")
+    assert nowhere == "requirements.txt: nowhere 2, but this run used absent"
+
+
+# --- answers, and the folder that gives them ---
+
+
+@pytest.fixture(scope="module")
+def hidden(tmp_path_factory):
+    """A file as the hidden test set may be: no answers in it."""
+    return dataset(tmp_path_factory.mktemp("asked") / "KorQuAD_v1.0_test.json", ODD_QUESTIONS, ODD_CONTEXT)
 
 
 def load(path):
@@ -41,53 +212,38 @@ def load(path):
 
 
 @pytest.fixture(scope="module")
-def answered(untrained_reader, asked, tmp_path_factory):
-    """What submit writes for these questions."""
+def answered(untrained_reader, hidden, tmp_path_factory):
     output = tmp_path_factory.mktemp("answered") / "predictions.json"
-    assert submit(untrained_reader, asked, output, device="cpu") == 3
+    assert submit(untrained_reader, hidden, output, device="cpu") == 3
     return output
 
 
-def test_submit_answers_every_question(answered):
+def test_submit_answers_every_question_or_refuses_before_it_works(untrained_reader, hidden, answered, tmp_path):
     predictions = load(answered)
-    assert list(predictions) == list(QUESTIONS)
-    assert all(answer and answer in CONTEXT for answer in predictions.values())
+    assert list(predictions) == list(ODD_QUESTIONS)
+    assert all(answer and answer in ODD_CONTEXT for answer in predictions.values())
     assert [path.name for path in answered.parent.iterdir()] == ["predictions.json"]
-
-
-def test_submit_refuses_before_it_works(untrained_reader, asked, tmp_path):
     (tmp_path / "broken.json").write_text('{"data": [{"paragraphs": 3}]}', encoding="utf-8")
     with pytest.raises(CorpusError, match=r"broken\.json, record 1: article 0 has no list of paragraphs"):
         submit(untrained_reader, tmp_path / "broken.json", tmp_path / "predictions.json")
     with pytest.raises(ModelError, match="no such file"):
-        submit(tmp_path / "empty", asked, tmp_path / "predictions.json")
+        submit(tmp_path / "empty", hidden, tmp_path / "predictions.json")
     assert not (tmp_path / "predictions.json").exists()
 
 
 def test_score_of_two_files(tmp_path):
-    qas = [{"id": id, "question": "?", "answers": [{"text": "강원도", "answer_start": 4}]} for id in ("a", "b")]
-    dataset = {"data": [{"title": "한강", "paragraphs": [{"context": CONTEXT, "qas": qas}]}]}
-    (tmp_path / "dev.json").write_text(json.dumps(dataset), encoding="utf-8")
-    (tmp_path / "predictions.json").write_text(json.dumps({"a": "강원도", "b": "강원도에서"}), encoding="utf-8")
-    found = score(tmp_path / "dev.json", tmp_path / "predictions.json")
-    assert found == {"exact_match": 50.0, "f1": pytest.approx(50 + 50 * 0.75)}
+    dev, predictions = tmp_path / "dev.json", tmp_path / "predictions.json"
+    dataset(dev, {"a": ("?", "강원도"), "b": ("?", "강원도")})
+    predictions.write_text(json.dumps({"a": "강원도", "b": "강원도에서"}), encoding="utf-8")
+    assert score(dev, predictions) == {"exact_match": 50.0, "f1": pytest.approx(50 + 50 * 0.75)}
     with pytest.raises(CorpusError, match=r"predictions\.json: an object without a list of objects"):
-        score(tmp_path / "predictions.json", tmp_path / "predictions.json")
+        score(predictions, predictions)
     with pytest.raises(CorpusError, match=r"dev\.json: not a predictions file"):
-        score(tmp_path / "dev.json", tmp_path / "dev.json")
+        score(dev, dev)
     for content in ('{"a": 1e999}', '{"a": NaN}', '{"a": null}', '{"a": ' + "9" * 5_000 + "}", "[" * 100_000):
-        (tmp_path / "predictions.json").write_text(content)
+        predictions.write_text(content)
         with pytest.raises(CorpusError, match=r"predictions\.json(, line 1)?: not (JSON|a predictions file)"):
-            score(str(tmp_path / "dev.json"), str(tmp_path / "predictions.json"))
-
-
-def test_the_folder_holds_what_is_handed_in(untrained_reader, tmp_path):
-    write_submission(untrained_reader, tmp_path / "submission")
-    names = {path.name for path in (tmp_path / "submission").iterdir()}
-    assert names == {"predict.py", "requirements.txt", "model", "korbert"}
-    lines = (tmp_path / "submission" / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    assert all("==" in line and "+" not in line and "/" not in line for line in lines)
-    assert "kiwipiepy==0.24.1" in lines
+            score(str(dev), str(predictions))
 
 
 def run(folder, arguments, work):
@@ -99,25 +255,24 @@ def run(folder, arguments, work):
     return subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_predict_runs_elsewhere_without_network_on_the_code_beside_it(untrained_reader, asked, answered, tmp_path):
+def test_predict_runs_elsewhere_without_network_on_the_code_beside_it(untrained_reader, hidden, answered, tmp_path):
     write_submission(untrained_reader, tmp_path / "submission")
     (tmp_path / "elsewhere").mkdir()
     folder = (tmp_path / "submission").rename(tmp_path / "elsewhere" / "submission")
-    done = run(folder, [asked, "predictions.json"], tmp_path)
+    done = run(folder, [hidden, "predictions.json"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(folder / "korbert" / "__init__.py")
     assert load(tmp_path / "predictions.json") == load(answered)
+    assert {path.name for path in folder.iterdir()} == {"predict.py", "requirements.txt", "model", "korbert"}
+    lines = (folder / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    assert all("==" in line and "+" not in line and "/" not in line for line in lines)
+    assert "kiwipiepy==0.24.1" in lines
     names = {path.relative_to(folder / "korbert").as_posix() for path in (folder / "korbert").rglob("*")}
     assert "tasks/question_answering/answers.py" in names
     assert not [name for name in names if name.startswith("box") or "__pycache__" in name]
-
-
-def test_predict_says_what_is_wrong_in_one_line(untrained_reader, tmp_path):
-    write_submission(untrained_reader, tmp_path / "submission")
-    done = run(tmp_path / "submission", [tmp_path / "absent.json", "predictions.json"], tmp_path)
-    assert done.returncode == 1
-    assert done.stderr.endswith("absent.json: no such file: check its name and folder\n")
-    assert done.stderr.count("\n") == 1
-    used = run(tmp_path / "submission", ["one.json"], tmp_path)
+    wrong = run(folder, [tmp_path / "absent.json", "predictions.json"], tmp_path)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
+    assert wrong.stderr.endswith("absent.json: no such file: check its name and folder\n")
+    used = run(folder, ["one.json"], tmp_path)
     assert used.returncode == 2
     assert "python predict.py INPUT.json OUTPUT.json" in used.stderr

@@ -11,11 +11,13 @@ import pytest
 import korbert
 from korbert.pipelines.cli import run_command
 from korbert.tasks.noise import NOISE
+from tests.korbert.tiny import json_lines
 
 GOOD = ["정말 재미있다", "최고의 연기", "다시 보고 싶다", "음악이 아름답다", "가족과 보았다"]
 BAD = ["시간이 아깝다", "지루했다", "돈이 아깝다", "배우가 어색하다", "결말이 허무하다"]
 QUICK = ["--epochs", "30", "--learning-rate", "3e-3", "--set", "batch_size=5", "--set", "max_length=32",
          "--set", "threads=1", "--device", "cpu", "--workers", "1"]  # fmt: skip
+NAMED = ["--text", "후기", "--label", "느낌"]
 
 
 @pytest.fixture(scope="module")
@@ -23,47 +25,33 @@ def model(untrained):
     return str(untrained(hidden_size=32, num_hidden_layers=1, intermediate_size=32))
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def _moods(path, encoding="utf-8"):
+    """Rows of GOOD and BAD; the arguments that name them for training and test."""
     rows = [[text, mood] for mood, texts in (("좋음", GOOD), ("나쁨", BAD)) for text in texts]
     with path.open("w", encoding=encoding, newline="") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([["후기", "느낌"], *rows])
+    return ["--train", path.name, "--test", path.name, *NAMED, *QUICK]
 
 
-def _run(*arguments):
-    return run_command(list(arguments))
-
-
-def _printed(capsys):
+def _json(shown):
     """The JSON lines on standard output."""
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return list(map(json.loads, shown.out.splitlines()))
 
 
-def test_training_and_test_files_may_be_addresses(here, model, capsys):
+def test_training_and_test_files_may_be_addresses(here, model, command):
     _moods(here / "my.csv")
     address = (here / "my.csv").as_uri()
-    files = ["--train", address, "--test", address, "--text", "후기", "--label", "느낌", "--output", "mood"]
-    assert _run("finetune", model, *files, *QUICK) == 0
-    capsys.readouterr()
-    assert _run("evaluate", "mood", address, "--device", "cpu", "--noise") == 0
-    lines = capsys.readouterr().out.splitlines()
+    command("finetune", model, "--train", address, "--test", address, *NAMED, "--output", "mood", *QUICK)
+    lines = command("evaluate", "mood", address, "--device", "cpu", "--noise").out.splitlines()
     assert [line.split()[0] for line in lines] == ["accuracy", "macro_f1", *["accuracy"] * len(NOISE)]
     assert [line.split("  ")[-1].strip() for line in lines[2:]] == list(NOISE)
-    assert _run("finetune", model, "--train", (here / "no.csv").as_uri(), "--output", "none") != 0
-    assert "no.csv: no such file: did you mean my.csv?" in capsys.readouterr().err
+    said = command("finetune", model, "--train", (here / "no.csv").as_uri(), "--output", "none", code=1).err
+    assert "no.csv: no such file: did you mean my.csv?" in said
 
 
-def test_from_a_csv_file_to_a_model_in_one_command(here, model, capsys):
-    _moods(here / "my.csv", "cp949")
-    command = ["finetune", model, "--train", "my.csv", "--test", "my.csv", "--text", "후기", "--label", "느낌",
-               "--output", "models/mood", *QUICK]  # fmt: skip
-    assert _run(*command) == 0
-    shown = capsys.readouterr()
+def test_from_a_csv_file_to_a_model_in_one_command(here, model, command):
+    learn = ["finetune", model, *_moods(here / "my.csv", "cp949"), "--output", "models/mood"]
+    shown = command(*learn)
     assert "my.csv: classification: text from '후기', label from '느낌': 2 labels; --kind says otherwise" in shown.err
     assert "accuracy, pretrained" in shown.out
     assert json.loads(Path("models/mood/scores.json").read_text())["counts"]["test"] == 10
@@ -71,27 +59,24 @@ def test_from_a_csv_file_to_a_model_in_one_command(here, model, capsys):
 
     assert korbert.load("models/mood", "cpu").predict(GOOD[0]).label == "좋음"
     Path("new.txt").write_text("\n".join(BAD), encoding="utf-8")
-    assert _run("predict", "models/mood", "new.txt", "--device", "cpu") == 0
-    lines = _printed(capsys)
+    lines = _json(command("predict", "models/mood", "new.txt", "--device", "cpu"))
     assert [line["label"] for line in lines] == ["나쁨"] * 5
-    assert _run("evaluate", "models/mood", "my.csv", "--text", "후기", "--label", "느낌", "--json",
-                "--output", "all.jsonl", "--device", "cpu") == 0  # fmt: skip
-    assert json.loads(capsys.readouterr().out)["accuracy"]["score"] == 1.0
+    score = ["evaluate", "models/mood", "my.csv", "--output", "all.jsonl", "--device", "cpu"]
+    assert json.loads(command(*score, *NAMED, "--json").out)["accuracy"]["score"] == 1.0
     assert len(Path("all.jsonl").read_text("utf-8").splitlines()) == 10
-    assert _run("evaluate", "models/mood", "my.csv", "--output", "all.jsonl", "--device", "cpu") == 0  # again
+    command(*score)  # again
 
     before = Path("models/mood/stage.json").read_bytes()
-    assert _run(*command) == 0  # fresh: nothing is done
+    command(*learn)  # fresh: nothing is done
     assert Path("models/mood/stage.json").read_bytes() == before
-    assert _run(*command, "--seeds", "2") == 2
-    said = capsys.readouterr().err
+    said = command(*learn, "--seeds", "2", code=2).err
     assert "is not what korbert finetune would make: seeds: [0, 1] here, [0] in the artifact" in said
     assert "--rebuild`, or choose another --output" in said
 
 
 def _choices(path):
     rows = [{"text": good, "choices": [bad, good], "label": 1} for good, bad in zip(GOOD, BAD, strict=True)]
-    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
 
 def _numbers(path):
@@ -102,38 +87,30 @@ def _numbers(path):
 def _entities(path):
     starts = {"정말 재미있는 영화": 8, "서울에 갔다": 0, "부산은 멀다": 0, "이 영화를 보았다": 2, "서울": 0}
     rows = [{"text": text, "entities": [[start, start + 2, "것"]]} for text, start in starts.items()]
-    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("write", "name", "kind"),
-    [
-        (_entities, "ner.jsonl", "token-classification: text from 'text', spans from 'entities'"),
-        (_choices, "choices.jsonl", "multiple-choice: choices from 'choices'"),
-        (_numbers, "numbers.tsv", "regression: score from 'label': 5 numbers"),
-    ],
-)
-def test_the_kind_is_found_from_the_columns(here, model, write, name, kind, capsys):
+@pytest.mark.parametrize(("write", "name", "kind"), [
+    (_entities, "ner.jsonl", "token-classification: text from 'text', spans from 'entities'"),
+    (_choices, "choices.jsonl", "multiple-choice: choices from 'choices'"),
+    (_numbers, "numbers.tsv", "regression: score from 'label': 5 numbers"),
+])  # fmt: skip
+def test_the_kind_is_found_from_the_columns(here, model, write, name, kind, command):
     write(here / name)
-    options = ["--test", name, "--output", "out", *QUICK, "--epochs", "2"]
-    assert _run("finetune", model, "--train", name, *options) == 0
-    assert kind in capsys.readouterr().err
-    assert _run("predict", "out", name, "--device", "cpu") == 0
-    lines = _printed(capsys)
+    said = command("finetune", model, "--train", name, "--test", name, "--output", "out", *QUICK, "--epochs", "2").err
+    assert kind in said
+    lines = _json(command("predict", "out", name, "--device", "cpu"))
     assert len(lines) == 5
     assert all({"choice", "spans"} & line.keys() or isinstance(line["prediction"], float) for line in lines)
-    named = [] if write is _entities else ["--label", "label"]
-    page = [] if write is _choices else ["--html", "sure.html"]
-    assert _run("evaluate", "out", name, *named, *page, "--device", "cpu") == 0
-    assert Path("sure.html").exists() == bool(page)
+    score = ["evaluate", "out", name, *([] if write is _entities else ["--label", "label"])]
+    command(*score, *([] if write is _choices else ["--html", "sure.html"]), "--device", "cpu")
+    assert Path("sure.html").exists() == (write is not _choices)
     if write is _choices:
-        assert _run("evaluate", "out", name, *named, "--noise") == 2
-        assert (
-            "this model is of kind multiple-choice: noise is for classification, regression" in capsys.readouterr().err
-        )
+        said = command(*score, "--noise", code=2).err
+        assert "this model is of kind multiple-choice: noise is for classification, regression" in said
 
 
-def test_finetune_and_evaluate_print_the_same_scores(here, model, capsys, monkeypatch):
+def test_finetune_and_evaluate_print_the_same_scores(here, model, command, monkeypatch):
     """With interval, macro F1 and the number of rows; scored in fp32 whatever the precision of training."""
     asked = []
 
@@ -143,18 +120,14 @@ def test_finetune_and_evaluate_print_the_same_scores(here, model, capsys, monkey
 
     monkeypatch.setattr("korbert.training.scoring.autocast", autocast)
     monkeypatch.setenv("COLUMNS", "200")
-    _moods(here / "my.csv")
-    files = ["--train", "my.csv", "--test", "my.csv", "--text", "후기", "--label", "느낌", "--output", "mood"]
-    assert _run("finetune", model, *files, *QUICK, "--epochs", "1") == 0
-    shown = capsys.readouterr()
+    shown = command("finetune", model, *_moods(here / "my.csv"), "--output", "mood", "--epochs", "1")
     pattern = r"([0-9.]+)\s% accuracy, .*: ([0-9.]+) to ([0-9.]+)\s%; macro F1 ([0-9.]+)\s%; 10 rows\)"
     found = re.search(pattern, shown.out)
     assert found
     few = "only 10 rows are scored, each worth 10 points: too few for a reliable score, give more"
     assert few in json.loads(Path("mood/scores.json").read_text("utf-8"))["said"]
     assert set(asked) == {"fp32"}
-    assert _run("evaluate", "mood", "my.csv", "--device", "cpu") == 0
-    shown = capsys.readouterr()
+    shown = command("evaluate", "mood", "my.csv", "--device", "cpu")
     score, low, high, macro = (f"{float(figure) / 100:.4f}" for figure in found.groups())
     assert re.search(rf"accuracy +{score} +{low} to {high} +10 rows\n", shown.out)
     printed = re.search(r"macro_f1 +([0-9.]+) ", shown.out)
@@ -163,17 +136,16 @@ def test_finetune_and_evaluate_print_the_same_scores(here, model, capsys, monkey
     assert few in shown.err
 
 
-def test_a_regression_names_its_baseline_and_its_error(here, model, capsys, monkeypatch):
+def test_a_regression_names_its_baseline_and_its_error(here, model, command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     _numbers(here / "numbers.tsv")
-    files = ["--train", "numbers.tsv", "--test", "numbers.tsv", "--output", "out"]
-    assert _run("finetune", model, *files, *QUICK, "--epochs", "1") == 0
-    shown = capsys.readouterr().out
+    learn = ["finetune", model, "--train", "numbers.tsv", "--test", "numbers.tsv", "--output", "out", *QUICK]
+    shown = command(*learn, "--epochs", "1").out
     assert "TF-IDF baseline" in shown
     assert "logistic" not in shown
     assert re.search(r"mean absolute error [0-9.]+; 5 rows", shown)
-    assert _run("finetune", model, *files, *QUICK, "--set", 'metrics=["mae"]', "--rebuild") == 2
-    assert "metrics: mae is lower for better models" in capsys.readouterr().err
+    said = command(*learn, "--set", 'metrics=["mae"]', "--rebuild", code=2).err
+    assert "metrics: mae is lower for better models" in said
 
 
 @pytest.fixture(scope="module")
@@ -181,9 +153,8 @@ def of_pairs(model, tmp_path_factory):
     """A model of pairs whose training file has column names of its own."""
     folder = tmp_path_factory.mktemp("pairs")
     _pairs(folder / "train.csv", "앞글,뒷글,같은가")
-    command = ["finetune", model, "--train", str(folder / "train.csv"), "--text", "앞글", "--pair", "뒷글",
-               "--label", "같은가", "--output", str(folder / "out"), *QUICK]  # fmt: skip
-    assert _run(*command, "--epochs", "1") == 0
+    named = ["--text", "앞글", "--pair", "뒷글", "--label", "같은가", "--output", str(folder / "out"), *QUICK]
+    assert run_command(["finetune", model, "--train", str(folder / "train.csv"), *named, "--epochs", "1"]) == 0
     return folder / "out"
 
 
@@ -192,92 +163,76 @@ def _pairs(path, head):
     path.write_text("\n".join([head, *rows]), encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("head", "options"),
-    [
-        ("앞글,뒷글,같은가", []),  # as in training
-        ("sentence1,sentence2,label", []),  # usual names
-        ("뒷글,앞글,같은가", ["--text", "뒷글", "--pair", "앞글"]),  # named by the user
-        ("가,나,다", ["--text", "가", "--pair", "나", "--label", "다"]),
-        ("가,뒷글,같은가", ["--text", "가"]),  # one by the user, the others as in training
-    ],
-)
-def test_a_model_remembers_the_columns_it_was_trained_on(here, of_pairs, head, options, capsys):
+@pytest.mark.parametrize(("head", "options"), [
+    ("앞글,뒷글,같은가", []),  # as in training
+    ("sentence1,sentence2,label", []),  # usual names
+    ("뒷글,앞글,같은가", ["--text", "뒷글", "--pair", "앞글"]),  # named by the user
+    ("가,나,다", ["--text", "가", "--pair", "나", "--label", "다"]),
+    ("가,뒷글,같은가", ["--text", "가"]),  # one by the user, the others as in training
+])  # fmt: skip
+def test_a_model_remembers_the_columns_it_was_trained_on(here, of_pairs, head, options, command):
     _pairs(here / "new.csv", head)
-    assert _run("evaluate", str(of_pairs), "new.csv", "--output", "rows.jsonl", *options, "--device", "cpu") == 0
-    capsys.readouterr()
-    assert _run("predict", str(of_pairs), "new.csv", *options, "--device", "cpu") == 0
-    scored = [json.loads(line) for line in Path("rows.jsonl").read_text("utf-8").splitlines()]
-    predicted = _printed(capsys)
+    command("evaluate", of_pairs, "new.csv", "--output", "rows.jsonl", *options, "--device", "cpu")
+    predicted = _json(command("predict", of_pairs, "new.csv", *options, "--device", "cpu"))
     assert [(one["text"], one["pair"]) for one in predicted] == list(zip(GOOD + BAD, BAD + GOOD, strict=True))
-    assert [one["label"] for one in predicted] == [one["prediction"]["label"] for one in scored]
+    assert [one["label"] for one in predicted] == [one["prediction"]["label"] for one in json_lines(Path("rows.jsonl"))]
 
 
-def test_choices_in_several_columns_are_predicted(here, model, capsys):
+def test_choices_in_several_columns_are_predicted(here, model, command):
     rows = [f"{good},{bad},{good},1" for good, bad in zip(GOOD, BAD, strict=True)]
     Path("choices.csv").write_text("\n".join(["물음,첫째,둘째,정답", *rows]), encoding="utf-8")
-    named = ["--kind", "choice", "--text", "물음", "--column", "choices=첫째", "--column", "choices=둘째"]
-    files = ["--train", "choices.csv", "--output", "out"]
-    assert _run("finetune", model, *files, *named, "--label", "정답", *QUICK, "--epochs", "1") == 0
-    capsys.readouterr()
-    assert _run("predict", "out", "choices.csv", "--device", "cpu") == 0
-    found = _printed(capsys)
+    named = ["--kind", "choice", "--text", "물음", "--column", "choices=첫째", "--column", "choices=둘째",
+             "--label", "정답", "--output", "out", *QUICK]  # fmt: skip
+    command("finetune", model, "--train", "choices.csv", *named, "--epochs", "1")
+    found = _json(command("predict", "out", "choices.csv", "--device", "cpu"))
     assert [one["choices"] for one in found] == [[bad, good] for good, bad in zip(GOOD, BAD, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--train", "no.csv"], "no.csv: no such file"),
-        (["--train", "my.csv"], "no column of labels or scores among 후기, 느낌"),
-        (["--train", "my.csv", "--label", "느끼"], "no column '느끼' .* did you mean '느낌'"),
-        (["--train", "my.csv", "--text", "후기", "--label", "느낌", "--valid", "other.csv"],
-         "labels not seen in training: '다름' 1 times, first at .*other.csv, line 3"),
-        (["--train", "my.csv", "--text", "후기", "--label", "느낌", "--set", "epoch=3"], "no such key .did you"),
-        (["--train", "my.csv", "--text", "후기", "--label", "느낌", "--valid-share", "2"], "is not in the range"),
-        (["--task", "klue-nerr", "--data", "."], "did you mean klue-ner"),
-        (["--task", "klue-ner", "--data", "."], "klue-ner: no .*get the files from"),
-        (["--task", "klue-re", "--data", ".", "--dry-run"], "klue-re: no .*get the files from"),
-        (["--task", "klue-ner"], "--task needs --data"),
-        ([], "give either --train FILE or --task NAME"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_learned_is_refused(here, model, options, said, capsys, monkeypatch):
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
+@pytest.mark.parametrize(("options", "said"), [
+    ("--train no.csv", "no.csv: no such file"),
+    ("--train my.csv", "no column of labels or scores among 후기, 느낌"),
+    ("--train my.csv --label 느끼", "no column '느끼' .* did you mean '느낌'"),
+    ("--train my.csv --text 후기 --label 느낌 --valid other.csv",
+     "labels not seen in training: '다름' 1 times, first at .*other.csv, line 3"),
+    ("--train my.csv --text 후기 --label 느낌 --set epoch=3", "no such key .did you"),
+    ("--train my.csv --text 후기 --label 느낌 --valid-share 2", "is not in the range"),
+    ("--task klue-nerr --data .", "did you mean klue-ner"),
+    ("--task klue-ner --data .", "klue-ner: no .*get the files from"),
+    ("--task klue-re --data . --dry-run", "klue-re: no .*get the files from"),
+    ("--task klue-ner", "--task needs --data"),
+    ("", "give either --train FILE or --task NAME"),
+])  # fmt: skip
+def test_what_cannot_be_learned_is_refused(here, model, options, said, capsys):
     _moods(here / "my.csv")
     Path("other.csv").write_text("후기,느낌\n좋다,좋음\n이상하다,다름\n", encoding="utf-8")
-    assert _run("finetune", model, *options, "--output", "out", *QUICK) in (1, 2)
+    assert run_command(["finetune", model, *options.split(), "--output", "out", *QUICK]) in (1, 2)
     assert re.search(said, capsys.readouterr().err)
     assert not Path("out").exists()
 
 
-def test_a_model_of_a_known_set_knows_the_labels_of_its_files(here, model, sample, capsys):
+def test_a_model_of_a_known_set_knows_the_labels_of_its_files(here, model, sample, command):
     folder = here / "data" / "nsmc"
     folder.mkdir(parents=True)
     for part in ("train", "test"):
         lines = (sample / "nsmc" / f"ratings_{part}.txt").read_text("utf-8").splitlines()[:41]
         (folder / f"ratings_{part}.txt").write_text("\n".join(lines), encoding="utf-8")
-    assert _run("finetune", model, "--task", "nsmc", "--data", "data", "--output", "out", *QUICK, "--epochs", "1") == 0
-    capsys.readouterr()
-    assert _run("evaluate", "out", "data/nsmc/ratings_test.txt", "--json") == 0
-    evaluated = json.loads(capsys.readouterr().out)["accuracy"]["score"]
+    command("finetune", model, "--task", "nsmc", "--data", "data", "--output", "out", *QUICK, "--epochs", "1")
+    evaluated = json.loads(command("evaluate", "out", "data/nsmc/ratings_test.txt", "--json").out)["accuracy"]["score"]
     assert evaluated == json.loads(Path("out/scores.json").read_text())["rows"][0]["scores"]["accuracy"]
     assert json.loads(Path("out/predictions.jsonl").read_text("utf-8").splitlines()[0])["label"] in ("부정", "긍정")
 
 
-def test_every_layer_is_scored(here, model, capsys):
+def test_every_layer_is_scored(here, model, command):
     _moods(here / "my.csv")
-    command = ["layers", model, "--train", "my.csv", "--text", "후기", "--label", "느낌", "--output", "layers", *QUICK]
+    score = ["layers", model, "--train", "my.csv", *NAMED, "--output", "layers", *QUICK, "--epochs", "2"]
     Path("layers/work").mkdir(parents=True)
     Path("layers/work/thesis.hwp").write_text("of someone")
-    assert _run(*command, "--epochs", "2") == 0
+    assert "layers.html" in command(*score).out
     found = json.loads(Path("layers/layers.json").read_text())
     assert [row["name"] for row in found["models"][:2]] == ["0", "1"]
     assert sorted(path.name for path in Path("layers").iterdir()) == ["layers.html", "layers.json", "work"]
     assert Path("layers/work/thesis.hwp").read_text() == "of someone"
-    assert "layers.html" in capsys.readouterr().out
-    assert _run(*command, "--epochs", "2", "--seeds", "1") == 0  # again, in the same folder
+    command(*score, "--seeds", "1")  # again, in the same folder
     assert json.loads(Path("layers/layers.json").read_text())["models"][0]["seeds"] == 1
     Path("layers/stage.json").write_text("{}")
-    assert _run(*command) == 2
-    assert "layers: is an artifact, which other files would make stale" in capsys.readouterr().err
+    assert "layers: is an artifact, which other files would make stale" in command(*score, code=2).err

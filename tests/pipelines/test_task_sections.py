@@ -11,7 +11,6 @@ from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import Pipeline
 from korbert.pipelines.artifacts.runner import make
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.cli import run_command
 from korbert.pipelines.recipes import loading
 from korbert.pipelines.recipes.loading import Recipe
 from korbert.pipelines.reports import index
@@ -33,14 +32,12 @@ def _toy(monkeypatch):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(here):
     """The working folder: a file of texts, and what is taken for a model."""
-    (tmp_path / "moods.tsv").write_text("좋다\t1\n싫다\t0\n그저 그렇다\t0\n", encoding="utf-8")
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "config.json").write_text("{}", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KORBERT_DATA", raising=False)
-    return tmp_path
+    (here / "moods.tsv").write_text("좋다\t1\n싫다\t0\n그저 그렇다\t0\n", encoding="utf-8")
+    (here / "model").mkdir()
+    (here / "model" / "config.json").write_text("{}", encoding="utf-8")
+    return here
 
 
 def _write(folder, text):
@@ -63,15 +60,10 @@ def test_sections_of_tasks_are_the_last_stages_with_settings_by_kind(folder):
     assert pipeline.artifact("tasks.mood") == folder / "artifacts" / "mine" / "tasks.mood"
 
 
-@pytest.mark.parametrize(
-    ("init", "reads", "found"),
-    [
-        ("", ("pretrain", "vocab"), ()),
-        ('init = "scratch"\n', ("pretrain", "vocab"), ()),
-        ('init = "scratch"\nunseen = true\n', ("clean", "pretrain", "vocab"), ()),
-        ('init = "model"\n', (), ("model",)),
-    ],
-)
+@pytest.mark.parametrize(("init", "reads", "found"), [
+    ("", ("pretrain", "vocab"), ()), ('init = "scratch"\n', ("pretrain", "vocab"), ()),
+    ('init = "scratch"\nunseen = true\n', ("clean", "pretrain", "vocab"), ()), ('init = "model"\n', (), ("model",)),
+])  # fmt: skip
 def test_what_a_task_goes_on_from(folder, init, reads, found):
     recipe = loading.load(_write(folder, MINIMAL + MOOD + init))
     stage = recipe.stages["tasks.mood"]
@@ -87,37 +79,30 @@ def test_a_recipe_of_tasks_alone_has_no_other_stage(folder):
     assert list(recipe.stages) == ["tasks.mood", "tasks.my-lengths"]
     assert recipe.section("tasks.mood").threads == 2
     assert recipe.section("clean") is None
-    long = loading.load(
-        _write(folder, MINIMAL + OWN + "max_length = 600\n")
-    )  # more than pretrain, which it does not read
-    assert long.section("tasks.mood").max_length == 600
-    with pytest.raises(SettingsError, match=r"pretrain: is missing, and tasks\.mood reads it: add a section"):
-        loading.load(_write(folder, MOOD))
-    with pytest.raises(SettingsError, match=r"clean\.sources: is missing"):
-        loading.load(_write(folder, OWN + "[vocab]\nsize = 2000\n"))
+    long = MINIMAL + OWN + "max_length = 600\n"  # more than pretrain, which it does not read
+    assert loading.load(_write(folder, long)).section("tasks.mood").max_length == 600
 
 
-@pytest.mark.parametrize(
-    ("text", "changes", "said"),
-    [
-        (OWN, ["tasks.mood.kind=moot"], "mine.toml: tasks.mood.kind: 'moot' is no kind (did you mean mood?)"),
-        (OWN, ["tasks.mood.epoch=2"], "mine.toml: tasks.mood.epoch: no such key (did you mean epochs?): known here: "),
-        (OWN, ["tasks.mood.learning_rate=1"], "no such key (did you mean tasks.mood.optimizer.learning_rate?)"),
-        (OWN, ["tasks.mood.optimizer.lr_rate=1"],
-         "tasks.mood.optimizer.lr_rate: no such key (did you mean learning_rate?)"),
-        (OWN, ["tasks.mood.unit=x"], "mine.toml: tasks.mood.unit: no such key"),
-        (OWN, ["tasks.mood.spacing_noise=0.2"], "tasks.mood.spacing_noise: no such key (it is for kind classification, "
-         "regression, token-classification): known here: "),
-        (OWN, ["tasks.mood.epochs=0"], "mine.toml: tasks.mood.epochs: Input should be greater than or equal to 1"),
-        (OWN.replace('train = "moods.tsv"\n', ""), [], "mine.toml: tasks.mood.train: is missing: add it"),
-        (OWN, ["task.mood.epochs=2"], "mine.toml: task: no such key (did you mean tasks?)"),
-        ("tasks = 3\n", [], "mine.toml: tasks: holds 3: write each task as a table, [tasks.NAME]"),
-        ('[tasks]\nkind = "mood"\n', [], "mine.toml: tasks.kind: holds 'mood': write it as a table, [tasks.kind]"),
-        ('[tasks."a.b"]\n', [], "mine.toml: tasks: 'a.b' is not a task name"),
-        ('[tasks."감정"]\n', [], "mine.toml: tasks: '감정' is not a task name"),
-        (MINIMAL + MOOD, ["tasks.mood.max_length=600"], "mine.toml: tasks.mood.max_length 600 is more than pretrain."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "changes", "said"), [
+    (OWN, ["tasks.mood.kind=moot"], "mine.toml: tasks.mood.kind: 'moot' is no kind (did you mean mood?)"),
+    (OWN, ["tasks.mood.epoch=2"], "mine.toml: tasks.mood.epoch: no such key (did you mean epochs?): known here: "),
+    (OWN, ["tasks.mood.learning_rate=1"], "no such key (did you mean tasks.mood.optimizer.learning_rate?)"),
+    (OWN, ["tasks.mood.optimizer.lr_rate=1"],
+     "tasks.mood.optimizer.lr_rate: no such key (did you mean learning_rate?)"),
+    (OWN, ["tasks.mood.unit=x"], "mine.toml: tasks.mood.unit: no such key"),
+    (OWN, ["tasks.mood.spacing_noise=0.2"], "tasks.mood.spacing_noise: no such key (it is for kind classification, "
+     "regression, token-classification): known here: "),
+    (OWN, ["tasks.mood.epochs=0"], "mine.toml: tasks.mood.epochs: Input should be greater than or equal to 1"),
+    (OWN.replace('train = "moods.tsv"\n', ""), [], "mine.toml: tasks.mood.train: is missing: add it"),
+    (OWN, ["task.mood.epochs=2"], "mine.toml: task: no such key (did you mean tasks?)"),
+    ("tasks = 3\n", [], "mine.toml: tasks: holds 3: write each task as a table, [tasks.NAME]"),
+    ('[tasks]\nkind = "mood"\n', [], "mine.toml: tasks.kind: holds 'mood': write it as a table, [tasks.kind]"),
+    ('[tasks."a.b"]\n', [], "mine.toml: tasks: 'a.b' is not a task name"),
+    ('[tasks."감정"]\n', [], "mine.toml: tasks: '감정' is not a task name"),
+    (MINIMAL + MOOD, ["tasks.mood.max_length=600"], "mine.toml: tasks.mood.max_length 600 is more than pretrain."),
+    (MOOD, [], "pretrain: is missing, and tasks.mood reads it: add a section"),
+    (OWN + "[vocab]\nsize = 2000\n", [], "clean.sources: is missing"),
+])  # fmt: skip
 def test_what_is_wrong_is_said(folder, text, changes, said):
     with pytest.raises(SettingsError, match=re.escape(said)):
         loading.load(_write(folder, text), changes)
@@ -132,9 +117,8 @@ def test_run_status_report_and_pages_know_tasks(folder, command):
     record = store.read_record(made / "tasks.mood") or {}
     assert (record["stage"], record["counts"]) == ("tasks.mood", {"train": 3})
     assert [file["name"] for file in record["inputs"]["files"]["init"]] == ["model/config.json"]
-    assert json.loads((made / "tasks.mood" / "scores.json").read_text(encoding="utf-8"))["encoded"] == str(
-        Path("artifacts", "mine", "encoded")
-    )
+    scores = json.loads((made / "tasks.mood" / "scores.json").read_text(encoding="utf-8"))
+    assert scores["encoded"] == str(Path("artifacts", "mine", "encoded"))
     page = (made / "index.html").read_text(encoding="utf-8")
     assert all(f'href="tasks.{name}/report.html"' in page for name in ("mood", "my-lengths"))
     assert "2 of 2 stages done" in page
@@ -153,17 +137,17 @@ def test_run_status_report_and_pages_know_tasks(folder, command):
     assert page.count("not in the recipe") == 1
 
 
-def test_tasks_run_by_name(folder, capsys, command, caplog):
+def test_tasks_run_by_name(folder, command, caplog):
     caplog.set_level("INFO")
     given = _write(folder, OWN + LENGTHS)
     made = folder / "artifacts" / "mine"
-    assert run_command(["tasks", given, "my-lengths"]) == 0
+    command("tasks", given, "my-lengths")
     assert ((made / "tasks.mood").exists(), (made / "tasks.my-lengths").is_dir()) == (False, True)
     caplog.clear()
-    assert run_command(["tasks", given]) == 0
+    shown = command("tasks", given).out
     assert "tasks.mood: done in" in caplog.text
     assert "tasks.my-lengths: fresh, skipped" in caplog.text
-    assert re.search(r"81\.2\s% accuracy", capsys.readouterr().out)
+    assert re.search(r"81\.2\s% accuracy", shown)
 
     shown = command("tasks", given, "--dry-run", "mood", "--set", "tasks.mood.epochs=2").out
     assert "tasks.mood stale" in shown
@@ -174,28 +158,21 @@ def test_tasks_run_by_name(folder, capsys, command, caplog):
     assert "name its model as init in another recipe" in said
     (again,) = re.findall(r"`korbert (.+)`", said)
     assert again == f"run {given} --from tasks.mood --to tasks.mood --rebuild --set tasks.mood.epochs=2"
-    assert run_command(again.split()) == 0
+    command(*again.split())
     assert (store.read_record(made / "tasks.mood") or {})["settings"]["epochs"] == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["tasks", "mine.toml", "mod"], "mine.toml: has no section [tasks.mod], only mood: add it"),
-        (["tasks", "demo"], "demo: has no section [tasks.NAME]: add one"),
-        (
-            ["run", "mine.toml", "--from", "tasks.mod"],
-            "--from tasks.mod: mine.toml has the stages tasks.mood: name one",
-        ),
-        (["run", "mine.toml", "--to", "clean"], "--to clean: mine.toml has the stages tasks.mood: name one"),
-        (["run", "mine.toml", "--to", "task.mood"], "'task.mood' is not one of 'clean', "),
-        (["vocab", "mine.toml"], "mine.toml: has no section [vocab]: add one"),
-    ],
-)
-def test_stages_that_are_not_there(arguments, said, folder, capsys):
+@pytest.mark.parametrize(("line", "said"), [
+    ("tasks mine.toml mod", "mine.toml: has no section [tasks.mod], only mood: add it"),
+    ("tasks demo", "demo: has no section [tasks.NAME]: add one"),
+    ("run mine.toml --from tasks.mod", "--from tasks.mod: mine.toml has the stages tasks.mood: name"),
+    ("run mine.toml --to clean", "--to clean: mine.toml has the stages tasks.mood: name one"),
+    ("run mine.toml --to task.mood", "'task.mood' is not one of 'clean', "),
+    ("vocab mine.toml", "mine.toml: has no section [vocab]: add one"),
+])  # fmt: skip
+def test_stages_that_are_not_there(line, said, folder, command):
     _write(folder, OWN)
-    assert run_command(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert said in command(*line.split(), code=2).err
     assert not (folder / "artifacts").exists()
 
 
@@ -204,43 +181,36 @@ def test_a_task_reads_what_pretrain_and_vocab_have_made(folder, command):
     given = _write(folder, MINIMAL + LENGTHS + MOOD)
     said = command("tasks", given, code=2).err
     assert "clean: is absent, and tasks.mood builds on it: run `korbert run mine.toml --from clean`" in said
-    assert run_command(["tasks", given, "my-lengths"]) == 0  # builds on a folder alone
+    command("tasks", given, "my-lengths")  # builds on a folder alone
 
     pipeline = Pipeline(loading.load(given), Runtime(root=Path("artifacts"), data=folder))
     for stage in pipeline.stages(last="pretrain"):  # empty, but fresh
         store.begin(pipeline.partial(stage.name), pipeline.plan(stage))
         facts = {"counts": {}, "numerics": {}}
         store.finish(pipeline.partial(stage.name), pipeline.artifact(stage.name), pipeline.plan(stage), facts, {})
-    assert run_command(["tasks", given, "mood"]) == 0
+    command("tasks", given, "mood")
     record = store.read_record(pipeline.artifact("tasks.mood")) or {}
     assert record["inputs"]["artifacts"].keys() == {"pretrain", "vocab"}
-    assert json.loads((pipeline.artifact("tasks.mood") / "scores.json").read_text(encoding="utf-8"))["read"] == [
-        "pretrain",
-        "vocab",
-    ]
+    scores = json.loads((pipeline.artifact("tasks.mood") / "scores.json").read_text(encoding="utf-8"))
+    assert scores["read"] == ["pretrain", "vocab"]
 
 
 # --- in a place of its own ---
 
 
-def _alone(place, **changes):
-    raw = {"kind": "mood", "train": "moods.tsv", "init": "model", **changes}
-    settings = moods.Mood(**raw)
-    stage = task_stage("tasks.mood", type(settings))
+def _alone(place):
+    stage = task_stage("tasks.mood", moods.Mood)
+    settings = moods.Mood(train="moods.tsv", init="model")
     recipe = Recipe("mood", "korbert finetune", {stage.name: settings}, {stage.name: stage})
     given = ("finetune", "model", "--output", str(place))
     return Pipeline(recipe, Runtime(root=Path("artifacts"), data=Path.cwd(), given=given), place)
 
 
-def _make(pipeline, *, rebuild=False):
+def _make(pipeline):
     (stage,) = pipeline.stages()
     pipeline.require_fresh_before([stage])
     pipeline.require_sources([stage])
-    return make(pipeline, stage, rebuild=rebuild)
-
-
-def _names(folder):
-    return {path.name for path in folder.iterdir()}
+    return make(pipeline, stage, rebuild=False)
 
 
 def test_a_stage_makes_one_artifact_exactly_where_it_is_wanted(folder, monkeypatch):
@@ -251,12 +221,17 @@ def test_a_stage_makes_one_artifact_exactly_where_it_is_wanted(folder, monkeypat
     assert (folder / "out" / "mine.partial" / "work" / "encoded" / "texts.json").is_file()
     monkeypatch.delenv("DIES")
     assert _make(_alone(place))
-    assert _names(Path("out")) == {"mine", "mine.lock"}
-    assert _names(place) == {"scores.json", "stage.json", "run.json", "report.html"}
+    assert {path.name for path in Path("out").iterdir()} == {"mine", "mine.lock"}
+    files = {"scores.json", "stage.json", "run.json", "report.html"}
+    assert {path.name for path in place.iterdir()} == files
     assert not (folder / "artifacts").exists()
     assert '<a href="../index.html">' not in (place / "report.html").read_text(encoding="utf-8")
     assert not _make(_alone(place))
     assert json.loads((place / "run.json").read_text(encoding="utf-8"))["resumed"]
+    (folder / "here").mkdir()  # an empty folder, which can be the working folder
+    monkeypatch.chdir(folder / "here")
+    assert _alone(Path()).artifact("tasks.mood") == folder / "here"
+    assert _alone(Path("..", "here")).artifact("tasks.mood") == Path("..", "here")
 
 
 def test_its_sources_are_hashed_once(folder, monkeypatch):
@@ -270,10 +245,3 @@ def test_its_sources_are_hashed_once(folder, monkeypatch):
     (folder / "moods.tsv").write_text("다른 글\n", encoding="utf-8")
     with pytest.raises(AssertionError, match=r"moods\.tsv"):
         _make(_alone(Path("mine")))
-
-
-def test_the_working_folder_can_be_the_place(folder, monkeypatch):
-    (folder / "here").mkdir()
-    monkeypatch.chdir(folder / "here")
-    assert _alone(Path()).artifact("tasks.mood") == folder / "here"
-    assert _alone(Path("..", "here")).artifact("tasks.mood") == Path("..", "here")

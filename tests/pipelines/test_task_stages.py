@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from pydantic import ValidationError
@@ -54,10 +56,8 @@ ARTICLES = (
 def document(articles):
     data = []
     for title, context, *asked in articles:
-        qas = [
-            {"id": f"{title}-{number}", "question": q, "answers": [{"text": a, "answer_start": context.index(a)}]}
-            for number, (q, a) in enumerate(asked)
-        ]
+        found = [[{"text": answer, "answer_start": context.index(answer)}] for _, answer in asked]
+        qas = [{"id": f"{title}-{n}", "question": one[0], "answers": found[n]} for n, one in enumerate(asked)]
         data.append({"title": title, "paragraphs": [{"context": context, "qas": qas}]})
     return {"version": "KorQuAD_v1.0_train", "data": data}
 
@@ -73,13 +73,15 @@ def reviews(count, seed):
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory, task_artifacts, tiny_tokenizer, tiny_config):
+def root(tmp_path_factory, tiny_tokenizer, tiny_config):
     """A folder with a pretrained model of 64 positions, the documents of a corpus, and files of both tasks."""
     root = tmp_path_factory.mktemp("tasks")
     config = tiny_config(hidden_size=32, num_hidden_layers=1, intermediate_size=64, max_position_embeddings=64)
     model = PretrainingModel(config, torch.Generator().manual_seed(0))
     save_model(root / "pretrain" / "model", model, tiny_tokenizer)
-    shutil.copytree(task_artifacts["clean"], root / "clean")
+    documents = root / "clean" / "documents"
+    documents.mkdir(parents=True)
+    pq.write_table(pa.table({"text": ["첫 줄\n말뭉치의 한 줄", "다른 문서"]}), documents / "part-00000.parquet")
     train = reviews(150, 1)
     test = [(train[0][0].replace(" ", "  "), train[0][1]), ("말뭉치의 한 줄", 0), *reviews(57, 2)]
     for name, rows in (("train", train), ("test", test)):
@@ -108,6 +110,10 @@ def load(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+def load_lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 @pytest.fixture(scope="module")
 def rated(root):
     """An artifact of nsmc, made without interruption, and its counts."""
@@ -116,7 +122,6 @@ def rated(root):
 
 @pytest.fixture(scope="module")
 def answered(root):
-    """An artifact of korquad."""
     return root / "korquad", make(root, KorquadSection.model_validate(QUESTIONS), root / "korquad")
 
 
@@ -129,7 +134,7 @@ def test_reviews_are_scored_beside_an_untrained_encoder_and_those_unseen_apart(r
     assert {trial["learning_rate"] for trial in scores["rows"][0]["trials"]} == {5e-3, 1e-3}
     assert scores["rows"][0]["scores"]["accuracy"] > 0.8  # the words tell it
 
-    lines = [json.loads(line) for line in (output / "predictions.jsonl").read_text("utf-8").splitlines()]
+    lines = load_lines(output / "predictions.jsonl")
     train = (root / "train.txt").read_text("utf-8").splitlines()[1:]
     seen = {" ".join(line.split("\t")[1].split()) for line in train} | {"말뭉치의 한 줄"}
     unseen = [" ".join(line["text"].split()) not in seen for line in lines]
@@ -236,12 +241,11 @@ def test_a_warm_up_is_learned_first_and_only_once(root, tmp_path):
     first = {}
     for name in ("warm", "cold"):
         (curve,) = (tmp_path / name / "metrics").glob("pretrained-*.jsonl")
-        first[name] = json.loads(curve.read_text().splitlines()[0])["loss"]
+        first[name] = load_lines(curve)[0]["loss"]
     assert first["warm"] < first["cold"]  # some of the questions are known by now
     assert not (tmp_path / "cold" / "metrics" / "warm_up.jsonl").exists()
 
-    steps = [json.loads(line) for line in (tmp_path / "warm" / "metrics" / "warm_up.jsonl").read_text().splitlines()]
-    total = max(line["step"] for line in steps)
+    total = max(line["step"] for line in load_lines(tmp_path / "warm" / "metrics" / "warm_up.jsonl"))
     for after in (total - 3, total + 2):
         kill(root, tmp_path / f"killed-{after}", "warm", after)
         make(root, section, tmp_path / f"killed-{after}", **files)
@@ -266,15 +270,11 @@ def test_one_file_split_by_article(root, tmp_path):
 
 def test_answers_to_questions_without_ids_are_numbered(root, tmp_path):
     rows = [
-        {"context": context, "question": question, "answer": answer}
-        for _, context, *asked in ARTICLES
-        for question, answer in asked
+        {"context": one[1], "question": question, "answer": answer} for one in ARTICLES for question, answer in one[2:]
     ]
     (root / "plain.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    section = QuestionAnsweringSection.model_validate(
-        {**QUESTIONS, "epochs": 1, "train": "plain.jsonl", "submission": True}
-    )
-    make(root, section, tmp_path, train="plain.jsonl", test="plain.jsonl")
+    settings = {**QUESTIONS, "epochs": 1, "train": "plain.jsonl", "submission": True}
+    make(root, QuestionAnsweringSection.model_validate(settings), tmp_path, train="plain.jsonl", test="plain.jsonl")
     assert list(load(tmp_path / "predictions.json")) == [str(number) for number in range(len(rows))]
 
 

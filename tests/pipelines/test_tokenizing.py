@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korbert.pipelines import cli
 from korbert.pipelines.commands import options
 from korbert.pipelines.inference import tokenizing
 from korbert.tokenization import Pieces, Tokenizer, folder
@@ -22,14 +21,8 @@ def _fused():
 
 def test_fused_pieces_share_their_characters():
     spans = tokenizing.page_spans("했다  의다!", _fused())
-    assert [(span.text, [piece for piece, _ in span.pieces]) for span in spans] == [
-        ("했", ["하", "었"]),
-        ("다", ["다"]),
-        ("  의", []),
-        ("", ["이"]),
-        ("다", ["다"]),
-        ("!", []),
-    ]
+    expected = [("했", "하었"), ("다", "다"), ("  의", ""), ("", "이"), ("다", "다"), ("!", "")]
+    assert [(span.text, "".join(piece for piece, _ in span.pieces)) for span in spans] == expected
 
 
 @settings(max_examples=60)
@@ -55,15 +48,10 @@ def test_the_command_takes_arguments_files_and_standard_input(tiny_tokenizer, tm
         "piece": "ᆫ다", "id": tiny_tokenizer.ids_of("ᆫ다")[0], "span": [4, 6], "tag": "EF", "eojeol": 1
     }  # fmt: skip
 
-    page = tmp_path / "page.html"
-    assert cli.run_command(["tokenize", str(folder), "<b>", "이걸", "--html", str(page)]) == 0
-    shown = page.read_text(encoding="utf-8")
+    command("tokenize", folder, "<b>", "이걸", "--html", tmp_path / "page.html")
+    shown = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<b>이걸</b><small>이거 <i>NP</i></small><small>ᆯ <i>JKO</i></small>" in shown
     assert "&lt;b&gt;" in shown or "&lt;" in shown
-
-
-def test_a_folder_that_is_no_tokenizer(tmp_path, command):
-    assert "is no tokenizer" in command("tokenize", tmp_path, "가", code=1).err
 
 
 def test_check_says_how_much_another_kiwi_changes(tiny_tokenizer, tmp_path, command, monkeypatch):
@@ -72,10 +60,8 @@ def test_check_says_how_much_another_kiwi_changes(tiny_tokenizer, tmp_path, comm
     tokenizer.take_probe()
     tokenizer.save(tmp_path / "with")
     monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
-    assert (
-        command("tokenize", tmp_path / "without", "--check").out
-        == "this tokenizer was saved without probe sentences to compare\n"
-    )
+    said = command("tokenize", tmp_path / "without", "--check").out
+    assert said == "this tokenizer was saved without probe sentences to compare\n"
     said = command("tokenize", tmp_path / "with", "--check").out
     assert said.startswith("0 of ")
     assert "pieces differ (0.0%): made with kiwipiepy 0.24.1" in said
@@ -87,60 +73,54 @@ def test_accept_kiwi_is_handed_to_processes(tiny_tokenizer, tmp_path, command, m
     tiny_tokenizer.save(tmp_path)
     monkeypatch.setattr("korbert.tokenization.analyzer.installed_version", lambda package: "9.9.9")
     assert "--accept-kiwi" in command("tokenize", tmp_path, "가", code=1).err
-    assert cli.run_command(["tokenize", str(tmp_path), "가", "--accept-kiwi"]) == 0
+    command("tokenize", tmp_path, "가", "--accept-kiwi")
     assert options.ACCEPT == folder.ACCEPT
 
 
 @pytest.fixture(scope="module")
 def vocab(tiny_tokenizer, tmp_path_factory):
-    """A vocab artifact."""
     folder = tmp_path_factory.mktemp("vocab")
     tiny_tokenizer.save(folder / "tokenizer")
     return folder
 
 
-def test_escape_sequences_stay_in_the_text(vocab, command):
+def test_escape_sequences_stay_in_the_text(vocab, tmp_path, command):
     table = command("tokenize", vocab, "가\x1b]0;x\x07\u202e나").out
     assert not {"\x1b", "\x07", "\u202e"} & set(table)
     assert "\\x1b" in table
+    assert "is no tokenizer" in command("tokenize", tmp_path, "가", code=1).err
 
 
 @pytest.mark.parametrize("options", [["--json"], [], ["--html", "page.html"]], ids=["json", "table", "page"])
-def test_a_line_that_is_too_long_is_named(vocab, tmp_path, options, capfd, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lines.txt").write_text("가\n" + "나" * 500_000 + "\n", encoding="utf-8")
-    assert cli.run_command(["tokenize", str(vocab), "--input", "lines.txt", *options]) == 1
-    assert capfd.readouterr().err == (
-        "korbert: lines.txt: line 2: is longer than 1,048,576 bytes: put it on several lines\n"
-    )
-    assert [path.name for path in tmp_path.iterdir()] == ["lines.txt"]
+def test_a_line_that_is_too_long_is_named(vocab, here, options, command):
+    (here / "lines.txt").write_text("가\n" + "나" * 500_000 + "\n", encoding="utf-8")
+    said = command("tokenize", vocab, "--input", "lines.txt", *options, code=1).err
+    assert said == "korbert: lines.txt: line 2: is longer than 1,048,576 bytes: put it on several lines\n"
+    assert [path.name for path in here.iterdir()] == ["lines.txt"]
 
 
-def test_a_page_has_an_end(vocab, tmp_path, capfd, monkeypatch):
+def test_a_page_has_an_end(vocab, tmp_path, command, monkeypatch):
     monkeypatch.setattr(tokenizing, "_MAX_PAGE_CHARS", 5)
-    page = tmp_path / "page.html"
-    assert cli.run_command(["tokenize", str(vocab), "가나", "다라", "마바", "--html", str(page)]) == 2
-    assert "text 3: a page holds 5 characters: give fewer texts, or use --json" in capfd.readouterr().err
-    assert not page.exists()
+    said = command("tokenize", vocab, "가나", "다라", "마바", "--html", tmp_path / "page.html", code=2).err
+    assert "text 3: a page holds 5 characters: give fewer texts, or use --json" in said
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_text_that_is_not_utf8(vocab, capfd):
+def test_a_text_that_is_not_utf8(vocab, command):
     for form in ([], ["--json"]):
-        assert cli.run_command(["tokenize", str(vocab), "가", os.fsdecode(b"\xb0\xa1"), *form]) == 2
-        assert "text 2: character 1 is not UTF-8" in capfd.readouterr().err
+        said = command("tokenize", vocab, "가", os.fsdecode(b"\xb0\xa1"), *form, code=2).err
+        assert "text 2: character 1 is not UTF-8" in said
 
 
-def test_the_oracle_shows_no_escapes(vocab, tmp_path, capfd):
+def test_the_oracle_shows_no_escapes(vocab, tmp_path, command):
     context = "학교에 간다\x1b[2J"
     answer = {"text": "다\x1b[2J", "answer_start": context.index("다")}  # within ᆫ다
     qas = [{"id": "q\x1b[1m", "question": "?", "answers": [answer]}]
     path = tmp_path / "dev.json"
     path.write_text(json.dumps({"data": [{"title": "", "paragraphs": [{"context": context, "qas": qas}]}]}))
-    assert cli.run_command(["oracle", str(vocab), str(path), "--all", str(tmp_path / "missed.json")]) == 0
-    shown = capfd.readouterr().out
+    shown = command("oracle", vocab, path, "--all", tmp_path / "missed.json").out
     assert "q\\x1b[1m" in shown
     assert "\x1b" not in shown
     missed = json.loads((tmp_path / "missed.json").read_text(encoding="utf-8"))
     assert missed["count"] == 1
-    assert cli.run_command(["oracle", str(vocab), str(path), "--json"]) == 0
-    assert json.loads(capfd.readouterr().out) == missed
+    assert json.loads(command("oracle", vocab, path, "--json").out) == missed

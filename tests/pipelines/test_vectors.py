@@ -4,17 +4,18 @@ import json
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy.spatial.distance import cdist
 
 import korbert
 from korbert.modeling import PretrainingModel, save_model
 from korbert.pipelines.inference import embedding
 from korbert.scratch import claim
 from korbert.search import Index
+from korbert.vectors import Correction, PieceCounts
 
 TEXTS = ["대출을 신청하고 싶어요", "영화가 정말 재미있다", "카드를 잃어버렸어요", "내일 비가 온다", ""]
 
@@ -39,12 +40,8 @@ def test_vectors_as_json_lines(model, texts, command):
     found = [json.loads(line) for line in out.splitlines()]
     assert [(one["line"], one["text"]) for one in found] == list(enumerate(TEXTS, 1))
     asked = {"layer": (-2, -1), "mix": "concat", "pooling": "max", "normalize": True}
-    np.testing.assert_allclose(
-        [one["vector"] for one in found], korbert.load(model, "cpu").embed(TEXTS, **asked), atol=1e-5
-    )
-
-
-def test_parts_as_json_lines(model, texts, command):
+    expected = korbert.load(model, "cpu").embed(TEXTS, **asked)
+    np.testing.assert_allclose([one["vector"] for one in found], expected, atol=1e-5)
     out, _ = command("embed", model, texts, "--parts", "eojeol")
     for line, text in zip(out.splitlines(), TEXTS, strict=True):
         parts = json.loads(line)["parts"]
@@ -80,15 +77,11 @@ def test_vectors_in_a_file(model, tmp_path, ending, command, monkeypatch):
         assert [error is None for error in table["error"].to_pylist()] == [place in good for place in range(8)]
         np.testing.assert_allclose([table["vector"][place].as_py() for place in good], expected, atol=1e-5)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["texts.jsonl", output.name]
-
-
-@pytest.mark.parametrize("ending", ["npy", "parquet"])
-def test_no_texts_at_all(model, tmp_path, ending, command):
-    (tmp_path / "texts.txt").write_text("")
+    (tmp_path / "none.txt").write_text("")  # no texts at all
     output = tmp_path / f"벡터 1.npy.2.{ending}"
-    command("embed", model, tmp_path / "texts.txt", "--output", str(output))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["texts.txt", output.name]
+    command("embed", model, tmp_path / "none.txt", "--output", output)
     assert (np.load(output) if ending == "npy" else np.zeros((pq.read_table(output).num_rows, 16))).shape == (0, 16)
+    assert not [*tmp_path.glob("*.partial")]
 
 
 @pytest.mark.slow
@@ -142,33 +135,27 @@ def test_parts_of_other_settings_or_damaged_ones_are_made_anew(model, texts, tmp
 
 
 def test_correction_and_counts(model, texts, tmp_path, tiny_tokenizer, command):
-    from korbert.vectors import Correction, PieceCounts
-
-    loaded = korbert.load(model, "cpu")
-    counts = PieceCounts.of_texts(TEXTS, tiny_tokenizer)
-    path = str(counts.save(tmp_path))
-    output = tmp_path / "white.npy"
-    command("embed", model, texts, "--output", output, "--correct", "whiten", "--pooling", "bm25", "--counts", path)
-    vectors = loaded.embed(TEXTS, pooling="bm25", counts=counts)
+    counts, output = PieceCounts.of_texts(TEXTS, tiny_tokenizer), tmp_path / "white.npy"
+    named = ["--pooling", "bm25", "--counts", counts.save(tmp_path)]
+    command("embed", model, texts, "--output", output, "--correct", "whiten", *named)
+    vectors = korbert.load(model, "cpu").embed(TEXTS, pooling="bm25", counts=counts)
     np.testing.assert_allclose(np.load(output), Correction.fit("whiten", vectors)(vectors), atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        (["--output", "x.csv"], "x.csv: the extension chooses the format: use .npy or .parquet"),
-        (["--output", "nowhere/x.npy"], "nowhere/x.npy: there is no folder nowhere"),
-        (["--output", "x.npy", "--parts", "piece"], "--parts: writes JSON lines only: leave --output out"),
-        (["--layer", "7"], r"layer 7: the encoder has layers 0 (its embeddings) to 2, -1 being the last"),
-        (["--layer", "last"], "'last': give layer numbers, as in -1 or -4,-3,-2,-1"),
-        (["--pooling", "idf"], "idf and bm25 need counts of pieces"),
-        (["--counts", "x.parquet"], "--counts: is for --pooling idf or bm25: leave it out, or choose one of them"),
-        (["--fit-on", "x.txt"], "--fit-on: needs --correct: add it, or leave --fit-on out"),
-    ],
-)
-def test_options_that_are_refused(model, texts, arguments, error, command):
-    _, err = command("embed", model, texts, *arguments, code=2)
-    assert error in err
+@pytest.mark.parametrize(("options", "error"), [
+    ("--output x.csv", "x.csv: the extension chooses the format: use .npy or .parquet"),
+    ("--output nowhere/x.npy", "nowhere/x.npy: there is no folder nowhere"),
+    ("--output x.npy --parts piece", "--parts: writes JSON lines only: leave --output out"),
+    ("--layer 7", r"layer 7: the encoder has layers 0 (its embeddings) to 2, -1 being the last"),
+    ("--layer last", "'last': give layer numbers, as in -1 or -4,-3,-2,-1"),
+    ("--pooling idf", "idf and bm25 need counts of pieces"),
+    ("--counts x.parquet", "--counts: is for --pooling idf or bm25: leave it out, or choose one of them"),
+    ("--fit-on x.txt", "--fit-on: needs --correct: add it, or leave --fit-on out"),
+    ("--parts eojeol --size 2", "--size: is for vectors of texts"),
+    ("--size 9999", "size 9999: the vectors have 16 numbers"),
+])  # fmt: skip
+def test_options_that_are_refused(model, texts, options, error, command):
+    assert error in command("embed", model, texts, *options.split(), code=2).err
 
 
 # --- index, similar ---
@@ -225,12 +212,8 @@ def test_columns_are_kept_and_searched_by(model, tmp_path, command):
 
 def test_a_search_is_measured(model, texts, tmp_path, command):
     queries, folder = tmp_path / "queries.jsonl", tmp_path / "index"
-    rows = [
-        {"query": "대출", "relevant": "texts.txt:1"},
-        {"query": "카드", "relevant": ["texts.txt:3", "nowhere"]},
-        {"query": "비", "relevant": []},
-        {"query": "비"},
-    ]
+    rows = [{"query": "대출", "relevant": "texts.txt:1"}, {"query": "카드", "relevant": ["texts.txt:3", "nowhere"]}]
+    rows += [{"query": "비", "relevant": []}, {"query": "비"}]
     queries.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     out, err = command("search-eval", model, str(queries), texts, "--json", code=1)
     for line in (3, 4):
@@ -272,15 +255,11 @@ def test_other_models_and_settings_are_refused(model, texts, tmp_path, tiny_toke
         (["similar", model, folder, "가", "--correct", "whiten"], "--correct: "),
         (["index", model, texts, "--output", folder, "--correct", "whiten"], "was made without --correct whiten"),
         (["index", model, texts, "--output", folder, "--fit-on", texts], "index was built with its own: leave"),
-        (["embed", model, texts, "--parts", "eojeol", "--size", "2"], "--size: is for vectors of texts"),
-        (["embed", model, texts, "--size", "9999"], "size 9999: the vectors have 16 numbers"),
         (["index", model, "--output", folder], "neither CORPUS nor --remove is given"),
         (["similar", model, folder.parent / "empty", "가"], "is not an index: make one with `korbert index`"),
     ):
-        _, err = command(*arguments, code=2)
-        assert error in err
-    out, _ = command("index", model, texts, "--output", folder, "--correct", "common")
-    assert "5 unchanged" in out
+        assert error in command(*arguments, code=2).err
+    assert "5 unchanged" in command("index", model, texts, "--output", folder, "--correct", "common").out
 
 
 def test_a_folder_of_text_files_is_read_by_line(model, tmp_path, command):
@@ -307,40 +286,29 @@ def test_a_folder_of_text_files_is_read_by_line(model, tmp_path, command):
 
 
 def test_the_occurrences_of_a_word(model, tmp_path, command):
-    from scipy.spatial.distance import cdist
-
     path = tmp_path / "sentences.txt"
     rows = ["나는 너를 사랑해", "나는 너를 사랑했다", "", "사랑 누가 말했나", "학교에 간다", "나는 " * 40 + "사랑"]
     path.write_bytes("\n".join(rows).encode() + b"\n\xff\n")
     out, err = command("words", model, "사랑", str(path), code=1)
     lines = out.splitlines()
-    assert [line.split("  ")[:-1] for line in lines[:3]] == [
-        ["", "1", "line 1", "나는 너를 [사랑]해", "사랑/NNG"],
-        ["", "2", "line 2", "나는 너를 [사랑]했다", "사랑/NNG"],
-        ["", "3", "line 4", "[사랑] 누가 말했나", "사랑/NNG"],
-    ]
+    beside = ["나는 너를 [사랑]해", "나는 너를 [사랑]했다", "[사랑] 누가 말했나"]
+    expected = [["", str(n), f"line {at}", beside[n - 1], "사랑/NNG"] for n, at in ((1, 1), (2, 2), (3, 4))]
+    assert [line.split("  ")[:-1] for line in lines[:3]] == expected
     assert "line 6, character 121: is beyond the model's maximum length" in err
     assert "sentences.txt: line 7: byte 1 is not UTF-8" in err
     out, _ = command("words", model, "사랑", str(path), "--json", "--layer", "1", code=1)
     found = [json.loads(line) for line in out.splitlines()]
-    assert [(one["occurrence"], one["line"], one["span"]) for one in found] == [
-        (1, 1, [6, 8]),
-        (2, 2, [6, 8]),
-        (3, 4, [0, 2]),
-    ]
+    places = [(one["occurrence"], one["line"], one["span"]) for one in found]
+    assert places == [(1, 1, [6, 8]), (2, 2, [6, 8]), (3, 4, [0, 2])]
     vectors = np.array([one["vector"] for one in found])
     apart = cdist(vectors, vectors, "cosine")
     for number, one in enumerate(found):
         order = [other for other in apart[number].argsort() if other != number]
         assert [near["occurrence"] for near in one["nearest"]] == [other + 1 for other in order]
         assert [near["distance"] for near in one["nearest"]] == pytest.approx(apart[number, order].tolist(), abs=1e-4)
+    page = tmp_path / "words.html"
+    out, err = command("words", model, "없는말", path, "--html", page, code=1)
+    assert (out, "없는말: does not occur in any of the 6 texts" in err, page.exists()) == ("", True, False)
     shown = [list(map(float, line.split()[1:])) for line in lines[5:8]]
     assert np.array(shown).shape == (3, 3)
     assert np.diag(shown).tolist() == [0, 0, 0]
-
-
-def test_a_word_that_is_nowhere(model, texts, command):
-    page = Path(texts).with_name("words.html")
-    out, err = command("words", model, "없는말", texts, "--html", str(page))
-    assert (out, "없는말: does not occur in any of the 5 texts" in err) == ("", True)
-    assert not page.exists()

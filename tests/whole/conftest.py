@@ -40,7 +40,6 @@ class Whole:
         return done
 
     def run_outside(self, name: str, *arguments: str, code: int = 0) -> Outcome:
-        """In a process of its own."""
         done = subprocess.run(self.command(name, *arguments), capture_output=True, text=True, env=environment())
         assert done.returncode == code, done.stdout + done.stderr
         return Outcome(done.returncode, done.stdout, done.stderr)

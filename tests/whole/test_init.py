@@ -22,7 +22,6 @@ def onward(whole, tmp_path):
 
 
 def run(made, *options, code=0):
-    """A run to pretrain."""
     return made.run("run", "--to", "pretrain", "--workers", "1", *options, code=code)
 
 
@@ -39,7 +38,6 @@ def test_training_begins_where_the_model_ended(onward, whole, tmp_path):
         assert after[f"init_{name}"] == pytest.approx(before[name], rel=1e-6)
     assert (after["unigram_loss"], after["mlm_count"]) == (before["unigram_loss"], before["mlm_count"])
     assert after["mlm_loss"] < before["mlm_loss"]
-
     # The tokenizer is the same; the record has the files that were begun with.
     digest = read_config(whole.folder / "pretrain")["tokenizer_digest"]
     assert read_config(made.folder / "pretrain")["tokenizer_digest"] == digest
@@ -48,9 +46,7 @@ def test_training_begins_where_the_model_ended(onward, whole, tmp_path):
     assert names[:2] == [f"{MODEL}/model/config.json", f"{MODEL}/model/model.safetensors"]
     assert f"{MODEL}/model/tokenizer/vocabulary.model" in names
     assert not any("stage.json" in name or "report" in name for name in names)
-
     assert "before training" in said.out.replace("\n", " ")
-
     # A run with nothing to do, which needs no model; another model is drift.
     source = made.recipe.parent / MODEL
     source.rename(tmp_path / "away")
@@ -92,9 +88,8 @@ def test_what_does_not_fit_is_refused_before_anything_starts(onward):
         assert nothing_was_made(made)
         return errors
 
-    other = "pretrain.encoder.hidden_size=64", "pretrain.encoder.layer_norm_eps=1e-3"
     said = "hidden_size: 64 in the recipe, 32 in the model; layer_norm_eps: 0.001 in the recipe, 1e-05 in"
-    assert said in refusal(*other)
+    assert said in refusal("pretrain.encoder.hidden_size=64", "pretrain.encoder.layer_norm_eps=1e-3")
     assert "pretrain.init: no folder nowhere in" in refusal("pretrain.init=nowhere")
     assert "vocab.tokenizer: no folder nowhere in" in refusal("vocab.tokenizer=nowhere")
     assert "is no model, but has some below: give" in refusal("pretrain.init=before")
@@ -105,19 +100,12 @@ def test_what_does_not_fit_is_refused_before_anything_starts(onward):
 
 def test_a_teacher_that_does_not_fit_is_refused_before_anything_starts(onward):
     distill = f'objectives = ["mlm", "distill"]\n[pretrain.distill]\nteacher = "{MODEL}"\nbegin = false\n'
-    made = onward(
-        (f'[pretrain]\ninit = "{MODEL}"', "[pretrain]"), ("[pretrain.encoder]", f"{distill}[pretrain.encoder]")
-    )
-
-    def refusal(change):
-        said = run(made, "--set", change, code=1).err
-        assert nothing_was_made(made)
-        return said
-
-    assert "its vectors have 32 dimensions, those of pretrain.encoder 64: set pretrain.distill.cosine = 0" in refusal(
-        "pretrain.encoder.hidden_size=64"
-    )
-    assert "does not know the words that vocab.add adds" in refusal("vocab.add=9")
+    changes = {f'[pretrain]\ninit = "{MODEL}"': "[pretrain]", "[pretrain.encoder]": f"{distill}[pretrain.encoder]"}
+    made = onward(*changes.items())
+    size = "its vectors have 32 dimensions, those of pretrain.encoder 64: set pretrain.distill.cosine = 0"
+    assert size in run(made, "--set", "pretrain.encoder.hidden_size=64", code=1).err
+    assert "does not know the words that vocab.add adds" in run(made, "--set", "vocab.add=9", code=1).err
+    assert nothing_was_made(made)
 
 
 def test_another_tokenizer_is_refused(onward):

@@ -53,7 +53,6 @@ def said(done):
 
 @pytest.fixture
 def many(whole, tmp_path, free_port):
-    """The artifacts before pretrain."""
     made = whole.copy(tmp_path / "artifacts", BEFORE)
     return Many(made.recipe, made.root, port=free_port)
 

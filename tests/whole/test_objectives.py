@@ -13,7 +13,7 @@ from korbert.pipelines.reports.figures import OBJECTIVES
 from korbert.tokenization.kiwi_vectors import piece_vectors
 from tests.whole.conftest import STAGES
 
-slow = partial(pytest.param, marks=pytest.mark.slow)  # test_stage_pretrain trains each objective
+slow = partial(pytest.param, marks=pytest.mark.slow)  # test_stages trains each objective
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,9 @@ slow = partial(pytest.param, marks=pytest.mark.slow)  # test_stage_pretrain trai
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
 def test_objectives(objectives, more, figures, whole, tmp_path):
-    changes = (
-        ("[pretrain]\n", f"[pretrain]\nobjectives = {json.dumps(objectives)}\n"),
-        ("[pretrain.encoder]", f"{more}[pretrain.encoder]"),
-    )
-    made = whole.changed(tmp_path, changes, STAGES[:4])
+    changes = {"[pretrain]\n": f"[pretrain]\nobjectives = {json.dumps(objectives)}\n"}
+    changes["[pretrain.encoder]"] = f"{more}[pretrain.encoder]"
+    made = whole.changed(tmp_path, changes.items(), STAGES[:4])
     made.run("run", "--workers", "1", "--to", "nsmc")
 
     scores = json.loads((made.folder / "pretrain" / "scores.json").read_text(encoding="utf-8"))

@@ -1,12 +1,14 @@
-"""Artifacts are protected from changes beneath them, and a start that made nothing protects nothing."""
+"""Bad input is said in one line; artifacts are protected from changes beneath; what is made anew and what stays."""
 
 import json
 import shutil
+import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
-from tests.whole.conftest import STAGES
+from tests.whole.conftest import STAGES, Whole
 
 
 def _flip(path):
@@ -15,13 +17,10 @@ def _flip(path):
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize(
-    ("name", "stage", "harm", "found"),
-    [
-        ("clean/documents/part-00000.parquet", "analyze", Path.unlink, "is missing"),
-        ("shard/train/part-00000.arrow", "pretrain", _flip, "has other bytes than recorded, and pretrain reads it"),
-    ],
-)
+@pytest.mark.parametrize(("name", "stage", "harm", "found"), [
+    ("clean/documents/part-00000.parquet", "analyze", Path.unlink, "is missing"),
+    ("shard/train/part-00000.arrow", "pretrain", _flip, "has other bytes than recorded, and pretrain reads it"),
+])  # fmt: skip
 def test_damage_beneath_a_stage_is_found_before_its_work(whole, tmp_path, name, stage, harm, found):
     made = whole.copy(tmp_path, STAGES[: STAGES.index(stage)])
     harm(made.folder / name)
@@ -79,6 +78,150 @@ def test_a_dry_run_and_status_say_the_same(whole, tmp_path):
     assert [line.split(maxsplit=2)[2] for line in shown if line.startswith("analyze")] == ["would be made"]
     assert "         analyze is absent" in shown  # of vocab: it may come out the same
     assert any(line.startswith("vocab    stale") and "once analyze is fresh" in line for line in shown)
+    refused = whole.run("run", "--set", "vocab.size=1500", code=2).err
+    assert "size: 1500 here, 1600 in the artifact" in refused
+    assert f"--from vocab --rebuild --root {whole.root} --set vocab.size=1500`" in refused
     changed = _lines(made, "status", "--set", "vocab.size=1500")
     assert changed == _lines(made, "run", "--dry-run", "--set", "vocab.size=1500")
     assert any(line.startswith("vocab    stale") and "would be refused" in line for line in changed)
+
+
+# --- what is made anew, and what is left alone ---
+
+
+def _times(folder):
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+def _identity(whole, stage):
+    return (whole.folder / stage / "stage.json").stat().st_ino
+
+
+def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(whole, tmp_path):
+    made = whole.copy(tmp_path, ["clean", "analyze"])
+    before = {stage: _identity(made, stage) for stage in ("clean", "analyze")}
+    with made.start("run", "--to", "analyze", "--rebuild", "--workers", "1") as running:
+        while not list((made.folder / "analyze.partial").glob("work/*/part-*.json")):
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.kill()
+    again = _identity(made, "clean")
+    assert again != before["clean"]
+    parts = _times(made.folder / "analyze.partial" / "morphemes")
+    assert parts
+
+    said = made.run("run", "--to", "analyze", "--rebuild", "--workers", "1").err
+    assert "clean: fresh, skipped" in said
+    assert "analyze: resuming" in said
+    assert _identity(made, "clean") == again
+    assert _identity(made, "analyze") != before["analyze"]
+    assert parts.items() <= _times(made.folder / "analyze" / "morphemes").items()
+    assert made.record("analyze")["digest"] == whole.record("analyze")["digest"]
+    assert json.loads((made.folder / "analyze" / "run.json").read_text(encoding="utf-8"))["resumed"]
+    assert not list(made.folder.glob("*.rebuild"))
+
+
+def test_artifacts_outlive_the_files_they_came_from(whole, tmp_path):
+    made = whole.copy(tmp_path, ["clean"])
+    (tmp_path / "nothing").mkdir()
+    data = ("--data", str(tmp_path / "nothing"))
+    said = made.run("status", *data).out
+    assert "clean    fresh" in said
+    assert "not compared with its source files" in said
+    made.run("run", "--from", "analyze", "--to", "analyze", *data)
+    assert made.record("analyze")["digest"] == whole.record("analyze")["digest"]
+
+
+def test_missing_task_files_are_said_before_any_work(whole, tmp_path):
+    made = Whole(whole.recipe, tmp_path)
+    said = made.run("run", "--set", "nsmc.test=absent.txt", code=1).err
+    assert "nsmc.test: no file absent.txt" in said
+    assert not (made.folder / "clean").exists()
+
+
+def test_broken_records_are_stale_and_can_be_rebuilt(whole, tmp_path):
+    made = whole.copy(tmp_path, ["clean"])
+    (made.folder / "clean" / "stage.json").write_text("{", encoding="utf-8")
+    (made.folder / "clean" / "run.json").write_text("{", encoding="utf-8")
+    said = made.run("status").out
+    assert "clean    stale" in said
+    assert "stage.json: cannot be read" in said
+    made.run("clean", "--rebuild")
+    assert made.record("clean")["digest"] == whole.record("clean")["digest"]
+
+
+def test_a_page_that_is_missing_is_drawn_and_figures_of_stale_artifacts_are_not_shown(whole, tmp_path):
+    made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])
+    shutil.rmtree(made.folder / "analyze")
+    said = made.run("run", "--to", "clean").out
+    assert "documents kept" in said
+    assert "pieces per eojeol" not in said
+    assert "vocab, shard" in said
+    assert "pages: " not in said  # there are none
+    (made.folder / "clean" / "report.html").unlink()
+    assert "clean: fresh, skipped" in made.run("clean").err
+    assert (made.folder / "clean" / "report.html").exists()
+    assert (made.folder / "index.html").exists()
+
+
+# --- bad input: one line that says where and what to do, the right exit code, and nothing lost ---
+
+
+@pytest.fixture
+def made(data, tmp_path):
+    """A copy of the data and the recipe, to be harmed, and no artifacts."""
+    shutil.copytree(data, tmp_path / "data")
+    return Whole(tmp_path / "data" / "tiny.toml", tmp_path / "artifacts")
+
+
+def _other_header(folder):
+    path = folder / "ratings_train.txt"
+    path.write_text(path.read_text(encoding="utf-8").replace("id\tdocument\tlabel", "id,text,label"), encoding="utf-8")
+
+
+BAD = {
+    "missing file": ("clean", lambda folder: (folder / "wiki.jsonl").unlink(), (),
+                     ("tiny.toml: clean.wiki: no file wiki.jsonl in ", "--data")),
+    "too little text": ("vocab", lambda folder: None, ("--set", "vocab.size=50000"),
+                        ("vocab.size 50000: too little text", "set vocab.size to ", "or bring more text")),
+    "nothing held out": ("vocab", lambda folder: None, ("--set", "heldout_share=0.000001"),
+                         ("documents is held out by heldout_share 1e-06",)),
+    "NSMC header": ("nsmc", _other_header, (),
+                    ("data/ratings_train.txt: no column 'document' for text among id,text,label",)),
+    "not KorQuAD": ("korquad", lambda folder: (folder / "train.json").write_text('{"rows": []}'), (), ("train.json",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("stage", "harm", "options", "said"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_said_in_one_line(whole, made, stage, harm, options, said):
+    for name in STAGES[: STAGES.index(stage)]:
+        shutil.copytree(whole.folder / name, made.folder / name)
+    harm(made.recipe.parent)
+    shown = made.run(stage, "--workers", "1", *options, code=1).err
+    last = shown.splitlines()[-1]
+    assert last.startswith("korbert: ")
+    assert [part for part in said if part not in last] == []
+    assert "Traceback" not in shown
+    assert not (made.folder / stage).exists()
+
+
+def test_bad_rows_are_dropped_with_their_reasons_and_the_run_goes_on(whole, made):
+    path = made.recipe.parent / "wiki.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1:1] = [b'{"id": "cut", "text": "\n', '{"id": "cp949", "text": "한국어"}\n'.encode("cp949")]
+    path.write_bytes(b"\xef\xbb\xbf" + b"".join(lines))
+    said = made.run("clean", "--workers", "1", "--set", "clean.part_bytes=1000000").err  # one part: quicker
+
+    def rows(run, name):
+        return pq.read_table(run.folder / "clean" / name).to_pylist()
+
+    assert sorted(map(str, rows(made, "documents"))) == sorted(map(str, rows(whole, "documents")))  # the first one, too
+    added = [row for row in rows(made, "dropped") if row not in rows(whole, "dropped")]
+    places = {"bad_json": "wiki.jsonl line 2", "bad_encoding": "wiki.jsonl line 3"}
+    assert [(row["reason"], row["detail"].split(": ")[0]) for row in added] == list(places.items())
+    counts = made.record("clean")["counts"]
+    assert counts["read"] == whole.record("clean")["counts"]["read"] + 2
+    assert counts["dropped.bad_json"] == counts["dropped.bad_encoding"] == 1
+    reasons = {name.removeprefix("dropped."): number for name, number in counts.items() if name.startswith("dropped.")}
+    largest = max(reasons, key=lambda name: reasons[name])
+    assert f"dropped {counts['dropped']} ({reasons[largest]} {largest.replace('_', ' ')}" in said

@@ -1,8 +1,6 @@
 """benchmarks/trials.py: steps from a time, ways that load, and trials of seconds from calibration to table."""
 
-import contextlib
 import importlib
-import io
 import json
 import math
 import signal
@@ -12,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from korbert.pipelines.cli import run_command
 from korbert.pipelines.recipes import loading
+from tests.running import run_here
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 TRIALS = """
@@ -58,9 +56,8 @@ def test_every_way_of_the_file_loads(trials):
     assert len({one.model_dump_json() for one in settings.values()}) == len(listed.ways) >= 13
     sizes = {way: one.encoder for way, one in settings.items() if "x" in way}
     assert {f"{one.num_hidden_layers}x{one.hidden_size}" for one in sizes.values()} == sizes.keys()
-    assert {way: listed.first_like(way) for way in ("mini", "muon", "6x256", "narrow")} == {
-        "mini": "mini", "muon": "mini", "6x256": "6x256", "narrow": "narrow",
-    }  # fmt: skip
+    likes = {"mini": "mini", "muon": "mini", "6x256": "6x256", "narrow": "narrow"}
+    assert {way: listed.first_like(way) for way in likes} == likes
     changes = [f"tasks.{task}.init=/m" for task in listed.task_names()]
     assert loading.load(listed.tasks, changes).section("tasks.nsmc").train_rows == 20_000
 
@@ -71,14 +68,11 @@ def test_steps_of_all_phases_are_scaled_to_the_time(trials):
     assert trials.steps_within(1, 2_400, [1_450, 400]) == [1, 1]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ('base = "plain"', 'base = "none"', "base 'none' is none of the ways plain, hidden"),
-        ("seeds = [1]", 'steps_of = "none"', "steps_of 'none' is none of the ways plain, hidden"),
-        ("pretrain.masking.rate=0.3", "vocab.size=500", "vocab.size=500: the ways share their shards"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "said"), [
+    ('base = "plain"', 'base = "none"', "base 'none' is none of the ways plain, hidden"),
+    ("seeds = [1]", 'steps_of = "none"', "steps_of 'none' is none of the ways plain, hidden"),
+    ("pretrain.masking.rate=0.3", "vocab.size=500", "vocab.size=500: the ways share their shards"),
+])  # fmt: skip
 def test_what_no_trial_can_be_of(trials, tmp_path, old, new, said):
     (tmp_path / "t.toml").write_text(TRIALS.format(recipe="demo").replace(old, new), encoding="utf-8")
     with pytest.raises(ValueError, match=said):
@@ -96,11 +90,9 @@ def _command(folder, whole, data, minutes):
 
 def _in_this_process(command, recipe, *words, changes=()):
     options = [word for change in changes for word in ("--set", change)]
-    written = io.BytesIO()
-    output = io.TextIOWrapper(written, "utf-8", write_through=True)  # closes what it wraps when it goes
-    with contextlib.redirect_stdout(output):
-        assert run_command([command, recipe, *map(str, words), *options]) == 0
-    return written.getvalue().decode()
+    done = run_here([command, recipe, *map(str, words), *options], Path.cwd(), seconds=300)
+    assert done.code == 0, done.err
+    return done.out
 
 
 def _json(path):

@@ -110,10 +110,11 @@ def clean(folder: Path, rng: random.Random) -> dict[str, Any]:
         write_parquet(folder / f"documents/part-{part:05d}.parquet", rows)
     reasons = [("too_short", "굿")] * 25 + [("exact_duplicate", "재미있다")] * 9
     reasons += [("hangul_below_min", "<script>alert(1)</script> lol & ㅋㅋㅋ")] * 4
-    dropped = []
-    for i, (reason, text) in enumerate(reasons):
-        row = {"id": f"reviews:{i}", "source": rng.choice(("wiki", "reviews")), "reason": reason}
-        dropped.append({**row, "detail": f"{i} characters", "text": text})
+    dropped = [
+        {"id": f"reviews:{i}", "source": rng.choice(("wiki", "reviews")), "reason": reason,
+         "detail": f"{i} characters", "text": text}
+        for i, (reason, text) in enumerate(reasons)
+    ]  # fmt: skip
     write_parquet(folder / "dropped/part-00000.parquet", dropped, _DROPPED)
     by_reason = Counter(f"dropped.{reason}" for reason, _ in reasons)
     return {"read": 218, "documents": 180, "dropped": 38, **kept, **by_reason}
@@ -126,11 +127,10 @@ def analyze(folder: Path, rng: random.Random) -> dict[str, Any]:
         for i in range(40):
             size = rng.choice((5, 12, 24, 240))
             forms, tags = zip(*(_MORPHEMES[j % len(_MORPHEMES)] for j in range(size)), strict=True)
-            at = list(range(size))
-            spans = {"start": at, "end": [j + 1 for j in at]}
-            groups = {"sentence": [j // 12 for j in at], "eojeol": [j // 3 for j in at]}
-            source = "wiki" if size > 20 else "reviews"
-            rows.append({"id": f"wiki:{part}-{i}", "source": source, "form": forms, "tag": tags, **spans, **groups})
+            at, source = list(range(size)), "wiki" if size > 20 else "reviews"
+            places = {"start": at, "end": [j + 1 for j in at], "sentence": [j // 12 for j in at]}
+            row = {"id": f"wiki:{part}-{i}", "source": source, "form": forms, "tag": tags, **places}
+            rows.append({**row, "eojeol": [j // 3 for j in at]})
             total += size
         rows.append({"id": f"empty:{part}", "source": "reviews", **{name: [] for name in _LISTS}})
         write_parquet(folder / f"morphemes/part-{part:05d}.parquet", rows, _MORPHEME_SCHEMA)
@@ -144,17 +144,13 @@ def vocab(folder: Path, rng: random.Random) -> dict[str, Any]:
         "documents": 40, "morphemes": 9210, "eojeols": 4100, "pieces": 10020, "whole_morpheme_share": 0.948,
         "pieces_per_morpheme": 1.088, "pieces_per_eojeol": 2.444, "byte_share": 0.0021,
     }  # fmt: skip
-    split = [
-        {"form": "아리스토텔레스", "tag": "NNP", "count": 31, "pieces": 4},
-        {"form": "鷄", "tag": "SH", "count": 2, "pieces": 3},
-    ]
+    split = [{"form": "아리스토텔레스", "tag": "NNP", "count": 31, "pieces": 4}]
     wiki, reviews = {"documents": 10, "whole_morpheme_share": 0.931}, {"documents": 30}
     coverage = {
-        "all": measures,
-        "by_source": {"wiki": measures | wiki, "reviews": measures | reviews},
-        "most_split": {"all": split, "wiki": split, "reviews": split[:1]},
+        "all": measures, "by_source": {"wiki": measures | wiki, "reviews": measures | reviews},
+        "most_split": dict.fromkeys(("all", "wiki", "reviews"), split),
         "used": {"entries": 15_616, "never": 210, "rarely": 4_020},
-    }
+    }  # fmt: skip
     write_json(folder / "coverage.json", coverage)
     counts = [
         {"form": f"{form}{i or ''}", "tag": tag, "count": 40_000 // (j + 12 * i + 1), "initial": 1, "documents": 3}
@@ -176,20 +172,17 @@ def shard(folder: Path, rng: random.Random) -> dict[str, Any]:
         for part in range(parts):
             sizes = [rng.choice((8, 20, 33, 400)) for _ in range(50)]
             counted.update({split: sum(sizes)})
-            columns = {
-                "id": [f"d:{i}" for i in range(len(sizes))],
-                "source": ["wiki" if size > 30 else "reviews" for size in sizes],
-                "input_ids": [[384] * size for size in sizes],
-                "boundaries": [[3] + [0] * (size - 1) for size in sizes],
-            }
+            names, rows = ["wiki" if size > 30 else "reviews" for size in sizes], [[384] * size for size in sizes]
+            columns = {"id": [f"d:{i}" for i in range(len(sizes))], "source": names, "input_ids": rows}
+            columns["boundaries"] = [[3] + [0] * (size - 1) for size in sizes]
             path = folder / split / f"part-{part:05d}.arrow"
             path.parent.mkdir(parents=True, exist_ok=True)
             with ipc.new_stream(str(path), _SHARD) as writer:  # of several batches
                 writer.write_table(pa.table(columns, schema=_SHARD), max_chunksize=16)
     entries = [{"id": i, "piece": f"조각{i}", "count": 9000 // (i + 1)} for i in range(400)]
     write_parquet(folder / "pieces.parquet", entries)
-    pieces = {"pieces": counted.total(), "heldout_pieces": counted["heldout"]}
-    return {"documents": 150, "heldout_documents": 50, **pieces}
+    heldout = {"heldout_documents": 50, "heldout_pieces": counted["heldout"]}
+    return {"documents": 150, "pieces": counted.total(), **heldout}
 
 
 def pretrain(folder: Path, rng: random.Random) -> dict[str, Any]:
@@ -253,14 +246,12 @@ def nsmc(folder: Path, rng: random.Random) -> dict[str, Any]:
 
 def korquad(folder: Path, rng: random.Random) -> dict[str, Any]:
     causes = ("elsewhere", "boundary", "overlap", "elsewhere")
-    misses = [
-        {
-            "id": f"q{i}", "question": "그 다리는 언제 놓였나?", "prediction": "" if i == 2 else "1936년에 놓",
-            "answers": ["1936년", "1936년"], "answer_span": [0, 5], "prediction_span": None,
-            "snippets": [{"start": 0, "text": "1936년에 놓였다."}], "cause": causes[i % 4],
-        }
-        for i in range(22)
-    ]  # fmt: skip
+    miss = {
+        "question": "그 다리는 언제 놓였나?", "prediction": "1936년에 놓", "answers": ["1936년", "1936년"],
+        "answer_span": [0, 5], "prediction_span": None, "snippets": [{"start": 0, "text": "1936년에 놓였다."}],
+    }  # fmt: skip
+    misses = [miss | {"id": f"q{i}", "cause": causes[i % 4]} for i in range(22)]
+    misses[2]["prediction"] = ""
     details = {
         "questions_cut": 1, "windows": 44, "gold_unreachable": 1, "misses": misses,
         "by_cause": {"elsewhere": 11, "boundary": 6, "overlap": 5, "unreachable": 0},
@@ -288,11 +279,8 @@ def make(recipe: Path, stage: str) -> Path:
     folder = recipe / stage
     folder.mkdir(parents=True)
     counts = MAKERS[stage](folder, random.Random(stage))
-    files = {
-        path.relative_to(folder).as_posix(): {"size": path.stat().st_size, "sha256": "00" * 32}
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    made = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = {str(path.relative_to(folder)): {"size": path.stat().st_size, "sha256": "00" * 32} for path in made}
     sources = [{"name": "위키", "path": "wiki.jsonl"}]
     record = {
         "format": 1, "stage": stage, "stage_version": 1, "digest": f"{stage:0<64}", "files": files, "counts": counts,

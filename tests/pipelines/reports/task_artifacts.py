@@ -1,6 +1,5 @@
 """Artifacts of tasks of every kind: rows and predictions made up, scores as the stage computes them."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -123,12 +122,10 @@ def write_task(recipe: Path, name: str, kit: Kit, **changes: Any) -> Path:
     said = [f"{kind.name}: {kind.about()}", "/somewhere/else/train.csv: 100 rows", "10 rows are held out"]
     written = {"task": kind.task(), "scored_on": "test", **table, "counts": counts, "said": said}
     write_json(folder / "scores.json", {**written, "details": {}, "note": "", **changes})
-    lines = [
+    write_lines(folder / "predictions.jsonl", [
         {**row, "predictions": {model: [seed[number] for seed in seeds] for model, seeds in models.items()}}
         for number, row in enumerate(rows)
-    ]
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    (folder / "predictions.jsonl").write_bytes(text.encode("utf-8", "surrogatepass"))
+    ])  # fmt: skip
     encoder = {"architecture": "modern", "num_hidden_layers": 2, "hidden_size": 128, "vocab_size": 16000}
     write_json(folder / "model/config.json", {"kind": "classification", "encoder": encoder})
     files = {"train": [{"name": "train.csv", "size": 9, "sha256": "cd" * 32}]}

@@ -22,7 +22,9 @@ def test_every_stage_has_a_box_with_its_state(maker):
     (maker.recipe / "korquad.partial").mkdir()
     (maker.recipe / "nsmc" / "scores.json").unlink()
     change(maker.recipe / "analyze" / "stage.json", digest="anew")
+    render(maker("clean"))
     page = plain(index(maker.recipe).read_text(encoding="utf-8"))
+    assert re.findall(r'href="([^"]*)"', page) == ["clean/report.html"]  # the only page that there is
     assert _boxes(page) == {
         "clean": "done", "analyze": "done", "vocab": "stale", "shard": "stale", "pretrain": "done", "nsmc": "broken",
         "korquad": "partial",
@@ -33,14 +35,11 @@ def test_every_stage_has_a_box_with_its_state(maker):
     assert "5 of 7 stages done; their last runs took 6 min" in page
 
 
-@pytest.mark.parametrize(
-    ("made", "stages", "states"),
-    [
-        (["clean", "vocab"], ["clean", "vocab", "shard"], {"clean": "done", "vocab": "stale", "shard": "absent"}),
-        (["clean", "nsmc"], ["clean"], {"clean": "done", "nsmc": "unused"}),
-        ([], ["clean", "distill"], {"clean": "absent", "distill": "absent"}),  # one without a page module
-    ],
-)
+@pytest.mark.parametrize(("made", "stages", "states"), [
+    (["clean", "vocab"], ["clean", "vocab", "shard"], {"clean": "done", "vocab": "stale", "shard": "absent"}),
+    (["clean", "nsmc"], ["clean"], {"clean": "done", "nsmc": "unused"}),
+    ([], ["clean", "distill"], {"clean": "absent", "distill": "absent"}),  # one without a page module
+])  # fmt: skip
 def test_only_stages_of_the_recipe_are_counted(maker, made, stages, states):
     maker.recipe.mkdir()
     for stage in made:
@@ -53,13 +52,6 @@ def test_only_stages_of_the_recipe_are_counted(maker, made, stages, states):
     assert page == index(maker.recipe, stages).read_text(encoding="utf-8")
 
 
-def test_links_lead_to_pages_that_exist(maker):
-    render(maker("clean"))
-    maker("analyze")
-    page = index(maker.recipe).read_text(encoding="utf-8")
-    assert re.findall(r'href="([^"]*)"', page) == ["clean/report.html"]
-
-
 def test_results_are_on_top_and_tasks_in_one_table(maker):
     for stage in ("pretrain", "nsmc", "korquad"):
         maker(stage)
@@ -67,20 +59,14 @@ def test_results_are_on_top_and_tasks_in_one_table(maker):
         write_task(maker.recipe, name, KINDS[name]())
     page = plain(index(maker.recipe).read_text(encoding="utf-8"))
     head = page[: page.index('<ol class="chain">')]
-    figures = re.findall(r"<dd>(.*?)</dd><dt>(.*?) <small>", head)
-    # of five results, those of [tasks.NAME] are in the table only
-    assert figures == [
-        ("6.42", "nats, held-out MLM loss"),
-        ("78.3 %", "NSMC accuracy, pretrained"),
-        ("41.3 %", "KorQuAD F1, pretrained"),
-    ]
+    loss, nsmc, korquad = re.findall(r"<dd>(.*?)</dd><dt>(.*?) <small>", head)  # [tasks.NAME] are in the table only
+    assert loss == ("6.42", "nats, held-out MLM loss")
+    assert (nsmc, korquad) == (("78.3 %", "NSMC accuracy, pretrained"), ("41.3 %", "KorQuAD F1, pretrained"))
     assert "unigram 7.31" in head
     cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", head)]
     main = json.loads((maker.recipe / "tasks.classification" / "scores.json").read_text(encoding="utf-8"))["models"][0]
     mean, deviation = (100 * main["macro_f1"][key] for key in ("mean", "deviation"))
-    assert cells[:2] == [
-        ["nsmc", "accuracy", "78.3 %", "76.3 to 80.3 %", "80.2 % (TF-IDF)", "2,000"],
-        ["korquad", "F1", "41.3 %", "39.3 to 43.3 %", "11.0 % (nearest sentence)", "30"],
-    ]
+    assert cells[0] == ["nsmc", "accuracy", "78.3 %", "76.3 to 80.3 %", "80.2 % (TF-IDF)", "2,000"]
+    assert cells[1] == ["korquad", "F1", "41.3 %", "39.3 to 43.3 %", "11.0 % (nearest sentence)", "30"]
     assert [cells[2][n] for n in (0, 2, 5)] == ["classification", f"{mean:.1f} % ± {deviation:.1f} (2 seeds)", "60"]
     assert (cells[3][0], cells[3][4]) == ("regression", "")  # the mean has no correlation

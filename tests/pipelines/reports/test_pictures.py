@@ -24,6 +24,8 @@ def test_colours_and_fonts_are_those_of_the_page():
     svg = _curve().svg
     assert re.findall(r"#[0-9a-fA-F]{6}\b|font-family|<style", svg) == []
     assert all(words in svg for words in ("var(--c1)", "var(--muted)", "<text"))
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.grid": False}):
+        assert _curve().svg == svg  # settings of the user are ignored
 
 
 def test_names_are_in_the_legend_and_only_the_escaped_title_in_the_picture():
@@ -32,12 +34,6 @@ def test_names_are_in_the_legend_and_only_the_escaped_title_in_the_picture():
     assert "위키" not in picture.svg
     assert _curve().legend == ()  # one line needs none
     assert 'aria-label="제목 &lt;b&gt;"' in picture.svg
-
-
-def test_matplotlib_settings_of_the_user_are_ignored():
-    before = _curve().svg
-    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.grid": False}):
-        assert _curve().svg == before
 
 
 @pytest.mark.parametrize(
@@ -52,11 +48,8 @@ def test_lines_with_one_point_are_rows_of_a_table(options):
     assert table.rows[0] == ("a", "300", "25.0\u00a0%" if options.get("percent") else "0.25")
     assert [row[0] for row in table.rows] == ["a", "b"]
     assert curves("t", [Line("a", [1], [1]), Line("b", [1, 2], [1, 2])], **options).kind == "picture"
-
-
-def test_a_chart_without_a_known_point_is_none():
     unknown = Line.through("a", [1, 2], [None, float("nan")])
-    assert list(curves_of("t", [unknown, Line("b", [1, 2], [1, 1], reference=True)], x="x", y="y")) == []
+    assert list(curves_of("t", [unknown, Line("b", [1, 2], [1, 1], reference=True)], x="x", y="y", **options)) == []
 
 
 def _ticks(picture):

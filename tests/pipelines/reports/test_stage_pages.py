@@ -3,18 +3,11 @@
 import json
 import re
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from korbert.pipelines.reports import analyze, clean, formatting, pretrain, render, shard, task, vocab
-from korbert.pipelines.reports.record import batches, stream
+from korbert.pipelines.reports.record import stream
 from tests.pipelines.reports.conftest import change, elements, plain, write_lines, write_parquet
-
-DROPPED = ["id", "source", "reason", "detail", "text"]
-
-
-def _rows(path, columns):
-    return [row for batch in batches([path], columns) for row in batch.to_pylist()]
 
 
 def _text(page):
@@ -40,9 +33,7 @@ def test_clean_with_one_source_compares_no_sources(maker):
     folder = maker("clean")
     change(folder / "stage.json", counts={"documents": 180, "kept.wiki": 180, "dropped": 38})
     for path in [*folder.glob("documents/*"), *folder.glob("dropped/*")]:
-        table = pq.read_table(path)
-        names = pa.array(["wiki"] * table.num_rows)
-        pq.write_table(table.set_column(table.column_names.index("source"), "source", names), path)
+        write_parquet(path, [row | {"source": "wiki"} for row in pq.read_table(path).to_pylist()])
     shown = elements(clean.story(maker.open("clean")))
     assert not shown.keys() & {"Documents by reason and source", "Share kept by source"}
     assert shown["Drop reasons"].legend == ()
@@ -53,19 +44,13 @@ def test_clean_draws_the_same_samples_however_parts_are_cut(maker):
     path = maker("clean") / "dropped" / "part-00000.parquet"
     title = "too short · 20 shown"
     before = elements(clean.story(maker.open("clean")))[title]
-    rows = _rows(path, DROPPED)
+    rows, schema = pq.read_table(path).to_pylist(), pq.read_schema(path)
+    no_id = {"id": None, "source": "wiki", "reason": "bad_json", "detail": "line 2", "text": "{broken"}
     write_parquet(path, rows[:13])
-    write_parquet(path.with_name("part-00001.parquet"), rows[13:])
+    write_parquet(path.with_name("part-00001.parquet"), [*rows[13:], no_id], schema)
     assert len(before.entries) == 20
     assert elements(clean.story(maker.open("clean")))[title] == before
-
-
-def test_clean_shows_a_record_without_id(maker):
-    folder = maker("clean")
-    row = {"id": None, "source": "wiki", "reason": "bad_json", "detail": "line 2", "text": "{broken"}
-    pq.write_table(pa.Table.from_pylist([row], pq.read_schema(folder / "dropped" / "part-00000.parquet")),
-                   folder / "dropped" / "part-00001.parquet")  # fmt: skip
-    assert "{broken" in _text(render(folder).read_text(encoding="utf-8"))
+    assert "{broken" in _text(render(maker("clean")).read_text(encoding="utf-8"))
 
 
 def test_clean_shows_each_dropped_text_next_to_a_kept_one(maker):
@@ -74,12 +59,12 @@ def test_clean_shows_each_dropped_text_next_to_a_kept_one(maker):
     kept = ["wiki:1-7"] * 60 + ["wiki:2-3"] * 3 + ["wiki:0-1", "wiki:0-2"]
     near = {"source": "wiki", "reason": "near_duplicate", "text": "거의 같은 글"}
     duplicates = [near | {"id": f"wiki:n{n}", "detail": id} for n, id in enumerate(kept)]
-    write_parquet(path, _rows(path, DROPPED) + duplicates)
+    write_parquet(path, pq.read_table(path).to_pylist() + duplicates)
     shown = elements(clean.story(maker.open("clean")))
     assert shown["Near-duplicate clusters"].rows == [
         ("2", "2", "2"), ("3 to 5", "1", "3"), ("6 to 10", "0", "0"), ("11 to 50", "0", "0"), ("51 or more", "1", "60"),
     ]  # fmt: skip
-    texts = {row["id"]: row["text"] for part in folder.glob("documents/*") for row in _rows(part, ["id", "text"])}
+    texts = {row["id"]: row["text"] for row in pq.read_table(folder / "documents").to_pylist()}
     for entry in shown["near duplicate · 20 shown"].entries:
         facts = dict(entry.facts)
         assert facts["kept instead"].removesuffix(" …") == texts[facts["detail"]][:320].rstrip()
@@ -93,16 +78,15 @@ def test_clean_shows_frequent_lines_contamination_and_masked_data(maker):
     frequent = [{"text": f"어디에나 있는 줄 {number}", "documents": 900 - number} for number in range(30)]
     write_parquet(folder / "frequent" / "part-00000.parquet", frequent)
     of_set = {"texts": 50_000, "looked_for": 30_000, "found": 15}
-    counts = {f"evaluation.nsmc_test.{key}": number for key, number in of_set.items()} | {"contaminated.nsmc_test": 21}
+    counts = {f"evaluation.nsmc_test.{key}": number for key, number in of_set.items()}
     counts |= {"documents": 180, "dropped": 38, "masked.email": 7, "masked.resident_number": 2}
-    change(folder / "stage.json", counts=counts)
+    change(folder / "stage.json", counts=counts | {"contaminated.nsmc_test": 21})
     shown = elements(clean.story(maker.open("clean")))
     lines = shown["Frequent lines removed"]
     assert lines.rows[0] == ("어디에나 있는 줄 0", "900")
     assert (len(lines.rows), lines.note) == (20, "10 more in the folder `frequent`.")
-    assert [plain(cell) for cell in shown["Evaluation texts found in the corpus"].rows[0]] == [
-        "nsmc_test", "50,000", "30,000", "15", "0.1 %", "21",
-    ]  # fmt: skip
+    found = [plain(cell) for cell in shown["Evaluation texts found in the corpus"].rows[0]]
+    assert found == ["nsmc_test", "50,000", "30,000", "15", "0.1 %", "21"]
     masked = shown["Occurrences masked, by kind"].bars
     assert [(bar.label, bar.text) for bar in masked] == [("email", "7"), ("resident number", "2")]
 
@@ -115,10 +99,8 @@ def test_analyze_counts_sentences_and_eojeols(maker):
         {"id": "b", "source": "s", "tag": [], "sentence": [], "eojeol": []},
         {"id": "c", "source": "s", "tag": ["IC"], "sentence": [0], "eojeol": [0]},
     ]  # fmt: skip
-    lists = {"tag": pa.list_(pa.string()), "sentence": pa.list_(pa.int32()), "eojeol": pa.list_(pa.int32())}
-    write_parquet(
-        folder / "morphemes/part-00000.parquet", rows, pa.schema({"id": pa.string(), "source": pa.string()} | lists)
-    )
+    path = folder / "morphemes/part-00000.parquet"
+    write_parquet(path, rows, pq.read_schema(path))
     (folder / "morphemes/part-00001.parquet").unlink()
     story = analyze.story(maker.open("analyze"))
     tables = [element.rows for element in story.sections[0].elements if element.kind == "table"]
@@ -141,10 +123,7 @@ def test_analyze_names_tags_and_failures(maker):
     story = analyze.story(maker.open("analyze"))
     assert story.title.endswith(", none failed")
     assert "Failed documents" not in elements(story)
-
-
-def test_analyze_shows_no_speed_after_a_resumed_run(maker):
-    change(maker("analyze") / "run.json", resumed=True)
+    change(maker("analyze") / "run.json", resumed=True)  # which says no speed
     artifact = maker.open("analyze")
     assert "documents/s" not in [figure.label for figure in analyze.figures(artifact)]
     assert "duration unknown" in analyze.story(artifact).lede
@@ -177,24 +156,10 @@ def test_pretrain_compares_with_the_unigram_baseline(maker):
     for words in ("2.4 M parameters", "1.71 epochs", "The device waited 25.0 % of the time for rows."):
         assert words in plain(story.lede)
     assert elements(story)["Held-out MLM loss"].legend == [("model", 1, False), ("unigram", 0, True)]
-    for loss, title in (
-        (6.3, "1.01 nats better than the unigram baseline"),
-        (7.5, "0.19 nats worse than the unigram baseline"),
-        (7.312, "No better than the unigram baseline"),
-        (7.308, "No better than the unigram baseline"),
-        (None, "Not comparable with the unigram baseline"),
-    ):
+    titles = {6.3: "1.01 nats better than", 7.5: "0.19 nats worse than", None: "Not comparable with"}
+    for loss, title in (titles | dict.fromkeys((7.312, 7.308), "No better than")).items():
         change(maker("pretrain") / "scores.json", mlm_loss=loss)
-        assert pretrain.story(maker.open("pretrain")).title == title
-
-
-def test_pretrain_with_one_measurement_has_a_table_and_no_curves(maker):
-    path = maker("pretrain") / "metrics.jsonl"
-    path.write_text(path.read_text(encoding="utf-8").splitlines()[-1] + "\n", encoding="utf-8")
-    (path.parent / "timing.jsonl").unlink()
-    shown = elements(pretrain.story(maker.open("pretrain")))
-    assert set(shown) == {"All measurements"}
-    assert len(shown["All measurements"].rows) == 1
+        assert pretrain.story(maker.open("pretrain")).title == f"{title} the unigram baseline"
 
 
 def _extend(path, values):
@@ -216,6 +181,11 @@ def test_pretrain_draws_what_was_measured(maker):
     assert ">minutes<" in shown["Held-out MLM loss over time"].svg
     row = [plain(cell) for cell in shown["All measurements"].rows[-1]]
     assert row[:3] == ["4,000", "2 M", "13 min 20 s"]
+    path = maker("pretrain") / "metrics.jsonl"  # of one measurement there are no curves
+    path.write_text(path.read_text(encoding="utf-8").splitlines()[-1] + "\n", encoding="utf-8")
+    (path.parent / "timing.jsonl").unlink()
+    shown = elements(pretrain.story(maker.open("pretrain")))
+    assert (list(shown), len(shown["All measurements"].rows)) == (["All measurements"], 1)
 
 
 def test_pretrain_shows_the_initial_model(maker):
@@ -255,9 +225,7 @@ def test_pretrain_names_spikes_and_steps_that_were_left_out(maker):
 
 def test_pretrain_shows_guesses_at_three_evaluations(maker):
     def gap(right, share):
-        guesses = [
-            {"piece": piece, "probability": share / rank} for rank, piece in enumerate(("가", "나", "다", "라", "ᆫ"), 1)
-        ]
+        guesses = [{"piece": piece, "probability": share / rank} for rank, piece in enumerate([*"가나다라", "ᆫ"], 1)]
         return {"piece": right, "probability": share / 2, "guesses": guesses}
 
     write_lines(maker("pretrain") / "samples.jsonl", [
@@ -289,18 +257,14 @@ def _answers(maker, **details):
 def test_korquad_counts_answers_in_whole_numbers_and_long_ones_together(maker):
     svg = _answers(maker, answer_chars=[0, 0, 1], prediction_chars=[0, 1])["Answer length"].svg
     assert not re.findall(r">\d+\.\d+<", svg)
-    table = _answers(maker, answer_chars=[], prediction_chars=[0] * 39 + [1])
-    assert "Answer length" in table
-    assert (
-        _answers(maker, prediction_chars=[0] * 39 + [1, 2, 3, 4])["Answer length"]
-        == _answers(maker, prediction_chars=[0] * 39 + [1, 9])["Answer length"]
-    )
+    assert "Answer length" in _answers(maker, answer_chars=[], prediction_chars=[0] * 39 + [1])
+    one, other = (_answers(maker, prediction_chars=[0] * 39 + long) for long in ([1, 2, 3, 4], [1, 9]))
+    assert one["Answer length"] == other["Answer length"]
 
 
 def test_korquad_shows_errors_by_cause(maker):
     shown = _answers(maker)
-    causes = [bar.label for bar in shown["Errors by cause"].bars]
-    assert causes == ["elsewhere", "boundary", "overlap", "unreachable"]
+    assert [bar.label for bar in shown["Errors by cause"].bars] == ["elsewhere", "boundary", "overlap", "unreachable"]
     entry = shown["elsewhere · 11 shown"].entries[0]
     assert entry.text == "그 다리는 언제 놓였나?"
     assert entry.facts == (("correct", "1936년"), ("predicted", "1936년에 놓"))

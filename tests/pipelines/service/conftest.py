@@ -3,13 +3,8 @@
 import pytest
 import torch
 
-from korbert.modeling import (
-    EmbeddingModel,
-    PretrainingModel,
-    QuestionAnsweringModel,
-    TokenClassificationModel,
-    save_model,
-)
+from korbert.modeling import models as heads
+from korbert.modeling import save_model
 from korbert.tasks.kinds.classification import Classification
 from korbert.vectors import PieceCounts
 from tests.pipelines.service.started import started
@@ -22,21 +17,20 @@ def models(tmp_path_factory, tiny_tokenizer, tiny_config):
     random = torch.Generator().manual_seed(3)
     task = Classification(metrics=("accuracy",), max_length=32, labels=("같다", "다르다"), pair=True)
     mood = Classification(metrics=("accuracy",), max_length=32, labels=("부정", "긍정"))
-    tags = ["O", "B-PS", "I-PS"]
+    tags, windows = ["O", "B-PS", "I-PS"], {"max_length": 48, "stride": 8}
     made = {
-        "vectors": (EmbeddingModel(config, "mean", True, generator=random), {"max_length": 32}),
-        "gaps": (PretrainingModel(config, random), {}),
+        "vectors": (heads.EmbeddingModel(config, "mean", True, generator=random), {"max_length": 32}),
+        "gaps": (heads.PretrainingModel(config, random), {}),
         "mood": (mood.model(config, random), mood.task()),
         "pairs": (task.model(config, random), task.task()),
-        "names": (TokenClassificationModel(config, tags, generator=random), {"max_length": 32, "stride": 8}),
-        "answers": (QuestionAnsweringModel(config, random), {"max_length": 48, "stride": 8, "max_query_pieces": 12}),
+        "names": (heads.TokenClassificationModel(config, tags, generator=random), windows),
+        "answers": (heads.QuestionAnsweringModel(config, random), windows | {"max_query_pieces": 12}),
     }
     folder = tmp_path_factory.mktemp("models")
     for name, (model, facts) in made.items():
         save_model(folder / name, model, tiny_tokenizer, facts)
-    PieceCounts.of_texts(["학교에 간다", "대출을 신청하고 싶어요", "한 남자가 춤을 춘다"], tiny_tokenizer).save(
-        folder / "gaps"
-    )
+    texts = ["학교에 간다", "대출을 신청하고 싶어요", "한 남자가 춤을 춘다"]
+    PieceCounts.of_texts(texts, tiny_tokenizer).save(folder / "gaps")
     return {name: folder / name for name in made}
 
 

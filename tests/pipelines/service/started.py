@@ -105,7 +105,6 @@ def started(*arguments: str) -> Iterator[Started]:
 
 @contextmanager
 def toy(**how: Any) -> Iterator[Started]:
-    """A service of toy_service.py."""
     service = Started([str(SCRIPT), json.dumps(how)])
     try:
         yield service

@@ -25,9 +25,8 @@ from tests.pipelines.service.started import ROOT, ask, started, toy
 
 
 def _korbert(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "korbert", *arguments], capture_output=True, text=True, cwd=ROOT, timeout=120
-    )
+    command = [sys.executable, "-m", "korbert", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120)
 
 
 def _refused(port):
@@ -85,14 +84,10 @@ def test_requests_during_loading_get_503(free_port):
         assert starting.result().ask("/v1/embeddings", {"input": "글"}).code == 200
 
 
-def test_a_model_that_cannot_be_loaded_ends_it_with_the_error(tmp_path):
+def test_a_model_that_cannot_be_loaded_or_a_port_in_use_is_an_error(free_port, models, tmp_path):
     done = _korbert("serve", str(tmp_path / "none"), "--port", "0")
-    assert done.returncode == 1
-    assert done.stdout == ""
+    assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(r"korbert: .*none/config\.json: no such file: name a model folder .*\n", done.stderr)
-
-
-def test_a_port_in_use_is_an_error(free_port, models):
     with toy(port=free_port):
         done = _korbert("serve", str(models["vectors"]), "--port", str(free_port))
     assert done.returncode == 2
@@ -166,38 +161,28 @@ def test_an_internal_error_is_logged_with_the_request_id_and_without_texts(caplo
     assert "비밀" not in reply.text + caplog.text
 
 
-def test_other_machines_need_a_token(models):
+def test_other_machines_need_a_token(models, monkeypatch):
     done = CliRunner().invoke(cli, ["serve", str(models["vectors"]), "--host", "0.0.0.0"])
     assert done.exit_code == 2
     assert "--host 0.0.0.0 admits other machines: give a --token that they must send, or --insecure" in done.output
-    assert [
-        host for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "::", "10.0.0.1", "a.b") if is_loopback(host)
-    ] == ["127.0.0.1", "::1", "localhost"]
-
-
-def test_a_missing_package_names_the_extra_to_install(monkeypatch):
+    assert all(map(is_loopback, ("127.0.0.1", "::1", "localhost")))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "a.b")))
+    done = _korbert("serve", "model", "--host", "192.0.2.1", "--insecure")
+    assert done.returncode == 2
+    assert re.match(r"korbert: 192\.0\.2\.1, port 8000: .*: use another --host or --port", done.stderr)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     done = CliRunner().invoke(cli, ["serve", "model"])
     assert str(done.exception) == "serve needs uvicorn: pip install 'korbert[serve]'"
 
 
-def test_an_address_of_another_machine_is_an_error():
-    done = _korbert("serve", "model", "--host", "192.0.2.1", "--insecure")
-    assert done.returncode == 2
-    assert re.match(r"korbert: 192\.0\.2\.1, port 8000: .*: use another --host or --port", done.stderr)
-
-
 def test_names_of_models(tmp_path):
-    assert named(["a/b", "c=d/e", "f/model", "g/"]) == {
-        "b": Path("a/b"), "c": Path("d/e"), "f": Path("f/model"), "g": Path("g"),
-    }  # fmt: skip
-    for given, message in (
-        (["a/b", "c/b"], "c/b: a/b is named b, too: rename one, as in b=c/b"),
-        (["=a"], "'' cannot name a model"),
-        (["a b=c"], "'a b' cannot name a model"),
-    ):
+    expected = {"b": Path("a/b"), "c": Path("d/e"), "f": Path("f/model"), "g": Path("g")}
+    assert named(["a/b", "c=d/e", "f/model", "g/"]) == expected
+    twice = "c/b: a/b is named b, too: rename one, as in b=c/b"
+    wrong = {("a/b", "c/b"): twice, ("=a",): "'' cannot name a model", ("a b=c",): "'a b' cannot name a model"}
+    for given, message in wrong.items():
         with pytest.raises(Exception, match=re.escape(message)):
-            named(given)
+            named(list(given))
 
 
 def test_small_answers_are_sent_without_delay():
