@@ -16,6 +16,7 @@ from korbert.folders import models_in_the_box
 from korbert.names import on_disk
 from korbert.pipelines import inference, recipes
 from korbert.pipelines.language import VARIABLE as LANG
+from korbert.pipelines.language import t
 from korbert.records.form import FORMS
 from korbert.terminal import Messages, printable, say
 
@@ -31,7 +32,8 @@ def loaded(model: Path, device: str, precision: Any) -> Any:
 
     chosen = korbert.load(model, device, precision)
     if precision == "auto" and chosen.precision != "fp32":
-        say(f"korbert: {model} runs in {chosen.precision}; exact: --precision fp32", err=True)
+        message = t("korbert: {model} runs in {precision}; exact: --precision fp32")
+        say(message.format(model=model, precision=chosen.precision), err=True)
     return chosen
 
 
