@@ -74,7 +74,7 @@ def test_command_lines_parse(command, tmp_path, monkeypatch):
     monkeypatch.delenv("KORBERT_DATA", raising=False)
     for name in ("reviews.txt", "sentences.txt", "test.csv"):  # files that click opens while it reads a command line
         (tmp_path / name).touch()
-    context = click.Context(cli)
+    context = click.Context(cli, **cli.context_settings)
     name, subcommand, rest = cli.resolve_command(context, shlex.split(command)[1:])
     with subcommand.make_context(name, rest, parent=context):  # click.UsageError if it is not one of korbert's
         pass

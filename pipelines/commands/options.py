@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,8 +147,9 @@ class Renamed(click.Option):
     """An option that still has its earlier name, which its help does not show."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        self.opts = self.opts[:1]  # the parser has both
-        return super().get_help_record(ctx)
+        shown = copy(self)
+        shown.opts = self.opts[:1]  # the parser has both
+        return super(Renamed, shown).get_help_record(ctx)
 
 
 def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:

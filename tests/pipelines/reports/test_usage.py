@@ -32,8 +32,9 @@ def test_page_has_a_valid_command_and_python(maker, monkeypatch, verb, path):
     assert line.startswith(f"korbert {verb} {shlex.quote(f'시험/{path}')}")
     for name in ("texts.txt", "questions.jsonl"):
         (maker.recipe.parent / name).touch()
-    command = cli.get_command(click.Context(cli), verb)
-    with command.make_context(verb, shlex.split(line)[2:]):  # click.UsageError for unknown arguments
+    context = click.Context(cli, **cli.context_settings)
+    command = cli.get_command(context, verb)
+    with command.make_context(verb, shlex.split(line)[2:], parent=context):  # click.UsageError for unknown arguments
         pass
     assert ast.parse(python)
     assert f'"시험/{path}"' in python
