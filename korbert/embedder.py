@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.extras import EXTRAS
+from korbert.extras import EXTRAS, package
 from korbert.modeling import Model as Network
 from korbert.modeling.onnx_export import quantizable, quantized
 from korbert.processor import cores
@@ -38,9 +38,9 @@ _Vectors = NDArray[np.float32]
 
 
 def inference_precision(network: Network, precision: InferencePrecision) -> InferencePrecision:
-    """The precision of batches. auto: the fastest here; int8 on a CPU that has its instructions, with ONNX Runtime.
+    """Resolves the precision of batches. auto: the fastest here, which is int8 on a CPU with VNNI and ONNX Runtime.
 
-    SettingsError for what the network or the hardware does not support.
+    SettingsError if the network, the hardware or the installed packages do not support it.
     """
     eight = quantizable(network)
     if precision == "auto" and eight and torch.cpu._is_vnni_supported() and all(map(find_spec, EXTRAS["onnx"])):
@@ -49,6 +49,8 @@ def inference_precision(network: Network, precision: InferencePrecision) -> Infe
         return choose_precision(device_of(network), precision)
     if not eight:
         raise SettingsError("precision 'int8': is for encoders of korbert on a CPU: take auto, bf16 or fp32")
+    for name in EXTRAS["onnx"]:
+        package(name, "precision int8")
     return "int8"
 
 
@@ -70,7 +72,7 @@ class Embedder:
 
     @cached_property
     def fast_network(self) -> Network:
-        """The network as batches run: with an encoder in 8 bits, where that is the precision."""
+        """The network that batches run through: for precision int8, with an encoder in 8 bits."""
         return quantized(self.network) if self.precision == "int8" else self.network
 
     @property
@@ -176,8 +178,8 @@ class Embedder:
         if prompt := self.prompt(settings.side):
             pieces = self.tokenizer.encode_pieces(prompt)
             encodings = [behind(pieces, encoding, self.max_length) for encoding in encodings]
-        last = self.network.config.num_hidden_layers
-        network = self.fast_network if settings.places(last) == (last,) else self.network
+        is_fast = settings.reads_last(self.network.config.num_hidden_layers)
+        network = self.fast_network if is_fast else self.network
         with self._named():
             return text_vectors(
                 network, self.tokenizer, encodings, settings, batch_size,

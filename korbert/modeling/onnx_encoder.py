@@ -1,8 +1,8 @@
-"""Runs an encoder with ONNX Runtime behind the interface of Encoder. onnx_export.py writes the file."""
+"""Runs an encoder with ONNX Runtime behind the interface of Encoder. onnx_export.py makes the graph."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import torch
@@ -16,41 +16,57 @@ from korbert.extras import package
 from korbert.modeling.config import EncoderConfig, check_row
 
 _PLACES_AT_ONCE = 4_096  # rows x length per pass: attention holds a length x length matrix per row and head
-_PADDING = 64  # places per pass, at most: a pass costs as much as about 50 places, whatever is in it
+_PADDING = 64  # padded places per pass, at most: the fixed cost of a pass equals that of about 50 places
 _ABSENT = ("all_layers", "attentions", "embeddings", "flat", "layers", "token_weight")
 
 
 class OnnxEncoder(nn.Module):
-    """An encoder in an ONNX file or graph: last layer only, no weights to train or copy, CPU only.
+    """An encoder as an ONNX graph: last layer only, no weights to train or copy, CPU only.
 
-    source: a file, or the bytes of a graph. sha256: of the file. embeddings: (V, E), of the pieces, for a graph that
-    has none. ONNX Runtime gets as many threads as PyTorch has at construction.
-    SettingsError if the package is not installed; ModelError if the file is missing, changed or broken.
+    graph: the path of a file, or its bytes. name: of the model, in errors. sha256: of the file. embeddings: (V, E), of
+    the pieces, for a graph without them. ONNX Runtime gets as many threads as PyTorch has at construction.
+    SettingsError if the package is not installed; ModelError if the graph is broken.
     """
 
     def __init__(
-        self, config: EncoderConfig, source: Path | bytes, sha256: str = "", embeddings: Tensor | None = None
+        self,
+        config: EncoderConfig,
+        graph: str | bytes,
+        name: str,
+        *,
+        sha256: str = "",
+        embeddings: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.config = config
         self.sha256 = sha256
         self.nothing = nn.Parameter(torch.empty(0), requires_grad=False)  # carries the device, as weights would
         self.pieces = embeddings
-        runtime = package("onnxruntime", f"{source}: this model" if isinstance(source, Path) else "precision int8")
-        if isinstance(source, Path):
-            _check(source, sha256)
+        runtime = package("onnxruntime", f"{name}: this model")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
         options.log_severity_level = 3
         # Idle threads must not take time from the tokenizer and PyTorch.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        graph = str(source) if isinstance(source, Path) else source
         try:
             self.session: Any = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # its errors share no base class
             reason = " ".join(str(error).split())[:300]
-            where = f"{source}: " if isinstance(source, Path) else ""
-            raise ModelError(f"{where}ONNX Runtime cannot run it ({reason}): export the model anew") from None
+            raise ModelError(f"{name}: ONNX Runtime cannot run it ({reason}): export the model anew") from None
+
+    @classmethod
+    def read(cls, config: EncoderConfig, path: Path, sha256: str) -> Self:
+        """The encoder in a file. ModelError if the file is missing, changed or broken."""
+        try:
+            digest = sha256_of(path)
+        except OSError as error:
+            raise ModelError(f"{path}: cannot be read ({error}): the model folder is incomplete") from None
+        if digest != sha256:
+            raise ModelError(
+                f"{path}: SHA-256 {digest[:12]}, config.json says {sha256[:12]}: the file was changed or is damaged:"
+                " put it back, or export the model anew"
+            )
+        return cls(config, str(path), str(path), sha256=sha256)
 
     def forward(
         self,
@@ -96,21 +112,8 @@ class OnnxEncoder(nn.Module):
         return ModelError(f"an encoder in an ONNX file gives {what}: take the model that it was exported from")
 
 
-def _check(path: Path, sha256: str) -> None:
-    """ModelError for a file that is missing or changed."""
-    try:
-        digest = sha256_of(path)
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error}): the model folder is incomplete") from None
-    if digest != sha256:
-        raise ModelError(
-            f"{path}: SHA-256 {digest[:12]}, config.json says {sha256[:12]}: the file was changed or is damaged:"
-            " put it back, or export the model anew"
-        )
-
-
 def _groups(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
-    """Rows in groups of similar length, within _PLACES_AT_ONCE and _PADDING, or one row. Empty rows are in none."""
+    """Groups of rows of similar length, within _PLACES_AT_ONCE and _PADDING, or of one row; without empty rows."""
     order = np.argsort(lengths, kind="stable")
     start = int((lengths == 0).sum())
     while start < len(order):

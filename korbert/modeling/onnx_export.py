@@ -1,7 +1,7 @@
 """Encoders in ONNX, which ONNX Runtime computes faster than PyTorch on CPU.
 
 1. `graph_of` expresses Encoder in ONNX operators, for rows padded to one length.
-2. `quantized` runs a loaded model in 8 bits: the graph stays in memory, the piece embeddings in the model.
+2. `quantized` makes a loaded model run in 8 bits. The graph stays in memory, the piece embeddings in the model.
 3. `export_onnx` writes the graph next to the head and the tokenizer, and compares the result with the model. The folder
    is read like any other (storage.load_model); OnnxEncoder runs the file.
 """
@@ -38,7 +38,7 @@ TOLERANCE = 1e-4  # absolute, for vectors in 32 bits; relative to the largest nu
 _OPSET = 23  # the first with Attention and RotaryEmbedding
 _IR_VERSION = 10  # of the file format; packages older than the opset read it, too
 _OF_RUNTIME = "com.microsoft"  # operators that are ONNX Runtime's own
-_SMALLEST = 1e-9  # of the largest numbers of rows: a row of zeros must not be divided by 0
+_SMALLEST = 1e-9  # lower bound of a row's largest number, against a division by 0
 _UNSEEN = -1e9  # added to the scores of masked pieces; finite, as a softmax over nothing is NaN
 
 _TEXTS = (
@@ -88,7 +88,7 @@ class _Graph:
         return product if layer.bias is None else self.op("Add", product, self.constant(layer.bias[rows]))
 
     def _product_in_8_bits(self, hidden: str, weight: Tensor) -> str:
-        """hidden (B, T, I) x weight (O, I) in integers of 8 bits: a scale for each piece and each row of the weight."""
+        """Multiplies hidden (B, T, I), quantized per piece, by weight (O, I), quantized per row: (B, T, O) float32."""
         width, zero = weight.shape[1], self.constant(torch.tensor(128, dtype=torch.uint8))
         if hidden not in self._rounded:
             pieces = self.op("Reshape", hidden, self.constant([-1, width]))
@@ -120,8 +120,8 @@ def graph_of(encoder: Encoder, bits: int = 32, *, looked_up: bool = False) -> An
 
     Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries if the encoder needs them.
     The output `hidden` is (B, T, D) float32; vectors at padding positions are undefined.
-    bits: 8 rounds matrix products: weights now, with a scale per output, and inputs at run time, with one per piece.
-    looked_up: a further input `vectors`, (B, T, E) float32, has the piece embeddings, which the graph then lacks.
+    bits: 8 quantizes matrix products: weights now, with a scale per output, and inputs at run time, with one per piece.
+    looked_up: leaves the table of piece embeddings out; a further input `vectors`, (B, T, E) float32, has their rows.
     """
     config, graph = encoder.config, _Graph(bits)
     shape = graph.op("Shape", "attention_mask")
@@ -222,22 +222,23 @@ def _layer(graph: _Graph, config: EncoderConfig, layer: Any, hidden: str, view: 
 
 
 def quantizable(model: Model) -> bool:
-    """Whether `quantized` can run the model."""
+    """Whether the model has an encoder of our own on the CPU, as `quantized` needs."""
     encoder: Any = model.encoder
     ours = isinstance(encoder, Encoder) and not isinstance(model, FeatureModel)
     return ours and encoder.token_weight.device.type == "cpu"
 
 
 def quantized(model: Model) -> Model:
-    """The model with an encoder that ONNX Runtime computes in 8 bits; all weights outside its layers are shared.
+    """A copy of a `quantizable` model whose encoder runs in 8 bits with ONNX Runtime.
 
-    A text's vectors do not depend on the rows beside it, but only the last layer has them. The model is `quantizable`.
-    SettingsError if the packages are not installed.
+    Piece embeddings and heads are shared with the model. The encoder returns only its last layer; a row's vectors do
+    not depend on the other rows. SettingsError if the packages are not installed.
     """
     encoder: Any = model.encoder
     graph = graph_of(encoder, 8, looked_up=True).SerializeToString()
     fast = copy.copy(model)
-    fast._modules = {**model._modules, "encoder": OnnxEncoder(encoder.config, graph, embeddings=encoder.token_weight)}
+    eight = OnnxEncoder(encoder.config, graph, "precision int8", embeddings=encoder.token_weight)
+    fast._modules = {**model._modules, "encoder": eight}
     return fast
 
 

@@ -216,7 +216,7 @@ def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: t
         tensors = {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
     _fill(folder / "model.safetensors", model, tensors)
     if onnx:
-        model.encoder = OnnxEncoder(model.config, folder / ONNX_FILE, onnx["sha256"])
+        model.encoder = OnnxEncoder.read(model.config, folder / ONNX_FILE, onnx["sha256"])
     return model
 
 

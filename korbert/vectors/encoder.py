@@ -41,7 +41,7 @@ def vector_settings(network: Network, asked: Asked) -> VectorSettings:
         raise SettingsError(f"layer {list(settings.layer)}: name each layer once")
     if settings.size is not None and settings.size > (width := width_of(network, settings)):
         raise SettingsError(f"size {settings.size}: the vectors have {width} numbers: take that many or fewer")
-    if settings.places(last) != (last,) and isinstance(network.encoder, OnnxEncoder):
+    if not settings.reads_last(last) and isinstance(network.encoder, OnnxEncoder):
         raise SettingsError("layer: an encoder in an ONNX file has only its last layer: omit layer")
     return settings
 

@@ -28,7 +28,7 @@ _EVERYWHERE = ("root", "data", "accept_kiwi", "lang", "debug")  # explained once
 
 
 def loaded(model: Path, device: str, precision: Any) -> Any:
-    """korbert.load for many texts; says so if the model is not exact by default."""
+    """korbert.load for batches of texts. Says on standard error if `auto` chose a precision that rounds."""
     import korbert
 
     chosen = korbert.load(model, device, precision)

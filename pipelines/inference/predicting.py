@@ -122,11 +122,11 @@ def as_csv(batches: Iterable[Sequence[Result]]) -> Iterator[str]:
     columns, waiting = list[str](), list[Result]()
     for batch in batches:
         for result in batch:
-            row: Result = {}
-            for key, value in _rounded(result).items():
+            row, rounded = Result(), _rounded(result)
+            for key, value in rounded.items():
                 row[key] = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
-                if key == "label" and result.get("probabilities"):
-                    row["probability"] = _rounded(max(result["probabilities"].values()))
+                if key == "label" and rounded.get("probabilities"):
+                    row["probability"] = max(rounded["probabilities"].values())
             waiting.append(row)
         part = io.StringIO()
         if not columns and (good := next((result for result in waiting if "error" not in result), None)):
