@@ -37,7 +37,8 @@ def main() -> NoReturn:
 def run_command(arguments: list[str]) -> int:
     """Runs one command line; returns the exit code."""
     debug = "--debug" in arguments
-    at = arguments.index("--lang") if "--lang" in arguments else len(arguments)
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments  # what follows is text
+    at = options.index("--lang") if "--lang" in options else len(arguments)
     if arguments[at + 1 : at + 2] in (["en"], ["ko"]):  # before click, to which --help comes first
         os.environ[VARIABLE] = arguments[at + 1]
         arguments = arguments[:at] + arguments[at + 2 :]
@@ -132,9 +133,10 @@ GROUPS = {  # in the order of use
 
 
 class _Formatter(click.HelpFormatter):
-    """Writes help in the user's language; `t` is asked for each paragraph, for each option and for its [default: ..].
+    """Writes help in the user's language. `t` translates each paragraph, each option and its [default: ..].
 
-    Lines are wrapped by their number of characters, but Hangul is two columns wide: until then, a filler follows it.
+    click wraps lines by characters, and a Hangul syllable is two columns wide: a filler follows it until lines are
+    wrapped.
     """
 
     _FILLER = "\ufeff"

@@ -155,3 +155,7 @@ def test_help_is_in_the_language_that_stands_before_it(arguments, monkeypatch, c
 def test_errors_of_usage_stay_english(monkeypatch, command):
     monkeypatch.setenv("KORBERT_LANG", "ko")
     assert command("finetune", code=2).err.startswith("Usage: korbert finetune")
+
+
+def test_all_is_text_after_two_dashes(command):
+    assert "lang" in command("tokenize", "korbert-mini", "--", "--lang", "ko").out
