@@ -3,7 +3,8 @@
     python benchmarks/fusion.py MODEL --data $KORBERT_DATA [--sets law ..] [--rows 2000]
 
 Sets are those of the second table of vectors.py. Prints recall at 1 and MRR, times 100, on both halves: of words, of
-vectors, of reciprocal rank fusion, and for each weight of BM25 (as a share of the best text's) + weight x cosine.
+vectors, of reciprocal rank fusion, for each weight of BM25 (as a share of the best text's) + weight x cosine, and of
+what a search by both finds (its first hundred).
 """
 
 import argparse
@@ -27,8 +28,8 @@ Scores = NDArray[Any]
 WEIGHTS = (0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0)
 
 
-def scores_of(model: Any, queries: list[str], texts: list[str]) -> tuple[Scores, Scores]:
-    """BM25 and cosine of each query and text: (Q, N)."""
+def scores_of(model: Any, queries: list[str], texts: list[str]) -> tuple[Scores, Scores, Scores]:
+    """BM25, cosine, and score of a search by both, of each query and text: (Q, N)."""
     read = list(read_texts(model.tokenizer, queries, model.max_length))
     with tempfile.TemporaryDirectory() as folder:
         index = Index.create(folder, model)
@@ -37,8 +38,11 @@ def scores_of(model: Any, queries: list[str], texts: list[str]) -> tuple[Scores,
         with reading(index.folder) as database:
             numbers, vectors = zip(*database.execute("SELECT number, vector FROM vectors ORDER BY number"), strict=True)
             words = np.stack([word_scores(database, terms) for _, terms in read])
+        both = np.full((len(queries), len(texts)), -1.0, np.float32)
+        for row, hits in enumerate(index.search(queries, 100, "both")):
+            both[row, [int(hit.id) for hit in hits]] = [hit.score for hit in hits]
     rows = np.frombuffer(b"".join(vectors), np.float32).reshape(len(numbers), -1)
-    return words[:, list(numbers)], asked @ rows.T
+    return words[:, list(numbers)], asked @ rows.T, both
 
 
 def by_ranks(scores: Scores, only: float) -> Scores:
@@ -47,13 +51,14 @@ def by_ranks(scores: Scores, only: float) -> Scores:
     return np.where((ranks <= 100) & (scores > only), 1 / (60 + ranks), 0)
 
 
-def ways(words: Scores, cosines: Scores) -> Iterator[tuple[str, Scores]]:
+def ways(words: Scores, cosines: Scores, both: Scores) -> Iterator[tuple[str, Scores]]:
     yield "words", words
     yield "vectors", cosines
     yield "reciprocal ranks", by_ranks(words, 0) + by_ranks(cosines, -np.inf)
     for weight in WEIGHTS:
         best = np.maximum(words.max(axis=1, keepdims=True), 1e-9)
         yield f"share of BM25 + {weight:g} x cosine", words / best + weight * cosines
+    yield "search by both", both
 
 
 def main() -> None:

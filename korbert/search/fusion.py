@@ -16,6 +16,29 @@ each way alike, loses up to 35 points: see "Search" in benchmarks/RESULTS.md.
 """
 
 
+LETTERS_WEIGHT = 0.3
+"""Of shared_letters beside BM25, among texts of 100 terms (see korbert.tasks.retrieval.weight_among)."""
+
+SHORT_TERMS = 100
+"""Texts with fewer terms on average are reordered by shared letters: longer ones share some with every query."""
+
+_LETTERS_AT_MOST = 2_000
+
+
+def shared_letters(query: str, text: str) -> float:
+    """Dice's coefficient (1945) of the pairs of letters of two texts without their spaces, from 0 to 1.
+
+    Endings, misspelt words and words with other spaces, which are no common terms, count here.
+    """
+    first, second = _pairs(query), _pairs(text)
+    return 2 * len(first & second) / max(len(first) + len(second), 1)
+
+
+def _pairs(text: str) -> set[str]:
+    letters = "".join(text[:_LETTERS_AT_MOST].split())
+    return {letters[at : at + 2] for at in range(len(letters) - 1)}
+
+
 @dataclass(frozen=True)
 class Hit:
     """A search result. score: the sort key: BM25 of words, the cosine of vectors, or the fused score of both. Ranks

@@ -19,14 +19,14 @@ from korbert.model import Model
 from korbert.processor import cores
 from korbert.search import database as store
 from korbert.search.filters import numbers_where
-from korbert.search.fusion import USUAL_WEIGHT, Hit, Ranking
+from korbert.search.fusion import LETTERS_WEIGHT, SHORT_TERMS, USUAL_WEIGHT, Hit, Ranking, shared_letters
 from korbert.search.nearest import VectorCache, best, cosines
 from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts
 from korbert.search.texts import Fields, delete, insert, is_utf8, json_of, stored
 from korbert.tasks.kinds.embedding import Embedding
 from korbert.tasks.passages import MANY_TEXTS
-from korbert.tasks.retrieval import fused
+from korbert.tasks.retrieval import fused, weight_among
 from korbert.texts import as_texts
 from korbert.tokenization import Encoding
 from korbert.vectors.correction import Correction
@@ -37,7 +37,7 @@ from korbert.vectors.settings import Asked, VectorSettings
 
 _CORRECTION, _COUNTS = "correction.npz", "piece_counts.parquet"
 _DEPTH = 100  # at least this many ranks of each ranking are fused
-_RERANKED = 50  # hits that a reranker reads
+_RERANKED = _REORDERED = 50  # hits that a reranker reads; that shared letters reorder
 
 
 @dataclass
@@ -82,7 +82,6 @@ class Index:
         self._counts = PieceCounts.load(folder / _COUNTS, model.tokenizer) if _COUNTS in facts["files"] else None
         self._size: int = facts["size"]
         self._cache = VectorCache(self._size)
-        self._weight = (isinstance(model.kind, Embedding) and model.kind.cosine_weight) or USUAL_WEIGHT
         self.way, self.why = default_way(model) if self._size else ("words", "the index has no vectors")
 
     @classmethod
@@ -258,7 +257,10 @@ class Index:
             among = None if where is None else numbers_where(database, where)
             both = zip(read, vectors, strict=True)
             depth = max(top, _RERANKED) if reranker else top
-            results = [self._search(database, way, terms, vector, depth, among) for (_, terms), vector in both]
+            results = [
+                self._search(database, way, query, terms, vector, depth, among)
+                for query, ((_, terms), vector) in zip(queries, both, strict=True)
+            ]
         if reranker:
             results = [hits[:top] for hits in reranked(reranker, queries, results)]
         return results
@@ -267,12 +269,13 @@ class Index:
         self,
         database: Connection,
         way: Way,
+        query: str,
         terms: list[str],
         vector: NDArray[np.float32],
         top: int,
         among: NDArray[np.int64] | None,
     ) -> list[Hit]:
-        """The best texts for a query's terms and vector. among: numbers of texts; None: all."""
+        """The best texts for a query with its terms and vector. among: numbers of texts; None: all."""
         depth = max(_DEPTH, top) if way == "both" else top
         by_words, by_vectors = Ranking(), Ranking()
         if way != "vectors":
@@ -284,7 +287,10 @@ class Index:
         ranking = by_words or by_vectors
         if way == "both":
             either = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
-            ranking = best(either, fused(words[either], cosines(database, either, vector), self._weight), top)
+            weight, letters = self._weights(database)
+            ranking = best(
+                either, fused(words[either], cosines(database, either, vector), weight), max(top, _REORDERED)
+            )
         cosine_of, bm25_of = (
             {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
         )
@@ -294,8 +300,18 @@ class Index:
             id, text, fields = database.execute(select, (number,)).fetchone()
             rank_vectors, cosine = cosine_of.get(number, (None, None))
             rank_words, bm25 = bm25_of.get(number, (None, None))
+            if way == "both" and letters and len(hits) < _REORDERED:
+                score += letters * shared_letters(query, text)
             hits.append(Hit(id, text, score, rank_vectors, rank_words, cosine, bm25, json.loads(fields)))
-        return hits
+        return sorted(hits, key=lambda hit: -hit.score)[:top]
+
+    def _weights(self, database: Connection) -> tuple[float, float]:
+        """Of cosines and of shared letters beside BM25, among these texts."""
+        if not isinstance(self.model.kind, Embedding) or not self.model.kind.cosine_weight:
+            return USUAL_WEIGHT, 0.0
+        terms = store.read_meta(database, "length") / max(store.read_meta(database, "texts"), 1)
+        letters = weight_among(terms, LETTERS_WEIGHT) if terms < SHORT_TERMS else 0.0
+        return weight_among(terms, self.model.kind.cosine_weight), letters
 
     def _vectors(self, encodings: list[Encoding], side: Side) -> NDArray[np.float32]:
         if not self._size:

@@ -47,6 +47,15 @@ def fused(words: NDArray[Any], cosines: NDArray[Any], weight: float) -> NDArray[
     return np.asarray(words / best + weight * cosines, np.float32)
 
 
+def weight_among(terms: float, weight: float) -> float:
+    """The weight of cosines among texts of so many search terms on average, of one that is right for 100.
+
+    The longer a text, the less a vector of a fixed size says of it, and the more its words do: "A model for search" in
+    benchmarks/RESULTS.md.
+    """
+    return weight * (100 / max(terms, 1)) ** 0.5
+
+
 @dataclass(frozen=True)
 class Retrieval:
     """N queries and the passages to find them in.

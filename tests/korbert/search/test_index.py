@@ -15,13 +15,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import dice
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.neighbors import NearestNeighbors
 
 from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.model import Model
 from korbert.modeling import EmbeddingModel, PretrainingModel, save_model
 from korbert.search import Index, database, index, nearest, postings
-from korbert.search.terms import terms_of_tags
+from korbert.search.fusion import shared_letters
+from korbert.search.terms import read_texts, terms_of_tags
 from korbert.vectors import Correction, PieceCounts
 from korbert.vectors.names import Way
 
@@ -304,6 +307,7 @@ def test_queries_and_passages_stand_behind_their_prompts(encoder, tmp_path):
         Index.load(tmp_path / "prompted.index", plain)
 
 
+TASK = {"kind": "embedding", "metrics": ["spearman"], "max_length": 32}
 WEIGHED = {"learns": "pairs", "cosine_weight": 4.0}
 TASKS = [({"learns": "scores"}, "words"), ({"learns": "pairs"}, "words"), (WEIGHED, "both"), (None, "words")]
 
@@ -313,19 +317,52 @@ def test_vectors_rank_by_default_only_if_validation_found_that_they_help(encoder
     network = encoder.network
     if task is not None:
         network = EmbeddingModel(network.config)
-        task = {"kind": "embedding", "metrics": ["spearman"], "max_length": 32, **task}
+        task = TASK | task
     save_model(tmp_path / "model", network, encoder.tokenizer, task)
     model = Model.load(tmp_path / "model", "cpu")
     made = Index.create(tmp_path / "index", model)
     made.add(PAIRS)
     assert made.way == way
     assert shown(made.search(QUERIES)) == shown(made.search(QUERIES, way=made.way))
+    terms = [len(own) for _, own in read_texts(model.tokenizer, [text for _, text, *_ in PAIRS], 99)]
+    assert np.mean(terms) < 10
     for hit in made.search("대출", way="both")[0]:
         best = max((other.score_words or 0) for other in made.search("대출", 100, "words")[0])
         assert hit.score_vectors is not None
-        weight = 4 if way == "both" else 2
-        assert hit.score == pytest.approx((hit.score_words or 0) / best + weight * hit.score_vectors, rel=1e-4)
+        short = (100 / np.mean(terms)) ** 0.5
+        expected = (hit.score_words or 0) / best + (4 * short if way == "both" else 2) * hit.score_vectors
+        letters = 0.3 * short * shared_letters("대출", hit.text) if way == "both" else 0
+        assert hit.score == pytest.approx(expected + letters, rel=1e-4)
     assert Index.create(tmp_path / "other", encoder).way == "words"  # of a model without a folder
+
+
+@given(st.lists(st.text("가나다 라\n", max_size=12), min_size=2, max_size=2))
+def test_shared_letters_are_dices_coefficient(texts):
+    """As of scipy.spatial, over scikit-learn's pairs of letters."""
+    letters = ["".join(text.split()) for text in texts]
+    if max(map(len, letters)) < 2:
+        assert shared_letters(*texts) == 0
+        return
+    pairs = CountVectorizer(analyzer="char", ngram_range=(2, 2), binary=True).fit_transform(letters).toarray()
+    assert shared_letters(*texts) == pytest.approx(1 - dice(*pairs.astype(bool)))
+
+
+def test_only_short_texts_are_reordered_by_shared_letters(encoder, tmp_path):
+    """Among texts of less than 100 terms on average; the first 50 only, so that all others keep their places."""
+    save_model(tmp_path / "model", EmbeddingModel(encoder.network.config), encoder.tokenizer, WEIGHED | TASK | {"cosine_weight": 0.01})
+    model = Model.load(tmp_path / "model", "cpu")
+    made = Index.create(tmp_path / "index", model)
+    made.add((str(number), f"카드를 {number}번 잃어버렸어요") for number in range(60))
+    few, all_of_them = ([hit.id for hit in made.search("카드를 7번", top)[0]] for top in (5, 60))
+    assert few == all_of_them[:5]
+    assert few[0] == "7"
+    assert sorted(all_of_them) == sorted(map(str, range(60)))
+    made.add([("long", "학교 " * 9_000)])
+    hit = made.search("카드를 7번", 1)[0][0]
+    best = made.search("카드를 7번", 1, "words")[0][0].score
+    terms = [len(own) for _, own in read_texts(model.tokenizer, [text for _, text in made], 99)]
+    expected = hit.score_words / best + 0.01 * (100 / np.mean(terms)) ** 0.5 * hit.score_vectors
+    assert hit.score == pytest.approx(expected, rel=1e-4)
 
 
 def test_an_index_without_vectors(encoder, filled, tmp_path):
