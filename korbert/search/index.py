@@ -294,7 +294,7 @@ class Index:
         cosine_of, bm25_of = (
             {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
         )
-        hits = []
+        hits: list[Hit] = []
         for number, score in ranking:
             select = "SELECT id, text, fields FROM texts WHERE number = ?"
             id, text, fields = database.execute(select, (number,)).fetchone()

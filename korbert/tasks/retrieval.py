@@ -53,7 +53,7 @@ def weight_among(terms: float, weight: float) -> float:
     The longer a text, the less a vector of a fixed size says of it, and the more its words do: "A model for search" in
     benchmarks/RESULTS.md.
     """
-    return weight * (100 / max(terms, 1)) ** 0.5
+    return float(weight * (100 / max(terms, 1)) ** 0.5)
 
 
 @dataclass(frozen=True)
