@@ -71,8 +71,10 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     model, loss = _initial_model(settings, inputs, output, tokenizer)
     before: dict[str, float | int] = {}
     if settings.init:
-        with autocast(device, settings.precision):
-            before = evaluate(model.to(device).eval(), held_out, unigram, loss)
+        model.to(device).eval()
+        with autocast(device, settings.precision):  # a resumed run has its samples, and would lose later ones
+            resumed = (output / "samples.jsonl").exists()
+            before = evaluate(model, held_out, unigram, loss) if resumed else look(model, 0)
     result = fit(
         model,
         in_phases(phases),

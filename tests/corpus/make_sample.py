@@ -1,4 +1,4 @@
-"""Make the sample's texts: wiki.jsonl, ATTRIBUTION.tsv, reviews.jsonl, nsmc/ and law/ in corpus/sample/.
+"""Make the sample's texts: talk.jsonl, wiki.jsonl, ATTRIBUTION.tsv, reviews.jsonl, nsmc/ and law/ in corpus/sample/.
 
     KORBERT_DATA=DIR python tests/corpus/make_sample.py
 
@@ -6,6 +6,7 @@ DIR is filled as docs/data.md says. A hash of each id decides what is taken, so 
 questions in corpus/sample/korquad/ were written by hand over the articles chosen here; this script leaves them alone.
 """
 
+import csv
 import hashlib
 import io
 import json
@@ -142,6 +143,21 @@ def make_reviews(data: Path) -> None:
     write("reviews.jsonl", [json_line(row) for row in first_bytes(reviews, "reviews", REVIEWS_BYTES)])
 
 
+def make_talk(data: Path) -> None:
+    """One text for all questions that mean the same by the pairs' labels, directly or through others: a line each."""
+    groups: dict[str, dict[str, str]] = {}  # folded question -> its group, folded -> question
+    for name in ("kor_pair_train.csv", "kor_Pair_test.csv"):
+        with next(data.rglob(name)).open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file):
+                if row["is_duplicate"] == "0":  # 1: they differ
+                    pair = {folded(row[column]): row[column].strip() for column in ("question1", "question2")}
+                    group = {key: text for one in pair for key, text in groups.get(one, {}).items()} | pair
+                    groups |= dict.fromkeys(group, group)
+    distinct = {id(group): list(group.values()) for group in groups.values() if len(group) > 1}
+    texts = ["\n".join(group) for group in distinct.values()]
+    write("talk.jsonl", [json_line({"id": f"talk-{number}", "text": text}) for number, text in enumerate(texts)])
+
+
 def make_law(data: Path) -> None:
     for part, count in LAW_PAIRS.items():
         rows = [row for row in read_jsonl(data / "law" / f"pairs-{part}.jsonl.zst") if len(row["passage"]) <= LAW_CHARS]
@@ -151,5 +167,5 @@ def make_law(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    for make in (make_wiki, make_reviews, make_law):
+    for make in (make_talk, make_wiki, make_reviews, make_law):
         make(Path(os.environ["KORBERT_DATA"]))

@@ -10,7 +10,7 @@ import pytest
 from tests.korbert.tiny import json_lines as read_jsonl
 
 MADE = ("wiki.jsonl", "ATTRIBUTION.tsv", "reviews.jsonl", "nsmc/ratings_train.txt", "nsmc/ratings_test.txt",
-        "law/train.jsonl", "law/dev.jsonl")  # fmt: skip
+        "law/train.jsonl", "law/dev.jsonl", "talk.jsonl")  # fmt: skip
 PARTICLES = {*"은는이가을를의에로와과도만", "에서", "으로", "부터", "까지", "이나"}
 KINDS = {"person", "place", "date", "number", "organisation", "work", "term", "reason", "phrase"}
 
@@ -27,7 +27,7 @@ def test_readme_names_every_file_count_and_licence(sample):
     rows = dict(re.findall(r"^\| `(\S+)` (\|.*\|)$", readme, re.M))
     assert set(rows) == files
     for name, row in rows.items():
-        of_folder = {"nsmc": "CC0 1.0", "reviews.jsonl": "CC0 1.0", "law": "none needed"}
+        of_folder = {"nsmc": "CC0 1.0", "reviews.jsonl": "CC0 1.0", "law": "none needed", "talk.jsonl": "MIT"}
         assert row.endswith(f"| {of_folder.get(name.split('/')[0], 'CC BY-SA 3.0')} |")
         if not name.endswith(".json"):
             lines = (sample / name).read_bytes().count(b"\n") - (not name.endswith(".jsonl"))  # one is the header
@@ -45,6 +45,14 @@ def test_articles_are_prose_and_attributed(sample):
     assert read_table(sample / "ATTRIBUTION.tsv", "id", "title", "url") == attributed
     fit = {row["id"] for row in articles} - maker.UNFIT
     assert len(fit) == len({row["title"] for row in articles}) == len(articles)
+
+
+def test_no_question_is_in_two_texts(sample):
+    """So that a held-out text has none that the others have."""
+    texts = [row["text"].split("\n") for row in read_jsonl(sample / "talk.jsonl")]
+    questions = [maker.folded(question) for text in texts for question in text]
+    assert len(set(questions)) == len(questions)
+    assert min(map(len, texts)) == 2
 
 
 def test_no_review_is_in_two_places(sample, korbert_data):
@@ -100,6 +108,6 @@ def test_questions_are_in_the_format_of_korquad_and_answered_in_their_article(sa
 @pytest.mark.slow
 def test_sample_is_made_again_byte_for_byte(sample, korbert_data, tmp_path, monkeypatch):
     monkeypatch.setattr(maker, "SAMPLE", tmp_path)
-    for make in (maker.make_wiki, maker.make_reviews, maker.make_law):
+    for make in (maker.make_talk, maker.make_wiki, maker.make_reviews, maker.make_law):
         make(korbert_data)
     assert not [name for name in MADE if (tmp_path / name).read_bytes() != (sample / name).read_bytes()]

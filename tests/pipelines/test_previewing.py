@@ -26,7 +26,7 @@ def test_text_is_escaped_in_terminal_and_page(tmp_path, command):
     (tmp_path / "a.txt").write_text("[red]대괄호와[/red] <태그>가 있는 긴 문장 a@b.kr\n[/] 짧다\n", encoding="utf-8")
     recipe = tmp_path / "mine.toml"
     demo = (SHIPPED / "demo.toml").read_text(encoding="utf-8")
-    recipe.write_text(demo.replace("sample:wiki.jsonl", str(tmp_path / "a.txt")), encoding="utf-8")
+    recipe.write_text(demo.replace("sample:talk.jsonl", str(tmp_path / "a.txt")), encoding="utf-8")
     assert "[red]대괄호와[/red]" in command("clean", recipe, "--root", tmp_path, "--preview", "5").out.replace("\n", "")
     page = (tmp_path / "mine" / "preview.html").read_text(encoding="utf-8")
     assert "&lt;태그&gt;" in page

@@ -9,6 +9,7 @@ import pytest
 from korbert import load
 from korbert.modeling.storage import load_model, read_config
 from korbert.tokenization import Tokenizer
+from tests.korbert.tiny import json_lines
 from tests.whole.conftest import MODEL, Whole
 
 
@@ -47,6 +48,9 @@ def test_training_begins_where_the_model_ended(onward, whole, tmp_path):
     assert f"{MODEL}/model/tokenizer/vocabulary.model" in names
     assert not any("stage.json" in name or "report" in name for name in names)
     assert "before training" in said.out.replace("\n", " ")
+    samples = json_lines(made.folder / "pretrain" / "samples.jsonl")  # guesses before training beside those after it
+    assert [line["step"] for line in samples[:3]] == [0] * 3
+    assert [line["row"] for line in samples[-3:]] == [line["row"] for line in samples[:3]]
     # A run with nothing to do, which needs no model; another model is drift.
     source = made.recipe.parent / MODEL
     source.rename(tmp_path / "away")

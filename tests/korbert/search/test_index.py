@@ -349,7 +349,12 @@ def test_shared_letters_are_dices_coefficient(texts):
 
 def test_only_short_texts_are_reordered_by_shared_letters(encoder, tmp_path):
     """Among texts of less than 100 terms on average; the first 50 only, so that all others keep their places."""
-    save_model(tmp_path / "model", EmbeddingModel(encoder.network.config), encoder.tokenizer, WEIGHED | TASK | {"cosine_weight": 0.01})
+    save_model(
+        tmp_path / "model",
+        EmbeddingModel(encoder.network.config),
+        encoder.tokenizer,
+        WEIGHED | TASK | {"cosine_weight": 0.01},
+    )
     model = Model.load(tmp_path / "model", "cpu")
     made = Index.create(tmp_path / "index", model)
     made.add((str(number), f"카드를 {number}번 잃어버렸어요") for number in range(60))
