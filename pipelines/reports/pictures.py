@@ -182,21 +182,6 @@ def scatter(title: str, xs: np.ndarray, ys: np.ndarray, *, x: str, y: str, note:
     return Picture(title, _svg(title, draw), note=note)
 
 
-def groups(title: str, points: np.ndarray, members: Sequence[int], *, note: str = "") -> Picture:
-    """A scatter plot of (N, 2) points without axes, coloured by group; from the sixth group on grey."""
-    numbers = np.asarray(members)
-
-    def draw(axes: "Axes") -> None:
-        for number in np.unique(numbers)[::-1]:  # the first group on top
-            colour = _SERIES[number] if number < COLOURS else _MUTED
-            size = 4 if len(points) <= 300 else 2.5
-            axes.plot(*points[numbers == number].T, "o", color=colour, markersize=size, alpha=0.65, markeredgewidth=0)
-        axes.set_aspect("equal", adjustable="datalim")
-        axes.set_axis_off()
-
-    return Picture(title, _svg(title, draw, (0.01, 0.02, 0.98, 0.96)), note=note)
-
-
 def _locator(number: int, whole: bool) -> "MaxNLocator":
     """A locator of about `number` ticks. whole: only at integers, even if that leaves one."""
     return MaxNLocator(number, integer=True, min_n_ticks=1) if whole else MaxNLocator(number)
