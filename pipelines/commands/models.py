@@ -29,20 +29,12 @@ _FILE = options.PathType()
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
 @options.as_json
-@click.option("--html", type=options.Output(), help="Write an HTML page that shows the pieces below their characters.")
 @click.option("--special-tokens", is_flag=True, help="Parse [MASK] and the like in the text as special tokens.")
 @click.option("--check", is_flag=True, help="Report how many pieces the installed Kiwi would change, and stop.")
 @options.accept_kiwi
 @options.debug
 def tokenize(
-    tokenizer: Path,
-    texts: tuple[str, ...],
-    input: Any,
-    as_json: bool,
-    html: Path | None,
-    special_tokens: bool,
-    check: bool,
-    debug: bool,
+    tokenizer: Path, texts: tuple[str, ...], input: Any, as_json: bool, special_tokens: bool, check: bool, debug: bool
 ) -> None:
     """Split TEXT into pieces.
 
@@ -54,15 +46,7 @@ def tokenize(
         say(tokenizing.describe_change(tokenization.Tokenizer.load(tokenizer, accept_kiwi=True)))
         return
     source = options.texts_of(texts, input)
-    if html:
-        check_output(
-            html, tokenizer, *([input.path] if input and input.path else []), is_ours=inference.outputs.is_page
-        )
     loaded = tokenization.load_tokenizer(tokenizer)
-    if html:
-        number = tokenizing.write_page(html, loaded, source, special_tokens=special_tokens)
-        say(f"{html}: {number:,} text{'' if number == 1 else 's'}", err=True)
-        return
     for _, text in source:
         encoded = loaded.encode_pieces(text, special_tokens=special_tokens)
         if as_json:

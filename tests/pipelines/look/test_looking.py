@@ -10,14 +10,17 @@ import zlib
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import korbert
 from korbert.errors import ModelError
 from korbert.model import Model
 from korbert.modeling import EncoderModel, PretrainingModel, models, save_model
-from korbert.pipelines.reports.look.data import look_data, words_data
+from korbert.pipelines.reports.look.data import look_data, stretches_of, words_data
 from korbert.pipelines.reports.look.page import page
 from korbert.tasks.kinds.classification import Classification
+from korbert.tokenization import Pieces
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
@@ -219,3 +222,20 @@ def test_encoders_and_detectors_are_looked_at_too(folder, tiny_tokenizer, tmp_pa
     data = look_data(korbert.load(tmp_path / "bare"), TEXT, whole=True)
     assert data["model"]["kind"] == "encoder"
     assert "guesses" not in data
+
+
+def test_fused_pieces_share_their_characters():
+    names, spans = ["하", "었", "다", "이", "다"], [(0, 1), (0, 1), (1, 2), (5, 5), (5, 6)]
+    fused = Pieces([400] * 5, names, [3, 1, 1, 2, 1], spans, [*range(5)], ["VV", "EP", "EF", "VCP", "EF"])
+    expected = [("했", "하었"), ("다", "다"), ("  의", ""), ("", "이"), ("다", "다"), ("!", "")]
+    shown = stretches_of("했다  의다!", fused)
+    assert [(text, "".join(piece for piece, _ in pieces)) for text, pieces in shown] == expected
+
+
+@settings(max_examples=60)
+@given(st.text("가나다했걸써ᄒㅋ a1.\n\t👍🏻學𠀀\u200d", max_size=30))
+def test_the_stretches_are_the_text(tiny_tokenizer, text):
+    encoded = tiny_tokenizer.encode_pieces(text)
+    shown = stretches_of(text, encoded)
+    assert "".join(stretch for stretch, _ in shown) == text
+    assert [piece for _, pieces in shown for piece, _ in pieces] == encoded.pieces
