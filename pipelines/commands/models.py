@@ -72,7 +72,7 @@ def oracle(
     `pieces` is the upper bound for answers cut at piece boundaries, `characters` for answers cut anywhere.
     """
     if everything:
-        check_output(everything, dataset, tokenizer, is_ours=inference.outputs.is_oracle)
+        check_output(everything, dataset, tokenizer, is_ours=inference.outputs.is_nothing_else)
     result = korquad.oracle(korquad.read(dataset), tokenization.Tokenizer.load(tokenizer), workers=workers)
     if as_json:
         click.echo(inference.lines.as_json(result))

@@ -75,7 +75,7 @@ def words(
     Distances are 1 - cosine: 0 for the same direction, up to 2.
     """
     if html is not None:
-        check_output(html, model, *([input.path] if input.path else []), is_ours=inference.outputs.is_page)
+        check_output(html, model, input.path, is_ours=inference.outputs.is_page)
     failed = Failed(input.name)
     read = chain.from_iterable(inference.embedding.text_records(input.file, input.name, form, text))
     good = [record for record in read if not failed(record)]

@@ -113,12 +113,9 @@ def layers(as_json: bool, **given: Any) -> None:
     if (output / artifacts.store.RECORD).is_file():
         raise SettingsError(f"{output}: is an artifact, which other files would make stale: choose another --output")
     output.mkdir(parents=True, exist_ok=True)
-    for name, is_ours in (
-        ("layers.json", inference.outputs.is_layer_table),
-        ("layers.html", inference.outputs.is_page),
-    ):
-        read = (path for path in (given["model"], given["train"]) if isinstance(path, Path))
-        check_output(output / name, *read, is_ours=is_ours)
+    read, outputs = (given["model"], given["train"]), inference.outputs
+    check_output(output / "layers.json", *read, is_ours=outputs.is_nothing_else)
+    check_output(output / "layers.html", *read, is_ours=outputs.is_page)
     work = claim(output / ".korbert-layers")
     inputs = dataclasses.replace(pipeline.inputs(stage), encoded=work / "encoded")
     settings = pipeline.recipe.section(stage.name)
@@ -230,11 +227,10 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     """
 
     logged(debug)
-    read = [path for path in (model, file) if isinstance(path, Path)]
     if output:
-        check_output(output, *read, is_ours=inference.outputs.is_evaluation)
+        check_output(output, model, file, is_ours=inference.outputs.is_nothing_else)
     if html:
-        check_output(html, *read, is_ours=inference.outputs.is_page)
+        check_output(html, model, file, is_ours=inference.outputs.is_page)
     columns, loaded = options.by_role(text, pair, label, others), korbert.load(model, device)
     result = experiments.evaluating.evaluated(loaded, file, columns, form, noise=noise or html is not None)
     for line in result.notes:
@@ -335,7 +331,7 @@ def pairs(
     embedding), `korbert negatives`, too.
     """
     options.show_progress()
-    check_output(output, *([corpus] if isinstance(corpus, Path) else []), is_ours=inference.outputs.is_nothing_else)
+    check_output(output, corpus, is_ours=inference.outputs.is_nothing_else)
     failed, counts, wanted = Failed(str(corpus)), Counter[PairSource](), sources or get_args(PairSource)
 
     def write(aside: Path) -> None:

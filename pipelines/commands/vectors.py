@@ -60,7 +60,7 @@ def embed(
     options.show_progress()
     if output is not None:
         files.check_ending(output)
-        check_output(output, model, *([input.path] if input.path else []), is_ours=inference.outputs.is_vectors)
+        check_output(output, model, input.path, is_ours=inference.outputs.is_nothing_else)
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
     of_texts = ("pooling", "no_special_tokens", "size", "counts", "correct", "fit_on", "normalize", "side")

@@ -15,7 +15,7 @@ from korbert.corpus.readers.files import find_files
 from korbert.corpus.settings import SourceSettings
 from korbert.durable import aside_of, check_output, write_aside
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.inference.outputs import is_questions
+from korbert.pipelines.inference.outputs import is_nothing_else
 from korbert.scratch import claim, remove
 
 _ENDINGS = (".json", ".jsonl")
@@ -48,7 +48,7 @@ def write_questions(
     files = find_files(corpus, Path())
     if not files:
         raise CorpusError(f"{corpus}: no such file, and no file in it: name a file, a folder, or a glob in quotes")
-    check_output(output, *(path for path in files if isinstance(path, Path)), is_ours=is_questions)
+    check_output(output, *files, is_ours=is_nothing_else)
     settings = QuestionSettings(per_paragraph=per_paragraph, seed=seed)
     source = SourceSettings(name="corpus", path=corpus, id="", text=text, documents=documents)
     counts: Counter[str] = Counter()

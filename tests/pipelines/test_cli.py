@@ -121,7 +121,7 @@ def test_help_lists_every_command_in_one_group(command):
 @pytest.mark.parametrize(("words", "expected"), [
     (["fill", "korbert-mini-n"], ["korbert-mini-ner", "korbert-mini-nsmc"]),
     (["serve", "korbert-mini", "korbert-mini-e"], ["korbert-mini-embed"]),
-    (["run", "dem"], ["demo"]), (["predi"], ["predict"]), (["look", "--wa"], ["--way"]),
+    (["run", "dem"], ["demo"]), (["predi"], ["predict"]), (["look", "--ht"], ["--html"]),
 ])  # fmt: skip
 def test_a_shell_completes_commands_options_models_and_recipes(words, expected):
     items = ShellComplete(cli.cli, {}, "korbert", "_KORBERT_COMPLETE").get_completions(words[:-1], words[-1])

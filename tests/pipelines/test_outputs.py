@@ -4,8 +4,6 @@ The commands and their options come from click, so that a new one without a case
 model is loaded: the model here is none.
 """
 
-import json
-
 import click
 import pytest
 
@@ -169,24 +167,11 @@ def test_an_odd_name_is_refused_in_one_line(here, capsys, case, why):
     assert _everything(here) == before
 
 
-def test_our_own_files_are_known_by_their_form(tmp_path):
-    table = ["task", "scored_on", "features", "num_layers", "models", "best", "note"]
-    ours = {
-        written.is_page: page(None),
-        written.is_evaluation: '{"text": "가", "label": "좋음", "prediction": "나쁨"}\n',
-        written.is_oracle: json.dumps({"count": 0, "pieces": {}, "characters": {}, "unreached": []}),
-        written.is_layer_table: json.dumps(dict.fromkeys(table)),
-        written.is_questions: '{"version": "korbert questions", "data": [\n]}\n',
-    }
-    rows = '{"id": "0123456789abcdef0123-0", "title": "", "context": "", "question": "", "answers": []}\n'
-    others = ["", "\n", "{", "[]", "null", '{"text": "가"}\n', '{"prediction": 1}', "[" * 100_000, "\x00" * 100]
-    for number, (recognize, content) in enumerate(ours.items()):
-        path = tmp_path / str(number)
-        for text in (*others, *(text for text in ours.values() if text != content)):
-            path.write_text(text)
-            assert not recognize(path), text[:80]
-        path.write_text(content)
-        assert recognize(path)
-        assert not written.is_nothing_else(path)
-    path.write_text(rows)
-    assert written.is_questions(path)
+def test_only_our_own_pages_are_written_over(tmp_path):
+    path = tmp_path / "page.html"
+    for text in ("", "<!doctype html>\n<html>\n<head>\n<title>korbert</title>", "\x00" * 100):
+        path.write_text(text)
+        assert not written.is_page(path)
+    path.write_text(page(None))
+    assert written.is_page(path)
+    assert not written.is_nothing_else(path)

@@ -51,7 +51,7 @@ def test_count_stops_and_says_what_it_left_out(here, questions, monkeypatch):
     assert "3 questions in made.json" in said
     assert "2 more from the last part were left out because of --count" in said
     monkeypatch.setattr("korbert.corpus.questions.generate._PART_BYTES", 500)
-    assert "from 5 documents" not in questions("poets.txt", "made.json", "--count", "1").out
+    assert "from 5 documents" not in questions("poets.txt", "one.json", "--count", "1").out
 
 
 def test_the_same_command_gives_the_same_bytes(here, questions):
