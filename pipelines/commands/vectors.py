@@ -1,7 +1,7 @@
 """Commands on text vectors and search: embed, index, similar, search-eval, negatives."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from itertools import chain
@@ -63,11 +63,13 @@ def embed(
         check_output(output, model, input.path, is_ours=inference.outputs.is_nothing_else)
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
-    of_texts = ("pooling", "no_special_tokens", "size", "counts", "correct", "fit_on", "normalize", "side")
+    of_texts = ("pooling", "no_special_tokens", "size", "counts", "normalize", "side")
     if parts:
         why = "is for vectors of texts: leave it out, or leave --parts out"
-        _refuse(given | {"precision": given["precision"] not in ("auto", "fp32")}, (*of_texts, "precision"), why)
-    embedding, failed = vector_options.embedding_of(model, device, given, input.path, form, text), Failed(input.name)
+        asked = given | {"precision": given["precision"] not in ("auto", "fp32")}
+        for name in filter(asked.get, (*of_texts, "precision")):
+            raise SettingsError(f"--{name.replace('_', '-')}: {why}")
+    embedding, failed = vector_options.embedding_of(model, device, given), Failed(input.name)
     records = files.text_records(input.file, input.name, form, text, utf8=output is not None)
     if output is None:
         with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
@@ -78,13 +80,6 @@ def embed(
         resumed = f", {written.resumed:,} of them from an earlier run" if written.resumed else ""
         say(f"{output}: {written.rows:,} rows{resumed}", err=True)
     failed.end()
-
-
-def _refuse(given: dict[str, Any], names: Sequence[str], why: str) -> None:
-    """SettingsError if one of these options is given."""
-    for name in names:
-        if given[name]:
-            raise SettingsError(f"--{name.replace('_', '-')}: {why}")
 
 
 def _print_vectors(
@@ -160,7 +155,7 @@ def index(
         if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
             what = "is a folder without .txt files" if path.is_dir() else "no such file"
             raise SettingsError(f"{path}: {what}: name a file or folder of texts, or a file of ids for --remove")
-    made = _index_to_write(model, corpus, output, device, given, form, text)
+    made = _index_to_write(model, output, device, given)
     removed, added, failed = 0, search.Added(), Failed(str(corpus))
     if remove is not None:
         ids = {id for _, id in inference.lines.texts(remove, remove.name) if id}
@@ -177,21 +172,20 @@ def index(
     failed.end()
 
 
-def _index_to_write(
-    model: Path, corpus: Path | None, output: Path, device: str, given: dict[str, Any], form: Format, text: str | None
-) -> "search.Index":
-    """The index in a folder, or a new one. Raises SettingsError and ArtifactError if it has other settings."""
-    way = given["correct"]
+def _index_to_write(model: Path, output: Path, device: str, given: dict[str, Any]) -> "search.Index":
+    """The index in a folder, or a new one."""
     if search.is_index(output):
-        _refuse(given, ("counts", "fit_on"), f"{output} was built with its own: leave the option out")
-        own = options.loaded(model, device, given["precision"])
-        made = search.Index.load(output, own).matching(**vector_options.asked_for(given))
-    else:
-        new = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
-        made = search.Index.create(output, new.model, counts=new.counts, correction=new.correction, **new.asked)
-    if way is not None and way != (made.correction and made.correction.way):
-        raise SettingsError(f"{output}: was made without --correct {way}: leave it out, or name another folder")
-    return made
+        return _opened_index(model, output, device, given)
+    new = vector_options.embedding_of(model, device, given, search=True)
+    return search.Index.create(output, new.model, counts=new.counts, **new.asked)
+
+
+def _opened_index(model: Path, folder: Path, device: str, given: dict[str, Any]) -> "search.Index":
+    """The index in a folder. Raises SettingsError and ArtifactError if it has other settings than those given."""
+    if given["counts"]:
+        raise SettingsError(f"--counts: {folder} was built with its own: leave the option out")
+    loaded = options.loaded(model, device, given["precision"])
+    return search.Index.load(folder, loaded).matching(**vector_options.asked_for(given))
 
 
 @contextmanager
@@ -207,16 +201,12 @@ def _index_of(
 ) -> "Iterator[search.Index]":
     """The index in a folder, or one of texts for this time only, with vectors if this way of searching has them."""
     if corpus.is_dir() and not inference.embedding.holds_texts(corpus):
-        _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
-        loaded = options.loaded(model, device, given["precision"])
-        yield search.Index.load(corpus, loaded).matching(**vector_options.asked_for(given))
+        yield _opened_index(model, corpus, device, given)
         return
-    own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
+    own = vector_options.embedding_of(model, device, given, search=True)
     words_only = (way or search.default_way(own.model)[0]) == "words"
     with TemporaryDirectory(prefix="korbert-index-") as folder:
-        made = search.Index.create(
-            folder, own.model, counts=own.counts, correction=own.correction, words_only=words_only, **own.asked
-        )
+        made = search.Index.create(folder, own.model, counts=own.counts, words_only=words_only, **own.asked)
         made.add(_pairs(corpus, form, text, failed))
         yield made
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,12 +30,10 @@ from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
-from korbert.vectors import Correction, PieceCounts
-from korbert.vectors.names import CorrectionName
+from korbert.vectors import PieceCounts
 from korbert.vectors.settings import Asked
 
 PART_ROWS = 4_096  # an interrupted run loses at most one part
-_FIT_TEXTS = 10_000
 _PART = re.compile(  # names in OUTPUT.partial; the axes are of a teacher's cut
     r"(\.korbert-)?(part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet|axes-[0-9a-f]{32}\.npy)(\.tmp)?"
 )
@@ -50,10 +48,9 @@ class Embedding:
     model: Model
     asked: Asked
     counts: PieceCounts | None = None
-    correction: Correction | None = None
 
     def __call__(self, texts: list[str]) -> NDArray[np.float32]:
-        return self.model.embed(texts, counts=self.counts, correction=self.correction, **self.asked)
+        return self.model.embed(texts, counts=self.counts, **self.asked)
 
     def digest(self) -> "hashlib._Hash":
         """Digest of everything that determines the vectors, except the texts."""
@@ -62,8 +59,6 @@ class Embedding:
         if self.counts is not None:
             digest.update(self.counts.frequencies.tobytes())
             digest.update(f"{self.counts.documents} {self.counts.mean_length}".encode())
-        if self.correction is not None:
-            digest.update(self.correction.mean.tobytes() + self.correction.matrix.tobytes())
         return digest
 
 
@@ -117,25 +112,6 @@ def text_records(
             if utf8 and not all(map(is_utf8, strings)):
                 results[place] = {"line": one["line"], "error": "has a lone surrogate, which no file can hold"}
         yield results
-
-
-def fit_correction(
-    embedding: Embedding,
-    way: CorrectionName,
-    path: Path,
-    form: Format = "auto",
-    text: str | None = None,
-    *,
-    usual: bool = False,
-) -> Correction:
-    """Fits a correction on the first 10,000 texts of a file, with the settings of the vectors.
-
-    form, text, usual: as for text_records.
-    """
-    read = chain.from_iterable(text_records(path, path.name, form, text, usual=usual))
-    texts = [one["text"] for one in islice(read, _FIT_TEXTS) if "text" in one]
-    plain: Asked = {**embedding.asked, "size": None, "normalize": False}
-    return Correction.fit(way, Embedding(embedding.model, plain, embedding.counts)(texts))
 
 
 def check_ending(output: Path) -> None:
