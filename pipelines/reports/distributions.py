@@ -8,9 +8,8 @@ import pyarrow as pa
 
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Bar, Bars, Element, Table
-from korbert.pipelines.reports.pictures import COLOURS, Line, curves, lengths
+from korbert.pipelines.reports.pictures import COLOURS, lengths
 
-_RANKS = 160  # points of a curve over ranks, evenly spaced on its logarithmic axis
 _GROUPS = 5
 
 
@@ -64,18 +63,6 @@ def ranked_bars(
 def number_and_share(total: int) -> Callable[[int], str]:
     """Shows a count with its share of the total: 11, 50.0 %."""
     return lambda number: f"{formatting.count(number)}, {formatting.percent(number / total)}"
-
-
-def ranks(number: int) -> np.ndarray:
-    """Ranks from 1 to `number` for a curve on a logarithmic axis."""
-    return np.unique(np.geomspace(1, number, _RANKS).round().astype(np.int64))
-
-
-def rank_curve(name: str, counts: np.ndarray, *, note: str) -> Iterator[Element]:
-    """The frequency at each rank. counts: the largest first."""
-    at = ranks(len(counts))
-    line = Line(name, at, counts[at - 1])
-    return curves("Rank and frequency", [line], x="rank", y="count", log_x=True, log_y=True, note=note)
 
 
 def equal_groups(values: np.ndarray, show: Callable[[float], str]) -> Iterator[tuple[str, np.ndarray]]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import length_elements, rank_curve, ranked_bars
+from korbert.pipelines.reports.distributions import length_elements, ranked_bars
 from korbert.pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure
 from korbert.pipelines.reports.record import Artifact, batches, sampled, stream
@@ -88,9 +88,6 @@ def piece_elements(artifact: Artifact) -> Iterator[Element]:
     table = table.sort_by([("count", "descending"), ("piece", "ascending")])
     counts = table.column("count").to_numpy()
     seen, total = int((counts > 0).sum()), int(counts.sum())
-    if seen:
-        note = "Training shards, most frequent piece first."
-        yield from rank_curve("pieces", counts[:seen], note=note)
     rows = [
         (name, formatting.count(number), formatting.percent(number / len(counts)))
         for name, number in (
