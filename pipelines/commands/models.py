@@ -26,8 +26,7 @@ _FILE = options.PathType()
 
 @click.command()
 @click.argument("tokenizer", type=_FILE)
-@click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
+@options.texts
 @options.as_json
 @click.option("--special-tokens", is_flag=True, help="Parse [MASK] and the like in the text as special tokens.")
 @click.option("--check", is_flag=True, help="Report how many pieces the installed Kiwi would change, and stop.")
@@ -134,13 +133,10 @@ def predict(
 
 @click.command()
 @options.model
-@click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
+@options.texts
 @click.option("--top", type=click.IntRange(min=1), default=5, help="Number of candidates per gap.")
 @options.as_json
-@options.device
-@options.accept_kiwi
-@options.debug
+@options.on_models
 def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: bool, device: str, debug: bool) -> None:
     """Fill each [MASK] in TEXT with the most probable pieces.
 

@@ -153,6 +153,10 @@ def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[Completi
     ]
 
 
+texts = together(
+    click.argument("texts", nargs=-1, metavar="[TEXT]..."),
+    click.option("--input", type=InputType(), help="File of texts, one per line, or a table; - is standard input."),
+)
 model_names = completed(models_in_the_box)
 model = click.argument("model", type=PathType(), shell_complete=model_names)
 recipe_names = completed(lambda: sorted(path.stem for path in recipes.files.SHIPPED.glob("*.toml")))
@@ -176,6 +180,7 @@ precision = click.option(
     help="Precision of the model. fp32: exact. bf16 and int8 round vectors and scores to 2 or 3 digits. auto: the "
     "fastest here; int8 needs korbert[onnx] and a CPU with VNNI.",
 )  # fmt: skip
+on_models = together(device, accept_kiwi, debug)
 anomaly = click.option(
     "--anomaly", is_flag=True, help="Check every output and gradient in the first 20 training steps; slow."
 )

@@ -23,9 +23,7 @@ _FILE = options.PathType()
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0,
               metavar="MINUTES", help="Time limit of --check.")  # fmt: skip
 @options.as_json
-@options.device
-@options.accept_kiwi
-@options.debug
+@options.on_models
 def submit(
     model: Path | None,
     input: Path | None,

@@ -26,9 +26,7 @@ _CONTEXT = 30  # characters on each side of a word
 @click.argument("text")
 @click.argument("pair", required=False)
 @click.option("--html", type=options.Output(), required=True, help="HTML page to write.")
-@options.device
-@options.accept_kiwi
-@options.debug
+@options.on_models
 def look(model: Path, text: str, pair: str | None, html: Path, device: str, debug: bool) -> None:
     """Visualize MODEL on TEXT, or on TEXT and PAIR.
 
@@ -62,9 +60,7 @@ def look(model: Path, text: str, pair: str | None, html: Path, device: str, debu
 @options.as_json
 @vector_options.layers
 @vector_options.records
-@options.device
-@options.accept_kiwi
-@options.debug
+@options.on_models
 def words(
     model: Path, word: str, input: Any, html: Path | None, top: int, as_json: bool, text: str | None, form: Format,
     device: str, debug: bool, **given: Any,

@@ -174,9 +174,7 @@ def _pipeline(
 @click.option("--learning-rate", "rates", type=float, multiple=True, help="Learning rate to try.  [default: 2e-4]")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Any other setting of kind embedding.")
 @options.workers
-@options.device
-@options.accept_kiwi
-@options.debug
+@options.on_models
 def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     """Learn the vectors that a teacher gives TEXTS.
 
@@ -214,9 +212,7 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
 @click.option("--html", type=options.Output(),
               help="Write an HTML page: scores under --noise, and rows whose prediction it changes.")  # fmt: skip
 @click.option("--output", type=options.Output(), help="Write one JSON line per row, with its prediction.")
-@options.device
-@options.accept_kiwi
-@options.debug
+@options.on_models
 def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
              form: Any, as_json: bool, noise: bool, html: Path | None, output: Path | None, device: str,
              debug: bool) -> None:  # fmt: skip

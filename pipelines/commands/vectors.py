@@ -25,7 +25,6 @@ from korbert.vectors.names import Side, Unit, Way
 
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
-_everywhere = options.together(options.device, options.accept_kiwi, options.debug)
 _rerank = click.option(
     "--rerank", type=_PATH, metavar="MODEL", help="Sort the first 50 texts again by this model of kind rerank."
 )
@@ -44,7 +43,7 @@ _rerank = click.option(
     "--parts", type=click.Choice(get_args(Unit)), help="Vectors of these units of each text, with their spans."
 )
 @vector_options.records
-@_everywhere
+@options.on_models
 def embed(
     model: Path, input: Any, output: Path | None, text: str | None, form: Format, device: str, debug: bool,
     parts: Unit | None, **given: Any,
@@ -136,7 +135,7 @@ def _pairs(
 @click.option("--remove", type=_PATH, help="File of ids, one per line, to remove first.")
 @vector_options.vectors
 @vector_options.records
-@_everywhere
+@options.on_models
 def index(
     model: Path, corpus: Path | None, output: Path, remove: Path | None, text: str | None, form: Format,
     device: str, debug: bool, **given: Any,
@@ -214,8 +213,7 @@ def _index_of(
 @click.command()
 @options.model
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
-@click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
+@options.texts
 @click.option("--top", type=click.IntRange(min=1), default=10, help="Number of texts to find.")
 @click.option(
     "--way",
@@ -227,7 +225,7 @@ def _index_of(
 @options.as_json
 @vector_options.vectors
 @vector_options.records
-@_everywhere
+@options.on_models
 def similar(
     model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way | None, where: str | None,
     rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, debug: bool, **given: Any,
@@ -273,7 +271,7 @@ def similar(
 @options.as_json
 @vector_options.vectors
 @vector_options.records
-@_everywhere
+@options.on_models
 def search_eval(
     model: Path, queries: Path, corpus: Path, query: str, relevant: str, way: Way | None, rerank: Path | None,
     page: Path | None, as_json: bool, text: str | None, form: Format, device: str, debug: bool, **given: Any,
@@ -344,7 +342,7 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
     help="Leave out passages that score more than this share of the right one's score: they may answer, too.",
 )
 @options.form
-@_everywhere
+@options.on_models
 def negatives(
     model: Path, pairs: Path, output: Path, count: int, way: Way, most: float, form: Form, device: str, debug: bool
 ) -> None:  # fmt: skip

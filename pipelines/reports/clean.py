@@ -1,7 +1,6 @@
 """The page of `clean`: documents kept, drop reasons, and examples of dropped documents."""
 
 import hashlib
-import itertools
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,10 +21,10 @@ _SAMPLES = 20  # dropped documents shown for each reason
 _EXCERPT_CHARS = 320
 _DUPLICATE = "_duplicate"  # suffix of the reasons whose detail is the id of the kept document
 _CONTAMINATION = "Documents with text of an evaluation set were dropped, or the matching lines removed."
-_EXAMPLES = "Up to 20 per reason, sampled by hash of the id, each next to a kept document."
+_EXAMPLES = "Up to 20 per reason, sampled by hash of the id; duplicates with the document that was kept."
 
 _Samples = dict[str, list[tuple[bytes, dict[str, Any]]]]
-"""Value of a column -> rows, each with the hash of its id, by which it was drawn."""
+"""Reason -> rows, each with the hash of its id, by which it was drawn."""
 
 
 def use(_folder: Path) -> Use:
@@ -139,38 +138,32 @@ def kept_documents(artifact: Artifact) -> Sequence[Element]:
 
 
 def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
-    """At most 20 documents per reason, each next to a kept one: for duplicates the original, else a sampled one."""
+    """At most 20 documents per reason, duplicates next to the original."""
     dropped: _Samples = {}
     for batch in batches(artifact.parts("dropped/*.parquet"), ["id", "source", "reason", "detail", "text"]):
-        _draw(batch, "reason", dropped)
+        _draw(batch, dropped)
     duplicates = {row["detail"] for name in dropped if name.endswith(_DUPLICATE) for _, row in dropped[name]}
     originals: dict[str, str] = {}  # id -> excerpt; only then are all documents read
     for batch in batches(artifact.parts("documents/*.parquet"), ["id", "text"]) if duplicates else ():
         matching = batch.filter(pc.is_in(batch.column("id"), pa.array(sorted(duplicates), pa.string()))).to_pylist()
         originals.update((row["id"], excerpt(row["text"])) for row in matching)
-    kept: _Samples = {}  # from the first batch of each sampled part
-    for part in sampled(artifact.parts("documents/*.parquet"))[0]:
-        if batch := next(batches([part], ["id", "source", "text"]), None):
-            _draw(batch, "source", kept)
-    others = {source: itertools.cycle([excerpt(row["text"]) for _, row in rows]) for source, rows in kept.items()}
     elements = []
     for reason in reasons:
         entries = []
         for _, row in dropped[reason]:
-            beside = ("a kept document", next(others[row["source"]]) if row["source"] in others else "")
-            if reason.endswith(_DUPLICATE):
-                beside = ("kept instead", originals.get(row["detail"], ""))
-            size = formatting.count(len(row["text"]))
-            facts = (("source", row["source"]), ("detail", row["detail"]), ("characters", size), beside)
+            size, beside = formatting.count(len(row["text"])), originals.get(row["detail"], "")
+            facts = [("source", row["source"]), ("detail", row["detail"]), ("characters", size)]
+            facts.append(("kept instead", beside))
             entries.append(Entry(row["id"], excerpt(row["text"]), [fact for fact in facts if fact[1]]))
         elements.append(Folded(f"{label(reason)} · {len(entries)} shown", entries))
     return elements
 
 
-def _draw(batch: pa.RecordBatch, column: str, samples: _Samples) -> None:
-    """Keeps the 20 rows with the lowest hashes of their ids for each value of the column."""
-    for index, (id, value) in enumerate(zip(*(batch.column(name).to_pylist() for name in ("id", column)), strict=True)):
-        drawn = samples.setdefault(value, [])
+def _draw(batch: pa.RecordBatch, samples: _Samples) -> None:
+    """Keeps the 20 rows with the lowest hashes of their ids for each reason."""
+    columns = (batch.column(name).to_pylist() for name in ("id", "reason"))
+    for index, (id, reason) in enumerate(zip(*columns, strict=True)):
+        drawn = samples.setdefault(reason, [])
         id_hash = hashlib.blake2b(str(id).encode(), digest_size=8).digest()
         if len(drawn) < _SAMPLES or id_hash < drawn[-1][0]:
             (row,) = batch.slice(index, 1).to_pylist()

@@ -18,13 +18,9 @@ def by_source(batches: Iterable[tuple[pa.Array, Any]]) -> dict[str, np.ndarray]:
 
     Memory: that of the numbers, so callers must limit what they read (`record.sampled`).
     """
-    arrays: dict[str, list[np.ndarray]] = {}
-    for sources, numbers in batches:
-        encoded, numbers = sources.dictionary_encode(), np.asarray(numbers)
-        indices = encoded.indices.to_numpy()
-        for index, source in enumerate(encoded.dictionary.to_pylist()):
-            arrays.setdefault(source, []).append(numbers[indices == index])
-    return {source: np.concatenate(arrays[source]) for source in sorted(arrays)}
+    tables = [pa.table({"source": sources, "number": numbers}) for sources, numbers in batches]
+    numbers = pa.concat_tables(tables).to_pandas().groupby("source")["number"] if tables else ()
+    return {source: of_source.to_numpy() for source, of_source in numbers}
 
 
 def length_elements(

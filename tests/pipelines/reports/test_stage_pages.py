@@ -52,7 +52,7 @@ def test_clean_draws_the_same_samples_however_parts_are_cut(maker):
     assert "{broken" in _text(render(maker("clean")).read_text(encoding="utf-8"))
 
 
-def test_clean_shows_each_dropped_text_next_to_a_kept_one(maker):
+def test_clean_shows_each_duplicate_next_to_the_original(maker):
     folder = maker("clean")
     path = folder / "dropped" / "part-00000.parquet"
     kept = ["wiki:1-7"] * 60 + ["wiki:2-3"] * 3 + ["wiki:0-1", "wiki:0-2"]
@@ -64,9 +64,6 @@ def test_clean_shows_each_dropped_text_next_to_a_kept_one(maker):
     for entry in shown["near duplicate · 20 shown"].entries:
         facts = dict(entry.facts)
         assert facts["kept instead"].removesuffix(" …") == texts[facts["detail"]][:320].rstrip()
-    beside = [dict(entry.facts)["a kept document"] for entry in shown["too short · 20 shown"].entries]
-    assert len(set(beside)) > 5
-    assert all(any(text.startswith(other.removesuffix(" …")) for text in texts.values()) for other in beside)
 
 
 def test_clean_shows_frequent_lines_contamination_and_masked_data(maker):
