@@ -85,15 +85,12 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     compared at equal time and at equal pieces. Tasks: FOLDER is the output of `korbert finetune` or of a [tasks.NAME]
     section; the first is compared with each of the others on the same rows, with a significance test.
     """
-    is_page = inference.outputs.is_page
     if page:
-        check_output(page, *folders, is_ours=is_page)
+        check_output(page, *folders, is_ours=inference.outputs.is_page)
     shown, details = reports.compare.compared(folders, models)
     if as_json:
         click.echo(inference.lines.as_json(details))
-    if page:
-        check_output(page, *(side.folder for side in shown.sides), is_ours=is_page)
-    if not as_json:
+    else:
         reports.summary.show_tables(shown.tables, shown.sentences)
     if page:
         say(f"page: {reports.compare.write_page(page, shown)}", err=as_json)

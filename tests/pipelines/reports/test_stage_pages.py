@@ -138,7 +138,7 @@ def test_shard_sums_pieces_by_source(maker):
     assert story.title == f"{formatting.compact(total)} training pieces"
     rows = elements(story)["Documents and pieces"].rows
     assert sum(int(row[3].replace(",", "")) for row in rows if row[0] == "training") == total
-    assert elements(story)["Vocabulary usage"].rows[1] == ("seen at least once", "400", "100.0\u00a0%")
+    assert len(elements(story)["Most frequent pieces"].bars) == 30
 
 
 def test_pretrain_compares_with_the_unigram_baseline(maker):
