@@ -109,7 +109,7 @@ def predict(
     its line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..};
     the other lines are still processed, and the exit code is 1.
     """
-    options.show_progress()
+    options.logged(debug)
     failed, loaded = Failed(input.name), options.loaded(model, device, precision)
     columns = options.by_role(text, pair, None, others)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from click.shell_completion import CompletionItem
@@ -20,6 +20,7 @@ from korbert.pipelines.language import VARIABLE as LANG
 from korbert.pipelines.language import t
 from korbert.records.form import FORMS
 from korbert.terminal import Messages, printable, say
+from korbert.world import is_silent
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
@@ -238,9 +239,17 @@ def by_role(text: str | None, pair: str | None, label: str | None, others: Seque
     return columns_by_role
 
 
-def show_progress() -> None:
-    """Log progress if standard error is not a terminal."""
-    handler = logging.StreamHandler(sys.stderr)
+class _AboveBars(logging.StreamHandler[TextIO]):
+    """Writes to the current sys.stderr: a progress bar replaces it with a stream that keeps the bar below the lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+def logged(debug: bool) -> None:
+    """Send log messages to standard error: our own, progress included, and warnings of libraries."""
+    handler = _AboveBars()
     handler.setFormatter(Messages("%(message)s"))
-    logging.basicConfig(handlers=[handler])
-    logging.getLogger("korbert.progress").setLevel(logging.INFO)
+    logging.basicConfig(level=logging.ERROR if is_silent() else logging.WARNING, handlers=[handler])
+    logging.getLogger("korbert").setLevel(logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO)

@@ -55,7 +55,7 @@ def submit(
         raise click.UsageError("--dataset is for --check BUNDLE: INPUT names the questions to answer")
     if model is None or input is None or output is None:
         raise click.UsageError("name MODEL INPUT OUTPUT, or --check BUNDLE")
-    options.show_progress()
+    options.logged(debug)
     answered = submission.writing.submit(model, input, output, device=device)
     say(f"{answered:,} answers in {output}", err=True)
 

@@ -39,7 +39,7 @@ def look(model: Path, text: str, pair: str | None, html: Path, device: str, debu
       korbert look artifacts/small/pretrain '신용 대출을 신청하고 싶어요' --html look.html
     """
     check_output(html, model, is_ours=inference.outputs.is_page)
-    options.show_progress()
+    options.logged(debug)
     loaded = korbert.load(model, device)
     try:
         data = reports.look.data.look_data(loaded, text, pair, whole=True)

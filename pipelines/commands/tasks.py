@@ -18,7 +18,7 @@ from korbert.durable import aside_of, check_output, read_object, write_aside, wr
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines import artifacts, experiments, inference, recipes, reports
 from korbert.pipelines.commands import options
-from korbert.pipelines.commands.stages import logged, run_stages
+from korbert.pipelines.commands.stages import run_stages
 from korbert.pipelines.commands.vector_options import Failed
 from korbert.pipelines.language import t
 from korbert.processor import cores
@@ -140,7 +140,7 @@ def _pipeline(
 
     is_artifact: whether `output` becomes an artifact. plain: options named like settings.
     """
-    logged(debug)
+    options.logged(debug)
     if bool(set_) == bool(train):
         raise click.UsageError("give either --train FILE or --task NAME")
     if set_ and data is None:
@@ -185,7 +185,7 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     Example:
       korbert distill korbert-mini sentences.txt --teacher models/e5 --valid sts.csv --output models/vectors
     """  # fmt: skip
-    logged(given["debug"])
+    options.logged(given["debug"])
     if world().size > 1:
         raise SettingsError("distill: the teacher's vectors are computed by one process: leave torchrun out")
     output: Path = given["output"]
@@ -222,7 +222,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     95 % bootstrap interval over rows.
     """
 
-    logged(debug)
+    options.logged(debug)
     if output:
         check_output(output, model, file, is_ours=inference.outputs.is_nothing_else)
     if html:
@@ -293,7 +293,7 @@ def questions(
     Example:
       korbert questions wiki.jsonl.zst --count 100000 --output made.json
     """
-    options.show_progress()
+    options.logged(debug)
     if not corpus:
         raise click.UsageError("CORPUS is empty: name a file, a folder or a glob")
     counts = inference.questions.write_questions(
@@ -317,7 +317,7 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None, debug: bool)
     section, and a sentence and the rest of its paragraph are pairs. `korbert finetune` reads the output (kind
     embedding), `korbert negatives`, too.
     """
-    options.show_progress()
+    options.logged(debug)
     check_output(output, corpus, is_ours=inference.outputs.is_nothing_else)
     failed, counts = Failed(str(corpus)), Counter[PairSource]()
 

@@ -56,7 +56,7 @@ def embed(
     cannot be read is reported, its row is NaN or null, and the exit code is 1.
     """
     files = inference.embedding
-    options.show_progress()
+    options.logged(debug)
     if output is not None:
         files.check_ending(output)
         check_output(output, model, input.path, is_ours=inference.outputs.is_nothing_else)
@@ -147,7 +147,7 @@ def index(
     replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run
     resumes without recomputing what it has added.
     """
-    options.show_progress()
+    options.logged(debug)
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     for path in filter(None, (corpus, remove)):
@@ -354,7 +354,7 @@ def negatives(
     """
     from korbert.tasks.kinds.embedding import PASSAGE, QUERY
 
-    options.show_progress()
+    options.logged(debug)
     check_output(output, model, pairs, is_ours=inference.outputs.is_nothing_else)
     rows = korbert.tasks.files.read_rows([pairs], [QUERY, PASSAGE], form=form)
     for line in rows.said():
