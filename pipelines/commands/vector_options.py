@@ -67,20 +67,17 @@ def asked_for(given: dict[str, Any]) -> "Asked":
 def embedding_of(
     model: Path, device: str, given: dict[str, Any], *, search: bool = False
 ) -> "inference.embedding.Embedding":
-    """The model with its vector settings. search: with the default pooling of an index."""
-    from korbert.search.index import search_settings
+    """The model with its vector settings. search: for an index, which has a default pooling of its own."""
     from korbert.vectors import POOLINGS, PieceCounts
 
-    loaded = options.loaded(model, device, given["precision"])
-    asked = asked_for(given)
+    loaded, asked, counts = options.loaded(model, device, given["precision"]), asked_for(given), None
     pooling = asked.get("pooling") or loaded.vector_defaults.get("pooling") or ("bm25" if search else "mean")
     if given["counts"] and not POOLINGS[pooling].counts:
         raise SettingsError("--counts: is for --pooling idf or bm25: leave it out, or choose one of them")
-    counts = PieceCounts.find(given["counts"], str(model), loaded.tokenizer) if given["counts"] else None
-    if search:
-        asked, counts = search_settings(loaded, asked, counts)
-    elif POOLINGS[pooling].counts and counts is None:
-        counts = PieceCounts.find(None, str(model), loaded.tokenizer)
+    if given["counts"]:
+        counts = PieceCounts.find(given["counts"], str(model), loaded.tokenizer)
+    elif POOLINGS[pooling].counts and not search:
+        counts = loaded.piece_counts
     return inference.embedding.Embedding(loaded, asked, counts)
 
 

@@ -25,6 +25,7 @@ from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.pipelines.inference.predicting import Result, result_of
 from korbert.pipelines.inference.records import TEXT_NAMES, Keys, column_for, records
+from korbert.progress import Advance
 from korbert.records.detection import holds_records
 from korbert.records.form import Format
 from korbert.records.inputs import Source
@@ -37,8 +38,6 @@ PART_ROWS = 4_096  # an interrupted run loses at most one part
 _PART = re.compile(  # names in OUTPUT.partial; the axes are of a teacher's cut
     r"(\.korbert-)?(part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet|axes-[0-9a-f]{32}\.npy)(\.tmp)?"
 )
-
-Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -119,8 +118,8 @@ def check_ending(output: Path) -> None:
         raise SettingsError(f"{output}: the extension chooses the format: use {' or '.join(_FORMATS)}")
 
 
-class _Vectorizer(Protocol):
-    """Texts -> (N, D). digest: of everything that determines the vectors, except the texts."""
+class Vectorizer(Protocol):
+    """Texts -> their vectors, (N, D). digest: of everything that determines them, except the texts."""
 
     def __call__(self, texts: list[str]) -> NDArray[np.float32]: ...
     def digest(self) -> "hashlib._Hash": ...
@@ -132,7 +131,7 @@ def claim_parts(output: Path) -> Path:
 
 
 def write_vectors(
-    embedding: _Vectorizer, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance, *,
+    embedding: Vectorizer, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance, *,
     made_from: str = "",
 ) -> Written:  # fmt: skip
     """Writes the vectors of records to a file, in order: one row per record, errors included.
@@ -169,7 +168,7 @@ def write_vectors(
     return written
 
 
-def _table(embedding: _Vectorizer, rows: list[Result], schema: pa.Schema) -> memoryview:
+def _table(embedding: Vectorizer, rows: list[Result], schema: pa.Schema) -> memoryview:
     """The bytes of a part."""
     there = np.array(["text" in row for row in rows])
     vectors = np.zeros((len(rows), schema.field("vector").type.list_size), np.float32)
