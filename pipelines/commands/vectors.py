@@ -189,16 +189,9 @@ def _opened_index(model: Path, folder: Path, device: str, given: dict[str, Any])
 
 @contextmanager
 def _index_of(
-    model: Path,
-    corpus: Path,
-    device: str,
-    given: dict[str, Any],
-    form: Format,
-    text: str | None,
-    failed: Failed,
-    way: Way | None,
+    model: Path, corpus: Path, device: str, given: dict[str, Any], way: Way | None, pairs: Iterable[tuple[Any, ...]]
 ) -> "Iterator[search.Index]":
-    """The index in a folder, or one of texts for this time only, with vectors if this way of searching has them."""
+    """The index in a folder, or one of the pairs for this time only, with vectors if this way of searching has them."""
     if corpus.is_dir() and not inference.embedding.holds_texts(corpus):
         yield _opened_index(model, corpus, device, given)
         return
@@ -206,7 +199,7 @@ def _index_of(
     words_only = (way or search.default_way(own.model)[0]) == "words"
     with TemporaryDirectory(prefix="korbert-index-") as folder:
         made = search.Index.create(folder, own.model, counts=own.counts, words_only=words_only, **own.asked)
-        made.add(_pairs(corpus, form, text, failed))
+        made.add(pairs)
         yield made
 
 
@@ -238,7 +231,7 @@ def similar(
     """
     given_texts = options.texts_of(texts, input)
     failed, reranker = Failed(str(corpus)), _reranker(rerank, device)
-    with _index_of(model, corpus, device, given, form, text, failed, way) as made:
+    with _index_of(model, corpus, device, given, way, _pairs(corpus, form, text, failed)) as made:
         if way is None:
             say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
         for _, query in given_texts:
@@ -289,7 +282,8 @@ def search_eval(
         raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
     texts, ids = zip(*pairs, strict=True)
     wanted = set(chain(*ids))
-    with _index_of(model, corpus, device, given, form, text, failed, way or "both") as made:
+    texts_of_corpus = _pairs(corpus, form, text, failed)
+    with _index_of(model, corpus, device, given, way or "both", texts_of_corpus) as made:
         right = {id: text for id, text in made if id in wanted}
         if not right:
             raise CorpusError(f"{queries}: none of the ids in {relevant!r} is that of a text of {corpus}")
