@@ -75,9 +75,9 @@ def embed(
             _print_vectors(embedding, records, parts, failed, advance)
     else:
         with track("embed", None, "texts") as advance:
-            written = files.write_vectors(embedding, chain.from_iterable(records), output, failed, advance)
-        resumed = f", {written.resumed:,} of them from an earlier run" if written.resumed else ""
-        say(f"{output}: {written.rows:,} rows{resumed}", err=True)
+            rows, resumed = files.write_vectors(embedding, chain.from_iterable(records), output, failed, advance)
+        earlier = f", {resumed:,} of them from an earlier run" if resumed else ""
+        say(f"{output}: {rows:,} rows{earlier}", err=True)
     failed.end()
 
 

@@ -61,14 +61,6 @@ class Embedding:
         return digest
 
 
-@dataclass
-class Written:
-    """Counts of output rows: all, and those reused from an earlier run."""
-
-    rows: int = 0
-    resumed: int = 0
-
-
 def text_files(folder: Path) -> dict[str, Path]:
     """The visible .txt files below a folder, by their names relative to it; none in a folder that holds records."""
     if not folder.is_dir() or holds_records(folder):
@@ -133,11 +125,11 @@ def claim_parts(output: Path) -> Path:
 def write_vectors(
     embedding: Vectorizer, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance, *,
     made_from: str = "",
-) -> Written:  # fmt: skip
+) -> tuple[int, int]:  # fmt: skip
     """Writes the vectors of records to a file, in order: one row per record, errors included.
 
-    failed: called with each record. made_from: a digest; a .parquet file has
-    it in its metadata, and the texts, too.
+    failed: called with each record. made_from: a digest; a .parquet file has it in its metadata, and the texts, too.
+    Returns the number of rows, and how many of them an earlier run had made.
     """
     partial_folder = claim_parts(output)
     width = embedding([]).shape[1]
@@ -145,7 +137,7 @@ def write_vectors(
     fields += [("text", pa.string())] if made_from else []
     schema = pa.schema([*fields, ("vector", pa.list_(pa.float32(), width))])
     schema = schema.with_metadata({"made_from": made_from}) if made_from else schema
-    written, parts, left = Written(), list[Path](), iter(rows)
+    count, resumed, parts, left = 0, 0, list[Path](), iter(rows)
     while some := list(islice(left, PART_ROWS)):
         digest = embedding.digest()
         digest.update(made_from.encode())
@@ -159,13 +151,13 @@ def write_vectors(
             path = partial_folder / f"{name}-{content_digest(data)}.parquet"
             write_whole(path, data)
         else:
-            written.resumed += len(some)
+            resumed += len(some)
         parts.append(path)
-        written.rows += len(some)
+        count += len(some)
         advance(len(some))
-    write_aside(output, partial(_FORMATS[output.suffix], parts, schema, written.rows), aside_of(output))
+    write_aside(output, partial(_FORMATS[output.suffix], parts, schema, count), aside_of(output))
     remove(partial_folder)
-    return written
+    return count, resumed
 
 
 def _table(embedding: Vectorizer, rows: list[Result], schema: pa.Schema) -> memoryview:

@@ -43,7 +43,7 @@ ON_RECIPES = [
 ROOTS = {(name, "root"): ("out", [name, "demo", "--root", OUT]) for name in ON_RECIPES}
 ROOTS["plan", "root"][1].extend(["--seconds", "0"])
 READ = {  # paths that are only read
-    "data", "model", "train", "valid", "test", "file", "input", "layers", "tokenizer", "dataset", "bundle", "folders",
+    "data", "model", "train", "valid", "test", "file", "input", "tokenizer", "dataset", "bundle", "folders",
     "predictions", "corpus", "queries", "remove", "counts", "index", "base", "folder of import",
     "pairs", "rerank", "texts",
 }  # fmt: skip
