@@ -14,7 +14,7 @@ import click
 import korbert
 from korbert.corpus.pairs import Source as PairSource
 from korbert.corpus.pairs import pairs_of
-from korbert.durable import aside_of, check_output, read_object, write_aside, write_whole
+from korbert.durable import aside_of, check_output, write_aside, write_whole
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines import artifacts, experiments, inference, recipes, reports
 from korbert.pipelines.commands import options
@@ -119,9 +119,8 @@ def layers(as_json: bool, **given: Any) -> None:
     work = claim(output / ".korbert-layers")
     inputs = dataclasses.replace(pipeline.inputs(stage), encoded=work / "encoded")
     settings = pipeline.recipe.section(stage.name)
-    experiments.layers.layer_table(settings, inputs, output, pipeline.runtime, work)
+    record = experiments.layers.layer_table(settings, inputs, output, pipeline.runtime, work)
     remove(work)
-    record = read_object(output / "layers.json")
     if as_json:
         click.echo(inference.lines.as_json(record))
     else:
