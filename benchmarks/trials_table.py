@@ -1,5 +1,6 @@
 """The table and the picture of benchmarks/trials.py."""
 
+import json
 import math
 import statistics
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from korbert.durable import read_json
-from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, read_lines, read_predictions
+from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, read_predictions
 from korbert.pipelines.experiments.scores import compared
 from korbert.tasks.kinds import kind_of_task
 
@@ -37,7 +38,10 @@ def facts(bench: "Bench", places: Sequence[Path]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for place in places:
         folder = bench.artifact(place, "pretrain")
-        metrics, timing = (read_lines(folder / f"{name}.jsonl") for name in ("metrics", "timing"))
+        metrics, timing = (
+            list(map(json.loads, (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()))
+            for name in ("metrics", "timing")
+        )
         figures = {
             "steps": metrics[-1]["step"],
             "pieces": max(line["pieces"] for line in metrics),

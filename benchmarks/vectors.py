@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,9 +35,8 @@ from korbert.tasks.metrics.regression import spearman
 from korbert.tasks.sets.loading import load
 from korbert.training.examples import Examples, by_length
 from korbert.training.scoring import model_inputs
-from korbert.vectors import POOLINGS, Correction, PieceCounts
+from korbert.vectors import POOLINGS, PieceCounts
 from korbert.vectors.encoder import unit
-from korbert.vectors.names import CorrectionName
 from korbert.vectors.pooling import weights_of
 
 Vectors = NDArray[np.float32]
@@ -93,10 +92,6 @@ def correlation(sides: Sequence[Vectors], scores: NDArray[Any]) -> float:
     return 100 * (spearman(scores, (first * second).sum(axis=1)) or 0.0)
 
 
-def best_way(names: Sequence[str], sides: Sequence[list[Vectors]], scores: NDArray[Any]) -> int:
-    return max(range(len(names)), key=lambda way: correlation([side[way] for side in sides], scores))
-
-
 def regression(train: tuple[Vectors, Any], test: tuple[Vectors, Any]) -> float:
     """Test accuracy of logistic regression on standardized vectors, with C chosen on the last tenth of train."""
     (x, y), held = train, len(train[1]) // 10
@@ -111,7 +106,7 @@ def regression(train: tuple[Vectors, Any], test: tuple[Vectors, Any]) -> float:
 
 
 def layers_and_poolings(model: Model, data: Path, rows: int, counts: PieceCounts | None) -> None:
-    """Prints the first table. Corrections are fitted on sentences of KorSTS train."""
+    """Prints the first table."""
     parts, dev = load("korsts", data), load("klue-sts", data)
     assert parts.valid is not None
     assert dev.valid is not None
@@ -123,13 +118,6 @@ def layers_and_poolings(model: Model, data: Path, rows: int, counts: PieceCounts
     labels, scores = [own["label"].to_numpy() for own in tables], [pairs[2] for pairs in (korsts_dev, korsts, klue)]
     vectors = [all_ways(model, list(own["text"]), tried) for own in tables]
     sides = [[all_ways(model, side, tried) for side in pairs[:2]] for pairs in (korsts_dev, korsts, klue)]
-    fitted_on = all_ways(model, sts(parts.train, rows)[0], tried)
-    for way, correction in product([0, best_way(names, sides[0], scores[0])], get_args(CorrectionName)):
-        made = Correction.fit(correction, fitted_on[way])
-        names.append(f"{names[way]}, {correction}")
-        tried.append(tried[way] | {"correction": made})
-        for own in [*vectors, *(side for pair in sides for side in pair)]:
-            own.append(made(own[way]))
 
     found = []
     for way, (name, asked) in enumerate(zip(names, tried, strict=True)):

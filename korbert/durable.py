@@ -28,13 +28,13 @@ _KINDS = {
 }
 
 
-def check_output(path: Path, *inputs: Path, is_ours: Callable[[Path], bool] | None = None) -> None:
+def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] | None = None) -> None:
     """Refuses an output that could not be written, before the work for it begins.
 
-    inputs: files and folders that the command reads. is_ours: whether a file that is there may be written over; None:
-    any file. Raises SettingsError for one that may not, if the folder is absent or write-protected,
-    if the path holds something other than a regular file (a folder, a link, a device, a pipe) or a write-protected one,
-    and if the path is one of the inputs or lies in one.
+    inputs: files and folders that the command reads; anything else than a Path (a pipe, an address) is left out.
+    is_ours: whether a file that is there may be written over; None: any file. Raises SettingsError for one that may
+    not, if the folder is absent or write-protected, if the path holds something other than a regular file (a folder, a
+    link, a device, a pipe) or a write-protected one, and if the path is one of the inputs or lies in one.
     """
     folder = path.parent
     if not path.name:
@@ -50,7 +50,7 @@ def check_output(path: Path, *inputs: Path, is_ours: Callable[[Path], bool] | No
     if present is not None and not stat.S_ISREG(present.st_mode):
         kind = _KINDS.get(stat.S_IFMT(present.st_mode), "not a regular file")
         raise SettingsError(f"{path}: is {kind}, which is not written over: name a file")
-    for source in inputs:
+    for source in (source for source in inputs if isinstance(source, Path)):
         if present is not None and source.exists() and path.samefile(source):
             raise SettingsError(f"{path}: is the file that is read: name another one for the result")
         if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
@@ -60,7 +60,7 @@ def check_output(path: Path, *inputs: Path, is_ours: Callable[[Path], bool] | No
     if present is not None and not may_write(path):
         raise SettingsError(f"{path}: is protected from writing: name another file")
     if present is not None and is_ours is not None and not is_ours(path):
-        raise SettingsError(f"{path}: already exists, and is not a file that this command wrote: name another file")
+        raise SettingsError(f"{path}: already exists, and is not written over: name another file, or remove it")
 
 
 def may_write(path: Path, how: int = os.W_OK) -> bool:

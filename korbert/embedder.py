@@ -23,7 +23,6 @@ from korbert.tokenization.encoding import behind
 from korbert.training.devices import choose_precision, device_of
 from korbert.training.scoring import NotFinite, Scoring
 from korbert.training.settings import InferencePrecision
-from korbert.vectors.correction import Correction
 from korbert.vectors.counts import PieceCounts
 from korbert.vectors.encoder import digest_of, text_vectors, unit, vector_defaults, vector_settings, width_of
 from korbert.vectors.names import Side, Unit
@@ -123,7 +122,6 @@ class Embedder:
         batch_size: int = 64,
         *,
         counts: PieceCounts | None = None,
-        correction: Correction | None = None,
         **asked: Unpack[Asked],
     ) -> _Vectors:
         """The vector of a text, (D,), or of many texts, (N, D), in order. Any text is valid, even an empty one.
@@ -134,7 +132,6 @@ class Embedder:
             texts: A text, or several.
             batch_size: Texts at once in the model; up to rounding, vectors do not depend on it.
             counts: Of the pieces, for the poolings "idf" and "bm25"; None: those in the model's folder.
-            correction: Applied before vectors are cut and normalized.
             **asked: Fields of VectorSettings: layer, mix, pooling, special_tokens, normalize, side, size. Those left
                 out are the model's defaults.
 
@@ -143,7 +140,7 @@ class Embedder:
             ModelError: A vector is not finite.
         """
         listed, single = as_texts(texts, "texts")
-        vectors = np.concatenate(list(self.stream(listed, batch_size, counts=counts, correction=correction, **asked)))
+        vectors = np.concatenate(list(self.stream(listed, batch_size, counts=counts, **asked)))
         return vectors[0] if single else vectors
 
     def stream(
@@ -152,7 +149,6 @@ class Embedder:
         batch_size: int = 64,
         *,
         counts: PieceCounts | None = None,
-        correction: Correction | None = None,
         **asked: Unpack[Asked],
     ) -> Iterator[_Vectors]:
         """As embed, for any number of texts in constant memory: (n, D), up to 4,096 at a time; (0, D) for no texts."""
@@ -161,7 +157,7 @@ class Embedder:
             first = False
             workers = cores() if len(part) > MANY_TEXTS else 0
             encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)
-            yield self.pooled(encodings, settings, batch_size, counts=counts, correction=correction)
+            yield self.pooled(encodings, settings, batch_size, counts=counts)
 
     def pooled(
         self,
@@ -170,7 +166,6 @@ class Embedder:
         batch_size: int = 64,
         *,
         counts: PieceCounts | None = None,
-        correction: Correction | None = None,
     ) -> _Vectors:
         """As embed, for texts already encoded, truncated to `max_length`: (N, D), computed shortest first."""
         if POOLINGS[settings.pooling].counts and counts is None:
@@ -183,7 +178,7 @@ class Embedder:
         with self._named():
             return text_vectors(
                 network, self.tokenizer, encodings, settings, batch_size,
-                counts=counts, correction=correction, **self.scoring,
+                counts=counts, **self.scoring,
             )  # fmt: skip
 
     @overload

@@ -29,13 +29,12 @@ from korbert.tasks.passages import MANY_TEXTS
 from korbert.tasks.retrieval import fused, weight_among
 from korbert.texts import as_texts
 from korbert.tokenization import Encoding
-from korbert.vectors.correction import Correction
 from korbert.vectors.counts import NoCounts, PieceCounts
 from korbert.vectors.names import Side, Way
 from korbert.vectors.pooling import POOLINGS
 from korbert.vectors.settings import Asked, VectorSettings
 
-_CORRECTION, _COUNTS = "correction.npz", "piece_counts.parquet"
+_COUNTS = "piece_counts.parquet"
 _DEPTH = 100  # at least this many ranks of each ranking are fused
 _RERANKED = _REORDERED = 50  # hits that a reranker reads; that shared letters reorder
 
@@ -78,7 +77,6 @@ class Index:
             if not (folder / name).is_file() or sha256_of(folder / name) != digest:
                 raise ArtifactError(f"{folder / name}: was changed since it was written: make the index again")
         self.settings = VectorSettings.of(facts["settings"])
-        self.correction = Correction.load(folder / _CORRECTION) if _CORRECTION in facts["files"] else None
         self._counts = PieceCounts.load(folder / _COUNTS, model.tokenizer) if _COUNTS in facts["files"] else None
         self._size: int = facts["size"]
         self._cache = VectorCache(self._size)
@@ -86,8 +84,8 @@ class Index:
 
     @classmethod
     def create(
-        cls, folder: str | Path, model: Model, *, counts: PieceCounts | None = None,
-        correction: Correction | None = None, words_only: bool = False, **asked: Unpack[Asked],
+        cls, folder: str | Path, model: Model, *, counts: PieceCounts | None = None, words_only: bool = False,
+        **asked: Unpack[Asked],
     ) -> Self:  # fmt: skip
         """Creates an empty index, or opens the one in the folder if model and settings match.
 
@@ -95,7 +93,6 @@ class Index:
             folder: Of the index; it is made if it is absent.
             model: Its tokenizer finds the words, its encoder makes the vectors.
             counts: As in Model.embed, of a new index.
-            correction: As in Model.embed, of a new index.
             words_only: A new index has no vectors, which take most of the time.
             **asked: As in Model.embed, of a new index, but with the pooling of search_settings; vectors always have
                 length 1.
@@ -111,15 +108,12 @@ class Index:
         settings = model.vector_settings(**completed).model_copy(update={"normalize": True})
         folder.mkdir(parents=True, exist_ok=True)
         files = {}
-        if correction is not None:
-            correction.save(folder / _CORRECTION)
-            files[_CORRECTION] = sha256_of(folder / _CORRECTION)
         if counts is not None:
             files[_COUNTS] = sha256_of(counts.save(folder))
         facts = {
             "model": {"digest": model.digest, "folder": lasting(model.name)},
             "settings": settings.model_dump(mode="json"),
-            "size": 0 if words_only else model.pooled([], settings, counts=counts, correction=correction).shape[1],
+            "size": 0 if words_only else model.pooled([], settings, counts=counts).shape[1],
             "files": files,
         }
         store.create(folder, facts)
@@ -317,7 +311,7 @@ class Index:
         if not self._size:
             return np.zeros((len(encodings), 0), np.float32)
         settings = self.settings.model_copy(update={"side": side})
-        return self.model.pooled(encodings, settings, counts=self._counts, correction=self.correction)
+        return self.model.pooled(encodings, settings, counts=self._counts)
 
 
 def default_way(model: Model) -> tuple[Way, str]:

@@ -6,7 +6,6 @@ How texts become vectors, in `korbert.Model.embed`:
 2. encoder.py     pieces -> vectors of pieces -> vectors of texts, in batches by length.
 3. pooling.py     vectors of pieces -> one vector per text: the table of poolings.
    counts.py      document frequencies of pieces: the weights of "idf" and "bm25".
-4. correction.py  removes the common component of vectors, or whitens them.
 
 Also here: parts.py (vectors of pieces, morphemes and eojeols, with their spans), occurrences.py (a word in many
 sentences), attention.py (weights of all heads, between pieces, morphemes or eojeols), attribution.py (how much each

@@ -1,4 +1,3 @@
-from .correction import Correction as Correction
 from .counts import PieceCounts as PieceCounts
 from .occurrences import Occurrence as Occurrence
 from .occurrences import distances as distances

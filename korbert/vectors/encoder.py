@@ -18,7 +18,6 @@ from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.training.devices import Batch
 from korbert.training.examples import Examples
 from korbert.training.scoring import NotFinite, Scoring, model_inputs, outputs
-from korbert.vectors.correction import Correction
 from korbert.vectors.counts import PieceCounts
 from korbert.vectors.pooling import POOLINGS, weights_of
 from korbert.vectors.settings import Asked, VectorSettings
@@ -47,7 +46,7 @@ def vector_settings(network: Network, asked: Asked) -> VectorSettings:
 
 
 def width_of(network: Network, settings: VectorSettings) -> int:
-    """Numbers per vector, before it is corrected and cut."""
+    """Numbers per vector, before it is cut."""
     layers = len(settings.layer) if settings.mix == "concat" else 1
     return int(network.config.hidden_size) * layers * POOLINGS[settings.pooling].width
 
@@ -60,12 +59,11 @@ def text_vectors(
     batch_size: int = 64,
     *,
     counts: PieceCounts | None = None,
-    correction: Correction | None = None,
     **how: Unpack[Scoring],
 ) -> _Vectors:
     """The vector of each text, (N, D), computed shortest first.
 
-    counts: of the pieces, for the poolings that need them. correction: applied before vectors are cut and normalized.
+    counts: of the pieces, for the poolings that need them.
     NotFinite if a vector is not finite.
     """
     pooling, layers = POOLINGS[settings.pooling], settings.places(network.config.num_hidden_layers)
@@ -83,8 +81,6 @@ def text_vectors(
             vectors = outputs(network, examples, vector_of, batch_size, **how)
         except NotFinite:
             raise NotFinite("vectors") from None
-    if correction is not None:
-        vectors = correction(vectors)
     if settings.size is not None:
         vectors = vectors[:, : settings.size]
     return unit(vectors) if settings.normalize else vectors

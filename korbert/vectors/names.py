@@ -4,7 +4,6 @@ from typing import Literal
 
 Mix = Literal["mean", "sum", "concat"]
 PoolingName = Literal["mean", "first", "max", "mean-max", "idf", "bm25"]
-CorrectionName = Literal["common", "whiten"]
 Unit = Literal["piece", "morpheme", "eojeol"]
 Side = Literal["query", "passage"]
 Way = Literal["both", "vectors", "words"]

@@ -26,23 +26,14 @@ _FILE = options.PathType()
 
 @click.command()
 @click.argument("tokenizer", type=_FILE)
-@click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
+@options.texts
 @options.as_json
-@click.option("--html", type=options.Output(), help="Write an HTML page that shows the pieces below their characters.")
 @click.option("--special-tokens", is_flag=True, help="Parse [MASK] and the like in the text as special tokens.")
 @click.option("--check", is_flag=True, help="Report how many pieces the installed Kiwi would change, and stop.")
 @options.accept_kiwi
 @options.debug
 def tokenize(
-    tokenizer: Path,
-    texts: tuple[str, ...],
-    input: Any,
-    as_json: bool,
-    html: Path | None,
-    special_tokens: bool,
-    check: bool,
-    debug: bool,
+    tokenizer: Path, texts: tuple[str, ...], input: Any, as_json: bool, special_tokens: bool, check: bool, debug: bool
 ) -> None:
     """Split TEXT into pieces.
 
@@ -54,15 +45,7 @@ def tokenize(
         say(tokenizing.describe_change(tokenization.Tokenizer.load(tokenizer, accept_kiwi=True)))
         return
     source = options.texts_of(texts, input)
-    if html:
-        check_output(
-            html, tokenizer, *([input.path] if input and input.path else []), is_ours=inference.outputs.is_page
-        )
     loaded = tokenization.load_tokenizer(tokenizer)
-    if html:
-        number = tokenizing.write_page(html, loaded, source, special_tokens=special_tokens)
-        say(f"{html}: {number:,} text{'' if number == 1 else 's'}", err=True)
-        return
     for _, text in source:
         encoded = loaded.encode_pieces(text, special_tokens=special_tokens)
         if as_json:
@@ -88,7 +71,7 @@ def oracle(
     `pieces` is the upper bound for answers cut at piece boundaries, `characters` for answers cut anywhere.
     """
     if everything:
-        check_output(everything, dataset, tokenizer, is_ours=inference.outputs.is_oracle)
+        check_output(everything, dataset, tokenizer, is_ours=inference.outputs.is_nothing_else)
     result = korquad.oracle(korquad.read(dataset), tokenization.Tokenizer.load(tokenizer), workers=workers)
     if as_json:
         click.echo(inference.lines.as_json(result))
@@ -126,7 +109,7 @@ def predict(
     its line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..};
     the other lines are still processed, and the exit code is 1.
     """
-    options.show_progress()
+    options.logged(debug)
     failed, loaded = Failed(input.name), options.loaded(model, device, precision)
     columns = options.by_role(text, pair, None, others)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
@@ -150,13 +133,10 @@ def predict(
 
 @click.command()
 @options.model
-@click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
+@options.texts
 @click.option("--top", type=click.IntRange(min=1), default=5, help="Number of candidates per gap.")
 @options.as_json
-@options.device
-@options.accept_kiwi
-@options.debug
+@options.on_models
 def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: bool, device: str, debug: bool) -> None:
     """Fill each [MASK] in TEXT with the most probable pieces.
 

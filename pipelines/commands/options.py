@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from click.shell_completion import CompletionItem
@@ -20,6 +20,7 @@ from korbert.pipelines.language import VARIABLE as LANG
 from korbert.pipelines.language import t
 from korbert.records.form import FORMS
 from korbert.terminal import Messages, printable, say
+from korbert.world import is_silent
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
@@ -118,17 +119,10 @@ class Output(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        shown = printable(str(path)).replace("\n", "\\n").replace("\t", "\\t")
         if any("\ud800" <= char <= "\udfff" for char in str(path)):
-            raise SettingsError(f"{shown}: the name is not UTF-8: choose another one")
-        if any(char < " " or "\x7f" <= char < "\xa0" for char in str(path)):
-            raise SettingsError(f"{shown}: the name has control characters: choose another one")
-        try:
-            resolved = path.resolve()
-        except (OSError, RuntimeError):  # a loop of links, a name that is too long
-            raise SettingsError(f"{shown}: cannot be followed: choose another name") from None
-        if resolved == Path(resolved.anchor) and not self.is_root:
-            raise SettingsError(f"{shown}: is the folder of the whole machine: choose another name")
+            raise SettingsError(f"{printable(str(path))}: the name is not UTF-8: choose another one")
+        if os.path.realpath(path) == path.absolute().anchor and not self.is_root:
+            raise SettingsError(f"{path}: is the folder of the whole machine: choose another name")
         return path
 
 
@@ -160,6 +154,10 @@ def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[Completi
     ]
 
 
+texts = together(
+    click.argument("texts", nargs=-1, metavar="[TEXT]..."),
+    click.option("--input", type=InputType(), help="File of texts, one per line, or a table; - is standard input."),
+)
 model_names = completed(models_in_the_box)
 model = click.argument("model", type=PathType(), shell_complete=model_names)
 recipe_names = completed(lambda: sorted(path.stem for path in recipes.files.SHIPPED.glob("*.toml")))
@@ -183,6 +181,7 @@ precision = click.option(
     help="Precision of the model. fp32: exact. bf16 and int8 round vectors and scores to 2 or 3 digits. auto: the "
     "fastest here; int8 needs korbert[onnx] and a CPU with VNNI.",
 )  # fmt: skip
+on_models = together(device, accept_kiwi, debug)
 anomaly = click.option(
     "--anomaly", is_flag=True, help="Check every output and gradient in the first 20 training steps; slow."
 )
@@ -240,9 +239,17 @@ def by_role(text: str | None, pair: str | None, label: str | None, others: Seque
     return columns_by_role
 
 
-def show_progress() -> None:
-    """Log progress if standard error is not a terminal."""
-    handler = logging.StreamHandler(sys.stderr)
+class _AboveBars(logging.StreamHandler[TextIO]):
+    """Writes to the current sys.stderr: a progress bar replaces it with a stream that keeps the bar below the lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+def logged(debug: bool) -> None:
+    """Send log messages to standard error: our own, progress included, and warnings of libraries."""
+    handler = _AboveBars()
     handler.setFormatter(Messages("%(message)s"))
-    logging.basicConfig(handlers=[handler])
-    logging.getLogger("korbert.progress").setLevel(logging.INFO)
+    logging.basicConfig(level=logging.ERROR if is_silent() else logging.WARNING, handlers=[handler])
+    logging.getLogger("korbert").setLevel(logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO)

@@ -23,9 +23,7 @@ _FILE = options.PathType()
 @click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0,
               metavar="MINUTES", help="Time limit of --check.")  # fmt: skip
 @options.as_json
-@options.device
-@options.accept_kiwi
-@options.debug
+@options.on_models
 def submit(
     model: Path | None,
     input: Path | None,
@@ -57,7 +55,7 @@ def submit(
         raise click.UsageError("--dataset is for --check BUNDLE: INPUT names the questions to answer")
     if model is None or input is None or output is None:
         raise click.UsageError("name MODEL INPUT OUTPUT, or --check BUNDLE")
-    options.show_progress()
+    options.logged(debug)
     answered = submission.writing.submit(model, input, output, device=device)
     say(f"{answered:,} answers in {output}", err=True)
 
@@ -87,15 +85,12 @@ def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | Non
     compared at equal time and at equal pieces. Tasks: FOLDER is the output of `korbert finetune` or of a [tasks.NAME]
     section; the first is compared with each of the others on the same rows, with a significance test.
     """
-    is_page = inference.outputs.is_page
     if page:
-        check_output(page, *folders, is_ours=is_page)
+        check_output(page, *folders, is_ours=inference.outputs.is_page)
     shown, details = reports.compare.compared(folders, models)
     if as_json:
         click.echo(inference.lines.as_json(details))
-    if page:
-        check_output(page, *(side.folder for side in shown.sides), is_ours=is_page)
-    if not as_json:
+    else:
         reports.summary.show_tables(shown.tables, shown.sentences)
     if page:
         say(f"page: {reports.compare.write_page(page, shown)}", err=as_json)

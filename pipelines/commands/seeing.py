@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -14,33 +14,20 @@ from korbert.errors import ModelError
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options, vector_options
 from korbert.pipelines.commands.vector_options import Failed
-from korbert.records.form import FORMS, Form, Format
+from korbert.records.form import Format
 from korbert.terminal import say
 
-_FILE = options.PathType()
 _SHOWN_DISTANCES = 12  # occurrences up to which `words` prints all distances
 _CONTEXT = 30  # characters on each side of a word
 
 
 @click.command()
 @options.model
-@click.argument("text", required=False)
+@click.argument("text")
 @click.argument("pair", required=False)
 @click.option("--html", type=options.Output(), required=True, help="HTML page to write.")
-@click.option("--layers", type=_FILE, metavar="FILE",
-              help="Instead of TEXT: plot the texts of FILE in every layer, coloured by label.")  # fmt: skip
-@click.option("--text", "text_column", metavar="NAME", help="Text column of FILE.  [default: text, 문장, ..]")
-@click.option("--label", metavar="NAME", help="Label column of FILE.  [default: label, ..]")
-@click.option("--form", type=click.Choice(FORMS), default="auto", help="Format of FILE.")
-@click.option("--way", type=click.Choice(["pca", "tsne"]), default="pca",
-              help="Projection of the text vectors to 2D: principal components or t-SNE.")  # fmt: skip
-@click.option("--most", type=click.IntRange(min=3), default=500, help="Maximum number of texts to plot.")
-@options.device
-@options.accept_kiwi
-@options.debug
-def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Path | None, text_column: str | None,
-         label: str | None, form: Form, way: Literal["pca", "tsne"], most: int, device: str,
-         debug: bool) -> None:  # fmt: skip
+@options.on_models
+def look(model: Path, text: str, pair: str | None, html: Path, device: str, debug: bool) -> None:
     """Visualize MODEL on TEXT, or on TEXT and PAIR.
 
     The page shows attention, neurons, predictions and vectors. MODEL is an artifact with a model, or its model/. The
@@ -48,26 +35,17 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
     this order.
 
     \b
-    Examples:
+    Example:
       korbert look artifacts/small/pretrain '신용 대출을 신청하고 싶어요' --html look.html
-      korbert look artifacts/small/pretrain --layers ratings_test.txt --html layers.html
     """
-    if (text is None) == (layers is None):
-        raise click.UsageError("give either TEXT or --layers FILE")
-    check_output(html, model, *([layers] if layers else []), is_ours=inference.outputs.is_page)
-    options.show_progress()
+    check_output(html, model, is_ours=inference.outputs.is_page)
+    options.logged(debug)
     loaded = korbert.load(model, device)
-    if layers:
-        columns = {role: [name] for role, name in (("text", text_column), ("label", label)) if name}
-        points = reports.look.layers.layer_points(loaded, layers, columns, form, way=way, most=most)
-        reports.layers.write_pictures(html, str(model), points)
-    else:
-        assert text is not None
-        try:
-            data = reports.look.data.look_data(loaded, text, pair, whole=True)
-        except ModelError as error:
-            raise ModelError(f"{model}: {error}") from None
-        write_whole(html, reports.look.page.page(data).encode())
+    try:
+        data = reports.look.data.look_data(loaded, text, pair, whole=True)
+    except ModelError as error:
+        raise ModelError(f"{model}: {error}") from None
+    write_whole(html, reports.look.page.page(data).encode())
     say(html)
 
 
@@ -82,9 +60,7 @@ def look(model: Path, text: str | None, pair: str | None, html: Path, layers: Pa
 @options.as_json
 @vector_options.layers
 @vector_options.records
-@options.device
-@options.accept_kiwi
-@options.debug
+@options.on_models
 def words(
     model: Path, word: str, input: Any, html: Path | None, top: int, as_json: bool, text: str | None, form: Format,
     device: str, debug: bool, **given: Any,
@@ -95,7 +71,7 @@ def words(
     Distances are 1 - cosine: 0 for the same direction, up to 2.
     """
     if html is not None:
-        check_output(html, model, *([input.path] if input.path else []), is_ours=inference.outputs.is_page)
+        check_output(html, model, input.path, is_ours=inference.outputs.is_page)
     failed = Failed(input.name)
     read = chain.from_iterable(inference.embedding.text_records(input.file, input.name, form, text))
     good = [record for record in read if not failed(record)]

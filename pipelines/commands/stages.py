@@ -1,13 +1,11 @@
 """Commands that run a recipe, show its state and estimate its cost."""
 
-import logging
 import os
 import pkgutil
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 import click
 from click.core import ParameterSource
@@ -20,28 +18,10 @@ from korbert.pipelines.language import t
 from korbert.pipelines.stages import Stage
 from korbert.pipelines.stages.table import STAGES, TASK, is_task
 from korbert.tasks.sets import listing
-from korbert.terminal import Messages, in_one_line, say
+from korbert.terminal import in_one_line, say
 from korbert.world import is_silent
 
 _MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more must be a typo
-
-
-class _AboveBars(logging.StreamHandler[TextIO]):
-    """Writes to the current sys.stderr: a progress bar replaces it with a stream that keeps the bar below the lines."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.stream = sys.stderr
-        super().emit(record)
-
-
-def logged(debug: bool) -> None:
-    """Send log messages to standard error."""
-    level = logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO
-    handler = _AboveBars()
-    handler.setFormatter(Messages("%(message)s"))
-    logging.basicConfig(level=level, handlers=[handler])
-    for noisy in ("matplotlib", "fsspec", "urllib3", "datasets", "filelock", "torch"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
 def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
@@ -49,7 +29,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
            device: str = "auto", row_workers: int | None = None,
            anomaly: bool = False) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
-    logged(debug)
+    options.logged(debug)
     number = {"workers": workers} if workers else {}
     if address is not None and runner != "ray":
         raise click.UsageError("--address names a Ray cluster: add --runner ray")

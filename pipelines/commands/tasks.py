@@ -14,11 +14,11 @@ import click
 import korbert
 from korbert.corpus.pairs import Source as PairSource
 from korbert.corpus.pairs import pairs_of
-from korbert.durable import aside_of, check_output, read_object, write_aside, write_whole
+from korbert.durable import aside_of, check_output, write_aside, write_whole
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines import artifacts, experiments, inference, recipes, reports
 from korbert.pipelines.commands import options
-from korbert.pipelines.commands.stages import logged, run_stages
+from korbert.pipelines.commands.stages import run_stages
 from korbert.pipelines.commands.vector_options import Failed
 from korbert.pipelines.language import t
 from korbert.processor import cores
@@ -113,18 +113,14 @@ def layers(as_json: bool, **given: Any) -> None:
     if (output / artifacts.store.RECORD).is_file():
         raise SettingsError(f"{output}: is an artifact, which other files would make stale: choose another --output")
     output.mkdir(parents=True, exist_ok=True)
-    for name, is_ours in (
-        ("layers.json", inference.outputs.is_layer_table),
-        ("layers.html", inference.outputs.is_page),
-    ):
-        read = (path for path in (given["model"], given["train"]) if isinstance(path, Path))
-        check_output(output / name, *read, is_ours=is_ours)
+    read, outputs = (given["model"], given["train"]), inference.outputs
+    check_output(output / "layers.json", *read, is_ours=outputs.is_nothing_else)
+    check_output(output / "layers.html", *read, is_ours=outputs.is_page)
     work = claim(output / ".korbert-layers")
     inputs = dataclasses.replace(pipeline.inputs(stage), encoded=work / "encoded")
     settings = pipeline.recipe.section(stage.name)
-    experiments.layers.layer_table(settings, inputs, output, pipeline.runtime, work)
+    record = experiments.layers.layer_table(settings, inputs, output, pipeline.runtime, work)
     remove(work)
-    record = read_object(output / "layers.json")
     if as_json:
         click.echo(inference.lines.as_json(record))
     else:
@@ -143,7 +139,7 @@ def _pipeline(
 
     is_artifact: whether `output` becomes an artifact. plain: options named like settings.
     """
-    logged(debug)
+    options.logged(debug)
     if bool(set_) == bool(train):
         raise click.UsageError("give either --train FILE or --task NAME")
     if set_ and data is None:
@@ -177,9 +173,7 @@ def _pipeline(
 @click.option("--learning-rate", "rates", type=float, multiple=True, help="Learning rate to try.  [default: 2e-4]")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Any other setting of kind embedding.")
 @options.workers
-@options.device
-@options.accept_kiwi
-@options.debug
+@options.on_models
 def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     """Learn the vectors that a teacher gives TEXTS.
 
@@ -190,7 +184,7 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     Example:
       korbert distill korbert-mini sentences.txt --teacher models/e5 --valid sts.csv --output models/vectors
     """  # fmt: skip
-    logged(given["debug"])
+    options.logged(given["debug"])
     if world().size > 1:
         raise SettingsError("distill: the teacher's vectors are computed by one process: leave torchrun out")
     output: Path = given["output"]
@@ -217,9 +211,7 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
 @click.option("--html", type=options.Output(),
               help="Write an HTML page: scores under --noise, and rows whose prediction it changes.")  # fmt: skip
 @click.option("--output", type=options.Output(), help="Write one JSON line per row, with its prediction.")
-@options.device
-@options.accept_kiwi
-@options.debug
+@options.on_models
 def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
              form: Any, as_json: bool, noise: bool, html: Path | None, output: Path | None, device: str,
              debug: bool) -> None:  # fmt: skip
@@ -229,12 +221,11 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     95 % bootstrap interval over rows.
     """
 
-    logged(debug)
-    read = [path for path in (model, file) if isinstance(path, Path)]
+    options.logged(debug)
     if output:
-        check_output(output, *read, is_ours=inference.outputs.is_evaluation)
+        check_output(output, model, file, is_ours=inference.outputs.is_nothing_else)
     if html:
-        check_output(html, *read, is_ours=inference.outputs.is_page)
+        check_output(html, model, file, is_ours=inference.outputs.is_page)
     columns, loaded = options.by_role(text, pair, label, others), korbert.load(model, device)
     result = experiments.evaluating.evaluated(loaded, file, columns, form, noise=noise or html is not None)
     for line in result.notes:
@@ -263,7 +254,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
 
 @click.command()
 @click.argument("corpus")
-@click.option("--output", type=options.Output(), required=True, help="File to write: .json (KorQuAD format) or .jsonl.")
+@click.option("--output", type=options.Output(), required=True, help="File to write: .json, in KorQuAD format.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after the first N questions.")
 @click.option(
     "--per-paragraph", type=click.IntRange(1, 100), default=2, help="Maximum number of questions per paragraph."
@@ -301,7 +292,7 @@ def questions(
     Example:
       korbert questions wiki.jsonl.zst --count 100000 --output made.json
     """
-    options.show_progress()
+    options.logged(debug)
     if not corpus:
         raise click.UsageError("CORPUS is empty: name a file, a folder or a glob")
     counts = inference.questions.write_questions(
@@ -315,28 +306,19 @@ def questions(
 @click.command()
 @click.argument("corpus", type=_PLACE)
 @click.option("--output", type=options.Output(), required=True, help="File of JSON lines to write.")
-@click.option(
-    "--source",
-    "sources",
-    type=click.Choice(get_args(PairSource)),
-    multiple=True,
-    help="Only pairs of this kind; repeatable.  [default: all]",
-)
 @click.option("--title", default="title", metavar="NAME", help="Field or column of the title.")
 @click.option("--text", metavar="NAME", help="Field or column of the text.  [default: text, document, 문장, ..]")
 @options.debug
-def pairs(
-    corpus: Path, output: Path, sources: tuple[PairSource, ...], title: str, text: str | None, debug: bool
-) -> None:  # fmt: skip
+def pairs(corpus: Path, output: Path, title: str, text: str | None, debug: bool) -> None:
     """Take pairs of queries and passages from the documents of CORPUS, to learn vectors without labels.
 
     CORPUS is a file of documents with titles: JSON lines or a table. A title and the first paragraph, a heading and its
     section, and a sentence and the rest of its paragraph are pairs. `korbert finetune` reads the output (kind
     embedding), `korbert negatives`, too.
     """
-    options.show_progress()
-    check_output(output, *([corpus] if isinstance(corpus, Path) else []), is_ours=inference.outputs.is_nothing_else)
-    failed, counts, wanted = Failed(str(corpus)), Counter[PairSource](), sources or get_args(PairSource)
+    options.logged(debug)
+    check_output(output, corpus, is_ours=inference.outputs.is_nothing_else)
+    failed, counts = Failed(str(corpus)), Counter[PairSource]()
 
     def write(aside: Path) -> None:
         records = inference.embedding.text_records(corpus, corpus.name, text=text, utf8=True, fields=True)
@@ -347,14 +329,13 @@ def pairs(
                     continue
                 name = record["fields"].get(title)
                 for pair in pairs_of(name if isinstance(name, str) else "", record["text"]):
-                    if pair.source in wanted:
-                        counts[pair.source] += 1
-                        file.write(inference.lines.as_json(pair._asdict()) + b"\n")
+                    counts[pair.source] += 1
+                    file.write(inference.lines.as_json(pair._asdict()) + b"\n")
         if not counts:
             raise CorpusError(f"{corpus}: holds no pairs: give documents of several lines, with titles (--title NAME)")
 
     write_aside(output, write, aside_of(output))
-    say(f"{output}: {', '.join(f'{counts[source]:,} {source}' for source in wanted)}", err=True)
+    say(f"{output}: {', '.join(f'{counts[source]:,} {source}' for source in get_args(PairSource))}", err=True)
     failed.end()
 
 

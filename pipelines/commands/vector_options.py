@@ -8,9 +8,9 @@ import click
 from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines import inference
 from korbert.pipelines.commands import options
-from korbert.records.form import FORMATS, Format
+from korbert.records.form import FORMATS
 from korbert.terminal import say
-from korbert.vectors.names import CorrectionName, Mix, PoolingName
+from korbert.vectors.names import Mix, PoolingName
 
 if TYPE_CHECKING:
     from korbert.vectors.settings import Asked
@@ -42,10 +42,7 @@ vectors = options.together(
     click.option("--no-special-tokens", is_flag=True, help="Leave [CLS] and [SEP] out of the pooling."),
     click.option("--size", type=click.IntRange(min=1), help="Keep only the first N dimensions."),
     click.option("--counts", type=_PATH, help="counts.parquet for idf and bm25 pooling.  [default: the model's]"),
-    click.option("--correct", type=click.Choice(get_args(CorrectionName)),
-                 help="Remove the common component of the vectors, or whiten them."),
     options.precision,
-    click.option("--fit-on", type=_PATH, help="File of texts on which to fit --correct.  [default: the input]"),
 )  # fmt: skip
 records = options.together(
     click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]"),
@@ -68,45 +65,20 @@ def asked_for(given: dict[str, Any]) -> "Asked":
 
 
 def embedding_of(
-    model: Path,
-    device: str,
-    given: dict[str, Any],
-    texts: Path | None,
-    form: Format,
-    text: str | None,
-    *,
-    search: bool = False,
+    model: Path, device: str, given: dict[str, Any], *, search: bool = False
 ) -> "inference.embedding.Embedding":
-    """The model with its vector settings.
-
-    texts, form, text: the input, to fit a correction on without --fit-on. search: with the default pooling of an index.
-    """
-    from korbert.search.index import search_settings
+    """The model with its vector settings. search: for an index, which has a default pooling of its own."""
     from korbert.vectors import POOLINGS, PieceCounts
 
-    loaded = options.loaded(model, device, given["precision"])
-    asked, way, fit_on = asked_for(given), given["correct"], given["fit_on"]
+    loaded, asked, counts = options.loaded(model, device, given["precision"]), asked_for(given), None
     pooling = asked.get("pooling") or loaded.vector_defaults.get("pooling") or ("bm25" if search else "mean")
     if given["counts"] and not POOLINGS[pooling].counts:
         raise SettingsError("--counts: is for --pooling idf or bm25: leave it out, or choose one of them")
-    if fit_on and way is None:
-        raise SettingsError("--fit-on: needs --correct: add it, or leave --fit-on out")
-    counts = PieceCounts.find(given["counts"], str(model), loaded.tokenizer) if given["counts"] else None
-    if search:
-        asked, counts = search_settings(loaded, asked, counts)
-    elif POOLINGS[pooling].counts and counts is None:
-        counts = PieceCounts.find(None, str(model), loaded.tokenizer)
-    plain = inference.embedding.Embedding(loaded, asked, counts)
-    if way is None:
-        return plain
-    path = fit_on or texts
-    if path is None or not path.exists():
-        raise SettingsError("--correct: must be fitted on texts first: name a file of texts with --fit-on")
-    # Another file than the input may have another format, and its own usual column of texts.
-    correction = inference.embedding.fit_correction(
-        plain, way, path, "auto" if fit_on else form, text, usual=fit_on is not None
-    )
-    return inference.embedding.Embedding(loaded, asked, counts, correction)
+    if given["counts"]:
+        counts = PieceCounts.find(given["counts"], str(model), loaded.tokenizer)
+    elif POOLINGS[pooling].counts and not search:
+        counts = loaded.piece_counts
+    return inference.embedding.Embedding(loaded, asked, counts)
 
 
 class Failed:

@@ -1,7 +1,7 @@
 """Commands on text vectors and search: embed, index, similar, search-eval, negatives."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from itertools import chain
@@ -25,7 +25,6 @@ from korbert.vectors.names import Side, Unit, Way
 
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
-_everywhere = options.together(options.device, options.accept_kiwi, options.debug)
 _rerank = click.option(
     "--rerank", type=_PATH, metavar="MODEL", help="Sort the first 50 texts again by this model of kind rerank."
 )
@@ -44,7 +43,7 @@ _rerank = click.option(
     "--parts", type=click.Choice(get_args(Unit)), help="Vectors of these units of each text, with their spans."
 )
 @vector_options.records
-@_everywhere
+@options.on_models
 def embed(
     model: Path, input: Any, output: Path | None, text: str | None, form: Format, device: str, debug: bool,
     parts: Unit | None, **given: Any,
@@ -57,34 +56,29 @@ def embed(
     cannot be read is reported, its row is NaN or null, and the exit code is 1.
     """
     files = inference.embedding
-    options.show_progress()
+    options.logged(debug)
     if output is not None:
         files.check_ending(output)
-        check_output(output, model, *([input.path] if input.path else []), is_ours=inference.outputs.is_vectors)
+        check_output(output, model, input.path, is_ours=inference.outputs.is_nothing_else)
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
-    of_texts = ("pooling", "no_special_tokens", "size", "counts", "correct", "fit_on", "normalize", "side")
+    of_texts = ("pooling", "no_special_tokens", "size", "counts", "normalize", "side")
     if parts:
         why = "is for vectors of texts: leave it out, or leave --parts out"
-        _refuse(given | {"precision": given["precision"] not in ("auto", "fp32")}, (*of_texts, "precision"), why)
-    embedding, failed = vector_options.embedding_of(model, device, given, input.path, form, text), Failed(input.name)
+        asked = given | {"precision": given["precision"] not in ("auto", "fp32")}
+        for name in filter(asked.get, (*of_texts, "precision")):
+            raise SettingsError(f"--{name.replace('_', '-')}: {why}")
+    embedding, failed = vector_options.embedding_of(model, device, given), Failed(input.name)
     records = files.text_records(input.file, input.name, form, text, utf8=output is not None)
     if output is None:
         with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
             _print_vectors(embedding, records, parts, failed, advance)
     else:
         with track("embed", None, "texts") as advance:
-            written = files.write_vectors(embedding, chain.from_iterable(records), output, failed, advance)
-        resumed = f", {written.resumed:,} of them from an earlier run" if written.resumed else ""
-        say(f"{output}: {written.rows:,} rows{resumed}", err=True)
+            rows, resumed = files.write_vectors(embedding, chain.from_iterable(records), output, failed, advance)
+        earlier = f", {resumed:,} of them from an earlier run" if resumed else ""
+        say(f"{output}: {rows:,} rows{earlier}", err=True)
     failed.end()
-
-
-def _refuse(given: dict[str, Any], names: Sequence[str], why: str) -> None:
-    """SettingsError if one of these options is given."""
-    for name in names:
-        if given[name]:
-            raise SettingsError(f"--{name.replace('_', '-')}: {why}")
 
 
 def _print_vectors(
@@ -141,7 +135,7 @@ def _pairs(
 @click.option("--remove", type=_PATH, help="File of ids, one per line, to remove first.")
 @vector_options.vectors
 @vector_options.records
-@_everywhere
+@options.on_models
 def index(
     model: Path, corpus: Path | None, output: Path, remove: Path | None, text: str | None, form: Format,
     device: str, debug: bool, **given: Any,
@@ -153,14 +147,14 @@ def index(
     replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run
     resumes without recomputing what it has added.
     """
-    options.show_progress()
+    options.logged(debug)
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     for path in filter(None, (corpus, remove)):
         if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
             what = "is a folder without .txt files" if path.is_dir() else "no such file"
             raise SettingsError(f"{path}: {what}: name a file or folder of texts, or a file of ids for --remove")
-    made = _index_to_write(model, corpus, output, device, given, form, text)
+    made = _index_to_write(model, output, device, given)
     removed, added, failed = 0, search.Added(), Failed(str(corpus))
     if remove is not None:
         ids = {id for _, id in inference.lines.texts(remove, remove.name) if id}
@@ -177,55 +171,42 @@ def index(
     failed.end()
 
 
-def _index_to_write(
-    model: Path, corpus: Path | None, output: Path, device: str, given: dict[str, Any], form: Format, text: str | None
-) -> "search.Index":
-    """The index in a folder, or a new one. Raises SettingsError and ArtifactError if it has other settings."""
-    way = given["correct"]
+def _index_to_write(model: Path, output: Path, device: str, given: dict[str, Any]) -> "search.Index":
+    """The index in a folder, or a new one."""
     if search.is_index(output):
-        _refuse(given, ("counts", "fit_on"), f"{output} was built with its own: leave the option out")
-        own = options.loaded(model, device, given["precision"])
-        made = search.Index.load(output, own).matching(**vector_options.asked_for(given))
-    else:
-        new = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
-        made = search.Index.create(output, new.model, counts=new.counts, correction=new.correction, **new.asked)
-    if way is not None and way != (made.correction and made.correction.way):
-        raise SettingsError(f"{output}: was made without --correct {way}: leave it out, or name another folder")
-    return made
+        return _opened_index(model, output, device, given)
+    new = vector_options.embedding_of(model, device, given, search=True)
+    return search.Index.create(output, new.model, counts=new.counts, **new.asked)
+
+
+def _opened_index(model: Path, folder: Path, device: str, given: dict[str, Any]) -> "search.Index":
+    """The index in a folder. Raises SettingsError and ArtifactError if it has other settings than those given."""
+    if given["counts"]:
+        raise SettingsError(f"--counts: {folder} was built with its own: leave the option out")
+    loaded = options.loaded(model, device, given["precision"])
+    return search.Index.load(folder, loaded).matching(**vector_options.asked_for(given))
 
 
 @contextmanager
 def _index_of(
-    model: Path,
-    corpus: Path,
-    device: str,
-    given: dict[str, Any],
-    form: Format,
-    text: str | None,
-    failed: Failed,
-    way: Way | None,
+    model: Path, corpus: Path, device: str, given: dict[str, Any], way: Way | None, pairs: Iterable[tuple[Any, ...]]
 ) -> "Iterator[search.Index]":
-    """The index in a folder, or one of texts for this time only, with vectors if this way of searching has them."""
+    """The index in a folder, or one of the pairs for this time only, with vectors if this way of searching has them."""
     if corpus.is_dir() and not inference.embedding.holds_texts(corpus):
-        _refuse(given, ("counts", "correct", "fit_on"), f"{corpus} was built with its own: leave the option out")
-        loaded = options.loaded(model, device, given["precision"])
-        yield search.Index.load(corpus, loaded).matching(**vector_options.asked_for(given))
+        yield _opened_index(model, corpus, device, given)
         return
-    own = vector_options.embedding_of(model, device, given, corpus, form, text, search=True)
+    own = vector_options.embedding_of(model, device, given, search=True)
     words_only = (way or search.default_way(own.model)[0]) == "words"
     with TemporaryDirectory(prefix="korbert-index-") as folder:
-        made = search.Index.create(
-            folder, own.model, counts=own.counts, correction=own.correction, words_only=words_only, **own.asked
-        )
-        made.add(_pairs(corpus, form, text, failed))
+        made = search.Index.create(folder, own.model, counts=own.counts, words_only=words_only, **own.asked)
+        made.add(pairs)
         yield made
 
 
 @click.command()
 @options.model
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
-@click.argument("texts", nargs=-1, metavar="[TEXT]...")
-@click.option("--input", type=options.InputType(), help="File of texts, one per line, or a table; - is standard input.")
+@options.texts
 @click.option("--top", type=click.IntRange(min=1), default=10, help="Number of texts to find.")
 @click.option(
     "--way",
@@ -237,7 +218,7 @@ def _index_of(
 @options.as_json
 @vector_options.vectors
 @vector_options.records
-@_everywhere
+@options.on_models
 def similar(
     model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way | None, where: str | None,
     rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, debug: bool, **given: Any,
@@ -250,7 +231,7 @@ def similar(
     """
     given_texts = options.texts_of(texts, input)
     failed, reranker = Failed(str(corpus)), _reranker(rerank, device)
-    with _index_of(model, corpus, device, given, form, text, failed, way) as made:
+    with _index_of(model, corpus, device, given, way, _pairs(corpus, form, text, failed)) as made:
         if way is None:
             say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
         for _, query in given_texts:
@@ -283,7 +264,7 @@ def similar(
 @options.as_json
 @vector_options.vectors
 @vector_options.records
-@_everywhere
+@options.on_models
 def search_eval(
     model: Path, queries: Path, corpus: Path, query: str, relevant: str, way: Way | None, rerank: Path | None,
     page: Path | None, as_json: bool, text: str | None, form: Format, device: str, debug: bool, **given: Any,
@@ -301,7 +282,8 @@ def search_eval(
         raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
     texts, ids = zip(*pairs, strict=True)
     wanted = set(chain(*ids))
-    with _index_of(model, corpus, device, given, form, text, failed, way or "both") as made:
+    texts_of_corpus = _pairs(corpus, form, text, failed)
+    with _index_of(model, corpus, device, given, way or "both", texts_of_corpus) as made:
         right = {id: text for id, text in made if id in wanted}
         if not right:
             raise CorpusError(f"{queries}: none of the ids in {relevant!r} is that of a text of {corpus}")
@@ -354,7 +336,7 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
     help="Leave out passages that score more than this share of the right one's score: they may answer, too.",
 )
 @options.form
-@_everywhere
+@options.on_models
 def negatives(
     model: Path, pairs: Path, output: Path, count: int, way: Way, most: float, form: Form, device: str, debug: bool
 ) -> None:  # fmt: skip
@@ -366,7 +348,7 @@ def negatives(
     """
     from korbert.tasks.kinds.embedding import PASSAGE, QUERY
 
-    options.show_progress()
+    options.logged(debug)
     check_output(output, model, pairs, is_ours=inference.outputs.is_nothing_else)
     rows = korbert.tasks.files.read_rows([pairs], [QUERY, PASSAGE], form=form)
     for line in rows.said():

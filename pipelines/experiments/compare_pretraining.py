@@ -1,6 +1,7 @@
 """Comparison of pretraining runs, finished or still running."""
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,15 +16,13 @@ from korbert.pipelines.reports.training_log import TrainingLog
 
 _STAGE = "pretrain"
 _TOKENIZER = Path("tokenizer", "korbert_tokenizer.json")
-_BITS_PER_NAT = np.log2(np.e)
 
 
 @dataclass(frozen=True)
 class Run:
     """A pretraining run. parameters: None until it is finished.
 
-    vocab_size, tokenizer: size and digest of the tokenizer; None if not found. chars_per_piece: over the corpus; None
-    if no record beside the run has it.
+    vocab_size, tokenizer: size and digest of the tokenizer; None if not found.
     """
 
     name: str
@@ -32,7 +31,6 @@ class Run:
     parameters: int | None
     vocab_size: int | None
     tokenizer: str | None
-    chars_per_piece: float | None
 
     @property
     def heldout(self) -> list[Json]:
@@ -58,10 +56,6 @@ class Run:
         if not points or not points[0][0] <= position <= points[-1][0]:
             return None
         return float(np.interp(position, [x for x, _ in points], [value for _, value in points]))
-
-    def bits_per_char(self, loss: float | None) -> float | None:
-        """Converts a loss in nats per piece into bits per character, by the corpus average of chars_per_piece."""
-        return None if loss is None or self.chars_per_piece is None else loss * _BITS_PER_NAT / self.chars_per_piece
 
 
 def open_runs(folders: Sequence[Path]) -> list[Run]:
@@ -95,18 +89,10 @@ def artifact_of(folder: Path) -> Path:
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:
-    """The parts in which two or more paths differ, compared from the end: a/tiny, b/tiny -> a, b."""
-    parts = [folder.parts[::-1] for folder in folders]
-    longest = max(map(len, parts))
-    padded = [(*names, *[""] * (longest - len(names))) for names in parts]
-    differing = [index for index, names in enumerate(zip(*padded, strict=True)) if len(set(names)) > 1]
-
-    # Use as few parts as make all names distinct, starting from the end.
-    for number in range(1, len(differing) + 1):
-        names = ["/".join(filter(None, (path[index] for index in differing[number - 1 :: -1]))) for path in padded]
-        if len(set(names)) == len(names):
-            return names
-    return [str(folder) for folder in folders]
+    """The paths without what they begin with in common: models/mood, models/other -> mood, other."""
+    common = os.path.commonpath(folders)
+    names = [os.path.relpath(folder, common) for folder in folders]
+    return list(map(str, folders)) if "." in names else names
 
 
 def open_run(folder: Path, name: str) -> Run:
@@ -114,10 +100,7 @@ def open_run(folder: Path, name: str) -> Run:
     log = TrainingLog.of(_lines(metrics), _lines(folder / "timing.jsonl"))
     if not log.heldout:
         raise ArtifactError(f"{metrics}: no held-out figures yet: wait for the first evaluation of this run")
-    beside = folder.parent
-    tokenizer = read_json(folder / "model" / _TOKENIZER) or read_json(beside / "vocab" / _TOKENIZER) or {}
-    counts = [(read_json(beside / stage / RECORD) or {}).get("counts", {}) for stage in ("clean", "shard")]
-    chars, pieces = counts[0].get("chars"), counts[1].get("pieces")
+    tokenizer = read_json(folder / "model" / _TOKENIZER) or read_json(folder.parent / "vocab" / _TOKENIZER) or {}
     return Run(
         name=name,
         folder=folder,
@@ -125,7 +108,6 @@ def open_run(folder: Path, name: str) -> Run:
         parameters=(read_json(folder / "scores.json") or {}).get("parameters"),
         vocab_size=tokenizer.get("vocab_size"),
         tokenizer=tokenizer.get("digest"),
-        chars_per_piece=chars / pieces if chars and pieces else None,
     )
 
 
@@ -158,18 +140,12 @@ def _lines(path: Path) -> list[Json]:
     return lines
 
 
-def in_bits(runs: Sequence[Run]) -> bool:
-    """Whether the runs have different tokenizers, and bits per character are known for all to compare them by."""
-    return len({run.tokenizer for run in runs}) > 1 and all(run.chars_per_piece for run in runs)
-
-
 def difference(runs: Sequence[Run]) -> str:
     """Why the losses of the runs are not comparable; "" if they are."""
     if len({run.tokenizer for run in runs}) > 1:
         sizes = {run.vocab_size for run in runs}
         what = "vocabularies of different sizes" if len(sizes) > 1 else "different tokenizers"
-        instead = "; compare bits/character" if in_bits(runs) else ""
-        return f"These runs have {what}: losses and accuracies are not comparable{instead}."
+        return f"These runs have {what}: losses and accuracies are not comparable."
     if len({(run.heldout[-1]["unigram_loss"], run.heldout[-1].get("mlm_count")) for run in runs}) > 1:
         return "These runs were evaluated on different held-out rows: losses and accuracies are not comparable."
     return ""

@@ -111,38 +111,21 @@ def artifact_of(folder: Path) -> Path:
 def read_predictions(path: Path) -> list[Line]:
     """The lines of a prediction file. Raises ArtifactError if it is damaged."""
     lines: list[Line] = []
-    seeds: dict[str, int] = {}  # of each model; the same in all lines
-    for number, line in enumerate(read_lines(path), 1):
-        predictions = line.pop("predictions", None)
-        if not isinstance(predictions, dict) or not all(isinstance(own, list) and own for own in predictions.values()):
-            raise _damaged(path, number)
-        own_seeds = {name: len(own) for name, own in predictions.items()}
-        if lines and own_seeds != seeds:
-            raise _damaged(path, number)
-        seeds = own_seeds
-        known = {role: value for role, value in line.items() if value is not None}
-        lines.append(Line(number, line, json.dumps(known, ensure_ascii=False, sort_keys=True), predictions))
-    if not seeds:
-        raise ArtifactError(f"{path}: has no predictions: rebuild this artifact with --rebuild")
-    return lines
-
-
-def read_lines(path: Path) -> list[Json]:
-    """The JSON objects of a file, one per line. Raises ArtifactError naming the line for anything else."""
-    values = []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            raise _damaged(path, number)
-        values.append(value)
-    return values
-
-
-def _damaged(path: Path, number: int) -> ArtifactError:
-    return ArtifactError(f"{path}: line {number} is damaged: rebuild this artifact with --rebuild")
+            row = json.loads(line)
+            predictions = row.pop("predictions")
+            seeds = list(map(len, predictions.values()))
+            if not all(seeds) or (lines and seeds != list(map(len, lines[0].predictions.values()))):
+                raise ValueError("the lines have other numbers of seeds")
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            again = "rebuild this artifact with --rebuild"
+            raise ArtifactError(f"{path}: line {number} is damaged: {again}") from None
+        known = {role: value for role, value in row.items() if value is not None}
+        lines.append(Line(number, row, json.dumps(known, ensure_ascii=False, sort_keys=True), predictions))
+    if not lines or not lines[0].predictions:
+        raise ArtifactError(f"{path}: has no predictions: rebuild this artifact with --rebuild")
+    return lines
 
 
 def matched(first: Sequence[Line], other: Sequence[Line], paths: tuple[Path, Path]) -> list[Line]:

@@ -15,17 +15,17 @@ from korbert.pipelines.experiments.preparing import Ready, builds_of, kept_vecto
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult, baselines, learn
 from korbert.pipelines.reports.layers import write_page
-from korbert.pipelines.stages import Counts, Inputs
+from korbert.pipelines.stages import Inputs
 from korbert.tasks.kinds.sections import TaskSection
-from korbert.world import connected
 
 _SEEDS = 3  # if the settings have none
 
 
-def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime, work: Path) -> Counts:
+def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Runtime, work: Path) -> dict[str, Any]:
     """Writes layers.json and layers.html to `output` (docs/formats.md); finished trainings are kept in `work`.
 
-    Uses the head and width of settings.features and ignores its `layers`. Without seeds there are three.
+    Uses the head and width of settings.features and ignores its `layers`. Without seeds there are three. Returns what
+    is in layers.json.
     """
     features = settings.features or FeatureSettings()
     seeds = settings.seeds if "seeds" in settings.model_fields_set else tuple(range(_SEEDS))
@@ -42,8 +42,6 @@ def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Ru
         own = replace(ready, settings=settings.model_copy(update=changed), output=work / layers.replace(" ", "-"))
         for result in learn(own, builds_of(own)):
             results.append(replace(result, facts={**result.facts, "name": layers}))
-    if not connected().writes:
-        return {}
     without = list(baselines(ready)) if settings.baselines else []
     record = {
         **ready.facts,
@@ -55,7 +53,7 @@ def layer_table(settings: TaskSection, inputs: Inputs, output: Path, runtime: Ru
     }
     write_json(output / "layers.json", record)
     write_page(output / "layers.html", ready.task.about(), record)
-    return {name: len(part.rows) for name, part in ready.parts.items()}
+    return record
 
 
 def combinations(count: int) -> list[str]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,22 +25,19 @@ from korbert.errors import SettingsError
 from korbert.model import Model
 from korbert.pipelines.inference.predicting import Result, result_of
 from korbert.pipelines.inference.records import TEXT_NAMES, Keys, column_for, records
+from korbert.progress import Advance
 from korbert.records.detection import holds_records
 from korbert.records.form import Format
 from korbert.records.inputs import Source
 from korbert.scratch import claim, remove
 from korbert.search.texts import is_utf8, json_of
-from korbert.vectors import Correction, PieceCounts
-from korbert.vectors.names import CorrectionName
+from korbert.vectors import PieceCounts
 from korbert.vectors.settings import Asked
 
 PART_ROWS = 4_096  # an interrupted run loses at most one part
-_FIT_TEXTS = 10_000
 _PART = re.compile(  # names in OUTPUT.partial; the axes are of a teacher's cut
     r"(\.korbert-)?(part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet|axes-[0-9a-f]{32}\.npy)(\.tmp)?"
 )
-
-Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -50,10 +47,9 @@ class Embedding:
     model: Model
     asked: Asked
     counts: PieceCounts | None = None
-    correction: Correction | None = None
 
     def __call__(self, texts: list[str]) -> NDArray[np.float32]:
-        return self.model.embed(texts, counts=self.counts, correction=self.correction, **self.asked)
+        return self.model.embed(texts, counts=self.counts, **self.asked)
 
     def digest(self) -> "hashlib._Hash":
         """Digest of everything that determines the vectors, except the texts."""
@@ -62,18 +58,7 @@ class Embedding:
         if self.counts is not None:
             digest.update(self.counts.frequencies.tobytes())
             digest.update(f"{self.counts.documents} {self.counts.mean_length}".encode())
-        if self.correction is not None:
-            digest.update(self.correction.mean.tobytes() + self.correction.matrix.tobytes())
         return digest
-
-
-@dataclass
-class Written:
-    """Counts of output rows: all, those without a vector, and those reused from an earlier run."""
-
-    rows: int = 0
-    failed: int = 0
-    resumed: int = 0
 
 
 def text_files(folder: Path) -> dict[str, Path]:
@@ -119,33 +104,14 @@ def text_records(
         yield results
 
 
-def fit_correction(
-    embedding: Embedding,
-    way: CorrectionName,
-    path: Path,
-    form: Format = "auto",
-    text: str | None = None,
-    *,
-    usual: bool = False,
-) -> Correction:
-    """Fits a correction on the first 10,000 texts of a file, with the settings of the vectors.
-
-    form, text, usual: as for text_records.
-    """
-    read = chain.from_iterable(text_records(path, path.name, form, text, usual=usual))
-    texts = [one["text"] for one in islice(read, _FIT_TEXTS) if "text" in one]
-    plain: Asked = {**embedding.asked, "size": None, "normalize": False}
-    return Correction.fit(way, Embedding(embedding.model, plain, embedding.counts)(texts))
-
-
 def check_ending(output: Path) -> None:
     """Raises SettingsError if the extension of the output is not a known format."""
     if output.suffix not in _FORMATS:
         raise SettingsError(f"{output}: the extension chooses the format: use {' or '.join(_FORMATS)}")
 
 
-class _Vectorizer(Protocol):
-    """Texts -> (N, D). digest: of everything that determines the vectors, except the texts."""
+class Vectorizer(Protocol):
+    """Texts -> their vectors, (N, D). digest: of everything that determines them, except the texts."""
 
     def __call__(self, texts: list[str]) -> NDArray[np.float32]: ...
     def digest(self) -> "hashlib._Hash": ...
@@ -157,13 +123,13 @@ def claim_parts(output: Path) -> Path:
 
 
 def write_vectors(
-    embedding: _Vectorizer, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance, *,
+    embedding: Vectorizer, rows: Iterable[Result], output: Path, failed: Callable[[Result], bool], advance: Advance, *,
     made_from: str = "",
-) -> Written:  # fmt: skip
+) -> tuple[int, int]:  # fmt: skip
     """Writes the vectors of records to a file, in order: one row per record, errors included.
 
-    failed: called with each record; returns whether it has an error. made_from: a digest; a .parquet file has
-    it in its metadata, and the texts, too.
+    failed: called with each record. made_from: a digest; a .parquet file has it in its metadata, and the texts, too.
+    Returns the number of rows, and how many of them an earlier run had made.
     """
     partial_folder = claim_parts(output)
     width = embedding([]).shape[1]
@@ -171,12 +137,12 @@ def write_vectors(
     fields += [("text", pa.string())] if made_from else []
     schema = pa.schema([*fields, ("vector", pa.list_(pa.float32(), width))])
     schema = schema.with_metadata({"made_from": made_from}) if made_from else schema
-    written, parts, left = Written(), list[Path](), iter(rows)
+    count, resumed, parts, left = 0, 0, list[Path](), iter(rows)
     while some := list(islice(left, PART_ROWS)):
-        written.failed += sum(map(failed, some))
         digest = embedding.digest()
         digest.update(made_from.encode())
         for row in some:
+            failed(row)
             digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
         name = f"part-{len(parts):06}-{digest.hexdigest()[:32]}"
         path = intact(partial_folder, name)
@@ -185,16 +151,16 @@ def write_vectors(
             path = partial_folder / f"{name}-{content_digest(data)}.parquet"
             write_whole(path, data)
         else:
-            written.resumed += len(some)
+            resumed += len(some)
         parts.append(path)
-        written.rows += len(some)
+        count += len(some)
         advance(len(some))
-    write_aside(output, partial(_FORMATS[output.suffix], parts, schema, written.rows), aside_of(output))
+    write_aside(output, partial(_FORMATS[output.suffix], parts, schema, count), aside_of(output))
     remove(partial_folder)
-    return written
+    return count, resumed
 
 
-def _table(embedding: _Vectorizer, rows: list[Result], schema: pa.Schema) -> memoryview:
+def _table(embedding: Vectorizer, rows: list[Result], schema: pa.Schema) -> memoryview:
     """The bytes of a part."""
     there = np.array(["text" in row for row in rows])
     vectors = np.zeros((len(rows), schema.field("vector").type.list_size), np.float32)

@@ -1,4 +1,4 @@
-"""Generates questions from text as training data, in KorQuAD format or as JSON lines."""
+"""Generates questions from text as training data, in KorQuAD format."""
 
 import json
 from collections import Counter
@@ -15,10 +15,9 @@ from korbert.corpus.readers.files import find_files
 from korbert.corpus.settings import SourceSettings
 from korbert.durable import aside_of, check_output, write_aside
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.inference.outputs import is_questions
+from korbert.pipelines.inference.outputs import is_nothing_else
 from korbert.scratch import claim, remove
 
-_ENDINGS = (".json", ".jsonl")
 _GROUPS = {  # prefix of a count -> what it counts
     "question_": "questions by question word",
     "document_": "documents left out",
@@ -34,21 +33,18 @@ def write_questions(
 ) -> Counter[str]:  # fmt: skip
     """Writes questions on the text of a file, folder or glob, in corpus order; returns the counts of `generate`.
 
-    output: KorQuAD format for .json; for .jsonl, rows with id, title, context, question and answers. per_paragraph,
-    seed: as in QuestionSettings. text, documents: as in SourceSettings. count: stop after this many questions. The
-    counts have their number as `written`; `questions` may be larger, by the last part. Memory does not grow with
-    the corpus. Raises SettingsError for another extension or an output that cannot be written, CorpusError if there
-    is no file or no question. Finished parts are kept in OUTPUT.partial until the output is complete: after an
-    interruption, the same call resumes.
+    output: a .json file, in KorQuAD format. per_paragraph, seed: as in QuestionSettings. text, documents: as in
+    SourceSettings. count: stop after this many questions. The counts have their number as `written`; `questions` may be
+    larger, by the last part. Memory does not grow with the corpus. Raises SettingsError for another extension or an
+    output that cannot be written, CorpusError if there is no file or no question. Finished parts are kept in
+    OUTPUT.partial until the output is complete: after an interruption, the same call resumes.
     """
-    if output.suffix not in _ENDINGS:
-        raise SettingsError(
-            f"{output}: extension is {output.suffix or 'missing'}: use .json (KorQuAD format) or .jsonl"
-        )
+    if output.suffix != ".json":
+        raise SettingsError(f"{output}: extension is {output.suffix or 'missing'}: use .json (KorQuAD format)")
     files = find_files(corpus, Path())
     if not files:
         raise CorpusError(f"{corpus}: no such file, and no file in it: name a file, a folder, or a glob in quotes")
-    check_output(output, *(path for path in files if isinstance(path, Path)), is_ours=is_questions)
+    check_output(output, *files, is_ours=is_nothing_else)
     settings = QuestionSettings(per_paragraph=per_paragraph, seed=seed)
     source = SourceSettings(name="corpus", path=corpus, id="", text=text, documents=documents)
     counts: Counter[str] = Counter()
@@ -57,8 +53,7 @@ def write_questions(
     def write(aside: Path) -> None:
         made = generate(settings, source, files, workers=workers, counts=counts, partial=partial)
         with closing(made), aside.open("w", encoding="utf-8") as file:
-            chosen = _first(made, count, counts)
-            file.writelines(_squad(chosen) if output.suffix == ".json" else _rows(chosen))
+            file.writelines(_squad(_first(made, count, counts)))
         if not counts["written"]:
             remove(partial)
             raise CorpusError(_why_none(corpus, source, counts))
@@ -87,14 +82,6 @@ def _squad(made: Iterable[Asked]) -> Iterator[str]:
         article = json.dumps({"title": place, "paragraphs": paragraphs}, ensure_ascii=False)
         yield f"{',' if number else ''}\n{article}"
     yield "\n]}\n"
-
-
-def _rows(made: Iterable[Asked]) -> Iterator[str]:
-    """JSON lines, one per question, with the columns of a reading task."""
-    for asked in made:
-        for entry in _entries(asked):
-            row = {"id": entry["id"], "title": asked.place, "context": asked.paragraph, **entry}
-            yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def _entries(asked: Asked) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,7 @@ from http.client import HTTPException
 from io import BytesIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.extras import needed_for
 from korbert.folders import bundled
 from korbert.model import Model
-from korbert.pipelines.inference.embedding import Embedding, claim_parts, text_records, write_vectors
+from korbert.pipelines.inference.embedding import Embedding, Vectorizer, claim_parts, text_records, write_vectors
 from korbert.pipelines.inference.predicting import Result
 from korbert.progress import track
 from korbert.vectors.encoder import unit
@@ -92,14 +92,7 @@ def _distinct(path: Path, text: str | None) -> Iterator[Result]:
             yield row
 
 
-class Teacher(Protocol):
-    """Texts -> their vectors, (N, K). digest: of everything that determines them, except the texts."""
-
-    def __call__(self, texts: list[str]) -> _Vectors: ...
-    def digest(self) -> "hashlib._Hash": ...
-
-
-def teacher_of(place: str, device: str) -> Teacher:
+def teacher_of(place: str, device: str) -> Vectorizer:
     """The teacher at a place: a model of ours, a folder of sentence-transformers or `transformers`, or an address.
 
     place: "http://HOST:PORT/v1#MODEL" is a server with OpenAI's form of embeddings.
@@ -124,11 +117,11 @@ class Cut:
     Inner products of the vectors stay as near to the teacher's as that many dimensions allow. axes: (K, D).
     """
 
-    teacher: Teacher
+    teacher: Vectorizer
     axes: _Vectors
 
     @classmethod
-    def of(cls, teacher: Teacher, texts: list[str], size: int) -> "Cut":
+    def of(cls, teacher: Vectorizer, texts: list[str], size: int) -> "Cut":
         """Fits the axes on some texts."""
         vectors = teacher(texts).astype(np.float64)
         _, axes = np.linalg.eigh(vectors.T @ vectors)

@@ -1,21 +1,15 @@
-"""The output of `korbert tokenize`: the pieces of texts as JSON lines, a table or a page."""
+"""The output of `korbert tokenize`: the pieces of texts as JSON lines or a table."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TypedDict
 
 from rich.markup import escape
 from rich.table import Table
 
-from korbert.errors import SettingsError
 from korbert.pipelines.inference import lines
-from korbert.pipelines.reports.page import write
 from korbert.terminal import console
-from korbert.tokenization import AnyTokenizer, Pieces, Tokenizer
+from korbert.tokenization import Pieces, Tokenizer
 from korbert.tokenization.pieces import EOJEOL
-
-_MAX_PAGE_CHARS = 200_000  # about 30 MB of HTML
 
 
 class TokenRow(TypedDict):
@@ -26,17 +20,6 @@ class TokenRow(TypedDict):
     span: tuple[int, int]
     tag: str
     eojeol: int
-
-
-@dataclass(frozen=True)
-class PageSpan:
-    """A stretch of text on the page with the pieces that cover it, if any (a space has none).
-
-    Fused morphemes share their characters and therefore one stretch: 했 with 하 and 었.
-    """
-
-    text: str
-    pieces: tuple[tuple[str, str], ...]  # piece and tag
 
 
 def token_rows(encoded: Pieces) -> Iterator[TokenRow]:
@@ -75,49 +58,3 @@ def describe_change(tokenizer: Tokenizer) -> str:
     share = change.changed / max(1, change.pieces)
     counts = f"{change.changed:,} of {change.pieces:,} pieces differ ({share:.1%})"
     return "\n".join([f"{counts}: made with {saved}; installed is {installed}", *change.texts])
-
-
-def page_spans(text: str, encoded: Pieces) -> list[PageSpan]:
-    """The whole text in order, each character once, even if spans of pieces overlap."""
-    # Pieces whose spans overlap, and pieces without characters, share a stretch.
-    groups: list[tuple[int, int, list[tuple[str, str]]]] = []
-    for piece, tag, (start, end) in zip(encoded.pieces, encoded.tags, encoded.spans, strict=True):
-        if groups and (start < groups[-1][1] or start == end == groups[-1][1]):
-            low, high, names = groups.pop()
-            groups.append((min(low, start), max(high, end), [*names, (piece, tag)]))
-        else:
-            groups.append((start, end, [(piece, tag)]))
-
-    # Fill the gaps between the groups.
-    spans = []
-    at = 0
-    for low, high, names in groups:
-        if at < low:
-            spans.append(PageSpan(text[at:low], ()))
-        spans.append(PageSpan(text[max(at, low) : high], tuple(names)))
-        at = max(at, high)
-    if at < len(text):
-        spans.append(PageSpan(text[at:], ()))
-    return spans
-
-
-def write_page(
-    path: Path, tokenizer: AnyTokenizer, texts: Iterable[tuple[str, str]], *, special_tokens: bool = False
-) -> int:
-    """Writes a page with the pieces of each text below its characters. Returns the number of texts.
-
-    texts: places and texts, as from korbert.pipelines.inference.lines. Raises SettingsError for more text than a page
-    can hold.
-    """
-    shown: list[list[PageSpan]] = []
-    chars = 0
-    for place, text in texts:
-        chars += len(text)
-        if chars > _MAX_PAGE_CHARS:
-            raise SettingsError(
-                f"{place}: a page holds {_MAX_PAGE_CHARS:,} characters: give fewer texts, or use --json"
-            )
-        shown.append(page_spans(text, tokenizer.encode_pieces(text, special_tokens=special_tokens)))
-    number = sum(len(span.pieces) for spans in shown for span in spans)
-    write(path, "pieces.html", texts=shown, number=number, vocab_size=tokenizer.vocab_size, digest=tokenizer.digest)
-    return len(shown)

@@ -6,7 +6,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,12 +13,10 @@ from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.distributions import length_elements, most_frequent, ranked_bars
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure, label
-from korbert.pipelines.reports.pictures import columns
 from korbert.pipelines.reports.record import Artifact, batches, sampled
 
 _TOP_TAGS = 15
 _SAMPLES = 20  # failed documents shown for each reason
-_EOJEOL_MORPHEMES = 8  # last column of the chart: this many or more
 
 _Lengths = list[tuple[pa.Array, Any]]
 
@@ -57,11 +54,7 @@ def _seconds(artifact: Artifact) -> float | None:
 
 def story(artifact: Artifact) -> Story:
     parts, note = sampled(artifact.parts("morphemes/*.parquet"))
-    morphemes, sentences, tags, eojeols = measure(parts)
-    lengths = (
-        *length_elements("Morphemes per document", morphemes, unit="morphemes", note=note),
-        *length_elements("Sentences per document", sentences, unit="sentences", note=note),
-    )
+    lengths, tags = measure(parts)
     counts, seconds, workers = artifact.record["counts"], _seconds(artifact), artifact.run.get("workers")
     speed = "Total duration unknown: run.json is missing, or the run was resumed."
     if seconds:
@@ -72,46 +65,31 @@ def story(artifact: Artifact) -> Story:
         f"{formatting.count(counts['documents'])} documents analysed, {_failed(counts)} failed",
         speed,
         (
-            Section("Lengths", lengths),
-            Section("Morphemes", list(morpheme_elements(tags, eojeols, note))),
+            Section("Lengths", length_elements("Morphemes per document", lengths, unit="morphemes", note=note)),
+            Section("Morphemes", list(tag_elements(tags, note))),
             Section("Failures", list(failure_elements(artifact))),
         ),
     )
 
 
-def measure(parts: list[Path]) -> tuple[_Lengths, _Lengths, Counter[str], np.ndarray]:
-    """Lengths in morphemes and in sentences, tag frequencies, and eojeols by their number of morphemes (capped)."""
-    morphemes: _Lengths = []
-    sentences: _Lengths = []
+def measure(parts: list[Path]) -> tuple[_Lengths, Counter[str]]:
+    """Lengths of the documents in morphemes, and tag frequencies."""
+    lengths: _Lengths = []
     tag_counts = Counter[str]()
-    eojeols = np.zeros(_EOJEOL_MORPHEMES + 1, dtype=np.int64)
-    for batch in batches(parts, ["source", "tag", "sentence", "eojeol"]):
-        sources, tags = batch.column("source"), batch.column("tag")
-        morphemes.append((sources, pc.list_value_length(tags)))
+    for batch in batches(parts, ["source", "tag"]):
+        tags = batch.column("tag")
+        lengths.append((batch.column("source"), pc.list_value_length(tags)))
         tag_counts.update({row["values"]: row["counts"] for row in pc.value_counts(tags.flatten()).to_pylist()})
-
-        # A sentence or eojeol starts where its number or the document changes. Both: (morphemes of the batch,) bool.
-        document = pc.list_parent_indices(tags).to_numpy()
-        sentence_starts, eojeol_starts = (
-            np.flatnonzero(np.diff(document, prepend=-1) | np.diff(batch.column(name).flatten(), prepend=-1))
-            for name in ("sentence", "eojeol")
-        )
-        sentences.append((sources, np.bincount(document[sentence_starts], minlength=batch.num_rows)))
-        sizes = np.minimum(np.diff(eojeol_starts, append=len(document)), _EOJEOL_MORPHEMES)
-        eojeols += np.bincount(sizes, minlength=_EOJEOL_MORPHEMES + 1)
-    return morphemes, sentences, tag_counts, eojeols
+    return lengths, tag_counts
 
 
-def morpheme_elements(tags: Counter[str], eojeols: np.ndarray, note: str) -> Iterator[Element]:
+def tag_elements(tags: Counter[str], note: str) -> Iterator[Element]:
     total = tags.total()
-    if not total:
-        return
-    top = ((f"{tag} {_gloss(tag)}".rstrip(), number) for tag, number in list(most_frequent(tags).items())[:_TOP_TAGS])
-    of_all = f"{note}Share of {formatting.count(total)} morphemes."
-    yield ranked_bars("Most frequent tags", top, lambda n: formatting.percent(n / total), note=of_all, korean=True)
-    x = f"morphemes ({_EOJEOL_MORPHEMES}: {_EOJEOL_MORPHEMES} or more)"
-    mean = f"{note}Mean: {formatting.decimal(total / int(eojeols.sum()))}."
-    yield columns("Morphemes per eojeol", eojeols[1:].tolist(), x=x, y="eojeols", first=1, note=mean)
+    if total:
+        ranked = list(most_frequent(tags).items())[:_TOP_TAGS]
+        top = ((f"{tag} {_gloss(tag)}".rstrip(), number) for tag, number in ranked)
+        note = f"{note}Share of {formatting.count(total)} morphemes."
+        yield ranked_bars("Most frequent tags", top, lambda n: formatting.percent(n / total), note=note, korean=True)
 
 
 def _gloss(tag: str) -> str:

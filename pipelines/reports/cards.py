@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from korbert.durable import write_whole
-from korbert.errors import ArtifactError
 from korbert.folders import model_folder
 from korbert.modeling.models import CLASSES
 from korbert.pipelines.artifacts.store import RECORD, Json
@@ -18,7 +17,7 @@ from korbert.pipelines.reports.figures import OBJECTIVES, label, text
 from korbert.pipelines.reports.formatting import without_folders
 from korbert.pipelines.reports.page import filled
 from korbert.pipelines.reports.record import Artifact, drawing
-from korbert.pipelines.reports.task_scores import Result, has_result, result_of, table
+from korbert.pipelines.reports.task_scores import has_result, result_of, table
 from korbert.pipelines.stages.table import TASK
 
 CARD = "README.md"
@@ -74,9 +73,8 @@ def about_model(artifact: Artifact, config: Json, exported: Json) -> dict[str, A
 
 
 def about_task(artifact: Artifact) -> dict[str, Any]:
-    """What the template says of a task, or of the tasks that a pretrained model was fine-tuned on."""
+    """What the template says of a task; nothing of a pretrained model."""
     result = result_of(artifact) if has_result(artifact.stage) else None
-    results = fine_tuned_results(artifact) if result is None else [result]
     scores: Json = {} if result is None else artifact.json("scores.json")
     rows = [row for row in scores.get("rows", ()) if row.get("learning_rate") is not None]
     keys = [key for key in _LEARNED if any(row.get(key) is not None for row in rows)]
@@ -84,7 +82,7 @@ def about_task(artifact: Artifact) -> dict[str, Any]:
         "label": label,
         "result": result,
         "tags": ["korbert", *([result.dataset] if result else [])],
-        "results": table(results) if results else None,
+        "results": table([result]) if result else None,
         "said": [without_folders(line) for line in scores.get("said", ())],
         "comparisons": scores.get("comparisons"),
         "overlap": scores.get("counts", {}).get("test_in_train"),
@@ -94,21 +92,6 @@ def about_task(artifact: Artifact) -> dict[str, Any]:
             (row["name"], *("" if row.get(key) is None else f"{row[key]:g}" for key in keys)) for row in rows
         ],
     }
-
-
-def fine_tuned_results(artifact: Artifact) -> list[Result]:
-    """Results of the tasks in the same recipe that fine-tuned this pretrained model."""
-    results = []
-    for folder in sorted(artifact.folder.resolve().parent.iterdir()):
-        if has_result(folder.name) and (folder / RECORD).is_file():
-            try:
-                other = Artifact.open(folder)
-                with drawing(other):
-                    if other.record["inputs"]["artifacts"].get(artifact.stage) == artifact.record["digest"]:
-                        results.append(result_of(other))
-            except ArtifactError:  # damaged; its own page reports it
-                continue
-    return [result for result in results if result.model != "scratch"]
 
 
 def pretraining_rows(artifact: Artifact) -> Iterator[tuple[str, str]]:

@@ -1,36 +1,30 @@
 """The page of `clean`: documents kept, drop reasons, and examples of dropped documents."""
 
 import hashlib
-import itertools
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from korbert.corpus.cleaning.features import Features
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import by_source, length_elements, most_frequent, ranked_bars
+from korbert.pipelines.reports.distributions import length_elements, most_frequent, ranked_bars
 from korbert.pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure, label
-from korbert.pipelines.reports.pictures import COLOURS, histograms
 from korbert.pipelines.reports.record import Artifact, batches, num_rows, sampled
 
-_HANGUL_ROWS = 512  # documents of each batch whose Hangul share is measured
 _FREQUENT_LINES = 20  # frequent lines listed
 _SAMPLES = 20  # dropped documents shown for each reason
 _EXCERPT_CHARS = 320
 _DUPLICATE = "_duplicate"  # suffix of the reasons whose detail is the id of the kept document
-_CLUSTER_SIZES = ((2, 2), (3, 5), (6, 10), (11, 50), (51, None))
 _CONTAMINATION = "Documents with text of an evaluation set were dropped, or the matching lines removed."
-_EXAMPLES = "Up to 20 per reason, sampled by hash of the id, each next to a kept document."
+_EXAMPLES = "Up to 20 per reason, sampled by hash of the id; duplicates with the document that was kept."
 
 _Samples = dict[str, list[tuple[bytes, dict[str, Any]]]]
-"""Value of a column -> rows, each with the hash of its id, by which it was drawn."""
+"""Reason -> rows, each with the hash of its id, by which it was drawn."""
 
 
 def use(_folder: Path) -> Use:
@@ -67,7 +61,7 @@ def story(artifact: Artifact) -> Story:
         lede=f"{formatting.count(counts['documents'] + counts['dropped'])} documents read. {most_common}",
         sections=(
             Section("Dropped documents", list(drop_elements(_by_name(counts, "kept"), drops, reasons))),
-            Section("Duplicates and frequent lines", [*clusters(artifact), *frequent_lines(artifact)]),
+            Section("Frequent lines", list(frequent_lines(artifact))),
             Section("Contamination", list(contamination(counts)), _CONTAMINATION),
             Section("Personal data", list(personal_data(_by_name(counts, "masked")))),
             Section("Examples of dropped documents", examples(artifact, reasons), _EXAMPLES),
@@ -83,24 +77,13 @@ def _by_name(counts: Mapping[str, int], prefix: str) -> Counter[str]:
 
 
 def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: Mapping[str, int]) -> Iterator[Element]:
-    """Charts and a table of drop reasons. With several sources, bars show shares and the table counts."""
+    """Charts of the drop reasons and, with several sources, of these, with a table of both."""
+    if reasons:
+        named = ((label(reason), number) for reason, number in reasons.items())
+        yield ranked_bars("Drop reasons", named, formatting.count)
     sources = sorted(kept | Counter(source for _, source in drops))
     if len(sources) < 2:
-        if reasons:
-            named = ((label(reason), number) for reason, number in reasons.items())
-            yield ranked_bars("Drop reasons", named, formatting.count)
         return
-
-    # A bar per reason, coloured by source. Sources beyond the last colour are combined.
-    bars, legend, read = [], sources, kept.total() + drops.total()
-    if len(sources) > COLOURS:
-        legend = [*sources[: COLOURS - 1], "other sources"]
-    for reason, number in reasons.items():
-        parts = [formatting.ratio(drops[reason, source], max(reasons.values())) for source in sources]
-        parts = [*parts[: len(legend) - 1], sum(parts[len(legend) - 1 :])]
-        bars.append(Bar(label(reason), parts, formatting.percent(number / read, 2)))
-    if bars:
-        yield Bars("Drop reasons", bars, legend, note="Share of all documents read.")
 
     # A bar per source, scaled to the largest one.
     lost = Counter({source: sum(drops[reason, source] for reason in reasons) for source in sources})
@@ -114,23 +97,6 @@ def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: 
     rows = [(label(reason), *(formatting.count(drops[reason, source]) for source in sources)) for reason in reasons]
     rows.append(("kept", *(formatting.count(kept[source]) for source in sources)))
     yield Table("Documents by reason and source", ("reason", *sources), rows, "l" + "r" * len(sources))
-
-
-def clusters(artifact: Artifact) -> Iterator[Table]:
-    """Near-duplicate clusters by size; nothing without near-duplicates."""
-    dropped = Counter[str]()  # id of the kept document -> documents dropped
-    for batch in batches(artifact.parts("dropped/*.parquet"), ["reason", "detail"]):
-        dropped.update(batch.filter(pc.equal(batch.column("reason"), "near_duplicate")).column("detail").to_pylist())
-    if not dropped:
-        return
-    rows = []
-    for low, high in _CLUSTER_SIZES:
-        name = f"{low}" if low == high else f"{low} to {high}" if high else f"{low} or more"
-        inside = [number for number in dropped.values() if low <= number + 1 <= (high or number + 1)]
-        rows.append((name, formatting.count(len(inside)), formatting.count(sum(inside))))
-    head = ("documents in the cluster", "clusters", "documents dropped")
-    note = f"One document of each is kept. The largest has {formatting.count(max(dropped.values()) + 1)}."
-    yield Table("Near-duplicate clusters", head, rows, "lrr", note=note)
 
 
 def frequent_lines(artifact: Artifact) -> Iterator[Table]:
@@ -164,55 +130,40 @@ def personal_data(masked: Mapping[str, int]) -> Iterator[Bars]:
 
 
 def kept_documents(artifact: Artifact) -> Sequence[Element]:
-    """Lengths and Hangul shares of the kept documents, by source."""
+    """Lengths of the kept documents, by source."""
     parts, note = sampled(artifact.parts("documents/*.parquet"))
-    lengths, hangul = [], []
-    for batch in batches(parts, ["source", "text"]):
-        lengths.append((batch.column("source"), pc.utf8_length(batch.column("text"))))
-        first = batch.slice(0, _HANGUL_ROWS)
-        hangul.append((first.column("source"), Features(first.column("text").to_pylist()).hangul_share))
-    if not hangul:
-        return ()
-    x, edges = "share of letters and digits", np.linspace(0, 1, 51)
-    return (
-        *length_elements("Document length", lengths, unit="characters", note=note),
-        histograms("Hangul share", by_source(hangul), edges, x=x, note=note),
-    )
+    texts = batches(parts, ["source", "text"])
+    lengths = ((batch.column("source"), pc.utf8_length(batch.column("text"))) for batch in texts)
+    return length_elements("Document length", lengths, unit="characters", note=note)
 
 
 def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:
-    """At most 20 documents per reason, each next to a kept one: for duplicates the original, else a sampled one."""
+    """At most 20 documents per reason, duplicates next to the original."""
     dropped: _Samples = {}
     for batch in batches(artifact.parts("dropped/*.parquet"), ["id", "source", "reason", "detail", "text"]):
-        _draw(batch, "reason", dropped)
+        _draw(batch, dropped)
     duplicates = {row["detail"] for name in dropped if name.endswith(_DUPLICATE) for _, row in dropped[name]}
     originals: dict[str, str] = {}  # id -> excerpt; only then are all documents read
     for batch in batches(artifact.parts("documents/*.parquet"), ["id", "text"]) if duplicates else ():
         matching = batch.filter(pc.is_in(batch.column("id"), pa.array(sorted(duplicates), pa.string()))).to_pylist()
         originals.update((row["id"], excerpt(row["text"])) for row in matching)
-    kept: _Samples = {}  # from the first batch of each sampled part
-    for part in sampled(artifact.parts("documents/*.parquet"))[0]:
-        if batch := next(batches([part], ["id", "source", "text"]), None):
-            _draw(batch, "source", kept)
-    others = {source: itertools.cycle([excerpt(row["text"]) for _, row in rows]) for source, rows in kept.items()}
     elements = []
     for reason in reasons:
         entries = []
         for _, row in dropped[reason]:
-            beside = ("a kept document", next(others[row["source"]]) if row["source"] in others else "")
-            if reason.endswith(_DUPLICATE):
-                beside = ("kept instead", originals.get(row["detail"], ""))
-            size = formatting.count(len(row["text"]))
-            facts = (("source", row["source"]), ("detail", row["detail"]), ("characters", size), beside)
+            size, beside = formatting.count(len(row["text"])), originals.get(row["detail"], "")
+            facts = [("source", row["source"]), ("detail", row["detail"]), ("characters", size)]
+            facts.append(("kept instead", beside))
             entries.append(Entry(row["id"], excerpt(row["text"]), [fact for fact in facts if fact[1]]))
         elements.append(Folded(f"{label(reason)} · {len(entries)} shown", entries))
     return elements
 
 
-def _draw(batch: pa.RecordBatch, column: str, samples: _Samples) -> None:
-    """Keeps the 20 rows with the lowest hashes of their ids for each value of the column."""
-    for index, (id, value) in enumerate(zip(*(batch.column(name).to_pylist() for name in ("id", column)), strict=True)):
-        drawn = samples.setdefault(value, [])
+def _draw(batch: pa.RecordBatch, samples: _Samples) -> None:
+    """Keeps the 20 rows with the lowest hashes of their ids for each reason."""
+    columns = (batch.column(name).to_pylist() for name in ("id", "reason"))
+    for index, (id, reason) in enumerate(zip(*columns, strict=True)):
+        drawn = samples.setdefault(reason, [])
         id_hash = hashlib.blake2b(str(id).encode(), digest_size=8).digest()
         if len(drawn) < _SAMPLES or id_hash < drawn[-1][0]:
             (row,) = batch.slice(index, 1).to_pylist()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
 from korbert.pipelines.artifacts.store import Json
-from korbert.pipelines.experiments.compare_pretraining import Run, difference, in_bits, open_runs
+from korbert.pipelines.experiments.compare_pretraining import Run, difference, open_runs
 from korbert.pipelines.experiments.compare_tasks import Side, TaskComparison, compare_tasks, is_task
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
@@ -127,37 +127,25 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
 
 def at_equal(title: str, runs: Sequence[Run], position: float, axis: _Axis) -> Table:
     """Held-out figures at a position that all runs have reached, best run first."""
-    bits = in_bits(runs)
     scored: list[tuple[float, tuple[str, ...]]] = []
     for run in runs:
         at = axis(run)
         assert at is not None
         loss, accuracy = (run.at(key, position, at) for key in (_LOSS, _ACCURACY))
-        per_char = run.bits_per_char(loss) if bits else None
-        in_bits_too = [formatting.decimal(per_char, 3)] if bits else []
-        row = (run.name, text(_LOSS, loss, 1), *in_bits_too, text(_ACCURACY, accuracy))
-        merit = per_char if bits else loss
-        scored.append((float("inf") if merit is None else merit, row))
+        row = (run.name, text(_LOSS, loss, 1), text(_ACCURACY, accuracy))
+        scored.append((float("inf") if loss is None else loss, row))
     rows = [row for _, row in sorted(scored, key=lambda pair: pair[0])]
-    head = ("run", label(_LOSS), *(["bits/character"] if bits else []), "accuracy")
     note = "Interpolated linearly between evaluations; a dash before the first one."
-    return Table(title, head, rows, "l" + "r" * (len(head) - 1), note=note)
+    return Table(title, ("run", label(_LOSS), "accuracy"), rows, "lrr", note=note)
 
 
 def sections_of_runs(runs: Sequence[Run]) -> tuple[Section, ...]:
-    losses = [*heldout_curves(runs, label(_LOSS), lambda run, line: line[_LOSS], y="nats")]
-    if in_bits(runs):
-        title = f"{label(_LOSS)} per character"
-        losses += heldout_curves(runs, title, lambda run, line: run.bits_per_char(line[_LOSS]), y="bits")
-    accuracies = heldout_curves(
-        runs, label(_ACCURACY), lambda run, line: line[_ACCURACY], y="accuracy", percent=True, floor=0
-    )
-    return Section("Held-out loss", losses), Section("Held-out accuracy", list(accuracies))
+    losses = heldout_curves(runs, _LOSS, y="nats")
+    accuracies = heldout_curves(runs, _ACCURACY, y="accuracy", percent=True, floor=0)
+    return Section("Held-out loss", list(losses)), Section("Held-out accuracy", list(accuracies))
 
 
-def heldout_curves(
-    runs: Sequence[Run], title: str, figure: Callable[[Run, Json], float | None], **options: Any
-) -> Iterator[Element]:
+def heldout_curves(runs: Sequence[Run], key: str, **options: Any) -> Iterator[Element]:
     """A held-out figure of all runs against time and against pieces, as far as measured."""
     from korbert.pipelines.reports.pictures import Line, curves  # matplotlib, which tables do without
 
@@ -165,11 +153,11 @@ def heldout_curves(
     for name, (axis, _) in _AXES.items():
         size, x = time_axis(longest) if name == "time" else (1.0, "pieces")
         lines = [
-            Line.through(run.name, at / size, [figure(run, line) for line in run.heldout])
+            Line.through(run.name, at / size, [line[key] for line in run.heldout])
             for run in runs
             if (at := axis(run)) is not None
         ]
-        yield from curves(f"{title} against {name}", lines, x=x, whole=name == "pieces", **options)
+        yield from curves(f"{label(key)} against {name}", lines, x=x, whole=name == "pieces", **options)
 
 
 def of_tasks(comparison: TaskComparison) -> Shown:

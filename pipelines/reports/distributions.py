@@ -8,9 +8,8 @@ import pyarrow as pa
 
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Bar, Bars, Element, Table
-from korbert.pipelines.reports.pictures import COLOURS, Line, curves, lengths
+from korbert.pipelines.reports.pictures import COLOURS, lengths
 
-_RANKS = 160  # points of a curve over ranks, evenly spaced on its logarithmic axis
 _GROUPS = 5
 
 
@@ -19,13 +18,9 @@ def by_source(batches: Iterable[tuple[pa.Array, Any]]) -> dict[str, np.ndarray]:
 
     Memory: that of the numbers, so callers must limit what they read (`record.sampled`).
     """
-    arrays: dict[str, list[np.ndarray]] = {}
-    for sources, numbers in batches:
-        encoded, numbers = sources.dictionary_encode(), np.asarray(numbers)
-        indices = encoded.indices.to_numpy()
-        for index, source in enumerate(encoded.dictionary.to_pylist()):
-            arrays.setdefault(source, []).append(numbers[indices == index])
-    return {source: np.concatenate(arrays[source]) for source in sorted(arrays)}
+    tables = [pa.table({"source": sources, "number": numbers}) for sources, numbers in batches]
+    numbers = pa.concat_tables(tables).to_pandas().groupby("source")["number"] if tables else ()
+    return {source: of_source.to_numpy() for source, of_source in numbers}
 
 
 def length_elements(
@@ -64,18 +59,6 @@ def ranked_bars(
 def number_and_share(total: int) -> Callable[[int], str]:
     """Shows a count with its share of the total: 11, 50.0 %."""
     return lambda number: f"{formatting.count(number)}, {formatting.percent(number / total)}"
-
-
-def ranks(number: int) -> np.ndarray:
-    """Ranks from 1 to `number` for a curve on a logarithmic axis."""
-    return np.unique(np.geomspace(1, number, _RANKS).round().astype(np.int64))
-
-
-def rank_curve(name: str, counts: np.ndarray, *, note: str) -> Iterator[Element]:
-    """The frequency at each rank. counts: the largest first."""
-    at = ranks(len(counts))
-    line = Line(name, at, counts[at - 1])
-    return curves("Rank and frequency", [line], x="rank", y="count", log_x=True, log_y=True, note=note)
 
 
 def equal_groups(values: np.ndarray, show: Callable[[float], str]) -> Iterator[tuple[str, np.ndarray]]:

@@ -15,8 +15,6 @@ from korbert.pipelines.reports.task_scores import Result, has_result, result_of,
 from korbert.pipelines.stages import Stage
 from korbert.pipelines.stages.table import STAGES, TASK, is_task, stage_named
 
-_RESULTS = 4  # at the top of the page
-
 
 @dataclass(frozen=True)
 class Box:
@@ -74,7 +72,6 @@ def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
         usage=usage({box.stage: recipe_folder / box.stage for box in done}),
         previewed=[stage.name for stage in STAGES.values() if stage.preview and preview],
         beside=last if len(last) > 1 else [],
-        figures=main_results(done),
         results=table(results) if results else None,
         duration=formatting.duration,
     )
@@ -104,17 +101,3 @@ def _digest(folder: Path) -> str | None:
         return str(Artifact.open(folder).record.get("digest"))
     except ArtifactError:
         return None
-
-
-def main_results(done: Sequence[Box]) -> list[Figure]:
-    """Top of the page: the first figure of each finished result, named in full, with its other figures as a note."""
-    boxes = [box for box in done if box.figures and box.entry is not None and box.entry.result is not None]
-    if len(boxes) > _RESULTS:  # results of sections [tasks.NAME] are in the table below
-        boxes = [box for box in boxes if not is_task(box.stage)]
-    results = []
-    for box in boxes:
-        first, *others = box.figures
-        notes = (first.note, *(f"{other.value} {other.label}" for other in others))
-        label = f"{box.entry.result if box.entry else ''} {first.label}".lstrip()
-        results.append(Figure(first.value, label, "; ".join(filter(None, notes))))
-    return results

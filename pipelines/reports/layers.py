@@ -1,18 +1,15 @@
-"""Pages on layers: scores by layer as curve and table; texts of a labelled file in two dimensions, by layer."""
+"""The page of `korbert layers`: scores by layer as curve and table."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Table
 from korbert.pipelines.reports.page import write
-from korbert.pipelines.reports.pictures import COLOURS, Line, curves, groups
+from korbert.pipelines.reports.pictures import Line, curves
 
 _HEADS = {"linear": "Linear heads", "mlp": "Heads with a hidden layer", "bilstm": "BiLSTM heads"}
-_PROJECTIONS = {"pca": "principal components", "tsne": "t-SNE"}
 
 
 def write_page(path: Path, name: str, record: Mapping[str, Any]) -> Path:
@@ -20,7 +17,7 @@ def write_page(path: Path, name: str, record: Mapping[str, Any]) -> Path:
     head = _HEADS[record["features"]["head"]]
     about = f"{head} on the {record['num_layers']} layers of a frozen encoder, and on the embeddings below them."
     note = "The encoder is frozen; heads are trained on its vectors."
-    return write(path, "layers.html", name=name, about=about, legend=(), blocks=list(score_elements(record)), note=note)
+    return write(path, "layers.html", name=name, about=about, blocks=list(score_elements(record)), note=note)
 
 
 def score_elements(record: Mapping[str, Any]) -> Iterator[Element]:
@@ -56,22 +53,3 @@ def score_table(record: Mapping[str, Any]) -> Table:
         note = "Scored on the validation rows, which also chose the epoch: scores are optimistic, the best one most."
     head = ("layers", metric.replace("_", " "), "interval", "validation", "seeds")
     return Table("Layers and combinations", head, rows, "lrrrr", note=note)
-
-
-def write_pictures(path: Path, name: str, record: Mapping[str, Any]) -> Path:
-    """Writes the page of texts by layer and returns its path. record: from look.layers.layer_points."""
-    labels = record["labels"]
-    legend = [(label, number, False) for number, label in enumerate(labels[:COLOURS], start=1)]
-    legend += [("others", 0, False)] if len(labels) > COLOURS else []
-    blocks = []
-    for number, layer in enumerate(record["layers"]):
-        title = "Embeddings" if number == 0 else f"Layer {number}"
-        note = f"Nearest neighbour has the same label: {formatting.percent(layer['neighbours'])}."
-        blocks.append(groups(title, np.asarray(layer["points"]), record["members"], note=note))
-    count = formatting.count(len(record["members"]))
-    about = f"{count} texts in each layer of {name}: mean vectors over pieces, projected to two dimensions."
-    note = (
-        f"Projected by {_PROJECTIONS[record['way']]}. Neighbours are by cosine in all dimensions; chance level"
-        f" {formatting.percent(record['chance'])}."
-    )
-    return write(path, "layers.html", name=record["set"], about=about, legend=legend, blocks=blocks, note=note)

@@ -58,7 +58,7 @@ class Line:
 
 def curves(
     title: str, lines: Sequence[Line], *, x: str, y: str, percent: bool = False, whole: bool = True,
-    log_x: bool = False, log_y: bool = False, floor: float | None = None, whole_y: bool = False, note: str = "",
+    floor: float | None = None, whole_y: bool = False, note: str = "",
 ) -> Iterator[Picture | Table]:  # fmt: skip
     """A line chart; a table if no line has more than one point; nothing if none has any.
 
@@ -79,10 +79,9 @@ def curves(
 
     def draw(axes: "Axes") -> None:
         _draw_lines(axes, coloured)
-        axes.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
-        for axis, log, integer in ((axes.xaxis, log_x, whole), (axes.yaxis, log_y, whole_y)):
-            if not log:
-                axis.set_major_locator(_locator(5, integer))
+        for axis, integer in ((axes.xaxis, whole), (axes.yaxis, whole_y)):
+            # About 5 ticks, only at integers if the values are: then one tick may be all.
+            axis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1) if integer else MaxNLocator(5))
         axes.set_ylim(bottom=floor)
         _label_axes(axes, x, y, percent=percent)
 
@@ -109,7 +108,11 @@ def _draw_lines(axes: "Axes", coloured: Sequence[tuple[Line, int]]) -> None:
 
 
 def lengths(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = "") -> Picture:
-    """Histograms of lengths on a logarithmic axis. series: name -> lengths, (N,) integers; zeros are left out."""
+    """Histograms of lengths on a logarithmic axis: an outline for each of the first five series.
+
+    All outlines have the same area, so that series of different sizes are comparable; heights have no scale.
+    series: name -> lengths, (N,) integers; zeros are left out.
+    """
     series = {name: array[array > 0] for name, array in list(series.items())[:COLOURS]}
     every = np.concatenate([[], *series.values()]).astype(int)
     shortest, longest = (int(every.min()), int(every.max())) if every.size else (1, 1)
@@ -119,49 +122,25 @@ def lengths(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str =
     powers = 2 ** np.arange(longest.bit_length() + 1)
     edges = np.union1d(powers, powers[1:] * 3 // 2)
     edges = edges[np.searchsorted(edges, shortest, "right") - 1 : np.searchsorted(edges, longest, "right") + 1]
-    return histograms(title, series, edges, x=x, note=note, log=True)
-
-
-def histograms(
-    title: str, series: Mapping[str, np.ndarray], edges: np.ndarray, *, x: str, note: str = "", log: bool = False
-) -> Picture:
-    """An outline for each of the first five series. log: the axis is logarithmic; else it is one of shares, 0 to 1.
-
-    All outlines have the same area, so that series of different sizes are comparable; heights have no scale.
-    """
-    shown = {name: array for name, array in list(series.items())[:COLOURS] if array.size}
-    widths = np.diff(np.log2(edges)) if log else 1.0
+    widths = np.diff(np.log2(edges))
+    shown = {name: array for name, array in series.items() if array.size}
 
     def draw(axes: "Axes") -> None:
         for array, colour in zip(shown.values(), _SERIES, strict=False):
             density = np.histogram(array, edges)[0] / array.size / widths
             axes.stairs(density, edges, color=colour, fill=True, alpha=0.16)
             axes.stairs(density, edges, color=colour, linewidth=1.6)
-        axes.set_xscale("log" if log else "linear")
+        axes.set_xscale("log")
         _label_axes(axes, x, "")
         axes.yaxis.set_major_locator(NullLocator())
-        if log:  # ticks 1, 3, 10, 30, ..., or all edges if that gives only one
-            left, right = edges[[0, -1]].tolist()
-            ticks = [tick for power in range(12) for tick in (10**power, 3 * 10**power) if left <= tick <= right]
-            axes.set_xlim(left, right)
-            axes.xaxis.set_major_locator(FixedLocator(ticks if len(ticks) > 1 else edges.tolist()))
-        else:
-            axes.xaxis.set_major_formatter(_share)
+        # Ticks 1, 3, 10, 30, ..., or all edges if that gives only one.
+        left, right = edges[[0, -1]].tolist()
+        ticks = [tick for power in range(12) for tick in (10**power, 3 * 10**power) if left <= tick <= right]
+        axes.set_xlim(left, right)
+        axes.xaxis.set_major_locator(FixedLocator(ticks if len(ticks) > 1 else edges.tolist()))
 
     legend = [(name, number, False) for number, name in enumerate(shown, start=1)]
     return Picture(title, _svg(title, draw, _WIDE_AXES), legend if len(legend) > 1 else (), note=note)
-
-
-def columns(title: str, heights: Sequence[float], *, x: str, y: str, first: int = 0, note: str = "") -> Picture:
-    """A column chart over integers. heights[i] belongs to first + i."""
-
-    def draw(axes: "Axes") -> None:
-        axes.bar(np.arange(first, first + len(heights)), heights, width=0.82, color=_SERIES[0])
-        axes.yaxis.set_major_locator(_locator(4, whole=True))
-        axes.xaxis.set_major_locator(_locator(8, whole=True))
-        _label_axes(axes, x, y)
-
-    return Picture(title, _svg(title, draw), note=note)
 
 
 def scatter(title: str, xs: np.ndarray, ys: np.ndarray, *, x: str, y: str, note: str = "") -> Picture:
@@ -180,26 +159,6 @@ def scatter(title: str, xs: np.ndarray, ys: np.ndarray, *, x: str, y: str, note:
     if len(shown) < len(xs):
         note += f" {formatting.count(len(shown))} of {formatting.count(len(xs))} rows are drawn."
     return Picture(title, _svg(title, draw), note=note)
-
-
-def groups(title: str, points: np.ndarray, members: Sequence[int], *, note: str = "") -> Picture:
-    """A scatter plot of (N, 2) points without axes, coloured by group; from the sixth group on grey."""
-    numbers = np.asarray(members)
-
-    def draw(axes: "Axes") -> None:
-        for number in np.unique(numbers)[::-1]:  # the first group on top
-            colour = _SERIES[number] if number < COLOURS else _MUTED
-            size = 4 if len(points) <= 300 else 2.5
-            axes.plot(*points[numbers == number].T, "o", color=colour, markersize=size, alpha=0.65, markeredgewidth=0)
-        axes.set_aspect("equal", adjustable="datalim")
-        axes.set_axis_off()
-
-    return Picture(title, _svg(title, draw, (0.01, 0.02, 0.98, 0.96)), note=note)
-
-
-def _locator(number: int, whole: bool) -> "MaxNLocator":
-    """A locator of about `number` ticks. whole: only at integers, even if that leaves one."""
-    return MaxNLocator(number, integer=True, min_n_ticks=1) if whole else MaxNLocator(number)
 
 
 def _label_axes(axes: "Axes", x: str, y: str, *, percent: bool = False) -> None:

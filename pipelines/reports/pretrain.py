@@ -9,11 +9,11 @@ from typing import Any
 
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.elements import Element, Gap, Gapped, Guess, Section, Story, Table, Use
+from korbert.pipelines.reports.elements import Element, Gap, Gapped, Guess, Section, Story, Use
 from korbert.pipelines.reports.figures import OBJECTIVES, Figure, label, text
 from korbert.pipelines.reports.pictures import Line, curves
 from korbert.pipelines.reports.record import Artifact
-from korbert.pipelines.reports.training_log import TrainingLog, time_axis
+from korbert.pipelines.reports.training_log import TrainingLog
 
 _GAPS = (
     "The model's predictions for each gap, most likely first, at the first, a middle and the last evaluation. The "
@@ -32,7 +32,6 @@ _COUNTED = {  # what the accuracy of an objective is counted over
     "rtd": " pieces, most of them original",
     "distill": " pieces, correct if the teacher's top prediction is",
 }
-_LAST = 20  # held-out measurements in the table
 _STEPS_LISTED = 10  # steps without an update, by number
 
 
@@ -78,7 +77,6 @@ def story(artifact: Artifact) -> Story:
             Section("Held-out evaluation", list(heldout_elements(log, scores["unigram_loss"]))),
             *training_sections(log, left_out),
             Section("Speed", list(speed_curves(log))),
-            Section("Held-out measurements", list(measurements(log))),
         ),
     )
 
@@ -135,12 +133,9 @@ def _guesses(gap: Json) -> list[Guess]:
 
 
 def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
-    if len(log.heldout) < 2:  # shown in the table
-        return
     title, losses = f"Held-out {label('mlm_loss')}", {"model": "mlm_loss"}
     note = "Fixed masks; every selected piece becomes [MASK]. Unigram: piece frequencies of the training shards."
     yield from chart(title, log, log.heldout, losses, y="nats", level=unigram, note=note)
-    yield from chart(f"{title} over time", log, log.heldout, losses, y="nats", level=unigram, time=True)
     counts = {name: log.heldout[-1][f"{name}_count"] for name in OBJECTIVES if log.heldout[-1].get(f"{name}_count")}
     accuracies = {OBJECTIVES[name]: f"{name}_accuracy" for name in counts}
     notes = [f"{OBJECTIVES[name]}: {formatting.count(number)}{_COUNTED[name]}." for name, number in counts.items()]
@@ -152,9 +147,7 @@ def training_sections(log: TrainingLog, left_out: Sequence[str]) -> Iterator[Sec
     """left_out: the steps that were left out (`pretrain.on_divergence`)."""
     losses: list[Element] = []
     for name, words in OBJECTIVES.items():
-        for time in (False, True) if name == "mlm" else (False,):
-            title = f"{words} training loss{' over time' if time else ''}"
-            losses += chart(title, log, log.train, {"": f"{name}_loss"}, y="nats", time=time)
+        losses += chart(f"{words} training loss", log, log.train, {"": f"{name}_loss"}, y="nats")
     note = ""
     if left_out:
         more = f" and {formatting.count(len(left_out) - _STEPS_LISTED)} more" if len(left_out) > _STEPS_LISTED else ""
@@ -184,43 +177,15 @@ def speed_curves(log: TrainingLog) -> Iterator[Element]:
 
 
 def chart(
-    title: str, log: TrainingLog, lines: Sequence[Json], keys: Mapping[str, str], *, time: bool = False,
-    level: float | None = None, **options: Any,
+    title: str, log: TrainingLog, lines: Sequence[Json], keys: Mapping[str, str], *, level: float | None = None,
+    **options: Any,
 ) -> Iterator[Element]:  # fmt: skip
     """A chart with a curve per name and key, against pieces; empty without the keys. options: of `pictures.curves`.
 
-    time: against time instead, if measured. level: of the unigram baseline.
+    level: of the unigram baseline.
     """
-    positions, x = log.pieces(lines), "pieces"
-    if time:
-        seconds = log.seconds(lines)
-        if seconds is None:
-            return
-        unit, x = time_axis(float(seconds.max(initial=0)))
-        positions = seconds / unit
+    positions = log.pieces(lines)
     drawn = [Line.through(name, positions, [line.get(key) for line in lines]) for name, key in keys.items()]
     if level is not None and len(drawn[0].x):
         drawn.append(Line("unigram", [min(drawn[0].x), max(drawn[0].x)], [level] * 2, reference=True))
-    yield from curves(title, drawn, x=x, whole=not time, **options)
-
-
-def measurements(log: TrainingLog) -> Iterator[Element]:
-    shown = log.heldout[-_LAST:]
-    if not shown:
-        return
-    columns = {
-        "step": [formatting.count(line["step"]) for line in shown],
-        "pieces": [formatting.compact(number) for number in log.pieces(shown)],
-    }
-    if (seconds := log.seconds(shown)) is not None:
-        columns["time"] = [formatting.duration(number) for number in seconds]
-    for name in OBJECTIVES:
-        loss, accuracy = f"{name}_loss", f"{name}_accuracy"
-        if any(loss in line for line in shown):
-            columns[label(loss)] = [text(loss, line.get(loss), 1) for line in shown]
-            if name == "mlm":
-                columns["unigram"] = [text("unigram_loss", line["unigram_loss"], 1) for line in shown]
-            columns[label(accuracy)] = [text(accuracy, line.get(accuracy)) for line in shown]
-    number = len(log.heldout)
-    title = "All measurements" if len(shown) == number else f"Last {len(shown)} of {number} measurements"
-    yield Table(title, list(columns), list(zip(*columns.values(), strict=True)), "r" * len(columns))
+    yield from curves(title, drawn, x="pieces", **options)

@@ -56,19 +56,15 @@ class Artifact:
         seconds = self.run.get("seconds")
         return float(seconds) if isinstance(seconds, int | float) and 0 <= seconds < _MAX_SECONDS else None
 
-    def text(self, name: str) -> str:
-        """The content of a text file, which must exist."""
+    def json(self, name: str) -> Json:
+        """The object of a JSON file, which must exist."""
         path = self.folder / name
         try:
-            return path.read_text(encoding="utf-8")
+            value: Json = _parsed(path.read_text(encoding="utf-8"), str(path))
         except FileNotFoundError:
             raise _damaged(path, "is missing") from None
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, error) from error
-
-    def json(self, name: str) -> Json:
-        """The object of a JSON file, which must exist."""
-        value: Json = _parsed(self.text(name), str(self.folder / name))
         return value
 
     def lines(self, name: str) -> Iterator[Json]:

@@ -9,13 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import length_elements, rank_curve, ranked_bars
+from korbert.pipelines.reports.distributions import length_elements, ranked_bars
 from korbert.pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure
 from korbert.pipelines.reports.record import Artifact, batches, sampled, stream
 
 _TOP = 30  # pieces in the bar chart
-_RARE = 20  # pieces seen less often are hardly learned
 _SPLITS = {"train": "training", "heldout": "held out"}
 
 
@@ -82,25 +81,10 @@ def source_elements(artifact: Artifact) -> Sequence[Element]:
 
 
 def piece_elements(artifact: Artifact) -> Iterator[Element]:
-    table = pa.Table.from_batches(
-        batches(artifact.parts("pieces.parquet"), ["piece", "count"])
-    )  # all of the vocabulary
-    table = table.sort_by([("count", "descending"), ("piece", "ascending")])
-    counts = table.column("count").to_numpy()
-    seen, total = int((counts > 0).sum()), int(counts.sum())
-    if seen:
-        note = "Training shards, most frequent piece first."
-        yield from rank_curve("pieces", counts[:seen], note=note)
-    rows = [
-        (name, formatting.count(number), formatting.percent(number / len(counts)))
-        for name, number in (
-            ("in the vocabulary", len(counts)),
-            ("seen at least once", seen),
-            (f"seen fewer than {_RARE} times", int((counts < _RARE).sum())),
-        )
-    ]
-    note = "Special, reserved and byte entries included."
-    yield Table("Vocabulary usage", ("entries", "number", "share"), rows, "lrr", note=note)
-    top = ((row["piece"], row["count"]) for row in table.slice(0, min(_TOP, seen)).to_pylist())
-    title, note = "Most frequent pieces", "Share of all training pieces."
-    yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)
+    whole = pa.Table.from_batches(batches(artifact.parts("pieces.parquet"), ["piece", "count"]))  # the vocabulary
+    total = pc.sum(whole.column("count")).as_py()
+    if total:
+        rows = whole.sort_by([("count", "descending"), ("piece", "ascending")]).slice(0, _TOP).to_pylist()
+        top = ((row["piece"], row["count"]) for row in rows)
+        title, note = "Most frequent pieces", "Share of all training pieces."
+        yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)

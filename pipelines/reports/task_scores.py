@@ -12,14 +12,13 @@ from korbert.pipelines.stages.table import TASK, TASK_PAGE, stage_named
 
 
 class Result(NamedTuple):
-    """A finished task. dataset: the known set, else the name of the task. model: as in scores.json.
+    """A finished task. dataset: the known set, else the name of the task.
 
     scores: the defined metrics of the first seed, the main one first. on_test: whether the test rows were scored, or
     those of validation. cells: its row in the table of results.
     """
 
     dataset: str
-    model: str
     scores: dict[str, float]
     on_test: bool
     cells: tuple[str, ...]
@@ -74,7 +73,6 @@ def result_of(artifact: Artifact) -> Result:
     rows = formatting.count(scores["counts"].get(on, 0)) + ("" if on == "test" else " (validation)")
     return Result(
         dataset=artifact.record["settings"].get("set") or task,
-        model=main["name"],
         scores={key: value for key, value in scores["rows"][0]["scores"].items() if known(value)},
         on_test=on == "test",
         cells=(task, label(metric), score, example_interval(metric, main), best, rows),

@@ -3,16 +3,14 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
+import pyarrow.compute as pc
 
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import number_and_share, rank_curve, ranked_bars, ranks
+from korbert.pipelines.reports.distributions import number_and_share, ranked_bars
 from korbert.pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure, label, text
-from korbert.pipelines.reports.pictures import Line, columns, curves
-from korbert.pipelines.reports.record import Artifact, batches
-from korbert.tokenization.vocabulary import FIRST_PIECE, unmarked
+from korbert.pipelines.reports.record import Artifact, batches, num_rows
 
 _TOP = 30  # morphemes in the bar chart
 _MOST_SPLIT = 20
@@ -49,7 +47,7 @@ def story(artifact: Artifact) -> Story:
         sections=(
             Section("Coverage of held-out text", coverage_elements(coverage)),
             Section("Morpheme frequencies", list(frequency_elements(artifact))),
-            Section("Vocabulary", [*piece_lengths(artifact), piece_usage(coverage["used"]), *most_split(coverage)]),
+            Section("Vocabulary", [piece_usage(coverage["used"]), *most_split(coverage)]),
         ),
     )
 
@@ -72,32 +70,13 @@ def coverage_elements(coverage: Json) -> Sequence[Element]:
 
 def frequency_elements(artifact: Artifact) -> Iterator[Element]:
     parts = artifact.parts("counts.parquet")  # the most frequent morpheme first
-    counts = np.concatenate([[], *(batch.column("count").to_numpy() for batch in batches(parts, ["count"]))])
-    if not len(counts):
-        return
-    at, sums = ranks(len(counts)), counts.cumsum()
-    total = sums[-1]
-    note = f"{formatting.count(len(counts))} distinct morphemes (form and tag), most frequent first."
-    yield from rank_curve("morphemes", counts, note=note)
-    line = Line("morphemes", at, sums[at - 1] / total)
-    x, y, note = "most frequent morphemes", "share of the corpus", f"{formatting.count(total)} morphemes in total."
-    yield from curves("Cumulative frequency", [line], x=x, y=y, percent=True, log_x=True, floor=0, note=note)
-    rows = next(batches(parts, ["form", "tag", "count"])).slice(0, _TOP).to_pylist()
-    top = ((f"{row['form']}/{row['tag']}", row["count"]) for row in rows)
-    title, note = "Most frequent morphemes", "Share of all morphemes."
-    yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)
-
-
-def piece_lengths(artifact: Artifact) -> Iterator[Element]:
-    """Lengths of the pieces that stand for text, without word boundary marks."""
-    lines = [line.partition("\t") for line in artifact.text("tokenizer/pieces.txt").split("\n")]
-    lengths = [len(unmarked(piece)) for number, tab, piece in lines if tab and int(number) >= FIRST_PIECE]
-    if lengths:
-        mean = formatting.decimal(float(np.mean(lengths)))
-        note = f"{formatting.count(len(lengths))} pieces, mean length {mean} characters; "
-        note += "special, reserved and byte entries excluded."
-        sizes = np.bincount(lengths)[1:].tolist()
-        yield columns("Piece length", sizes, x="characters", y="pieces", first=1, note=note)
+    total = sum(pc.sum(batch.column("count")).as_py() for batch in batches(parts, ["count"]))
+    if total:
+        rows = next(batches(parts, ["form", "tag", "count"])).slice(0, _TOP).to_pylist()
+        top = ((f"{row['form']}/{row['tag']}", row["count"]) for row in rows)
+        note = f"Share of {formatting.count(total)} morphemes, {formatting.count(num_rows(parts))} of them distinct."
+        title = "Most frequent morphemes"
+        yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)
 
 
 def piece_usage(used: Json) -> Bars:

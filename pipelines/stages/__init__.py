@@ -75,7 +75,6 @@ class Stage:
     derive: fills in settings that depend on other sections of the recipe, before validation. check: raises ValueError
         if its settings contradict those of other stages (name -> settings, of those in the recipe).
     page: a module with `figures(artifact)` and `story(artifact)`; "" for the default page.
-    result: what stands before the label of its first figure at the top of the index page; None: not shown there.
     products: name -> a file of the artifact, listed below the table of results.
     preview: "module:function" of `--preview N`, (pipeline, N) -> None.
     inspect: "module:function", (pipeline) -> None, for checks before any stage runs.
@@ -101,7 +100,6 @@ class Stage:
     derive: Callable[[dict[str, Any], Mapping[str, Any]], None] = lambda section, recipe: None
     check: Callable[[Any, Mapping[str, Any]], None] = lambda settings, others: None
     page: str = ""
-    result: str | None = None
     products: Mapping[str, str] = field(default_factory=dict)
     preview: str = ""
     inspect: str = ""

@@ -106,7 +106,7 @@ def task_stage(
     return Stage(
         name, 5, settings, TASK_RUN, about, asks or title, reads=reads, unread=unread, libraries=LIBRARIES,
         trains=True, optional=True, patterns=lambda settings: settings.patterns(), remote=True, found=found,
-        folders=folders, check=_fits_the_encoder, page=TASK_PAGE, result=title, products=products,
+        folders=folders, check=_fits_the_encoder, page=TASK_PAGE, products=products,
     )  # fmt: skip
 
 
@@ -221,7 +221,6 @@ STAGES: dict[str, Stage] = {
             check=_sample_is_one,
             inspect="korbert.pipelines.stages.pretrain:inspect",
             page="korbert.pipelines.reports.pretrain",
-            result="",
         ),
         task_stage("nsmc", "korbert.tasks.kinds.sections:NsmcSection", title="NSMC", asks="Sentiment of movie reviews"),
         task_stage(

@@ -1,7 +1,7 @@
 """Runs a submission as a competition server would: in isolation, without network, timed, and checks its answers.
 
-The environment of the program has only PATH and HOME, an empty folder. guard.py refuses network access; the
-kernel blocks it as well if `unshare` is permitted.
+The environment of the program has only PATH and HOME, an empty folder. guard.py refuses network access
+through Python.
 """
 
 import json
@@ -74,13 +74,8 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
         for folder in ("home", "work", "judge"):
             (cell / folder).mkdir()
         shutil.copyfile(path, cell / "work" / "questions.json")
-        # A command prefix that runs the program without network, if this machine permits it.
-        unshare = shutil.which("unshare")
-        alone = [unshare, "--map-root-user", "--net"] if unshare else []
-        if alone and subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
-            alone = []
         answers: dict[str, str] = {}
-        ended = _run(cell, alone, limit_seconds)
+        ended = _run(cell, limit_seconds)
         faults = list(_faults_of_run(ended, limit_seconds))
         if ended.code == 0:
             try:
@@ -95,8 +90,7 @@ def check(bundle: Path, dataset: Path | None = None, *, limit_seconds: float = 3
             raise ModelError("\n  ".join([f"{source}: would fail in the competition:", *faults]))
     scores = korquad.score(rows, answers) if any(row["answers"] for row in rows) else None
     memory = next((line["memory"] for line in ended.lines if "memory" in line), None)
-    notes = [] if alone else ["network access was refused in Python only: this machine does not permit `unshare`"]
-    return Verdict(path, len(asked), ended.seconds, memory, scores, (*notes, *_other_versions(source)))
+    return Verdict(path, len(asked), ended.seconds, memory, scores, tuple(_other_versions(source)))
 
 
 def _source(bundle: Path) -> Path:
@@ -110,12 +104,12 @@ def _source(bundle: Path) -> Path:
     )
 
 
-def _run(cell: Path, before: Sequence[str], limit_seconds: float) -> _Ended:
+def _run(cell: Path, limit_seconds: float) -> _Ended:
     """Runs the program to its end or the time limit, then kills its remaining process group."""
     guard = files("korbert.pipelines.submission").joinpath("guard.py").read_text(encoding="utf-8")
     report, output = cell / "judge" / "report.jsonl", cell / "judge" / "said.txt"
     program = str(cell / "submission" / _PROGRAM)
-    command = [*before, sys.executable, "-B", "-c", guard, str(report), program, "questions.json", _OUTPUT]
+    command = [sys.executable, "-B", "-c", guard, str(report), program, "questions.json", _OUTPUT]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(cell / "home")}
     begun = time.monotonic()
     with output.open("wb") as file:

@@ -17,7 +17,7 @@ from korbert.pipelines.stages.table import STAGES
 STAGES["tally"] = Stage(
     "tally", 1, "tally:Settings", "tally:run",
     Help("Documents -> their number of words.", "the documents of clean", "words.json", "korbert tally mine.toml"),
-    "How many words there are", reads=("clean",), optional=True, page="tally", result="",
+    "How many words there are", reads=("clean",), optional=True, page="tally",
 )
 
 from korbert.pipelines.cli import run_command

@@ -77,22 +77,14 @@ def test_pretraining_is_described_if_its_digest_matches(tmp_path):
     assert _card(folder).count("# 시험-mood\n") == 1
 
 
-def test_card_of_a_pretrained_model_has_the_tasks_fine_tuned_from_it(tmp_path):
+def test_card_of_a_pretrained_model(tmp_path):
     pretrained = make(tmp_path, "pretrain")
-    change(pretrained / "stage.json", digest="p" * 64)
     encoder = {"architecture": "bert", "num_hidden_layers": 2, "hidden_size": 128, "vocab_size": 16000}
     write_json(pretrained / "model/config.json", {"kind": "pretraining", "encoder": encoder})
-    for name, kit in (("mood", labelled()), ("alike", numbered())):
-        write_task(tmp_path, name, kit)
-    other = write_task(tmp_path, "other", labelled())
-    change(other / "stage.json", inputs={"artifacts": {"pretrain": "q" * 64}})
-    (tmp_path / "tasks.alike" / "scores.json").write_text("{")  # damaged: left out
-    text = _card(pretrained, "BertForPreTraining")
-    assert "| mood | macro F1 |" in text
-    assert "| other |" not in text
-    assert "| alike |" not in text
-    assert ModelCard(text).data.pipeline_tag == "fill-mask"
-    assert ModelCard(text).data.eval_results is None
+    card = ModelCard(_card(pretrained, "BertForPreTraining"))
+    assert card.data.pipeline_tag == "fill-mask"
+    assert card.data.eval_results is None
+    assert "## Results" not in card.content
 
 
 def test_export_writes_the_card_and_keeps_an_edited_one(tmp_path, tiny_tokenizer, tiny_config, command):

@@ -12,7 +12,7 @@ from click.shell_completion import ShellComplete
 
 from korbert.pipelines import cli
 from korbert.pipelines.artifacts.runtime import Runtime
-from korbert.pipelines.commands import stages
+from korbert.pipelines.commands import options
 
 FULL = "artifacts/demo/clean.partial/x: full: make room, then run the same command: it resumes"
 
@@ -121,7 +121,7 @@ def test_help_lists_every_command_in_one_group(command):
 @pytest.mark.parametrize(("words", "expected"), [
     (["fill", "korbert-mini-n"], ["korbert-mini-ner", "korbert-mini-nsmc"]),
     (["serve", "korbert-mini", "korbert-mini-e"], ["korbert-mini-embed"]),
-    (["run", "dem"], ["demo"]), (["predi"], ["predict"]), (["look", "--wa"], ["--way"]),
+    (["run", "dem"], ["demo"]), (["predi"], ["predict"]), (["look", "--ht"], ["--html"]),
 ])  # fmt: skip
 def test_a_shell_completes_commands_options_models_and_recipes(words, expected):
     items = ShellComplete(cli.cli, {}, "korbert", "_KORBERT_COMPLETE").get_completions(words[:-1], words[-1])
@@ -144,7 +144,7 @@ def test_a_new_recipe_is_written_over_nothing(here, command):
 
 def test_log_lines_go_to_the_standard_error_of_the_moment(monkeypatch):
     """A progress bar puts its own in place of it, and prints what it gets above the bar."""
-    handler, bar = stages._AboveBars(), io.StringIO()
+    handler, bar = options._AboveBars(), io.StringIO()
     monkeypatch.setattr("sys.stderr", bar)
     handler.emit(logging.LogRecord("korbert", logging.INFO, "", 0, "step 50: 서울은", None, None))
     assert bar.getvalue() == "step 50: 서울은\n"

@@ -1,7 +1,6 @@
 """Runs side by side: what is read of them, what is said where they do not compare, and the page."""
 
 import json
-import math
 
 import pytest
 
@@ -11,9 +10,7 @@ from korbert.pipelines.reports.compare import of_runs, write_page
 from tests.pipelines.reports.conftest import write_json, write_lines
 
 
-def made(
-    recipe, *, steps=40, loss=9.0, seconds=1.0, vocabulary=(4000, "a" * 64), finished=True, unigram=7.0, chars=300
-):
+def made(recipe, *, steps=40, loss=9.0, seconds=1.0, vocabulary=(4000, "a" * 64), finished=True, unigram=7.0):
     """A run that loses 0.1 nat in 10 steps, which take `seconds` and have 1,000 pieces."""
     folder = recipe / ("pretrain" if finished else "pretrain.partial")
     points = range(10, steps + 1, 10)
@@ -25,11 +22,9 @@ def made(
     size, digest = vocabulary
     place = folder / "model" if finished else recipe / "vocab"
     write_json(place / "tokenizer" / "korbert_tokenizer.json", {"vocab_size": size, "digest": digest})
+    write_json(recipe / "clean" / "stage.json", {"stage": "clean"})
     if finished:
         write_json(folder / "scores.json", {"parameters": 1_250_000})
-    if chars:
-        write_json(recipe / "clean" / "stage.json", {"stage": "clean", "counts": {"chars": chars}})
-        write_json(recipe / "shard" / "stage.json", {"stage": "shard", "counts": {"pieces": 200}})
     return folder
 
 
@@ -70,29 +65,15 @@ def test_figures_at_equal_time_lie_on_a_line(tmp_path, one, two, rows):
 
 
 @pytest.mark.parametrize(("two", "said"), [
-    ({"vocabulary": (4000, "b" * 64), "chars": None},
+    ({"vocabulary": (8000, "b" * 64)}, "These runs have vocabularies of different sizes: losses"),
+    ({"vocabulary": (4000, "b" * 64)},
      "These runs have different tokenizers: losses and accuracies are not comparable."),
     ({"unigram": 7.5}, "These runs were evaluated on different held-out rows"),
 ])  # fmt: skip
 def test_what_does_not_compare_is_said(tmp_path, two, said):
     runs = open_runs([made(tmp_path / "one"), made(tmp_path / "two", **two)])
     assert difference(runs).startswith(said)
-    page = write_page(tmp_path / "compare.html", of_runs(runs)).read_text("utf-8")
-    assert "MLM loss per character" not in page
-
-
-def test_bits_a_character_compare_runs_of_different_vocabularies(tmp_path):
-    one = made(tmp_path / "one", loss=9.0, chars=300)
-    two = made(tmp_path / "two", loss=9.1, chars=400, vocabulary=(8000, "b" * 64))
-    runs = open_runs([one, two])
-    said = "These runs have vocabularies of different sizes: losses and accuracies are not comparable; "
-    assert difference(runs) == said + "compare bits/character."
-    bits = [f"{loss / math.log(2) / chars:.3f}" for loss, chars in ((8.7, 2.0), (8.6, 1.5))]
-    expected = [["two", "8.700", bits[0], "4.0 %"], ["one", "8.600", bits[1], "4.0 %"]]
-    assert shown([one, two])["At equal pieces: 4,000"] == expected
-    page = write_page(tmp_path / "compare.html", of_runs(runs)).read_text(encoding="utf-8")
-    assert said in page
-    assert "MLM loss per character against time" in page
+    assert said in write_page(tmp_path / "compare.html", of_runs(runs)).read_text("utf-8")
 
 
 def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path):
@@ -108,8 +89,8 @@ def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path):
 
 
 @pytest.mark.parametrize(("folders", "names"), [
-    ("a/tiny b/tiny", "a b"), ("a/tiny a/wide b/tiny", "a/tiny a/wide b/tiny"), ("a/tiny tiny", None),
-    ("x/deep/tiny y/deep/tiny y/other/wide", "x/deep/tiny y/deep/tiny y/other/wide"), ("a/one b/two", "one two"),
+    ("a/tiny b/tiny", "a/tiny b/tiny"), ("a/tiny a/wide b/tiny", "a/tiny a/wide b/tiny"), ("a/tiny tiny", None),
+    ("x/deep/tiny y/deep/tiny y/other/wide", "x/deep/tiny y/deep/tiny y/other/wide"), ("a/one a/two", "one two"),
 ])  # fmt: skip
 def test_names_are_what_tells_runs_apart(tmp_path, folders, names):
     found = [run.name for run in open_runs([made(tmp_path / folder) for folder in folders.split()])]

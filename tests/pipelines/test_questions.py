@@ -8,7 +8,6 @@ from korbert.corpus.questions.generate import generate
 from korbert.tasks import korquad
 from korbert.tasks.files.rows import read_rows
 from korbert.tasks.kinds.question_answering import QuestionAnswering
-from tests.korbert.tiny import json_lines
 
 LINES = [
     f"{name}는 대한민국의 시인이다. {1900 + i}년에 평양에서 태어났다. 많은 사람이 그 시를 읽었다고 한다. "
@@ -29,20 +28,15 @@ def questions(here, command):
     return asked
 
 
-def test_both_forms_hold_the_same_questions_and_can_be_read(here, questions):
+def test_the_file_holds_questions_and_can_be_read(here, questions):
     said = questions("poets.txt", "made.json").out
-    questions("poets.txt", "made.jsonl")
     made = korquad.read(here / "made.json")
     assert f"{len(made)} questions in made.json" in said
     assert "5 documents, 5 paragraphs" in said
     assert "questions by question word: " in said
     assert {row["context"] for row in made} <= set(LINES)
     assert all(row["context"][slice(*row["answers"][0].span)] == row["answers"][0].text for row in made)
-
-    rows = json_lines(here / "made.jsonl")
-    assert [(row["id"], row["question"]) for row in rows] == [(row["id"], row["question"]) for row in made]
-    for name in ("made.json", "made.jsonl"):
-        assert len(read_rows(here / name, QuestionAnswering.roles)) == len(rows)
+    assert len(read_rows(here / "made.json", QuestionAnswering.roles)) == len(made)
 
 
 def test_count_stops_and_says_what_it_left_out(here, questions, monkeypatch):
@@ -51,7 +45,7 @@ def test_count_stops_and_says_what_it_left_out(here, questions, monkeypatch):
     assert "3 questions in made.json" in said
     assert "2 more from the last part were left out because of --count" in said
     monkeypatch.setattr("korbert.corpus.questions.generate._PART_BYTES", 500)
-    assert "from 5 documents" not in questions("poets.txt", "made.json", "--count", "1").out
+    assert "from 5 documents" not in questions("poets.txt", "one.json", "--count", "1").out
 
 
 def test_the_same_command_gives_the_same_bytes(here, questions):
@@ -63,7 +57,7 @@ def test_the_same_command_gives_the_same_bytes(here, questions):
 
 def test_a_field_of_another_name(here, questions):
     (here / "rows.jsonl").write_text("\n".join(json.dumps({"본문": line}) for line in LINES), encoding="utf-8")
-    questions("rows.jsonl", "made.jsonl", "--text", "본문")
+    questions("rows.jsonl", "made.json", "--text", "본문")
 
 
 @pytest.mark.parametrize(("given", "code", "said"), [

@@ -106,14 +106,11 @@ def listening():
         yield server.getsockname()[1]
 
 
-@pytest.mark.parametrize("cut", [True, False])
 @pytest.mark.parametrize(("code", "event"), [
     ("import socket; socket.socket().connect(('127.0.0.1', {port}))", "socket.connect"),
     ("import urllib.request; urllib.request.urlopen('http://localhost:{port}')", "socket.getaddrinfo"),
 ])  # fmt: skip
-def test_the_network_is_refused_even_if_nobody_notices(bundle, asked, listening, monkeypatch, code, event, cut):
-    if not cut:
-        monkeypatch.setattr("shutil.which", lambda name: None)
+def test_the_network_is_refused_even_if_nobody_notices(bundle, asked, listening, code, event):
     quiet = f"try:\n    {code.format(port=listening)}\n    answers = {{}}\nexcept OSError: pass\n"
     said = rf"predict\.py: used the network \({event} .*: put what it needs into"
     with pytest.raises(ModelError, match=said) as told:

@@ -64,7 +64,7 @@ def test_from_a_csv_file_to_a_model_in_one_command(here, model, command):
     score = ["evaluate", "models/mood", "my.csv", "--output", "all.jsonl", "--device", "cpu"]
     assert json.loads(command(*score, *NAMED, "--json").out)["accuracy"]["score"] == 1.0
     assert len(Path("all.jsonl").read_text("utf-8").splitlines()) == 10
-    command(*score)  # again
+    assert "all.jsonl: already exists, and is not written over" in command(*score, code=2).err
 
     before = Path("models/mood/stage.json").read_bytes()
     command(*learn)  # fresh: nothing is done
@@ -232,6 +232,7 @@ def test_every_layer_is_scored(here, model, command):
     assert [row["name"] for row in found["models"][:2]] == ["0", "1"]
     assert sorted(path.name for path in Path("layers").iterdir()) == ["layers.html", "layers.json", "work"]
     assert Path("layers/work/thesis.hwp").read_text() == "of someone"
+    Path("layers/layers.json").unlink()
     command(*score, "--seeds", "1")  # again, in the same folder
     assert json.loads(Path("layers/layers.json").read_text())["models"][0]["seeds"] == 1
     Path("layers/stage.json").write_text("{}")

@@ -4,34 +4,9 @@ import json
 import os
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from korbert.pipelines.commands import options
-from korbert.pipelines.inference import tokenizing
-from korbert.tokenization import Pieces, Tokenizer, folder
-
-_ALPHABET = "가나다했걸써ᄒㅋ a1.\n\t👍🏻學𠀀\u200d"
-
-
-def _fused():
-    names, spans = ["하", "었", "다", "이", "다"], [(0, 1), (0, 1), (1, 2), (5, 5), (5, 6)]
-    return Pieces([400] * 5, names, [3, 1, 1, 2, 1], spans, [*range(5)], ["VV", "EP", "EF", "VCP", "EF"])
-
-
-def test_fused_pieces_share_their_characters():
-    spans = tokenizing.page_spans("했다  의다!", _fused())
-    expected = [("했", "하었"), ("다", "다"), ("  의", ""), ("", "이"), ("다", "다"), ("!", "")]
-    assert [(span.text, "".join(piece for piece, _ in span.pieces)) for span in spans] == expected
-
-
-@settings(max_examples=60)
-@given(st.text(_ALPHABET, max_size=30))
-def test_the_spans_of_the_page_are_the_text(tiny_tokenizer, text):
-    encoded = tiny_tokenizer.encode_pieces(text)
-    spans = tokenizing.page_spans(text, encoded)
-    assert "".join(span.text for span in spans) == text
-    assert [piece for span in spans for piece, _ in span.pieces] == encoded.pieces
+from korbert.tokenization import Tokenizer, folder
 
 
 def test_the_command_takes_arguments_files_and_standard_input(tiny_tokenizer, tmp_path, command):
@@ -47,11 +22,6 @@ def test_the_command_takes_arguments_files_and_standard_input(tiny_tokenizer, tm
     assert found[0]["pieces"][-1] == {
         "piece": "ᆫ다", "id": tiny_tokenizer.ids_of("ᆫ다")[0], "span": [4, 6], "tag": "EF", "eojeol": 1
     }  # fmt: skip
-
-    command("tokenize", folder, "<b>", "이걸", "--html", tmp_path / "page.html")
-    shown = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "<b>이걸</b><small>이거 <i>NP</i></small><small>ᆯ <i>JKO</i></small>" in shown
-    assert "&lt;b&gt;" in shown or "&lt;" in shown
 
 
 def test_check_says_how_much_another_kiwi_changes(tiny_tokenizer, tmp_path, command, monkeypatch):
@@ -91,19 +61,12 @@ def test_escape_sequences_stay_in_the_text(vocab, tmp_path, command):
     assert "is no tokenizer" in command("tokenize", tmp_path, "가", code=1).err
 
 
-@pytest.mark.parametrize("options", [["--json"], [], ["--html", "page.html"]], ids=["json", "table", "page"])
+@pytest.mark.parametrize("options", [["--json"], []], ids=["json", "table"])
 def test_a_line_that_is_too_long_is_named(vocab, here, options, command):
     (here / "lines.txt").write_text("가\n" + "나" * 500_000 + "\n", encoding="utf-8")
     said = command("tokenize", vocab, "--input", "lines.txt", *options, code=1).err
     assert said == "korbert: lines.txt: line 2: is longer than 1,048,576 bytes: put it on several lines\n"
     assert [path.name for path in here.iterdir()] == ["lines.txt"]
-
-
-def test_a_page_has_an_end(vocab, tmp_path, command, monkeypatch):
-    monkeypatch.setattr(tokenizing, "_MAX_PAGE_CHARS", 5)
-    said = command("tokenize", vocab, "가나", "다라", "마바", "--html", tmp_path / "page.html", code=2).err
-    assert "text 3: a page holds 5 characters: give fewer texts, or use --json" in said
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_text_that_is_not_utf8(vocab, command):

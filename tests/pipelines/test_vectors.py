@@ -15,7 +15,7 @@ from korbert.modeling import PretrainingModel, save_model
 from korbert.pipelines.inference import embedding
 from korbert.scratch import claim
 from korbert.search import Index
-from korbert.vectors import Correction, PieceCounts
+from korbert.vectors import PieceCounts
 
 TEXTS = ["대출을 신청하고 싶어요", "영화가 정말 재미있다", "카드를 잃어버렸어요", "내일 비가 온다", ""]
 
@@ -134,12 +134,11 @@ def test_parts_of_other_settings_or_damaged_ones_are_made_anew(model, texts, tmp
         np.testing.assert_allclose(np.load(output), korbert.load(model, "cpu").embed(TEXTS, **asked), atol=1e-5)
 
 
-def test_correction_and_counts(model, texts, tmp_path, tiny_tokenizer, command):
-    counts, output = PieceCounts.of_texts(TEXTS, tiny_tokenizer), tmp_path / "white.npy"
-    named = ["--pooling", "bm25", "--counts", counts.save(tmp_path)]
-    command("embed", model, texts, "--output", output, "--correct", "whiten", *named)
+def test_counts_of_pieces(model, texts, tmp_path, tiny_tokenizer, command):
+    counts, output = PieceCounts.of_texts(TEXTS, tiny_tokenizer), tmp_path / "weighted.npy"
+    command("embed", model, texts, "--output", output, "--pooling", "bm25", "--counts", counts.save(tmp_path))
     vectors = korbert.load(model, "cpu").embed(TEXTS, pooling="bm25", counts=counts)
-    np.testing.assert_allclose(np.load(output), Correction.fit("whiten", vectors)(vectors), atol=1e-3)
+    np.testing.assert_allclose(np.load(output), vectors, atol=1e-3)
 
 
 @pytest.mark.parametrize(("options", "error"), [
@@ -150,7 +149,6 @@ def test_correction_and_counts(model, texts, tmp_path, tiny_tokenizer, command):
     ("--layer last", "'last': give layer numbers, as in -1 or -4,-3,-2,-1"),
     ("--pooling idf", "idf and bm25 need counts of pieces"),
     ("--counts x.parquet", "--counts: is for --pooling idf or bm25: leave it out, or choose one of them"),
-    ("--fit-on x.txt", "--fit-on: needs --correct: add it, or leave --fit-on out"),
     ("--parts eojeol --size 2", "--size: is for vectors of texts"),
     ("--size 9999", "size 9999: the vectors have 16 numbers"),
 ])  # fmt: skip
@@ -244,7 +242,7 @@ def test_a_search_is_measured(model, texts, tmp_path, command):
 
 def test_other_models_and_settings_are_refused(model, texts, tmp_path, tiny_tokenizer, tiny_config, command):
     folder = tmp_path / "index"
-    command("index", model, texts, "--output", folder, "--correct", "common")
+    command("index", model, texts, "--output", folder)
     save_model(tmp_path / "other", PretrainingModel(tiny_config(num_hidden_layers=1)), tiny_tokenizer)
     (tmp_path / "empty").mkdir()
     for arguments, error in (
@@ -252,14 +250,12 @@ def test_other_models_and_settings_are_refused(model, texts, tmp_path, tiny_toke
         (["index", tmp_path / "other", texts, "--output", folder], "is an index of another model"),
         (["index", model, texts, "--output", folder, "--pooling", "max"], "index: pooling: 'max' here, 'mean' in the"),
         (["similar", model, folder, "가", "--layer", "0"], "index: layer: (0,) here, (-1,) in the index: leave the"),
-        (["similar", model, folder, "가", "--correct", "whiten"], "--correct: "),
-        (["index", model, texts, "--output", folder, "--correct", "whiten"], "was made without --correct whiten"),
-        (["index", model, texts, "--output", folder, "--fit-on", texts], "index was built with its own: leave"),
+        (["index", model, texts, "--output", folder, "--counts", texts], "index was built with its own: leave"),
         (["index", model, "--output", folder], "neither CORPUS nor --remove is given"),
         (["similar", model, folder.parent / "empty", "가"], "is not an index: make one with `korbert index`"),
     ):
         assert error in command(*arguments, code=2).err
-    assert "5 unchanged" in command("index", model, texts, "--output", folder, "--correct", "common").out
+    assert "5 unchanged" in command("index", model, texts, "--output", folder).out
 
 
 def test_a_folder_of_text_files_is_read_by_line(model, tmp_path, command):

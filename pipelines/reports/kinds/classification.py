@@ -1,22 +1,21 @@
 """One label per text: confusion with examples, calibration, scores by label and length, most confident errors.
 
-Several labels: F1 by label, calibration, exact matches by length, texts with most errors.
+Several labels: scores by label, calibration, exact matches by length, texts with most errors.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.elements import Bar, Bars, Element, Folded, Matrix, Section, Table
-from korbert.pipelines.reports.kinds.common import Scored, calibration, f1, label_scores
+from korbert.pipelines.reports.elements import Element, Folded, Matrix, Section, Table
+from korbert.pipelines.reports.kinds.common import Scored, calibration, label_scores
 from korbert.tasks.metrics.classification import confusion
 
 _MATRIX_LABELS = 10  # with more, the most frequent confusions are listed
 _CELLS = 20  # most frequent confusions shown with examples
 _EXAMPLES = 5  # of each
-_BARS = 30  # labels with bars; with more, a table
 
 
 def sections(scored: Scored, details: Json) -> Iterator[Section]:
@@ -73,7 +72,7 @@ def multi_label_sections(scored: Scored) -> Iterator[Section]:
     labels = scored.kind.labels
     true, predicted = scored.kind.run(scored.rows, scored.predictions).swapaxes(0, 1)  # (rows, labels) each
     totals = np.stack([(true & predicted).sum(axis=0), predicted.sum(axis=0), true.sum(axis=0)], axis=1)
-    yield Section("F1 by label", [f1_by_label(labels, totals)])
+    yield Section("Labels", [label_scores(labels, totals, "rows")])
     probabilities = np.array([[of_row["probabilities"][label] for label in labels] for of_row in scored.predictions])
     elements = [*calibration(probabilities.ravel(), true.ravel(), x="probability of a label", y="share that is true")]
     wrong = (true != predicted).sum(axis=1)
@@ -81,20 +80,3 @@ def multi_label_sections(scored: Scored) -> Iterator[Section]:
     yield Section("Calibration and length", elements)
     errors = [index for index in np.argsort(-wrong, kind="stable").tolist() if wrong[index]]
     yield from scored.worst("Texts with the most wrong labels", errors, "")
-
-
-def f1_by_label(labels: Sequence[str], totals: np.ndarray) -> Bars | Table:
-    """totals: (labels, 3): right, predicted, true."""
-    title = f"Scores of {len(labels):,} labels"
-    ordered = [(labels[index], *totals[index].tolist()) for index in np.argsort(-totals[:, 2], kind="stable")]
-    if len(labels) > _BARS:
-        rows = [
-            (label, formatting.percent(f1(right, predicted, true)), *map(formatting.count, (true, predicted, right)))
-            for label, right, predicted, true in ordered
-        ]
-        return Table(title, ("label", "F1", "true", "predicted", "both"), rows, "krrrr", folded=True)
-    bars = []
-    for label, *numbers in ordered:
-        score = f1(*numbers)
-        bars.append(Bar(label, (score or 0.0,), f"{formatting.percent(score)}, {formatting.count(numbers[2])} rows"))
-    return Bars(title, bars, korean=True, note="F1, most frequent label first. A dash: never true nor predicted.")

@@ -74,18 +74,14 @@ def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: s
         yield from curves("Calibration", lines, x=x, y=y, percent=True, whole=False, note=note)
 
 
-def f1(right: float, predicted: float, true: float) -> float | None:
-    """F1 from numbers of rows or spans; None without any."""
-    return 2 * right / (predicted + true) if predicted + true else None
-
-
 def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str = "") -> Table:
     """Precision, recall and F1 of each label, the most frequent first. totals: (labels, 3): right, predicted, true."""
     rows = []
     for index in np.argsort(-totals[:, 2], kind="stable").tolist():
         right, predicted, true = totals[index].tolist()
-        precision, recall = right / predicted if predicted else None, right / true if true else None
-        scores = map(formatting.percent, (precision, recall, f1(right, predicted, true)))
+        # Precision, recall and F1; a dash where they are undefined.
+        shares = ((right, predicted), (right, true), (2 * right, predicted + true))
+        scores = (formatting.percent(part / whole if whole else None) for part, whole in shares)
         rows.append((labels[index], *scores, formatting.count(true), formatting.count(predicted)))
     head = ("label", "precision", "recall", "F1", unit, "predicted")
     title = f"Scores of {len(rows):,} labels"

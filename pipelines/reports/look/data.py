@@ -15,9 +15,8 @@ from korbert.model import Model
 from korbert.modeling import ClassificationModel
 from korbert.modeling.transformers_encoder import TransformersEncoder
 from korbert.pipelines.inference.predicting import json_of
-from korbert.pipelines.inference.tokenizing import page_spans
 from korbert.tasks.kinds.question_answering import QuestionAnswering
-from korbert.tokenization import AnyTokenizer
+from korbert.tokenization import AnyTokenizer, Pieces
 from korbert.vectors.attention import UNITS, Attention, attention
 from korbert.vectors.attribution import attribute, has_captum
 
@@ -48,10 +47,7 @@ def look_data(
             raise
         data["missing"]["attention"] = str(error)
     encoded = [tokenizer.encode_pieces(one, special_tokens=True) for one in data["texts"]]
-    data["stretches"] = [
-        [[span.text, span.pieces] for span in page_spans(one, pieces)]
-        for one, pieces in zip(data["texts"], encoded, strict=True)
-    ]
+    data["stretches"] = [stretches_of(one, pieces) for one, pieces in zip(data["texts"], encoded, strict=True)]
     if seen is not None:
         data |= _pieces(seen)
         data["weights"] = packed(np.rint(255 * np.sqrt(seen.weights)).astype(np.uint8))
@@ -72,6 +68,29 @@ def look_data(
         except (SettingsError, ModelError) as error:  # a pair for a model of texts, a row that has more than texts
             data["missing"]["prediction"] = str(error)
     return data
+
+
+def stretches_of(text: str, encoded: Pieces) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The whole text in order, each character once: stretches, with the pieces (and tags) that cover them, if any.
+
+    Pieces whose spans overlap, and pieces without characters, share a stretch: 했 with 하 and 었.
+    """
+    groups: list[tuple[int, int, list[tuple[str, str]]]] = []
+    for piece, tag, (start, end) in zip(encoded.pieces, encoded.tags, encoded.spans, strict=True):
+        if groups and (start < groups[-1][1] or start == end == groups[-1][1]):
+            low, high, names = groups.pop()
+            groups.append((min(low, start), max(high, end), [*names, (piece, tag)]))
+        else:
+            groups.append((start, end, [(piece, tag)]))
+
+    stretches, at = list[tuple[str, list[tuple[str, str]]]](), 0
+    for low, high, names in [*groups, (len(text), len(text), [])]:
+        if at < low:  # a gap between the groups, such as a space
+            stretches.append((text[at:low], []))
+        if names:
+            stretches.append((text[max(at, low) : high], names))
+        at = max(at, high)
+    return stretches
 
 
 def packed(array: NDArray[Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from korbert.modeling import EmbeddingModel, PretrainingModel, save_model
 from korbert.search import Index, database, index, nearest, postings
 from korbert.search.fusion import shared_letters
 from korbert.search.terms import read_texts, terms_of_tags
-from korbert.vectors import Correction, PieceCounts
+from korbert.vectors import PieceCounts
 from korbert.vectors.names import Way
 
 TEXTS = ["대출을 신청하고 싶어요", "신용 대출 신청은 어떻게 하나요?", "카드를 잃어버렸어요", "영화가 정말 재미있다"]
@@ -147,21 +147,20 @@ def test_a_text_with_a_known_id_replaces(filled):
 
 
 def test_settings_of_the_vectors(encoder, tmp_path):
-    """They travel with the index, and so do what corrects and what weighs."""
+    """They travel with the index, and so does what weighs."""
     counts = PieceCounts.of_texts(TEXTS, encoder.tokenizer)
     asked = {"layer": [1, -1], "mix": "concat", "pooling": "idf", "size": 4}
-    correction = Correction.fit("whiten", encoder.embed(TEXTS, counts=counts, **{**asked, "size": None}))
-    made = Index.create(tmp_path / "index", encoder, counts=counts, correction=correction, **asked)
+    made = Index.create(tmp_path / "index", encoder, counts=counts, **asked)
     made.add(PAIRS)
-    vectors = encoder.embed(TEXTS, counts=counts, correction=correction, normalize=True, **asked)
+    vectors = encoder.embed(TEXTS, counts=counts, normalize=True, **asked)
     expected = pytest.approx(np.sort(vectors @ vectors[0])[::-1].tolist(), abs=1e-5)
     for opened in (made, Index.load(tmp_path / "index", encoder)):
         assert [hit.score for hit in opened.search(TEXTS[0], way="vectors")[0]] == expected
     with pytest.raises(ArtifactError, match=r"index: size: 5 here, 4 in the index: leave the option out, or name"):
         Index.create(tmp_path / "index", encoder, counts=counts, **{**asked, "size": 5})
-    path = tmp_path / "index" / "correction.npz"
+    path = tmp_path / "index" / "piece_counts.parquet"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    with pytest.raises(ArtifactError, match=r"correction.npz: was changed since it was written"):
+    with pytest.raises(ArtifactError, match=r"piece_counts.parquet: was changed since it was written"):
         Index.load(tmp_path / "index", encoder)
 
 

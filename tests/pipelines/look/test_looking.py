@@ -10,15 +10,17 @@ import zlib
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import korbert
 from korbert.errors import ModelError
 from korbert.model import Model
 from korbert.modeling import EncoderModel, PretrainingModel, models, save_model
-from korbert.pipelines.reports.look.data import look_data, words_data
-from korbert.pipelines.reports.look.layers import layer_points, vectors_by_layer
+from korbert.pipelines.reports.look.data import look_data, stretches_of, words_data
 from korbert.pipelines.reports.look.page import page
 from korbert.tasks.kinds.classification import Classification
+from korbert.tokenization import Pieces
 from korbert.tokenization.vocabulary import FIRST_PIECE
 from korbert.vectors.attention import attention
 from korbert.vectors.attribution import attribute
@@ -106,8 +108,6 @@ def test_vectors_by_layer_are_those_of_an_embedder(tiny_tokenizer, config, stirr
     np.testing.assert_allclose(got[:, -1], embedder.embed([TEXT, PAIR]), atol=scale.max() / 200)
     assert data["between_texts"][-1] == pytest.approx(embedder.similarity(TEXT, PAIR), abs=1e-3)
     assert np.diag(data["between_layers"][0]) == pytest.approx(1, abs=1e-3)
-    texts = [TEXT, "끝", PAIR]  # not in the order of their lengths
-    np.testing.assert_allclose(vectors_by_layer(embedder, texts)[-1], embedder.embed(texts), atol=1e-5)
 
 
 def test_what_speaks_for_a_label_sums_to_the_change_of_its_score(classifier):
@@ -210,13 +210,9 @@ def test_the_command_writes_the_page(folder, tmp_path, command):
     assert str(folder) not in made  # a page is passed on
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), [
-    ([], 2, "give either TEXT or --layers FILE"),
-    (["학교", "--layers", "some.csv"], 2, "give either TEXT or --layers FILE"),
-    pytest.param(["학교 " * 600], 1, "the model reads 512: shorten it", id="long"),
-])  # fmt: skip
-def test_what_the_command_refuses(folder, tmp_path, command, arguments, code, said):
-    assert said in command("look", folder, *arguments, "--html", tmp_path / "look.html", code=code).err
+def test_a_text_that_is_too_long_is_refused(folder, tmp_path, command):
+    said = command("look", folder, "학교 " * 600, "--html", tmp_path / "look.html", code=1).err
+    assert "the model reads 512: shorten it" in said
     assert not (tmp_path / "look.html").exists()
 
 
@@ -228,27 +224,18 @@ def test_encoders_and_detectors_are_looked_at_too(folder, tiny_tokenizer, tmp_pa
     assert "guesses" not in data
 
 
-@pytest.mark.parametrize("way", ["pca", pytest.param("tsne", marks=pytest.mark.slow)])
-def test_texts_of_a_labelled_set_by_layer(folder, tmp_path, way, command):
-    rows = [f"{number}\t{text}\t{label}" for number, (text, label) in enumerate([(TEXT, "좋음"), (PAIR, "나쁨")] * 8)]
-    (tmp_path / "set.tsv").write_text("\n".join(["id\tdocument\tlabel", *rows, "16\t끝\t좋음"]), encoding="utf-8")
-    pages = tmp_path / "one.html", tmp_path / "two.html"
-    for path in pages:
-        command("look", folder, "--layers", tmp_path / "set.tsv", "--html", path, "--way", way)
-    made, again = (path.read_text(encoding="utf-8") for path in pages)
-    assert made.count("<svg") == 3
-    assert "좋음" in made
-    assert "set.tsv" in made
-    assert again == made  # a fixed seed
+def test_fused_pieces_share_their_characters():
+    names, spans = ["하", "었", "다", "이", "다"], [(0, 1), (0, 1), (1, 2), (5, 5), (5, 6)]
+    fused = Pieces([400] * 5, names, [3, 1, 1, 2, 1], spans, [*range(5)], ["VV", "EP", "EF", "VCP", "EF"])
+    expected = [("했", "하었"), ("다", "다"), ("  의", ""), ("", "이"), ("다", "다"), ("!", "")]
+    shown = stretches_of("했다  의다!", fused)
+    assert [(text, "".join(piece for piece, _ in pieces)) for text, pieces in shown] == expected
 
 
-def test_neighbours_are_counted_in_all_dimensions(filler, tmp_path):
-    """Each text but one is there several times: its nearest neighbour is itself, with its label."""
-    lines = [{"text": text, "label": label} for text, label in [(TEXT, "좋음"), (PAIR, "나쁨")] * 4 + [("끝", "다른")]]
-    (tmp_path / "set.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    record = layer_points(filler, tmp_path / "set.jsonl", {}, "auto", way="pca", most=500)
-    assert record["labels"] == ["나쁨", "좋음", "다른"]
-    assert [layer["neighbours"] for layer in record["layers"]] == pytest.approx([8 / 9] * 3)
-    assert record["chance"] == pytest.approx(33 / 81)
-    few = layer_points(filler, tmp_path / "set.jsonl", {}, "auto", way="pca", most=3)
-    assert len(few["members"]) == 3
+@settings(max_examples=60)
+@given(st.text("가나다했걸써ᄒㅋ a1.\n\t👍🏻學𠀀\u200d", max_size=30))
+def test_the_stretches_are_the_text(tiny_tokenizer, text):
+    encoded = tiny_tokenizer.encode_pieces(text)
+    shown = stretches_of(text, encoded)
+    assert "".join(stretch for stretch, _ in shown) == text
+    assert [piece for _, pieces in shown for piece, _ in pieces] == encoded.pieces

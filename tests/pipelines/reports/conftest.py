@@ -1,4 +1,4 @@
-"""Small artifacts of every stage in the documented schema, to make pages from, and helpers to read pages."""
+"""Small artifacts of every stage, with what pages read of them, and helpers to read pages."""
 
 import json
 import random
@@ -16,7 +16,6 @@ import pytest
 from korbert.pipelines.reports.elements import Story
 from korbert.pipelines.reports.record import Artifact
 from korbert.pipelines.stages.table import STAGES
-from korbert.tokenization.vocabulary import FIRST_PIECE
 
 Rows = list[dict[str, Any]]
 
@@ -26,10 +25,7 @@ _SENTENCES = (
 )  # fmt: skip
 _ANALYSED = "서울/NNP 은/JX 한강/NNP 을/JKO 끼/VV 고/EC 있/VX 는/ETM 도시/NNG 이/VCP 다/EF ./SF"
 _MORPHEMES = [pair.split("/") for pair in _ANALYSED.split()]
-_LISTS = {"form": pa.string(), "tag": pa.string(), **dict.fromkeys(("start", "end", "sentence", "eojeol"), pa.int32())}
-_MORPHEME_SCHEMA = pa.schema(
-    [("id", pa.string()), ("source", pa.string()), *((name, pa.list_(kind)) for name, kind in _LISTS.items())]
-)
+_ANALYSIS = pa.schema({"id": pa.string(), "source": pa.string(), "tag": pa.list_(pa.string())})
 _DROPPED = pa.schema([(name, pa.string()) for name in ("id", "source", "reason", "detail", "text")])
 _FAILED = pa.schema([(name, pa.string()) for name in ("id", "source", "reason", "detail")])
 _IDS, _BOUNDARIES = pa.list_(pa.int32()), pa.list_(pa.uint8())
@@ -126,14 +122,11 @@ def analyze(folder: Path, rng: random.Random) -> dict[str, Any]:
         rows = []
         for i in range(40):
             size = rng.choice((5, 12, 24, 240))
-            forms, tags = zip(*(_MORPHEMES[j % len(_MORPHEMES)] for j in range(size)), strict=True)
-            at, source = list(range(size)), "wiki" if size > 20 else "reviews"
-            places = {"start": at, "end": [j + 1 for j in at], "sentence": [j // 12 for j in at]}
-            row = {"id": f"wiki:{part}-{i}", "source": source, "form": forms, "tag": tags, **places}
-            rows.append({**row, "eojeol": [j // 3 for j in at]})
+            tags = [_MORPHEMES[j % len(_MORPHEMES)][1] for j in range(size)]
+            rows.append({"id": f"wiki:{part}-{i}", "source": "wiki" if size > 20 else "reviews", "tag": tags})
             total += size
-        rows.append({"id": f"empty:{part}", "source": "reviews", **{name: [] for name in _LISTS}})
-        write_parquet(folder / f"morphemes/part-{part:05d}.parquet", rows, _MORPHEME_SCHEMA)
+        rows.append({"id": f"empty:{part}", "source": "reviews", "tag": []})
+        write_parquet(folder / f"morphemes/part-{part:05d}.parquet", rows, _ANALYSIS)
     failed = [{"id": "wiki:9", "source": "wiki", "reason": "kiwi_timeout", "detail": "120 s, 1,000,000 characters"}]
     write_parquet(folder / "failed/part-00000.parquet", failed, _FAILED)
     return {"documents": 82, "morphemes": total, "failed": 1}
@@ -158,12 +151,7 @@ def vocab(folder: Path, rng: random.Random) -> dict[str, Any]:
         for j, (form, tag) in enumerate(_MORPHEMES)
     ]
     write_parquet(folder / "counts.parquet", counts)
-    text = sorted({form for form, _ in _MORPHEMES} | {form[:k] for form in _SENTENCES for k in range(1, 9)})
-    pieces = [*(f"[RESERVED{i}]" for i in range(FIRST_PIECE)), *text]
-    folder.joinpath("tokenizer").mkdir()
-    lines = "".join(f"{id}\t{piece}\n" for id, piece in enumerate(pieces))
-    folder.joinpath("tokenizer/pieces.txt").write_text(lines, encoding="utf-8")
-    return {"size": len(pieces)}
+    return {"size": 400}
 
 
 def shard(folder: Path, rng: random.Random) -> dict[str, Any]:

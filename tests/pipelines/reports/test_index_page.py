@@ -52,17 +52,13 @@ def test_only_stages_of_the_recipe_are_counted(maker, made, stages, states):
     assert page == index(maker.recipe, stages).read_text(encoding="utf-8")
 
 
-def test_results_are_on_top_and_tasks_in_one_table(maker):
+def test_results_of_tasks_are_in_one_table_on_top(maker):
     for stage in ("pretrain", "nsmc", "korquad"):
         maker(stage)
     for name in ("classification", "regression"):
         write_task(maker.recipe, name, KINDS[name]())
     page = plain(index(maker.recipe).read_text(encoding="utf-8"))
     head = page[: page.index('<ol class="chain">')]
-    loss, nsmc, korquad = re.findall(r"<dd>(.*?)</dd><dt>(.*?) <small>", head)  # [tasks.NAME] are in the table only
-    assert loss == ("6.42", "nats, held-out MLM loss")
-    assert (nsmc, korquad) == (("78.3 %", "NSMC accuracy, pretrained"), ("41.3 %", "KorQuAD F1, pretrained"))
-    assert "unigram 7.31" in head
     cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(<td.*?)</tr>", head)]
     main = json.loads((maker.recipe / "tasks.classification" / "scores.json").read_text(encoding="utf-8"))["models"][0]
     mean, deviation = (100 * main["macro_f1"][key] for key in ("mean", "deviation"))

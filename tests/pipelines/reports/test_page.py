@@ -124,7 +124,6 @@ def test_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
     ("clean", "documents/part-00001.parquet", {"id": "a", "text": "글"}, "part-00001.parquet: no column source"),
     ("vocab", "coverage.json", "{", r"coverage.json: cannot be read"),
     ("vocab", "coverage.json", '{"all": {}}', r"coverage.json: no whole_morpheme_share in it: rebuild this"),
-    ("vocab", "tokenizer/pieces.txt", None, r"pieces.txt: is missing: rebuild this artifact"),
     ("shard", "train/part-00000.arrow", "다른 것", r"part-00000.arrow: cannot be read"),
     ("pretrain", "scores.json", "{}", r"scores.json: no mlm_loss in it: rebuild this artifact with --rebuild"),
     ("pretrain", "metrics.jsonl", '{"kind"\n', r"metrics.jsonl: line 1: cannot be read \("),

@@ -6,7 +6,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from korbert.pipelines.reports.pictures import Line, columns, lengths
+from korbert.pipelines.reports.pictures import Line, lengths
 from korbert.pipelines.reports.pictures import curves as curves_of
 
 
@@ -36,9 +36,7 @@ def test_names_are_in_the_legend_and_only_the_escaped_title_in_the_picture():
     assert 'aria-label="제목 &lt;b&gt;"' in picture.svg
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"log_x": True, "log_y": True}, {"percent": True, "floor": 0}, {"whole": False}]
-)
+@pytest.mark.parametrize("options", [{}, {"percent": True, "floor": 0}, {"whole": False}])
 def test_lines_with_one_point_are_rows_of_a_table(options):
     assert curves("Speed", [Line("", [10], [1.5])], **options).head == ("x", "y")
     level = Line("unigram", [1, 300], [7.25, 7.25], reference=True)
@@ -60,8 +58,7 @@ def _ticks(picture):
 
 @pytest.mark.parametrize("heights", [[1, 0, 2], [1, 1, 1], [3, 3], [0, 0, 1], [250, 40], [1]])
 def test_ticks_of_counts_are_whole_numbers(heights):
-    pictures = [columns("t", heights, x="characters", y="pieces", first=1)]
-    pictures.append(lengths("t", {"a": np.array(heights) + 3}, x="characters"))
+    pictures = [lengths("t", {"a": np.array(heights) + 3}, x="characters")]
     if len(heights) > 1:
         line = Line("a", list(range(len(heights))), heights)
         pictures += [curves("t", [line], whole_y=True, **floor) for floor in ({}, {"floor": 0})]

@@ -18,7 +18,7 @@ def _text(page):
 def test_clean_counts_dropped_documents_by_reason_and_source(maker):
     shown = elements(clean.story(maker.open("clean")))
     assert [(bar.label, plain(bar.text)) for bar in shown["Drop reasons"].bars] == [
-        ("too short", "11.47 %"), ("exact duplicate", "4.13 %"), ("hangul below min", "1.83 %"),
+        ("too short", "25"), ("exact duplicate", "9"), ("hangul below min", "4"),
     ]  # fmt: skip
     *reasons, kept = shown["Documents by reason and source"].rows
     assert sum(int(cell) for row in reasons for cell in row[1:]) == 38
@@ -36,7 +36,6 @@ def test_clean_with_one_source_compares_no_sources(maker):
         write_parquet(path, [row | {"source": "wiki"} for row in pq.read_table(path).to_pylist()])
     shown = elements(clean.story(maker.open("clean")))
     assert not shown.keys() & {"Documents by reason and source", "Share kept by source"}
-    assert shown["Drop reasons"].legend == ()
     assert [bar.text for bar in shown["Drop reasons"].bars] == ["25", "9", "4"]
 
 
@@ -53,7 +52,7 @@ def test_clean_draws_the_same_samples_however_parts_are_cut(maker):
     assert "{broken" in _text(render(maker("clean")).read_text(encoding="utf-8"))
 
 
-def test_clean_shows_each_dropped_text_next_to_a_kept_one(maker):
+def test_clean_shows_each_duplicate_next_to_the_original(maker):
     folder = maker("clean")
     path = folder / "dropped" / "part-00000.parquet"
     kept = ["wiki:1-7"] * 60 + ["wiki:2-3"] * 3 + ["wiki:0-1", "wiki:0-2"]
@@ -61,16 +60,10 @@ def test_clean_shows_each_dropped_text_next_to_a_kept_one(maker):
     duplicates = [near | {"id": f"wiki:n{n}", "detail": id} for n, id in enumerate(kept)]
     write_parquet(path, pq.read_table(path).to_pylist() + duplicates)
     shown = elements(clean.story(maker.open("clean")))
-    assert shown["Near-duplicate clusters"].rows == [
-        ("2", "2", "2"), ("3 to 5", "1", "3"), ("6 to 10", "0", "0"), ("11 to 50", "0", "0"), ("51 or more", "1", "60"),
-    ]  # fmt: skip
     texts = {row["id"]: row["text"] for row in pq.read_table(folder / "documents").to_pylist()}
     for entry in shown["near duplicate · 20 shown"].entries:
         facts = dict(entry.facts)
         assert facts["kept instead"].removesuffix(" …") == texts[facts["detail"]][:320].rstrip()
-    beside = [dict(entry.facts)["a kept document"] for entry in shown["too short · 20 shown"].entries]
-    assert len(set(beside)) > 5
-    assert all(any(text.startswith(other.removesuffix(" …")) for text in texts.values()) for other in beside)
 
 
 def test_clean_shows_frequent_lines_contamination_and_masked_data(maker):
@@ -91,23 +84,21 @@ def test_clean_shows_frequent_lines_contamination_and_masked_data(maker):
     assert [(bar.label, bar.text) for bar in masked] == [("email", "7"), ("resident number", "2")]
 
 
-def test_analyze_counts_sentences_and_eojeols(maker):
+def test_analyze_counts_morphemes(maker):
     folder = maker("analyze")
     rows = [
-        {"id": "a", "source": "s", "tag": ["NNG", "JX", "VV", "EF", "SF"], "sentence": [0, 0, 0, 0, 1],
-         "eojeol": [0, 0, 1, 1, 1]},
-        {"id": "b", "source": "s", "tag": [], "sentence": [], "eojeol": []},
-        {"id": "c", "source": "s", "tag": ["IC"], "sentence": [0], "eojeol": [0]},
-    ]  # fmt: skip
+        {"id": "a", "source": "s", "tag": ["NNG", "JX", "VV", "EF", "SF"]},
+        {"id": "b", "source": "s", "tag": []},
+        {"id": "c", "source": "s", "tag": ["IC"]},
+    ]
     path = folder / "morphemes/part-00000.parquet"
     write_parquet(path, rows, pq.read_schema(path))
     (folder / "morphemes/part-00001.parquet").unlink()
     story = analyze.story(maker.open("analyze"))
     tables = [element.rows for element in story.sections[0].elements if element.kind == "table"]
-    assert tables == [[("s", "3", "0", "1", "5", "5")], [("s", "3", "0", "1", "2", "2")]]
+    assert tables == [[("s", "3", "0", "1", "5", "5")]]
     shown = elements(story)
     assert [bar.label.split()[0] for bar in shown["Most frequent tags"].bars] == ["EF", "IC", "JX", "NNG", "SF", "VV"]
-    assert shown["Morphemes per eojeol"].note == "Mean: 2.00."  # six in three
 
 
 def test_analyze_names_tags_and_failures(maker):
@@ -129,11 +120,10 @@ def test_analyze_names_tags_and_failures(maker):
     assert "duration unknown" in analyze.story(artifact).lede
 
 
-def test_vocab_shows_coverage_and_lengths_of_text_pieces(maker):
+def test_vocab_shows_coverage(maker):
     shown = elements(vocab.story(maker.open("vocab")))
     bars, table = shown["Single-piece morphemes"].bars, shown["Tokenization by source"]
     assert not {cell for row in table.rows for cell in row} & {bar.text for bar in bars}  # each share once
-    assert shown["Piece length"].note.startswith("50 pieces")  # without special and byte entries
     path = maker("vocab") / "coverage.json"
     change(path, by_source={"wiki": json.loads(path.read_text(encoding="utf-8"))["all"]})
     shown = elements(vocab.story(maker.open("vocab")))
@@ -148,7 +138,7 @@ def test_shard_sums_pieces_by_source(maker):
     assert story.title == f"{formatting.compact(total)} training pieces"
     rows = elements(story)["Documents and pieces"].rows
     assert sum(int(row[3].replace(",", "")) for row in rows if row[0] == "training") == total
-    assert elements(story)["Vocabulary usage"].rows[1] == ("seen at least once", "400", "100.0\u00a0%")
+    assert len(elements(story)["Most frequent pieces"].bars) == 30
 
 
 def test_pretrain_compares_with_the_unigram_baseline(maker):
@@ -178,14 +168,12 @@ def test_pretrain_draws_what_was_measured(maker):
     assert shown["Learning rate"].legend == [("all others", 1, False), ("embedding", 2, False)]
     assert all(shown[title].kind == "picture" for title in ("Padding", "Waiting for rows", "Throughput"))
     assert ">pieces<" in shown["Held-out MLM loss"].svg
-    assert ">minutes<" in shown["Held-out MLM loss over time"].svg
-    row = [plain(cell) for cell in shown["All measurements"].rows[-1]]
-    assert row[:3] == ["4,000", "2 M", "13 min 20 s"]
     path = maker("pretrain") / "metrics.jsonl"  # of one measurement there are no curves
     path.write_text(path.read_text(encoding="utf-8").splitlines()[-1] + "\n", encoding="utf-8")
     (path.parent / "timing.jsonl").unlink()
     shown = elements(pretrain.story(maker.open("pretrain")))
-    assert (list(shown), len(shown["All measurements"].rows)) == (["All measurements"], 1)
+    assert {element.kind for element in shown.values()} == {"table"}
+    assert [plain(cell) for cell in shown["Held-out MLM loss"].rows[0]] == ["model", "2 M", "6.422"]
 
 
 def test_pretrain_shows_the_initial_model(maker):
@@ -198,9 +186,6 @@ def test_pretrain_shows_the_initial_model(maker):
     story = pretrain.story(maker.open("pretrain"))
     assert story.lede.count(" Training started from the weights of before/<pretrain>.") == 1
     assert pretrain.figures(maker.open("pretrain"))[0].note == "unigram 7.31, before training 9.25"
-    first, *others = elements(story)["All measurements"].rows
-    assert others == elements(before)["All measurements"].rows
-    assert [plain(cell) for cell in first] == ["0", "0", "0.0 s", "9.250", "7.310", "4.0 %", "–", "–"]
     assert elements(story)["Held-out MLM loss"].svg != elements(before)["Held-out MLM loss"].svg  # a point more
     assert "before/&lt;pretrain&gt;" in render(folder).read_text(encoding="utf-8")
 

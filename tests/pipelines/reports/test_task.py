@@ -126,11 +126,12 @@ def test_many_labels_are_folded_and_have_no_matrix(tmp_path):
 
 def test_multi_label_f1_equals_that_of_scikit_learn(tmp_path):
     kind, rows, models = several()
-    bars = _elements(write_task(tmp_path, "feelings", (kind, rows, models)))["Scores of 3 labels"].bars
+    table = _elements(write_task(tmp_path, "feelings", (kind, rows, models)))["Scores of 3 labels"]
     truth, predicted = [row["label"] for row in rows], [one["labels"] for one in models["pretrained"][0]]
     sides = [[[label in of_row for label in kind.labels] for of_row in side] for side in (truth, predicted)]
-    wanted = dict(zip(kind.labels, f1_score(*sides, average=None, zero_division=0), strict=True))
-    assert {bar.label: bar.parts[0] for bar in bars} == pytest.approx(wanted)
+    wanted = dict(zip(kind.labels, _shares(*f1_score(*sides, average=None, zero_division=0)), strict=True))
+    wanted["놀람"] = "–"  # neither true nor predicted
+    assert {label: plain(f1) for label, _, _, f1, *_ in table.rows} == wanted
 
 
 def test_entities_have_scores_and_errors_by_cause(tmp_path):
