@@ -130,10 +130,6 @@ def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 
 def choice_logits(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Scores of each piece as start and end, (B, T) float32 both; -inf where not a choice."""
-    return among_choices(batch, *model(**model_inputs(batch)))
-
-
-def among_choices(batch: Batch, start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
-    """Masks scores of all pieces, (B, T) both, as in choice_logits."""
+    start, end = model(**model_inputs(batch))
     barred = ~batch["choices"]
     return start.float().masked_fill(barred, float("-inf")), end.float().masked_fill(barred, float("-inf"))
