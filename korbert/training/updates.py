@@ -13,7 +13,7 @@ from korbert.seeds import derived_seed
 from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import add_over_world, wrap
-from korbert.training.optimizers import Optimizers
+from korbert.training.optimizers import Optimizer
 from korbert.training.plan import TrainingPlan
 from korbert.training.schedules import rate_share
 from korbert.world import World, agreed, greatest
@@ -81,7 +81,7 @@ class Updates:
         self.model, self.device = model, device
         self._plan, self._here = plan, here
         self._objective = wrap(_Objective(model, loss), here)
-        self._optimizers = Optimizers(model, plan.optimizer, plan.precision)
+        self._optimizer = Optimizer(model, plan.optimizer, plan.rate_factors)
         self._meter = Meter(device)
         self.pieces = self._pieces_taken = 0
         self.left_out: set[int] = set()
@@ -91,7 +91,7 @@ class Updates:
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
         """Performs update `step` (0-based) on this process's micro-batches. Does not synchronize with the device."""
         plan, size = self._plan, self._here.size
-        self._optimizers.set_rates(rate_share(step, plan.steps, plan.optimizer))
+        self._optimizer.set_rate(rate_share(step, plan.steps, plan.optimizer))
         torch.manual_seed(derived_seed(plan.seed, step, self._here.rank))  # of dropout
         self.model.train()
 
@@ -113,7 +113,7 @@ class Updates:
         totals = dict(zip(totals, summed, strict=True))
 
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), plan.optimizer.max_grad_norm)
-        self._optimizers.step()
+        self._optimizer.step()
 
         # Values stay on the device until they are read.
         spike = norm > (math.inf if self._usual_norm is None else _SPIKE * self._usual_norm)
@@ -152,17 +152,17 @@ class Updates:
         return self._meter.steps > 0
 
     def means(self) -> dict[str, float]:
-        """Means since the last call, by name; the last learning rates; the mean gradient norm before clipping.
+        """Means since the last call, by name; the last learning rate; the mean gradient norm before clipping.
 
         "spikes", where there are any: the number of gradient norms above 10 times the mean that the last call gave.
         """
         steps, means = self._meter.steps, self._meter.means()
         spikes = round(means.pop("spikes") * steps)
-        after_rates: dict[str, float] = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
-        self._usual_norm = after_rates["grad_norm"]
+        after_rate: dict[str, float] = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
+        self._usual_norm = after_rate["grad_norm"]
         if spikes:
-            after_rates["spikes"] = spikes
-        return {**means, **self._optimizers.rates(), **after_rates}
+            after_rate["spikes"] = spikes
+        return {**means, "learning_rate": self._optimizer.rate, **after_rate}
 
     def take_pieces(self) -> int:
         """Pieces since the last call, or since the run started or resumed."""
@@ -172,7 +172,7 @@ class Updates:
     def checkpoint(self, done: int, heldout: Mapping[str, float]) -> Checkpoint:
         """The state after `done` updates."""
         tensors = {_MODEL + name: tensor.detach() for name, tensor in _saved_tensors(self.model)}
-        tensors |= {_OPTIMIZER + name: tensor for name, tensor in self._optimizers.state().items()}
+        tensors |= {_OPTIMIZER + name: tensor for name, tensor in self._optimizer.state().items()}
         record = {
             "plan": self._plan.record(),
             "meter": self._meter.state(),
@@ -189,7 +189,7 @@ class Updates:
         Steps that are left out by now stay left out.
         """
         record, own = checkpoint.record, dict(_saved_tensors(self.model))
-        saved, of_optimizers = (
+        saved, of_optimizer = (
             {name.removeprefix(prefix): value for name, value in checkpoint.tensors.items() if name.startswith(prefix)}
             for prefix in (_MODEL, _OPTIMIZER)
         )
@@ -206,7 +206,7 @@ class Updates:
         with torch.no_grad():
             for name, tensor in own.items():
                 tensor.copy_(saved[name])
-        self._optimizers.restore(of_optimizers)
+        self._optimizer.restore(of_optimizer)
         self._meter.restore(record["meter"])
         self.pieces = self._pieces_taken = record["pieces"]
         self._usual_norm = record["usual_norm"]

@@ -162,9 +162,7 @@ def training_sections(log: TrainingLog, left_out: Sequence[str]) -> Iterator[Sec
         note = f"Steps left out because their loss or gradient was not finite: {listed}."
     yield Section("Training loss", losses, note)
 
-    keys = dict.fromkeys(key for line in log.train for key in line if key.split("/")[0] == "learning_rate")
-    rates = {key.partition("/")[2] or "all others": key for key in keys}
-    elements = [*chart("Learning rate", log, log.train, rates, y="rate", floor=0)]
+    elements = [*chart("Learning rate", log, log.train, {"": "learning_rate"}, y="rate", floor=0)]
     note = ""
     if spikes := [line for line in log.train if line.get("spikes")]:
         number, last = formatting.count(sum(line["spikes"] for line in spikes)), formatting.count(spikes[-1]["step"])

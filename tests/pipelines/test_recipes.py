@@ -22,7 +22,6 @@ encoder = {{ hidden_size = 32, num_hidden_layers = 1, num_attention_heads = 2, i
 [pretrain.optimizer]
 learning_rate = 1e-3
 """
-GROUP = '[[pretrain.optimizer.groups]]\npattern = "encoder.embeddings.token.*"\n'
 ROBERTA = 'model_type = "roberta", hidden_size = 32, num_attention_heads = 2, max_position_embeddings = 65'
 FOREIGN = MINIMAL.replace(
     "hidden_size = 32, num_hidden_layers = 1, num_attention_heads = 2, intermediate_size = 64",
@@ -178,13 +177,6 @@ def test_set_changes_one_value(tmp_path, change, of, read):
     assert of(loading.load(_write(tmp_path, MINIMAL), [change])) == read
 
 
-def test_groups_of_parameters_are_a_list_of_tables(tmp_path):
-    (found,) = (
-        loading.load(_write(tmp_path, MINIMAL + GROUP + "rate_factor = 5\n")).section("pretrain").optimizer.groups
-    )
-    assert (found.pattern, found.rate_factor, found.kind) == ("encoder.embeddings.token.*", 5.0, None)
-
-
 @pytest.mark.parametrize(("text", "changes", "said"), [
     (MINIMAL, ["vocab.sise=1"], r"mine\.toml: vocab\.sise: no such key \(did you mean size\?\)"),
     (MINIMAL, ["vocabs.size=1"], r"vocabs: no such key \(did you mean vocab\?\)"),
@@ -229,7 +221,6 @@ def test_groups_of_parameters_are_a_list_of_tables(tmp_path):
     (CLEAN + "[nsmc]\n", [], r"pretrain: is missing, and nsmc reads it: add a section \[pretrain\]"),
     ("[vocab]\nsize = 2000\n", [], r"clean\.sources: is missing"),
     (MINIMAL, ["pretrain.phases.9.steps=7"], r"pretrain\.phases has no '9' in the recipe"),
-    (MINIMAL + GROUP + "rate_facter = 5\n", [], r"pretrain\.optimizer\.groups\.0\.rate_facter: no such key"),
     (MINIMAL, ["pretrain.optimizer.learning_rate=inf"], r"pretrain\.optimizer\.learning_rate: inf is not a number"),
     (MINIMAL, ["vocab.heldout_share=nan"], r"vocab\.heldout_share: nan is not a number"),
     (MINIMAL, ["clean.part_bytes=" + "9" * 30], r"clean\.part_bytes: 9{30} is not a number"),

@@ -22,7 +22,6 @@ from korbert.training.checkpoints import newest_step, remove_all
 from korbert.training.examples import Batches, Learnable
 from korbert.training.loop import fit
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
-from korbert.training.settings import OptimizerSettings
 from korbert.training.updates import Loss
 from korbert.world import from_first
 
@@ -45,9 +44,11 @@ def finetune(
     """
     batches = Batches(examples, way.batch_size, seed)
     from_first(lambda: _remove_checkpoints_without_the_best(work, batches.steps_per_epoch))
+    _prepare(model, settings, seed)
     plan = TrainingPlan(
-        steps=way.epochs * batches.steps_per_epoch, optimizer=_prepared(model, settings, way, seed), seed=seed,
+        steps=way.epochs * batches.steps_per_epoch, optimizer=settings.optimizer(way.learning_rate), seed=seed,
         precision=settings.precision, log_every=settings.log_every, evaluate_every=batches.steps_per_epoch,
+        rate_factors=decayed(model, settings.layer_decay) if settings.layer_decay < 1 else {},
     )  # fmt: skip
     best = from_first(lambda: read_best(work))  # a resumed run asks `enough` before it evaluates
 
@@ -79,8 +80,8 @@ def _remove_checkpoints_without_the_best(work: Path, steps_per_epoch: int) -> No
         remove_all(work / "checkpoints")
 
 
-def _prepared(model: nn.Module, settings: LearningSettings, way: Way, seed: int) -> OptimizerSettings:
-    """Sets piece dropout, adds adapters and freezes layers as configured; returns the optimizer settings."""
+def _prepare(model: nn.Module, settings: LearningSettings, seed: int) -> None:
+    """Sets piece dropout, adds adapters and freezes layers as configured."""
     if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
         encoder = model.encoder
         if not isinstance(encoder, Encoder):
@@ -95,7 +96,3 @@ def _prepared(model: nn.Module, settings: LearningSettings, way: Way, seed: int)
         model.encoder.token_weight.requires_grad_(False)  # type: ignore[union-attr]
     if settings.frozen_layers:
         freeze(model, settings.frozen_layers)
-    optimizer = settings.optimizer(way.learning_rate)
-    if settings.layer_decay < 1:
-        optimizer = optimizer.model_copy(update={"groups": decayed(model, settings.layer_decay)})
-    return optimizer

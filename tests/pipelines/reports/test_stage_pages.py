@@ -172,10 +172,9 @@ def test_pretrain_draws_what_was_measured(maker):
     shown = elements(pretrain.story(maker.open("pretrain")))
     assert "Padding" not in shown  # as on a GPU
     assert shown["Learning rate"].legend == ()
-    more = {"padding": 0.125, "learning_rate/embedding": 1e-4}
+    more = {"padding": 0.125}
     _extend(maker("pretrain") / "metrics.jsonl", lambda line: more if line["kind"] == "train" else {})
     shown = elements(pretrain.story(maker.open("pretrain")))
-    assert shown["Learning rate"].legend == [("all others", 1, False), ("embedding", 2, False)]
     assert all(shown[title].kind == "picture" for title in ("Padding", "Waiting for rows", "Throughput"))
     assert ">pieces<" in shown["Held-out MLM loss"].svg
     assert ">minutes<" in shown["Held-out MLM loss over time"].svg
