@@ -8,7 +8,6 @@
 4. devices.py      the tensors moved to the device; precision; memory.
 5. updates.py      forward and backward of each micro-batch; gradients added up (distributed.py: over all processes),
                    clipped, and applied by AdamW (optimizers.py) at the rate of the step (schedules.py).
-                   anomaly.py: finds the module that a non-finite number comes from, if asked for.
 6. records.py      means of losses, rate and gradient norm, written to files and TensorBoard.
 7. checkpoints.py  model, optimizer and metric sums on disk, to resume from.
 

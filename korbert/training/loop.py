@@ -10,7 +10,7 @@ random state. A resumed run loads the newest checkpoint, continues with the next
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from signal import Signals
 
@@ -21,7 +21,6 @@ from korbert.errors import ModelError
 from korbert.interruption import Interrupted, noted_signals
 from korbert.progress import track
 from korbert.training import checkpoints as storage
-from korbert.training.anomaly import anomalies_named
 from korbert.training.devices import Batch, autocast, choose_precision, memory_kept
 from korbert.training.distributed import joined
 from korbert.training.feeding import Batches, fed
@@ -33,7 +32,6 @@ from korbert.world import World, greatest
 _logger = logging.getLogger(__name__)
 
 _RELEASE_EVERY = 50  # steps; see memory_kept
-_WATCHED = 20  # steps in anomaly mode
 _MOST_LEFT_OUT, _LATELY = 5, 100  # steps left out among recent ones: with more, the weights are at fault, not the rows
 
 Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
@@ -65,12 +63,10 @@ def fit(
     enough: Callable[[Mapping[str, float]], bool] = lambda heldout: False,
     description: str = "training",
     row_workers: int = 0,
-    anomaly: bool = False,
 ) -> FitResult:
     """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
 
     enough: of the numbers of the last evaluation, whether training ends with it, before the plan does.
-    anomaly: the first 20 updates look at each module's output and each gradient (anomaly.py). Slow, same result.
 
     Under torchrun rank 0 writes, and the others read its checkpoints.
     Raises ModelError when a loss or gradient is not finite and the plan does not skip its step, or skips too many;
@@ -81,7 +77,6 @@ def fit(
     with joined(device) as here, memory_kept(device) as release:
         updates = Updates(model.to(device), loss, plan, device, here)
         run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, enough, description)
-        run.watched = _WATCHED if anomaly else 0
         first_step = run.done
         run.train(batches, row_workers, release)
     model.eval()
@@ -92,7 +87,7 @@ def fit(
 class _Run:
     """A run in progress, from the newest checkpoint: its updates, and the actions due after each.
 
-    done: completed steps, including skipped ones. watched: remaining steps in anomaly mode.
+    done: completed steps, including skipped ones.
     """
 
     _updates: Updates
@@ -109,7 +104,7 @@ class _Run:
         self._saved_step, self._saved_at = 0, self._checkpoints.clock() if self._checkpoints else 0.0
         self._evaluated = False  # at this step
         self._figures = ""  # of the last line of metrics, for the progress bar
-        self.done = self.watched = 0
+        self.done = 0
         self.heldout: Mapping[str, float] = {}
         if not self._resume() and self._plan.on_divergence == "skip" and self._checkpoints:
             self._save()  # to go back to
@@ -186,12 +181,10 @@ class _Run:
         """
         started = time.perf_counter()
         self.done = done = step + 1
-        watched, self.watched = self.watched > 0, self.watched - 1
         if done in self._updates.left_out:
             self._records.write("left_out", done, {})
         else:
-            with anomalies_named(self._updates.model, done) if watched else nullcontext():
-                self._updates.update(step, micro_batches)
+            self._updates.update(step, micro_batches)
 
         log = (done == 1 or self._due(self._plan.log_every)) and self._updates.updated
         self._evaluated = self._evaluate is not None and self._due(self._plan.evaluate_every)
@@ -199,7 +192,7 @@ class _Run:
         late = kept is not None and self._here.writes and kept.clock() - self._saved_at >= kept.every_seconds
         # The same in all processes, which check for finite values at the same steps; the clock of rank 0 counts.
         save = bool(greatest(int(kept is not None and (self._due(kept.every_steps) or late))))
-        if log or self._evaluated or save or watched:
+        if log or self._evaluated or save:
             self._updates.check_finite(self._saved_step)  # waits for the device: the seconds are of finished work
         self._seconds += waited + time.perf_counter() - started
         self._waited += waited

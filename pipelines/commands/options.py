@@ -183,9 +183,6 @@ precision = click.option(
     help="Precision of the model. fp32: exact. bf16 and int8 round vectors and scores to 2 or 3 digits. auto: the "
     "fastest here; int8 needs korbert[onnx] and a CPU with VNNI.",
 )  # fmt: skip
-anomaly = click.option(
-    "--anomaly", is_flag=True, help="Check every output and gradient in the first 20 training steps; slow."
-)
 workers = click.option(
     "--workers", type=click.IntRange(min=1), help="Worker processes, or Kiwi threads.  [default: cores]"
 )

@@ -83,7 +83,6 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         evaluate=look,
         description="pretrain",
         row_workers=runtime.rows_by(device.type),
-        anomaly=runtime.anomaly,
     )
     return _written(output, model, tokenizer, phases, result, before) if connected().writes else {}
 

@@ -33,14 +33,14 @@ Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]
 
 def finetune(
     model: nn.Module, examples: Learnable, loss: Loss, measure: Measure | None, settings: LearningSettings, way: Way, *,
-    seed: int, work: Path, metrics: Path, device: torch.device, description: str = "finetune", anomaly: bool = False,
+    seed: int, work: Path, metrics: Path, device: torch.device, description: str = "finetune",
 ) -> Best:  # fmt: skip
     """Trains `model` and returns its best epoch, whose weights it then has, in eval mode.
 
     measure: None: the last epoch is taken for the best.
     work: folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder, an interrupted run
     resumes and ends in the same bytes. metrics: log file of `fit`, with "heldout" at the end of each epoch.
-    anomaly: as in `fit`. With several connected processes all train, and rank 0 writes.
+    With several connected processes all train, and rank 0 writes.
     """
     batches = Batches(examples, way.batch_size, seed)
     from_first(lambda: _remove_checkpoints_without_the_best(work, batches.steps_per_epoch))
@@ -67,7 +67,7 @@ def finetune(
     )
     with learning_seen(model, examples):
         fit(model, batches, loss, plan, device=device, output=output, evaluate=evaluate, enough=enough,
-            description=description, anomaly=anomaly)  # fmt: skip
+            description=description)  # fmt: skip
         if settings.lora:
             merge(model)  # so that the weights of the best epoch, which are kept merged, fit
         return load_best(work, model)
