@@ -60,13 +60,10 @@ def fit(
     device: torch.device,
     output: TrainingOutput | None = None,
     evaluate: Evaluate | None = None,
-    enough: Callable[[Mapping[str, float]], bool] = lambda heldout: False,
     description: str = "training",
     row_workers: int = 0,
 ) -> FitResult:
     """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
-
-    enough: of the numbers of the last evaluation, whether training ends with it, before the plan does.
 
     Under torchrun rank 0 writes, and the others read its checkpoints.
     Raises ModelError when a loss or gradient is not finite and the plan does not skip its step, or skips too many;
@@ -76,7 +73,7 @@ def fit(
     plan = replace(plan, precision=choose_precision(device, plan.precision))
     with joined(device) as here, memory_kept(device) as release:
         updates = Updates(model.to(device), loss, plan, device, here)
-        run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, enough, description)
+        run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, description)
         first_step = run.done
         run.train(batches, row_workers, release)
     model.eval()
@@ -95,7 +92,6 @@ class _Run:
     _here: World
     _output: TrainingOutput
     _evaluate: Evaluate | None
-    _enough: Callable[[Mapping[str, float]], bool]
     _description: str
 
     def __post_init__(self) -> None:
@@ -137,15 +133,13 @@ class _Run:
                 self._records = files.enter_context(recorded(self._output, self.done))
             advance = files.enter_context(track(self._description, self._plan.steps, "steps", done=self.done))
             number = 0
-            # The evaluation before the checkpoint may have ended training.
-            end = self.done if self.heldout and self._enough(self.heldout) else self._plan.steps
             pin = self._updates.device.type == "cuda"
-            with fed(batches, range(self.done, end), workers=row_workers, pin=pin) as steps:
+            with fed(batches, range(self.done, self._plan.steps), workers=row_workers, pin=pin) as steps:
                 for step, micro_batches, waited in steps:
                     self._step(step, micro_batches, waited)
                     advance(1, self._figures)
                     number = greatest(arrived() or 0)
-                    if number or (self._evaluated and self._enough(self.heldout)):
+                    if number:
                         break
                     if step % _RELEASE_EVERY == 0:
                         release()

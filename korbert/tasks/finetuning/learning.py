@@ -5,7 +5,7 @@
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -50,24 +50,18 @@ def finetune(
         precision=settings.precision, log_every=settings.log_every, evaluate_every=batches.steps_per_epoch,
         rate_factors=decayed(model, settings.layer_decay) if settings.layer_decay < 1 else {},
     )  # fmt: skip
-    best = from_first(lambda: read_best(work))  # a resumed run asks `enough` before it evaluates
 
     def evaluate(model: nn.Module, step: int) -> dict[str, float]:
-        nonlocal best
         own, epoch = merged(model) if settings.lora else model, step // batches.steps_per_epoch
         score, figures = (float(epoch), {}) if measure is None else measure(own)
-        best = from_first(lambda: keep_best(work, own, Best(epoch, score)))
+        from_first(lambda: keep_best(work, own, Best(epoch, score)))
         return {"epoch": epoch, **figures}
-
-    def enough(heldout: Mapping[str, float]) -> bool:
-        return settings.patience is not None and best is not None and heldout["epoch"] - best.epoch >= settings.patience
 
     output = TrainingOutput(
         Checkpointing(work / "checkpoints", settings.checkpoint_every), metrics, timing=work / "timing.jsonl"
     )
     with learning_seen(model, examples):
-        fit(model, batches, loss, plan, device=device, output=output, evaluate=evaluate, enough=enough,
-            description=description)  # fmt: skip
+        fit(model, batches, loss, plan, device=device, output=output, evaluate=evaluate, description=description)
         if settings.lora:
             merge(model)  # so that the weights of the best epoch, which are kept merged, fit
         return load_best(work, model)

@@ -50,9 +50,6 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     seeds: tuple[_Seed, ...] = Field(
         (0,), min_length=1, description="random seeds of new weights, order and dropout; selection uses the first"
     )
-    patience: int | None = Field(
-        None, ge=1, description="early stopping after this many epochs without improvement; none: off"
-    )
     weight_decay: float = Field(
         0.01, ge=0, description="AdamW weight decay, multiplied by the learning rate; not applied to norms and biases"
     )
