@@ -17,7 +17,6 @@ from signal import Signals
 import torch
 from torch import nn
 
-from korbert.errors import ModelError
 from korbert.interruption import Interrupted, noted_signals
 from korbert.progress import track
 from korbert.training import checkpoints as storage
@@ -26,13 +25,12 @@ from korbert.training.distributed import joined
 from korbert.training.feeding import Batches, fed
 from korbert.training.plan import TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
-from korbert.training.updates import Diverged, Loss, Updates
+from korbert.training.updates import Loss, Updates
 from korbert.world import World, greatest
 
 _logger = logging.getLogger(__name__)
 
 _RELEASE_EVERY = 50  # steps; see memory_kept
-_MOST_LEFT_OUT, _LATELY = 5, 100  # steps left out among recent ones: with more, the weights are at fault, not the rows
 
 Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
 """(model in evaluation mode, updates done) -> numbers; runs without gradients, in all processes."""
@@ -40,15 +38,11 @@ Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """first_step: updates done by earlier runs (0 without a checkpoint). heldout: the last result of `evaluate`.
-
-    left_out: number of steps, earlier runs included, without an update (TrainingPlan.on_divergence).
-    """
+    """first_step: updates done by earlier runs (0 without a checkpoint). heldout: the last result of `evaluate`."""
 
     first_step: int
     steps: int
     heldout: Mapping[str, float] = field(default_factory=dict)
-    left_out: int = 0
 
 
 def fit(
@@ -66,26 +60,23 @@ def fit(
     """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
 
     Under torchrun rank 0 writes, and the others read its checkpoints.
-    Raises ModelError when a loss or gradient is not finite and the plan does not skip its step, or skips too many;
-    ArtifactError when a checkpoint is of another run; and Interrupted after Ctrl-C or SIGTERM, when the current update
-    is finished and saved: the same one in all processes. A second signal ends the run at once.
+    Raises ModelError when a loss or gradient is not finite; ArtifactError when a checkpoint is of another run; and
+    Interrupted after Ctrl-C or SIGTERM, when the current update is finished and saved: the same one in all processes.
+    A second signal ends the run at once.
     """
     plan = replace(plan, precision=choose_precision(device, plan.precision))
-    with joined(device) as here, memory_kept(device) as release:
+    with joined(device) as here, memory_kept(device) as release, noted_signals() as arrived:
         updates = Updates(model.to(device), loss, plan, device, here)
         run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, description)
         first_step = run.done
-        run.train(batches, row_workers, release)
+        run.train(batches, row_workers, release, arrived)
     model.eval()
-    return FitResult(first_step, run.done, run.heldout, len(updates.left_out))
+    return FitResult(first_step, run.done, run.heldout)
 
 
 @dataclass
 class _Run:
-    """A run in progress, from the newest checkpoint: its updates, and the actions due after each.
-
-    done: completed steps, including skipped ones.
-    """
+    """A run in progress, from the newest checkpoint: its updates, and the actions due after each. done: steps."""
 
     _updates: Updates
     _plan: TrainingPlan
@@ -98,36 +89,21 @@ class _Run:
         self._checkpoints, self._records = self._output.checkpoints, Records()
         self._seconds = self._waited = 0.0
         self._saved_step, self._saved_at = 0, self._checkpoints.clock() if self._checkpoints else 0.0
-        self._evaluated = False  # at this step
         self._figures = ""  # of the last line of metrics, for the progress bar
         self.done = 0
         self.heldout: Mapping[str, float] = {}
-        if not self._resume() and self._plan.on_divergence == "skip" and self._checkpoints:
-            self._save()  # to go back to
-
-    def _resume(self) -> bool:
-        """Restores the newest checkpoint. Returns whether there is one."""
         checkpoint = storage.newest_of_all(self._checkpoints.folder) if self._checkpoints else None
         if checkpoint is not None:
             self.heldout = self._updates.restore(checkpoint)
             self.done = self._saved_step = checkpoint.step
-            self._seconds = self._waited = 0.0
-        return checkpoint is not None
 
-    def train(self, batches: Batches, row_workers: int, release: Callable[[], None]) -> None:
-        """Trains to the end, if need be by way of an earlier checkpoint. release: of memory_kept."""
-        with noted_signals() as arrived:
-            while True:
-                try:
-                    self._walk(batches, row_workers, release, arrived)
-                    return
-                except Diverged as error:
-                    self._go_back(error)
-
-    def _walk(
+    def train(
         self, batches: Batches, row_workers: int, release: Callable[[], None], arrived: Callable[[], int | None]
     ) -> None:
-        """Trains from the current step to the end. One process writes files and shows progress."""
+        """Trains from the current step to the end. One process writes files and shows progress.
+
+        release: of memory_kept. arrived: the number of a signal, if one came (noted_signals).
+        """
         with ExitStack() as files:
             if self._here.writes:
                 self._records = files.enter_context(recorded(self._output, self.done))
@@ -150,24 +126,6 @@ class _Run:
                 saved = f"{self._description}: step {self.done:,} is saved" if self._checkpoints and self.done else ""
                 raise Interrupted(Signals(number), saved)
 
-    def _go_back(self, error: Diverged) -> None:
-        """Restores the newest checkpoint and marks the step of the error to be left out.
-
-        Raises the error if the plan forbids it or there is no checkpoint, ModelError if too many steps are left out.
-        """
-        if self._plan.on_divergence == "stop":
-            raise error
-        lately = sum(step > error.step - _LATELY for step in self._updates.left_out)
-        if lately >= _MOST_LEFT_OUT:
-            raise ModelError(f"{error}; {lately} of the last {_LATELY} steps are left out already") from error
-        self._updates.left_out.add(error.step)
-        if not self._resume():
-            raise error
-        _logger.warning(
-            f"{self._description}: step {error.step:,}: the loss or its gradient is not a finite number: going back to "
-            f"step {self.done:,} and leaving it out"
-        )
-
     def _step(self, step: int, micro_batches: Sequence[Batch], waited: float) -> None:
         """One update, then what is due: a line of metrics, an evaluation, a checkpoint, in this order.
 
@@ -175,25 +133,22 @@ class _Run:
         """
         started = time.perf_counter()
         self.done = done = step + 1
-        if done in self._updates.left_out:
-            self._records.write("left_out", done, {})
-        else:
-            self._updates.update(step, micro_batches)
+        self._updates.update(step, micro_batches)
 
-        log = (done == 1 or self._due(self._plan.log_every)) and self._updates.updated
-        self._evaluated = self._evaluate is not None and self._due(self._plan.evaluate_every)
+        log = done == 1 or self._due(self._plan.log_every)
+        evaluated = self._evaluate is not None and self._due(self._plan.evaluate_every)
         kept = self._checkpoints
         late = kept is not None and self._here.writes and kept.clock() - self._saved_at >= kept.every_seconds
         # The same in all processes, which check for finite values at the same steps; the clock of rank 0 counts.
         save = bool(greatest(int(kept is not None and (self._due(kept.every_steps) or late))))
-        if log or self._evaluated or save:
+        if log or evaluated or save:
             self._updates.check_finite(self._saved_step)  # waits for the device: the seconds are of finished work
         self._seconds += waited + time.perf_counter() - started
         self._waited += waited
 
         if log:
             self._log()
-        if self._evaluate and self._evaluated:
+        if self._evaluate and evaluated:
             model, device = self._updates.model.eval(), self._updates.device
             with torch.no_grad(), autocast(device, self._plan.precision):
                 self.heldout = dict(self._evaluate(model, done))

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
@@ -14,8 +14,6 @@ class TrainingPlan:
     """The training plan. With model and data it determines the outcome; checkpoints of another plan are refused.
 
     log_every: updates between lines of metrics. evaluate_every: updates between evaluations; 0: only after the last.
-    on_divergence: at a loss or gradient that is not finite stop, or skip its step: go back to the last checkpoint and
-        make no update at that step. The schedule advances anyway. Without a checkpoint to go back to, it always stops.
     rate_factors: parameter -> its learning rate as a multiple of that of the others.
     """
 
@@ -25,7 +23,6 @@ class TrainingPlan:
     precision: PrecisionName = "auto"
     log_every: int = 10
     evaluate_every: int = 0
-    on_divergence: Literal["stop", "skip"] = "stop"
     rate_factors: Mapping[str, float] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:

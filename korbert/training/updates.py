@@ -30,14 +30,6 @@ _MODEL, _OPTIMIZER = "model/", "optimizer/"  # prefixes of the tensors in a chec
 _SPIKE = 10.0  # a gradient norm above this many times the mean of the last interval is a spike
 
 
-class Diverged(ModelError):
-    """A non-finite loss or gradient. step: number of the first affected update, from 1."""
-
-    def __init__(self, text: str, step: int) -> None:
-        super().__init__(text)
-        self.step = step
-
-
 class Meter:
     """Means of metrics over `steps`. Sums stay on the device in float64, so that adding waits for nothing."""
 
@@ -74,7 +66,6 @@ class Updates:
     """A model in training, with its optimizer and its sums of metrics: all that a checkpoint holds.
 
     pieces: in all updates so far, padding not counted, earlier runs included; 0 for batches that do not say.
-    left_out: steps, from 1 on, that are no update because their loss or gradient was not finite.
     """
 
     def __init__(self, model: nn.Module, loss: Loss, plan: TrainingPlan, device: torch.device, here: World) -> None:
@@ -84,7 +75,6 @@ class Updates:
         self._optimizer = Optimizer(model, plan.optimizer, plan.rate_factors)
         self._meter = Meter(device)
         self.pieces = self._pieces_taken = 0
-        self.left_out: set[int] = set()
         self._bad_step = torch.full((), -1, dtype=torch.int64, device=device)
         self._usual_norm: float | None = None  # mean gradient norm of the last interval
 
@@ -133,23 +123,17 @@ class Updates:
         return counts, padding
 
     def check_finite(self, saved: int) -> None:
-        """Raises Diverged for the first step whose loss or gradient was not finite. Waits for the device.
+        """Raises ModelError for the first step whose loss or gradient was not finite. Waits for the device.
 
         saved: step of the last checkpoint; 0: there is none. All processes call this at the same step.
         """
         step = greatest(int(self._bad_step))
         if step >= 0:
             kept = f"the last good checkpoint is that of step {saved}" if saved else "there is no checkpoint before it"
-            raise Diverged(
+            raise ModelError(
                 f"step {step}: the loss or its gradient is not a finite number; {kept}; lower learning_rate "
-                f"({self._plan.optimizer.learning_rate}) or raise warmup_share ({self._plan.optimizer.warmup_share})",
-                step,
+                f"({self._plan.optimizer.learning_rate}) or raise warmup_share ({self._plan.optimizer.warmup_share})"
             )
-
-    @property
-    def updated(self) -> bool:
-        """Whether there was an update since the last call of `means`."""
-        return self._meter.steps > 0
 
     def means(self) -> dict[str, float]:
         """Means since the last call, by name; the last learning rate; the mean gradient norm before clipping.
@@ -178,16 +162,12 @@ class Updates:
             "meter": self._meter.state(),
             "pieces": self.pieces,
             "usual_norm": self._usual_norm,
-            "left_out": sorted(self.left_out),
             "heldout": dict(heldout),
         }
         return Checkpoint(done, tensors, record)
 
     def restore(self, checkpoint: Checkpoint) -> dict[str, float]:
-        """Loads the state. Returns the held-out figures of the checkpoint. ArtifactError if it is of another run.
-
-        Steps that are left out by now stay left out.
-        """
+        """Loads the state. Returns the held-out figures of the checkpoint. ArtifactError if it is of another run."""
         record, own = checkpoint.record, dict(_saved_tensors(self.model))
         saved, of_optimizer = (
             {name.removeprefix(prefix): value for name, value in checkpoint.tensors.items() if name.startswith(prefix)}
@@ -210,8 +190,6 @@ class Updates:
         self._meter.restore(record["meter"])
         self.pieces = self._pieces_taken = record["pieces"]
         self._usual_norm = record["usual_norm"]
-        self.left_out |= {*record["left_out"]}
-        self._bad_step.fill_(-1)
         return dict(record["heldout"])
 
 

@@ -33,7 +33,6 @@ _COUNTED = {  # what the accuracy of an objective is counted over
     "distill": " pieces, correct if the teacher's top prediction is",
 }
 _LAST = 20  # held-out measurements in the table
-_STEPS_LISTED = 10  # steps without an update, by number
 
 
 def use(folder: Path) -> Use:
@@ -63,20 +62,18 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
 
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
-    metrics = list(artifact.lines("metrics.jsonl"))
-    log = TrainingLog.of(metrics, artifact.lines("timing.jsonl"))
+    log = TrainingLog.of(list(artifact.lines("metrics.jsonl")), artifact.lines("timing.jsonl"))
     # The initial model, if training began with one, is an evaluation at step 0, on the same held-out rows.
     if initial := {key.removeprefix("init_"): value for key, value in scores.items() if key.startswith("init_")}:
         first = {"step": 0, "pieces": 0, "unigram_loss": scores["unigram_loss"], **initial}
         log = replace(log, heldout=[first, *log.heldout])
-    left_out = [formatting.count(line["step"]) for line in metrics if line["kind"] == "left_out"]
     return Story(
         title=against_unigram(scores["mlm_loss"], scores["unigram_loss"]),
         lede=lede(scores, log, artifact.record["settings"].get("init")),
         sections=(
             Section("Filling gaps in held-out rows", list(gapped_samples(artifact.lines("samples.jsonl"))), _GAPS),
             Section("Held-out evaluation", list(heldout_elements(log, scores["unigram_loss"]))),
-            *training_sections(log, left_out),
+            *training_sections(log),
             Section("Speed", list(speed_curves(log))),
             Section("Held-out measurements", list(measurements(log))),
         ),
@@ -148,19 +145,13 @@ def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
     yield from chart(title, log, log.heldout, accuracies, y="accuracy", percent=True, floor=0, note=note)
 
 
-def training_sections(log: TrainingLog, left_out: Sequence[str]) -> Iterator[Section]:
-    """left_out: the steps that were left out (`pretrain.on_divergence`)."""
+def training_sections(log: TrainingLog) -> Iterator[Section]:
     losses: list[Element] = []
     for name, words in OBJECTIVES.items():
         for time in (False, True) if name == "mlm" else (False,):
             title = f"{words} training loss{' over time' if time else ''}"
             losses += chart(title, log, log.train, {"": f"{name}_loss"}, y="nats", time=time)
-    note = ""
-    if left_out:
-        more = f" and {formatting.count(len(left_out) - _STEPS_LISTED)} more" if len(left_out) > _STEPS_LISTED else ""
-        listed = f"{', '.join(left_out[:_STEPS_LISTED])}{more}"
-        note = f"Steps left out because their loss or gradient was not finite: {listed}."
-    yield Section("Training loss", losses, note)
+    yield Section("Training loss", losses)
 
     elements = [*chart("Learning rate", log, log.train, {"": "learning_rate"}, y="rate", floor=0)]
     note = ""
