@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, model_validator
 
 PrecisionName = Literal["auto", "fp32", "bf16"]  # of training
 InferencePrecision = Literal["auto", "fp32", "bf16", "int8"]
-ScheduleKind = Literal["linear", "cosine", "wsd"]
+ScheduleKind = Literal["linear", "wsd"]
 
 
 class OptimizerSettings(BaseModel, frozen=True, extra="forbid"):
@@ -20,11 +20,9 @@ class OptimizerSettings(BaseModel, frozen=True, extra="forbid"):
     max_grad_norm: float = Field(1.0, gt=0, description="gradient clipping: maximum L2 norm over all parameters")
     warmup_share: float = Field(0.06, ge=0, lt=1, description="share of steps used for learning rate warmup")
     schedule: ScheduleKind = Field(
-        "linear",
-        description="after warmup: linear or cosine decay to zero; wsd: the peak rate, then decay over decay_share",
+        "linear", description="after warmup: linear decay to zero; wsd: the peak rate, then decay over decay_share"
     )
     decay_share: float = Field(0.2, gt=0, le=1, description="wsd only: share of steps, at the end, of the decay")
-    decay_shape: Literal["linear", "1-sqrt"] = Field("1-sqrt", description="wsd only: shape of the decay, from 1 to 0")
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Self:

@@ -211,7 +211,7 @@ def test_set_changes_one_value(tmp_path, change, of, read):
     (MINIMAL.replace("steps = 10", "steps = 0"), [], r"pretrain\.phases\.0\.steps: .*greater than or equal to 1"),
     (MINIMAL, ["pretrain.head.kind=sampled", "vocab.size=4096"],
      r"mine\.toml: pretrain\.head\.negatives 4096: the vocabulary has at most 4096 entries \(vocab\.size\): "),
-    (MINIMAL, ["pretrain.optimizer.schedule=often"], r"pretrain\.optimizer\.schedule: .*'cosine' or 'wsd'"),
+    (MINIMAL, ["pretrain.optimizer.schedule=often"], r"pretrain\.optimizer\.schedule: .*'linear' or 'wsd'"),
     (MINIMAL, ["shard.seed=5"], r"shard\.seed 5 is not vocab\.seed 3, so that held-out documents would be counted"),
     (MINIMAL, ["pretrain.shares={wiki=-0.5}"], r"pretrain\.shares\.wiki: .*greater than or equal to 0"),
     (MINIMAL, ["vocab.add=9"], r"vocab: add 9 adds words to an existing tokenizer: set tokenizer, or"),

@@ -10,7 +10,7 @@ import torch
 from korbert.modeling import ClassificationModel, PretrainingModel, QuestionAnsweringModel
 from korbert.pretraining import pretraining_loss
 from korbert.tasks.kinds.classification import Classification
-from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
+from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
 from korbert.tokenization.encoding import Frame
 from korbert.training import OptimizerSettings
@@ -45,7 +45,7 @@ def classification(architecture, folder):
 
 
 def reading(architecture, folder):
-    settings = QuestionAnsweringSettings(max_length=64, stride=9, max_query_pieces=9)
+    settings = WindowSettings(max_length=64, stride=9, max_query_pieces=9)
     windows = cut_windows(letters("누가"), letters("나" * 100), settings, answer=(2, 4), special=3)
     examples = WindowExamples(windows, SimpleNamespace(pad_id=0, frame=Frame(2, 3)), settings)
     return QuestionAnsweringModel(config(architecture)), reading_loss, Batches(examples, 4, 0)(0)
