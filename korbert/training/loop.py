@@ -7,7 +7,6 @@ The batches of a step are a pure function of its number, and dropout is one of (
 random state. A resumed run loads the newest checkpoint, continues with the next step, and ends in the same bits.
 """
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -27,8 +26,6 @@ from korbert.training.plan import TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
 from korbert.training.updates import Loss, Updates
 from korbert.world import World, greatest
-
-_logger = logging.getLogger(__name__)
 
 _RELEASE_EVERY = 50  # steps; see memory_kept
 
@@ -166,11 +163,6 @@ class _Run:
         speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
         self._figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
         self._seconds = self._waited = 0.0
-        if spikes := means.get("spikes"):
-            _logger.warning(
-                f"{self._description}: step {self.done:,}: {spikes} gradient norms since the last line of metrics are "
-                "above 10 times the mean before it"
-            )
 
     def _save(self) -> None:
         assert self._checkpoints is not None

@@ -1,6 +1,5 @@
 """One update: gradients accumulated over micro-batches, clipped, applied; and the state that a checkpoint holds."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -27,7 +26,6 @@ micro-batches give the same as one big batch.
 """
 
 _MODEL, _OPTIMIZER = "model/", "optimizer/"  # prefixes of the tensors in a checkpoint
-_SPIKE = 10.0  # a gradient norm above this many times the mean of the last interval is a spike
 
 
 class Meter:
@@ -76,7 +74,6 @@ class Updates:
         self._meter = Meter(device)
         self.pieces = self._pieces_taken = 0
         self._bad_step = torch.full((), -1, dtype=torch.int64, device=device)
-        self._usual_norm: float | None = None  # mean gradient norm of the last interval
 
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
         """Performs update `step` (0-based) on this process's micro-batches. Does not synchronize with the device."""
@@ -106,8 +103,7 @@ class Updates:
         self._optimizer.step()
 
         # Values stay on the device until they are read.
-        spike = norm > (math.inf if self._usual_norm is None else _SPIKE * self._usual_norm)
-        self._meter.add({**totals, "grad_norm": norm, **padding, "spikes": spike})
+        self._meter.add({**totals, "grad_norm": norm, **padding})
         bad = (self._bad_step < 0) & ~torch.isfinite(totals["loss"] + norm)
         self._bad_step = torch.where(bad, step + 1, self._bad_step)
 
@@ -136,16 +132,9 @@ class Updates:
             )
 
     def means(self) -> dict[str, float]:
-        """Means since the last call, by name; the last learning rate; the mean gradient norm before clipping.
-
-        "spikes", where there are any: the number of gradient norms above 10 times the mean that the last call gave.
-        """
-        steps, means = self._meter.steps, self._meter.means()
-        spikes = round(means.pop("spikes") * steps)
-        after_rate: dict[str, float] = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
-        self._usual_norm = after_rate["grad_norm"]
-        if spikes:
-            after_rate["spikes"] = spikes
+        """Means since the last call, by name; the last learning rate; the mean gradient norm before clipping."""
+        means = self._meter.means()
+        after_rate = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
         return {**means, "learning_rate": self._optimizer.rate, **after_rate}
 
     def take_pieces(self) -> int:
@@ -161,7 +150,6 @@ class Updates:
             "plan": self._plan.record(),
             "meter": self._meter.state(),
             "pieces": self.pieces,
-            "usual_norm": self._usual_norm,
             "heldout": dict(heldout),
         }
         return Checkpoint(done, tensors, record)
@@ -189,7 +177,6 @@ class Updates:
         self._optimizer.restore(of_optimizer)
         self._meter.restore(record["meter"])
         self.pieces = self._pieces_taken = record["pieces"]
-        self._usual_norm = record["usual_norm"]
         return dict(record["heldout"])
 
 

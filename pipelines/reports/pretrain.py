@@ -154,12 +154,7 @@ def training_sections(log: TrainingLog) -> Iterator[Section]:
     yield Section("Training loss", losses)
 
     elements = [*chart("Learning rate", log, log.train, {"": "learning_rate"}, y="rate", floor=0)]
-    note = ""
-    if spikes := [line for line in log.train if line.get("spikes")]:
-        number, last = formatting.count(sum(line["spikes"] for line in spikes)), formatting.count(spikes[-1]["step"])
-        note = f"Norms above ten times the mean of the interval before: {number}, "
-        note += f"the last at or shortly before step {last}."
-    elements += chart("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0, note=note)
+    elements += chart("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0)
     yield Section("Learning rate and gradient norm", elements)
 
 

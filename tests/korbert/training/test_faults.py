@@ -1,6 +1,5 @@
 """A training meets large gradients and kill -9, and ends in the bytes that it is to end in."""
 
-import logging
 import signal
 import subprocess
 import sys
@@ -9,19 +8,6 @@ import pytest
 
 from tests.korbert.training import toy
 from tests.korbert.training.test_loop import lines, same_outcome
-
-
-@pytest.mark.slow
-def test_a_run_killed_after_a_spike_counts_it(tmp_path):
-    """Update 9 has a large gradient, which counts as one only if the checkpoint before it holds the usual norm."""
-    faults = {"factors": {8: 100.0}}
-    straight, killed = tmp_path / "straight", tmp_path / "killed"
-    subprocess.run(toy.command(straight, **faults), check=True)
-    for step in (9, 18):
-        assert subprocess.run(toy.command(killed, **faults, kill_at=step), check=False).returncode == -signal.SIGKILL
-    subprocess.run(toy.command(killed, **faults), check=True)
-    same_outcome(killed, straight)
-    assert {line["step"]: line["spikes"] for line in lines(killed / "metrics.jsonl") if "spikes" in line} == {10: 1}
 
 
 @pytest.mark.slow
@@ -34,15 +20,6 @@ def test_two_processes_learn_what_one_learns(tmp_path, free_port):
     subprocess.run([*torchrun, "--master-port", str(free_port), *program], check=True)
     for one, two in zip(*(lines(tmp_path / name / "metrics.jsonl") for name in ("one", "two")), strict=True):
         assert two == {key: pytest.approx(value, rel=1e-4) if key != "kind" else value for key, value in one.items()}
-
-
-def test_spikes_are_counted_and_logged_once(tmp_path, caplog):
-    with caplog.at_level(logging.WARNING):
-        toy.train(tmp_path, factors={11: 100.0, 13: 1e3, 22: 9.0}, tensorboard=False)
-    assert {line["step"]: line["spikes"] for line in lines(tmp_path / "metrics.jsonl") if "spikes" in line} == {15: 2}
-    assert caplog.messages == [
-        "training: step 15: 2 gradient norms since the last line of metrics are above 10 times the mean before it"
-    ]
 
 
 @pytest.mark.slow

@@ -204,20 +204,6 @@ def test_pretrain_shows_the_initial_model(maker):
     assert "before/&lt;pretrain&gt;" in render(folder).read_text(encoding="utf-8")
 
 
-def test_pretrain_names_spikes(maker):
-    path = maker("pretrain") / "metrics.jsonl"
-
-    def note():
-        sections = {section.title: section for section in pretrain.story(maker.open("pretrain")).sections}
-        return sections["Learning rate and gradient norm"].elements[-1].note
-
-    assert note() == ""
-    _extend(path, lambda line: {"spikes": 2} if line["step"] in (120, 1500) else {})
-    assert note() == (
-        "Norms above ten times the mean of the interval before: 4, the last at or shortly before step 1,500."
-    )
-
-
 def test_pretrain_shows_guesses_at_three_evaluations(maker):
     def gap(right, share):
         guesses = [{"piece": piece, "probability": share / rank} for rank, piece in enumerate([*"가나다라", "ᆫ"], 1)]
