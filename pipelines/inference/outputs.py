@@ -35,11 +35,6 @@ def is_layer_table(path: Path) -> bool:
     return {"task", "scored_on", "features", "num_layers", "models", "best"} <= _object(path).keys()
 
 
-def is_oracle(path: Path) -> bool:
-    """Whether a file was written by `korbert oracle --all`."""
-    return _object(path).keys() == {"count", "pieces", "characters", "unreached"}
-
-
 def is_questions(path: Path) -> bool:
     """Whether a file was written by `korbert questions`."""
     with path.open("rb") as file:

@@ -22,7 +22,6 @@ FILES = {  # command and parameter -> the name of a file that it writes, and the
     ("compare", "page"): ("out.html", ["compare", "m", "m", "--html", OUT]),
     ("evaluate", "html"): ("out.html", ["evaluate", "m", "t.csv", "--html", OUT]),
     ("search-eval", "page"): ("out.html", ["search-eval", "m", "t.csv", "t.txt", "--html", OUT]),
-    ("oracle", "everything"): ("out.json", ["oracle", "m", "q.json", "--all", OUT]),
     ("questions", "output"): ("out.json", ["questions", "t.txt", "--output", OUT]),
     ("embed", "output"): ("out.npy", ["embed", "m", "t.txt", "--output", OUT]),
     ("evaluate", "output"): ("out.jsonl", ["evaluate", "m", "t.csv", "--output", OUT]),
@@ -175,7 +174,6 @@ def test_our_own_files_are_known_by_their_form(tmp_path):
     ours = {
         written.is_page: page(None),
         written.is_evaluation: '{"text": "가", "label": "좋음", "prediction": "나쁨"}\n',
-        written.is_oracle: json.dumps({"count": 0, "pieces": {}, "characters": {}, "unreached": []}),
         written.is_layer_table: json.dumps(dict.fromkeys(table)),
         written.is_questions: '{"version": "korbert questions", "data": [\n]}\n',
     }
