@@ -3,8 +3,7 @@
 1. plan.py         how a model is trained (TrainingPlan; optimizer: settings.py), where files go (TrainingOutput).
 2. loop.py         `fit`: loads the newest checkpoint, if any; then goes step by step, while feeding.py has a thread or
                    processes make the batches of the next steps.
-3. examples.py     labelled rows of pieces, flat in memory, and their order in training.
-   padding.py      rows of different lengths -> (B, T) tensors.
+3. examples.py     labelled rows of pieces, flat in memory, and their order in training; (B, T) tensors of them.
 4. devices.py      the tensors moved to the device; precision; memory.
 5. updates.py      forward and backward of each micro-batch; gradients added up (distributed.py: over all processes),
                    clipped, and applied by AdamW (optimizers.py) at the rate of the step (schedules.py).

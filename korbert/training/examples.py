@@ -1,6 +1,6 @@
-"""Labelled rows of pieces, flat in memory, and their order in training."""
+"""Labelled rows of pieces, flat in memory, as padded batches, and their order in training."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, Self
@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from korbert.training.padding import padded
 from korbert.world import connected
 
 _POOL_BATCHES = 64  # batches sorted by length together: enough for little padding, few enough to stay shuffled
@@ -81,6 +80,28 @@ class Examples:
         """Arrays of the pieces of some rows, padded. fillers: name of an array -> the value of its padding."""
         places = [slice(*self.offsets[row : row + 2]) for row in rows]
         return padded([{name: getattr(self, name)[place] for name in fillers} for place in places], fillers)
+
+
+def padded(rows: Sequence[Mapping[str, NDArray[Any]]], fillers: Mapping[str, int]) -> dict[str, Any]:
+    """attention_mask and the columns named in `fillers`, (B, T) each, T the longest row; and facts about them.
+
+    lengths: the pieces of each row, a tuple of B; pieces: their sum.
+
+    rows: a one-dimensional array per column, input_ids included; those in `fillers` have equal lengths within a row.
+    fillers: padding value per column. A number makes an int64 tensor, False a bool one.
+    """
+    lengths = np.array([len(row["input_ids"]) for row in rows])
+    present = np.arange(lengths.max()) < lengths[:, None]  # (B, T)
+    batch: dict[str, Any] = {
+        "attention_mask": torch.from_numpy(present.astype(np.int64)),
+        "lengths": tuple(lengths.tolist()),
+        "pieces": int(lengths.sum()),
+    }
+    for name, filler in fillers.items():
+        column = np.full(present.shape, filler, dtype=type(filler))
+        column[present] = np.concatenate([row[name] for row in rows])
+        batch[name] = torch.from_numpy(column)
+    return batch
 
 
 def by_length(lengths: NDArray[np.int64], batch_size: int) -> Iterator[NDArray[np.int64]]:

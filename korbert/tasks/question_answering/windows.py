@@ -21,7 +21,7 @@ from korbert.tasks.passages import Passage, pieces_of_span
 from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
-from korbert.training.padding import padded
+from korbert.training.examples import padded
 from korbert.training.scoring import model_inputs
 
 
