@@ -134,7 +134,7 @@ class Updates:
     def means(self) -> dict[str, float]:
         """Means since the last call, by name; the last learning rate; the mean gradient norm before clipping."""
         means = self._meter.means()
-        after_rate = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
+        after_rate: dict[str, float] = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
         return {**means, "learning_rate": self._optimizer.rate, **after_rate}
 
     def take_pieces(self) -> int:
