@@ -18,7 +18,7 @@ from korbert.tasks.finetuning.layerwise import decayed, freeze
 from korbert.tasks.finetuning.seen import learning_seen
 from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.training.checkpoints import newest_step, remove_all
-from korbert.training.examples import Batches, Learnable
+from korbert.training.examples import Batches, Examples
 from korbert.training.loop import fit
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
 from korbert.training.updates import Loss
@@ -31,7 +31,7 @@ Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]
 
 
 def finetune(
-    model: nn.Module, examples: Learnable, loss: Loss, measure: Measure | None, settings: LearningSettings, way: Way, *,
+    model: nn.Module, examples: Examples, loss: Loss, measure: Measure | None, settings: LearningSettings, way: Way, *,
     seed: int, work: Path, metrics: Path, device: torch.device, description: str = "finetune",
 ) -> Best:  # fmt: skip
     """Trains `model` and returns its best epoch, whose weights it then has, in eval mode.

@@ -1,7 +1,6 @@
 """Extractive question answering on texts of any length; a question may have no answer."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
@@ -104,7 +103,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
             question, context = (encoded[text] for text in self.texts(row))
             answer = next((answer.span for answer in right_answers(row)), None) if row.get("answers") else None
             windows += cut_windows(question, context, self, index=index, answer=answer, special=tokenizer.frame.special)
-        return Prepared(rows, WindowExamples(windows, tokenizer, self))
+        return Prepared(rows, WindowExamples.of(windows, tokenizer, self))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> QuestionAnsweringModel:
         return QuestionAnsweringModel(config, generator)
@@ -132,7 +131,7 @@ class QuestionAnswering(WindowSettings, Kind, frozen=True):
 
         def scored() -> Iterator[Scored]:
             for start in range(0, len(examples), _WINDOWS_AT_ONCE):
-                part = replace(examples, windows=examples.windows[start : start + _WINDOWS_AT_ONCE])
+                part = examples.some(slice(start, start + _WINDOWS_AT_ONCE))
                 yield from part.scored(outputs(model, part, ends, batch_size=64, **how))
 
         return found_in(scored(), len(prepared.rows), self)

@@ -55,7 +55,7 @@ def test_collate_by_hand():
     assert batch["token_type_ids"].tolist() == [[0] * 5 + [1] * 7, [0] * 5 + [1] * 4 + [0] * 3]
     assert batch["boundaries"].tolist() == [[0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0], [0, 1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0]]
     assert batch["choices"].int().tolist() == [[1, *[0] * 4, *[1] * 6, 0], [1, *[0] * 4, *[1] * 3, *[0] * 4]]
-    assert batch["lengths"] == tuple(WindowExamples(windows, TOKENIZER, settings).lengths) == (12, 9)
+    assert batch["lengths"] == tuple(WindowExamples.of(windows, TOKENIZER, settings).lengths) == (12, 9)
     assert (batch["start_positions"].tolist(), batch["end_positions"].tolist()) == ([9, 5], [10, 6])
 
 

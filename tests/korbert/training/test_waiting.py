@@ -47,7 +47,7 @@ def classification(architecture, folder):
 def reading(architecture, folder):
     settings = WindowSettings(max_length=64, stride=9, max_query_pieces=9)
     windows = cut_windows(letters("누가"), letters("나" * 100), settings, answer=(2, 4), special=3)
-    examples = WindowExamples(windows, SimpleNamespace(pad_id=0, frame=Frame(2, 3)), settings)
+    examples = WindowExamples.of(windows, SimpleNamespace(pad_id=0, frame=Frame(2, 3)), settings)
     return QuestionAnsweringModel(config(architecture)), reading_loss, Batches(examples, 4, 0)(0)
 
 
