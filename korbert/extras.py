@@ -10,6 +10,7 @@ from korbert.errors import SettingsError
 EXTRAS = {  # extra -> what it installs, as imported
     "hf": ("huggingface_hub", "sentence_transformers", "tokenizers", "transformers"),
     "look": ("captum",),
+    "lora": ("peft",),
     "onnx": ("onnx", "onnxruntime"),
     "pipeline": (
         "datasets", "duckdb", "fsspec", "google", "markdown_it", "matplotlib", "mwparserfromhell", "pandas", "pebble",
@@ -34,7 +35,7 @@ def package(name: str, reason: str) -> Any:
 def needed_for(reason: str) -> Iterator[None]:
     """Turns the failed import of a package of an extra into a MissingPackage that says what to install.
 
-    reason: what needs it, as in "look needs captum: pip install 'korbert[look]'". Decorates functions, too.
+    reason: what needs it, as in "lora needs peft: pip install 'korbert[lora]'". Decorates functions, too.
     """
     try:
         yield

@@ -6,6 +6,7 @@ import torch
 from korbert.errors import SettingsError
 from korbert.modeling import ClassificationModel
 from korbert.tasks.finetuning.layerwise import decayed, freeze, keep_layers
+from korbert.tasks.finetuning.lora import add_adapters
 from tests.korbert.tiny import tiny_config
 
 
@@ -28,6 +29,11 @@ def test_an_overlap_embedding_learns_as_a_head_does():
     freeze(model, 2)
     assert model.encoder.embeddings.overlap.weight.requires_grad
     assert not model.encoder.embeddings.token.weight.requires_grad
+    adapted = ClassificationModel(config)
+    add_adapters(adapted, 2, seed=0)
+    learning = {name for name, parameter in adapted.encoder.named_parameters() if parameter.requires_grad}
+    assert "embeddings.overlap.weight" in learning
+    assert all("lora" in name for name in learning - {"embeddings.overlap.weight"})
 
 
 def test_the_first_layers_alone_compute_what_they_did_inside_the_whole():
