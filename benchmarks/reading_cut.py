@@ -15,12 +15,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from schemes import is_slice
+
 from korbert.tasks.files import Row, Rows
 from korbert.tasks.korquad.data import read
 from korbert.tasks.korquad.metrics import exact_match
 from korbert.tasks.question_answering.rows import right_answers
 from korbert.tokenization import Pieces, Tokenizer
-from korbert.tokenization.encoding import is_slice, span_of, span_to_pieces
+from korbert.tokenization.encoding import span_of, span_to_pieces
 from korbert.tokenization.pieces import Span
 
 PARTICLES = ["이", "가", "은", "는", "을", "를", "의", "에", "도", "와", "과", "로", "시", "만", "에서", "에게", "으로"]

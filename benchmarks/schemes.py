@@ -23,6 +23,11 @@ _FIRST_TAG = 0xF0000  # private characters, one a part of speech, before the for
 _WORD = re.compile(r"\S+")
 
 
+def is_slice(text: str, pieces: Pieces, index: int) -> bool:
+    """Whether the piece is written as the text is: 학교, not the 었 of 했. text: as it was encoded."""
+    return text[slice(*pieces.spans[index])] == pieces.pieces[index].removeprefix("▁")
+
+
 def forms(analysis: Analysis, text: str) -> Analysis:
     """Morphemes as Kiwi writes them: 했다 is 하 + 었 + 다."""
     return analysis

@@ -21,7 +21,7 @@ from korbert.modeling import load_model
 from korbert.pipelines.cli import run_command
 from korbert.tasks import korquad
 from korbert.tasks.metrics.regression import spearman
-from korbert.tasks.metrics.token_classification import entity_counts, f1_from_counts
+from korbert.tasks.metrics.token_classification import entity_counts, tag_f1
 from korbert.tasks.sets.loading import load
 from korbert.tasks.splits import split_by_article
 from korbert.tasks.token_classification.bio import read_bio, write_bio
@@ -104,7 +104,7 @@ def test_entities_of_klue(korbert_data):
     ]
     assert len(rows) == 250
     counts = entity_counts(*written)[1].sum(axis=0)
-    assert 100 * (f1_from_counts(counts, "macro") or 0) == pytest.approx(ENTITIES_F1, abs=1)
+    assert 100 * (tag_f1(counts) or 0) == pytest.approx(ENTITIES_F1, abs=1)
 
 
 def test_similar_sentences_of_korsts(korbert_data):

@@ -221,32 +221,8 @@ class QuestionAnsweringModel(_EncoderWithHead):
 
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> tuple[Tensor, ...]:
         """Scores of each piece as the start and as the end, (B, T) both, padding and the question included."""
-        return self.of_vectors(self.dropout(self.head(hidden)))
-
-    def of_vectors(self, vectors: Tensor) -> tuple[Tensor, ...]:
-        """What `scores` returns, from the head's vectors (B, T, D)."""
-        ends: Tensor = self.classifier(vectors)  # (B, T, 2)
+        ends: Tensor = self.classifier(self.dropout(self.head(hidden)))  # (B, T, 2)
         return ends[..., 0], ends[..., 1]
-
-
-class SlotsModel(QuestionAnsweringModel):
-    """Question answering with a gate that tells whether the slot described before the text has a value, and where.
-
-    forward: scores of each piece as the start and as the end, (B, T) both, and scores of no value, any value and a
-    span of the text, (B, 3), from the first piece's vector.
-    """
-
-    kind: ClassVar[str] = "slots"
-    pipeline: ClassVar[str] = ""
-    not_exported: ClassVar[str] = "no class of transformers fills slots: use the model with korbert"
-
-    def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
-        super().__init__(config, generator)
-        self.gate = nn.Linear(config.hidden_size, 3)
-        heads.initialize(self.gate, config, generator)
-
-    def of_vectors(self, vectors: Tensor) -> tuple[Tensor, ...]:
-        return *super().of_vectors(vectors), self.gate(vectors[:, 0])
 
 
 class TokenClassificationModel(_EncoderWithHead):
@@ -310,7 +286,6 @@ Model = (
     | ClassificationModel
     | MultipleChoiceModel
     | QuestionAnsweringModel
-    | SlotsModel
     | TokenClassificationModel
     | EmbeddingModel
     | FeatureModel

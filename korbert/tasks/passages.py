@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from korbert.progress import track
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.base import collection_paused
-from korbert.tokenization.encoding import span_of, span_to_pieces
+from korbert.tokenization.encoding import Frame, span_of, span_to_pieces
 from korbert.tokenization.pieces import Pieces
 
 MANY_TEXTS = 500  # above this Kiwi's threads pay off, although its model is loaded again
@@ -38,6 +39,10 @@ class Passage:
             np.array(pieces.spans, dtype=np.int32).reshape(-1, 2),
         )
 
+    def part(self, first: int, last: int) -> "Part":
+        """The pieces [first, last)."""
+        return self.ids[first:last], self.boundaries[first:last]
+
     def joined(self, other: "Passage") -> "Passage":
         """This text, and right behind it the other one."""
         return Passage(
@@ -46,6 +51,20 @@ class Passage:
             np.concatenate([self.boundaries, other.boundaries]),
             np.concatenate([self.spans, other.spans + len(self.text)]),
         )
+
+
+Part = tuple[NDArray[np.int32], NDArray[np.uint8]]
+"""Ids and boundaries of pieces."""
+
+
+def framed(frame: Frame, *parts: Part) -> tuple[NDArray[Any], NDArray[Any], int]:
+    """[CLS] A [SEP], or [CLS] A [SEP] B [SEP]: ids and boundaries, and where B begins; without one, the length."""
+    separators = [frame.between] * (len(parts) - 1) + [1]
+    ids, boundaries = [np.array([frame.cls_id])], [np.zeros(1, np.uint8)]
+    for part, count in zip(parts, separators, strict=True):
+        ids += [part[0], np.full(count, frame.sep_id)]
+        boundaries += [part[1], np.zeros(count, np.uint8)]
+    return np.concatenate(ids), np.concatenate(boundaries), 1 + len(parts[0][0]) + separators[0]
 
 
 def encode_passages(tokenizer: AnyTokenizer, texts: Sequence[str], *, workers: int = 1) -> list[Passage]:

@@ -174,21 +174,3 @@ def span_of(spans: Sequence[Span], first: int, last: int) -> Span:
     """
     run = [span for span in spans[first : last + 1] if span[1] > span[0]] or [spans[first]]
     return min(span[0] for span in run), max(span[1] for span in run)
-
-
-def cut_within(text: str, encoded: Pieces | Encoding, first: int, last: int, start: int, end: int) -> Span:
-    """The characters of pieces first to last (inclusive), trimmed to [start, end) within pieces that are slices.
-
-    A piece of a fused morpheme is never cut.
-    """
-    low, high = span_of(encoded.spans, first, last)
-    if is_slice(text, encoded, first):
-        low = max(low, min(start, encoded.spans[first][1]))
-    if is_slice(text, encoded, last):
-        high = min(high, max(end, encoded.spans[last][0]))
-    return low, high
-
-
-def is_slice(text: str, encoded: Pieces | Encoding, index: int) -> bool:
-    """Whether the piece is written as the text is: 학교, not the 었 of 했. text: as it was encoded."""
-    return text[slice(*encoded.spans[index])] == encoded.pieces[index].removeprefix("▁")

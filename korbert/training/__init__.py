@@ -3,13 +3,10 @@
 1. plan.py         how a model is trained (TrainingPlan; optimizer: settings.py), where files go (TrainingOutput).
 2. loop.py         `fit`: loads the newest checkpoint, if any; then goes step by step, while feeding.py has a thread or
                    processes make the batches of the next steps.
-3. examples.py     labelled rows of pieces, flat in memory, and their order in training.
-   padding.py      rows of different lengths -> (B, T) tensors.
+3. examples.py     labelled rows of pieces, flat in memory, and their order in training; (B, T) tensors of them.
 4. devices.py      the tensors moved to the device; precision; memory.
 5. updates.py      forward and backward of each micro-batch; gradients added up (distributed.py: over all processes),
-                   clipped, and applied by the optimizers of the recipe (optimizers.py, muon.py) at the rate of the
-                   step (schedules.py).
-                   anomaly.py: finds the module that a non-finite number comes from, if asked for.
+                   clipped, and applied by AdamW (optimizers.py) at the rate of the step (schedules.py).
 6. records.py      means of losses, rate and gradient norm, written to files and TensorBoard.
 7. checkpoints.py  model, optimizer and metric sums on disk, to resume from.
 

@@ -1,28 +1,18 @@
-"""Labelled rows of pieces, flat in memory, and their order in training."""
+"""Labelled rows of pieces, flat in memory, as padded batches, and their order in training."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from korbert.training.padding import padded
 from korbert.world import connected
 
 _POOL_BATCHES = 64  # batches sorted by length together: enough for little padding, few enough to stay shuffled
 _POOL_STREAM = 0x706F6F6C  # separates these draws from others keyed by (seed, epoch)
-
-
-class Learnable(Protocol):
-    """Training examples of any kind: count, lengths in pieces, and batches."""
-
-    def __len__(self) -> int: ...
-    @property
-    def lengths(self) -> NDArray[np.int64]: ...
-    def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -77,10 +67,24 @@ class Examples:
             batch["token_type_ids"] = behind.long() * batch["attention_mask"]
         return {**batch, "labels": torch.from_numpy(self.labels[rows])}
 
-    def padded(self, rows: NDArray[np.int64], fillers: Mapping[str, Any]) -> dict[str, Any]:
-        """Arrays of the pieces of some rows, padded. fillers: name of an array -> the value of its padding."""
-        places = [slice(*self.offsets[row : row + 2]) for row in rows]
-        return padded([{name: getattr(self, name)[place] for name in fillers} for place in places], fillers)
+    def padded(self, rows: NDArray[np.int64], fillers: Mapping[str, int]) -> dict[str, Any]:
+        """attention_mask and the arrays named in `fillers` of some rows, (B, T) int64; and facts about them.
+
+        lengths: the pieces of each row, a tuple of B; pieces: their sum. fillers: array -> its value at padding.
+        """
+        lengths = self.lengths[rows]
+        present = np.arange(lengths.max()) < lengths[:, None]  # (B, T)
+        batch: dict[str, Any] = {
+            "attention_mask": torch.from_numpy(present.astype(np.int64)),
+            "lengths": tuple(lengths.tolist()),
+            "pieces": int(lengths.sum()),
+        }
+        for name, filler in fillers.items():
+            column = np.full(present.shape, filler, dtype=np.int64)
+            flat = getattr(self, name)
+            column[present] = np.concatenate([flat[slice(*self.offsets[row : row + 2])] for row in rows])
+            batch[name] = torch.from_numpy(column)
+        return batch
 
 
 def by_length(lengths: NDArray[np.int64], batch_size: int) -> Iterator[NDArray[np.int64]]:
@@ -111,7 +115,7 @@ class Batches:
     With several connected processes, each makes its own share. steps_per_epoch: steps per pass over all rows.
     """
 
-    def __init__(self, examples: Learnable, batch_size: int, seed: int) -> None:
+    def __init__(self, examples: Examples, batch_size: int, seed: int) -> None:
         self._examples, self._batch_size, self._seed = examples, batch_size, seed
         self._here = connected()  # read here: a data worker that makes batches is not connected
         self._epoch = lru_cache(maxsize=2)(self._order)

@@ -7,34 +7,27 @@ The batches of a step are a pure function of its number, and dropout is one of (
 random state. A resumed run loads the newest checkpoint, continues with the next step, and ends in the same bits.
 """
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from signal import Signals
 
 import torch
 from torch import nn
 
-from korbert.errors import ModelError
 from korbert.interruption import Interrupted, noted_signals
 from korbert.progress import track
 from korbert.training import checkpoints as storage
-from korbert.training.anomaly import anomalies_named
 from korbert.training.devices import Batch, autocast, choose_precision, memory_kept
 from korbert.training.distributed import joined
 from korbert.training.feeding import Batches, fed
 from korbert.training.plan import TrainingOutput, TrainingPlan
 from korbert.training.records import Records, recorded
-from korbert.training.updates import Diverged, Loss, Updates
+from korbert.training.updates import Loss, Updates
 from korbert.world import World, greatest
 
-_logger = logging.getLogger(__name__)
-
 _RELEASE_EVERY = 50  # steps; see memory_kept
-_WATCHED = 20  # steps in anomaly mode
-_MOST_LEFT_OUT, _LATELY = 5, 100  # steps left out among recent ones: with more, the weights are at fault, not the rows
 
 Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
 """(model in evaluation mode, updates done) -> numbers; runs without gradients, in all processes."""
@@ -42,15 +35,11 @@ Evaluate = Callable[[nn.Module, int], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """first_step: updates done by earlier runs (0 without a checkpoint). heldout: the last result of `evaluate`.
-
-    left_out: number of steps, earlier runs included, without an update (TrainingPlan.on_divergence).
-    """
+    """first_step: updates done by earlier runs (0 without a checkpoint). heldout: the last result of `evaluate`."""
 
     first_step: int
     steps: int
     heldout: Mapping[str, float] = field(default_factory=dict)
-    left_out: int = 0
 
 
 def fit(
@@ -62,95 +51,68 @@ def fit(
     device: torch.device,
     output: TrainingOutput | None = None,
     evaluate: Evaluate | None = None,
-    enough: Callable[[Mapping[str, float]], bool] = lambda heldout: False,
     description: str = "training",
     row_workers: int = 0,
-    anomaly: bool = False,
 ) -> FitResult:
     """Trains `model` in place: `plan.steps` updates, or those after the newest whole checkpoint of `output`.
 
-    enough: of the numbers of the last evaluation, whether training ends with it, before the plan does.
-    anomaly: the first 20 updates look at each module's output and each gradient (anomaly.py). Slow, same result.
-
     Under torchrun rank 0 writes, and the others read its checkpoints.
-    Raises ModelError when a loss or gradient is not finite and the plan does not skip its step, or skips too many;
-    ArtifactError when a checkpoint is of another run; and Interrupted after Ctrl-C or SIGTERM, when the current update
-    is finished and saved: the same one in all processes. A second signal ends the run at once.
+    Raises ModelError when a loss or gradient is not finite; ArtifactError when a checkpoint is of another run; and
+    Interrupted after Ctrl-C or SIGTERM, when the current update is finished and saved: the same one in all processes.
+    A second signal ends the run at once.
     """
     plan = replace(plan, precision=choose_precision(device, plan.precision))
-    with joined(device) as here, memory_kept(device) as release:
+    with joined(device) as here, memory_kept(device) as release, noted_signals() as arrived:
         updates = Updates(model.to(device), loss, plan, device, here)
-        run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, enough, description)
-        run.watched = _WATCHED if anomaly else 0
+        run = _Run(updates, plan, here, output or TrainingOutput(), evaluate, description)
         first_step = run.done
-        run.train(batches, row_workers, release)
+        run.train(batches, row_workers, release, arrived)
     model.eval()
-    return FitResult(first_step, run.done, run.heldout, len(updates.left_out))
+    return FitResult(first_step, run.done, run.heldout)
 
 
 @dataclass
 class _Run:
-    """A run in progress, from the newest checkpoint: its updates, and the actions due after each.
-
-    done: completed steps, including skipped ones. watched: remaining steps in anomaly mode.
-    """
+    """A run in progress, from the newest checkpoint: its updates, and the actions due after each. done: steps."""
 
     _updates: Updates
     _plan: TrainingPlan
     _here: World
     _output: TrainingOutput
     _evaluate: Evaluate | None
-    _enough: Callable[[Mapping[str, float]], bool]
     _description: str
 
     def __post_init__(self) -> None:
         self._checkpoints, self._records = self._output.checkpoints, Records()
         self._seconds = self._waited = 0.0
         self._saved_step, self._saved_at = 0, self._checkpoints.clock() if self._checkpoints else 0.0
-        self._evaluated = False  # at this step
         self._figures = ""  # of the last line of metrics, for the progress bar
-        self.done = self.watched = 0
+        self.done = 0
         self.heldout: Mapping[str, float] = {}
-        if not self._resume() and self._plan.on_divergence == "skip" and self._checkpoints:
-            self._save()  # to go back to
-
-    def _resume(self) -> bool:
-        """Restores the newest checkpoint. Returns whether there is one."""
         checkpoint = storage.newest_of_all(self._checkpoints.folder) if self._checkpoints else None
         if checkpoint is not None:
             self.heldout = self._updates.restore(checkpoint)
             self.done = self._saved_step = checkpoint.step
-            self._seconds = self._waited = 0.0
-        return checkpoint is not None
 
-    def train(self, batches: Batches, row_workers: int, release: Callable[[], None]) -> None:
-        """Trains to the end, if need be by way of an earlier checkpoint. release: of memory_kept."""
-        with noted_signals() as arrived:
-            while True:
-                try:
-                    self._walk(batches, row_workers, release, arrived)
-                    return
-                except Diverged as error:
-                    self._go_back(error)
-
-    def _walk(
+    def train(
         self, batches: Batches, row_workers: int, release: Callable[[], None], arrived: Callable[[], int | None]
     ) -> None:
-        """Trains from the current step to the end. One process writes files and shows progress."""
+        """Trains from the current step to the end. One process writes files and shows progress.
+
+        release: of memory_kept. arrived: the number of a signal, if one came (noted_signals).
+        """
         with ExitStack() as files:
             if self._here.writes:
                 self._records = files.enter_context(recorded(self._output, self.done))
             advance = files.enter_context(track(self._description, self._plan.steps, "steps", done=self.done))
             number = 0
-            # The evaluation before the checkpoint may have ended training.
-            end = self.done if self.heldout and self._enough(self.heldout) else self._plan.steps
             pin = self._updates.device.type == "cuda"
-            with fed(batches, range(self.done, end), workers=row_workers, pin=pin) as steps:
+            with fed(batches, range(self.done, self._plan.steps), workers=row_workers, pin=pin) as steps:
                 for step, micro_batches, waited in steps:
                     self._step(step, micro_batches, waited)
                     advance(1, self._figures)
                     number = greatest(arrived() or 0)
-                    if number or (self._evaluated and self._enough(self.heldout)):
+                    if number:
                         break
                     if step % _RELEASE_EVERY == 0:
                         release()
@@ -161,24 +123,6 @@ class _Run:
                 saved = f"{self._description}: step {self.done:,} is saved" if self._checkpoints and self.done else ""
                 raise Interrupted(Signals(number), saved)
 
-    def _go_back(self, error: Diverged) -> None:
-        """Restores the newest checkpoint and marks the step of the error to be left out.
-
-        Raises the error if the plan forbids it or there is no checkpoint, ModelError if too many steps are left out.
-        """
-        if self._plan.on_divergence == "stop":
-            raise error
-        lately = sum(step > error.step - _LATELY for step in self._updates.left_out)
-        if lately >= _MOST_LEFT_OUT:
-            raise ModelError(f"{error}; {lately} of the last {_LATELY} steps are left out already") from error
-        self._updates.left_out.add(error.step)
-        if not self._resume():
-            raise error
-        _logger.warning(
-            f"{self._description}: step {error.step:,}: the loss or its gradient is not a finite number: going back to "
-            f"step {self.done:,} and leaving it out"
-        )
-
     def _step(self, step: int, micro_batches: Sequence[Batch], waited: float) -> None:
         """One update, then what is due: a line of metrics, an evaluation, a checkpoint, in this order.
 
@@ -186,27 +130,22 @@ class _Run:
         """
         started = time.perf_counter()
         self.done = done = step + 1
-        watched, self.watched = self.watched > 0, self.watched - 1
-        if done in self._updates.left_out:
-            self._records.write("left_out", done, {})
-        else:
-            with anomalies_named(self._updates.model, done) if watched else nullcontext():
-                self._updates.update(step, micro_batches)
+        self._updates.update(step, micro_batches)
 
-        log = (done == 1 or self._due(self._plan.log_every)) and self._updates.updated
-        self._evaluated = self._evaluate is not None and self._due(self._plan.evaluate_every)
+        log = done == 1 or self._due(self._plan.log_every)
+        evaluated = self._evaluate is not None and self._due(self._plan.evaluate_every)
         kept = self._checkpoints
         late = kept is not None and self._here.writes and kept.clock() - self._saved_at >= kept.every_seconds
         # The same in all processes, which check for finite values at the same steps; the clock of rank 0 counts.
         save = bool(greatest(int(kept is not None and (self._due(kept.every_steps) or late))))
-        if log or self._evaluated or save or watched:
+        if log or evaluated or save:
             self._updates.check_finite(self._saved_step)  # waits for the device: the seconds are of finished work
         self._seconds += waited + time.perf_counter() - started
         self._waited += waited
 
         if log:
             self._log()
-        if self._evaluate and self._evaluated:
+        if self._evaluate and evaluated:
             model, device = self._updates.model.eval(), self._updates.device
             with torch.no_grad(), autocast(device, self._plan.precision):
                 self.heldout = dict(self._evaluate(model, done))
@@ -224,11 +163,6 @@ class _Run:
         speed = f", {pieces / self._seconds:,.0f} pieces/s" if pieces else ""
         self._figures = f"loss {means['loss']:.4g}, rate {means['learning_rate']:.3g}{speed}"
         self._seconds = self._waited = 0.0
-        if spikes := means.get("spikes"):
-            _logger.warning(
-                f"{self._description}: step {self.done:,}: {spikes} gradient norms since the last line of metrics are "
-                "above 10 times the mean before it"
-            )
 
     def _save(self) -> None:
         assert self._checkpoints is not None

@@ -1,10 +1,10 @@
 """The training plan, and where a run's files go."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from korbert.training.settings import OptimizerSettings, PrecisionName
 
@@ -14,8 +14,7 @@ class TrainingPlan:
     """The training plan. With model and data it determines the outcome; checkpoints of another plan are refused.
 
     log_every: updates between lines of metrics. evaluate_every: updates between evaluations; 0: only after the last.
-    on_divergence: at a loss or gradient that is not finite stop, or skip its step: go back to the last checkpoint and
-        make no update at that step. The schedule advances anyway. Without a checkpoint to go back to, it always stops.
+    rate_factors: parameter -> its learning rate as a multiple of that of the others.
     """
 
     steps: int
@@ -24,12 +23,12 @@ class TrainingPlan:
     precision: PrecisionName = "auto"
     log_every: int = 10
     evaluate_every: int = 0
-    on_divergence: Literal["stop", "skip"] = "stop"
+    rate_factors: Mapping[str, float] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
         """The plan as JSON, as a checkpoint records it."""
         optimizer = {f"optimizer.{name}": value for name, value in self.optimizer.model_dump(mode="json").items()}
-        names = (field.name for field in fields(self) if field.name != "optimizer")
+        names = (own.name for own in fields(self) if own.name != "optimizer")
         return {name: getattr(self, name) for name in names} | optimizer
 
 

@@ -69,7 +69,7 @@ class Records:
         self.draw("train/pieces_per_second", speed, step)
 
     def write(self, kind: str, step: int, values: Mapping[str, float]) -> None:
-        """A line of "heldout", the result of `evaluate`, or "left_out": no update was made, but the step counts."""
+        """A line of "train", or of "heldout", the result of `evaluate`."""
         if self.metrics:
             self.metrics.write({"kind": kind, "step": step, **values})
         for name, value in values.items():

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from korbert.errors import ModelError
 from korbert.training.devices import Batch, autocast, memory_kept, moved
 from korbert.training.distributed import add_over_world
-from korbert.training.examples import Learnable, by_length
+from korbert.training.examples import Examples, by_length
 from korbert.training.settings import PrecisionName
 from korbert.world import connected, greatest
 
@@ -43,7 +43,7 @@ class Scoring(TypedDict, total=False):
 
 def scored(
     model: nn.Module,
-    examples: Learnable,
+    examples: Examples,
     of: Callable[[nn.Module, Batch], Tensor],
     batch_size: int,
     *,
@@ -76,7 +76,7 @@ def scored(
 
 def outputs(
     model: nn.Module,
-    examples: Learnable,
+    examples: Examples,
     of: Callable[[nn.Module, Batch], Tensor],
     batch_size: int = 256,
     **how: Unpack[Scoring],

@@ -1,6 +1,5 @@
 """One update: gradients accumulated over micro-batches, clipped, applied; and the state that a checkpoint holds."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -13,7 +12,7 @@ from korbert.seeds import derived_seed
 from korbert.training.checkpoints import Checkpoint
 from korbert.training.devices import Batch, autocast, moved
 from korbert.training.distributed import add_over_world, wrap
-from korbert.training.optimizers import Optimizers
+from korbert.training.optimizers import Optimizer
 from korbert.training.plan import TrainingPlan
 from korbert.training.schedules import rate_share
 from korbert.world import World, agreed, greatest
@@ -27,15 +26,6 @@ micro-batches give the same as one big batch.
 """
 
 _MODEL, _OPTIMIZER = "model/", "optimizer/"  # prefixes of the tensors in a checkpoint
-_SPIKE = 10.0  # a gradient norm above this many times the mean of the last interval is a spike
-
-
-class Diverged(ModelError):
-    """A non-finite loss or gradient. step: number of the first affected update, from 1."""
-
-    def __init__(self, text: str, step: int) -> None:
-        super().__init__(text)
-        self.step = step
 
 
 class Meter:
@@ -74,24 +64,21 @@ class Updates:
     """A model in training, with its optimizer and its sums of metrics: all that a checkpoint holds.
 
     pieces: in all updates so far, padding not counted, earlier runs included; 0 for batches that do not say.
-    left_out: steps, from 1 on, that are no update because their loss or gradient was not finite.
     """
 
     def __init__(self, model: nn.Module, loss: Loss, plan: TrainingPlan, device: torch.device, here: World) -> None:
         self.model, self.device = model, device
         self._plan, self._here = plan, here
         self._objective = wrap(_Objective(model, loss), here)
-        self._optimizers = Optimizers(model, plan.optimizer, plan.precision)
+        self._optimizer = Optimizer(model, plan.optimizer, plan.rate_factors)
         self._meter = Meter(device)
         self.pieces = self._pieces_taken = 0
-        self.left_out: set[int] = set()
         self._bad_step = torch.full((), -1, dtype=torch.int64, device=device)
-        self._usual_norm: float | None = None  # mean gradient norm of the last interval
 
     def update(self, step: int, micro_batches: Sequence[Batch]) -> None:
         """Performs update `step` (0-based) on this process's micro-batches. Does not synchronize with the device."""
         plan, size = self._plan, self._here.size
-        self._optimizers.set_rates(rate_share(step, plan.steps, plan.optimizer))
+        self._optimizer.set_rate(rate_share(step, plan.steps, plan.optimizer))
         torch.manual_seed(derived_seed(plan.seed, step, self._here.rank))  # of dropout
         self.model.train()
 
@@ -113,11 +100,10 @@ class Updates:
         totals = dict(zip(totals, summed, strict=True))
 
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), plan.optimizer.max_grad_norm)
-        self._optimizers.step()
+        self._optimizer.step()
 
         # Values stay on the device until they are read.
-        spike = norm > (math.inf if self._usual_norm is None else _SPIKE * self._usual_norm)
-        self._meter.add({**totals, "grad_norm": norm, **padding, "spikes": spike})
+        self._meter.add({**totals, "grad_norm": norm, **padding})
         bad = (self._bad_step < 0) & ~torch.isfinite(totals["loss"] + norm)
         self._bad_step = torch.where(bad, step + 1, self._bad_step)
 
@@ -133,36 +119,23 @@ class Updates:
         return counts, padding
 
     def check_finite(self, saved: int) -> None:
-        """Raises Diverged for the first step whose loss or gradient was not finite. Waits for the device.
+        """Raises ModelError for the first step whose loss or gradient was not finite. Waits for the device.
 
         saved: step of the last checkpoint; 0: there is none. All processes call this at the same step.
         """
         step = greatest(int(self._bad_step))
         if step >= 0:
             kept = f"the last good checkpoint is that of step {saved}" if saved else "there is no checkpoint before it"
-            raise Diverged(
+            raise ModelError(
                 f"step {step}: the loss or its gradient is not a finite number; {kept}; lower learning_rate "
-                f"({self._plan.optimizer.learning_rate}) or raise warmup_share ({self._plan.optimizer.warmup_share})",
-                step,
+                f"({self._plan.optimizer.learning_rate}) or raise warmup_share ({self._plan.optimizer.warmup_share})"
             )
 
-    @property
-    def updated(self) -> bool:
-        """Whether there was an update since the last call of `means`."""
-        return self._meter.steps > 0
-
     def means(self) -> dict[str, float]:
-        """Means since the last call, by name; the last learning rates; the mean gradient norm before clipping.
-
-        "spikes", where there are any: the number of gradient norms above 10 times the mean that the last call gave.
-        """
-        steps, means = self._meter.steps, self._meter.means()
-        spikes = round(means.pop("spikes") * steps)
-        after_rates: dict[str, float] = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
-        self._usual_norm = after_rates["grad_norm"]
-        if spikes:
-            after_rates["spikes"] = spikes
-        return {**means, **self._optimizers.rates(), **after_rates}
+        """Means since the last call, by name; the last learning rate; the mean gradient norm before clipping."""
+        means = self._meter.means()
+        after_rate: dict[str, float] = {name: means.pop(name) for name in ("grad_norm", "padding") if name in means}
+        return {**means, "learning_rate": self._optimizer.rate, **after_rate}
 
     def take_pieces(self) -> int:
         """Pieces since the last call, or since the run started or resumed."""
@@ -172,24 +145,19 @@ class Updates:
     def checkpoint(self, done: int, heldout: Mapping[str, float]) -> Checkpoint:
         """The state after `done` updates."""
         tensors = {_MODEL + name: tensor.detach() for name, tensor in _saved_tensors(self.model)}
-        tensors |= {_OPTIMIZER + name: tensor for name, tensor in self._optimizers.state().items()}
+        tensors |= {_OPTIMIZER + name: tensor for name, tensor in self._optimizer.state().items()}
         record = {
             "plan": self._plan.record(),
             "meter": self._meter.state(),
             "pieces": self.pieces,
-            "usual_norm": self._usual_norm,
-            "left_out": sorted(self.left_out),
             "heldout": dict(heldout),
         }
         return Checkpoint(done, tensors, record)
 
     def restore(self, checkpoint: Checkpoint) -> dict[str, float]:
-        """Loads the state. Returns the held-out figures of the checkpoint. ArtifactError if it is of another run.
-
-        Steps that are left out by now stay left out.
-        """
+        """Loads the state. Returns the held-out figures of the checkpoint. ArtifactError if it is of another run."""
         record, own = checkpoint.record, dict(_saved_tensors(self.model))
-        saved, of_optimizers = (
+        saved, of_optimizer = (
             {name.removeprefix(prefix): value for name, value in checkpoint.tensors.items() if name.startswith(prefix)}
             for prefix in (_MODEL, _OPTIMIZER)
         )
@@ -206,12 +174,9 @@ class Updates:
         with torch.no_grad():
             for name, tensor in own.items():
                 tensor.copy_(saved[name])
-        self._optimizers.restore(of_optimizers)
+        self._optimizer.restore(of_optimizer)
         self._meter.restore(record["meter"])
         self.pieces = self._pieces_taken = record["pieces"]
-        self._usual_norm = record["usual_norm"]
-        self.left_out |= {*record["left_out"]}
-        self._bad_step.fill_(-1)
         return dict(record["heldout"])
 
 

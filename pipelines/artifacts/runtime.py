@@ -18,7 +18,6 @@ class Runtime:
     root: folder of all artifacts. data: the folder that paths in a recipe are relative to. workers: processes of the
     corpus stages. runner, address: where those run. device: "auto", "cpu" or "cuda". row_workers: processes of this
     machine that make the rows of pretraining; None: see `rows_by`. debug: show tracebacks of errors.
-    anomaly: whether to check each output and gradient in the first steps of a training (korbert/training/anomaly.py).
     given: the options on the command line, `--set` included, or the arguments in Python, for the runs that errors
     suggest. call: the function of Python that runs it, such as "korbert.run"; "": the command line does.
     """
@@ -30,7 +29,6 @@ class Runtime:
     address: str | None = None
     device: str = "auto"
     row_workers: int | None = None
-    anomaly: bool = False
     debug: bool = False
     given: tuple[str, ...] = ()
     call: str = ""

@@ -1,4 +1,4 @@
-"""Commands on tokenizers and models: tokenize, oracle, predict, fill, export, import, pack."""
+"""Commands on tokenizers and models: tokenize, predict, fill, export, import, pack."""
 
 import sys
 from collections.abc import Iterator
@@ -11,14 +11,12 @@ import click
 
 import korbert
 from korbert import huggingface, modeling, tokenization, training
-from korbert.durable import check_output, write_json
 from korbert.errors import ModelError
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.pipelines.commands.vector_options import Failed
 from korbert.progress import track
 from korbert.records.form import FORMATS, Format
-from korbert.tasks import korquad
 from korbert.terminal import say
 
 _FILE = options.PathType()
@@ -52,33 +50,6 @@ def tokenize(
             click.echo(tokenizing.as_json(text, encoded))
         else:
             tokenizing.print_table(text, encoded)
-
-
-@click.command()
-@click.argument("tokenizer", type=_FILE)
-@click.argument("dataset", type=_FILE)
-@click.option("--workers", type=click.IntRange(min=1), default=1, help="Number of Kiwi threads.")
-@click.option("--all", "everything", type=options.Output(), help="Write all missed answers to this JSON file.")
-@options.as_json
-@options.accept_kiwi
-@options.debug
-def oracle(
-    tokenizer: Path, dataset: Path, workers: int, everything: Path | None, as_json: bool, debug: bool
-) -> None:  # fmt: skip
-    """Compute the upper bound of KorQuAD scores with TOKENIZER.
-
-    DATASET is a KorQuAD file with answers; TOKENIZER is a tokenizer folder, a model folder, or an artifact with either.
-    `pieces` is the upper bound for answers cut at piece boundaries, `characters` for answers cut anywhere.
-    """
-    if everything:
-        check_output(everything, dataset, tokenizer, is_ours=inference.outputs.is_nothing_else)
-    result = korquad.oracle(korquad.read(dataset), tokenization.Tokenizer.load(tokenizer), workers=workers)
-    if as_json:
-        click.echo(inference.lines.as_json(result))
-    else:
-        reports.summary.show_oracle(result)
-    if everything:
-        write_json(everything, result)
 
 
 @click.command()
@@ -242,4 +213,4 @@ def pack(model: Path, folder: Path, base: Path | None, debug: bool) -> None:
     say(f"{folder}: {written / 1e6:.1f} MB")
 
 
-COMMANDS = [tokenize, oracle, predict, fill, export, import_, pack]
+COMMANDS = [tokenize, predict, fill, export, import_, pack]

@@ -182,9 +182,6 @@ precision = click.option(
     "fastest here; int8 needs korbert[onnx] and a CPU with VNNI.",
 )  # fmt: skip
 on_models = together(device, accept_kiwi, debug)
-anomaly = click.option(
-    "--anomaly", is_flag=True, help="Check every output and gradient in the first 20 training steps; slow."
-)
 workers = click.option(
     "--workers", type=click.IntRange(min=1), help="Worker processes, or Kiwi threads.  [default: cores]"
 )

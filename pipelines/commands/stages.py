@@ -26,8 +26,7 @@ _MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more must be a ty
 
 def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
-           device: str = "auto", row_workers: int | None = None,
-           anomaly: bool = False) -> "artifacts.Pipeline":  # fmt: skip
+           device: str = "auto", row_workers: int | None = None) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
     options.logged(debug)
     number = {"workers": workers} if workers else {}
@@ -44,7 +43,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
             given += [word for value in values for word in (option, value)]
     return artifacts.open_pipeline(
         recipe, changes, root, data, runner=runner, address=address, device=device, row_workers=row_workers,
-        anomaly=anomaly, debug=debug, given=tuple(given), **number,
+        debug=debug, given=tuple(given), **number,
     )  # fmt: skip
 
 
@@ -81,7 +80,6 @@ class _StageName(click.Choice[str]):
 @options.corpus
 @options.device
 @options.row_workers
-@options.anomaly
 @options.place
 def run(recipe: str, first: str | None, last: str | None, rebuild: bool, dry_run: bool, **common: Any) -> None:
     """Run the stages of RECIPE in order.
@@ -113,7 +111,7 @@ def _stage_command(stage: Stage) -> click.Command:
         else:
             pkgutil.resolve_name(stage.preview)(pipeline, preview)
 
-    own = [options.workers, options.device, options.anomaly] if stage.trains else [options.corpus]
+    own = [options.workers, options.device] if stage.trains else [options.corpus]
     if stage.makes_rows:
         own.append(options.row_workers)
     decorated: Callable[..., Any] = command
@@ -130,7 +128,6 @@ def _stage_command(stage: Stage) -> click.Command:
 @options.as_json
 @options.workers
 @options.device
-@options.anomaly
 @options.place
 def tasks(
     recipe: str | None, names: tuple[str, ...], rebuild: bool, dry_run: bool, as_json: bool, **common: Any

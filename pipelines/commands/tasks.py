@@ -60,7 +60,6 @@ _learning = options.together(  # model, data and settings of the commands that t
                  help="Any other setting of a recipe's task; repeatable."),
     options.workers,
     options.device,
-    options.anomaly,
     options.accept_kiwi,
     options.debug,
 )  # fmt: skip
@@ -131,7 +130,7 @@ def layers(as_json: bool, **given: Any) -> None:
 def _pipeline(
     model: Path, output: Path, train: Path | None, valid: Path | None, test: Path | None, set_: str | None,
     data: Path | None, kind: str | None, text: str | None, pair: str | None, label: str | None,
-    others: tuple[str, ...], form: Any, changes: tuple[str, ...], workers: int | None, device: str, anomaly: bool,
+    others: tuple[str, ...], form: Any, changes: tuple[str, ...], workers: int | None, device: str,
     debug: bool, rates: tuple[float, ...], seeds: int | None, valid_share: float | None, is_artifact: bool = True,
     **plain: Any,
 ) -> "artifacts.Pipeline":  # fmt: skip
@@ -153,7 +152,7 @@ def _pipeline(
         say(line, err=True)
     typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
     place, number = (data or Path()).resolve(), workers or cores()
-    runtime = artifacts.Runtime(output.parent, place, number, device=device, anomaly=anomaly, debug=debug, given=typed)
+    runtime = artifacts.Runtime(output.parent, place, number, device=device, debug=debug, given=typed)
     return artifacts.Pipeline(recipe, runtime, output if is_artifact else None)
 
 
@@ -194,8 +193,7 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])
     nothing: dict[str, Any] = dict.fromkeys(("test", "set_", "data", "pair", "label", "seeds", "valid_share"))
     pipeline = _pipeline(
-        **nothing, **given, train=vectors, kind="embedding", text=None, others=(), form="auto", anomaly=False,
-        several=False,
+        **nothing, **given, train=vectors, kind="embedding", text=None, others=(), form="auto", several=False,
     )  # fmt: skip
     _train(pipeline, output)
     failed.end()

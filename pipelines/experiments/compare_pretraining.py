@@ -114,7 +114,6 @@ def open_run(folder: Path, name: str) -> Run:
 _NEEDED = {
     "metrics.jsonl": {
         "train": ("step", "pieces"),
-        "left_out": ("step",),
         "heldout": ("step", "pieces", "unigram_loss"),
     },
     "timing.jsonl": {"train": ("step", "seconds", "pieces_per_second"), "start": ("step",)},

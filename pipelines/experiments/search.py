@@ -135,7 +135,6 @@ class _Search:
             kept = finetune(
                 self.build(seed), ready.parts["train"].examples, ready.task.loss, self.measure, ready.settings, way,
                 seed=seed, work=folder, metrics=metrics, device=ready.device, description=self.name,
-                anomaly=ready.runtime.anomaly,
             )  # fmt: skip
         if connected().writes:
             write_whole(path, checksummed(asdict(kept)))

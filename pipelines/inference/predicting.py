@@ -89,8 +89,6 @@ def json_of(result: Any) -> dict[str, Any]:
         return {name: value for name, value in vars(result).items() if value is not None}
     if isinstance(result, list):
         return {"spans": list(map(vars, result))}
-    if isinstance(result, dict):  # values of slots
-        return {name: vars(value) for name, value in result.items()}
     return {"prediction": result}
 
 

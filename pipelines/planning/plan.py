@@ -274,7 +274,7 @@ class _Trial:
             marks.append(time.perf_counter())  # `fit` has waited for the device
             return {}
 
-        limits = replace(training_plan(self._settings), steps=warm + timed, evaluate_every=warm, on_divergence="stop")
+        limits = replace(training_plan(self._settings), steps=warm + timed, evaluate_every=warm)
         fit(self._model, batches, self._loss, limits, device=self._device, evaluate=mark, description="trial")
         return (marks[-1] - marks[0]) / timed
 

@@ -40,7 +40,7 @@ _LABELS: dict[str, str] = _NAMES["labels"]
 _LABELS |= {
     f"{key}_{figure}": f"{words} {figure}" for key, words in OBJECTIVES.items() for figure in ("loss", "accuracy")
 }
-_DECIMALS = dict.fromkeys(("pearson", "spearman", "matthews", "mae", "teacher_cosine"), 3)
+_DECIMALS = dict.fromkeys(("pearson", "spearman", "mae", "teacher_cosine"), 3)
 _DECIMALS |= {"pieces_per_morpheme": 2, "pieces_per_eojeol": 2}
 _PERCENT_DECIMALS = {"byte_share": 2}  # 1 for all other shares
 _NAMING = ("contaminated", "evaluation", "kept")  # keys followed by a name from the recipe

@@ -32,7 +32,6 @@ _COUNTED = {  # what the accuracy of an objective is counted over
     "rtd": " pieces, most of them original",
     "distill": " pieces, correct if the teacher's top prediction is",
 }
-_STEPS_LISTED = 10  # steps without an update, by number
 
 
 def use(folder: Path) -> Use:
@@ -62,20 +61,18 @@ def figures(artifact: Artifact) -> Sequence[Figure]:
 
 def story(artifact: Artifact) -> Story:
     scores = artifact.json("scores.json")
-    metrics = list(artifact.lines("metrics.jsonl"))
-    log = TrainingLog.of(metrics, artifact.lines("timing.jsonl"))
+    log = TrainingLog.of(list(artifact.lines("metrics.jsonl")), artifact.lines("timing.jsonl"))
     # The initial model, if training began with one, is an evaluation at step 0, on the same held-out rows.
     if initial := {key.removeprefix("init_"): value for key, value in scores.items() if key.startswith("init_")}:
         first = {"step": 0, "pieces": 0, "unigram_loss": scores["unigram_loss"], **initial}
         log = replace(log, heldout=[first, *log.heldout])
-    left_out = [formatting.count(line["step"]) for line in metrics if line["kind"] == "left_out"]
     return Story(
         title=against_unigram(scores["mlm_loss"], scores["unigram_loss"]),
         lede=lede(scores, log, artifact.record["settings"].get("init")),
         sections=(
             Section("Filling gaps in held-out rows", list(gapped_samples(artifact.lines("samples.jsonl"))), _GAPS),
             Section("Held-out evaluation", list(heldout_elements(log, scores["unigram_loss"]))),
-            *training_sections(log, left_out),
+            *training_sections(log),
             Section("Speed", list(speed_curves(log))),
         ),
     )
@@ -143,27 +140,14 @@ def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
     yield from chart(title, log, log.heldout, accuracies, y="accuracy", percent=True, floor=0, note=note)
 
 
-def training_sections(log: TrainingLog, left_out: Sequence[str]) -> Iterator[Section]:
-    """left_out: the steps that were left out (`pretrain.on_divergence`)."""
+def training_sections(log: TrainingLog) -> Iterator[Section]:
     losses: list[Element] = []
     for name, words in OBJECTIVES.items():
         losses += chart(f"{words} training loss", log, log.train, {"": f"{name}_loss"}, y="nats")
-    note = ""
-    if left_out:
-        more = f" and {formatting.count(len(left_out) - _STEPS_LISTED)} more" if len(left_out) > _STEPS_LISTED else ""
-        listed = f"{', '.join(left_out[:_STEPS_LISTED])}{more}"
-        note = f"Steps left out because their loss or gradient was not finite: {listed}."
-    yield Section("Training loss", losses, note)
+    yield Section("Training loss", losses)
 
-    keys = dict.fromkeys(key for line in log.train for key in line if key.split("/")[0] == "learning_rate")
-    rates = {key.partition("/")[2] or "all others": key for key in keys}
-    elements = [*chart("Learning rate", log, log.train, rates, y="rate", floor=0)]
-    note = ""
-    if spikes := [line for line in log.train if line.get("spikes")]:
-        number, last = formatting.count(sum(line["spikes"] for line in spikes)), formatting.count(spikes[-1]["step"])
-        note = f"Norms above ten times the mean of the interval before: {number}, "
-        note += f"the last at or shortly before step {last}."
-    elements += chart("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0, note=note)
+    elements = [*chart("Learning rate", log, log.train, {"": "learning_rate"}, y="rate", floor=0)]
+    elements += chart("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0)
     yield Section("Learning rate and gradient norm", elements)
 
 

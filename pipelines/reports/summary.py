@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
     from korbert.pipelines.reports.elements import Table as Shown
     from korbert.search.evaluation import Measured
-    from korbert.tasks.korquad.ceilings import Oracle
 
-_MISSES_SHOWN = 20
 _STYLES = {"fresh": "green", "stale": "red", "partial": "yellow", "absent": "dim", "unused": "dim"}
 
 
@@ -76,20 +74,6 @@ def show_sets() -> None:
         rows = f"{known['rows']} rows (train / valid / test)"
         say(f"    {known['kind']}; {rows}; {known['metric']}, best {known['best']}")
         say(f"    {known['where']}  {known['licence']}")
-
-
-def show_oracle(oracle: "Oracle") -> None:
-    """Prints both ceilings, why answers are missed, and the first missed answers."""
-    say(f"{oracle['count']:,} questions    EM       F1")
-    for name, ceiling in (("pieces", oracle["pieces"]), ("characters", oracle["characters"])):
-        causes = ", ".join(f"{number:,} {cause}" for cause, number in ceiling["causes"].items())
-        missed = f"missed: {causes}" if causes else "none missed"
-        say(f"{name:<14} {ceiling['exact_match']:7.2f}  {ceiling['f1']:7.2f}   {missed}")
-    for miss in oracle["unreached"][:_MISSES_SHOWN]:
-        best = ", ".join(f"by {name} {text!r}" for name, text in miss["best"].items())
-        say(f"{miss['id']}: {miss['answer']!r}, {best}: {miss['cause']} {' '.join(miss['pieces'])}")
-    if len(oracle["unreached"]) > _MISSES_SHOWN:
-        say(f"and {len(oracle['unreached']) - _MISSES_SHOWN:,} more: --all FILE has them")
 
 
 def show_check(bundle: Path, verdict: "Verdict") -> None:

@@ -132,7 +132,7 @@ def _warmed(ready: Ready, build: Build) -> Build:
     finetune(
         build(settings.seeds[0]), ready.parts["warm_up"].examples, ready.task.loss, None, settings, way,
         seed=settings.seeds[0], work=folder, metrics=ready.output / "metrics" / "warm_up.jsonl", device=ready.device,
-        description="warm up", anomaly=ready.runtime.anomaly,
+        description="warm up",
     )  # fmt: skip
 
     def warmed(seed: int) -> Model:

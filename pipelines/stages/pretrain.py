@@ -85,7 +85,6 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         evaluate=look,
         description="pretrain",
         row_workers=runtime.rows_by(device.type),
-        anomaly=runtime.anomaly,
     )
     return _written(output, model, tokenizer, phases, result, before) if connected().writes else {}
 
@@ -132,8 +131,6 @@ def _written(
         "epochs": round(sum(phase.steps * phase.batch_size / len(phase.rows) for phase in phases), 3),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
     }
-    if result.left_out:
-        counts["steps_left_out"] = result.left_out
     kept = [name for name in before if name.endswith(("_loss", "_accuracy")) and name != "unigram_loss"]
     figures = {**result.heldout, **{f"init_{name}": before[name] for name in kept}}
     finite = {name: value if math.isfinite(value) else None for name, value in figures.items()}
@@ -180,7 +177,6 @@ def training_plan(settings: PretrainStage) -> TrainingPlan:
         precision=settings.precision,
         log_every=settings.log_every,
         evaluate_every=settings.evaluate_every,
-        on_divergence=settings.on_divergence,
     )
 
 

@@ -219,11 +219,6 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     rtd: ReplacementSettings = ReplacementSettings()
     distill: DistillationSettings = DistillationSettings()
     optimizer: OptimizerSettings
-    on_divergence: Literal["stop", "skip"] = Field(
-        "stop",
-        description="on a non-finite loss or gradient: stop, or skip: resume at the last checkpoint and leave "
-        "those rows out",
-    )
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")
     evaluate_every: int = Field(200, ge=1, description="steps between evaluations on held-out rows")
     checkpoint_every: int = Field(200, ge=1, description="steps between checkpoints")

@@ -204,7 +204,7 @@ _OPTIONS = (  # ODD: something odd, R: the recipe
     "run R --from korquad --to clean", "run R --from ODD", "run R --workers ODD --dry-run", "run R --set", "run R R",
     "run R --device ODD --dry-run", "run R --runner ODD --dry-run", "run R --address ODD --dry-run", "run R --verify",
     "run", "status", "status ODD", "status R --rebuild", "clean R --preview ODD --root artifacts", "ODD R", "ODD",
-    "analyze R --preview 3", "fill nowhere [MASK] --top ODD", "oracle nowhere data/valid.json --workers ODD",
+    "analyze R --preview 3", "fill nowhere [MASK] --top ODD",
     "--data ODD", "submit ODD ODD ODD", "score ODD ODD", "tokenize ODD 가", "export ODD out", "predict ODD ODD",
     "korquad R --data ODD --dry-run", "pretrain R --device cuda --root artifacts",
 )  # fmt: skip

@@ -103,7 +103,6 @@ def test_the_help_of_a_stage_says_what_it_reads_and_writes(name, command):
     said = command(name, "--help").out
     assert [word for word in ("Reads ", "Writes ", f"korbert {name} mine.toml") if word not in said] == []
     assert ("--device" in said) == (name in ("pretrain", "nsmc", "korquad"))
-    assert ("--anomaly" in said) == (name in ("pretrain", "nsmc", "korquad"))
     assert ("--row-workers" in said) == (name == "pretrain")
     assert ("--runner" in said) == (name in ("clean", "analyze", "vocab", "shard"))
     listed = [line.split()[0] for line in said.split("Options:")[1].splitlines() if line.startswith("  -")]

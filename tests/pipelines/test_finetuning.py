@@ -149,13 +149,6 @@ def test_rows_that_cannot_be_learned_are_refused(learn):
         learn("classification", ["text", "label"], [["가", "a"], ["나", "b"]], metrics=("bleu",))
 
 
-def test_training_stops_where_validation_gets_no_better(learn):
-    folder = learn(*moods(), learning_rates=1e-12, epochs=9, patience=2)
-    (curve,) = (folder / "metrics").iterdir()
-    epochs = [line["epoch"] for line in json_lines(curve) if line["kind"] == "heldout"]
-    assert epochs == [1, 2, 3]  # nothing changes, so the first is the best
-
-
 @pytest.mark.parametrize("frozen", [0, 1, *(pytest.param(one, marks=pytest.mark.slow) for one in ("embeddings", -1))])
 def test_lower_layers_learn_less_or_not_at_all(learn, start, frozen):
     what = {"frozen_embeddings": True} if frozen == "embeddings" else {"frozen_layers": frozen}

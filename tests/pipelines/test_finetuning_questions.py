@@ -1,12 +1,11 @@
-"""Questions on texts, and slots of texts: from a file of anybody's to a scored, saved and loaded model."""
+"""Questions on texts: from a file of anybody's to a scored, saved and loaded model."""
 
 import json
 
 import pytest
 
 import korbert
-from korbert.errors import CorpusError, ModelError
-from korbert.huggingface.exporting import export
+from korbert.errors import CorpusError
 from korbert.modeling import read_config
 from korbert.pipelines.experiments.compare_tasks import compare_tasks
 from korbert.pipelines.submission.writing import submit
@@ -149,54 +148,3 @@ def test_rows_that_cannot_be_learned(learn, tmp_path):
     silent = table(tmp_path / "silent.csv", [one[:2] for one in QUESTIONS], "context,question")
     with pytest.raises(CorpusError, match="no column for answers"):
         learn({"train": wrong, "test": silent})
-
-
-FROM, TO, DAY = "출발하는 곳", "도착하는 곳", "떠나는 날"
-TRIPS = [
-    ("서울에서 부산으로 갑니다", {FROM: "서울", TO: "부산"}), ("부산에서 서울로 갑니다", {FROM: "부산", TO: "서울"}),
-    ("내일 대전으로 갈게요", {DAY: "내일", TO: "대전"}), ("대전에서 모레 떠나요", {FROM: "대전", DAY: "모레"}),
-    ("언제든 제주로 보내 주세요", {DAY: "dontcare", TO: "제주"}),
-    ("아무 날이나 부산에서 떠나요", {DAY: "dontcare", FROM: "부산"}),
-    ("어디든 좋으니 내일 떠나요", {TO: "dontcare", DAY: "내일"}), ("안녕하세요", {FROM: None, TO: "", DAY: None}),
-    ("기차표를 사고 싶어요", {}), ("제주에서 서울로 모레 갑니다", {FROM: "제주", TO: "서울", DAY: "모레"}),
-]  # fmt: skip
-STATES = [{name: value for name, value in slots.items() if value} for _, slots in TRIPS]
-
-
-def trips(path, rows=TRIPS):
-    return table(path, [(text, json.dumps(slots)) for text, slots in rows], "text,slots")
-
-
-def test_slots_of_ten_texts(learn, tmp_path):
-    path = trips(tmp_path / "trips.csv")
-    assert detect(path, {}).kind == "slots"
-    folder = learn(dict.fromkeys(("train", "valid", "test"), path), "slots", epochs=60)
-    assert scores_of(folder)["pretrained"] == {"joint_accuracy": 1.0, "slot_f1": 1.0}
-    assert scores_of(folder)["no_value"] == {"joint_accuracy": 0.2, "slot_f1": 0.0}
-    assert 0 < scores_of(folder)["dictionary"]["slot_f1"] < 1
-
-    model = korbert.load(folder, "cpu")
-    found = model.predict([text for text, _ in TRIPS])
-    assert [{name: one.value for name, one in slots.items()} for slots in found] == STATES
-    for (text, _), slots in zip(TRIPS, found, strict=True):
-        for one in slots.values():
-            assert one.value in ("dontcare", text[one.start : one.end])
-
-    text, unseen = TRIPS[0][0], FROM.replace(" ", "  ")  # another description of the same words
-    more = model.predict({"text": text, "slots": [unseen, FROM]})
-    assert more == {**found[0], unseen: found[0][FROM]}
-    assert model.predict({"text": text, "slots": {unseen: None}}) == more
-    assert set(model.predict({"text": text, "slots": ["좌석 번호"]})) - {"좌석 번호"} == set(found[0])
-    with pytest.raises(ModelError, match="no class of transformers fills slots"):
-        export(folder, tmp_path / "export")
-    assert not (tmp_path / "export").exists()
-
-
-def test_values_that_are_not_there(learn, tmp_path):
-    path = trips(tmp_path / "trips.csv", [*TRIPS, ("광주로 갑니다", {TO: "서울"})])
-    said = json.loads((learn({"train": path}, "slots", epochs=1) / "scores.json").read_text())["said"]
-    fault = f"{path.name}, line 12: slot '{TO}' has the value '서울', which its text does not have"
-    assert f"dropped 1 as bad_row: {fault}" in said
-    nothing = trips(tmp_path / "none.csv", [(text, {}) for text, _ in TRIPS])
-    with pytest.raises(CorpusError, match="no slot has a value"):
-        learn({"train": nothing}, "slots")

@@ -24,7 +24,7 @@ TEXTS = [
 SEOUL, FRIEND = "서울에 간다", "친구를 만난다"
 BASE = {
     "learning_rates": 1e-2, "batch_size": 5, "epochs": 25, "max_length": 48, "threads": 1, "checkpoint_every": 9999,
-    "patience": 8, "baselines": False, "precision": "fp32",
+    "baselines": False, "precision": "fp32",
 }  # fmt: skip
 TYPES = ("albert", "deberta-v2", "distilbert", "electra", "modernbert", "roberta", "xlm")
 OFTEN = ("albert", "roberta", "xlm")  # they share layers, have plain ones, and have other names

@@ -19,7 +19,6 @@ FILES = {  # command and parameter -> the name of a file that it writes, and the
     ("compare", "page"): ("out.html", ["compare", "m", "m", "--html", OUT]),
     ("evaluate", "html"): ("out.html", ["evaluate", "m", "t.csv", "--html", OUT]),
     ("search-eval", "page"): ("out.html", ["search-eval", "m", "t.csv", "t.txt", "--html", OUT]),
-    ("oracle", "everything"): ("out.json", ["oracle", "m", "q.json", "--all", OUT]),
     ("questions", "output"): ("out.json", ["questions", "t.txt", "--output", OUT]),
     ("embed", "output"): ("out.npy", ["embed", "m", "t.txt", "--output", OUT]),
     ("evaluate", "output"): ("out.jsonl", ["evaluate", "m", "t.csv", "--output", OUT]),

@@ -22,7 +22,6 @@ encoder = {{ hidden_size = 32, num_hidden_layers = 1, num_attention_heads = 2, i
 [pretrain.optimizer]
 learning_rate = 1e-3
 """
-GROUP = '[[pretrain.optimizer.groups]]\npattern = "encoder.embeddings.token.*"\n'
 ROBERTA = 'model_type = "roberta", hidden_size = 32, num_attention_heads = 2, max_position_embeddings = 65'
 FOREIGN = MINIMAL.replace(
     "hidden_size = 32, num_hidden_layers = 1, num_attention_heads = 2, intermediate_size = 64",
@@ -178,13 +177,6 @@ def test_set_changes_one_value(tmp_path, change, of, read):
     assert of(loading.load(_write(tmp_path, MINIMAL), [change])) == read
 
 
-def test_groups_of_parameters_are_a_list_of_tables(tmp_path):
-    (found,) = (
-        loading.load(_write(tmp_path, MINIMAL + GROUP + "rate_factor = 5\n")).section("pretrain").optimizer.groups
-    )
-    assert (found.pattern, found.rate_factor, found.kind) == ("encoder.embeddings.token.*", 5.0, None)
-
-
 @pytest.mark.parametrize(("text", "changes", "said"), [
     (MINIMAL, ["vocab.sise=1"], r"mine\.toml: vocab\.sise: no such key \(did you mean size\?\)"),
     (MINIMAL, ["vocabs.size=1"], r"vocabs: no such key \(did you mean vocab\?\)"),
@@ -217,9 +209,9 @@ def test_groups_of_parameters_are_a_list_of_tables(tmp_path):
     ('name = "other"\n' + MINIMAL, [], r"mine\.toml: name: no such key: a recipe is named after its file"),
     (MINIMAL, ["heldout_share=0"], r"heldout_share: .*greater than 0"),
     (MINIMAL.replace("steps = 10", "steps = 0"), [], r"pretrain\.phases\.0\.steps: .*greater than or equal to 1"),
-    (MINIMAL, ["pretrain.on_divergence=go on"], r"pretrain\.on_divergence: .*'stop' or 'skip'"),
     (MINIMAL, ["pretrain.head.kind=sampled", "vocab.size=4096"],
      r"mine\.toml: pretrain\.head\.negatives 4096: the vocabulary has at most 4096 entries \(vocab\.size\): "),
+    (MINIMAL, ["pretrain.optimizer.schedule=often"], r"pretrain\.optimizer\.schedule: .*'linear' or 'wsd'"),
     (MINIMAL, ["shard.seed=5"], r"shard\.seed 5 is not vocab\.seed 3, so that held-out documents would be counted"),
     (MINIMAL, ["pretrain.shares={wiki=-0.5}"], r"pretrain\.shares\.wiki: .*greater than or equal to 0"),
     (MINIMAL, ["vocab.add=9"], r"vocab: add 9 adds words to an existing tokenizer: set tokenizer, or"),
@@ -229,7 +221,6 @@ def test_groups_of_parameters_are_a_list_of_tables(tmp_path):
     (CLEAN + "[nsmc]\n", [], r"pretrain: is missing, and nsmc reads it: add a section \[pretrain\]"),
     ("[vocab]\nsize = 2000\n", [], r"clean\.sources: is missing"),
     (MINIMAL, ["pretrain.phases.9.steps=7"], r"pretrain\.phases has no '9' in the recipe"),
-    (MINIMAL + GROUP + "rate_facter = 5\n", [], r"pretrain\.optimizer\.groups\.0\.rate_facter: no such key"),
     (MINIMAL, ["pretrain.optimizer.learning_rate=inf"], r"pretrain\.optimizer\.learning_rate: inf is not a number"),
     (MINIMAL, ["vocab.heldout_share=nan"], r"vocab\.heldout_share: nan is not a number"),
     (MINIMAL, ["clean.part_bytes=" + "9" * 30], r"clean\.part_bytes: 9{30} is not a number"),

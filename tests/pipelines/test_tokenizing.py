@@ -73,17 +73,3 @@ def test_a_text_that_is_not_utf8(vocab, command):
     for form in ([], ["--json"]):
         said = command("tokenize", vocab, "가", os.fsdecode(b"\xb0\xa1"), *form, code=2).err
         assert "text 2: character 1 is not UTF-8" in said
-
-
-def test_the_oracle_shows_no_escapes(vocab, tmp_path, command):
-    context = "학교에 간다\x1b[2J"
-    answer = {"text": "다\x1b[2J", "answer_start": context.index("다")}  # within ᆫ다
-    qas = [{"id": "q\x1b[1m", "question": "?", "answers": [answer]}]
-    path = tmp_path / "dev.json"
-    path.write_text(json.dumps({"data": [{"title": "", "paragraphs": [{"context": context, "qas": qas}]}]}))
-    shown = command("oracle", vocab, path, "--all", tmp_path / "missed.json").out
-    assert "q\\x1b[1m" in shown
-    assert "\x1b" not in shown
-    missed = json.loads((tmp_path / "missed.json").read_text(encoding="utf-8"))
-    assert missed["count"] == 1
-    assert json.loads(command("oracle", vocab, path, "--json").out) == missed

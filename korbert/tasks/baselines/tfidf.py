@@ -13,9 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.multiclass import OneVsRestClassifier
 
 from korbert.errors import CorpusError
 from korbert.progress import track
@@ -60,11 +62,13 @@ def fit_labels(
     seen = np.unique(train[1])
 
     def fit(features: Matrix, c: float) -> Predict:
-        model = (_multinomial if len(seen) > _MOST_MODELS else _one_vs_rest)(features, train[1], c)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # close enough for a baseline
+            model = _classifier(len(seen), c).fit(features, train[1])
 
         def predict(rows: Matrix) -> Floats:
             probabilities = np.zeros((rows.shape[0], num_labels))
-            probabilities[:, seen] = model(rows)
+            probabilities[:, seen] = model.predict_proba(rows)
             return probabilities
 
         return predict
@@ -75,27 +79,13 @@ def fit_labels(
     return _best((train[0], validation[0], test), values, fit, score)
 
 
-def _multinomial(features: Matrix, labels: NDArray[np.int64], c: float) -> Predict:
-    """Fits one model of all labels: rows -> probabilities (N, labels seen)."""
-    model = LogisticRegression(C=c, max_iter=_MOST_ITERATIONS, tol=1e-3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # close enough for a baseline
-        model.fit(features, labels)
-    return model.predict_proba  # type: ignore[no-any-return]
-
-
-def _one_vs_rest(features: Matrix, labels: NDArray[np.int64], c: float) -> Predict:
-    """Fits a model per label, one for two labels: rows -> probabilities (N, labels seen)."""
-    seen = np.unique(labels)
-    models = [_logistic(features, labels == label, c) for label in (seen[1:] if len(seen) == 2 else seen)]
-
-    def predict(rows: Matrix) -> Floats:
-        probabilities = np.column_stack([model(rows) for model in models])
-        if len(seen) == 2:
-            probabilities = np.column_stack([1 - probabilities, probabilities])
-        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
-
-    return predict
+def _classifier(num_labels: int, c: float) -> Any:
+    """A classifier of scikit-learn for so many labels."""
+    if num_labels == 1:
+        return DummyClassifier()
+    if num_labels > _MOST_MODELS:
+        return LogisticRegression(C=c, max_iter=_MOST_ITERATIONS, tol=1e-3)
+    return OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear", max_iter=1_000))
 
 
 def fit_multilabel(

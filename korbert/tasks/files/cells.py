@@ -97,13 +97,9 @@ def label(cell: Any) -> str:
 
 def name(cell: Any) -> str:
     """A text, number or truth value as in CSV, stripped, in NFC."""
-    return unicodedata.normalize("NFC", _spelled(cell))
-
-
-def _spelled(cell: Any) -> str:
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() else repr(cell)  # pandas turns 1 into 1.0 in a column with gaps
-    return str(cell) if isinstance(cell, bool) else text(cell).strip()
+    return str(cell) if isinstance(cell, bool) else unicodedata.normalize("NFC", text(cell).strip())
 
 
 def labels(cell: Any) -> list[str]:
@@ -260,14 +256,6 @@ def _answer(part: Any) -> Answer:
     if isinstance(start, bool) or not isinstance(start, int | None) or (start or 0) < 0:
         raise ValueError(f"has answer_start {_shown(start)}, not a character from 0")
     return Answer(text(part.get("text")), start)
-
-
-def slots(cell: Any) -> dict[str, str | None]:
-    """Slot description -> value, from an object or a string of one. An empty value is None."""
-    slots = _value_in(cell)
-    if not isinstance(slots, dict) or any(map(is_empty, slots)):
-        raise ValueError(f"is {_shown(cell)}, not an object of descriptions and values")
-    return {name: None if is_empty(value) else _part(_spelled, value, name) for name, value in slots.items()}
 
 
 def starts(cell: Any) -> list[int]:

@@ -28,19 +28,18 @@ class Best:
     score: float
 
 
-def keep_best(work: Path, model: nn.Module, now: Best) -> Best:
-    """The best epoch so far: that kept in `work`, or `now` if it is better; the weights of `model` are kept then.
+def keep_best(work: Path, model: nn.Module, now: Best) -> None:
+    """Keeps the weights of `model` in `work` if no kept epoch is as good as `now`.
 
     Weights and score are one file, replaced atomically, so they always match after an interruption. A resumed run that
     repeats the end of an epoch finds or writes the same file.
     """
     best = read_best(work)
     if best and not (now.score, -now.epoch) > (best.score, -best.epoch):
-        return best
+        return
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     record = {"epoch": str(now.epoch), "score": repr(now.score), "sha256": _digest(weights, now)}
     write_whole(work / WEIGHTS, safetensors.torch.save(weights, metadata=record))
-    return now
 
 
 def load_best(work: Path, model: nn.Module) -> Best:

@@ -8,7 +8,6 @@ from torch import nn
 from korbert.errors import SettingsError
 from korbert.modeling import Encoder, Model
 from korbert.modeling.embeddings import OVERLAP
-from korbert.training.settings import ParameterGroup
 
 _SHARED = "the layers of this encoder share their weights"
 _INSEPARABLE = {
@@ -51,20 +50,16 @@ def freeze(model: nn.Module, layers: int) -> None:
             parameter.requires_grad_(False)
 
 
-def decayed(model: nn.Module, factor: float) -> tuple[ParameterGroup, ...]:
-    """Parameter groups for layer-wise decay: each layer has `factor` times the rate of the layer above it.
+def decayed(model: nn.Module, factor: float) -> dict[str, float]:
+    """The rate factors of layer-wise decay, by parameter: each layer has `factor` times the rate of the layer above it.
 
     The embeddings count as the layer below the lowest; the last layer and the head have the full rate (Clark et al.
-    2020, appendix B). Frozen parameters have no group.
+    2020, appendix B). Frozen parameters have no factor, nor have those with the full rate.
     """
     learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     depths = dict(_depths(model))
     top = max(depths.values())
-    return tuple(
-        ParameterGroup(pattern=name, rate_factor=factor ** (top - depth))
-        for name, depth in depths.items()
-        if name in learning and depth < top
-    )
+    return {name: factor ** (top - depth) for name, depth in depths.items() if name in learning and depth < top}
 
 
 def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:

@@ -5,7 +5,7 @@
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -19,10 +19,9 @@ from korbert.tasks.finetuning.lora import add_adapters, merge, merged
 from korbert.tasks.finetuning.seen import learning_seen
 from korbert.tasks.finetuning.settings import LearningSettings, Way
 from korbert.training.checkpoints import newest_step, remove_all
-from korbert.training.examples import Batches, Learnable
+from korbert.training.examples import Batches, Examples
 from korbert.training.loop import fit
 from korbert.training.plan import Checkpointing, TrainingOutput, TrainingPlan
-from korbert.training.settings import OptimizerSettings
 from korbert.training.updates import Loss
 from korbert.world import from_first
 
@@ -33,40 +32,36 @@ Measure = Callable[[nn.Module], tuple[float, dict[str, float]]]
 
 
 def finetune(
-    model: nn.Module, examples: Learnable, loss: Loss, measure: Measure | None, settings: LearningSettings, way: Way, *,
-    seed: int, work: Path, metrics: Path, device: torch.device, description: str = "finetune", anomaly: bool = False,
+    model: nn.Module, examples: Examples, loss: Loss, measure: Measure | None, settings: LearningSettings, way: Way, *,
+    seed: int, work: Path, metrics: Path, device: torch.device, description: str = "finetune",
 ) -> Best:  # fmt: skip
     """Trains `model` and returns its best epoch, whose weights it then has, in eval mode.
 
     measure: None: the last epoch is taken for the best.
     work: folder for checkpoints, `best.safetensors` and `timing.jsonl`; with the same folder, an interrupted run
     resumes and ends in the same bytes. metrics: log file of `fit`, with "heldout" at the end of each epoch.
-    anomaly: as in `fit`. With several connected processes all train, and rank 0 writes.
+    With several connected processes all train, and rank 0 writes.
     """
     batches = Batches(examples, way.batch_size, seed)
     from_first(lambda: _remove_checkpoints_without_the_best(work, batches.steps_per_epoch))
+    _prepare(model, settings, seed)
     plan = TrainingPlan(
-        steps=way.epochs * batches.steps_per_epoch, optimizer=_prepared(model, settings, way, seed), seed=seed,
+        steps=way.epochs * batches.steps_per_epoch, optimizer=settings.optimizer(way.learning_rate), seed=seed,
         precision=settings.precision, log_every=settings.log_every, evaluate_every=batches.steps_per_epoch,
+        rate_factors=decayed(model, settings.layer_decay) if settings.layer_decay < 1 else {},
     )  # fmt: skip
-    best = from_first(lambda: read_best(work))  # a resumed run asks `enough` before it evaluates
 
     def evaluate(model: nn.Module, step: int) -> dict[str, float]:
-        nonlocal best
         own, epoch = merged(model) if settings.lora else model, step // batches.steps_per_epoch
         score, figures = (float(epoch), {}) if measure is None else measure(own)
-        best = from_first(lambda: keep_best(work, own, Best(epoch, score)))
+        from_first(lambda: keep_best(work, own, Best(epoch, score)))
         return {"epoch": epoch, **figures}
-
-    def enough(heldout: Mapping[str, float]) -> bool:
-        return settings.patience is not None and best is not None and heldout["epoch"] - best.epoch >= settings.patience
 
     output = TrainingOutput(
         Checkpointing(work / "checkpoints", settings.checkpoint_every), metrics, timing=work / "timing.jsonl"
     )
     with learning_seen(model, examples):
-        fit(model, batches, loss, plan, device=device, output=output, evaluate=evaluate, enough=enough,
-            description=description, anomaly=anomaly)  # fmt: skip
+        fit(model, batches, loss, plan, device=device, output=output, evaluate=evaluate, description=description)
         if settings.lora:
             merge(model)  # so that the weights of the best epoch, which are kept merged, fit
         return load_best(work, model)
@@ -79,8 +74,8 @@ def _remove_checkpoints_without_the_best(work: Path, steps_per_epoch: int) -> No
         remove_all(work / "checkpoints")
 
 
-def _prepared(model: nn.Module, settings: LearningSettings, way: Way, seed: int) -> OptimizerSettings:
-    """Sets piece dropout, adds adapters and freezes layers as configured; returns the optimizer settings."""
+def _prepare(model: nn.Module, settings: LearningSettings, seed: int) -> None:
+    """Sets piece dropout, adds adapters and freezes layers as configured."""
     if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
         encoder = model.encoder
         if not isinstance(encoder, Encoder):
@@ -95,7 +90,3 @@ def _prepared(model: nn.Module, settings: LearningSettings, way: Way, seed: int)
         model.encoder.token_weight.requires_grad_(False)  # type: ignore[union-attr]
     if settings.frozen_layers:
         freeze(model, settings.frozen_layers)
-    optimizer = settings.optimizer(way.learning_rate)
-    if settings.layer_decay < 1:
-        optimizer = optimizer.model_copy(update={"groups": decayed(model, settings.layer_decay)})
-    return optimizer

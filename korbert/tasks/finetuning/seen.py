@@ -8,22 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from korbert.modeling.encoder import Encoder
-from korbert.training.examples import Learnable, by_length
-
-_ROWS_AT_ONCE = 256
+from korbert.training.examples import Examples
 
 
-def seen_pieces(examples: Learnable) -> Tensor:
+def seen_pieces(examples: Examples) -> Tensor:
     """Distinct ids in the batches of these examples, ascending, (U,) int64."""
-    seen = torch.zeros(0, dtype=torch.int64)
-    for rows in by_length(examples.lengths, _ROWS_AT_ONCE):
-        seen = torch.unique(torch.cat([seen, examples.batch(rows)["input_ids"].flatten()]))
-    return seen
+    return torch.from_numpy(np.unique(np.append(examples.input_ids, examples.pad_id)).astype(np.int64))
 
 
 class SeenEmbedding(nn.Module):
@@ -70,7 +66,7 @@ class SeenEmbedding(nn.Module):
 
 
 @contextmanager
-def learning_seen(model: Any, examples: Learnable) -> Iterator[None]:
+def learning_seen(model: Any, examples: Examples) -> Iterator[None]:
     """Restricts training to the embeddings of the pieces in these examples; restores the full matrix afterwards.
 
     An encoder of `transformers`, or one whose embedding does not learn, stays as it is.

@@ -30,7 +30,11 @@ def _several(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else (value,)
 
 
-Rates = Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_several)]
+Rates = Annotated[
+    tuple[Annotated[float, Field(gt=0)], ...],
+    BeforeValidator(_several),
+    Field(min_length=1, description="peak learning rates to try, one or a list; selected on validation"),
+]
 """Learning rates; a single one is accepted as a list of one."""
 Numbers = Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_several)]
 """Whole numbers above 0; a single one is accepted as a list of one."""
@@ -40,31 +44,16 @@ _Seed = Annotated[int, Field(ge=0)]
 class LearningSettings(BaseModel, frozen=True, extra="forbid"):
     """Hyperparameters of fine-tuning. If keys have several values, every combination is trained."""
 
-    learning_rates: Rates = Field(
-        (2e-4,), min_length=1, description="peak learning rates to try, one or a list; selected on validation"
-    )
-    batch_size: Numbers = Field(
-        (32,), min_length=1, description="examples per step, one number or a list to select from"
-    )
+    learning_rates: Rates = (2e-4,)
+    batch_size: Numbers = Field((32,), min_length=1, description="examples per step, one number or a list to try")
     epochs: Numbers = Field((3,), min_length=1, description="training epochs, one number or a list; the best is kept")
-    seeds: tuple[_Seed, ...] = Field(
-        (0,), min_length=1, description="random seeds of new weights, order and dropout; selection uses the first"
-    )
-    patience: int | None = Field(
-        None, ge=1, description="early stopping after this many epochs without improvement; none: off"
-    )
-    weight_decay: float = Field(
-        0.01, ge=0, description="AdamW weight decay, multiplied by the learning rate; not applied to norms and biases"
-    )
+    seeds: tuple[_Seed, ...] = Field((0,), min_length=1, description="random seeds; the first selects rate and epoch")
+    weight_decay: float = Field(0.01, ge=0, description="decoupled, times the learning rate; not of norms and biases")
     warmup_share: float = Field(0.06, ge=0, lt=1, description="share of steps used for learning rate warmup")
-    layer_decay: float = Field(
-        1.0, gt=0, le=1, description="learning rate of a layer relative to the layer above it; 1: the same for all"
-    )
-    num_hidden_layers: int | None = Field(
-        None, ge=1, description="layers of the encoder to keep, from the first: a smaller, faster model; none: all"
-    )
+    layer_decay: float = Field(1.0, gt=0, le=1, description="learning rate of a layer relative to that of the next one")
+    num_hidden_layers: int | None = Field(None, ge=1, description="first layers of the encoder to keep; none: all")
     frozen_layers: int = Field(
-        0, ge=-1, description="number of lowest layers to freeze, with the embeddings; -1: the whole encoder"
+        0, ge=-1, description="lowest layers to freeze, with the embeddings; -1: the whole encoder"
     )
     frozen_embeddings: bool = Field(
         False, description="freeze the piece embeddings alone: the model packs small beside its base (korbert pack)"
@@ -73,14 +62,12 @@ class LearningSettings(BaseModel, frozen=True, extra="forbid"):
         0.0,
         ge=0,
         lt=1,
-        description="share of the pieces whose embeddings are zeroed in a training step; 0.2 helps with few rows",
+        description="share of the pieces whose embeddings are zeroed in a step; 0.2 helps with few rows",
     )
     lora: int = Field(
         0, ge=0, description="LoRA rank: train low-rank adapters instead of the encoder; 0: off; needs korbert[lora]"
     )
-    max_length: int = Field(
-        128, ge=3, description="maximum pieces per row, special tokens included; longer rows are truncated"
-    )
+    max_length: int = Field(128, ge=3, description="pieces per row, special tokens included; longer rows are truncated")
     precision: PrecisionName = Field("auto", description="training precision; auto: bf16 where it is faster, else fp32")
     threads: int = Field(2, ge=1, description="CPU threads for training; a different number gives different bytes")
     log_every: int = Field(10, ge=1, description="steps between lines of metrics.jsonl")

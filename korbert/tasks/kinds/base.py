@@ -22,7 +22,7 @@ from korbert.tasks.passages import Passage
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
-from korbert.training.examples import Learnable
+from korbert.training.examples import Examples
 from korbert.training.scoring import Scoring
 from korbert.vectors.names import Side
 
@@ -41,7 +41,7 @@ class Prepared:
     """Rows as examples. more: what the kind needs to map predictions back to rows."""
 
     rows: Sequence[Row]
-    examples: Learnable
+    examples: Examples
     more: Any = None
 
 

@@ -1,12 +1,12 @@
 """Extractive question answering on texts of any length; a question may have no answer."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from korbert.errors import CorpusError
@@ -20,7 +20,7 @@ from korbert.tasks.metrics.question_answering import KLUE_MRC, KORQUAD, answer_s
 from korbert.tasks.metrics.statistics import Score
 from korbert.tasks.question_answering.answers import Answer, Found, found_in
 from korbert.tasks.question_answering.rows import right_answers
-from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
+from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tasks.question_answering.windows import Scored, WindowExamples, choice_logits, cut_windows, reading_loss
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
@@ -32,12 +32,14 @@ _NOTHING = Answer("", 0, 0, 0.0)  # in a context of white space
 _WINDOWS_AT_ONCE = 65_536  # whose scores are in memory
 
 
-class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
+class QuestionAnswering(WindowSettings, Kind, frozen=True):
     """Questions on contexts.
 
     A target is the list of gold answers, {"text", "start"}, empty for none. A prediction is {"answer", "start", "end",
-    "score"}, with "no_answer_score" if questions may have no answer, as in a Reader. Fields are
-    those of the Reader's settings. Until a threshold is chosen from validation predictions, every question is answered.
+    "score"}, with "no_answer_score" if questions may have no answer.
+
+    unanswerable: whether questions may have no answer. threshold: no answer is given if its score exceeds the best
+    answer's by more than this. Until it is chosen from validation predictions, every question is answered.
     """
 
     name: ClassVar[str] = "question-answering"
@@ -51,6 +53,15 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
     )  # fmt: skip
     operation: ClassVar[str] = "answer"
     reads_all: ClassVar[bool] = True
+
+    unanswerable: bool = False
+    threshold: float = Field(0.0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _threshold_is_used(self) -> Self:
+        if self.threshold and not self.unanswerable:
+            raise ValueError(f"threshold {self.threshold} is for unanswerable = true: set it, or leave threshold out")
+        return self
 
     @classmethod
     def learned_from(cls, rows: Rows, settings: QuestionAnsweringSection) -> Self:
@@ -92,7 +103,7 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
             question, context = (encoded[text] for text in self.texts(row))
             answer = next((answer.span for answer in right_answers(row)), None) if row.get("answers") else None
             windows += cut_windows(question, context, self, index=index, answer=answer, special=tokenizer.frame.special)
-        return Prepared(rows, WindowExamples(windows, tokenizer, self))
+        return Prepared(rows, WindowExamples.of(windows, tokenizer, self))
 
     def model(self, config: AnyConfig, generator: torch.Generator | None = None) -> QuestionAnsweringModel:
         return QuestionAnsweringModel(config, generator)
@@ -120,7 +131,7 @@ class QuestionAnswering(QuestionAnsweringSettings, Kind, frozen=True):
 
         def scored() -> Iterator[Scored]:
             for start in range(0, len(examples), _WINDOWS_AT_ONCE):
-                part = replace(examples, windows=examples.windows[start : start + _WINDOWS_AT_ONCE])
+                part = examples.some(slice(start, start + _WINDOWS_AT_ONCE))
                 yield from part.scored(outputs(model, part, ends, batch_size=64, **how))
 
         return found_in(scored(), len(prepared.rows), self)

@@ -115,5 +115,5 @@ _METRICS: dict[str, Callable[[Any, Any], float | None]] = {
     "pearson": regression.pearson,
     "spearman": regression.spearman,
     "mae": regression.mean_absolute_error,
-    "f1_at_3": regression.f1_at,
+    "f1_at_3": regression.f1_at_3,
 }

@@ -13,17 +13,19 @@ from korbert.tasks.question_answering.settings import WindowSettings
 
 _Columns = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
 _LABEL_NAMES = 'names for labels of the files, in the model\'s order: { 0 = "부정", 1 = "긍정" }'
+_Submission = Annotated[
+    bool, Field(description="also write predictions.json and submission/, a folder that answers such files elsewhere")
+]
 _Size = Annotated[int, Field(ge=1)]
 _Pooling = Annotated[
     Literal["mean", "first"], Field(description="text vector: mean over pieces, or that of the first piece")
 ]
 _SpacingNoise = Annotated[
+    float, Field(ge=0, le=1, description="share of training rows learned with wrong spaces: random ones, none or all")
+]
+_ValidationShare = Annotated[
     float,
-    Field(
-        ge=0,
-        le=1,
-        description="share of training rows learned with wrong spaces: half of them random ones, else none or all",
-    ),
+    Field(gt=0, lt=1, description="without `valid`: share of training rows to validate on, by hash of their text"),
 ]
 
 
@@ -35,23 +37,12 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     valid: str = Field("", description='validation file; "": a share of the training rows')
     test: str = Field("", description='test file, scored once per seed; "": only validation scores are reported')
     form: Form = Field("auto", description="file format; auto: by extension, else by content")
-    columns: Mapping[str, _Columns] = Field(
-        {}, description='column names by role, as in { text = "문장", label = "감정" }'
-    )
-    validation_share: float = Field(
-        0.1,
-        gt=0,
-        lt=1,
-        description="without `valid`: share of training rows used for validation, by hash of their text",
-    )
+    columns: Mapping[str, _Columns] = Field({}, description='columns by role, as in { text = "문장", label = "감정" }')
+    validation_share: _ValidationShare = 0.1
     train_rows: int | None = Field(
-        None,
-        ge=2,
-        description="maximum training rows, including validation rows, chosen by hash of their text; none: all",
+        None, ge=2, description="most training rows, with those to validate on, by hash of their text; none: all"
     )
-    metrics: tuple[str, ...] = Field(
-        (), description="metrics; the first selects epoch and learning rate; []: those of the kind"
-    )
+    metrics: tuple[str, ...] = Field((), description="the first selects epoch and learning rate; []: those of the kind")
     init: str = Field(
         "pretrain", description='initial weights: "pretrain" (of this recipe), "scratch", or a model folder'
     )
@@ -62,14 +53,13 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     warm_up_epochs: int = Field(1, ge=1, description="epochs over the rows of warm_up")
     unseen: bool = Field(
         False,
-        description="also score apart the rows whose texts are neither in the training rows nor in the recipe's corpus",
+        description="also score apart the rows whose texts neither the training rows nor the recipe's corpus have",
     )
     epochs: Numbers = Field(
         (), description="training epochs, one number or a list; the best is kept; []: 3, or up to 20 to reach 200 steps"
     )
     overlap: bool = Field(
-        True,
-        description="add an embedding to pieces that occur in both texts; transformers needs trust_remote_code then",
+        True, description="add an embedding to pieces that occur in both texts; exports need trust_remote_code then"
     )
     features: FeatureSettings | None = Field(
         None, description="freeze the encoder and train a head on the vectors of some layers; none: train all weights"
@@ -125,12 +115,10 @@ class ClassificationSection(TaskSection, frozen=True, extra="forbid"):
     kind: Literal["classification"] = "classification"
     pooling: _Pooling = "mean"
     class_weights: Literal["none", "balanced"] = Field(
-        "none", description="balanced: weight each label in the loss inversely to its frequency"
+        "none", description="balanced: rarer labels weigh more in the loss"
     )
     uncounted: str = Field("", description="label excluded from micro_f1, such as no_relation in KLUE-RE")
-    several: bool = Field(
-        False, description="multi-label: any number of labels per text, as a list or separated by bars or commas"
-    )
+    several: bool = Field(False, description="any number of labels per text, as a list or separated by bars or commas")
     label_names: Mapping[str, str] = Field({}, description=_LABEL_NAMES)
     spacing_noise: _SpacingNoise = 0.0
 
@@ -155,9 +143,7 @@ class TokenClassificationSection(TaskSection, frozen=True, extra="forbid"):
     """Labels of spans or words."""
 
     kind: Literal["token-classification"] = "token-classification"
-    stride: int | None = Field(
-        None, ge=0, description="pieces shared by adjacent windows; none: a quarter of max_length"
-    )
+    stride: int | None = Field(None, ge=0, description="pieces that windows share; none: a quarter of max_length")
     spacing_noise: _SpacingNoise = 0.0
 
 
@@ -166,23 +152,15 @@ class QuestionAnsweringSection(WindowSettings, TaskSection, frozen=True, extra="
 
     kind: Literal["question-answering"] = "question-answering"
     unanswerable: bool | None = Field(
-        None, description="whether questions may have no answer; none: true if a training question has none"
+        None, description="questions may have no answer; none: if one of training has none"
     )
     split_by_article: bool = Field(
         False, description="score on some articles of the training file, by hash of the title, instead of on `test`"
     )
-    submission: bool = Field(
-        False, description="also write predictions.json and submission/, a folder that answers such files elsewhere"
-    )
+    submission: _Submission = False
 
     def patterns(self) -> dict[str, str]:
         return {role: name for role, name in super().patterns().items() if role != "test" or not self.split_by_article}
-
-
-class SlotsSection(WindowSettings, TaskSection, frozen=True, extra="forbid"):
-    """Values of described slots, extracted from texts; the description takes the place of a question."""
-
-    kind: Literal["slots"] = "slots"
 
 
 class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
@@ -191,32 +169,21 @@ class EmbeddingSection(TaskSection, frozen=True, extra="forbid"):
     kind: Literal["embedding"] = "embedding"
     pooling: _Pooling = "mean"
     piece_weights: bool | None = Field(
-        None,
-        description="learn how much each piece counts in the mean; none: in a `modern`; exports need"
-        " trust_remote_code then",
+        None, description="learn how pieces count in the mean; none: in a `modern`; exports need trust_remote_code then"
     )
     normalize: bool = Field(False, description="scale vectors to unit length")
     near: _Columns = Field(("entailment",), description="labels of positive pairs, as in NLI")
-    far: _Columns = Field(
-        ("contradiction",), description="labels of negative pairs; rows with other labels are left out"
-    )
+    far: _Columns = Field(("contradiction",), description="labels of negative pairs; rows with others are left out")
     temperature: float = Field(
-        0.05,
-        gt=0,
-        description="temperature of cosines, in the softmax over a batch (Gao et al. 2021) and in ranking scores",
+        0.05, gt=0, description="temperature of cosines, in the softmax over a batch (Gao et al. 2021) and in ranking"
     )
     dropout: float = Field(
-        0.1,
-        ge=0,
-        lt=1,
-        description="minimum dropout of the encoder; training on single texts compares two dropout masks",
+        0.1, ge=0, lt=1, description="least dropout of the encoder; single texts learn from two masks"
     )
     sizes: tuple[_Size, ...] = Field(
         (), description="also train these leading dimensions as vectors, so that they can be cut, as in [128, 64]"
     )
-    query_prompt: str = Field(
-        "", description="prompt before each query, in training on pairs and in search, as in '질문: '"
-    )
+    query_prompt: str = Field("", description="before each query, in training on pairs and in search, as in '질문: '")
     passage_prompt: str = Field("", description="the same before each passage, as in '문서: '")
     chunk_pieces: int = Field(
         8_192, ge=1, description="pieces per forward pass; those of a larger batch are computed twice, to save memory"
@@ -240,9 +207,7 @@ class NsmcSection(ClassificationSection, frozen=True, extra="forbid"):
         {"text": ("document",), "label": ("label",), "id": ("id",)}, description="column names by role"
     )
     label_names: Mapping[str, str] = Field({"0": "부정", "1": "긍정"}, description="names for the labels of the files")
-    validation_share: float = Field(
-        0.05, gt=0, lt=1, description="share of training rows used for validation, by hash of their text"
-    )
+    validation_share: _ValidationShare = 0.05
     scratch: bool = Field(True, description="also train the same encoder from random weights, as a separate row")
     unseen: bool = Field(
         True, description="also score the reviews that are neither in the training file nor in the recipe's corpus"
@@ -254,12 +219,6 @@ class KorquadSection(QuestionAnsweringSection, frozen=True, extra="forbid"):
 
     train: str = Field("korquad1/KorQuAD_v1.0_train.json", description="official training file")
     test: str = Field("korquad1/KorQuAD_v1.0_dev.json", description="official evaluation file, scored once per seed")
-    validation_share: float = Field(
-        0.05, gt=0, lt=1, description="share of training questions used for validation, by hash of their context"
-    )
-    learning_rates: Rates = Field(
-        (3e-4,), min_length=1, description="peak learning rates to try, one or a list; selected on validation"
-    )
-    submission: bool = Field(
-        True, description="also write predictions.json and submission/, a folder that answers such files elsewhere"
-    )
+    validation_share: _ValidationShare = 0.05
+    learning_rates: Rates = (3e-4,)
+    submission: _Submission = True

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from korbert.tasks.baselines.features import Pairs, Texts
 from korbert.tasks.files import Row
 from korbert.tasks.kinds.base import Encoded, Morphemes
+from korbert.tasks.passages import framed
 from korbert.tasks.splits import Parts
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import fitted
@@ -37,22 +38,15 @@ def examples_of(
 ) -> Examples:
     """[CLS] A [SEP], or [CLS] A [SEP] B [SEP], for one or two texts per row, truncated as in Tokenizer.encode."""
     frame = tokenizer.frame
-    cls, sep, between = (np.array(ids) for ids in ([frame.cls_id], [frame.sep_id], [frame.sep_id] * frame.between))
-    none, nothing = np.zeros(1, np.uint8), np.zeros(frame.between, np.uint8)
     flat: list[tuple[NDArray[Any], NDArray[Any]]] = []
     seconds = np.empty(len(rows), dtype=np.int64)
     for number, texts in enumerate(rows):
-        first, second = encoded[texts[0]], encoded[texts[1]] if len(texts) == 2 else None
-        if second is None:
-            keep = min(len(first.ids), max_length - 2)
-            ids, levels = [cls, first.ids[:keep], sep], [none, first.boundaries[:keep], none]
-            seconds[number] = keep + 2
-        else:
-            keep, rest = fitted(len(first.ids), len(second.ids), frame, max_length)
-            ids = [cls, first.ids[:keep], between, second.ids[:rest], sep]
-            levels = [none, first.boundaries[:keep], nothing, second.boundaries[:rest], none]
-            seconds[number] = 1 + keep + len(between)
-        flat.append((np.concatenate(ids), np.concatenate(levels)))
+        passages = [encoded[text] for text in texts]
+        first, last = len(passages[0].ids), len(passages[-1].ids)
+        kept = fitted(first, last, frame, max_length) if len(texts) == 2 else (max_length - 2,)
+        parts = (passage.part(0, most) for passage, most in zip(passages, kept, strict=True))
+        ids, boundaries, seconds[number] = framed(frame, *parts)
+        flat.append((ids, boundaries))
     pairs = any(len(texts) == 2 for texts in rows)
     return Examples.of_rows(flat, labels, tokenizer.pad_id, seconds if pairs else None)
 

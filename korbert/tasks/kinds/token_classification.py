@@ -287,8 +287,8 @@ class TokenClassification(Kind, frozen=True):
 
 
 _METRICS: dict[str, Callable[[NDArray[np.int64], int, int | None], float | None]] = {
-    "entity_f1": lambda totals, types, outside: metrics.f1_from_counts(totals[:types]),
-    "entity_macro_f1": lambda totals, types, outside: metrics.f1_from_counts(totals[:types], "macro"),
+    "entity_f1": lambda totals, types, outside: metrics.entity_f1(totals[:types]),
+    "entity_macro_f1": lambda totals, types, outside: metrics.tag_f1(totals[:types]),
     "character_f1": lambda totals, types, outside: metrics.tag_f1(totals[types:], None),
     "character_f1_without_o": lambda totals, types, outside: metrics.tag_f1(totals[types:], outside),
     "macro_f1": lambda totals, types, outside: metrics.tag_f1(totals[types:], None),

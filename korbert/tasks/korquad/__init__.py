@@ -1,8 +1,7 @@
 """KorQuAD 1.0, a reading task.
 
 1. data.py: reads questions, contexts and gold answers of official files, and predictions.
-2. ceilings.py: the upper bound on scores set by a tokenizer's pieces.
-3. metrics.py: the official scores of predictions.
+2. metrics.py: the official scores of predictions.
 """
 
 import lazy_loader

@@ -1,4 +1,3 @@
-from .ceilings import oracle as oracle
 from .data import read as read
 from .data import read_predictions as read_predictions
 from .metrics import exact_match as exact_match

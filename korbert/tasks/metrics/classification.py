@@ -1,13 +1,12 @@
 """Metrics for one label per text and any number of labels C, from the confusion matrix."""
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-Metric = Literal["accuracy", "macro_f1", "micro_f1", "matthews"]
+Metric = Literal["accuracy", "macro_f1", "micro_f1"]
 
 
 def confusion(
@@ -54,23 +53,9 @@ def f1_of(counts: NDArray[np.int64], label: int = 1) -> float:
     return 2 * int(counts[label, label]) / occurrences if occurrences else 0.0
 
 
-def matthews(counts: NDArray[np.int64]) -> float:
-    """Correlation of labels and predictions, -1 to 1, for C labels (Gorodkin 2004, R_K). counts: (C, C).
-
-    (c s - sum p_k t_k) / sqrt((s^2 - sum p_k^2) (s^2 - sum t_k^2)) with c right of s examples, t_k of label k and p_k
-    predicted as k. 0 if all labels, or all predictions, are the same.
-    """
-    labels, predictions = [[int(k) for k in counts.sum(axis=axis)] for axis in (1, 0)]  # int: s^4 needs over 64 bits
-    count = sum(labels)
-    shared = int(counts.trace()) * count - sum(p * t for p, t in zip(predictions, labels, strict=True))
-    spreads = [count**2 - sum(k**2 for k in side) for side in (labels, predictions)]
-    return shared / (math.sqrt(spreads[0]) * math.sqrt(spreads[1])) if all(spreads) else 0.0
-
-
 METRICS: Mapping[Metric, Callable[[NDArray[np.int64]], float]] = {
     "accuracy": accuracy,
     "macro_f1": macro_f1,
     "micro_f1": micro_f1,
-    "matthews": matthews,
 }
 assert tuple(METRICS) == get_args(Metric)

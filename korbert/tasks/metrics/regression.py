@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from korbert.tasks.metrics.multilabel import micro_f1
+
 _Numbers = NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
 
 
 def pearson(targets: _Numbers, predictions: _Numbers) -> float | None:
     """Linear correlation, -1 to 1 (KLUE-STS). None for fewer than two examples, or if one side is constant."""
-    if len(targets) < 2 or _is_constant(targets) or _is_constant(predictions):
+    if len(targets) < 2 or np.ptp(targets) == 0 or np.ptp(predictions) == 0:
         return None  # undefined: scipy returns nan
     x, y = (side - side.mean() for side in (targets.astype(np.float64), predictions.astype(np.float64)))
     return float(np.clip((x / np.linalg.norm(x)) @ (y / np.linalg.norm(y)), -1, 1))
@@ -26,19 +28,13 @@ def mean_absolute_error(targets: _Numbers, predictions: _Numbers) -> float:
     return float(np.abs(targets.astype(np.float64) - predictions).mean())
 
 
-def f1_at(targets: _Numbers, predictions: _Numbers, threshold: float = 3.0) -> float:
-    """F1 of "at least `threshold`", 0 if neither side reaches it.
+def f1_at_3(targets: _Numbers, predictions: _Numbers) -> float:
+    """F1 of "at least 3", 0 if neither side reaches it.
 
     KLUE-STS counts pairs of 3 of 5 and more as paraphrases (KLUE-baseline,
     klue_baseline/metrics/functional.py, klue_sts_f1).
     """
-    alike, predicted = targets >= threshold, predictions >= threshold
-    occurrences = int(alike.sum() + predicted.sum())
-    return 2 * int((alike & predicted).sum()) / occurrences if occurrences else 0.0
-
-
-def _is_constant(numbers: _Numbers) -> bool:
-    return bool((numbers == numbers[0]).all())
+    return micro_f1(targets >= 3, predictions >= 3)
 
 
 def _ranks(numbers: _Numbers) -> NDArray[np.float64]:

@@ -4,7 +4,6 @@ A sequence is a list of BIO tags, one per character or word; gold and predicted 
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,7 @@ def entity_counts(gold: Sequence[Tags], predicted: Sequence[Tags]) -> tuple[list
     """The types found on either side, sorted, and (N, types, 3) int64: correct, predicted and gold entities of each
     sequence and type.
 
-    An entity is correct only if both ends and the type match. `f1_from_counts` of the sum is seqeval's score. For
-    statistics.py they are a run whose score is
-    `lambda rows, counts: f1_from_counts(np.tensordot(counts, rows, 1))`, if the compared runs have the same types.
+    An entity is correct only if both ends and the type match.
     """
     entities = [[read_bio(tags) for tags in pair] for pair in zip(gold, predicted, strict=True)]
     types = sorted({entity.label for pair in entities for side in pair for entity in side})
@@ -33,14 +30,8 @@ def entity_counts(gold: Sequence[Tags], predicted: Sequence[Tags]) -> tuple[list
     return types, counts
 
 
-def f1_from_counts(counts: NDArray[np.int64], average: Literal["micro", "macro"] = "micro") -> float | None:
-    """F1 of `entity_counts` summed over sequences: (types, 3).
-
-    It is seqeval's f1_score. micro: over all entities; 0 if there are none. macro: the unweighted mean over the types
-    with any entity; None if there are none (seqeval takes the mean of nothing).
-    """
-    if average == "macro":
-        return tag_f1(counts)
+def entity_f1(counts: NDArray[np.int64]) -> float:
+    """F1 over all entities, of `entity_counts` summed over sequences: (types, 3). 0 if there are none (seqeval)."""
     right, predicted, gold = counts.sum(axis=0).tolist()
     return 2 * right / (predicted + gold) if predicted + gold else 0.0
 
@@ -48,6 +39,7 @@ def f1_from_counts(counts: NDArray[np.int64], average: Literal["micro", "macro"]
 def tag_f1(counts: NDArray[np.int64], without: int | None = None) -> float | None:
     """Unweighted mean of the F1 of the tags that occur on either side. counts: (tags, 3), right, predicted and gold.
 
+    Of types of entities it is seqeval's macro F1.
     On characters it is KLUE-NER's second score, in both forms. With all tags, `O` too, as the official script computes
     it, though its docstring says "except O tag" (KLUE-baseline, klue_baseline/metrics/functional.py,
     klue_ner_char_macro_f1; it also scores an `O` each for [CLS] and [SEP], and tags that never occur as 1). without:

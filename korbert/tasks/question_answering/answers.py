@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from korbert.tasks.passages import span_of_pieces
-from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
+from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tasks.question_answering.windows import Scored, Window
 
 _Span = tuple[float, int, int, str]  # log probability, start, end, text
@@ -53,7 +53,7 @@ class Found(NamedTuple):
     no_answer: float
 
 
-def found_in(scored: Iterable[Scored], questions: int, settings: QuestionAnsweringSettings) -> list[Found]:
+def found_in(scored: Iterable[Scored], questions: int, settings: WindowSettings) -> list[Found]:
     """Merges window scores into a Found per question. scored: all windows, in any order, whose `index` is the question.
 
     The probability of no answer is that of [CLS] as both ends.
@@ -74,9 +74,7 @@ def found_in(scored: Iterable[Scored], questions: int, settings: QuestionAnsweri
     return found
 
 
-def _window_answers(
-    window: Window, start: np.ndarray, end: np.ndarray, settings: QuestionAnsweringSettings
-) -> list[_Span]:
+def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings: WindowSettings) -> list[_Span]:
     """The best spans of one window. start, end: (P,), log probabilities of its P context pieces."""
     spans = window.context.spans[window.first : window.last]
     widths = spans[None, :, 1] - spans[:, None, 0]  # (P, P) characters, from first piece to last

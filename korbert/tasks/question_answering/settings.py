@@ -1,4 +1,4 @@
-"""Settings of reading comprehension: windows, answer selection and training."""
+"""Settings of reading comprehension: windows and answer selection."""
 
 from typing import Self
 
@@ -24,22 +24,4 @@ class WindowSettings(BaseModel, frozen=True, extra="forbid"):
                 f"max_length {self.max_length} leaves {room} pieces of context beside a question of max_query_pieces "
                 f"{self.max_query_pieces}, and needs more than stride {self.stride}: raise max_length or lower stride"
             )
-        return self
-
-
-class QuestionAnsweringSettings(WindowSettings, frozen=True, extra="forbid"):
-    """Inference settings of a question answering model, stored with it."""
-
-    unanswerable: bool = Field(False, description="whether questions may have no answer")
-    threshold: float = Field(
-        0.0,
-        allow_inf_nan=False,
-        description="no answer is given if the no-answer score exceeds the best answer's by more than this; only "
-        "with unanswerable",
-    )
-
-    @model_validator(mode="after")
-    def _threshold_is_used(self) -> Self:
-        if self.threshold and not self.unanswerable:
-            raise ValueError(f"threshold {self.threshold} is for unanswerable = true: set it, or leave threshold out")
         return self

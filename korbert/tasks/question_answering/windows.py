@@ -7,9 +7,8 @@ without an answer, the target is [CLS] in all windows.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -17,11 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from korbert.tasks.passages import Passage, pieces_of_span
+from korbert.tasks.passages import Passage, framed, pieces_of_span
 from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tokenization import AnyTokenizer
 from korbert.training.devices import Batch
-from korbert.training.padding import padded
+from korbert.training.examples import Examples
 from korbert.training.scoring import model_inputs
 
 
@@ -64,60 +63,48 @@ def cut_windows(
 
 
 @dataclass(frozen=True)
-class WindowExamples:
-    """Windows as training examples (korbert.training.examples.Learnable)."""
+class WindowExamples(Examples):
+    """Windows as training examples. labels: (N, 2) int64, the answer's first and last piece in the row, or 0, [CLS]."""
 
-    windows: Sequence[Window]
-    tokenizer: AnyTokenizer
-    settings: WindowSettings
+    seconds: NDArray[np.int64] = None  # type: ignore[assignment]
+    windows: Sequence[Window] = ()
 
-    def __len__(self) -> int:
-        return len(self.windows)
+    @classmethod
+    def of(cls, windows: Sequence[Window], tokenizer: AnyTokenizer, settings: WindowSettings) -> Self:
+        """One row per window; questions are truncated."""
+        rows, labels = [], np.zeros((len(windows), 2), np.int64)
+        seconds = np.empty(len(windows), np.int64)
+        for number, window in enumerate(windows):
+            question = window.question.part(0, settings.max_query_pieces)
+            context = window.context.part(window.first, window.last)
+            ids, boundaries, seconds[number] = framed(tokenizer.frame, question, context)
+            rows.append((ids, boundaries))
+            if window.gold:
+                labels[number] = np.array(window.gold) - window.first + seconds[number]
+        return replace(cls.of_rows(rows, labels, tokenizer.pad_id, seconds), windows=windows)
 
-    @cached_property
-    def lengths(self) -> NDArray[np.int64]:
-        """(N,) pieces per window, special tokens included."""
-        ends = (self._context(window).stop + 1 for window in self.windows)  # behind it stands [SEP]
-        return np.fromiter(ends, np.int64, len(self.windows))
-
-    def _context(self, window: Window) -> slice:
-        """Positions of the context in a window's row: after [CLS], the question and its separators."""
-        start = 1 + min(len(window.question.ids), self.settings.max_query_pieces) + self.tokenizer.frame.between
-        return slice(start, start + window.last - window.first)
+    def some(self, rows: slice) -> Self:
+        """Those of a range of windows."""
+        offsets, seconds = self.offsets[rows.start : rows.stop + 1], self.seconds[rows]
+        return replace(self, offsets=offsets, labels=self.labels[rows], seconds=seconds, windows=self.windows[rows])
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        """Windows as tensors, padded to the longest one.
-
-        input_ids, attention_mask, token_type_ids, boundaries: (B, T) int64; choices: (B, T) bool, True on [CLS] and on
-        pieces of the context; start_positions, end_positions: (B,) int64, the answer's first and last piece, or 0
-        ([CLS]); lengths: pieces of each window, on CPU.
+        """As Examples.batch; but for labels, start_positions and end_positions: (B,) int64, the answer's first and last
+        piece; and choices: (B, T) bool, True on [CLS] and on pieces of the context.
         """
-        frame, asked = self.tokenizer.frame, slice(self.settings.max_query_pieces)
-        cls, sep, between, none = [frame.cls_id], [frame.sep_id], [frame.sep_id] * frame.between, [0]
-        columns = []
-        gold = torch.zeros((2, len(rows)), dtype=torch.int64)
-        for number, row in enumerate(rows):
-            window = self.windows[row]
-            question, context, inside = window.question, window.context, slice(window.first, window.last)
-            ids = np.concatenate([cls, question.ids[asked], between, context.ids[inside], sep])
-            levels = [none, question.boundaries[asked], none * frame.between, context.boundaries[inside], none]
-            boundaries: NDArray[Any] = np.concatenate(levels)
-            offset = self._context(window).start
-            positions = np.arange(len(ids))
-            choices = (positions == 0) | ((positions >= offset) & (positions < len(ids) - 1))
-            segments = (positions >= offset).astype(np.int64)
-            columns.append({"input_ids": ids, "token_type_ids": segments, "boundaries": boundaries, "choices": choices})
-            if window.gold:
-                gold[:, number] = torch.tensor(window.gold) - window.first + offset
-        fillers = {"input_ids": self.tokenizer.pad_id, "token_type_ids": 0, "boundaries": 0, "choices": False}
-        return {**padded(columns, fillers), "start_positions": gold[0], "end_positions": gold[1]}
+        batch = super().batch(rows)
+        start, end = batch.pop("labels").unbind(1)
+        positions = torch.arange(batch["input_ids"].shape[1])
+        last = torch.tensor(batch["lengths"])[:, None] - 1  # [SEP]
+        choices = (positions == 0) | (batch["token_type_ids"].bool() & (positions < last))
+        return {**batch, "start_positions": start, "end_positions": end, "choices": choices}
 
     def scored(self, scores: NDArray[np.floating[Any]]) -> Iterator[Scored]:
         """scores: (N, 2 T), log probabilities of each piece as start and end, interleaved."""
-        for window, row in zip(self.windows, scores, strict=True):
+        contexts = map(slice, self.seconds, self.lengths - 1)
+        for window, row, context in zip(self.windows, scores, contexts, strict=True):
             start, end = row.reshape(-1, 2).T.astype(np.float64)  # (T,) both
-            inside = self._context(window)
-            yield window, start[inside], end[inside], float(start[0] + end[0])
+            yield window, start[context], end[context], float(start[0] + end[0])
 
 
 def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -130,10 +117,6 @@ def reading_loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 
 def choice_logits(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Scores of each piece as start and end, (B, T) float32 both; -inf where not a choice."""
-    return among_choices(batch, *model(**model_inputs(batch)))
-
-
-def among_choices(batch: Batch, start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
-    """Masks scores of all pieces, (B, T) both, as in choice_logits."""
+    start, end = model(**model_inputs(batch))
     barred = ~batch["choices"]
     return start.float().masked_fill(barred, float("-inf")), end.float().masked_fill(barred, float("-inf"))

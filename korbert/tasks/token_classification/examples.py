@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from korbert.errors import SettingsError
-from korbert.tasks.passages import Passage
+from korbert.tasks.passages import Passage, framed
 from korbert.tokenization import AnyTokenizer
 from korbert.training.examples import Examples
 
@@ -99,13 +99,11 @@ def make_examples(
     ]
     rows, labels = [], [np.empty(0, dtype=np.int64)]
     for text, first, last, low, high in windows:
-        passage = passages[text]
         own = np.full(last - first + _SPECIAL_TOKENS, IGNORED)
         if targets is not None:
             own[low - first + 1 : high - first + 1] = targets[text][low:high]
         labels.append(own)
-        ids = np.concatenate([[tokenizer.cls_id], passage.ids[first:last], [tokenizer.sep_id]])
-        rows.append((ids, np.concatenate([[0], passage.boundaries[first:last], [0]])))
+        rows.append(framed(tokenizer.frame, passages[text].part(first, last))[:2])
     return TaggedExamples.of_rows(rows, np.concatenate(labels), tokenizer.pad_id), windows
 
 

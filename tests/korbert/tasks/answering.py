@@ -51,7 +51,7 @@ def letters(text: str, first_id: int = 100) -> Passage:
 
 def collate(windows: Sequence[Window], tokenizer: Any, settings: WindowSettings) -> dict[str, Any]:
     """The windows as one batch."""
-    return WindowExamples(windows, tokenizer, settings).batch(np.arange(len(windows)))
+    return WindowExamples.of(windows, tokenizer, settings).batch(np.arange(len(windows)))
 
 
 def reading(**settings: Any) -> QuestionAnswering:
@@ -63,5 +63,5 @@ def search(network: Any, kind: Any, pairs: Sequence[tuple[Passage, Passage]], to
     windows = list[Window]()
     for index, pair in enumerate(pairs):
         windows += cut_windows(*pair, kind, index=index, special=tokenizer.frame.special)
-    prepared = Prepared([{}] * len(pairs), WindowExamples(windows, tokenizer, kind))
+    prepared = Prepared([{}] * len(pairs), WindowExamples.of(windows, tokenizer, kind))
     return kind.search(network, prepared, device=torch.device("cpu"))

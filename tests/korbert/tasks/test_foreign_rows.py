@@ -8,7 +8,7 @@ import pytest
 from korbert.modeling.transformers_config import CLASSES
 from korbert.tasks.kinds.texts import examples_of
 from korbert.tasks.passages import encode_passages
-from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
+from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tasks.question_answering.windows import cut_windows
 from korbert.tasks.token_classification.examples import make_examples
 from korbert.tokenization import TransformersTokenizer
@@ -34,7 +34,7 @@ def test_rows_are_those_of_their_own_tokenizer(foreign, model_type):
     tagged, _ = make_examples([context], None, tokenizer, max_length=64, stride=8)
     assert tagged.input_ids.tolist() == alone
 
-    settings = QuestionAnsweringSettings(max_length=64, stride=8, max_query_pieces=32)
+    settings = WindowSettings(max_length=64, stride=8, max_query_pieces=32)
     span = CONTEXT.index("서울"), CONTEXT.index("서울") + 2
     (window,) = cut_windows(question, context, settings, answer=span, special=tokenizer.frame.special)
     batch = collate([window], tokenizer, settings)

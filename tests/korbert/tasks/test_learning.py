@@ -1,6 +1,7 @@
 """Fine-tuning on another device; and scoring many rows, where memory goes back to the system now and then."""
 
 from contextlib import contextmanager, nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from korbert.tasks.kinds.base import Prepared
 from korbert.tasks.kinds.classification import Classification
 from korbert.training import scoring
 from korbert.training.examples import Examples
-from korbert.training.optimizers import OPTIMIZERS
 from korbert.training.scoring import outputs
 from tests.korbert.tasks import second_device
 from tests.korbert.tiny import tiny_config
@@ -54,7 +54,8 @@ def test_memory_is_kept_over_several_batches(monkeypatch, rows, events):
 @pytest.mark.parametrize("frozen", [False, True])
 def test_another_device_learns_what_the_processor_learns(tmp_path, monkeypatch, device, frozen):
     if device == second_device.DEVICE:  # which has no fused kernel
-        monkeypatch.setitem(OPTIMIZERS, "adamw", lambda groups, *_: torch.optim.AdamW(groups, foreach=False))
+        plain = partial(torch.optim.AdamW, foreach=False)
+        monkeypatch.setattr(torch.optim, "AdamW", lambda groups, **settings: plain(groups))
     rng = np.random.default_rng(1)
     rows = [(rng.integers(5, 400, length), np.zeros(length)) for length in rng.integers(3, 12, 32)]
     examples, config = Examples.of_rows(rows, rng.integers(0, 2, 32), 0), tiny_config(vocab_size=900, embedding_size=16)

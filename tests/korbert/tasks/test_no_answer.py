@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import nn
 
 from korbert.tasks.question_answering.answers import Answer
@@ -84,3 +85,10 @@ def test_the_threshold_decides():
         one = searched(Scripted(), letters(text))
         assert (one.candidates, SMALL.best_answers(one)) == ([], [one.none])
         assert 1e8 < one.no_answer < math.inf
+
+
+def test_thresholds_that_cannot_be():
+    with pytest.raises(ValidationError, match=r"threshold 0\.5 is for unanswerable = true"):
+        reading(threshold=0.5)
+    with pytest.raises(ValidationError, match="finite number"):
+        reading(unanswerable=True, threshold=float("nan"))

@@ -10,7 +10,7 @@ from korbert.tasks.korquad.metrics import exact_match
 from korbert.tasks.passages import encode_passages, span_of_pieces
 from korbert.tasks.question_answering.answers import Answer
 from korbert.tasks.question_answering.rows import right_answers
-from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
+from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tasks.question_answering.windows import cut_windows
 from tests.korbert.tasks.answering import Scripted, letters, passage, reading, search, small_network
 from tests.korbert.tiny import tiny_config
@@ -114,7 +114,7 @@ def test_gold_spans_recover_the_answers(tiny_tokenizer, sample):
     right, passages = 0, (encode_passages(tiny_tokenizer, texts) for texts in sides)
     for row, asked, context in zip(rows, *passages, strict=True):
         (answer, *_) = right_answers(row)
-        windows = cut_windows(asked, context, QuestionAnsweringSettings(), answer=answer.span, special=3)
+        windows = cut_windows(asked, context, WindowSettings(), answer=answer.span, special=3)
         first, last = next(window.gold for window in windows if window.gold)
         start, end = span_of_pieces(context.spans, first, last)
         assert answer.text in context.text[start:end]

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from korbert.tasks.question_answering.settings import QuestionAnsweringSettings
+from korbert.tasks.question_answering.settings import WindowSettings
 from korbert.tasks.question_answering.windows import WindowExamples, cut_windows, reading_loss
 from tests.korbert.tasks.answering import TOKENIZER, Scripted, collate, letters, small_network
 
-SMALL = QuestionAnsweringSettings(max_length=16, stride=3, max_query_pieces=4)
+SMALL = WindowSettings(max_length=16, stride=3, max_query_pieces=4)
 
 
 @given(context=st.integers(0, 80), question=st.integers(0, 9), stride=st.integers(0, 8), length=st.integers(17, 40))
 def test_windows_cover_the_context_and_share_the_stride(context, question, stride, length):
-    settings = QuestionAnsweringSettings(max_length=length, stride=stride, max_query_pieces=4)
+    settings = WindowSettings(max_length=length, stride=stride, max_query_pieces=4)
     windows = cut_windows(letters("가" * question), letters("나" * context), settings, special=3)
     room = length - 3 - min(question, 4)
     assert (windows[0].first, windows[-1].last) == (0, context)
@@ -45,7 +45,7 @@ def test_gold_stands_in_every_window_that_holds_the_answer_and_in_no_other(data,
 
 
 def test_collate_by_hand():
-    settings = QuestionAnsweringSettings(max_length=12, stride=2, max_query_pieces=3)
+    settings = WindowSettings(max_length=12, stride=2, max_query_pieces=3)
     question, context = letters("언제였나", 50), letters("가나 다라 마바 사", 100)
     windows = cut_windows(question, context, settings, answer=(6, 8), special=3)
     batch = collate(windows, TOKENIZER, settings)
@@ -55,7 +55,7 @@ def test_collate_by_hand():
     assert batch["token_type_ids"].tolist() == [[0] * 5 + [1] * 7, [0] * 5 + [1] * 4 + [0] * 3]
     assert batch["boundaries"].tolist() == [[0, 1, 1, 1, 0, 1, 1, 1, 1, 1, 1, 0], [0, 1, 1, 1, 0, 1, 1, 1, 0, 0, 0, 0]]
     assert batch["choices"].int().tolist() == [[1, *[0] * 4, *[1] * 6, 0], [1, *[0] * 4, *[1] * 3, *[0] * 4]]
-    assert batch["lengths"] == tuple(WindowExamples(windows, TOKENIZER, settings).lengths) == (12, 9)
+    assert batch["lengths"] == tuple(WindowExamples.of(windows, TOKENIZER, settings).lengths) == (12, 9)
     assert (batch["start_positions"].tolist(), batch["end_positions"].tolist()) == ([9, 5], [10, 6])
 
 
@@ -79,8 +79,4 @@ def test_loss_of_a_model_that_knows_nothing_is_that_of_guessing_among_the_choice
 
 def test_settings_that_cannot_work():
     with pytest.raises(ValidationError, match=r"leaves 60 pieces of context .* needs more than stride 64: raise"):
-        QuestionAnsweringSettings(max_length=128, stride=64)
-    with pytest.raises(ValidationError, match=r"threshold 0\.5 is for unanswerable = true"):
-        QuestionAnsweringSettings(threshold=0.5)
-    with pytest.raises(ValidationError, match="finite number"):
-        QuestionAnsweringSettings(unanswerable=True, threshold=float("nan"))
+        WindowSettings(max_length=128, stride=64)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
 from korbert.tokenization import Encoding, Pieces, pad_batch, span_to_pieces
-from korbert.tokenization.encoding import Frame, assemble, cut_within, windows
+from korbert.tokenization.encoding import Frame, assemble, windows
 
 FRAME = Frame(cls_id=2, sep_id=3)
 
@@ -115,15 +115,3 @@ THIS = [(0, 0), (0, 2), (1, 2), (3, 5), (5, 5), (5, 6), (5, 6), (0, 0)]  # 이�
 )  # fmt: skip
 def test_a_span_is_covered_by_the_fewest_pieces(start, end, expected):
     assert span_to_pieces(THIS, start, end) == expected
-
-
-def test_an_answer_ends_inside_a_piece_where_the_piece_is_a_slice():
-    text = "대한민국에 간다"
-    spans = [(0, 4), (4, 5), (6, 7), (6, 8)]
-    tags = ["NNP", "JKB", "VV", "EF"]
-    pieces = Pieces([1, 2, 3, 4], ["대한민국", "에", "가", "ᆫ다"], [3, 1, 2, 1], spans, [0, 1, 2, 3], tags)
-    encoding = assemble(pieces, None, FRAME)
-    assert cut_within(text, encoding, 1, 2, 2, 5) == (2, 5)
-    assert cut_within(text, encoding, 1, 1, 0, 2) == (0, 2)
-    assert cut_within(text, encoding, 4, 4, 7, 8) == (6, 8)  # fused: only the whole of it
-    assert cut_within(text, encoding, 1, 4, 0, 8) == (0, 8)

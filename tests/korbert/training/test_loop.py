@@ -176,19 +176,17 @@ def test_a_finished_run_is_loaded_and_a_damaged_checkpoint_replaced(tmp_path):
 
 
 def test_a_signal_during_the_last_evaluation_ends_the_run(tmp_path):
-    """Resumed, it ends where `enough` ended it, and once it has ended, there again."""
-
     def evaluate(model, step):
         signal.raise_signal(signal.SIGTERM)
         return toy.evaluate(model, step)
 
     model = toy.network()
-    options = {"evaluate_every": 2, "enough": lambda heldout: True, "checkpoints": Checkpointing(tmp_path, 100)}
+    options = {"steps": 2, "evaluate_every": 2, "checkpoints": Checkpointing(tmp_path, 100)}
     with pytest.raises(Interrupted, match="step 2 is saved"):
         fitted(model, evaluate=evaluate, **options)
-    for again in (toy.network(), toy.network()):
-        assert fitted(again, evaluate=toy.evaluate, **options).steps == 2
-        assert same_weights(model, again)
+    again = toy.network()
+    fitted(again, evaluate=toy.evaluate, **options)
+    assert same_weights(model, again)
 
 
 def uneven(step):

@@ -52,11 +52,10 @@ def train(
     parts: int = 1,
     dropout: bool = True,
     factors: Mapping[Any, float] | None = None,
-    skip: bool = False,
     hasty: bool = False,
 ) -> tuple[nn.Module, FitResult]:
     """kill_at: the signal `number` goes to itself when that step's batch is asked for. factors: update (0-based) ->
-    factor of its loss. skip: leaves out steps that are not finite. hasty: rank 0 saves after each step.
+    factor of its loss. hasty: rank 0 saves after each step.
     """
     factors = {int(step): factor for step, factor in (factors or {}).items()}
 
@@ -77,7 +76,7 @@ def train(
         model,
         batches_until_death,
         loss,
-        TrainingPlan(STEPS, OptimizerSettings(learning_rate=0.02), 5, "fp32", 5, 9, "skip" if skip else "stop"),
+        TrainingPlan(STEPS, OptimizerSettings(learning_rate=0.02), 5, "fp32", 5, 9),
         device=torch.device("cpu"),
         output=output if tensorboard else replace(output, tensorboard=None),
         evaluate=evaluate,

@@ -162,10 +162,9 @@ def test_pretrain_draws_what_was_measured(maker):
     shown = elements(pretrain.story(maker.open("pretrain")))
     assert "Padding" not in shown  # as on a GPU
     assert shown["Learning rate"].legend == ()
-    more = {"padding": 0.125, "learning_rate/embedding": 1e-4}
+    more = {"padding": 0.125}
     _extend(maker("pretrain") / "metrics.jsonl", lambda line: more if line["kind"] == "train" else {})
     shown = elements(pretrain.story(maker.open("pretrain")))
-    assert shown["Learning rate"].legend == [("all others", 1, False), ("embedding", 2, False)]
     assert all(shown[title].kind == "picture" for title in ("Padding", "Waiting for rows", "Throughput"))
     assert ">pieces<" in shown["Held-out MLM loss"].svg
     path = maker("pretrain") / "metrics.jsonl"  # of one measurement there are no curves
@@ -188,24 +187,6 @@ def test_pretrain_shows_the_initial_model(maker):
     assert pretrain.figures(maker.open("pretrain"))[0].note == "unigram 7.31, before training 9.25"
     assert elements(story)["Held-out MLM loss"].svg != elements(before)["Held-out MLM loss"].svg  # a point more
     assert "before/&lt;pretrain&gt;" in render(folder).read_text(encoding="utf-8")
-
-
-def test_pretrain_names_spikes_and_steps_that_were_left_out(maker):
-    path = maker("pretrain") / "metrics.jsonl"
-
-    def notes():
-        sections = {section.title: section for section in pretrain.story(maker.open("pretrain")).sections}
-        return sections["Training loss"].text, sections["Learning rate and gradient norm"].elements[-1].note
-
-    assert notes() == ("", "")
-    _extend(path, lambda line: {"spikes": 2} if line["step"] in (120, 1500) else {})
-    with path.open("a") as file:
-        file.writelines(json.dumps({"kind": "left_out", "step": 1205 + 10 * n}) + "\n" for n in range(12))
-    listed = f"{', '.join(f'1,2{n}5' for n in range(10))} and 2 more"
-    assert notes() == (
-        f"Steps left out because their loss or gradient was not finite: {listed}.",
-        "Norms above ten times the mean of the interval before: 4, the last at or shortly before step 1,500.",
-    )
 
 
 def test_pretrain_shows_guesses_at_three_evaluations(maker):

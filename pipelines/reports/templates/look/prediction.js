@@ -24,11 +24,7 @@ function predictionOf(data) {
     return { head: [verdict(prediction.labels.join(", ") || t("No label")), barsOf(rows)], texts };
   }
   const number = prediction.cosine ?? prediction.prediction;
-  if (number !== undefined) {
-    return { head: [verdict(decimal(number), prediction.cosine === undefined ? "" : t("cosine of both texts"))], texts };
-  }
-  const slots = Object.entries(prediction).map(([name, { value }]) => [el("td", { text: name }), el("td", { text: value })]);
-  return { head: [table("slots", [["", t("slot")], ["", t("value")]], slots)], texts };
+  return { head: [verdict(decimal(number), prediction.cosine === undefined ? "" : t("cosine of both texts"))], texts };
 }
 
 const verdict = (name, figure = "") =>

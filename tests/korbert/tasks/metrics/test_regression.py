@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import f1_score
 
-from korbert.tasks.metrics.regression import f1_at, mean_absolute_error, pearson, spearman
+from korbert.tasks.metrics.regression import f1_at_3, mean_absolute_error, pearson, spearman
 
 SIMILARITIES = st.floats(0, 5).map(lambda value: round(value, 1))  # as in KLUE-STS: many are equal
 PAIRS = st.lists(st.tuples(SIMILARITIES, SIMILARITIES), min_size=2, max_size=40)
@@ -25,7 +25,7 @@ def test_correlations_and_f1_at_a_threshold(pairs):
         found = score(targets, predictions)
         assert found is None if np.isnan(expected) else found == pytest.approx(expected, abs=1e-9)
     targets, predictions = np.array(pairs).T
-    assert f1_at(targets, predictions) == pytest.approx(f1_score(targets >= 3, predictions >= 3, zero_division=0))
+    assert f1_at_3(targets, predictions) == pytest.approx(f1_score(targets >= 3, predictions >= 3, zero_division=0))
 
 
 def test_undefined_correlations_and_the_mean_absolute_error():

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
 from korbert.tasks.token_classification.examples import IGNORED, by_text, cut_windows, encode_tags, make_examples
+from korbert.tokenization.encoding import Frame
 from tests.korbert.tasks.answering import letters
 
-TOKENIZER = SimpleNamespace(pad_id=0, cls_id=2, sep_id=3)
+TOKENIZER = SimpleNamespace(pad_id=0, frame=Frame(2, 3))
 
 
 @given(count=st.integers(0, 60), room=st.integers(1, 20), data=st.data())
