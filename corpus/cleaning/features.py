@@ -31,8 +31,7 @@ SPACE, HANGUL, JAMO, LATIN, DIGIT, HAN, KANA, OTHER, SYMBOL = range(9)
 _KINDS = 9
 _LINE_FEED = 10
 _SMALLEST_REPEATED = 2  # words; longer repeated n-grams are only looked for where a shorter one repeats
-BATCH_CHARS = 1 << 18  # of texts measured at once: what the processor's caches hold
-MAX_CHARS = 1 << 22  # of one text measured at once: a hundred bytes of memory each
+BATCH_CHARS = 1 << 18  # of texts measured at once: what the processor's caches hold; each takes a hundred bytes
 _CAPITALS, _TO_SMALL = (ord("A"), ord("Z")), np.uint32(ord("a") - ord("A"))
 # Of lines of prose, and of reviews.
 _ENDINGS = np.array([ord(char) for char in ".?!…。？！~\"'”’)」』》〉]】ㅋㅎㅠㅜ^♡♥"])
@@ -274,11 +273,10 @@ def batches(
 ) -> Iterator[tuple[list[str], Features]]:
     """The texts in order, in batches of about BATCH_CHARS characters, with their features.
 
-    Features cover the first MAX_CHARS characters of a text, and nothing of one longer than `max_chars`. min_words: see
-    Features.
+    Features cover nothing of a text longer than `max_chars`. min_words: see Features.
     """
     for batch in grouped(texts, BATCH_CHARS, len):
-        covered = ["" if max_chars is not None and len(text) > max_chars else text[:MAX_CHARS] for text in batch]
+        covered = ["" if max_chars is not None and len(text) > max_chars else text for text in batch]
         yield batch, Features(covered, min_words)
 
 
