@@ -32,7 +32,7 @@ from korbert.progress import track
 from korbert.records.compression import File
 
 _VERSION = 3  # raise it when the same input gives different bytes
-_LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell", "markdown-it-py")
+_LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell")
 _READ_SCHEMA = pa.schema(
     {"id": pa.string(), "source": pa.string(), "text": pa.large_string(), "reason": pa.string(), "detail": pa.string()}
     | {"place": pa.string(), "part": pa.int32(), "position": pa.int32()}

@@ -25,13 +25,7 @@ from korbert.records.jsons import cell_of, fault_of
 from korbert.records.lines import Line, batches, blocks
 from korbert.records.table import Fault, Table, beginning
 
-_OTHERS: dict[str, FileKind] = {
-    ".txt": "text",
-    ".text": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".xml": "wikipedia",
-}
+_OTHERS: dict[str, FileKind] = {".txt": "text", ".text": "text", ".xml": "wikipedia"}
 _HEAD_BYTES = 1 << 12  # that tell JSON from JSON lines
 _PASSED_BYTES = 1 << 20  # of a file that is too long, read at a time
 _KORQUAD_RECORDS = 8  # maximum size of a KorQuAD file in maximum records: it is parsed whole, with many contexts
@@ -71,7 +65,7 @@ def _kind(source: SourceSettings, path: File) -> FileKind:
     if kind == "auto":
         name = path.with_suffix("") if path.suffix.lower() in PACKED else path
         kind = _OTHERS.get(name.suffix.lower()) or form_of(b"", path.name)
-        if kind not in ("json", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "markdown"):
+        if kind not in ("json", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia"):
             raise CorpusError(
                 f"{path}: its kind cannot be told from its name: set kind of source {source.name!r} in the recipe"
             )
@@ -100,7 +94,7 @@ def _segments(
             segments = wikipedia.segments(file, path, name, part_bytes, longest)
         elif kind == "korquad":
             segments = _whole_file(file, name, longest * _KORQUAD_RECORDS)
-        elif kind == "markdown" or (kind == "text" and source.documents == "file"):
+        elif kind == "text" and source.documents == "file":
             segments = _whole_file(file, name, longest)
         elif kind == "text" and source.documents == "blank":
             segments = _paragraph_segments(file, name, part_bytes, longest)

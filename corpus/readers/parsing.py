@@ -42,7 +42,7 @@ def count_records(chunk: Chunk) -> int:
 def _records(chunk: Chunk) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
     """A row for each record; for a page of Wikipedia a function that makes it, as parsing wikitext takes long."""
     source, kind = chunk.source, chunk.kind
-    is_whole = kind in ("korquad", "markdown") or (kind == "text" and source.documents == "file")
+    is_whole = kind == "korquad" or (kind == "text" and source.documents == "file")
     for segment in chunk.segments:
         prefix = f"{segment.file}:" if chunk.numbered_by_file else ""
         place = segment.file if is_whole else f"{segment.file} {_UNITS.get(kind, 'line')} "
@@ -90,14 +90,8 @@ def _file_rows(segment: Segment, chunk: Chunk, prefix: str) -> Iterator[SourceRo
         for number, context in enumerate(contexts, 1):
             raw = str(context).encode("utf-8", "backslashreplace").decode()
             yield checked_row(f"{prefix}{number}", context, f"{file} context {number}", chunk.source, raw)
-    elif undecodable := undecodable_row(text, file, encoding, file):
-        yield undecodable
-    elif chunk.kind == "markdown":
-        from korbert.corpus.readers import markdown  # not at the top: only this kind of source needs the parser
-
-        yield markdown.row(text, file, chunk.source)
     else:
-        yield SourceRow(file, file, text)
+        yield undecodable_row(text, file, encoding, file) or SourceRow(file, file, text)
 
 
 def _cells(segment: Segment, longest: int) -> Iterator[tuple[int, Cells, str | None]]:
