@@ -125,7 +125,7 @@ def _checked(path: File, read: Callable[[], _T]) -> _T:
 def _table(form: str, schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
     names: Mapping[str, list[str]] = {}
     with suppress(KeyError, ValueError, TypeError, AttributeError):
-        names = class_names(json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"])
+        names = _class_names(json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"])
 
     def held(wanted: Sequence[str]) -> Iterator[Any]:
         return batches(list(dict.fromkeys(_held(column, schema) for column in wanted)))
@@ -145,7 +145,7 @@ def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -
         values = columns[held]
         if column != held:
             values = [value if isinstance(value, Fault) else cell_of({held: value}, column) for value in values]
-        cells.append([class_name(value, names[column]) for value in values] if column in names else values)
+        cells.append([_class_name(value, names[column]) for value in values] if column in names else values)
     is_whole = not any(Fault in set(map(type, values)) for values in cells)
     for row in zip(*cells, strict=True):
         fault = None if is_whole else next((cell for cell in row if isinstance(cell, Fault)), None)
@@ -201,22 +201,16 @@ def _cells(column: Any) -> list[Any]:
     return cells
 
 
-def class_names(features: Mapping[str, Any]) -> dict[str, list[str]]:
+def _class_names(features: Mapping[str, Any]) -> dict[str, list[str]]:
     """Column -> class names, from the features that `datasets` records; also for lists of classes."""
     inner = {column: feature.get("feature", feature) for column, feature in features.items()}
     return {column: feature["names"] for column, feature in inner.items() if feature.get("_type") == "ClassLabel"}
 
 
-def class_name(value: Any, names: Sequence[str] | None) -> Any:
-    """The name of a class by its number, also one in digits, or of each in a list. names: None for other columns.
-
-    -1, no label in `datasets`, becomes None; other values stay.
-    """
-    if names is None:
-        return value
+def _class_name(value: Any, names: Sequence[str]) -> Any:
+    """The name of a class by its number, or of each in a list. -1, no label in `datasets`, becomes None."""
     if isinstance(value, list):
-        return [class_name(part, names) for part in value]
-    number = int(value) if isinstance(value, str) and value.isdecimal() else value
-    if type(number) is int and -1 <= number < len(names):
-        return None if number == -1 else names[number]
+        return [_class_name(part, names) for part in value]
+    if type(value) is int and -1 <= value < len(names):
+        return None if value == -1 else names[value]
     return value

@@ -66,7 +66,7 @@ def open_table(
     """
     if form == "auto" and (of_brat := labelling_tools.standoff(path)):
         return labelling_tools.read_standoff(of_brat if files is None or path in files else files)
-    return labelling_tools.with_usual_names(open_plain(path, form), path, fits)
+    return labelling_tools.with_usual_names(open_plain(path, form), fits)
 
 
 def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LONGEST) -> Table:
