@@ -2,17 +2,13 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from korbert.corpus.cleaning.features import Features
 from korbert.corpus.cleaning.hashing import hashes_of, repeats
-from korbert.corpus.execution.database import write_query
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from korbert.corpus.execution.database import Database, write_query
 
 # A line counts once per document, and only in documents that have not been dropped.
 _FREQUENT = """
@@ -40,9 +36,7 @@ def line_table(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
     return pa.table(columns).cast(_LINE_SCHEMA)
 
 
-def find_frequent(
-    database: "DuckDBPyConnection", max_documents: int, texts: Path, positions: Path, output: Path
-) -> int:
+def find_frequent(database: Database, max_documents: int, texts: Path, positions: Path, output: Path) -> int:
     """Finds the lines that occur in more than `max_documents` documents; returns how many there are.
 
     database: has `lines`, the line tables, and `read`, the texts, of the documents that have not been dropped. Writes

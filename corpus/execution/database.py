@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -17,6 +17,8 @@ from korbert.corpus.execution.parts import read_table, unreadable, write_tables
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+Database: TypeAlias = "DuckDBPyConnection"
 
 _MEMORY_LIMIT = "512MB"
 _BATCH_ROWS = 1 << 16
@@ -26,7 +28,7 @@ _ENDING = frozenset((signal.SIGINT, signal.SIGTERM))
 @contextmanager
 def connect(
     output: Path | None, threads: int, *, without: Sequence[Path] = (), **views: Sequence[Path]
-) -> Iterator["DuckDBPyConnection"]:
+) -> Iterator[Database]:
     """A database in memory that spills into the scratch folder of `output`; None: into the system's temporary folder.
 
     views: name -> the Parquet files of its rows; no view without files. without: files (part, position, ..) of rows
@@ -67,7 +69,7 @@ def connect(
 
 
 @contextmanager
-def _interruptible(connection: "DuckDBPyConnection") -> Iterator[None]:
+def _interruptible(connection: Database) -> Iterator[None]:
     """Ends the running query on a signal.
 
     Python runs its signal handlers only after the query, which may take hours. The number of the signal, however, is
@@ -118,7 +120,7 @@ def same_size_batches(reader: pa.RecordBatchReader, rows: int = _BATCH_ROWS) -> 
 
 
 def write_query(
-    database: "DuckDBPyConnection",
+    database: Database,
     query: str,
     schema: pa.Schema,
     path: Path,

@@ -1,6 +1,6 @@
 """Chunks parsed into rows, by the kind of file."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 
 from korbert.corpus.readers import wikipedia
@@ -30,8 +30,8 @@ def rows(chunk: Chunk, first: int = 0, stop: int | None = None, *, parsed: bool 
 
     first, stop: half-open range of records, counted through the chunk from 0. parsed: False leaves wikitext unparsed.
     """
-    for record in islice(_records(chunk), first, stop):
-        yield record if isinstance(record, SourceRow) else record(parsed)
+    records = islice(_records(chunk), first, stop)
+    return map(wikipedia.parsed, records) if parsed and chunk.kind == "wikipedia" else records
 
 
 def count_records(chunk: Chunk) -> int:
@@ -39,8 +39,8 @@ def count_records(chunk: Chunk) -> int:
     return sum(1 for _ in _records(chunk))
 
 
-def _records(chunk: Chunk) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
-    """A row for each record; for a page of Wikipedia a function that makes it, as parsing wikitext takes long."""
+def _records(chunk: Chunk) -> Iterator[SourceRow]:
+    """A row for each record; that of a page of Wikipedia with its wikitext, which takes long to parse."""
     source, kind = chunk.source, chunk.kind
     is_whole = kind == "korquad" or (kind == "text" and source.documents == "file")
     for segment in chunk.segments:

@@ -1,8 +1,7 @@
 """Wikipedia dumps, pages-articles.xml as downloaded: pages cut from the stream, and their wikitext as prose."""
 
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from io import BufferedReader
 from xml.etree import ElementTree
 
@@ -69,21 +68,18 @@ def _pass_over(file: BufferedReader, page: bytearray) -> tuple[int, bytearray | 
     return size, None
 
 
-def rows(segment: Segment, longest: int) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
-    """The pages of a segment as rows, or as functions that make the row, given whether to parse its wikitext.
-
-    Redirects and pages outside the article namespace are faulty rows.
-    """
+def rows(segment: Segment, longest: int) -> Iterator[SourceRow]:
+    """The pages of a segment, with their wikitext. Redirects and pages outside the article namespace are faulty."""
     assert isinstance(segment.data, bytes)
     for number, match in enumerate(_PAGE.finditer(segment.data), segment.first):
         place = f"{segment.file} page {number}"
         if len(match[0]) > longest:
             yield too_long_row(too_long(match[0], len(match[0]), segment.encoding, longest), place)
         else:
-            yield partial(_row, match[0], place)
+            yield _row(match[0], place)
 
 
-def _row(data: bytes, place: str, parsed: bool) -> SourceRow:
+def _row(data: bytes, place: str) -> SourceRow:
     try:
         page = ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
@@ -100,17 +96,19 @@ def _row(data: bytes, place: str, parsed: bool) -> SourceRow:
         return faulty_row(place, local, title, "redirect", f"to {redirect.get('title')}")
     if text is None or (revision is not None and revision.findtext("model", _WIKITEXT) != _WIKITEXT):
         return faulty_row(place, local, title, "bad_text", "no wikitext in its revision")
-    if not parsed:
-        return SourceRow(place, local, text)
+    return SourceRow(place, local, text)
 
-    from korbert.corpus.readers.wikitext import (  # not at the top: only this kind of source needs the parser
-        prose,
-        unclosed,
-    )
 
-    if (brackets := unclosed(text)) > _MAX_UNCLOSED:
-        return faulty_row(place, local, text, "bad_text", f"{brackets:,} brackets and tags in it are never closed")
+def parsed(row: SourceRow) -> SourceRow:
+    """The row of a page with its wikitext as prose; faulty if that cannot be parsed, or would take minutes."""
+    from korbert.corpus.readers import wikitext  # not at the top: only this kind of source needs the parser
+
+    if row.reason is not None:
+        return row
+    if (brackets := wikitext.unclosed(row.text)) > _MAX_UNCLOSED:
+        fault = f"{brackets:,} brackets and tags in it are never closed"
+        return faulty_row(row.place, row.id, row.text, "bad_text", fault)
     try:
-        return SourceRow(place, local, prose(text))
+        return SourceRow(row.place, row.id, wikitext.prose(row.text))
     except RecursionError:
-        return faulty_row(place, local, text, "bad_text", "its wikitext is nested too deep to be parsed")
+        return faulty_row(row.place, row.id, row.text, "bad_text", "its wikitext is nested too deep to be parsed")
