@@ -175,18 +175,10 @@ def _record_segments(
 
 
 def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segment]:
-    blocks: list[bytes] = []
-    size = 0
-    for block in iter(lambda: file.read(_PASSED_BYTES), b""):
-        blocks.append(block)
-        size += len(block)
-        if size > longest:
-            del blocks[1:]
-    data = b"".join(blocks).removeprefix(codecs.BOM_UTF8)
-    if size <= longest:
-        yield Segment(name, 1, data)
-    else:
-        yield Segment(name, 1, data[:SHOWN_BYTES], record_bytes=size)
+    data = file.read(longest + 1)
+    size = len(data) + sum(map(len, iter(lambda: file.read(_PASSED_BYTES), b"")))
+    data = data.removeprefix(codecs.BOM_UTF8)
+    yield Segment(name, 1, data) if size <= longest else Segment(name, 1, data[:SHOWN_BYTES], record_bytes=size)
 
 
 def _paragraph_segments(file: BufferedReader, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:

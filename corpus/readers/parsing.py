@@ -54,7 +54,7 @@ def _records(chunk: Chunk) -> Iterator[SourceRow]:
         elif is_whole:
             yield from _file_rows(segment, chunk, prefix)
         elif kind == "wikipedia":
-            yield from wikipedia.rows(segment, chunk.longest)
+            yield from wikipedia.rows(segment)
         elif kind in ("text", "jsonl"):
             for number, line in _lines(segment, by_blank=source.documents == "blank" and kind == "text"):
                 text, here, local = decoded(line, encoding), f"{place}{number}", f"{prefix}{number}"
