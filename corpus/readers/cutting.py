@@ -18,7 +18,7 @@ from korbert.names import nfc
 from korbert.records.arrow import rows_in, stream_of
 from korbert.records.compression import PACKED, File, as_file, open_bytes
 from korbert.records.delimited import Delimited
-from korbert.records.detection import form_of, is_json, is_value, open_plain
+from korbert.records.detection import form_by_content, form_of, open_plain
 from korbert.records.encodings import decoded, encoding_of, utf8
 from korbert.records.form import FORMS, Form
 from korbert.records.jsons import cell_of, fault_of
@@ -72,7 +72,7 @@ def _kind(source: SourceSettings, path: File) -> FileKind:
     if kind in ("json", "jsonl"):  # as its first lines tell
         with open_bytes(path) as file:
             *_, lines = beginning(file.read(_HEAD_BYTES))
-        kind = "json" if is_json(lines) or (kind == "json" and is_value(lines)) else "jsonl"
+        kind = form_by_content(cast(Form, kind), lines)
     return cast(FileKind, kind)
 
 

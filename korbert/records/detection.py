@@ -126,10 +126,8 @@ def form_by_content(form: Form, lines: Sequence[str]) -> Form:
             return "conll"
     if form == "csv" and "\t" in first and not set(",;") & set(first):
         return "tsv"
-    if form == "json" and first.lstrip().startswith("{") and jsons.holds_lines(lines):
-        return "jsonl"
-    if form == "jsonl" and is_json(lines):
-        return "json"
+    if form in ("json", "jsonl"):
+        return "json" if is_json(lines) or (form == "json" and _is_value(lines)) else "jsonl"
     return form
 
 
@@ -141,7 +139,7 @@ def is_json(lines: Sequence[str]) -> bool:
     return _LIST.match(first) is not None and (not second or isinstance(jsons.parsed(first), Fault))
 
 
-def is_value(lines: Sequence[str]) -> bool:
+def _is_value(lines: Sequence[str]) -> bool:
     """Whether a JSON file that begins with these lines is one object with a list of records, or objects over lines."""
     filled = list(filter(str.strip, lines))
     if len(filled) == 1 and isinstance(value := jsons.parsed(filled[0]), dict):

@@ -11,10 +11,9 @@ from typing import IO, Any, TypeAlias, cast
 
 from korbert.errors import CorpusError
 from korbert.records.compression import File, open_bytes
-from korbert.records.detection import form_by_content, form_of, head_of, is_value, open_table
+from korbert.records.detection import form_by_content, form_of, head_of, open_table
 from korbert.records.encodings import utf8
 from korbert.records.form import Form, Format
-from korbert.records.jsons import parsed
 from korbert.records.labelling_tools import is_export
 from korbert.records.lines import Line, batches
 from korbert.records.table import Columns, Table, beginning
@@ -94,9 +93,6 @@ def _detected(form: Format, head: bytes, name: str, guess: Guess) -> tuple[Forma
     if form == "auto" and (form := form_of(head, name)) not in ("parquet", "arrow"):
         form = form_by_content(form, lines)
         form = guess(lines) if form == "auto" else form
-        filled = list(filter(str.strip, lines))
-        if form == "json" and len(filled) == 1 and isinstance(parsed(filled[0]), dict) and not is_value(filled):
-            form = "jsonl"  # a single record
     return form, form == "lines" or (form == "jsonl" and not is_export(lines))
 
 
