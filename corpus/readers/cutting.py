@@ -16,7 +16,7 @@ from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
 from korbert.records.arrow import rows_in, stream_of
-from korbert.records.compression import PACKED, File, as_file, open_bytes
+from korbert.records.compression import PACKED, File, open_bytes
 from korbert.records.delimited import Delimited
 from korbert.records.detection import form_by_content, form_of, open_plain
 from korbert.records.encodings import decoded, encoding_of, utf8
@@ -71,7 +71,7 @@ def _kind(source: SourceSettings, path: File) -> FileKind:
             )
     if kind in ("json", "jsonl"):  # as its first lines tell
         with open_bytes(path) as file:
-            *_, lines = beginning(file.read(_HEAD_BYTES))
+            _, lines = beginning(file.read(_HEAD_BYTES))
         kind = form_by_content(cast(Form, kind), lines)
     return cast(FileKind, kind)
 
@@ -109,9 +109,6 @@ def _delimited_segments(
 ) -> Iterator[Segment]:
     """Lines below the header. CorpusError if it lacks a column of the source."""
     columns = tuple(needed_columns(source, table.columns, path))
-    if table.line_end == "\r":
-        as_it_is = file
-        file = as_file(iter(lambda: as_it_is.read(_PASSED_BYTES).replace(b"\r", b"\n"), b""), as_it_is)
     for block in blocks(file, part_bytes, longest, table.ends_inside):
         above = max(0, table.header_lines + 1 - block.number)
         data = block.data.split(b"\n", above)[above:]
@@ -207,7 +204,7 @@ def _paragraphs(file: BufferedReader, longest: int) -> Iterator[tuple[int, bytes
     """
     held: list[bytes] = []
     first, size = 1, 0
-    for number, line in enumerate(chain.from_iterable(batches(file, longest=longest)), 1):
+    for number, line in enumerate(chain.from_iterable(batches(file, longest)), 1):
         if size <= longest:
             held.append(line.data)
         if line.data.strip():

@@ -89,7 +89,7 @@ def _detected(form: Format, head: bytes, name: str, guess: Guess) -> tuple[Forma
 
     It is as given, or by its first bytes, its name or its first lines.
     """
-    *_, lines = beginning(head)
+    _, lines = beginning(head)
     if form == "auto" and (form := form_of(head, name)) not in ("parquet", "arrow"):
         form = form_by_content(form, lines)
         form = guess(lines) if form == "auto" else form
@@ -98,6 +98,6 @@ def _detected(form: Format, head: bytes, name: str, guess: Guess) -> tuple[Forma
 
 @contextmanager
 def _lines(file: IO[bytes], head: bytes, form: Format, name: str) -> Iterator[Lines]:
-    encoding, *_ = beginning(head)
+    encoding, _ = beginning(head)
     with utf8(cast(io.BufferedReader, file), encoding, Path(name)) as text:
         yield Lines(batches(text), form, encoding)
