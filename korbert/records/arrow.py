@@ -4,10 +4,10 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from korbert.errors import CorpusError
 from korbert.records.compression import PACKED, File, open_bytes, open_file
@@ -15,7 +15,6 @@ from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of
 from korbert.records.table import Fault, Records, Table
 
-_T = TypeVar("_T")
 _BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
 _RECORDS = ("state.json", "dataset_dict.json")
 _STREAM_MARK = b"\xff\xff\xff\xff"  # magic bytes of an Arrow stream; files start with ARROW1
@@ -66,10 +65,10 @@ def read_parquet(path: File) -> Table:
     import pyarrow.parquet as pq
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
-        with open_file(path) as opened, _checked(path, lambda: pq.ParquetFile(opened)) as file:
-            yield from _each(path, file.iter_batches(_BATCH_ROWS, columns=list(columns)))
+        with _named_in_errors(path), open_file(path) as opened, pq.ParquetFile(opened) as file:
+            yield from file.iter_batches(_BATCH_ROWS, columns=list(columns))
 
-    with open_file(path) as opened, _checked(path, lambda: pq.ParquetFile(opened)) as file:
+    with _named_in_errors(path), open_file(path) as opened, pq.ParquetFile(opened) as file:
         schema = file.schema_arrow
     return _table("Parquet", schema, batches)
 
@@ -79,20 +78,19 @@ def read_arrow(paths: Sequence[File], form: str) -> Table:
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         for path in paths:
-            with _opened(path) as file:  # files have indexed batches, streams are iterated
+            with _named_in_errors(path), _opened(path) as file:  # files have indexed batches, streams are iterated
                 numbered = hasattr(file, "num_record_batches")
-                source = map(file.get_batch, range(file.num_record_batches)) if numbered else iter(file)
-                for batch in _each(path, source):
+                for batch in map(file.get_batch, range(file.num_record_batches)) if numbered else file:
                     for begin in range(0, batch.num_rows, _BATCH_ROWS):
                         yield batch.select(list(columns)).slice(begin, _BATCH_ROWS)
 
-    with _opened(paths[0]) as file:
+    with _named_in_errors(paths[0]), _opened(paths[0]) as file:
         schema = file.schema
     return _table(form, schema, batches)
 
 
 def _opened(path: File) -> Any:
-    """An open Arrow stream or file. CorpusError if it is neither."""
+    """An open Arrow stream or file."""
     import pyarrow as pa
 
     with open_bytes(path) as file:
@@ -102,22 +100,17 @@ def _opened(path: File) -> Any:
         source = open_bytes(path)
     else:
         source = pa.memory_map(str(path)) if isinstance(path, Path) else open_file(path)
-    return _checked(path, lambda: pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source))
+    return pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source)
 
 
-def _each(path: File, batches: Iterator[_T]) -> Iterator[_T]:
-    """The batches of a file. CorpusError if one cannot be read."""
-    while (batch := _checked(path, lambda: next(batches, None))) is not None:
-        yield batch
-
-
-def _checked(path: File, read: Callable[[], _T]) -> _T:
-    """Returns read(). CorpusError if pyarrow fails."""
+@contextmanager
+def _named_in_errors(path: File) -> Iterator[None]:
+    """Turns errors of pyarrow into a CorpusError that names the file."""
     import pyarrow as pa
 
     try:
-        return read()
-    except (pa.ArrowException, OSError, StopIteration) as error:  # Arrow also raises OSError
+        yield
+    except (pa.ArrowException, OSError) as error:  # Arrow also raises OSError
         cause = re.sub(r"\w*Exception: ", "", str(error) or type(error).__name__).splitlines()[0]
         raise CorpusError(f"{path}: not a whole Parquet or Arrow file ({cause}): get it again") from error
 

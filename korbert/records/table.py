@@ -154,7 +154,7 @@ def text_file(path: File, head: bytes, encoding: str = "auto", longest: int = LO
         raise CorpusError(f"{path}: is empty: give a file with rows")
     if encoding != "utf-16" and head.count(b"\0") > _NUL_SHARE * len(head):
         raise CorpusError(f"{path}: has a NUL byte in most characters, as UTF-16 without its mark: save it as UTF-8")
-    if b"\r" in head and b"\n" not in head:
+    if len(lines) == 1 and "\r" in lines[0]:
         raise CorpusError(f"{path}: its lines end as on old Macs, in CR alone: convert it with tr '\\r' '\\n'")
     return TextFile(path, encoding, lines, longest)
 

@@ -101,6 +101,7 @@ def test_faults_of_parquet(tmp_path):
         ("a.json", b'[{"text": "a", "label": 1}', r"a.json, line 1: not JSON \(the end of the file where"),
         ("a.json", b'{"a": [{}], "b": [{}]}', "a.json: lists of objects at a, b: give"),
         ("a.json", b'{\n"a": 1\n}', "a.json: an object without a list of objects"),
+        ("a.csv", b"text,label\r1,2\r", r"a.csv: its lines end as on old Macs, in CR alone: convert it with tr"),
         ("a.json", b'{"a": ', r"a.json, line 1: not JSON \(Expecting value\)"),
         ("a.json", b"3", "a.json: a number without a list"),
         ("a.conll", b"word\n\nword\n", r"one column \('word'\) where token and tag belong"),
