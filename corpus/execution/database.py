@@ -107,26 +107,22 @@ def _literal(path: Path) -> str:
     return re.sub(r"[*?[\\]", r"[\g<0>]", text) if re.search(r"[*?[]", text) else text
 
 
-def same_size_batches(reader: pa.RecordBatchReader, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
-    """The rows in tables of exactly `rows`, the last one shorter: row groups that depend on the rows alone."""
+def result_tables(database: Database, query: str, **parameters: object) -> Iterator[pa.Table]:
+    """The result of a query, in tables of exactly _BATCH_ROWS, the last one shorter: row groups that depend on the rows
+    alone."""
+    reader = database.sql(query, params=parameters).to_arrow_reader()
     pending = reader.schema.empty_table()
     for batch in reader:
         pending = pa.concat_tables([pending, pa.Table.from_batches([batch])])
-        while pending.num_rows >= rows:
-            yield pending.slice(0, rows).combine_chunks()
-            pending = pending.slice(rows)
+        while pending.num_rows >= _BATCH_ROWS:
+            yield pending.slice(0, _BATCH_ROWS).combine_chunks()
+            pending = pending.slice(_BATCH_ROWS)
     if pending.num_rows:
         yield pending.combine_chunks()
 
 
 def write_query(
-    database: Database,
-    query: str,
-    schema: pa.Schema,
-    path: Path,
-    output: Path,
-    **parameters: object,
+    database: Database, query: str, schema: pa.Schema, path: Path, output: Path, **parameters: object
 ) -> int:
     """Writes the result of the query as one file; returns the number of rows."""
-    reader = database.sql(query, params=parameters).to_arrow_reader()
-    return write_tables(path, schema, same_size_batches(reader), output)
+    return write_tables(path, schema, result_tables(database, query, **parameters), output)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from itertools import chain, islice
 
+import pyarrow as pa
+
 from korbert.corpus.readers import wikipedia
 from korbert.corpus.readers.records import (
     Cells,
@@ -16,7 +18,7 @@ from korbert.corpus.readers.records import (
     undecodable_row,
 )
 from korbert.corpus.settings import SourceSettings
-from korbert.records import arrow
+from korbert.records.arrow import rows_in
 from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of, fault_of, parsed
 from korbert.records.table import Fault
@@ -106,8 +108,8 @@ def _cells(segment: Segment, longest: int) -> Iterator[tuple[int, Cells, str | N
             cells = fields if isinstance(fields, Fault) else [fields[index] for index in indices]
             yield segment.first + before, cells, raw
     else:
-        batches = arrow.batches_of(segment.data)
-        cells_of = chain.from_iterable(arrow.rows_in(batch, segment.columns, {}) for batch in batches)
+        batches = pa.ipc.open_stream(segment.data)
+        cells_of = chain.from_iterable(rows_in(batch, segment.columns, {}) for batch in batches)
         for number, cells in enumerate(cells_of, segment.first):
             yield number, cells, None
 

@@ -16,13 +16,7 @@ from korbert.records.jsons import cell_of
 from korbert.records.table import Fault, Records, Table
 
 _BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
-_RECORDS = ("state.json", "dataset_dict.json")
 _STREAM_MARK = b"\xff\xff\xff\xff"  # magic bytes of an Arrow stream; files start with ARROW1
-
-
-def is_saved(folder: File) -> bool:
-    """Whether `datasets` has saved a Dataset or a DatasetDict there."""
-    return any((folder / name).is_file() for name in _RECORDS)
 
 
 def splits(folder: File) -> dict[str, File]:
@@ -154,13 +148,6 @@ def stream_of(batches: Sequence[Any]) -> bytes:
         for batch in batches:
             writer.write_batch(batch)
     return sink.getvalue()
-
-
-def batches_of(stream: bytes) -> Iterator[Any]:
-    """The batches of an Arrow stream."""
-    import pyarrow as pa
-
-    yield from pa.ipc.open_stream(stream)
 
 
 def _held(column: str, schema: Any) -> str:

@@ -47,8 +47,9 @@ _CONLLU_WIDTH = 10
 
 
 def holds_records(folder: File) -> bool:
-    """Whether it is a folder that open_table opens."""
-    return arrow.is_saved(folder) or (folder.is_dir() and bool(labelling_tools.standoff(folder)))
+    """Whether it is a folder that open_table opens: saved by `datasets`, or of brat."""
+    is_saved = any((folder / name).is_file() for name in ("state.json", "dataset_dict.json"))
+    return is_saved or (folder.is_dir() and bool(labelling_tools.standoff(folder)))
 
 
 def open_table(
