@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from io import BufferedReader
-from itertools import chain, groupby
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from korbert.records.detection import form_by_content, form_of, open_plain
 from korbert.records.encodings import decoded, encoding_of, utf8
 from korbert.records.form import FORMS, Form
 from korbert.records.jsons import cell_of, fault_of
-from korbert.records.lines import Line, batches, blocks
+from korbert.records.lines import Line, blocks
 from korbert.records.table import Fault, Table, beginning
 
 _OTHERS: dict[str, FileKind] = {".txt": "text", ".text": "text", ".xml": "wikipedia"}
@@ -97,7 +97,7 @@ def _segments(
         elif kind == "text" and source.documents == "file":
             segments = _whole_file(file, name, longest)
         elif kind == "text" and source.documents == "blank":
-            segments = _paragraph_segments(file, name, part_bytes, longest)
+            segments = _paragraph_segments(file, path, name, part_bytes, longest)
         else:
             segments = (Segment.of(name, block) for block in blocks(file, part_bytes, longest))
         for segment in segments:
@@ -178,39 +178,20 @@ def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segme
     yield Segment(name, 1, data) if size <= longest else Segment(name, 1, data[:SHOWN_BYTES], record_bytes=size)
 
 
-def _paragraph_segments(file: BufferedReader, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
-    """Whole paragraphs with the blank lines behind them, more than `part_bytes` in a segment."""
-    held: list[bytes] = []
-    size, first = 0, 1
-    for number, paragraph, paragraph_bytes in _paragraphs(file, longest):
-        is_too_long = paragraph_bytes > longest
-        if held and (is_too_long or size > part_bytes):
-            yield Segment(name, first, b"\n".join(held))
-            held, size = [], 0
-        if is_too_long:
-            yield Segment(name, number, paragraph[:SHOWN_BYTES], record_bytes=paragraph_bytes)
-            continue
-        first = first if held else number
-        held.append(paragraph)
-        size += len(paragraph) + 1
-    if held:
-        yield Segment(name, first, b"\n".join(held))
+def _paragraph_segments(
+    file: BufferedReader, path: File, name: str, part_bytes: int, longest: int
+) -> Iterator[Segment]:
+    """Whole paragraphs with the blank lines behind them. CorpusError for a paragraph of more than about 16 MiB."""
 
+    def ends_inside(lines: bytes, _: bool) -> bool:
+        return bool(lines[lines.rfind(b"\n", 0, -1) + 1 :].strip())
 
-def _paragraphs(file: BufferedReader, longest: int) -> Iterator[tuple[int, bytes, int]]:
-    """(number of the first line, content, bytes) of the lines up to each blank one, which is not measured.
-
-    Of more than `longest` bytes, the content is only the beginning.
-    """
-    held: list[bytes] = []
-    first, size = 1, 0
-    for number, line in enumerate(chain.from_iterable(batches(file, longest)), 1):
-        if size <= longest:
-            held.append(line.data)
-        if line.data.strip():
-            size += line.size + bool(size)
-        else:
-            yield first, b"\n".join(held), size
-            held, first, size = [], number + 1, 0
-    if held:
-        yield first, b"\n".join(held), size
+    is_inside = False
+    for block in blocks(file, part_bytes, longest, ends_inside):
+        if is_inside:
+            raise CorpusError(
+                f'{path}, line {block.number}: no blank line in all that is before: with documents = "blank" they '
+                'separate documents: set "line" or "file"'
+            )
+        yield Segment.of(name, block)
+        is_inside = ends_inside(block.data, False)
