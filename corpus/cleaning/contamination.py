@@ -153,9 +153,7 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
     index = Index(names, hashes[order], owners[order], beginnings, np.array(sets), sizes)
     for name, counts in index.text_counts(np.empty(0, np.uint64)).items():
         if not counts.looked_for:
-            raise CorpusError(
-                f"evaluation set {name!r}: no text is long enough to be looked for: see [clean.decontamination]"
-            )
+            raise CorpusError(f"evaluation set {name!r}: no text is long enough: see [clean.decontamination]")
     return index
 
 

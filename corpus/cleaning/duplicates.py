@@ -20,9 +20,7 @@ from korbert.errors import CorpusError
 
 # Hashes are grouped before any text is read, so that memory depends on the number of repeats, not of documents.
 _REPEATED_IDS = """
-    WITH suspects AS (
-        SELECT hash(id) AS h FROM read WHERE id IS NOT NULL GROUP BY h HAVING count(*) > 1
-    )
+    WITH suspects AS (SELECT hash(id) AS h FROM read WHERE id IS NOT NULL GROUP BY h HAVING count(*) > 1)
     SELECT id, list(place ORDER BY part, position)[:2]
     FROM read WHERE hash(id) IN (SELECT h FROM suspects)
     GROUP BY id HAVING count(*) > 1 ORDER BY id LIMIT 1

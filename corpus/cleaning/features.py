@@ -6,6 +6,7 @@ A loop over documents would cost more than all the arithmetic: most documents ar
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import inf
 from unicodedata import category, name
 
 import numpy as np
@@ -197,9 +198,8 @@ class Features:
 
     def count_in_lines(self, positions: Ints) -> Ints:
         """(lines,) number of the positions that each line holds. positions: indices of `joined`, all within lines."""
-        return np.bincount(
-            np.searchsorted(self.lines.starts, positions, side="right") - 1, minlength=len(self.lines.starts)
-        )
+        numbers = np.searchsorted(self.lines.starts, positions, side="right") - 1
+        return np.bincount(numbers, minlength=len(self.lines.starts))
 
     @cached_property
     def line_visible(self) -> Ints:
@@ -268,15 +268,13 @@ class Features:
 Measure = Callable[[pa.Table, Features], pa.Table]
 
 
-def batches(
-    texts: Iterable[str], min_words: int = 0, max_chars: int | None = None
-) -> Iterator[tuple[list[str], Features]]:
+def batches(texts: Iterable[str], min_words: int = 0, max_chars: float = inf) -> Iterator[tuple[list[str], Features]]:
     """The texts in order, in batches of about BATCH_CHARS characters, with their features.
 
     Features cover nothing of a text longer than `max_chars`. min_words: see Features.
     """
     for batch in grouped(texts, BATCH_CHARS, len):
-        covered = ["" if max_chars is not None and len(text) > max_chars else text for text in batch]
+        covered = ["" if len(text) > max_chars else text for text in batch]
         yield batch, Features(covered, min_words)
 
 

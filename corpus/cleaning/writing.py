@@ -82,9 +82,8 @@ def _without_lines(table: pa.Table, lines: pa.Table, settings: CleanSettings) ->
     for position, numbers in zip(positions, np.split(lines["line"].to_numpy(), starts[1:]), strict=True):
         rest = without_lines(texts[position], numbers.tolist())
         if too_short(rest, settings.filters):
-            details[position] = (
-                f"{len(numbers)} of its lines stand in more than {settings.duplicates.line_documents} documents"
-            )
+            limit = settings.duplicates.line_documents
+            details[position] = f"{len(numbers)} of its lines stand in more than {limit} documents"
         else:
             texts[position] = rest
             cut += len(numbers)

@@ -66,9 +66,7 @@ def _kind(source: SourceSettings, path: File) -> FileKind:
         name = path.with_suffix("") if path.suffix.lower() in PACKED else path
         kind = _OTHERS.get(name.suffix.lower()) or form_of(b"", path.name)
         if kind not in ("json", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia"):
-            raise CorpusError(
-                f"{path}: its kind cannot be told from its name: set kind of source {source.name!r} in the recipe"
-            )
+            raise CorpusError(f"{path}: its kind cannot be told from its name: set kind of source {source.name!r}")
     if kind in ("json", "jsonl"):  # as its first lines tell
         with open_bytes(path) as file:
             _, lines = beginning(file.read(_HEAD_BYTES))

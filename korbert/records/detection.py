@@ -76,10 +76,8 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
     encoding: of text; "auto" detects it. longest: bytes of a line of text.
     """
     if form not in FORMS:
-        near = difflib.get_close_matches(form, FORMS, 1)
-        raise SettingsError(
-            f"no format {form!r} among {', '.join(FORMS)}" + (f": did you mean {near[0]}?" * bool(near))
-        )
+        near = "".join(f": did you mean {other}?" for other in difflib.get_close_matches(form, FORMS, 1))
+        raise SettingsError(f"no format {form!r} among {', '.join(FORMS)}{near}")
     if path.is_dir():
         if form not in ("auto", "arrow"):
             raise CorpusError(f"{path}: is a folder, not a file of format {form}: give a file")
@@ -100,10 +98,8 @@ def head_of(path: File) -> bytes:
     """The beginning of a file, unpacked. Raises CorpusError for a missing file, and for a workbook."""
     if not path.exists():
         beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        alike = difflib.get_close_matches(path.name, beside, 1)
-        raise CorpusError(
-            f"{path}: no such file: " + (f"did you mean {alike[0]}?" if alike else "check its name and folder")
-        )
+        near = [f"did you mean {other}?" for other in difflib.get_close_matches(path.name, beside, 1)]
+        raise CorpusError(f"{path}: no such file: {(near or ['check its name and folder'])[0]}")
     with open_bytes(path) as file:
         head = file.read(HEAD_BYTES)
     if head[:4] in _FOREIGN:

@@ -84,9 +84,7 @@ class Sources:
             base, relative = sample_folder(), pattern.removeprefix(SAMPLE)
         is_remote = is_address(relative)
         if is_remote and not self._recipe.stages[stage].remote:
-            raise CorpusError(
-                f"{key}: {pattern}: only files of clean and of tasks may be remote: download the file and give its path"
-            )
+            raise CorpusError(f"{key}: {pattern}: only files of clean and of tasks may be remote: download it")
         try:
             files = find_files(relative, base)
         except CorpusError as error:
@@ -109,9 +107,7 @@ class Sources:
         except ModelError as error:
             raise CorpusError(f"{key}: {error}") from error
         if folder.resolve().is_relative_to(self._folder.resolve()):
-            raise CorpusError(
-                f"{key}: {folder}: is an artifact of this recipe itself: name another folder, or rename the recipe"
-            )
+            raise CorpusError(f"{key}: {folder}: is an artifact of this recipe: name another, or rename the recipe")
         files = find_files("", folder)
         if not files:
             raise CorpusError(

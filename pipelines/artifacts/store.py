@@ -105,9 +105,7 @@ def read_record(folder: Path) -> Json | None:
     """
     record = read_json(folder / RECORD, _Record)
     if record is not None and digest_of(record) != record["digest"]:
-        raise ArtifactError(
-            f"{folder / RECORD}: its digest does not match its content, so it was changed: {_REBUILD_IT}"
-        )
+        raise ArtifactError(f"{folder / RECORD}: its digest does not match its content, it was changed: {_REBUILD_IT}")
     return record
 
 
@@ -311,13 +309,9 @@ def check_place(final: Path, option: str = "--root") -> None:
 def _check_ours(path: Path, option: str = "--root") -> None:
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         what = "a symbolic link" if path.is_symlink() else "not a folder"
-        raise ArtifactError(
-            f"{path}: is {what}, so no artifact is written there: remove it, or choose another {option}"
-        )
+        raise ArtifactError(f"{path}: is {what}, so no artifact is written there: remove it or choose another {option}")
     if path.exists() and not is_ours(path):
-        raise ArtifactError(
-            f"{path}: holds files that the run would remove: move them away, or choose another {option}"
-        )
+        raise ArtifactError(f"{path}: holds files that the run would remove: move them away or choose another {option}")
 
 
 def is_ours(folder: Path) -> bool:
