@@ -61,28 +61,18 @@ class Plan:
         return {**about, "settings": self.settings, "inputs": self.inputs}
 
 
-class _SourceFile(BaseModel, strict=True):
-    name: str
-    size: int
-
-
-class _DataFile(BaseModel, strict=True):
-    size: int
-    sha256: str
-
-
 class _Inputs(BaseModel, strict=True):
     artifacts: dict[str, str]
-    files: dict[str, list[_SourceFile]]
+    files: dict[str, list[Json]]
 
 
 class _Begun(BaseModel, strict=True):
-    """The fields of `plan.json` that are read."""
+    """The fields of `plan.json` that are read. What is in a file's entry is covered by the digest."""
 
-    settings: dict[str, Any]
+    settings: Json
     inputs: _Inputs
     versions: dict[str, str] = {}
-    sittings: list[dict[str, Any]] = []
+    sittings: list[Json] = []
     failed: str = ""
 
 
@@ -92,9 +82,9 @@ class _Record(_Begun):
     format: int
     stage: str
     stage_version: int
-    files: dict[str, _DataFile]
+    files: dict[str, Json]
     counts: dict[str, Annotated[float, Field(allow_inf_nan=False)]]
-    numerics: dict[str, Any]
+    numerics: Json
     digest: str
 
 

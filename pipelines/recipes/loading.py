@@ -37,11 +37,6 @@ class Recipe:
         section: BaseModel = self.section(stage)
         return section.model_dump(mode="json")
 
-    def patterns(self, stage: str) -> Mapping[str, str]:
-        """Role -> pattern of the source files that the stage reads."""
-        section = self.section(stage)
-        return {} if section is None else self.stages[stage].patterns(section)
-
     def folders(self, stage: str) -> Mapping[str, tuple[str, Finder]]:
         """Role -> folder of a model or tokenizer that the stage starts from, and the function that locates it there."""
         section = self.section(stage)

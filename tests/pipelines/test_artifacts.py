@@ -122,7 +122,6 @@ def test_a_lock_that_nobody_holds_has_no_owner_and_that_of_another_program_stays
 
 @pytest.mark.parametrize(("change", "said"), [
     ({"files": None}, "files: Input should be a valid dictionary"),
-    ({"files": {"a": {"size": "3", "sha256": "x"}}}, "files.a.size: Input should be a valid integer"),
     ({"inputs": []}, "inputs: "),
     ({"counts": {"documents": None}}, "counts.documents: "),
     ({"digest": 3}, "digest: Input should be a valid string"),
