@@ -83,8 +83,8 @@ def _segments(
     if table is not None and table.delimited is None:
         yield from _table_segments(source, table, path, name, part_bytes, longest)
         return
-    auto = encoding_of(path) if source.encoding == "auto" else source.encoding
-    encoding = auto if table is None else table.encoding
+    encoding = source.encoding if table is None else table.encoding
+    encoding = encoding_of(path) if encoding == "auto" else encoding
     with open_bytes(path) as packed, utf8(packed, encoding, path) as file:
         if table is not None and table.delimited is not None:
             segments = _delimited_segments(source, table.delimited, file, path, name, part_bytes, longest)
