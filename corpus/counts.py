@@ -68,12 +68,9 @@ def form_counts(counts: Path, settings: VocabularySettings, min_documents: int =
     with connect(None, threads=1, counts=[counts]) as database:
         for table in result_tables(database, _FORM_COUNTS, min_documents=min_documents):
             for row in table.to_pylist():
-                form, initial, inner = row["form"], row["initial"], row["count"] - row["initial"]
-                keys = marked(form, True, settings.mark), marked(form, False, settings.mark)
-                if keys[0] == keys[1]:
-                    yield keys[0], row["count"]
-                else:
-                    yield from ((key, number) for key, number in zip(keys, (initial, inner), strict=True) if number)
+                keys = Counter({marked(row["form"], True, settings.mark): row["initial"]})
+                keys[marked(row["form"], False, settings.mark)] += row["count"] - row["initial"]
+                yield from ((key, number) for key, number in keys.items() if number)
 
 
 def frequent_cut_forms(
