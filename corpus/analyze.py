@@ -15,17 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from korbert.corpus.execution.parts import (
-    Counts,
-    Part,
-    keep_only,
-    key_of,
-    named_in_errors,
-    part_files,
-    read_table,
-    unfinished,
-    write_parquet,
-)
+from korbert.corpus.execution import parts
+from korbert.corpus.execution.parts import Counts, Part
 from korbert.corpus.execution.workers import Outcome, RecordUnit, Workers, run_units
 from korbert.corpus.morphemes import SCHEMA, Ints
 from korbert.corpus.settings import AnalyzeSettings
@@ -53,7 +44,7 @@ class _Slice(RecordUnit):
     def read(self) -> pa.Table:
         """The documents. Only the row groups that hold them are read."""
         assert self.stop is not None
-        with named_in_errors(self.documents), pq.ParquetFile(self.documents) as file:
+        with parts.named_in_errors(self.documents), pq.ParquetFile(self.documents) as file:
             group_rows = file.metadata.row_group(0).num_rows  # of all row groups but the last
             first = self.first // group_rows
             rows = file.read_row_groups([*range(first, -(-self.stop // group_rows))])
@@ -62,9 +53,9 @@ class _Slice(RecordUnit):
     def finish(self, morphemes: pa.Table, failed: pa.Table) -> Counts:
         """Writes the files and the record of the part."""
         output, name = self.part.output, f"{self.part.name}.parquet"
-        files = [write_parquet(output / "morphemes" / name, morphemes, output)]
+        files = [parts.write_parquet(output / "morphemes" / name, morphemes, output)]
         if failed.num_rows:
-            files.append(write_parquet(output / "failed" / name, failed, output))
+            files.append(parts.write_parquet(output / "failed" / name, failed, output))
         else:
             (output / "failed" / name).unlink(missing_ok=True)
 
@@ -89,8 +80,8 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
         return settings.deadline_seconds * max(_MIN_DEADLINE_SHARE, unit.size / settings.part_bytes)
 
     units = {unit.part: unit for unit in _slices(settings, documents, output)}
-    parts, totals = unfinished(units)
-    pending = [units[part] for part in parts]
+    missing, totals = parts.unfinished(units)
+    pending = [units[part] for part in missing]
     # Progress in bytes, as their time is alike; documents of one source may be ten times as long as those of the next.
     total, left = (sum(unit.size for unit in some) for some in (units.values(), pending))
     with track("analyze", total=total, unit="bytes", done=total - left) as advance:
@@ -106,21 +97,21 @@ def analyze(settings: AnalyzeSettings, documents: Path, output: Path, *, workers
             totals.update(_merged(outcome) if outcome.halved else outcome.results[0])
             advance(outcome.unit.size)
     for folder in ("morphemes", "failed"):
-        keep_only(output / folder, [f"{part.name}.parquet" for part in units])
+        parts.keep_only(output / folder, [f"{part.name}.parquet" for part in units])
     return {name: totals[name] for name in ("documents", "failed", "sentences", "eojeols", "morphemes")}
 
 
 def _slices(settings: AnalyzeSettings, documents: Path, output: Path) -> Iterator[_Slice]:
     """Slices of each file of documents. A slice ends as soon as it holds `part_bytes`."""
     number = 0
-    for path in part_files(documents, made_by="clean"):
-        lengths = pc.binary_length(read_table(path, ["text"])["text"]).to_pylist()
+    for path in parts.part_files(documents, made_by="clean"):
+        lengths = pc.binary_length(parts.read_table(path, ["text"])["text"]).to_pylist()
         content = sha256_of(path)
         first = size = 0
         for stop, length in enumerate(lengths, 1):
             size += length
             if size >= settings.part_bytes or stop == len(lengths):
-                key = key_of(settings, _VERSION, content, first, stop, libraries=_LIBRARIES)
+                key = parts.key_of(settings, _VERSION, content, first, stop, libraries=_LIBRARIES)
                 part = Part(output, "analyze", f"part-{number:05d}", key)
                 yield _Slice(part, path, size=size, first=first, stop=stop)
                 first, size, number = stop, 0, number + 1

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from korbert.corpus.execution.database import connect, same_size_batches
-from korbert.corpus.execution.parts import Counts, Part, key_of, part_files, write_parquet, write_tables
+from korbert.corpus.execution.database import connect, result_tables, write_query
+from korbert.corpus.execution.parts import Counts, Part, key_of, part_files, write_parquet
 from korbert.corpus.execution.workers import Workers, local_threads, run_parts
 from korbert.corpus.morphemes import Codes, read_morphemes
 from korbert.durable import sha256_of
@@ -55,8 +55,7 @@ def count(morphemes: Path, output: Path, *, seed: int, heldout_share: float, wor
     if not totals.get("morphemes"):
         raise CorpusError(f"{morphemes}: every morpheme is in a held-out document: bring more text or hold out less")
     with connect(output, local_threads(workers), parts=paths) as database:
-        reader = database.sql(_MERGED_COUNTS).to_arrow_reader()
-        distinct = write_tables(output / "counts.parquet", _SCHEMA, same_size_batches(reader), output)
+        distinct = write_query(database, _MERGED_COUNTS, _SCHEMA, output / "counts.parquet", output)
     return {name: totals[name] for name in ("documents", "morphemes", "eojeols")} | {"distinct": distinct}
 
 
@@ -67,15 +66,11 @@ def form_counts(counts: Path, settings: VocabularySettings, min_documents: int =
     two keys. min_documents: a form and tag in fewer documents is left out.
     """
     with connect(None, threads=1, counts=[counts]) as database:
-        reader = database.sql(_FORM_COUNTS, params={"min_documents": min_documents}).to_arrow_reader()
-        for table in same_size_batches(reader):
+        for table in result_tables(database, _FORM_COUNTS, min_documents=min_documents):
             for row in table.to_pylist():
-                form, initial, inner = row["form"], row["initial"], row["count"] - row["initial"]
-                keys = marked(form, True, settings.mark), marked(form, False, settings.mark)
-                if keys[0] == keys[1]:
-                    yield keys[0], row["count"]
-                else:
-                    yield from ((key, number) for key, number in zip(keys, (initial, inner), strict=True) if number)
+                keys = Counter({marked(row["form"], True, settings.mark): row["initial"]})
+                keys[marked(row["form"], False, settings.mark)] += row["count"] - row["initial"]
+                yield from ((key, number) for key, number in keys.items() if number)
 
 
 def frequent_cut_forms(
@@ -89,8 +84,7 @@ def frequent_cut_forms(
     longest = tokenizer.settings.max_piece_chars
     most: list[tuple[int, str]] = []
     with connect(None, threads=1, counts=[counts]) as database:
-        reader = database.sql(_FORM_COUNTS, params={"min_documents": min_documents}).to_arrow_reader()
-        for table in same_size_batches(reader):
+        for table in result_tables(database, _FORM_COUNTS, min_documents=min_documents):
             forms, initial = table["form"].to_pylist(), table["initial"].to_numpy()
             cut = np.zeros(len(forms), np.int64)  # occurrences
             for begins, times in ((True, initial), (False, table["count"].to_numpy() - initial)):
@@ -116,7 +110,7 @@ def coverage(
     sums: dict[str | None, Counter[str]] = {source: Counter() for source in (None, *sorted(documents))}
     split: dict[str | None, list[_Split]] = {source: [] for source in sums}
     with connect(output, local_threads(workers), parts=paths) as database:
-        for table in same_size_batches(database.sql(_HELDOUT).to_arrow_reader()):
+        for table in result_tables(database, _HELDOUT):
             for source in table["source"].unique().to_pylist():
                 of_source = pc.is_null(table["source"]) if source is None else pc.equal(table["source"], source)
                 some, most_split = _measured(table.filter(of_source), tokenizer)

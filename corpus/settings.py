@@ -9,7 +9,7 @@ from korbert.tokenization.settings import AnalyzerOptions, VocabularySettings
 MIB = 1 << 20
 LONGEST_RECORD = 64 * MIB  # a longer record is dropped unread, however little of it is text
 
-FileKind = Literal["jsonl", "json", "text", "markdown", "csv", "tsv", "tsv-plain", "tsv-quoted",
+FileKind = Literal["jsonl", "json", "text", "csv", "tsv", "tsv-plain", "tsv-quoted",
                    "parquet", "arrow", "wikipedia", "korquad"]  # fmt: skip
 Kind = Literal["auto", FileKind]
 Encoding = Literal["auto", "utf-8", "cp949", "euc-kr", "utf-16"]
@@ -41,8 +41,8 @@ class SourceSettings(_Settings):
     kind: Kind = Field("auto", description="auto: by suffix; arrow: of a `datasets` data set; korquad: its contexts")
     encoding: Encoding = Field("auto", description="of the text; auto: detected from the beginning of each file")
     max_undecodable: Share = Field(0.01, description="maximum share of undecodable bytes; more is an error")
-    id: str = Field("id", description='field of the id (jsonl, tables, markdown); "": line or row numbers are the ids')
-    text: str = Field("text", description="field of the text (jsonl, tables, markdown)")
+    id: str = Field("id", description='field of the id (jsonl, tables); "": line or row numbers are the ids')
+    text: str = Field("text", description="field of the text (jsonl, tables)")
     documents: Literal["line", "blank", "file"] = Field(
         "line", description="document unit of text files: a line, a block between blank lines, or the whole file"
     )

@@ -13,16 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from korbert.corpus.documents import grouped
-from korbert.corpus.execution.parts import (
-    Counts,
-    Part,
-    keep_only,
-    key_of,
-    named_in_errors,
-    part_files,
-    write_parquet,
-    written_aside,
-)
+from korbert.corpus.execution import parts
+from korbert.corpus.execution.parts import Counts, Part
 from korbert.corpus.execution.workers import Workers, run_parts
 from korbert.corpus.morphemes import Bools, Morphemes, read_morphemes
 from korbert.corpus.settings import ShardSettings
@@ -63,25 +55,25 @@ def shard(
     loaded = Tokenizer.load(tokenizer)
     settings = settings or ShardSettings()
     work: dict[Part, tuple[list[Path], int, float]] = {}
-    paths = part_files(morphemes, made_by="analyze")
+    paths = parts.part_files(morphemes, made_by="analyze")
     for group in grouped(paths, settings.part_bytes, lambda path: path.stat().st_size):
         hashes = [sha256_of(path) for path in group]
-        key = key_of(settings, _VERSION, loaded.digest, seed, str(heldout_share), *hashes, libraries=_LIBRARIES)
+        key = parts.key_of(settings, _VERSION, loaded.digest, seed, str(heldout_share), *hashes, libraries=_LIBRARIES)
         work[Part(output, "shard", f"part-{len(work):05d}", key)] = group, seed, heldout_share
     totals = run_parts("shard", _shard, work, workers=workers, initializer=load_tokenizer, initargs=(tokenizer,))
     if totals["documents"] == totals["heldout_documents"]:
         raise CorpusError(f"{morphemes}: all documents are held out: bring more text or hold out less")
     for folder in _FOLDERS.values():
         (output / folder).mkdir(exist_ok=True)
-        keep_only(output / folder, [f"{part.name}.arrow" for part in work])
+        parts.keep_only(output / folder, [f"{part.name}.arrow" for part in work])
 
     piece_counts = np.zeros(loaded.vocab_size, np.int64)
     for part in work:
-        with named_in_errors(path := part.scratch(suffix=".npy")):
+        with parts.named_in_errors(path := part.scratch(suffix=".npy")):
             piece_counts += np.load(path)
     ids = np.arange(loaded.vocab_size, dtype=np.int32)
     table = pa.table({"id": ids, "piece": loaded.tokens(ids.tolist()), "count": piece_counts})
-    write_parquet(output / "pieces.parquet", table, output)
+    parts.write_parquet(output / "pieces.parquet", table, output)
     return {f"{kind}{name}": totals[f"{kind}{name}"] for kind in ("", "heldout_") for name in _COUNTED}
 
 
@@ -110,7 +102,7 @@ def _shard(part: Part, paths: Sequence[Path], seed: int, heldout_share: float) -
         counts.update(sizes)
         path = part.output / folder / f"{part.name}.arrow"
         if sizes["documents"]:
-            files.append(written_aside(path, partial(_write_stream, some), part.output))
+            files.append(parts.written_aside(path, partial(_write_stream, some), part.output))
         else:
             path.unlink(missing_ok=True)
         if heldout:
@@ -118,7 +110,7 @@ def _shard(part: Part, paths: Sequence[Path], seed: int, heldout_share: float) -
         else:
             piece_counts = np.bincount(ids, minlength=_tokenizer.vocab_size)
             path = part.scratch(suffix=".npy")
-            files.append(written_aside(path, partial(np.save, arr=piece_counts), part.output))
+            files.append(parts.written_aside(path, partial(np.save, arr=piece_counts), part.output))
     return part.finish(files, counts)
 
 

@@ -13,8 +13,8 @@ EXTRAS = {  # extra -> what it installs, as imported
     "lora": ("peft",),
     "onnx": ("onnx", "onnxruntime"),
     "pipeline": (
-        "datasets", "duckdb", "fsspec", "google", "markdown_it", "matplotlib", "mwparserfromhell", "pandas", "pebble",
-        "scipy", "sklearn", "tensorboard", "upath", "yaml", "zstandard",
+        "datasets", "duckdb", "fsspec", "google", "matplotlib", "mwparserfromhell", "pandas", "pebble",
+        "scipy", "sklearn", "tensorboard", "upath", "zstandard",
     ),
     "ray": ("ray",),
     "serve": ("fastapi", "prometheus_client", "uvicorn"),

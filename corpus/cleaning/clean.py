@@ -32,7 +32,7 @@ from korbert.progress import track
 from korbert.records.compression import File
 
 _VERSION = 3  # raise it when the same input gives different bytes
-_LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell", "markdown-it-py")
+_LIBRARIES = ("numpy", "pyarrow", "duckdb", "mwparserfromhell")
 _READ_SCHEMA = pa.schema(
     {"id": pa.string(), "source": pa.string(), "text": pa.large_string(), "reason": pa.string(), "detail": pa.string()}
     | {"place": pa.string(), "part": pa.int32(), "position": pa.int32()}
@@ -63,9 +63,13 @@ class _ReadUnit(RecordUnit):
     def count_records(self) -> int:
         return count_records(self.chunk)
 
-    def table(self, source_rows: Sequence[SourceRow], screened: Sequence[Screened]) -> pa.Table:
-        """The rows, with the columns of _READ_SCHEMA."""
+    def result(
+        self, source_rows: Sequence[SourceRow], screened: Sequence[Screened], counts: Counter[str], hits: Hashes
+    ) -> "_Result":
+        """What the part is made of: the rows, with the columns of _READ_SCHEMA, and their measures."""
         source = self.chunk.source.name
+        counts[f"{source}.undecodable"] = sum(row.undecodable for row in source_rows)
+        counts[f"{source}.readable"] = sum(row.reason is None for row in source_rows)
         pairs = zip(source_rows, screened, strict=True)
         hashes = [(0, 0) if row.reason else text_hash(result.text) for row, result in pairs]
         columns = {
@@ -80,16 +84,7 @@ class _ReadUnit(RecordUnit):
             "hash_high": [high for high, _ in hashes],
             "hash_low": [low for _, low in hashes],
         }
-        return pa.table(columns, _READ_SCHEMA)
-
-    def result(
-        self, source_rows: Sequence[SourceRow], screened: Sequence[Screened], counts: Counter[str], hits: Hashes
-    ) -> "_Result":
-        """What the part is made of."""
-        source = self.chunk.source.name
-        counts[f"{source}.undecodable"] = sum(row.undecodable for row in source_rows)
-        counts[f"{source}.readable"] = sum(row.reason is None for row in source_rows)
-        table = self.table(source_rows, screened)
+        table = pa.table(columns, _READ_SCHEMA)
         tables = {"read": table}
         tables |= measured(table.filter(pc.is_null(table["reason"])), measures(self.settings.duplicates))
         if self.index is not None:

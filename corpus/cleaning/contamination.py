@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from korbert.corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features
+from korbert.corpus.cleaning.features import BATCH_CHARS, Features
 from korbert.corpus.cleaning.hashing import Bools, Hashes, Ints, is_in
 from korbert.corpus.cleaning.normalize import normalize_many
 from korbert.corpus.cleaning.personal import mask
@@ -25,7 +25,6 @@ from korbert.errors import CorpusError
 from korbert.records.compression import File
 
 _NO_TEXT = (None, "bad_text", "redirect", "not_an_article")  # reasons of records that have no text to look for
-_OVERLAP = 1 << 12  # characters: more than any n-gram has
 _SIEVE_BITS = 22  # upper bits of a hash: an array of flags rules most hashes out before any search
 _SIEVE_SHIFT = np.uint64(64 - _SIEVE_BITS)
 
@@ -74,29 +73,8 @@ class Index:
         sieve[self.beginnings >> _SIEVE_SHIFT] = True
         return sieve
 
-    def find(self, texts: Sequence[str], features: Features) -> list[Leak | None]:
-        """What each text shares with the sets, in order. features: of the texts, as `batches` gives them."""
-        leaks = self._find(features)
-        for index, text in enumerate(texts):
-            if len(text) <= MAX_CHARS:
-                continue
-            # The features do not cover such a text: it is searched in overlapping windows.
-            parts: list[Leak] = []
-            lines: set[int] = set()
-            for start in range(0, len(text) - _OVERLAP, MAX_CHARS - _OVERLAP):
-                (part,) = self._find(Features([text[start : start + MAX_CHARS]]))
-                if part is not None:
-                    parts.append(part)
-                    before = text.count("\n", 0, start)
-                    lines.update(before + line for line in part.lines)
-            if parts:
-                names = tuple(name for name in self.names.tolist() if any(name in part.names for part in parts))
-                hashes = np.unique(np.concatenate([part.hashes for part in parts]))
-                leaks[index] = Leak(names, parts[0].shared, tuple(sorted(lines)), hashes)
-        return leaks
-
-    def _find(self, features: Features) -> list[Leak | None]:
-        """As `find`, in what the features cover."""
+    def find(self, features: Features) -> list[Leak | None]:
+        """What each text shares with the sets, in order. features: of the texts."""
 
         def may_begin(keys: Hashes) -> Ints:
             """Indices of the keys with which n-grams of the index begin."""
@@ -175,9 +153,7 @@ def make_index(settings: CleanSettings, files: Mapping[str, Sequence[File]]) -> 
     index = Index(names, hashes[order], owners[order], beginnings, np.array(sets), sizes)
     for name, counts in index.text_counts(np.empty(0, np.uint64)).items():
         if not counts.looked_for:
-            raise CorpusError(
-                f"evaluation set {name!r}: no text is long enough to be looked for: see [clean.decontamination]"
-            )
+            raise CorpusError(f"evaluation set {name!r}: no text is long enough: see [clean.decontamination]")
     return index
 
 

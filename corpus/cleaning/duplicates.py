@@ -5,7 +5,6 @@
 
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +14,13 @@ from numpy.typing import NDArray
 
 from korbert.corpus.cleaning.features import Features
 from korbert.corpus.cleaning.minhash import BANDS, SIGNATURE_BYTES, signatures, similarity
-from korbert.corpus.execution.database import write_query
+from korbert.corpus.execution.database import Database, write_query
 from korbert.corpus.execution.parts import named_in_errors
 from korbert.errors import CorpusError
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 # Hashes are grouped before any text is read, so that memory depends on the number of repeats, not of documents.
 _REPEATED_IDS = """
-    WITH suspects AS (
-        SELECT hash(id) AS h FROM read WHERE id IS NOT NULL GROUP BY h HAVING count(*) > 1
-    )
+    WITH suspects AS (SELECT hash(id) AS h FROM read WHERE id IS NOT NULL GROUP BY h HAVING count(*) > 1)
     SELECT id, list(place ORDER BY part, position)[:2]
     FROM read WHERE hash(id) IN (SELECT h FROM suspects)
     GROUP BY id HAVING count(*) > 1 ORDER BY id LIMIT 1
@@ -77,7 +71,7 @@ def text_hash(text: str) -> tuple[int, int]:
     return int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
 
 
-def refuse_repeated_ids(database: "DuckDBPyConnection") -> None:
+def refuse_repeated_ids(database: Database) -> None:
     """Raises CorpusError if two rows have the same id. Null ids are allowed."""
     repeated = database.execute(_REPEATED_IDS).fetchone()
     if repeated is not None:
@@ -88,7 +82,7 @@ def refuse_repeated_ids(database: "DuckDBPyConnection") -> None:
         )
 
 
-def find_equal(database: "DuckDBPyConnection", path: Path, output: Path) -> int:
+def find_equal(database: Database, path: Path, output: Path) -> int:
     """Writes (part, position, kept) of each document whose text also occurs under a smaller id; returns how many.
 
     kept: that id. Rows with a reason are left out, having been dropped before.
@@ -110,7 +104,7 @@ def signature_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Ta
     return table
 
 
-def find_near(database: "DuckDBPyConnection", min_similarity: float, path: Path, output: Path) -> int:
+def find_near(database: Database, min_similarity: float, path: Path, output: Path) -> int:
     """Writes (part, position, kept) of near-duplicates of another document, `kept`; returns how many.
 
     Documents of Jaccard similarity `min_similarity` or more are linked. Of each connected component the longest
@@ -148,11 +142,5 @@ def find_near(database: "DuckDBPyConnection", min_similarity: float, path: Path,
 
 def rows_of_part(path: Path, part: int) -> pa.Table:
     """The rows of one part in a file that is ordered by part; only the row groups that hold them are read."""
-    with named_in_errors(path), pq.ParquetFile(path) as file:
-        tables = [file.schema_arrow.empty_table()]
-        for index in range(file.num_row_groups):
-            parts = file.metadata.row_group(index).column(0).statistics
-            if parts.min <= part <= parts.max:
-                table = file.read_row_group(index)
-                tables.append(table.filter(pc.equal(table["part"], part)))
-    return pa.concat_tables(tables)
+    with named_in_errors(path):
+        return pq.read_table(path, filters=[("part", "=", part)])

@@ -6,23 +6,15 @@ A loop over documents would cost more than all the arithmetic: most documents ar
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import inf
 from unicodedata import category, name
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from korbert.corpus.cleaning.hashing import (
-    NGRAM_SEED,
-    Bools,
-    Hashes,
-    Ints,
-    hashes_of,
-    keyed_by,
-    mixed,
-    repeated,
-    repeats,
-)
+from korbert.corpus.cleaning import hashing
+from korbert.corpus.cleaning.hashing import Bools, Hashes, Ints
 from korbert.corpus.documents import grouped
 
 Floats = NDArray[np.float64]
@@ -31,8 +23,7 @@ SPACE, HANGUL, JAMO, LATIN, DIGIT, HAN, KANA, OTHER, SYMBOL = range(9)
 _KINDS = 9
 _LINE_FEED = 10
 _SMALLEST_REPEATED = 2  # words; longer repeated n-grams are only looked for where a shorter one repeats
-BATCH_CHARS = 1 << 18  # of texts measured at once: what the processor's caches hold
-MAX_CHARS = 1 << 22  # of one text measured at once: a hundred bytes of memory each
+BATCH_CHARS = 1 << 18  # of texts measured at once: what the processor's caches hold; each takes a hundred bytes
 _CAPITALS, _TO_SMALL = (ord("A"), ord("Z")), np.uint32(ord("a") - ord("A"))
 # Of lines of prose, and of reviews.
 _ENDINGS = np.array([ord(char) for char in ".?!…。？！~\"'”’)」』》〉]】ㅋㅎㅠㅜ^♡♥"])
@@ -106,7 +97,7 @@ class Features:
     @cached_property
     def word_hashes(self) -> Hashes:
         """(W,) hash of each word."""
-        return hashes_of(self.codes, self.words.starts, self.words.ends)
+        return hashing.hashes_of(self.codes, self.words.starts, self.words.ends)
 
     @cached_property
     def terms(self) -> Spans:
@@ -116,7 +107,7 @@ class Features:
     @cached_property
     def term_hashes(self) -> Hashes:
         """(T,) hash of each term, A-Z lowered."""
-        return hashes_of(self.small_codes, self.terms.starts, self.terms.ends)
+        return hashing.hashes_of(self.small_codes, self.terms.starts, self.terms.ends)
 
     @cached_property
     def numberless_term_hashes(self) -> Hashes:
@@ -125,7 +116,7 @@ class Features:
         kept = ~(digit & np.append(False, digit[:-1]))
         codes = np.where(digit, np.uint32(ord("0")), self.small_codes)[kept]
         moved = np.append(0, np.cumsum(kept))
-        return hashes_of(codes, moved[self.terms.starts], moved[self.terms.ends])
+        return hashing.hashes_of(codes, moved[self.terms.starts], moved[self.terms.ends])
 
     @cached_property
     def small_codes(self) -> NDArray[np.uint32]:
@@ -143,13 +134,13 @@ class Features:
         """
         hashes = self.term_hashes if hashes is None else hashes
         starts = np.arange(len(self.terms.texts))
-        keys: Hashes = np.full(len(starts), NGRAM_SEED)
+        keys: Hashes = np.full(len(starts), hashing.NGRAM_SEED)
         for size in range(1, max(sizes) + 1):
             # Those that stay within their text grow by a term.
             whole = np.flatnonzero(starts + size <= len(self.terms.texts))
             whole = whole[self.terms.texts[starts[whole] + size - 1] == self.terms.texts[starts[whole]]]
             starts = starts[whole]
-            keys = mixed(keys[whole], hashes[starts + size - 1])
+            keys = hashing.mixed(keys[whole], hashes[starts + size - 1])
             if size == min(sizes) and only is not None:
                 wanted = only(keys)
                 keys, starts = keys[wanted], starts[wanted]
@@ -182,7 +173,7 @@ class Features:
     def repeated_lines(self) -> Bools:
         """(lines,) which lines equal an earlier line of their text."""
         lines = self.lines
-        return repeats(hashes_of(self.codes, lines.starts, lines.ends), lines.texts)
+        return hashing.repeats(hashing.hashes_of(self.codes, lines.starts, lines.ends), lines.texts)
 
     @cached_property
     def closed_lines(self) -> Bools:
@@ -198,9 +189,8 @@ class Features:
 
     def count_in_lines(self, positions: Ints) -> Ints:
         """(lines,) number of the positions that each line holds. positions: indices of `joined`, all within lines."""
-        return np.bincount(
-            np.searchsorted(self.lines.starts, positions, side="right") - 1, minlength=len(self.lines.starts)
-        )
+        numbers = np.searchsorted(self.lines.starts, positions, side="right") - 1
+        return np.bincount(numbers, minlength=len(self.lines.starts))
 
     @cached_property
     def line_visible(self) -> Ints:
@@ -246,11 +236,11 @@ class Features:
             _, starts = self.repeated_ngrams(size - 1)
         starts = starts[starts + size <= len(words.texts)]
         starts = starts[words.texts[starts + size - 1] == words.texts[starts]]
-        keys: Hashes = np.full(len(starts), NGRAM_SEED)
+        keys: Hashes = np.full(len(starts), hashing.NGRAM_SEED)
         for offset in range(size):
-            keys = mixed(keys, self.word_hashes[starts + offset])
-        keys = keyed_by(words.texts[starts], keys)
-        chosen = repeated(keys)
+            keys = hashing.mixed(keys, self.word_hashes[starts + offset])
+        keys = hashing.keyed_by(words.texts[starts], keys)
+        chosen = hashing.repeated(keys)
         self._ngrams[size] = keys[chosen], starts[chosen]
         return self._ngrams[size]
 
@@ -269,16 +259,13 @@ class Features:
 Measure = Callable[[pa.Table, Features], pa.Table]
 
 
-def batches(
-    texts: Iterable[str], min_words: int = 0, max_chars: int | None = None
-) -> Iterator[tuple[list[str], Features]]:
+def batches(texts: Iterable[str], min_words: int = 0, max_chars: float = inf) -> Iterator[tuple[list[str], Features]]:
     """The texts in order, in batches of about BATCH_CHARS characters, with their features.
 
-    Features cover the first MAX_CHARS characters of a text, and nothing of one longer than `max_chars`. min_words: see
-    Features.
+    Features cover nothing of a text longer than `max_chars`. min_words: see Features.
     """
     for batch in grouped(texts, BATCH_CHARS, len):
-        covered = ["" if max_chars is not None and len(text) > max_chars else text[:MAX_CHARS] for text in batch]
+        covered = ["" if len(text) > max_chars else text for text in batch]
         yield batch, Features(covered, min_words)
 
 

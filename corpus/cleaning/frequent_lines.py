@@ -2,18 +2,13 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from korbert.corpus.cleaning.features import BATCH_CHARS, MAX_CHARS, Features
+from korbert.corpus.cleaning.features import Features
 from korbert.corpus.cleaning.hashing import hashes_of, repeats
-from korbert.corpus.documents import grouped
-from korbert.corpus.execution.database import write_query
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from korbert.corpus.execution.database import Database, write_query
 
 # A line counts once per document, and only in documents that have not been dropped.
 _FREQUENT = """
@@ -32,35 +27,7 @@ _TEXT_SCHEMA = pa.schema([("text", pa.string()), ("documents", pa.int64())])
 
 
 def line_table(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
-    """Hashes of the lines of at least `min_chars` visible characters. rows: documents (text, part, position).
-
-    All lines are used, even if the features cover only the beginning of the text.
-    """
-    if len(features.joined) <= MAX_CHARS:
-        return _lines(rows, features, min_chars)
-    texts = rows["text"].to_pylist()
-    return pa.concat_tables(_long_lines(rows.slice(index, 1), text, min_chars) for index, text in enumerate(texts))
-
-
-def _long_lines(row: pa.Table, text: str, min_chars: int) -> pa.Table:
-    """The lines of one document, in batches. A line longer than MAX_CHARS is left out: no other document repeats it."""
-    tables, done = [_LINE_SCHEMA.empty_table()], 0
-    seen = np.empty(0, np.uint64)
-    short_lines = ("" if len(line) > MAX_CHARS else line for line in text.split("\n"))
-    for lines in grouped(short_lines, BATCH_CHARS, len):
-        table = _lines(row, Features(["\n".join(lines)]), min_chars)
-        hashes = table["hash"].to_numpy()
-        # Numbers and first occurrences of a batch become those of the document.
-        columns = dict(zip(table.column_names, table.columns, strict=True))
-        columns["line"] = table["line"].to_numpy() + done
-        columns["is_first"] = table["is_first"].to_numpy() & ~np.isin(hashes, seen)
-        tables.append(pa.table(columns).cast(_LINE_SCHEMA))
-        seen = np.union1d(seen, hashes)
-        done += len(lines)
-    return pa.concat_tables(tables)
-
-
-def _lines(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
+    """Hashes of the lines of at least `min_chars` visible characters. rows: documents (part, position)."""
     long = np.flatnonzero(features.line_visible >= min_chars)
     lines, owners = features.lines, features.lines.texts[long]
     hashes = hashes_of(features.codes, lines.starts[long], lines.ends[long])
@@ -69,9 +36,7 @@ def _lines(rows: pa.Table, features: Features, min_chars: int) -> pa.Table:
     return pa.table(columns).cast(_LINE_SCHEMA)
 
 
-def find_frequent(
-    database: "DuckDBPyConnection", max_documents: int, texts: Path, positions: Path, output: Path
-) -> int:
+def find_frequent(database: Database, max_documents: int, texts: Path, positions: Path, output: Path) -> int:
     """Finds the lines that occur in more than `max_documents` documents; returns how many there are.
 
     database: has `lines`, the line tables, and `read`, the texts, of the documents that have not been dropped. Writes

@@ -42,9 +42,7 @@ def screen(
     limits = settings.filters
     for batch, features in batches(texts, limits.repetition_min_words, limits.max_chars):
         reasons = drop_reasons(batch, features, limits)
-        # A filtered document is not searched for evaluation text.
-        kept = [text if reason is None else "" for text, reason in zip(batch, reasons, strict=True)]
-        leaks = [None] * len(batch) if index is None else index.find(kept, features)
+        leaks = [None] * len(batch) if index is None else index.find(features)
         for text, reason, leak in zip(batch, reasons, leaks, strict=True):
             if reason is not None or leak is None:
                 readable.append(Screened(text, *(reason or (None, None))))

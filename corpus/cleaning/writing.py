@@ -1,17 +1,16 @@
 """Writing, the third step of cleaning: each part of rows becomes a part of documents and a part of dropped rows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from korbert.corpus.cleaning.deduplication import Removals
 from korbert.corpus.cleaning.duplicates import rows_of_part
 from korbert.corpus.cleaning.filters import too_short
 from korbert.corpus.cleaning.frequent_lines import without_lines
-from korbert.corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, keep_only, read_table, write_parquet
+from korbert.corpus.execution.parts import ROW_GROUP_ROWS, Counts, Part, keep_only, key_of, read_table, write_parquet
 from korbert.corpus.execution.workers import Workers, run_parts
 from korbert.corpus.settings import CleanSettings
 
@@ -19,28 +18,34 @@ _SUMS = ("read", "documents", "dropped", "chars")
 
 
 def write_documents(
-    settings: CleanSettings, parts: Sequence[Part], removals: Removals, output: Path, workers: int | Workers
+    settings: CleanSettings, parts: Sequence[Part], removals: Mapping[str, Path], output: Path, workers: int | Workers
 ) -> Counts:
-    """Writes documents/ and dropped/, a part in each for every part of rows. Returns their counts."""
-    work = {Part(output, "write", part.name, removals.key): (i, removals, settings) for i, part in enumerate(parts)}
+    """Writes documents/ and dropped/, a part in each for every part of rows. Returns their counts.
+
+    removals: the files that `deduplicate` returns.
+    """
+    key = key_of(settings, *(part.key for part in parts))
+    work = {Part(output, "write", part.name, key): (i, removals, settings) for i, part in enumerate(parts)}
     totals = run_parts("clean: write", _write_part, work, workers=workers)
     for folder in ("documents", "dropped"):
         keep_only(output / folder, [f"{part.name}.parquet" for part in work])
-    if removals.lines is None:
+    if "frequent_lines" not in removals:
         keep_only(output / "frequent", ())
     names = [*_SUMS, *sorted(totals.keys() - set(_SUMS))]  # sums before their parts
     return {name: totals[name] for name in names}
 
 
-def _write_part(part: Part, number: int, removals: Removals, settings: CleanSettings) -> Counts:
+def _write_part(part: Part, number: int, removals: Mapping[str, Path], settings: CleanSettings) -> Counts:
     # The findings of deduplication are marked in the rows, and frequent lines cut out of their texts.
     table = read_table(part.scratch("read"))
-    for reason, path in removals.repeated.items():
-        removed = rows_of_part(path, number)
-        table = _dropped(table, removed["position"].to_numpy(), reason, removed[removed.schema.names[-1]].to_pylist())
     cut: Counts = {}
-    if removals.lines is not None:
-        table, cut = _without_lines(table, rows_of_part(removals.lines, number), settings)
+    for reason, path in removals.items():
+        removed = rows_of_part(path, number)
+        if reason == "frequent_lines":
+            table, cut = _without_lines(table, removed, settings)
+        else:
+            details = removed[removed.schema.names[-1]].to_pylist()
+            table = _dropped(table, removed["position"].to_numpy(), reason, details)
 
     # Rows without a reason are documents.
     documents = table.filter(pc.is_null(table["reason"])).select(["id", "source", "text"])
@@ -77,9 +82,8 @@ def _without_lines(table: pa.Table, lines: pa.Table, settings: CleanSettings) ->
     for position, numbers in zip(positions, np.split(lines["line"].to_numpy(), starts[1:]), strict=True):
         rest = without_lines(texts[position], numbers.tolist())
         if too_short(rest, settings.filters):
-            details[position] = (
-                f"{len(numbers)} of its lines stand in more than {settings.duplicates.line_documents} documents"
-            )
+            limit = settings.duplicates.line_documents
+            details[position] = f"{len(numbers)} of its lines stand in more than {limit} documents"
         else:
             texts[position] = rest
             cut += len(numbers)

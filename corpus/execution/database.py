@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -17,6 +17,8 @@ from korbert.corpus.execution.parts import read_table, unreadable, write_tables
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+Database: TypeAlias = "DuckDBPyConnection"
 
 _MEMORY_LIMIT = "512MB"
 _BATCH_ROWS = 1 << 16
@@ -26,7 +28,7 @@ _ENDING = frozenset((signal.SIGINT, signal.SIGTERM))
 @contextmanager
 def connect(
     output: Path | None, threads: int, *, without: Sequence[Path] = (), **views: Sequence[Path]
-) -> Iterator["DuckDBPyConnection"]:
+) -> Iterator[Database]:
     """A database in memory that spills into the scratch folder of `output`; None: into the system's temporary folder.
 
     views: name -> the Parquet files of its rows; no view without files. without: files (part, position, ..) of rows
@@ -67,7 +69,7 @@ def connect(
 
 
 @contextmanager
-def _interruptible(connection: "DuckDBPyConnection") -> Iterator[None]:
+def _interruptible(connection: Database) -> Iterator[None]:
     """Ends the running query on a signal.
 
     Python runs its signal handlers only after the query, which may take hours. The number of the signal, however, is
@@ -105,26 +107,22 @@ def _literal(path: Path) -> str:
     return re.sub(r"[*?[\\]", r"[\g<0>]", text) if re.search(r"[*?[]", text) else text
 
 
-def same_size_batches(reader: pa.RecordBatchReader, rows: int = _BATCH_ROWS) -> Iterator[pa.Table]:
-    """The rows in tables of exactly `rows`, the last one shorter: row groups that depend on the rows alone."""
+def result_tables(database: Database, query: str, **parameters: object) -> Iterator[pa.Table]:
+    """The result of a query, in tables of exactly _BATCH_ROWS, the last one shorter: row groups that depend on the rows
+    alone."""
+    reader = database.sql(query, params=parameters).to_arrow_reader()
     pending = reader.schema.empty_table()
     for batch in reader:
         pending = pa.concat_tables([pending, pa.Table.from_batches([batch])])
-        while pending.num_rows >= rows:
-            yield pending.slice(0, rows).combine_chunks()
-            pending = pending.slice(rows)
+        while pending.num_rows >= _BATCH_ROWS:
+            yield pending.slice(0, _BATCH_ROWS).combine_chunks()
+            pending = pending.slice(_BATCH_ROWS)
     if pending.num_rows:
         yield pending.combine_chunks()
 
 
 def write_query(
-    database: "DuckDBPyConnection",
-    query: str,
-    schema: pa.Schema,
-    path: Path,
-    output: Path,
-    **parameters: object,
+    database: Database, query: str, schema: pa.Schema, path: Path, output: Path, **parameters: object
 ) -> int:
     """Writes the result of the query as one file; returns the number of rows."""
-    reader = database.sql(query, params=parameters).to_arrow_reader()
-    return write_tables(path, schema, same_size_batches(reader), output)
+    return write_tables(path, schema, result_tables(database, query, **parameters), output)

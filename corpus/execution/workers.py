@@ -82,11 +82,9 @@ class RecordUnit:
         stop = self.count_records() if self.stop is None else self.stop
         if stop - self.first < 2:
             return None
-        middle, size = (self.first + stop) // 2, self.size // 2
-        return (
-            replace(self, stop=middle, size=size, is_piece=True),
-            replace(self, first=middle, stop=stop, size=size, is_piece=True),
-        )
+        middle = (self.first + stop) // 2
+        half = replace(self, stop=middle, size=self.size // 2, is_piece=True)
+        return half, replace(half, first=middle, stop=stop)
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from korbert.corpus.questions import tables
+from korbert.corpus.questions import phrases, tables
 from korbert.corpus.questions.numbers import DATE, dates, numbers
-from korbert.corpus.questions.phrases import (
-    CASES,
-    Candidate,
-    arguments,
-    class_of,
-    is_korean_name,
-    is_loose,
-    may_be_person,
-    phrase_start,
-)
+from korbert.corpus.questions.phrases import Candidate
 from korbert.corpus.questions.sentences import NOUNS, Morph, Predicate, Sentence
 
 _MARKS = "《》〈〉「」『』“”‘’\"'"
@@ -37,9 +28,9 @@ def candidates(sentence: Sentence) -> list[Candidate]:
 
 def noun_phrases(sentence: Sentence) -> Iterator[Candidate]:
     """Noun phrases whose verb and particle determine the question, Korean names, and names with a class noun."""
-    for i, role, last in arguments(sentence):
+    for i, role, last in phrases.arguments(sentence):
         predicate = sentence.clause_predicate(i + 1)
-        first = phrase_start(sentence, i - 1)
+        first = phrases.phrase_start(sentence, i - 1)
         if predicate is None or first is None:
             continue
         phrase = sentence.morphs[first:i]
@@ -50,12 +41,12 @@ def noun_phrases(sentence: Sentence) -> Iterator[Candidate]:
         if not _is_answer(sentence.text[start:end], phrase, frame, predicate, sentence.tag_before(first)):
             continue
         word, head = frame.word, frame.head
-        class_ = class_of(phrase) if word in ("어디", "무엇", "어느 학교") else ""
+        class_ = phrases.class_of(phrase) if word in ("어디", "무엇", "어느 학교") else ""
         if class_:
             word, head = f"{tables.CLASSES[class_]} {class_}", class_
         kind = frame.word.split()[0]
         asked = kind if kind == "누구" or (kind == "어디" and (not class_ or class_ in tables.PLACES)) else "무엇"
-        head = head if is_loose(sentence, first) else ""
+        head = head if phrases.is_loose(sentence, first) else ""
         yield Candidate(kind, start, end, phrase[0].start, last, word, predicate, role, head, asked)
 
 
@@ -65,7 +56,7 @@ def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> tables.F
         return frame
     if predicate.key in ("이", "하"):
         return None
-    if role in ("이", "에게", "에 의해", "과") and is_korean_name(phrase):
+    if role in ("이", "에게", "에 의해", "과") and phrases.is_korean_name(phrase):
         return tables.Frame(role, "누구", "" if role == "에 의해" else "사람")
     tags = {morph.tag for morph in phrase}
     if role == "에서" and tags == {"NNP"} and _PLACE.search("".join(morph.form for morph in phrase)):
@@ -76,7 +67,7 @@ def _frame(phrase: Sequence[Morph], role: str, predicate: Predicate) -> tables.F
         return None
     if len(last.form) < 2 or last.form in tables.PERSONS | tables.PLACES:
         return None
-    if role == "을" or (role == "이" and (predicate.key.endswith(("되", "지")) or class_of(phrase))):
+    if role == "을" or (role == "이" and (predicate.key.endswith(("되", "지")) or phrases.class_of(phrase))):
         return tables.Frame(role, "무엇", "것")
     return None
 
@@ -88,18 +79,18 @@ def _is_answer(text: str, phrase: Sequence[Morph], frame: tables.Frame, predicat
         return False
     if any(word.endswith(_INSIDE) for word in text.split()[:-1]):  # Kiwi took a particle for a part of a name
         return False
-    if last.form in tables.VAGUE and not class_of(phrase) and frame.word != "어느 학교":
+    if last.form in tables.VAGUE and not phrases.class_of(phrase) and frame.word != "어느 학교":
         return False
     if text.endswith("적") or DATE.search(text) or _COUNTED.search(text) or (tag_before and text.startswith("대한 ")):
         return False
     if frame.word == "누구":
-        return not possessed and (is_korean_name(phrase) or (last.tag == "NNP" and may_be_person(phrase)))
+        is_person = phrases.is_korean_name(phrase) or (last.tag == "NNP" and phrases.may_be_person(phrase))
+        return is_person and not possessed
     if frame.word == "어느 학교":
         return text.endswith(_SCHOOLS)
     if frame.word == "어디":
-        is_place = (
-            last.tag in ("NNP", "SL") or (len(phrase) > 1 and last.form in tables.PLACES) or bool(class_of(phrase))
-        )
+        is_named = last.tag in ("NNP", "SL") or bool(phrases.class_of(phrase))
+        is_place = is_named or (len(phrase) > 1 and last.form in tables.PLACES)
         return "SN" not in tags and is_place and not (possessed and phrase[0].tag == "NNG")
     if frame.word != "무엇" or frame.particle == "이라고" or predicate.key in tables.NAMING:
         return True
@@ -115,7 +106,7 @@ def titles(sentence: Sentence) -> Iterator[Candidate]:
     morphs = sentence.morphs
     for match in _TITLE.finditer(sentence.text):
         i, first = sentence.at(match.end()), sentence.at(match.start())
-        if i >= len(morphs) or morphs[i].start != match.end() or morphs[i].tag not in CASES:
+        if i >= len(morphs) or morphs[i].start != match.end() or morphs[i].tag not in phrases.CASES:
             continue
         predicate = sentence.clause_predicate(i)
         if predicate is None or predicate.key == "이" or not sentence.ends_eojeol(i):
@@ -132,7 +123,7 @@ def titles(sentence: Sentence) -> Iterator[Candidate]:
             if morphs[i].tag in ("JKG", "JKB", "JKQ"):
                 continue
         role = "이" if morphs[i].form == "은" else morphs[i].form
-        head = (class_ or "것") if role in ("이", "을") and is_loose(sentence, first) else ""
+        head = (class_ or "것") if role in ("이", "을") and phrases.is_loose(sentence, first) else ""
         word, kind = (f"어떤 {class_}", "어떤") if class_ else ("무엇", "무엇")
         start, end = match.start() + 1, match.end() - 1
         yield Candidate(kind, start, end, morphs[first].start, morphs[i].end, word, predicate, role, head, asked="무엇")
@@ -141,11 +132,11 @@ def titles(sentence: Sentence) -> Iterator[Candidate]:
 def titled_persons(sentence: Sentence) -> Iterator[Candidate]:
     """배우 송강호가, 송강호 배우가 -> 어느 배우가"""
     morphs = sentence.morphs
-    for i, role, last in arguments(sentence):
+    for i, role, last in phrases.arguments(sentence):
         predicate = sentence.clause_predicate(i + 1)
         if predicate is None:
             continue
-        if morphs[i - 1].form in tables.TITLES and i > 1 and is_korean_name([morphs[i - 2]]):
+        if morphs[i - 1].form in tables.TITLES and i > 1 and phrases.is_korean_name([morphs[i - 2]]):
             first, title, start, end = i - 2, morphs[i - 1].form, morphs[i - 2].start, morphs[i - 2].end
         else:
             first = i - 1
@@ -157,7 +148,7 @@ def titled_persons(sentence: Sentence) -> Iterator[Candidate]:
             start, end = morphs[first + 1].start, morphs[i - 1].end
         if sentence.tag_before(first) not in ("", "JKB", "JX", "JKS", "JKO", "JKG", "EC", "MAG"):
             continue
-        head = title if role in ("이", "을") and is_loose(sentence, first) else ""
+        head = title if role in ("이", "을") and phrases.is_loose(sentence, first) else ""
         yield Candidate(
             "누구", start, end, morphs[first].start, last, f"어느 {title}", predicate, role, head, asked="누구"
         )
@@ -172,7 +163,7 @@ def attributes(sentence: Sentence) -> Iterator[Candidate]:
             continue
         if morphs[i].start < morphs[i - 1].end or morphs[i].start == morphs[i].end:  # 루블린이지만: read as 루블린이
             continue
-        first = phrase_start(sentence, i - 1)
+        first = phrases.phrase_start(sentence, i - 1)
         if first is None or first < 2 or not sentence.is_topic(first - 1):
             continue
         attribute, phrase = morphs[first - 2].form, morphs[first:i]
@@ -181,7 +172,7 @@ def attributes(sentence: Sentence) -> Iterator[Candidate]:
         text = sentence.text[start:end]
         if word is None or any(mark in text for mark in _MARKS) or DATE.search(text):
             continue
-        if word == "누구" and not (is_korean_name(phrase) or may_be_person(phrase)):
+        if word == "누구" and not (phrases.is_korean_name(phrase) or phrases.may_be_person(phrase)):
             continue
         if phrase[-1].form not in tables.VAGUE and phrase[-1].form != attribute and not text.endswith("적"):
             yield Candidate(word, start, end, phrase[0].start, phrase[-1].end, word, predicate)

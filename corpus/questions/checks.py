@@ -2,30 +2,21 @@
 
 from collections.abc import Sequence
 
+from korbert.corpus.questions import tables
 from korbert.corpus.questions.phrases import Candidate
 from korbert.corpus.questions.sentences import Morph, Predicate, Sentence
-from korbert.corpus.questions.tables import (
-    ATTRIBUTES,
-    DEICTIC,
-    MODIFIERS,
-    NEGATIVE,
-    QUOTATIVE,
-    TIMES,
-    TRANSITIVE,
-    words,
-)
 from korbert.corpus.questions.topics import is_named
 
-CONTENT = words("NNG NNP SL SH SN XR VV VA QT")  # tags of content words
-_NAMES = words("NNP SL SH SSC")  # tags of names
+CONTENT = tables.words("NNG NNP SL SH SN XR VV VA QT")  # tags of content words
+_NAMES = tables.words("NNP SL SH SSC")  # tags of names
 _MIN_CONTENT = 2  # besides a subject that is asked for
 _MIN_COMMON = 5  # common nouns in a question without any name
 _MIN_NOUNS = 4  # around a subject that is asked for, where none is a name
-_SPECIFIC = words("ETM NNG NNP NNB JKG SN XSN SL SSC")  # behind these 당시 is when something was
-_PLACED = TIMES | {"위", "다음", "이상", "이하", "중", "동"}
+_SPECIFIC = tables.words("ETM NNG NNP NNB JKG SN XSN SL SSC")  # behind these 당시 is when something was
+_PLACED = tables.TIMES | {"위", "다음", "이상", "이하", "중", "동"}
 _ALIKE = ("같", "다르", "이렇", "그렇", "이러하", "그러하")
-_OWN = words("자신 자기 스스로")
-_MARKUP = words("Z_CODA W_URL W_EMAIL W_HASHTAG W_MENTION UN SB")
+_OWN = tables.words("자신 자기 스스로")
+_MARKUP = tables.words("Z_CODA W_URL W_EMAIL W_HASHTAG W_MENTION UN SB")
 
 
 class Refused(Exception):
@@ -45,8 +36,8 @@ def check_words(kept: Sequence[Morph]) -> None:
             raise Refused("pronoun")
         if morph.tag in _MARKUP or morph.form.startswith("formula"):
             raise Refused("markup")
-        points = (morph.tag == "MM" and morph.form not in MODIFIERS) or (morph.form, morph.tag) == ("도", "JX")
-        if morph.tag in ("MAG", "MAJ", "NNG", "NNB") and morph.form in DEICTIC:
+        points = (morph.tag == "MM" and morph.form not in tables.MODIFIERS) or (morph.form, morph.tag) == ("도", "JX")
+        if morph.tag in ("MAG", "MAJ", "NNG", "NNB") and morph.form in tables.DEICTIC:
             points = morph.form not in _PLACED or before is None or before.tag not in _SPECIFIC
         if morph.tag in ("VA", "XSA") and morph.form in _ALIKE:
             points = before is None or before.form != "과"
@@ -57,11 +48,12 @@ def check_words(kept: Sequence[Morph]) -> None:
 def check_predicate(sentence: Sentence, predicate: Predicate) -> None:
     """Refuses denials, guesses, and a clause inside what somebody said (…했고 …했다고 주장한다)."""
     morphs = sentence.morphs[max(predicate.root - 1, 0) : predicate.stop]
-    if any(morph.form in NEGATIVE and morph.tag in ("VX", "VCN", "VA", "VV", "MAG") for morph in morphs):
+    if any(morph.form in tables.NEGATIVE and morph.tag in ("VX", "VCN", "VA", "VV", "MAG") for morph in morphs):
         raise Refused("negated")
     if any(morph.form == "겠" for morph in morphs):
         raise Refused("conjecture")
-    if any(morph.form in QUOTATIVE and morph.tag in ("EC", "JKQ") for morph in sentence.morphs[predicate.stop :]):
+    rest = sentence.morphs[predicate.stop :]
+    if any(morph.form in tables.QUOTATIVE and morph.tag in ("EC", "JKQ") for morph in rest):
         raise Refused("quoted_clause")
 
 
@@ -83,7 +75,7 @@ def check_clause(sentence: Sentence, candidate: Candidate, kept: Sequence[Morph]
 
     subjects = sentence.own("JKS", begin, predicate)
     has_object = candidate.particle == "을" or any(sentence.is_object(i) for i in range(begin, predicate.root))
-    is_transitive = predicate.key in TRANSITIVE or predicate.key.endswith("시키")
+    is_transitive = predicate.key in tables.TRANSITIVE or predicate.key.endswith("시키")
     if is_transitive and not has_object and (not subjects or subject in subjects):  # 주연은 송강호가: an object
         raise Refused("no_object")
     following = sentence.predicate_after(predicate.stop)
@@ -115,7 +107,7 @@ def _check_names(
             first = i
         is_clear = is_named(sentence, first, subject)
     # 본명은 이대향이고, 평양에서 태어났다: another clause stands between an attribute and the predicate.
-    is_attribute = sentence.morphs[subject - 1].form in ATTRIBUTES
+    is_attribute = sentence.morphs[subject - 1].form in tables.ATTRIBUTES
     clauses = [clause for clause in sentence.predicates if clause.kind == "EC" and clause.stop <= predicate.root]
     if not is_clear or (is_attribute and any(subject < clause.root for clause in clauses)):
         raise Refused("vague_subject")

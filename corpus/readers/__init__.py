@@ -6,8 +6,8 @@ How a record is read:
 2. `korbert/records/` opens and decompresses a file, detects its encoding and turns it into UTF-8.
 3. `cutting.py` cuts the stream into chunks of whole records, with `korbert/records/` and with `wikipedia.py` for dumps.
    This is sequential, cheap, and done by one process.
-4. `parsing.py` parses a chunk into rows, again with `korbert/records/`, with `wikitext.py` for articles and
-   `markdown.py`. Workers do this.
+4. `parsing.py` parses a chunk into rows, again with `korbert/records/`, and with `wikitext.py` for articles. Workers
+   do this.
 
 `records.py` holds the records that pass between them: Segment, Chunk and SourceRow.
 """

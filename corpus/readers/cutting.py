@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from io import BufferedReader
-from itertools import chain, groupby
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, cast
 
@@ -16,22 +16,16 @@ from korbert.corpus.settings import LONGEST_RECORD, FileKind, SourceSettings
 from korbert.errors import CorpusError
 from korbert.names import nfc
 from korbert.records.arrow import rows_in, stream_of
-from korbert.records.compression import PACKED, File, as_file, open_bytes
+from korbert.records.compression import PACKED, File, open_bytes
 from korbert.records.delimited import Delimited
-from korbert.records.detection import form_of, is_json, is_value, open_plain
+from korbert.records.detection import form_by_content, form_of, open_plain
 from korbert.records.encodings import decoded, encoding_of, utf8
 from korbert.records.form import FORMS, Form
 from korbert.records.jsons import cell_of, fault_of
-from korbert.records.lines import Line, batches, blocks
+from korbert.records.lines import Line, blocks
 from korbert.records.table import Fault, Table, beginning
 
-_OTHERS: dict[str, FileKind] = {
-    ".txt": "text",
-    ".text": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".xml": "wikipedia",
-}
+_OTHERS: dict[str, FileKind] = {".txt": "text", ".text": "text", ".xml": "wikipedia"}
 _HEAD_BYTES = 1 << 12  # that tell JSON from JSON lines
 _PASSED_BYTES = 1 << 20  # of a file that is too long, read at a time
 _KORQUAD_RECORDS = 8  # maximum size of a KorQuAD file in maximum records: it is parsed whole, with many contexts
@@ -71,14 +65,12 @@ def _kind(source: SourceSettings, path: File) -> FileKind:
     if kind == "auto":
         name = path.with_suffix("") if path.suffix.lower() in PACKED else path
         kind = _OTHERS.get(name.suffix.lower()) or form_of(b"", path.name)
-        if kind not in ("json", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia", "markdown"):
-            raise CorpusError(
-                f"{path}: its kind cannot be told from its name: set kind of source {source.name!r} in the recipe"
-            )
+        if kind not in ("json", "jsonl", "text", "csv", "tsv", "parquet", "arrow", "wikipedia"):
+            raise CorpusError(f"{path}: its kind cannot be told from its name: set kind of source {source.name!r}")
     if kind in ("json", "jsonl"):  # as its first lines tell
         with open_bytes(path) as file:
-            *_, lines = beginning(file.read(_HEAD_BYTES))
-        kind = "json" if is_json(lines) or (kind == "json" and is_value(lines)) else "jsonl"
+            _, lines = beginning(file.read(_HEAD_BYTES))
+        kind = form_by_content(cast(Form, kind), lines)
     return cast(FileKind, kind)
 
 
@@ -91,8 +83,8 @@ def _segments(
     if table is not None and table.delimited is None:
         yield from _table_segments(source, table, path, name, part_bytes, longest)
         return
-    auto = encoding_of(path) if source.encoding == "auto" else source.encoding
-    encoding = auto if table is None else table.encoding
+    encoding = source.encoding if table is None else table.encoding
+    encoding = encoding_of(path) if encoding == "auto" else encoding
     with open_bytes(path) as packed, utf8(packed, encoding, path) as file:
         if table is not None and table.delimited is not None:
             segments = _delimited_segments(source, table.delimited, file, path, name, part_bytes, longest)
@@ -100,10 +92,10 @@ def _segments(
             segments = wikipedia.segments(file, path, name, part_bytes, longest)
         elif kind == "korquad":
             segments = _whole_file(file, name, longest * _KORQUAD_RECORDS)
-        elif kind == "markdown" or (kind == "text" and source.documents == "file"):
+        elif kind == "text" and source.documents == "file":
             segments = _whole_file(file, name, longest)
         elif kind == "text" and source.documents == "blank":
-            segments = _paragraph_segments(file, name, part_bytes, longest)
+            segments = _paragraph_segments(file, path, name, part_bytes, longest)
         else:
             segments = (Segment.of(name, block) for block in blocks(file, part_bytes, longest))
         for segment in segments:
@@ -115,9 +107,6 @@ def _delimited_segments(
 ) -> Iterator[Segment]:
     """Lines below the header. CorpusError if it lacks a column of the source."""
     columns = tuple(needed_columns(source, table.columns, path))
-    if table.line_end == "\r":
-        as_it_is = file
-        file = as_file(iter(lambda: as_it_is.read(_PASSED_BYTES).replace(b"\r", b"\n"), b""), as_it_is)
     for block in blocks(file, part_bytes, longest, table.ends_inside):
         above = max(0, table.header_lines + 1 - block.number)
         data = block.data.split(b"\n", above)[above:]
@@ -181,53 +170,26 @@ def _record_segments(
 
 
 def _whole_file(file: BufferedReader, name: str, longest: int) -> Iterator[Segment]:
-    blocks: list[bytes] = []
-    size = 0
-    for block in iter(lambda: file.read(_PASSED_BYTES), b""):
-        blocks.append(block)
-        size += len(block)
-        if size > longest:
-            del blocks[1:]
-    data = b"".join(blocks).removeprefix(codecs.BOM_UTF8)
-    if size <= longest:
-        yield Segment(name, 1, data)
-    else:
-        yield Segment(name, 1, data[:SHOWN_BYTES], record_bytes=size)
+    data = file.read(longest + 1)
+    size = len(data) + sum(map(len, iter(lambda: file.read(_PASSED_BYTES), b"")))
+    data = data.removeprefix(codecs.BOM_UTF8)
+    yield Segment(name, 1, data) if size <= longest else Segment(name, 1, data[:SHOWN_BYTES], record_bytes=size)
 
 
-def _paragraph_segments(file: BufferedReader, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
-    """Whole paragraphs with the blank lines behind them, more than `part_bytes` in a segment."""
-    held: list[bytes] = []
-    size, first = 0, 1
-    for number, paragraph, paragraph_bytes in _paragraphs(file, longest):
-        is_too_long = paragraph_bytes > longest
-        if held and (is_too_long or size > part_bytes):
-            yield Segment(name, first, b"\n".join(held))
-            held, size = [], 0
-        if is_too_long:
-            yield Segment(name, number, paragraph[:SHOWN_BYTES], record_bytes=paragraph_bytes)
-            continue
-        first = first if held else number
-        held.append(paragraph)
-        size += len(paragraph) + 1
-    if held:
-        yield Segment(name, first, b"\n".join(held))
+def _paragraph_segments(
+    file: BufferedReader, path: File, name: str, part_bytes: int, longest: int
+) -> Iterator[Segment]:
+    """Whole paragraphs with the blank lines behind them. CorpusError for a paragraph of more than about 16 MiB."""
 
+    def ends_inside(lines: bytes, _: bool) -> bool:
+        return bool(lines[lines.rfind(b"\n", 0, -1) + 1 :].strip())
 
-def _paragraphs(file: BufferedReader, longest: int) -> Iterator[tuple[int, bytes, int]]:
-    """(number of the first line, content, bytes) of the lines up to each blank one, which is not measured.
-
-    Of more than `longest` bytes, the content is only the beginning.
-    """
-    held: list[bytes] = []
-    first, size = 1, 0
-    for number, line in enumerate(chain.from_iterable(batches(file, longest=longest)), 1):
-        if size <= longest:
-            held.append(line.data)
-        if line.data.strip():
-            size += line.size + bool(size)
-        else:
-            yield first, b"\n".join(held), size
-            held, first, size = [], number + 1, 0
-    if held:
-        yield first, b"\n".join(held), size
+    is_inside = False
+    for block in blocks(file, part_bytes, longest, ends_inside):
+        if is_inside:
+            raise CorpusError(
+                f'{path}, line {block.number}: no blank line in all that is before: with documents = "blank" they '
+                'separate documents: set "line" or "file"'
+            )
+        yield Segment.of(name, block)
+        is_inside = ends_inside(block.data, False)

@@ -1,22 +1,14 @@
 """Chunks parsed into rows, by the kind of file."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain, islice
 
-from korbert.corpus.readers import wikipedia
-from korbert.corpus.readers.records import (
-    Cells,
-    Chunk,
-    Segment,
-    SourceRow,
-    checked_row,
-    faulty_row,
-    too_long,
-    too_long_row,
-    undecodable_row,
-)
+import pyarrow as pa
+
+from korbert.corpus.readers import records, wikipedia
+from korbert.corpus.readers.records import Cells, Chunk, Segment, SourceRow
 from korbert.corpus.settings import SourceSettings
-from korbert.records import arrow
+from korbert.records.arrow import rows_in
 from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of, fault_of, parsed
 from korbert.records.table import Fault
@@ -30,8 +22,8 @@ def rows(chunk: Chunk, first: int = 0, stop: int | None = None, *, parsed: bool 
 
     first, stop: half-open range of records, counted through the chunk from 0. parsed: False leaves wikitext unparsed.
     """
-    for record in islice(_records(chunk), first, stop):
-        yield record if isinstance(record, SourceRow) else record(parsed)
+    chosen = islice(_records(chunk), first, stop)
+    return map(wikipedia.parsed, chosen) if parsed and chunk.kind == "wikipedia" else chosen
 
 
 def count_records(chunk: Chunk) -> int:
@@ -39,35 +31,35 @@ def count_records(chunk: Chunk) -> int:
     return sum(1 for _ in _records(chunk))
 
 
-def _records(chunk: Chunk) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
-    """A row for each record; for a page of Wikipedia a function that makes it, as parsing wikitext takes long."""
+def _records(chunk: Chunk) -> Iterator[SourceRow]:
+    """A row for each record; that of a page of Wikipedia with its wikitext, which takes long to parse."""
     source, kind = chunk.source, chunk.kind
-    is_whole = kind in ("korquad", "markdown") or (kind == "text" and source.documents == "file")
+    is_whole = kind == "korquad" or (kind == "text" and source.documents == "file")
     for segment in chunk.segments:
         prefix = f"{segment.file}:" if chunk.numbered_by_file else ""
         place = segment.file if is_whole else f"{segment.file} {_UNITS.get(kind, 'line')} "
         data, encoding = segment.data, segment.encoding
         if segment.record_bytes:
             assert isinstance(data, bytes)
-            fault = too_long(data, segment.record_bytes, encoding, chunk.longest)
-            yield too_long_row(fault, place if is_whole else f"{place}{segment.first}")
+            fault = records.too_long(data, segment.record_bytes, encoding, chunk.longest)
+            yield records.too_long_row(fault, place if is_whole else f"{place}{segment.first}")
         elif is_whole:
             yield from _file_rows(segment, chunk, prefix)
         elif kind == "wikipedia":
-            yield from wikipedia.rows(segment, chunk.longest)
+            yield from wikipedia.rows(segment)
         elif kind in ("text", "jsonl"):
             for number, line in _lines(segment, by_blank=source.documents == "blank" and kind == "text"):
                 text, here, local = decoded(line, encoding), f"{place}{number}", f"{prefix}{number}"
-                if undecodable := undecodable_row(text, here, encoding, local if kind == "text" else None):
+                if undecodable := records.undecodable_row(text, here, encoding, local if kind == "text" else None):
                     yield undecodable
                 elif kind == "text":
                     yield SourceRow(here, local, text)
                 elif isinstance(record := parsed(text), dict):
                     local = cell_of(record, source.id) if source.id else local
-                    yield checked_row(local, cell_of(record, source.text), here, source, text)
+                    yield records.checked_row(local, cell_of(record, source.text), here, source, text)
                 else:
                     fault = fault_of(record)
-                    yield faulty_row(here, None, text, fault.reason, fault.what)
+                    yield records.faulty_row(here, None, text, fault.reason, fault.what)
         else:
             for number, cells, raw in _cells(segment, chunk.longest):
                 yield _table_row(cells, f"{place}{number}", f"{prefix}{number}", encoding, source, raw)
@@ -85,19 +77,13 @@ def _file_rows(segment: Segment, chunk: Chunk, prefix: str) -> Iterator[SourceRo
             cause = value.what if isinstance(value, Fault) else f"no {error}" if isinstance(error, KeyError) else error
             fault = f"not a KorQuAD file, which holds data, paragraphs and contexts ({cause})"
             beginning = text.encode("utf-8", "surrogateescape").decode(errors="replace")[:_SHOWN_CHARS]
-            yield faulty_row(file, None, beginning, "bad_json", fault)
+            yield records.faulty_row(file, None, beginning, "bad_json", fault)
             return
         for number, context in enumerate(contexts, 1):
             raw = str(context).encode("utf-8", "backslashreplace").decode()
-            yield checked_row(f"{prefix}{number}", context, f"{file} context {number}", chunk.source, raw)
-    elif undecodable := undecodable_row(text, file, encoding, file):
-        yield undecodable
-    elif chunk.kind == "markdown":
-        from korbert.corpus.readers import markdown  # not at the top: only this kind of source needs the parser
-
-        yield markdown.row(text, file, chunk.source)
+            yield records.checked_row(f"{prefix}{number}", context, f"{file} context {number}", chunk.source, raw)
     else:
-        yield SourceRow(file, file, text)
+        yield records.undecodable_row(text, file, encoding, file) or SourceRow(file, file, text)
 
 
 def _cells(segment: Segment, longest: int) -> Iterator[tuple[int, Cells, str | None]]:
@@ -112,8 +98,8 @@ def _cells(segment: Segment, longest: int) -> Iterator[tuple[int, Cells, str | N
             cells = fields if isinstance(fields, Fault) else [fields[index] for index in indices]
             yield segment.first + before, cells, raw
     else:
-        batches = arrow.batches_of(segment.data)
-        cells_of = chain.from_iterable(arrow.rows_in(batch, segment.columns, {}) for batch in batches)
+        batches = pa.ipc.open_stream(segment.data)
+        cells_of = chain.from_iterable(rows_in(batch, segment.columns, {}) for batch in batches)
         for number, cells in enumerate(cells_of, segment.first):
             yield number, cells, None
 
@@ -138,11 +124,11 @@ def _table_row(
 ) -> SourceRow:
     if isinstance(cells, Fault):
         if cells.reason == "too_long":
-            return too_long_row(cells, place)
-        undecodable = undecodable_row(cells.raw, place, encoding)
-        return undecodable or faulty_row(place, None, cells.raw, cells.reason, cells.what)
+            return records.too_long_row(cells, place)
+        undecodable = records.undecodable_row(cells.raw, place, encoding)
+        return undecodable or records.faulty_row(place, None, cells.raw, cells.reason, cells.what)
     *id, text = (decoded(cell, "utf-8") if isinstance(cell, bytes) else cell for cell in cells)
     local = id[0] if source.id else number
     shown = raw or ("" if text is None else str(text))
-    undecodable = undecodable_row(shown, place, encoding, None if raw else local)
-    return undecodable or checked_row(local, text, place, source, shown)
+    undecodable = records.undecodable_row(shown, place, encoding, None if raw else local)
+    return undecodable or records.checked_row(local, text, place, source, shown)

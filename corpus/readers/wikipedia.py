@@ -1,12 +1,11 @@
 """Wikipedia dumps, pages-articles.xml as downloaded: pages cut from the stream, and their wikitext as prose."""
 
 import re
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from io import BufferedReader
 from xml.etree import ElementTree
 
-from korbert.corpus.readers.records import SHOWN_BYTES, Segment, SourceRow, faulty_row, too_long, too_long_row
+from korbert.corpus.readers.records import Segment, SourceRow, faulty_row
 from korbert.errors import CorpusError
 from korbert.records.compression import File
 
@@ -18,35 +17,25 @@ _MAX_UNCLOSED = 500  # brackets of a page; one with more is no text, and would t
 
 
 def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
-    """Whole pages, about `part_bytes` in a segment. Raises CorpusError if the file ends inside a page.
-
-    longest: maximum bytes of a page; of a longer one only the beginning is kept.
-    """
+    """Whole pages, about `part_bytes` in a segment. Raises CorpusError if the file ends inside a page, or a page, which
+    MediaWiki limits to 2 MiB, is longer than `longest`."""
     first, buffer = 1, bytearray()
     searched = 0  # no page ends in `buffer` before this
     while data := file.read(_READ_BYTES):
         buffer += data
         end = buffer.rfind(_END, searched)
         searched = max(0, len(buffer) - len(_END))
-        too_long = (
-            len(buffer) > longest and len(buffer) - buffer.rfind(_END) > longest
-        )  # what follows the last whole page
-        if (end >= 0 and len(buffer) >= part_bytes) or (too_long and _END in buffer):
-            pages = bytes(buffer[: buffer.rfind(_END) + len(_END)])
+        if end >= 0 and len(buffer) >= part_bytes:
+            pages = bytes(buffer[: end + len(_END)])
             yield Segment(name, first, pages)
             first += pages.count(_END)
             del buffer[: len(pages)]
             searched = 0
-        if too_long and (begin := buffer.find(_BEGIN)) < 0:
-            del buffer[: -len(_BEGIN)]
-            searched = 0
-        elif too_long and len(buffer) - begin > longest:
-            beginning = bytes(buffer[begin : begin + SHOWN_BYTES])
-            size, rest = _pass_over(file, buffer[begin:])
-            if rest is None:
-                raise CorpusError(f"{path}: ends inside page {first}: the file is cut off, get it again")
-            yield Segment(name, first, beginning, record_bytes=size)
-            first, buffer, searched = first + 1, rest, 0
+        elif len(buffer) > part_bytes + longest:
+            raise CorpusError(
+                f"{path}: page {first + buffer.count(_END)} does not end in {len(buffer):,} bytes: no dump named "
+                "pages-articles.xml, which kind wikipedia is for, or damaged: get it again"
+            )
     if buffer.rfind(_BEGIN) > buffer.rfind(_END):
         raise CorpusError(f"{path}: ends inside page {first + buffer.count(_END)}: the file is cut off, get it again")
     if _END in buffer:
@@ -55,35 +44,14 @@ def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longe
         raise CorpusError(f"{path}: no <page> in there: kind wikipedia is for dumps named pages-articles.xml")
 
 
-def _pass_over(file: BufferedReader, page: bytearray) -> tuple[int, bytearray | None]:
-    """Skips the rest of a page. Returns its size in bytes and the data after it, None if the file ends first."""
-    size = len(page)
-    buffer = page[-len(_END) :]  # the end may span two reads
-    while data := file.read(_READ_BYTES):
-        before = len(buffer)
-        buffer += data
-        if (end := buffer.find(_END)) >= 0:
-            return size - before + end + len(_END), buffer[end + len(_END) :]
-        size += len(data)
-        del buffer[: -len(_END)]
-    return size, None
-
-
-def rows(segment: Segment, longest: int) -> Iterator[SourceRow | Callable[[bool], SourceRow]]:
-    """The pages of a segment as rows, or as functions that make the row, given whether to parse its wikitext.
-
-    Redirects and pages outside the article namespace are faulty rows.
-    """
+def rows(segment: Segment) -> Iterator[SourceRow]:
+    """The pages of a segment, with their wikitext. Redirects and pages outside the article namespace are faulty."""
     assert isinstance(segment.data, bytes)
     for number, match in enumerate(_PAGE.finditer(segment.data), segment.first):
-        place = f"{segment.file} page {number}"
-        if len(match[0]) > longest:
-            yield too_long_row(too_long(match[0], len(match[0]), segment.encoding, longest), place)
-        else:
-            yield partial(_row, match[0], place)
+        yield _row(match[0], f"{segment.file} page {number}")
 
 
-def _row(data: bytes, place: str, parsed: bool) -> SourceRow:
+def _row(data: bytes, place: str) -> SourceRow:
     try:
         page = ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
@@ -100,17 +68,19 @@ def _row(data: bytes, place: str, parsed: bool) -> SourceRow:
         return faulty_row(place, local, title, "redirect", f"to {redirect.get('title')}")
     if text is None or (revision is not None and revision.findtext("model", _WIKITEXT) != _WIKITEXT):
         return faulty_row(place, local, title, "bad_text", "no wikitext in its revision")
-    if not parsed:
-        return SourceRow(place, local, text)
+    return SourceRow(place, local, text)
 
-    from korbert.corpus.readers.wikitext import (  # not at the top: only this kind of source needs the parser
-        prose,
-        unclosed,
-    )
 
-    if (brackets := unclosed(text)) > _MAX_UNCLOSED:
-        return faulty_row(place, local, text, "bad_text", f"{brackets:,} brackets and tags in it are never closed")
+def parsed(row: SourceRow) -> SourceRow:
+    """The row of a page with its wikitext as prose; faulty if that cannot be parsed, or would take minutes."""
+    from korbert.corpus.readers import wikitext  # not at the top: only this kind of source needs the parser
+
+    if row.reason is not None:
+        return row
+    if (brackets := wikitext.unclosed(row.text)) > _MAX_UNCLOSED:
+        fault = f"{brackets:,} brackets and tags in it are never closed"
+        return faulty_row(row.place, row.id, row.text, "bad_text", fault)
     try:
-        return SourceRow(place, local, prose(text))
+        return SourceRow(row.place, row.id, wikitext.prose(row.text))
     except RecursionError:
-        return faulty_row(place, local, text, "bad_text", "its wikitext is nested too deep to be parsed")
+        return faulty_row(row.place, row.id, row.text, "bad_text", "its wikitext is nested too deep to be parsed")

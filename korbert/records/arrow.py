@@ -4,10 +4,10 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from korbert.errors import CorpusError
 from korbert.records.compression import PACKED, File, open_bytes, open_file
@@ -15,15 +15,8 @@ from korbert.records.encodings import decoded
 from korbert.records.jsons import cell_of
 from korbert.records.table import Fault, Records, Table
 
-_T = TypeVar("_T")
 _BATCH_ROWS = 1_024  # held as Python objects: a row may be a book
-_RECORDS = ("state.json", "dataset_dict.json")
 _STREAM_MARK = b"\xff\xff\xff\xff"  # magic bytes of an Arrow stream; files start with ARROW1
-
-
-def is_saved(folder: File) -> bool:
-    """Whether `datasets` has saved a Dataset or a DatasetDict there."""
-    return any((folder / name).is_file() for name in _RECORDS)
 
 
 def splits(folder: File) -> dict[str, File]:
@@ -66,10 +59,10 @@ def read_parquet(path: File) -> Table:
     import pyarrow.parquet as pq
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
-        with open_file(path) as opened, _checked(path, lambda: pq.ParquetFile(opened)) as file:
-            yield from _each(path, file.iter_batches(_BATCH_ROWS, columns=list(columns)))
+        with _named_in_errors(path), open_file(path) as opened, pq.ParquetFile(opened) as file:
+            yield from file.iter_batches(_BATCH_ROWS, columns=list(columns))
 
-    with open_file(path) as opened, _checked(path, lambda: pq.ParquetFile(opened)) as file:
+    with _named_in_errors(path), open_file(path) as opened, pq.ParquetFile(opened) as file:
         schema = file.schema_arrow
     return _table("Parquet", schema, batches)
 
@@ -79,20 +72,19 @@ def read_arrow(paths: Sequence[File], form: str) -> Table:
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
         for path in paths:
-            with _opened(path) as file:  # files have indexed batches, streams are iterated
+            with _named_in_errors(path), _opened(path) as file:  # files have indexed batches, streams are iterated
                 numbered = hasattr(file, "num_record_batches")
-                source = map(file.get_batch, range(file.num_record_batches)) if numbered else iter(file)
-                for batch in _each(path, source):
+                for batch in map(file.get_batch, range(file.num_record_batches)) if numbered else file:
                     for begin in range(0, batch.num_rows, _BATCH_ROWS):
                         yield batch.select(list(columns)).slice(begin, _BATCH_ROWS)
 
-    with _opened(paths[0]) as file:
+    with _named_in_errors(paths[0]), _opened(paths[0]) as file:
         schema = file.schema
     return _table(form, schema, batches)
 
 
 def _opened(path: File) -> Any:
-    """An open Arrow stream or file. CorpusError if it is neither."""
+    """An open Arrow stream or file."""
     import pyarrow as pa
 
     with open_bytes(path) as file:
@@ -102,22 +94,17 @@ def _opened(path: File) -> Any:
         source = open_bytes(path)
     else:
         source = pa.memory_map(str(path)) if isinstance(path, Path) else open_file(path)
-    return _checked(path, lambda: pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source))
+    return pa.ipc.open_stream(source) if is_stream else pa.ipc.open_file(source)
 
 
-def _each(path: File, batches: Iterator[_T]) -> Iterator[_T]:
-    """The batches of a file. CorpusError if one cannot be read."""
-    while (batch := _checked(path, lambda: next(batches, None))) is not None:
-        yield batch
-
-
-def _checked(path: File, read: Callable[[], _T]) -> _T:
-    """Returns read(). CorpusError if pyarrow fails."""
+@contextmanager
+def _named_in_errors(path: File) -> Iterator[None]:
+    """Turns errors of pyarrow into a CorpusError that names the file."""
     import pyarrow as pa
 
     try:
-        return read()
-    except (pa.ArrowException, OSError, StopIteration) as error:  # Arrow also raises OSError
+        yield
+    except (pa.ArrowException, OSError) as error:  # Arrow also raises OSError
         cause = re.sub(r"\w*Exception: ", "", str(error) or type(error).__name__).splitlines()[0]
         raise CorpusError(f"{path}: not a whole Parquet or Arrow file ({cause}): get it again") from error
 
@@ -125,7 +112,7 @@ def _checked(path: File, read: Callable[[], _T]) -> _T:
 def _table(form: str, schema: Any, batches: Callable[[Sequence[str]], Iterator[Any]]) -> Table:
     names: Mapping[str, list[str]] = {}
     with suppress(KeyError, ValueError, TypeError, AttributeError):
-        names = class_names(json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"])
+        names = _class_names(json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"])
 
     def held(wanted: Sequence[str]) -> Iterator[Any]:
         return batches(list(dict.fromkeys(_held(column, schema) for column in wanted)))
@@ -145,7 +132,7 @@ def rows_in(batch: Any, wanted: Sequence[str], names: Mapping[str, list[str]]) -
         values = columns[held]
         if column != held:
             values = [value if isinstance(value, Fault) else cell_of({held: value}, column) for value in values]
-        cells.append([class_name(value, names[column]) for value in values] if column in names else values)
+        cells.append([_class_name(value, names[column]) for value in values] if column in names else values)
     is_whole = not any(Fault in set(map(type, values)) for values in cells)
     for row in zip(*cells, strict=True):
         fault = None if is_whole else next((cell for cell in row if isinstance(cell, Fault)), None)
@@ -161,13 +148,6 @@ def stream_of(batches: Sequence[Any]) -> bytes:
         for batch in batches:
             writer.write_batch(batch)
     return sink.getvalue()
-
-
-def batches_of(stream: bytes) -> Iterator[Any]:
-    """The batches of an Arrow stream."""
-    import pyarrow as pa
-
-    yield from pa.ipc.open_stream(stream)
 
 
 def _held(column: str, schema: Any) -> str:
@@ -201,22 +181,16 @@ def _cells(column: Any) -> list[Any]:
     return cells
 
 
-def class_names(features: Mapping[str, Any]) -> dict[str, list[str]]:
+def _class_names(features: Mapping[str, Any]) -> dict[str, list[str]]:
     """Column -> class names, from the features that `datasets` records; also for lists of classes."""
     inner = {column: feature.get("feature", feature) for column, feature in features.items()}
     return {column: feature["names"] for column, feature in inner.items() if feature.get("_type") == "ClassLabel"}
 
 
-def class_name(value: Any, names: Sequence[str] | None) -> Any:
-    """The name of a class by its number, also one in digits, or of each in a list. names: None for other columns.
-
-    -1, no label in `datasets`, becomes None; other values stay.
-    """
-    if names is None:
-        return value
+def _class_name(value: Any, names: Sequence[str]) -> Any:
+    """The name of a class by its number, or of each in a list. -1, no label in `datasets`, becomes None."""
     if isinstance(value, list):
-        return [class_name(part, names) for part in value]
-    number = int(value) if isinstance(value, str) and value.isdecimal() else value
-    if type(number) is int and -1 <= number < len(names):
-        return None if number == -1 else names[number]
+        return [_class_name(part, names) for part in value]
+    if type(value) is int and -1 <= value < len(names):
+        return None if value == -1 else names[value]
     return value

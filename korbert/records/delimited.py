@@ -26,16 +26,12 @@ _Fields: TypeAlias = Iterator[tuple[int, str, list[str] | Fault]]  # lines befor
 
 @dataclass(frozen=True)
 class Delimited:
-    """How a file is delimited. quoted: quotes delimit fields. header_lines: up to the names of the columns.
-
-    line_end: as of a TextFile.
-    """
+    """How a file is delimited. quoted: quotes delimit fields. header_lines: up to the names of the columns."""
 
     delimiter: str
     quoted: bool
     columns: tuple[str, ...]
     header_lines: int
-    line_end: str
 
     def records(self, lines: Iterable[str | Fault], longest: int) -> _Fields:
         """Each non-blank record of lines below the header. longest: characters of a field."""
@@ -74,7 +70,7 @@ def read_delimited(text: TextFile, delimiter: str, quoted: bool | None = None) -
     if isinstance(columns, Fault):
         raise CorpusError(f"{text.path}, line {before + 1}, which names the columns: {columns.what}: mend it")
     names = tuple(column.strip() for column in columns)
-    layout = Delimited(delimiter, quoted, names, before + header.count("\n"), text.line_end)
+    layout = Delimited(delimiter, quoted, names, before + header.count("\n"))
 
     def read(wanted: Sequence[str]) -> Records:
         indices = [names.index(column) for column in wanted]

@@ -47,8 +47,9 @@ _CONLLU_WIDTH = 10
 
 
 def holds_records(folder: File) -> bool:
-    """Whether it is a folder that open_table opens."""
-    return arrow.is_saved(folder) or (folder.is_dir() and bool(labelling_tools.standoff(folder)))
+    """Whether it is a folder that open_table opens: saved by `datasets`, or of brat."""
+    is_saved = any((folder / name).is_file() for name in ("state.json", "dataset_dict.json"))
+    return is_saved or (folder.is_dir() and bool(labelling_tools.standoff(folder)))
 
 
 def open_table(
@@ -66,7 +67,7 @@ def open_table(
     """
     if form == "auto" and (of_brat := labelling_tools.standoff(path)):
         return labelling_tools.read_standoff(of_brat if files is None or path in files else files)
-    return labelling_tools.with_usual_names(open_plain(path, form), path, fits)
+    return labelling_tools.with_usual_names(open_plain(path, form), fits)
 
 
 def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LONGEST) -> Table:
@@ -75,10 +76,8 @@ def open_plain(path: File, form: Form, encoding: str = "auto", longest: int = LO
     encoding: of text; "auto" detects it. longest: bytes of a line of text.
     """
     if form not in FORMS:
-        near = difflib.get_close_matches(form, FORMS, 1)
-        raise SettingsError(
-            f"no format {form!r} among {', '.join(FORMS)}" + (f": did you mean {near[0]}?" * bool(near))
-        )
+        near = "".join(f": did you mean {other}?" for other in difflib.get_close_matches(form, FORMS, 1))
+        raise SettingsError(f"no format {form!r} among {', '.join(FORMS)}{near}")
     if path.is_dir():
         if form not in ("auto", "arrow"):
             raise CorpusError(f"{path}: is a folder, not a file of format {form}: give a file")
@@ -99,10 +98,8 @@ def head_of(path: File) -> bytes:
     """The beginning of a file, unpacked. Raises CorpusError for a missing file, and for a workbook."""
     if not path.exists():
         beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        alike = difflib.get_close_matches(path.name, beside, 1)
-        raise CorpusError(
-            f"{path}: no such file: " + (f"did you mean {alike[0]}?" if alike else "check its name and folder")
-        )
+        near = [f"did you mean {other}?" for other in difflib.get_close_matches(path.name, beside, 1)]
+        raise CorpusError(f"{path}: no such file: {(near or ['check its name and folder'])[0]}")
     with open_bytes(path) as file:
         head = file.read(HEAD_BYTES)
     if head[:4] in _FOREIGN:
@@ -126,10 +123,8 @@ def form_by_content(form: Form, lines: Sequence[str]) -> Form:
             return "conll"
     if form == "csv" and "\t" in first and not set(",;") & set(first):
         return "tsv"
-    if form == "json" and first.lstrip().startswith("{") and jsons.holds_lines(lines):
-        return "jsonl"
-    if form == "jsonl" and is_json(lines):
-        return "json"
+    if form in ("json", "jsonl"):
+        return "json" if is_json(lines) or (form == "json" and _is_value(lines)) else "jsonl"
     return form
 
 
@@ -141,7 +136,7 @@ def is_json(lines: Sequence[str]) -> bool:
     return _LIST.match(first) is not None and (not second or isinstance(jsons.parsed(first), Fault))
 
 
-def is_value(lines: Sequence[str]) -> bool:
+def _is_value(lines: Sequence[str]) -> bool:
     """Whether a JSON file that begins with these lines is one object with a list of records, or objects over lines."""
     filled = list(filter(str.strip, lines))
     if len(filled) == 1 and isinstance(value := jsons.parsed(filled[0]), dict):

@@ -11,10 +11,9 @@ from typing import IO, Any, TypeAlias, cast
 
 from korbert.errors import CorpusError
 from korbert.records.compression import File, open_bytes
-from korbert.records.detection import form_by_content, form_of, head_of, is_value, open_table
+from korbert.records.detection import form_by_content, form_of, head_of, open_table
 from korbert.records.encodings import utf8
 from korbert.records.form import Form, Format
-from korbert.records.jsons import parsed
 from korbert.records.labelling_tools import is_export
 from korbert.records.lines import Line, batches
 from korbert.records.table import Columns, Table, beginning
@@ -90,18 +89,15 @@ def _detected(form: Format, head: bytes, name: str, guess: Guess) -> tuple[Forma
 
     It is as given, or by its first bytes, its name or its first lines.
     """
-    *_, lines = beginning(head)
+    _, lines = beginning(head)
     if form == "auto" and (form := form_of(head, name)) not in ("parquet", "arrow"):
         form = form_by_content(form, lines)
         form = guess(lines) if form == "auto" else form
-        filled = list(filter(str.strip, lines))
-        if form == "json" and len(filled) == 1 and isinstance(parsed(filled[0]), dict) and not is_value(filled):
-            form = "jsonl"  # a single record
     return form, form == "lines" or (form == "jsonl" and not is_export(lines))
 
 
 @contextmanager
 def _lines(file: IO[bytes], head: bytes, form: Format, name: str) -> Iterator[Lines]:
-    encoding, *_ = beginning(head)
+    encoding, _ = beginning(head)
     with utf8(cast(io.BufferedReader, file), encoding, Path(name)) as text:
         yield Lines(batches(text), form, encoding)

@@ -61,7 +61,7 @@ def read_json(text: TextFile) -> Table:
         raise CorpusError(f"{text.path}: {what}: give a list of objects, or an object with one such list")
     (items,) = lists.values()
     if isinstance(items[0], dict) and "paragraphs" in items[0]:
-        return _table(text, "JSON of SQuAD", "record", lambda: _questions(items))
+        return _table(text, "JSON of SQuAD", "record", lambda: enumerate(_questions(items), 1))
     return _table(text, "JSON", "record", lambda: enumerate(items, 1))
 
 
@@ -238,18 +238,14 @@ def _not_json(path: File, line: int, cause: str) -> CorpusError:
     return CorpusError(f"{path}, line {line}: not JSON ({cause}): mend it")
 
 
-def _questions(articles: Sequence[Any]) -> Numbered:
+def _questions(articles: Sequence[Any]) -> Iterator[Any]:
     """One record per question, with its context and title. An article without paragraphs is a fault."""
-    number = 0
     for index, article in enumerate(articles):
         try:
             inside = [(paragraph["context"], list(paragraph["qas"])) for paragraph in article["paragraphs"]]
         except (KeyError, TypeError):
-            number += 1
-            yield number, Fault("bad_json", f"article {index} has no list of paragraphs, each with context and qas")
+            yield Fault("bad_json", f"article {index} has no list of paragraphs, each with context and qas")
             continue
         for context, questions in inside:
-            for question in questions:
-                number += 1
-                head = {"title": article.get("title"), "context": context}
-                yield number, head | question if isinstance(question, dict) else question
+            head = {"title": article.get("title"), "context": context}
+            yield from (head | question if isinstance(question, dict) else question for question in questions)

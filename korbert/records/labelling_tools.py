@@ -4,19 +4,16 @@ A form is recognised by its keys, in `EXPORTS`; its records become fields with t
 no change are not here: doccano's and spaCy's spans, Label Studio's CSV, CoNLL.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from korbert.errors import CorpusError
-from korbert.records.arrow import class_name, class_names
 from korbert.records.compression import File
 from korbert.records.jsons import Numbered, cell_of, fault_of, parsed, table_of
-from korbert.records.table import Cells, Columns, Fault, Records, Table, open_text
+from korbert.records.table import Cells, Columns, Fault, Table, open_text
 
 _Record: TypeAlias = Mapping[str, Any]
 
@@ -50,12 +47,11 @@ def is_export(lines: Sequence[str]) -> bool:
     )
 
 
-def with_usual_names(table: Table, path: File, fits: Callable[[Columns], bool]) -> Table:
-    """The table with the columns of the form of `EXPORTS` that it has, and the names of its classes.
+def with_usual_names(table: Table, fits: Callable[[Columns], bool]) -> Table:
+    """The table with the columns of the form of `EXPORTS` that it has.
 
     fits: whether these columns hold what is wanted; if only those of the file do, it is left as it is.
     """
-    table = _with_class_names(table, path)
     export = next((form for form in EXPORTS if set(form.keys) <= set(table.columns) and form.fits(table.first)), None)
     if export is None:
         return table
@@ -262,29 +258,3 @@ def _text_bound(file: File) -> list[dict[str, Any]]:
 
 def _is_filled(file: File) -> bool:
     return bool(file.read_bytes().strip())
-
-
-def _with_class_names(table: Table, path: File) -> Table:
-    """The table with names for the numbers of classes, where a file of `datasets` beside it has them."""
-    names: dict[str, list[str]] = {}
-    for file in (path.parent / "dataset_info.json", path.parent / "dataset_infos.json"):
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            record = json.loads(file.read_text(encoding="utf-8"))
-            for config in [record] if "features" in record else record.values():
-                names |= class_names(config["features"])
-    if not names:
-        return table
-
-    def read(wanted: Sequence[str]) -> Records:
-        for number, cells in table.read(wanted):
-            if not isinstance(cells, Fault):
-                cells = [class_name(cell, names.get(column)) for column, cell in zip(wanted, cells, strict=True)]
-            yield number, cells
-
-    def objects() -> Numbered:
-        for number, record in (table.objects or tuple)():
-            if isinstance(record, dict):
-                record = {key: class_name(value, names.get(key)) for key, value in record.items()}
-            yield number, record
-
-    return replace(table, read=read, objects=objects if table.objects else None)

@@ -27,7 +27,7 @@ class Line(NamedTuple):
         return self.size > len(self.data)
 
 
-def batches(file: IO[bytes], end: bytes = b"\n", longest: int = LONGEST) -> Iterator[list[Line]]:
+def batches(file: IO[bytes], longest: int = LONGEST) -> Iterator[list[Line]]:
     """All lines, in batches; the first one without a byte-order mark. Of a longer line, the rest is skipped.
 
     From a pipe, a batch is what has arrived, so that a slow writer gets answers.
@@ -37,7 +37,7 @@ def batches(file: IO[bytes], end: bytes = b"\n", longest: int = LONGEST) -> Iter
     held, skipped = bytearray(), 0
     read = getattr(file, "read1", file.read)  # read1 returns the bytes that have arrived, and waits only for the first
     while chunk := read(_CHUNK):
-        *whole, rest = chunk.split(end)
+        *whole, rest = chunk.split(b"\n")
         for part in whole:
             if held or len(part) > longest:
                 skipped += max(0, len(held) + len(part) - longest)

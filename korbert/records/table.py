@@ -96,13 +96,11 @@ class Table:
 class TextFile:
     """A text file, and how its bytes are decoded.
 
-    line_end: CR if the file has no LF, as on old Macs. head: its first lines, without their ends. longest: bytes of a
-    line that is read.
+    head: its first lines, without their ends. longest: bytes of a line that is read.
     """
 
     path: File
     encoding: str
-    line_end: str
     head: tuple[str, ...]
     longest: int = LONGEST
 
@@ -125,7 +123,7 @@ class TextFile:
         Undecodable bytes become lone surrogates; a byte-order mark is removed.
         """
         with self.open() as file:
-            for line in chain.from_iterable(batches(file, self.line_end.encode(), self.longest)):
+            for line in chain.from_iterable(batches(file, self.longest)):
                 if line.cut:
                     yield Fault("too_long", f"is longer than {self.longest:,} bytes")
                 else:
@@ -151,20 +149,21 @@ def open_text(path: File) -> TextFile:
 
 def text_file(path: File, head: bytes, encoding: str = "auto", longest: int = LONGEST) -> TextFile:
     """As open_text, for a file that begins so."""
-    encoding, line_end, lines = beginning(head, encoding)
+    encoding, lines = beginning(head, encoding)
     if not head.strip(_BLANK):
         raise CorpusError(f"{path}: is empty: give a file with rows")
     if encoding != "utf-16" and head.count(b"\0") > _NUL_SHARE * len(head):
         raise CorpusError(f"{path}: has a NUL byte in most characters, as UTF-16 without its mark: save it as UTF-8")
-    return TextFile(path, encoding, line_end, lines, longest)
+    if len(lines) == 1 and "\r" in lines[0]:
+        raise CorpusError(f"{path}: its lines end as on old Macs, in CR alone: convert it with tr '\\r' '\\n'")
+    return TextFile(path, encoding, lines, longest)
 
 
-def beginning(head: bytes, encoding: str = "auto") -> tuple[str, str, tuple[str, ...]]:
-    """Encoding, line end and first lines of a file that begins so."""
+def beginning(head: bytes, encoding: str = "auto") -> tuple[str, tuple[str, ...]]:
+    """Encoding and first lines of a file that begins so."""
     encoding = encoding_in(head) if encoding == "auto" else encoding
-    line_end = "\r" if b"\r" in head and b"\n" not in head else "\n"
     text = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)("replace").decode(head)
-    return encoding, line_end, tuple(line.rstrip("\r") for line in text.split(line_end, _HEAD_LINES)[:_HEAD_LINES])
+    return encoding, tuple(line.rstrip("\r") for line in text.split("\n", _HEAD_LINES)[:_HEAD_LINES])
 
 
 def type_name(value: object) -> str:

@@ -36,20 +36,19 @@ class Sources:
         for artifact in made:
             try:
                 run = store.read_json(artifact / store.RUN) or {}
-                known = {(name, size, mtime): digest for name, size, mtime, digest in run.get("sources", [])}
-                if all(isinstance(digest, str) for digest in known.values()):
-                    self._known.update(known)
+                self._known |= {(name, size, mtime): digest for name, size, mtime, digest in run.get("sources", [])}
             except (ArtifactError, TypeError, ValueError):  # the files are hashed again
                 continue
 
     def files(self, stage: str) -> dict[str, tuple[File, ...]]:
         """Role -> files, sorted by name. Raises CorpusError if a pattern matches nothing."""
-        folders = self._recipe.folders(stage).items()
-        section = self._recipe.section(stage)
+        if (section := self._recipe.section(stage)) is None:
+            return {}
+        entry = self._recipe.stages[stage]
         return {
-            **({} if section is None else self._recipe.stages[stage].found(section, self._data)),
-            **{role: self._find(stage, role, pattern) for role, pattern in self._recipe.patterns(stage).items()},
-            **{role: self._below(stage, role, name, find) for role, (name, find) in folders},
+            **entry.found(section, self._data),
+            **{role: self._find(stage, role, pattern) for role, pattern in entry.patterns(section).items()},
+            **{role: self._below(stage, role, name, find) for role, (name, find) in entry.folders(section).items()},
         }
 
     def describe(self, stage: str) -> Json:
@@ -84,9 +83,7 @@ class Sources:
             base, relative = sample_folder(), pattern.removeprefix(SAMPLE)
         is_remote = is_address(relative)
         if is_remote and not self._recipe.stages[stage].remote:
-            raise CorpusError(
-                f"{key}: {pattern}: only files of clean and of tasks may be remote: download the file and give its path"
-            )
+            raise CorpusError(f"{key}: {pattern}: only files of clean and of tasks may be remote: download it")
         try:
             files = find_files(relative, base)
         except CorpusError as error:
@@ -109,9 +106,7 @@ class Sources:
         except ModelError as error:
             raise CorpusError(f"{key}: {error}") from error
         if folder.resolve().is_relative_to(self._folder.resolve()):
-            raise CorpusError(
-                f"{key}: {folder}: is an artifact of this recipe itself: name another folder, or rename the recipe"
-            )
+            raise CorpusError(f"{key}: {folder}: is an artifact of this recipe: name another, or rename the recipe")
         files = find_files("", folder)
         if not files:
             raise CorpusError(

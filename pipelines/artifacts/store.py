@@ -61,28 +61,18 @@ class Plan:
         return {**about, "settings": self.settings, "inputs": self.inputs}
 
 
-class _SourceFile(BaseModel, strict=True):
-    name: str
-    size: int
-
-
-class _DataFile(BaseModel, strict=True):
-    size: int
-    sha256: str
-
-
 class _Inputs(BaseModel, strict=True):
     artifacts: dict[str, str]
-    files: dict[str, list[_SourceFile]]
+    files: dict[str, list[Json]]
 
 
 class _Begun(BaseModel, strict=True):
-    """The fields of `plan.json` that are read."""
+    """The fields of `plan.json` that are read. What is in a file's entry is covered by the digest."""
 
-    settings: dict[str, Any]
+    settings: Json
     inputs: _Inputs
     versions: dict[str, str] = {}
-    sittings: list[dict[str, Any]] = []
+    sittings: list[Json] = []
     failed: str = ""
 
 
@@ -92,9 +82,9 @@ class _Record(_Begun):
     format: int
     stage: str
     stage_version: int
-    files: dict[str, _DataFile]
+    files: dict[str, Json]
     counts: dict[str, Annotated[float, Field(allow_inf_nan=False)]]
-    numerics: dict[str, Any]
+    numerics: Json
     digest: str
 
 
@@ -105,9 +95,7 @@ def read_record(folder: Path) -> Json | None:
     """
     record = read_json(folder / RECORD, _Record)
     if record is not None and digest_of(record) != record["digest"]:
-        raise ArtifactError(
-            f"{folder / RECORD}: its digest does not match its content, so it was changed: {_REBUILD_IT}"
-        )
+        raise ArtifactError(f"{folder / RECORD}: its digest does not match its content, it was changed: {_REBUILD_IT}")
     return record
 
 
@@ -311,13 +299,9 @@ def check_place(final: Path, option: str = "--root") -> None:
 def _check_ours(path: Path, option: str = "--root") -> None:
     if path.is_symlink() or (path.exists() and not path.is_dir()):
         what = "a symbolic link" if path.is_symlink() else "not a folder"
-        raise ArtifactError(
-            f"{path}: is {what}, so no artifact is written there: remove it, or choose another {option}"
-        )
+        raise ArtifactError(f"{path}: is {what}, so no artifact is written there: remove it or choose another {option}")
     if path.exists() and not is_ours(path):
-        raise ArtifactError(
-            f"{path}: holds files that the run would remove: move them away, or choose another {option}"
-        )
+        raise ArtifactError(f"{path}: holds files that the run would remove: move them away or choose another {option}")
 
 
 def is_ours(folder: Path) -> bool:

@@ -12,13 +12,8 @@ from korbert.pipelines.stages.table import TASK
 from korbert.tasks.kinds import KINDS
 
 
-def explain(
-    path: Path, error: ValidationError, model: type[BaseModel], section: str = "", shared: Sequence[str] = ()
-) -> str:
-    """Turns a validation error into a message. section: prefix of the model, with a dot; "" at the top.
-
-    shared: keys at the top of a recipe besides those of the model.
-    """
+def explain(path: Path, error: ValidationError, model: type[BaseModel], section: str) -> str:
+    """Turns a validation error into a message. section: prefix of the model, with a dot."""
     details = error.errors()
     first, more = details[0], f" (and {len(details) - 1} more)" if len(details) > 1 else ""
     loc = first["loc"]
@@ -30,8 +25,8 @@ def explain(
                 field = holder.model_fields.get(part)
                 holder = None if field is None else model_in(field.annotation)
         name = str(loc[-1])
-        known = sorted({*(() if len(loc) > 1 else shared), *(holder.model_fields if holder else ())})
-        elsewhere = [other for other in _keys_named(model, name, section) if other.startswith(section or f"{loc[0]}.")]
+        known = sorted(holder.model_fields if holder else ())
+        elsewhere = list(_keys_named(model, name, section))
         hint = f" (did you mean {elsewhere[0]}?)" if elsewhere and name not in known else near(name, known)
         if section.startswith(TASK) and len(loc) == 1:  # of one kind of task; others may have the key
             kinds = [kind for kind, entry in KINDS.items() if name in entry.section_class.model_fields]
@@ -44,11 +39,11 @@ def explain(
     return f"{path}: {key}: {message}{value}{more}"
 
 
-def _keys_named(model: type[BaseModel], name: str, before: str = "") -> Iterator[str]:
+def _keys_named(model: type[BaseModel], name: str, before: str) -> Iterator[str]:
     """All keys with that name, as `--set` takes them: steps -> pretrain.phases.0.steps."""
     for field, about in model.model_fields.items():
         inner = model_in(about.annotation)
-        if field == name and before:
+        if field == name:
             yield f"{before}{field}"
         elif inner is not None:
             in_list = typing.get_origin(about.annotation) is tuple

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ValidationError
 
 from korbert.errors import SettingsError
-from korbert.pipelines.recipes.faults import explain
+from korbert.pipelines.recipes.faults import explain, near
 from korbert.pipelines.recipes.files import apply_change, find, read_tables, refuse_boundless
 from korbert.pipelines.stages import Finder, Stage
 from korbert.pipelines.stages.table import STAGES, TASK, is_task, task_stage
@@ -36,11 +36,6 @@ class Recipe:
         """The resolved settings of one stage, as written to its record."""
         section: BaseModel = self.section(stage)
         return section.model_dump(mode="json")
-
-    def patterns(self, stage: str) -> Mapping[str, str]:
-        """Role -> pattern of the source files that the stage reads."""
-        section = self.section(stage)
-        return {} if section is None else self.stages[stage].patterns(section)
 
     def folders(self, stage: str) -> Mapping[str, tuple[str, Finder]]:
         """Role -> folder of a model or tokenizer that the stage starts from, and the function that locates it there."""
@@ -72,7 +67,6 @@ def of_tables(raw: dict[str, Any], path: Path, given: str, changes: Sequence[str
         raise SettingsError(f"{path}: name: no such key: a recipe is named after its file")
     refuse_boundless(raw, path)
     stages = _stages(raw, path)
-    _hand_down(raw, stages, path)
     sections = _sections(raw, stages, path)
 
     # Sections may contradict each other, or read a stage that the recipe lacks.
@@ -106,42 +100,34 @@ def _stages(raw: Mapping[str, Any], path: Path) -> dict[str, Stage]:
     return tasks if tasks and not raw.keys() & STAGES.keys() else {**STAGES, **tasks}
 
 
-def _sections(raw: Mapping[str, Any], stages: Mapping[str, Stage], path: Path) -> dict[str, BaseModel | None]:
-    """The settings of each stage; None if the recipe leaves it out."""
-    # One model of all sections in the table; those that may be absent default to None.
-    fields: dict[str, Any] = {"tasks": (dict[str, Any], {})}
-    for stage in STAGES.values():
-        optional = stage.optional or stage.name not in stages
-        fields[stage.name] = (stage.settings_class | None, None) if optional else (stage.settings_class, ...)
-    model: type[BaseModel] = create_model("Sections", __config__=ConfigDict(frozen=True, extra="forbid"), **fields)
-    try:
-        loaded = model.model_validate(raw)
-    except ValidationError as error:
-        raise SettingsError(explain(path, error, model, shared=SHARED)) from error
-    sections = {name: getattr(loaded, name) for name in STAGES if name in stages}
-    for name, section in raw.get("tasks", {}).items():  # each with a class of its own
-        key = f"{TASK}{name}"
-        own = stages[key].settings_class
-        try:
-            sections[key] = own.model_validate(section)
-        except ValidationError as error:
-            raise SettingsError(explain(path, error, own, f"{key}.")) from error
-    return sections
+def _sections(raw: dict[str, Any], stages: Mapping[str, Stage], path: Path) -> dict[str, BaseModel | None]:
+    """The settings of each stage; None if the recipe leaves it out.
 
-
-def _hand_down(raw: dict[str, Any], stages: Mapping[str, Stage], path: Path) -> None:
-    """Copies the shared keys into the sections that have them, and derives settings that depend on other sections."""
+    Shared keys go to the sections that have them, and settings that depend on other sections are derived.
+    """
+    known = sorted({*SHARED, *STAGES, "tasks"})
+    if unknown := [key for key in raw if key not in known]:
+        raise SettingsError(
+            f"{path}: {unknown[0]}: no such key{near(unknown[0], known)}: known here: {', '.join(known)}"
+        )
     shared = {key: raw.pop(key) for key in SHARED if key in raw}
     if "seed" in shared:
         shared["seeds"] = [shared["seed"]]  # for stages that may run several
+    sections: dict[str, BaseModel | None] = {}
     for stage in stages.values():
         *outer, name = stage.name.split(".")
-        holder = raw["tasks"] if outer else raw
+        holder, own = raw["tasks"] if outer else raw, stage.settings_class
         if name not in holder and stage.optional:
+            sections[stage.name] = None
             continue
         section = holder.setdefault(name, {})
         if not isinstance(section, dict):
             raise SettingsError(f"{path}: {stage.name}: holds {section!r}: write it as a table, [{stage.name}]")
-        for key in shared.keys() & stage.settings_class.model_fields.keys() - section.keys():
+        for key in shared.keys() & own.model_fields.keys() - section.keys():
             section[key] = shared[key]
         stage.derive(section, raw)
+        try:
+            sections[stage.name] = own.model_validate(section)
+        except ValidationError as error:
+            raise SettingsError(explain(path, error, own, f"{stage.name}.")) from error
+    return sections

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from korbert import pretraining
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling import EncoderConfig, PretrainingModel, load_model, save_model
 from korbert.modeling.growing import check_encoder, check_tokenizer, pretrained_encoder, take_vectors, take_weights
@@ -22,19 +23,7 @@ from korbert.pipelines.artifacts.pipeline import Pipeline
 from korbert.pipelines.artifacts.runtime import Runtime
 from korbert.pipelines.stages import Counts, Inputs
 from korbert.pipelines.stages.settings import PretrainStage
-from korbert.pretraining import (
-    MaskingSettings,
-    Phase,
-    PretrainingLoss,
-    PretrainingRows,
-    Samples,
-    Shards,
-    SpecialIds,
-    choose_samples,
-    evaluate,
-    heldout_batches,
-    in_phases,
-)
+from korbert.pretraining import MaskingSettings, Phase, PretrainingLoss, PretrainingRows, SpecialIds
 from korbert.pretraining.objectives.distillation import Distillation, take_layers
 from korbert.pretraining.objectives.losses import Loss
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel
@@ -61,12 +50,12 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     unigram = piece_counts(shards)
     rows = ShardRows(settings, shards, SpecialIds.of(tokenizer), unigram)
     phases, heldout = rows.phases(), rows.heldout()
-    held_out = heldout_batches(heldout, settings.heldout_rows)
-    samples = Samples(output / "samples.jsonl", choose_samples(heldout), tokenizer)
+    held_out = pretraining.heldout_batches(heldout, settings.heldout_rows)
+    samples = pretraining.Samples(output / "samples.jsonl", pretraining.choose_samples(heldout), tokenizer)
 
     def look(model: nn.Module, step: int) -> dict[str, float | int]:
         samples.write(model.generator if isinstance(model, ReplacementModel) else model, step)
-        return evaluate(model, held_out, unigram, loss)
+        return pretraining.evaluate(model, held_out, unigram, loss)
 
     model, loss = _initial_model(settings, inputs, output, tokenizer)
     before: dict[str, float | int] = {}
@@ -74,10 +63,10 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
         model.to(device).eval()
         with autocast(device, settings.precision):  # a resumed run has its samples, and would lose later ones
             resumed = (output / "samples.jsonl").exists()
-            before = evaluate(model, held_out, unigram, loss) if resumed else look(model, 0)
+            before = pretraining.evaluate(model, held_out, unigram, loss) if resumed else look(model, 0)
     result = fit(
         model,
-        in_phases(phases),
+        pretraining.in_phases(phases),
         loss,
         training_plan(settings),
         device=device,
@@ -235,7 +224,7 @@ class ShardRows:
                     'entries: use fewer, or kind = "full"'
                 )
             negatives = Negatives(self.counts, settings.head.negatives)
-        files = Shards(sorted((self.folder / "train").glob("*.arrow")))
+        files = pretraining.Shards(sorted((self.folder / "train").glob("*.arrow")))
         # Rows of earlier phases, by series: phases of the same length share one.
         taken: Counter[tuple[int, bool]] = Counter()
         phases = []

@@ -233,7 +233,7 @@ def test_score_of_two_files(tmp_path):
     dataset(dev, {"a": ("?", "강원도"), "b": ("?", "강원도")})
     predictions.write_text(json.dumps({"a": "강원도", "b": "강원도에서"}), encoding="utf-8")
     assert score(dev, predictions) == {"exact_match": 50.0, "f1": pytest.approx(50 + 50 * 0.75)}
-    with pytest.raises(CorpusError, match=r"predictions\.json: an object without a list of objects"):
+    with pytest.raises(CorpusError, match=r"predictions\.json: no column 'id' for id among a, b"):
         score(predictions, predictions)
     with pytest.raises(CorpusError, match=r"dev\.json: not a predictions file"):
         score(dev, dev)

@@ -53,7 +53,7 @@ def test_sections_of_tasks_are_the_last_stages_with_settings_by_kind(folder):
     assert (mood.epochs, mood.seeds, mood.threads) == (2, (3,), 2)
     assert (lengths.unit, lengths.seed, lengths.threads) == ("eojeol", 3, 1)
     assert "unit" not in recipe.settings("tasks.mood")
-    assert recipe.patterns("tasks.mood") == {"train": "moods.tsv"}
+    assert recipe.section("tasks.mood").patterns() == {"train": "moods.tsv"}
     pipeline = Pipeline(recipe, Runtime(root=folder / "artifacts", data=folder))
     assert [stage.name for stage in pipeline.stages("pretrain")] == ["pretrain", "tasks.mood", "tasks.my-lengths"]
     assert [stage.name for stage in pipeline.stages("vocab", "korquad")] == ["vocab", "shard", "pretrain"]

@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_refused_before_anything_starts(onward):
     assert "pretrain.init: no folder nowhere in" in refusal("pretrain.init=nowhere")
     assert "vocab.tokenizer: no folder nowhere in" in refusal("vocab.tokenizer=nowhere")
     assert "is no model, but has some below: give" in refusal("pretrain.init=before")
-    assert "is an artifact of this recipe itself" in refusal(f"pretrain.init={made.folder / 'clean'}")
+    assert "is an artifact of this recipe: name another" in refusal(f"pretrain.init={made.folder / 'clean'}")
     (made.recipe.parent / MODEL / "model" / "tokenizer" / "vocabulary.model").write_bytes(b"?")
     assert "vocabulary.model: was changed since it was saved" in refusal()
 

@@ -181,7 +181,7 @@ def test_a_source_of_faulty_records_stops_the_stage_beside_another(tmp_path):
 
 def test_another_library_version_makes_all_parts_anew(tmp_path, others_with):
     path = write_jsonl(tmp_path / "a.jsonl", [SENTENCE])
-    assert others_with(lambda: clean(settings(), {"wiki": [path]}, tmp_path / "out", workers=1), "markdown-it-py")
+    assert others_with(lambda: clean(settings(), {"wiki": [path]}, tmp_path / "out", workers=1), "mwparserfromhell")
 
 
 def test_other_settings_leave_no_old_parts(tmp_path, wiki, reference, bytes_below):

@@ -36,7 +36,7 @@ def index(tmp_path):
 
 
 def find(index, *texts):
-    return [leak for batch, features in batches(texts) for leak in index.find(batch, features)]
+    return [leak for _, features in batches(texts) for leak in index.find(features)]
 
 
 def names(index, *texts):

@@ -5,21 +5,13 @@ import json
 import os
 import random
 import subprocess
-from functools import partial
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hypothesis import given
-from hypothesis import strategies as st
 from programs import started
 
-from korbert.corpus.cleaning import features, frequent_lines
 from korbert.corpus.cleaning.clean import clean
-from korbert.corpus.cleaning.contamination import make_index
-from korbert.corpus.cleaning.features import batches, measured
-from korbert.corpus.cleaning.frequent_lines import line_table
 from korbert.corpus.execution import parts
 from korbert.corpus.settings import CleanSettings
 
@@ -141,33 +133,3 @@ def test_a_run_on_a_full_disk_can_be_resumed(tmp_path, monkeypatch, bytes_below)
     assert not list((tmp_path / "out").glob("documents/*"))
     clean(some, {"a": [path]}, tmp_path / "out", workers=1)
     assert bytes_below(tmp_path / "out") == bytes_below(tmp_path / "reference")
-
-
-LONG = "보부상은 장시를 돌며 물건을 팔았고 강가에는 포구가 생겨 쌀과 소금이 모였다"
-
-
-@pytest.mark.slow
-def test_contamination_is_found_deep_in_a_long_document(tmp_path):
-    (tmp_path / "test.jsonl").write_text(json.dumps({"text": LONG}), "utf-8")
-    index = make_index(settings(evaluation=[{"name": "test", "path": "x"}]), {"test": [tmp_path / "test.jsonl"]})
-    filler = "\n".join(f"{number}번째 줄에는 다른 이야기가 있다." for number in range(400_000))
-    for before in (len(filler), (1 << 22) - 40, (1 << 22) - (1 << 12) - 5):  # at the seams, too
-        text = filler[:before] + "\n" + LONG + "\n" + filler[before:]
-        ((batch, features),) = batches([text])
-        (leak,) = index.find(batch, features)
-        assert leak.names == ("test",)
-        assert {text.split("\n")[line] for line in leak.lines} == {LONG}
-
-
-@given(st.lists(st.sampled_from(["가나다라마", "바사아자차카", "짧다", "", "x" * 30]), min_size=1, max_size=40))
-def test_lines_of_a_document_are_the_same_in_batches(lines):
-    number = pa.array([0], pa.int32())
-    rows = pa.table({"text": ["\n".join(lines)], "part": number, "position": number})
-    whole = measured(rows, {"lines": partial(line_table, min_chars=3)})["lines"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(features, "MAX_CHARS", 25)
-        patch.setattr(frequent_lines, "MAX_CHARS", 25)
-        patch.setattr(frequent_lines, "BATCH_CHARS", 11)
-        cut = measured(rows, {"lines": partial(line_table, min_chars=3)})["lines"]
-    fits = [len(lines[number]) <= 25 for number in whole["line"].to_pylist()]
-    assert cut.to_pylist() == [row for row, short in zip(whole.to_pylist(), fits, strict=True) if short]

@@ -1,6 +1,7 @@
 """A record that is too long becomes a row with a reason. Those behind it are read, and its rest is never in memory."""
 
 import json
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +30,7 @@ def read(path, part_bytes=512, **source):
 
 @pytest.fixture(autouse=True)
 def _little_is_shown(monkeypatch):
-    for module in ("records", "cutting", "wikipedia"):
+    for module in ("records", "cutting"):
         monkeypatch.setattr(f"korbert.corpus.readers.{module}.SHOWN_BYTES", 100)
     monkeypatch.setattr("korbert.records.lines._CHUNK", 64)
     monkeypatch.setattr("korbert.corpus.readers.cutting._PASSED_BYTES", 64)
@@ -41,16 +42,13 @@ def _little_is_shown(monkeypatch):
     [
         ("a.jsonl", '{{"id": 1, "text": "{good}"}}\n{long}\n{{"id": 2, "text": "{good}"}}\n', {}, "line 2", 4800),
         ("a.txt", "{good}\n{long}\n{good}", {}, "line 2", 4800),
-        ("a.txt", "{good}\n\n{good}\n{long}\n{long}\n \n{good}", {"documents": "blank"}, "line 3", 9659),
         ("a.csv", 'id,text\n1,{good}\n2,"{long}"\n3,{good}\n', {}, "line 3", 4804),
         ("a.tsv", "id\ttext\n1\t{good}\n2\t{long}\n3\t{good}\n", {}, "line 3", 4802),
-        ("a.xml", "<mediawiki>{page1}\n{page2}\n{page3}</mediawiki>", {"kind": "wikipedia"}, "page 2", 4885),
     ],
 )
 @pytest.mark.parametrize("part_bytes", [64, 1024, LONGEST])
 def test_a_too_long_record_is_dropped_alone(tmp_path, name, content, source, place, size, part_bytes):
-    pages = {f"page{number}": PAGE.format(number, LONG if number == 2 else GOOD) for number in (1, 2, 3)}
-    path = put(tmp_path, name, content.format(good=GOOD, long=LONG, **pages))
+    path = put(tmp_path, name, content.format(good=GOOD, long=LONG))
     before, bad, after = read(path, part_bytes, **source)
     assert (before.text, before.reason, after.text, after.reason) == (GOOD, None, GOOD, None)
     detail = f"{name} {place}: {size:,} bytes, and a record may have 2,048: of its text only the beginning is kept"
@@ -66,8 +64,8 @@ def test_a_too_long_file_is_dropped(tmp_path):
     for contexts, reasons in ((300, ["too_long"]), (50, [None] * 50)):  # contexts are records
         content = json.dumps({"data": [{"paragraphs": [{"context": GOOD}] * contexts}]})
         assert [row.reason for row in read(put(tmp_path, "a.json", content), kind="korquad")] == reasons
-    path = put(tmp_path, "a.xml", PAGE.format(1, GOOD) + PAGE.format(2, LONG)[:-7])
-    with pytest.raises(CorpusError, match=r"a\.xml: ends inside page 2: the file is cut off"):
+    path = put(tmp_path, "a.xml", PAGE.format(1, GOOD) + PAGE.format(2, LONG) + PAGE.format(3, GOOD))
+    with pytest.raises(CorpusError, match=r"a\.xml: page 2 does not end in 2,\d{3} bytes: no dump named .* or damaged"):
         read(path)
 
 
@@ -89,29 +87,46 @@ def test_undecodable_bytes_are_shown_in_a_too_long_record(tmp_path, encoding, sh
     assert row.text == "\\xff" + LONG[:shown]
 
 
-@given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 40), st.booleans(), st.booleans())
-def test_every_record_is_read_or_reported_with_its_length(tmp_path_factory, sizes, part_bytes, to_blank, ends):
+@given(st.lists(st.integers(0, 12), max_size=30), st.integers(1, 40), st.booleans())
+def test_every_record_is_read_or_reported_with_its_length(tmp_path_factory, sizes, part_bytes, ends):
     path = tmp_path_factory.mktemp("lines") / "a.txt"
     lines = [("가나다라마바사아자차카타"[:size]) for size in sizes]
     path.write_text("\n".join(lines) + "\n" * ends, "utf-8")
-    source = SourceSettings(name="s", path="x", documents="blank" if to_blank else "line")
     longest = max(20, part_bytes)
-    result = [row for chunk in chunks(source, [path], part_bytes, longest) for row in rows(chunk)]
-    paragraphs, number = [], 1
-    for group in "\n".join(lines).split("\n\n") if to_blank else lines:
-        text = group.strip("\n")
-        skipped = len(group) - len(group.lstrip("\n"))
-        if text:
-            paragraphs.append((f"a.txt line {number + skipped}", text))
-        number += group.count("\n") + (2 if to_blank else 1)
-    assert [row.detail.partition(": ")[0] or row.place for row in result] == [place for place, _ in paragraphs]
-    for row, (_, text) in zip(result, paragraphs, strict=True):
+    settings = SourceSettings(name="s", path="x")
+    result = [row for chunk in chunks(settings, [path], part_bytes, longest) for row in rows(chunk)]
+    filled = [(f"a.txt line {number}", text) for number, text in enumerate(lines, 1) if text]
+    assert [row.detail.partition(": ")[0] or row.place for row in result] == [place for place, _ in filled]
+    for row, (_, text) in zip(result, filled, strict=True):
         if row.reason is None:
             assert row.text == text
             assert len(text.encode()) <= longest
         else:
             assert text.startswith(row.text)
             assert len(text.encode()) > longest
+
+
+@given(
+    st.lists(st.sampled_from(["", " ", "가", "나다라 마"]), max_size=20),
+    st.integers(1, 40),
+    st.sampled_from(["", "\n"]),
+)
+def test_paragraphs_stay_whole(tmp_path_factory, lines, part_bytes, end):
+    path = tmp_path_factory.mktemp("paragraphs") / "a.txt"
+    path.write_text("\n".join(lines) + end, "utf-8")
+    settings = SourceSettings(name="s", path="x", documents="blank")
+    result = [row for chunk in chunks(settings, [path], part_bytes) for row in rows(chunk)]
+    groups = ["\n".join(group) for filled, group in groupby(lines, lambda line: bool(line.strip())) if filled]
+    assert [row.text for row in result] == groups
+
+
+def test_a_file_without_blank_lines_has_no_paragraphs(tmp_path, monkeypatch):
+    monkeypatch.setattr("korbert.records.lines._MAX_OVERHANG", 200)
+    path = put(tmp_path, "a.txt", f"{GOOD}\n\n" + f"{GOOD}\n" * 20)
+    with pytest.raises(
+        CorpusError, match=r'a\.txt, line \d+: no blank line in all that is before: with documents = "bl'
+    ):
+        read(path, 64, documents="blank")
 
 
 def test_a_compressed_file_of_zeros_is_one_too_long_record(tmp_path):

@@ -41,7 +41,7 @@ def _texts(source, name="<stdin>"):
         ('{\n"text": "가"}\n{"text": "나"}', "<stdin>", ["가", "나"]),
         ('{"text": "가"\n{"text": "나"}', "<stdin>", ["is not JSON", "나"]),
         ('{"text": "가"}\n[1]\n', "<stdin>", ["가", "a list where an object belongs"]),
-        ("가\r나\r", "a.txt", ["가\r나"]), ("text,n\r가,1\r", "a.csv", ["가"]), ("", "a.csv", []),
+        ("가\r나\r", "a.txt", ["가\r나"]), ("", "a.csv", []),
         ("text\n", "a.csv", []),
     ],
 )  # fmt: skip

@@ -204,14 +204,10 @@ def test_names_of_classes_of_datasets(tmp_path):
     dataset = datasets.Dataset.from_list(records, features=features)
     dataset.to_parquet(str(tmp_path / "a.parquet"))
     dataset.save_to_disk(str(tmp_path / "saved"))
-    info = {"features": features.to_dict()}
     written(tmp_path, "plain.jsonl", records)
     assert read(tmp_path / "plain.jsonl")[1].rows[0]["tags"] == ["1", "0"]
-    for name, content in (("dataset_info.json", info), ("dataset_infos.json", {"default": info})):
-        written(tmp_path, name, content)
-        for file in ("a.parquet", "saved", "plain.jsonl"):
-            assert read(tmp_path / file)[1].rows[0]["tags"] == ["B-PS", "O"], file
-        (tmp_path / name).unlink()
+    for file in ("a.parquet", "saved"):
+        assert read(tmp_path / file)[1].rows[0]["tags"] == ["B-PS", "O"], file
 
 
 def test_marks_of_a_relation(tmp_path):
