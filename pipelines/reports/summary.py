@@ -63,7 +63,7 @@ def show(pipeline: Pipeline, only: Sequence[str] = ()) -> None:
         if path.exists():
             say(f"{t(what)}: {path}")
     if pipeline.recipe.name == "demo":
-        say(t("The demo shows that the pipeline works, and what korbert-mini learns from new text in 100 steps."))
+        say(t("The demo shows that the pipeline works, and what korbert-mini learns from a little new text."))
 
 
 def show_sets() -> None:
