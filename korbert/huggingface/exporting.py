@@ -8,15 +8,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from torch import Tensor
-
 from korbert._transformers import transformers
 from korbert.durable import may_write, read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface import check as checks
 from korbert.huggingface.configs import config_to_transformers
-from korbert.huggingface.conversion import ENDINGS, HEADS, ON_PIECES, Names, to_transformers, unused_pooler
-from korbert.modeling.config import EncoderConfig, TransformersConfig
+from korbert.huggingface.conversion import to_transformers
+from korbert.modeling.config import EncoderConfig
 from korbert.modeling.models import (
     ClassificationModel,
     DetectionModel,
@@ -27,7 +25,6 @@ from korbert.modeling.models import (
     TokenClassificationModel,
 )
 from korbert.modeling.storage import load_model, read_config, serialize
-from korbert.modeling.transformers_config import CLASSES, class_of
 from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, vocabulary
 from korbert.tokenization.folder import PROBE, RECORD, WORDS
 
@@ -41,12 +38,6 @@ _SENTENCE_FILES = (
 )
 _OPTIONAL = (WORDS, PROBE, _MODEL_FILE, *_SENTENCE_FILES)  # files that only some exports have
 _INLINED = (repair, spans, morphemes, vocabulary, pieces)  # each imports only those before it
-_REFUSED = {
-    "funnel": "its [CLS] has a token type of its own, which no exported tokenizer gives",
-    "longformer": "its first piece has global attention here, for which users of transformers would have to ask",
-}
-_ACTIVATION = {"albert": "hidden_act", "bert": "hidden_act", "deberta-v2": "hidden_act", "distilbert": "activation"}
-_NOT_WRITTEN = ("_name_or_path", "id2label", "label2id", "problem_type", "transformers_version")
 Json = dict[str, Any]
 _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MULTILINE)
 
@@ -67,11 +58,9 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
     if check:
         transformers("export: the check")  # raises early if it is missing
     model, tokenizer = load_model(model_folder)
-    if not isinstance(tokenizer, Tokenizer):
-        raise ModelError(
-            f"{model_folder}: its tokenizer is one of transformers already: export writes only models with our own"
-        )
-    config = _config(model)  # refuses before anything is written
+    if not isinstance(tokenizer, Tokenizer) or not isinstance(model.config, EncoderConfig):
+        raise ModelError(f"{model_folder}: is of transformers already: export writes only encoders of korbert")
+    config = _config(model, model.config)  # refuses before anything is written
     task = read_config(model_folder).get("task") or {}
     with TemporaryDirectory(prefix=".export-", dir=nearest) as aside:
         new = Path(aside) / (folder.resolve().name or "model")  # transformers names its copy of the code so
@@ -85,13 +74,10 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
 
 def _write(folder: Path, config: Json, model: Model, tokenizer: Tokenizer, task: Json) -> None:
     """All files of an export. task: what the model was trained for, as in its config.json; {}: nothing."""
-    length = task.get("max_length") or model.config.max_position_embeddings
+    own: Any = model.config  # an EncoderConfig, as `export` has checked
+    length = task.get("max_length") or own.max_position_embeddings
     _write_json(folder / "config.json", config)
-    if isinstance(model.config, TransformersConfig):
-        weights = adapter_weights(model)
-    else:
-        weights = to_transformers(model.state_dict(), model.config, model.kind)
-    (folder / "model.safetensors").write_bytes(serialize(weights))
+    (folder / "model.safetensors").write_bytes(serialize(to_transformers(model.state_dict(), own, model.kind)))
     if "auto_map" in config:
         (folder / _MODEL_FILE).write_bytes(Path(__file__).with_name(_MODEL_FILE).read_bytes())
     if isinstance(model, EmbeddingModel):
@@ -108,10 +94,10 @@ def _write(folder: Path, config: Json, model: Model, tokenizer: Tokenizer, task:
     assert "\nfrom korbert" not in inlined
     (folder / _TOKENIZER_FILE).write_text(source[:start] + inlined, encoding="utf-8")
 
-    inputs, own = ["input_ids"], model.config
-    if own.type_vocab_size or (isinstance(own, EncoderConfig) and own.overlap_embedding):
+    inputs = ["input_ids"]
+    if own.type_vocab_size or own.overlap_embedding:
         inputs.append("token_type_ids")
-    if isinstance(own, EncoderConfig) and own.boundary_embedding:
+    if own.boundary_embedding:
         inputs.append("boundaries")
     tokenizer_config: Json = {
         "tokenizer_class": "KorbertTokenizer",
@@ -196,23 +182,19 @@ def _not_exported(folder: Path, names: list[str]) -> list[str]:
     return sorted(name for name in {*_OPTIONAL} - written if os.path.lexists(folder / name))
 
 
-def _config(model: Model) -> Json:
+def _config(model: Model, own: EncoderConfig) -> Json:
     """config.json. ModelError if nothing in `transformers` computes the same as the model."""
     if model.not_exported:
         raise ModelError(f"export: {model.not_exported}")
-    if isinstance(model, DetectionModel) and model.config.architecture == "modern":
+    if isinstance(model, DetectionModel) and own.architecture == "modern":
         raise ModelError(
             "export: no class of transformers finds replaced pieces with a `modern`: fine-tune it, and export that"
         )
-    if isinstance(model.config, TransformersConfig):
-        config = adapter_config(model.config, model.kind)
-    else:
-        config = config_to_transformers(model.config, model.kind)
+    config = config_to_transformers(own, model.kind)
     if isinstance(model, ClassificationModel):
-        if model.pooling == "mean" and model.config.architecture != "modern":
+        if model.pooling == "mean" and own.architecture == "bert":
             raise ModelError(
-                f"export: this `{model.config.architecture}` takes the mean over pieces,"
-                f" {config['architectures'][0]} the first:"
+                f"export: this `bert` takes the mean over pieces, {config['architectures'][0]} the first:"
                 ' train it with pooling = "first", or use the model with korbert'
             )
         config["classifier_pooling"] = {"first": "cls", "mean": "mean"}[model.pooling]
@@ -224,58 +206,6 @@ def _config(model: Model) -> Json:
         config["id2label"] = dict(enumerate(model.labels))
         config["label2id"] = {label: id for id, label in enumerate(model.labels)}
     return config
-
-
-def adapter_config(config: TransformersConfig, kind: str) -> dict[str, Any]:
-    """config.json of `transformers` for a model of that kind. ModelError if none of its classes computes the same."""
-    _head_names(config, kind)  # refuses others
-    of_pretraining = "ForPreTraining" if config.model_type in ("albert", "bert") else "ForMaskedLM"
-    ending = ENDINGS.get(kind, of_pretraining)
-    if kind == "question-answering" and config.model_type in ("xlm", "flaubert"):
-        ending += "Simple"  # the others of these two search for spans by beam
-    kept = {name: value for name, value in config.transformers.items() if name not in _NOT_WRITTEN}
-    named = CLASSES[config.model_type].removesuffix("Model") + ending
-    return kept | {"architectures": [named], "tie_word_embeddings": True, "dtype": "float32"}
-
-
-def adapter_weights(model: Model) -> dict[str, Tensor]:
-    """The weights under the names of `transformers`, tied ones once; see conversion.to_transformers."""
-    config = model.config
-    assert isinstance(config, TransformersConfig)
-    names = _head_names(config, model.kind)
-    alone = model.kind == "embedding"
-    prefix = "" if alone else f"{class_of(config.model_type).base_model_prefix}."
-    renamed = {}
-    for name, tensor in model.state_dict().items():
-        if name.startswith("encoder.model."):
-            renamed[prefix + name.removeprefix("encoder.model.")] = tensor
-            continue
-        module, _, leaf = name.rpartition(".")
-        if module == "reader.classifier":  # of "spans"; no class has it beside an MLM head
-            continue
-        renamed |= {f"{target}.{leaf}": tensor for target in names[module]}
-    return renamed | unused_pooler(config.model_type, config.hidden_size) if alone else renamed
-
-
-def _head_names(config: TransformersConfig, kind: str) -> Names:
-    """Our modules of the head -> theirs. ModelError if `transformers` has no such head."""
-    model_type = config.model_type
-    if reason := _REFUSED.get(model_type):
-        raise ModelError(f"export: an encoder of {model_type}: {reason}: use the model with korbert")
-    if (names := HEADS.get(model_type, ON_PIECES).get(kind)) is None:
-        raise ModelError(
-            f"export: no class of transformers for {model_type} has the head of our {kind} models: use the model with"
-            " korbert"
-        )
-    activation = config.transformers.get(_ACTIVATION.get(model_type, ""), "gelu")
-    if kind == "pretraining" and activation != "gelu":
-        raise ModelError(
-            f"export: the MLM head of {model_type} would have {activation}, ours has gelu: pretrain with"
-            f' {_ACTIVATION[model_type]} = "gelu", or use the model with korbert'
-        )
-    if kind == "pretraining" and config.transformers.get("legacy") is False:
-        raise ModelError("export: the MLM head of DeBERTa is ours only with legacy = true: pretrain with that")
-    return names
 
 
 def _write_json(path: Path, content: object) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from korbert.errors import ModelError
 from korbert.modeling import heads
-from korbert.modeling.config import AnyConfig
+from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
@@ -90,9 +90,14 @@ class PretrainingModel(_EncoderWithHead):
     kind: ClassVar[str] = "pretraining"
     saved: ClassVar[Saved] = {"objectives": (list[str], ["mlm", "nsp"])}
     pipeline: ClassVar[str] = "fill-mask"
+    config: EncoderConfig
+    encoder: Encoder
 
     def __init__(
-        self, config: AnyConfig, generator: torch.Generator | None = None, objectives: Sequence[str] = ("mlm", "nsp")
+        self,
+        config: EncoderConfig,
+        generator: torch.Generator | None = None,
+        objectives: Sequence[str] = ("mlm", "nsp"),
     ) -> None:
         super().__init__(config, generator)
         self.objectives = tuple(objectives)
@@ -123,8 +128,10 @@ class DetectionModel(_EncoderWithHead):
 
     kind: ClassVar[str] = "detection"
     pipeline: ClassVar[str] = "feature-extraction"
+    config: EncoderConfig
+    encoder: Encoder
 
-    def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
+    def __init__(self, config: EncoderConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
         self.head = heads.PredictionHead(config) if config.architecture == "modern" else heads.Transform(config)
         self.classifier = nn.Linear(config.hidden_size, 1)

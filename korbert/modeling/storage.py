@@ -133,7 +133,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     if "korbert_format" not in config:
         raise ModelError(
             f"{path}: `korbert_format` is missing, so this is not a korbert model:"
-            " read a folder of transformers with korbert.huggingface.load_transformers"
+            " bring a folder of transformers in with `korbert import`"
         )
     if config["korbert_format"] != FORMAT or isinstance(config["korbert_format"], bool | float):
         raise ModelError(
@@ -248,16 +248,17 @@ def _build(folder: Path, config: Mapping[str, Any], num_tensors: int | None) -> 
 
     num_tensors: tensors in the weights file, several per layer, to bound the layers; None: the file has only a head.
     """
+    kind: Any = CLASSES[config["kind"]]
     try:
         encoder = parse_config(config["encoder"])
         if isinstance(encoder, TransformersConfig):  # not on "meta": it has buffers that no file holds
             with _NoFilling():
-                return CLASSES[config["kind"]](encoder, **config["head"])
+                return kind(encoder, **config["head"])
         if num_tensors is not None and encoder.distinct_layers > num_tensors:
             own = "layer_groups" if encoder.layer_groups else "num_hidden_layers"
             raise ModelError(f"{own} {encoder.distinct_layers}: the weights file has fewer layers")
         with without_weights():
-            return CLASSES[config["kind"]](encoder, **config["head"])
+            return kind(encoder, **config["head"])
     # TypeError to RuntimeError: sizes that no tensor can have.
     except (ModelError, SettingsError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]

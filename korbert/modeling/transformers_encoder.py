@@ -21,8 +21,7 @@ class TransformersEncoder(nn.Module):
     """An encoder of `transformers` with the interface of Encoder, without its pooler, which no task here uses.
 
     Padding does not change the vectors of pieces, except in ConvBERT, whose convolutions reach past the end of a row,
-    and in Funnel, which pools pieces in pairs. Longformer's first piece has global attention, as in its classifiers
-    (Beltagy et al. 2020, 4.2).
+    and in Funnel, which pools pieces in pairs.
     generator: for the initial weights, drawn as `transformers` initializes them; None: torch's global generator.
     model: a model with weights, from load_encoder.
     """
@@ -91,10 +90,10 @@ class TransformersEncoder(nn.Module):
     def attentions(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         """Attention weights: (B, T) integers without padding -> (L, B, H, T, T).
 
-        ModelError for encoders without piece-to-piece attention weights (Funnel, Longformer).
+        ModelError for encoders without piece-to-piece attention weights (Funnel).
         """
-        if self.config.model_type in ("funnel", "longformer"):  # their shapes may match by chance
-            raise ModelError(f"{self.config.model_type}: it has no piece-to-piece attention weights")
+        if self.config.model_type == "funnel":  # its shapes may match by chance
+            raise ModelError("funnel: it has no piece-to-piece attention weights")
         mask, usual = torch.ones_like(input_ids, dtype=torch.bool), self.model.config._attn_implementation
         self.model.set_attn_implementation("eager")  # other kernels keep no weights
         try:
@@ -111,9 +110,8 @@ class TransformersEncoder(nn.Module):
         boundaries: Tensor | None = None,
         *,
         vectors: Tensor | None = None,
-        wanted: Tensor | None = None,
     ) -> Tensor:
-        """As Encoder.flat, for pretraining: (N,) integers -> (N, D) or (W, D). All rows are padded to the longest."""
+        """As Encoder.flat: (N,) integers -> (N, D). All rows are padded to the longest."""
         shape = len(rows.lengths), rows.longest
         mask = torch.arange(rows.longest, device=rows.device) < rows.starts.diff()[:, None]
         where = torch.nonzero_static(mask.flatten(), size=rows.pieces).flatten()
@@ -125,8 +123,7 @@ class TransformersEncoder(nn.Module):
         segments = None if token_type_ids is None else padded(token_type_ids)
         looked_up = None if vectors is None else padded(vectors)
         hidden: Tensor = self._run(padded(input_ids), mask, segments, looked_up).last_hidden_state
-        pieces = hidden.flatten(0, 1)[where]
-        return pieces if wanted is None else pieces[wanted]
+        return hidden.flatten(0, 1)[where]
 
     def _run(
         self, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor | None, vectors: Tensor | None = None, **more: Any
@@ -142,10 +139,6 @@ class TransformersEncoder(nn.Module):
             more["token_type_ids"] = token_type_ids
             if config.model_type == "funnel":  # [CLS] has a token type of its own
                 more["token_type_ids"] = token_type_ids.index_fill(1, token_type_ids.new_zeros(1), 2)
-        if config.model_type == "longformer":
-            first = torch.zeros_like(input_ids)
-            first[:, 0] = 1
-            more["global_attention_mask"] = first
         return self.model(attention_mask=mask.long(), return_dict=True, **more)
 
 

@@ -228,15 +228,14 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
     """Import a Hugging Face model folder.
 
     FOLDER is local and holds config.json, safetensors and a tokenizer (BERT, ELECTRA, RoBERTa, ALBERT, DistilBERT,
-    DeBERTa-v2, ModernBERT, ConvBERT, Funnel, Longformer, XLM, XLM-R, FlauBERT). TARGET is created: a model of kind
-    "encoder" with its own tokenizer, ready for fine-tuning. No code from FOLDER is executed.
+    DeBERTa-v2, ModernBERT, ConvBERT, Funnel, XLM-R). TARGET is created: a model of kind "encoder" with its own
+    tokenizer, ready for fine-tuning. No code from FOLDER is executed.
     """
     imported, text = huggingface.import_folder(folder, target), huggingface.SENTENCE
     config, pieces = imported.config, imported.pieces
-    spans = "its own spans" if imported.fast else "spans found by comparing pieces with the text"
     say(f"architecture: {config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}")
     say(f"parameters: {imported.parameters:,}")
-    say(f"vocabulary: {config.vocab_size:,} entries; {imported.tokenizer}, {spans}")
+    say(f"vocabulary: {config.vocab_size:,} entries; {imported.tokenizer}")
     say(f"maximum length: {config.max_position_embeddings:,} pieces")
     say(f"text: {text}")
     shown = " ".join(text[start:end] or piece for piece, (start, end) in zip(pieces.pieces, pieces.spans, strict=True))

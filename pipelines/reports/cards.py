@@ -64,7 +64,7 @@ def about_model(artifact: Artifact, config: Json, exported: Json) -> dict[str, A
         "library": "sentence-transformers" if is_embedding else "transformers",
         "pipeline": "sentence-similarity" if is_embedding else CLASSES[config["kind"]].pipeline or None,
         "encoder": encoder,
-        "architecture": encoder.get("transformers", {}).get("model_type", encoder["architecture"]),
+        "architecture": encoder["architecture"],
         "exported_class": architecture,
         "auto_class": f"AutoModel{''.join(architecture.partition('For')[1:]).removesuffix('Simple')}",
         "own_code": "auto_map" in exported,

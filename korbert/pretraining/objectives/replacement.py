@@ -47,7 +47,7 @@ class ReplacementModel(DetectionModel):
         # Shared, but a parameter of the encoder only: an attribute not registered as a submodule.
         embeddings: Any = self.generator.encoder.embeddings
         del embeddings.token
-        embeddings.__dict__["token"] = self.encoder.embeddings.token  # type: ignore[union-attr]
+        embeddings.__dict__["token"] = self.encoder.embeddings.token
 
     def detection_model(self) -> DetectionModel:
         """The encoder with its head, as it is saved."""

@@ -138,7 +138,7 @@ def test_a_model_folder_that_was_changed_is_refused(foreign, tmp_path, monkeypat
     target = tmp_path / "model"
     import_folder(foreign("bert"), target)
     shutil.copytree(target, tmp_path / "whole")
-    with pytest.raises(ModelError, match="its tokenizer is one of transformers already"):
+    with pytest.raises(ModelError, match="is of transformers already: export writes only"):
         export(target, tmp_path / "exported")
     encoder = read_config(target)["encoder"]
     for key, value, message in [
@@ -161,7 +161,7 @@ def test_the_command_says_what_it_imported(foreign, tmp_path, capsys):
     said = capsys.readouterr().out.splitlines()
     number = sum(weight.numel() for weight in load_model(target)[0].parameters())
     assert said[:2] == ["architecture: electra, 2 layers of 16", f"parameters: {number:,}"]
-    assert said[2].endswith("entries; BertTokenizer, its own spans")
+    assert said[2].endswith("entries; BertTokenizer")
     assert said[4].startswith("text: 나는 어제 학교에")
     assert re.fullmatch(r"pieces: 나는 어제 학교에.*unknown\)", said[5])
     assert (said[3], said[6:]) == ("maximum length: 64 pieces", [str(target)])
