@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from korbert._transformers import transformers
-from korbert.durable import may_write, read_object
+from korbert.durable import may_write
 from korbert.errors import ModelError, SettingsError
 from korbert.huggingface import check as checks
 from korbert.huggingface.configs import config_to_transformers
@@ -26,7 +26,6 @@ from korbert.modeling.models import (
 )
 from korbert.modeling.storage import load_model, read_config, serialize
 from korbert.tokenization import Tokenizer, morphemes, pieces, repair, spans, vocabulary
-from korbert.tokenization.folder import PROBE, RECORD, WORDS
 
 _TOKENIZER_FILE = "tokenization_korbert.py"
 _MODEL_FILE = "modeling_korbert.py"  # only of encoders with embeddings that ModernBERT lacks
@@ -36,7 +35,6 @@ _SENTENCE_FILES = (
     "config_sentence_transformers.json",
     "1_Pooling/config.json",
 )
-_OPTIONAL = (WORDS, PROBE, _MODEL_FILE, *_SENTENCE_FILES)  # files that only some exports have
 _INLINED = (repair, spans, morphemes, vocabulary, pieces)  # each imports only those before it
 Json = dict[str, Any]
 _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MULTILINE)
@@ -45,16 +43,21 @@ _OWN_IMPORT = re.compile(r"^from korbert\.tokenization\.\w+ import .*\n", re.MUL
 def export(model_folder: str | Path, folder: str | Path, check: bool = False) -> dict[str, float]:
     """Writes `folder` for `transformers`; only the check needs that package.
 
-    folder: absent, empty, or an earlier export, whose files are replaced; other files stay. The new files are written
-    and checked in a temporary folder before anything is replaced. check: load them as users do, and compare their
-    outputs with our model's. Returns the largest absolute difference of each output, {} without check.
+    check: load the new folder as users do, and compare its outputs with our model's. Returns the largest absolute
+    difference of each output, {} without check.
 
-    SettingsError for a folder that holds anything else, or is not writable. ModelError if nothing in `transformers`
-    computes the same as the model, and if the check finds a difference. The next sentence head of a `modern` model is
-    left out: ModernBERT has none.
+    SettingsError for a folder that exists, or cannot be made. ModelError if nothing in `transformers` computes
+    the same as the model, and if the check finds a difference. The next sentence head of a `modern` model is left out:
+    ModernBERT has none.
     """
     folder = Path(folder)
-    nearest = _check_folder(folder, Path(model_folder))
+    if folder.resolve().is_relative_to(Path(model_folder).resolve()):
+        raise SettingsError(f"{folder}: lies in {model_folder}, which is read: name a folder elsewhere")
+    if os.path.lexists(folder):
+        raise SettingsError(f"{folder}: already exists: name a new folder")
+    nearest = next(path for path in folder.absolute().parents if path.exists())
+    if not nearest.is_dir() or not may_write(nearest, os.W_OK | os.X_OK):
+        raise SettingsError(f"{folder}: cannot be made ({nearest} is not a writable folder): name another one")
     if check:
         transformers("export: the check")  # raises early if it is missing
     model, tokenizer = load_model(model_folder)
@@ -67,8 +70,8 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
         new.mkdir()
         _write(new, config, model, tokenizer, task)
         differences = checks.compare(model, tokenizer, new) if check else {}
-        folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder, new)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        new.rename(folder)
     return differences
 
 
@@ -132,54 +135,6 @@ def sentence_files(model: EmbeddingModel, max_length: int, task: Json) -> Mappin
     prompts = {"query": task.get("query_prompt", ""), "document": task.get("passage_prompt", "")}
     more = {"similarity_fn_name": "cosine", **({"prompts": prompts} if any(prompts.values()) else {})}
     return dict(zip(_SENTENCE_FILES, (modules, bert, more, pooling), strict=True))
-
-
-def _replace(folder: Path, new: Path) -> None:
-    """Moves the files of `new` to `folder`. Without config.json, which goes first and comes last, it is no model."""
-    for name in ("config.json", *_OPTIONAL):
-        (folder / name).unlink(missing_ok=True)
-    files = [file.relative_to(new) for file in new.rglob("*") if file.is_file()]
-    for file in sorted(files, key=lambda file: file == Path("config.json")):
-        (folder / file).parent.mkdir(exist_ok=True)
-        (new / file).replace(folder / file)
-
-
-def _check_folder(folder: Path, model_folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists. SettingsError if export may not write there."""
-    if folder.resolve().is_relative_to(model_folder.resolve()):
-        raise SettingsError(f"{folder}: lies in {model_folder}, which is read: name a folder elsewhere")
-    if os.path.lexists(folder) and not folder.is_dir():
-        raise SettingsError(f"{folder}: is no folder: name a new one")
-    names = sorted(file.name for file in folder.iterdir()) if folder.is_dir() else []
-    if strangers := _not_exported(folder, names):
-        listed = ", ".join(strangers[:3]) + ", .." * (len(strangers) > 3)
-        raise SettingsError(
-            f"{folder}: holds {listed}, which no export wrote: name a new folder, an empty one, or an earlier export"
-        )
-    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not nearest.is_dir() or not may_write(nearest, os.W_OK | os.X_OK):
-        raise SettingsError(f"{folder}: cannot be made or written to ({nearest}): name another one")
-    return nearest
-
-
-def _not_exported(folder: Path, names: list[str]) -> list[str]:
-    """The files of a folder that keep an export from writing there: all, but in an earlier export only those that
-    others added under names of ours, according to its records."""
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return names
-    # An export has these files, and no version of `transformers`, which is added when that saves there.
-    own = all((folder / name).is_file() for name in (_TOKENIZER_FILE, RECORD))
-    if not own or not isinstance(config, dict) or {"transformers_version", "korbert_format"} & config.keys():
-        return names
-    written = set(read_object(folder / RECORD).get("files") or {})
-    if "auto_map" in config:
-        written.add(_MODEL_FILE)
-    architecture = str((config.get("architectures") or [""])[0])
-    if architecture.endswith("Model"):  # an encoder without a head: of an embedding model
-        written.update(_SENTENCE_FILES)
-    return sorted(name for name in {*_OPTIONAL} - written if os.path.lexists(folder / name))
 
 
 def _config(model: Model, own: EncoderConfig) -> Json:

@@ -194,12 +194,12 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
 def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None, debug: bool) -> None:
     """Export MODEL for Hugging Face transformers or ONNX Runtime.
 
-    MODEL is an artifact with a model, or its model/. FOLDER is created; if it exists, it must be empty or an earlier
-    export. An artifact's records also become README.md, a model card; an existing README.md is kept.
+    MODEL is an artifact with a model, or its model/. FOLDER is created. An artifact's records also become README.md, a
+    model card.
 
-    With --onnx, FOLDER must not exist. `embed`, `words`, `predict`, `serve` and `korbert.load` accept the result and
-    run faster on CPU. It has only the last layer and no MLM head, and cannot be trained. Other programs can use its
-    encoder.onnx to compute piece vectors.
+    With --onnx, `embed`, `words`, `predict`, `serve` and `korbert.load` accept the result and run faster on CPU. It has
+    only the last layer and no MLM head, and cannot be trained. Other programs can use its encoder.onnx to compute piece
+    vectors.
     """
     if onnx:
         if check:
@@ -213,9 +213,7 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
         raise click.UsageError("--bits needs --onnx")
     for name, difference in huggingface.export(model, folder, check=check).items():
         say(f"{name}: largest difference {difference:.2e}")
-    if (folder / reports.cards.CARD).exists():
-        say(f"{folder / reports.cards.CARD}: kept; to replace it, remove it and export again")
-    elif card := reports.cards.write_card(model, folder):
+    if card := reports.cards.write_card(model, folder):
         say(f"{card}: add a licence before you publish it")
     say(folder)
 

@@ -27,13 +27,11 @@ _LEARNED = ("learning_rate", "batch_size", "epochs", "epoch", "seed")
 
 
 def write_card(model: Path, folder: Path) -> Path | None:
-    """Writes the model card into the folder of an exported model and returns its path.
-
-    Returns None if the model is not part of an artifact, or if the folder already has a README.md.
-    """
+    """Writes the model card into the folder of an exported model and returns its path; None if the model is not part
+    of an artifact."""
     path = folder / CARD
     artifact = next((parent for parent in (model, model.absolute().parent) if (parent / RECORD).is_file()), None)
-    if artifact is None or path.exists():
+    if artifact is None:
         return None
     folders = (model_folder(model), folder)
     config, exported = (json.loads((of / "config.json").read_text(encoding="utf-8")) for of in folders)
