@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from korbert._transformers import quietly, transformers
+from korbert._transformers import quietly
 from korbert.errors import ModelError
+from korbert.extras import package
 from korbert.modeling.models import EmbeddingModel, Model, PretrainingModel, QuestionAnsweringModel
 from korbert.tokenization import Tokenizer, pad_batch
 
@@ -39,8 +40,8 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
     columns.
     """
     with _remote_code_in(folder.parent), quietly():
-        package = transformers("export: the check")
-        reads = package.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+        library = package("transformers", "export: the check")
+        reads = library.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
         for text, pair in [*((text, None) for text in TEXTS), TEXTS[:2]]:
             ours = tokenizer.encode(text, pair, special_tokens=isinstance(model, PretrainingModel))
             others = reads(text, pair)
@@ -52,7 +53,7 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
         # The exported model, by the Auto class of its head.
         (kind,) = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"]
         head = re.search(r"For\w+", kind)
-        auto = getattr(package, f"AutoModel{head.group() if head else ''}")
+        auto = getattr(library, f"AutoModel{head.group() if head else ''}")
         theirs, report = auto.from_pretrained(folder, trust_remote_code=True, output_loading_info=True)
         if wrong := {key: sorted(keys) for key, keys in report.items() if keys}:
             raise ModelError(f"export: {kind} does not take all weights: {wrong}: report this as a fault")

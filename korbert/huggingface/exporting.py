@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from korbert._transformers import transformers
 from korbert.durable import may_write
 from korbert.errors import ModelError, SettingsError
+from korbert.extras import package
 from korbert.huggingface import check as checks
 from korbert.huggingface.configs import config_to_transformers
 from korbert.huggingface.conversion import to_transformers
@@ -59,7 +59,7 @@ def export(model_folder: str | Path, folder: str | Path, check: bool = False) ->
     if not nearest.is_dir() or not may_write(nearest, os.W_OK | os.X_OK):
         raise SettingsError(f"{folder}: cannot be made ({nearest} is not a writable folder): name another one")
     if check:
-        transformers("export: the check")  # raises early if it is missing
+        package("transformers", "export: the check")  # raises early if it is missing
     model, tokenizer = load_model(model_folder)
     if not isinstance(tokenizer, Tokenizer) or not isinstance(model.config, EncoderConfig):
         raise ModelError(f"{model_folder}: is of transformers already: export writes only encoders of korbert")

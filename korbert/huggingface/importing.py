@@ -3,11 +3,12 @@
 Nothing is downloaded, no code in a folder is run, and weights are read from safetensors only.
 """
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from korbert._transformers import quietly, reason_of, their_json
+from korbert._transformers import quietly, reason_of
 from korbert.durable import read_object
 from korbert.errors import ModelError, SettingsError
 from korbert.modeling.config import TransformersConfig
@@ -62,7 +63,10 @@ def read_folder(folder: str | Path) -> TransformersConfig:
     ModelError for another folder, an unknown architecture, a decoder, and a model that needs code in the folder.
     """
     path = Path(folder) / "config.json"
-    theirs = their_json(path)
+    try:
+        theirs = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
     if not isinstance(theirs, dict):
         raise ModelError(f"{path}: is not a JSON object: name a folder that transformers has written")
     if "korbert_format" in theirs:

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from korbert._transformers import quietly, reason_of, transformers
+from korbert._transformers import quietly, reason_of
 from korbert.errors import ModelError
+from korbert.extras import package
 from korbert.modeling.config import TransformersConfig
 
 CLASSES: Mapping[str, str] = {  # model_type -> the class without a head
@@ -61,7 +62,7 @@ def class_of(model_type: str) -> Any:
     """The `transformers` class of an architecture. ModelError if it is not supported, SettingsError if absent."""
     if model_type not in CLASSES:
         raise ModelError(f"model_type {model_type!r:.60} is not supported: use one of {', '.join(CLASSES)}")
-    return getattr(transformers(f"an encoder of architecture {model_type}"), CLASSES[model_type])
+    return getattr(package("transformers", f"an encoder of architecture {model_type}"), CLASSES[model_type])
 
 
 def their_config(config: TransformersConfig) -> Any:

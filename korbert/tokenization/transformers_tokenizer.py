@@ -15,9 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from korbert._transformers import quietly, reason_of, transformers
+from korbert._transformers import quietly, reason_of
 from korbert.durable import read_object
 from korbert.errors import ModelError
+from korbert.extras import package
 from korbert.folders import tokenizer_folder
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.base import AnyTokenizer
@@ -181,10 +182,10 @@ class TransformersTokenizer(AnyTokenizer):
 
 def opened(folder: Path) -> Any:
     """AutoTokenizer of a local folder, without running its code. ModelError if there is none."""
-    package = transformers("a tokenizer of transformers")
+    library = package("transformers", "a tokenizer of transformers")
     try:
         with quietly():
-            return package.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            return library.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # each class has errors of its own
         raise ModelError(f"{folder}: its tokenizer cannot be loaded ({reason_of(error)}): save it anew") from None
 
