@@ -1,4 +1,4 @@
-"""What every model can do: vectors of texts, of their parts, and of the occurrences of a word."""
+"""What every model can do: vectors of texts and of their parts."""
 
 import hashlib
 import json
@@ -33,7 +33,6 @@ from korbert.vectors.correction import Correction
 from korbert.vectors.counts import PieceCounts
 from korbert.vectors.encoder import hidden_of, unit
 from korbert.vectors.names import Side, Unit
-from korbert.vectors.occurrences import Occurrence, occurrences_of
 from korbert.vectors.parts import Parts, parts_of
 from korbert.vectors.pooling import POOLINGS, weights_of
 from korbert.vectors.settings import Asked, VectorSettings
@@ -259,10 +258,3 @@ class Embedder:
         with self._named():
             parts = parts_of(self.network, self.tokenizer, listed, unit, settings, self.max_length)
         return parts[0] if single else parts
-
-    def occurrences(self, word: str, texts: Iterable[str], **asked: Unpack[Asked]) -> list[Occurrence]:
-        """The occurrences of a word in texts, with their vectors: see korbert.vectors.occurrences."""
-        listed, _ = as_texts(texts, "texts")
-        settings = self.vector_settings(**asked)
-        with self._named():
-            return occurrences_of(self.network, self.tokenizer, word, listed, settings, self.max_length)

@@ -197,9 +197,8 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
     MODEL is an artifact with a model, or its model/. FOLDER is created. An artifact's records also become README.md, a
     model card.
 
-    With --onnx, `embed`, `words`, `predict`, `serve` and `korbert.load` accept the result and run faster on CPU. It has
-    only the last layer and no MLM head, and cannot be trained. Other programs can use its encoder.onnx to compute piece
-    vectors.
+    With --onnx, `embed`, `predict`, `serve` and `korbert.load` accept the result and run faster on CPU. It has only the
+    last layer and no MLM head, and cannot be trained. Other programs can use its encoder.onnx to compute piece vectors.
     """
     if onnx:
         if check:

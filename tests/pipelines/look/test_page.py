@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from korbert.model import Model
-from korbert.modeling import ClassificationModel, QuestionAnsweringModel, save_model
-from korbert.pipelines.reports.look.data import about, look_data, words_data
+from korbert.modeling import ClassificationModel, QuestionAnsweringModel
+from korbert.pipelines.reports.look.data import look_data
 from korbert.pipelines.reports.look.page import page
 from korbert.tasks.kinds.classification import Classification
 from korbert.vectors.attention import Attention, attention
@@ -17,7 +17,7 @@ from korbert.vectors.attention import Attention, attention
 ROOT = Path(__file__).resolve().parents[3]
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2"> \u202e "'
-ROOMS = ("attention", "neurons", "guesses", "pieces", "vectors", "words")
+ROOMS = ("attention", "neurons", "guesses", "pieces", "vectors")
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +27,7 @@ def seen(filler):
 
 @pytest.fixture(scope="module")
 def data(filler):
-    vectors = np.random.default_rng(1).normal(size=(3, 8))
-    sentences = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나"]
-    spans = [(6, 8), (6, 8), (0, 2)]
-    return look_data(filler, TEXT, PAIR, whole=True) | {"words": words_data("사랑", sentences, spans, vectors)}
+    return look_data(filler, TEXT, PAIR, whole=True)
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +176,6 @@ def test_a_click_puts_a_mask_and_the_guesses_show(window, on_disk, data):
 
 def test_text_never_runs(window, filler, tmp_path):
     found = look_data(filler, HOSTILE, HOSTILE, whole=True)
-    found["words"] = words_data(HOSTILE, [HOSTILE] * 3, [(0, 5)] * 3, np.eye(3))
     found["prediction"] = {"label": HOSTILE, "probabilities": {HOSTILE: 0.75, "<i>": 0.25}}
     found["missing"]["label"] = found["model"]["name"] = HOSTILE
     path = tmp_path / "hostile.html"
@@ -204,43 +200,6 @@ def test_what_is_missing_is_said(window, data, tmp_path):
     tab = window().open(path.as_uri())
     assert "Neurons" not in tab.get_by_role("tab").all_inner_texts()
     assert tab.get_by_text("<i>left out</i>").is_visible()
-
-
-def test_the_command_of_words_writes_a_page_that_opens_at_their_room(window, filler, tmp_path, command):
-    save_model(tmp_path / "pretrain" / "model", filler.network, filler.tokenizer)
-    sentences = ["나는 너를 <b>사랑</b>해", "학교에 간다", "나는 너를 사랑했다", "사랑 누가 말했나"]
-    (tmp_path / "sentences.txt").write_text("\n".join(sentences), encoding="utf-8")
-    path = tmp_path / "words.html"
-    given = ["words", str(tmp_path / "pretrain"), "사랑", str(tmp_path / "sentences.txt")]
-    said = command(*given, "--html", path, "--json")
-    assert said.err == f"{path}\n"
-    nearest = [json.loads(line)["nearest"] for line in said.out.splitlines()]
-
-    one = window()
-    tab = one.open(path.as_uri())
-    assert tab.get_by_role("tab").all_inner_texts() == ["Words"]
-    assert tab.locator(".occurrences li").all_inner_texts() == [sentences[number] for number in (0, 2, 3)]
-    assert tab.locator(".occurrences mark").all_inner_texts() == ["사랑"] * 3
-    assert tab.locator("svg circle").count() == 3
-    tab.locator(".occurrences li").nth(1).hover()
-    assert tab.locator("svg g.on text").text_content() == "2"
-    cells = tab.locator("table.shaded tbody tr").nth(0).locator("td").all_inner_texts()
-    expected = {near["occurrence"]: near["distance"] for near in nearest[0]}
-    assert [float(cell) for cell in cells[1:]] == pytest.approx([expected[2], expected[3]], abs=1e-3)
-    assert one.faults == []
-
-
-def test_many_occurrences_have_no_table_of_distances(window, filler, tmp_path):
-    vectors = np.random.default_rng(1).normal(size=(101, 8))
-    found = words_data("사랑", ["나는 사랑해"] * 101, [(3, 5)] * 101, vectors)
-    path = tmp_path / "words.html"
-    path.write_text(page({"model": about(filler), "texts": ["사랑"], "missing": {}, "words": found}), encoding="utf-8")
-    one = window()
-    tab = one.open(path.as_uri())
-    assert tab.locator("svg circle").count() == 101
-    assert tab.locator("table.shaded").count() == 0
-    assert tab.get_by_text("Left out: too many occurrences.").is_visible()
-    assert one.faults == []
 
 
 def test_what_speaks_for_a_label(window, tiny_tokenizer, config, stirred, tmp_path):
