@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.util import find_spec
-from itertools import islice
 from typing import Any, Unpack, get_args, overload
 
 import numpy as np
@@ -169,25 +168,14 @@ class Embedder:
             ModelError: A vector is not finite.
         """
         listed, single = as_texts(texts, "texts")
-        vectors = np.concatenate(list(self.stream(listed, batch_size, counts=counts, correction=correction, **asked)))
-        return vectors[0] if single else vectors
-
-    def stream(
-        self,
-        texts: Iterable[str],
-        batch_size: int = 64,
-        *,
-        counts: PieceCounts | None = None,
-        correction: Correction | None = None,
-        **asked: Unpack[Asked],
-    ) -> Iterator[_Vectors]:
-        """As embed, for any number of texts in constant memory: (n, D), up to 4,096 at a time; (0, D) for no texts."""
-        settings, left, first = self.vector_settings(**asked), iter(texts), True
-        while (part := list(islice(left, TEXTS_AT_ONCE))) or first:
-            first = False
+        settings, parts = self.vector_settings(**asked), []
+        for start in range(0, max(1, len(listed)), TEXTS_AT_ONCE):
+            part = listed[start : start + TEXTS_AT_ONCE]
             workers = cores() if len(part) > MANY_TEXTS else 0
             encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)
-            yield self.pooled(encodings, settings, batch_size, counts=counts, correction=correction)
+            parts.append(self.pooled(encodings, settings, batch_size, counts=counts, correction=correction))
+        vectors = np.concatenate(parts)
+        return vectors[0] if single else vectors
 
     def pooled(
         self,

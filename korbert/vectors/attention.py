@@ -7,7 +7,6 @@ attention, with its own projections, positions and window.
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, get_args
 
 import numpy as np
@@ -80,22 +79,6 @@ class Attention:
         groups = self.groups(unit)
         runs = [np.flatnonzero(groups == number).tolist() for number in range(int(groups.max()) + 1)]
         return [span_of([self.encoding.spans[index] for index in run], 0, len(run) - 1) for run in runs]
-
-    def joined(self, unit: Unit) -> NDArray[np.float32]:
-        """The weights between units, (L, H, G, G): attention to a unit is the sum over its pieces, attention from a
-        unit the mean over its pieces (Clark et al. 2019, 4.1). Rows sum to 1.
-        """
-        member = np.eye(int(self.groups(unit).max()) + 1, dtype=np.float32)[self.groups(unit)]  # (T, G)
-        means = member / member.sum(axis=0)
-        return np.asarray(means.T @ (self.weights @ member))
-
-    def rollout(self) -> NDArray[np.float32]:
-        """Attention rollout: how much each piece of a layer depends on each piece of the text, (L, T, T).
-
-        Heads are averaged, and the residual stream counts as half (Abnar and Zuidema 2020, 3).
-        """
-        passed = 0.5 * self.weights.mean(axis=1) + 0.5 * np.eye(self.weights.shape[-1], dtype=np.float32)
-        return np.stack(list(accumulate(passed, lambda below, layer: layer @ below)))
 
 
 def attention(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None = None) -> Attention:

@@ -1,6 +1,7 @@
 """The page from disk as people use it, in a real browser: by mouse and by keyboard, on a phone, in the dark."""
 
 import json
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from korbert.modeling import ClassificationModel, QuestionAnsweringModel
 from korbert.pipelines.reports.look.data import look_data
 from korbert.pipelines.reports.look.page import page
 from korbert.tasks.kinds.classification import Classification
-from korbert.vectors.attention import Attention, attention
+from korbert.vectors.attention import attention
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
@@ -37,6 +38,20 @@ def on_disk(data, tmp_path_factory):
     return path.as_uri()
 
 
+def joined(weights, groups):
+    """The weights between units, (.., G, G): attention to a unit is the sum over its pieces, attention from a unit the
+    mean over its pieces (Clark et al. 2019, 4.1)."""
+    member = np.eye(groups.max() + 1)[groups]  # (T, G)
+    return (member / member.sum(axis=0)).T @ (weights @ member)
+
+
+def rollout(weights):
+    """How much each piece of a layer depends on each piece of the text, (L, T, T): heads are averaged, and the residual
+    stream counts as half (Abnar and Zuidema 2020, 3)."""
+    passed = 0.5 * weights.mean(axis=1) + 0.5 * np.eye(weights.shape[-1])
+    return np.stack(list(accumulate(passed, lambda below, layer: layer @ below)))
+
+
 def test_what_the_script_computes_is_what_python_does(window, data, seen):
     tab = window().tab
     tab.goto("about:blank")
@@ -50,10 +65,10 @@ def test_what_the_script_computes_is_what_python_does(window, data, seen):
         }""",
         json.loads(json.dumps(data)),
     )
-    through = Attention(seen.texts, seen.encoding, seen.rollout()[:, None])
     for unit, head, passed in zip(("piece", "morpheme", "eojeol"), *found, strict=True):
-        np.testing.assert_allclose(head, seen.joined(unit)[1, 1].ravel(), atol=0.006)
-        np.testing.assert_allclose(passed, through.joined(unit)[1, 0].ravel(), atol=0.006)
+        groups = seen.groups(unit)
+        np.testing.assert_allclose(head, joined(seen.weights[1, 1], groups).ravel(), atol=0.006)
+        np.testing.assert_allclose(passed, joined(rollout(seen.weights)[1], groups).ravel(), atol=0.006)
     assert tab.evaluate("shown('가\\u202e\\ud800\\n')") == "가\\u202e\\ud800\n"
     assert tab.evaluate("slice('👍🏻가나', 2, 3)") == "가"
 
@@ -109,7 +124,7 @@ def test_a_click_on_a_head_changes_the_lines_and_the_address(window, on_disk):
 
 def test_from_one_unit_the_page_says_what_it_takes(window, on_disk, seen):
     """In words, so that it can be heard; by direction."""
-    labels, weights = seen.labels("eojeol"), seen.joined("eojeol")[1, 0]
+    labels, weights = seen.labels("eojeol"), joined(seen.weights[1, 0], seen.groups("eojeol"))
     place = labels.index("친구를")
     tab = window().open(f"{on_disk}#layer=2&unit=eojeol")
     tab.get_by_role("button", name="친구를").focus()
