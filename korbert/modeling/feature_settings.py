@@ -44,16 +44,14 @@ def chosen_layers(layers: str, count: int) -> Chosen:
 
 
 class FeatureSettings(BaseModel, frozen=True, extra="forbid"):
-    """A head trained on the vectors of a frozen encoder. Also accepts one string: "last, bilstm, 128"."""
+    """A head trained on the vectors of a frozen encoder. Also accepts one string: "last, mlp, 128"."""
 
     layers: Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)] = Field(
         "last",
         description='"last", "first" (embeddings), a number; "sum of last four", "concat of ..", "weighted sum of .."',
     )
-    head: Literal["linear", "mlp", "bilstm"] = Field(
-        "linear", description="linear; mlp: one hidden layer; bilstm: two bidirectional LSTM layers over pieces"
-    )
-    width: int = Field(256, ge=1, description="hidden size of mlp, and of each direction of bilstm")
+    head: Literal["linear", "mlp"] = Field("linear", description="linear; mlp: one hidden layer")
+    width: int = Field(256, ge=1, description="hidden size of mlp")
     keep: Literal["float16", "float32"] = Field(
         "float16", description="dtype of the cached vectors; float16 halves the disk space"
     )

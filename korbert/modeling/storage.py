@@ -137,12 +137,12 @@ def read_config(folder: str | Path) -> dict[str, Any]:
         )
     if config["korbert_format"] != FORMAT or isinstance(config["korbert_format"], bool | float):
         raise ModelError(
-            f"{path}: korbert_format {_short(config['korbert_format'])}, this version reads {FORMAT}:"
+            f"{path}: korbert_format {config['korbert_format']!r:.80}, this version reads {FORMAT}:"
             " use the version of korbert that wrote it"
         )
     kind = config.get("kind")
     if not isinstance(kind, str) or kind not in CLASSES:
-        raise ModelError(f"{path}: kind {_short(kind)} is none of {', '.join(CLASSES)}")
+        raise ModelError(f"{path}: kind {kind!r:.80} is none of {', '.join(CLASSES)}")
     try:
         _Config.model_validate({name: config[name] for name in config.keys() - {"korbert_format", "kind"}})
     except ValidationError as error:
@@ -152,15 +152,10 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     try:
         create_model("Head", __base__=_Strict, **CLASSES[kind].saved).model_validate(config["head"])  # type: ignore[call-overload]
     except ValidationError:
-        head = _short(config["head"])
-        raise ModelError(f"{path}: head {head} does not fit a {kind} model: put the file back") from None
+        raise ModelError(
+            f"{path}: head {config['head']!r:.80} does not fit a {kind} model: put the file back"
+        ) from None
     return config
-
-
-def _short(value: object) -> str:
-    """repr of a value for error messages, cut to 80 characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 @overload

@@ -47,7 +47,8 @@ def attribute(
 ) -> Attribution:
     """Attributions of the `most` most probable labels, in order. `[MASK]` and the like are special tokens.
 
-    It adds hooks to the model, as `attention` does, so no other thread may run the model meanwhile. SettingsError without `captum`; ModelError for a text that is too long.
+    It adds hooks to the model, as `attention` does, so no other thread may run the model meanwhile. SettingsError
+    without `captum`; ModelError for a text that is too long.
     """
     captum = package("captum.attr", "attribution")
     encoding = encode_whole(model, tokenizer, text, pair)

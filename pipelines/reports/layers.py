@@ -11,7 +11,7 @@ from korbert.pipelines.reports.elements import Element, Table
 from korbert.pipelines.reports.page import write
 from korbert.pipelines.reports.pictures import COLOURS, Line, curves, groups
 
-_HEADS = {"linear": "Linear heads", "mlp": "Heads with a hidden layer", "bilstm": "BiLSTM heads"}
+_HEADS = {"linear": "Linear heads", "mlp": "Heads with a hidden layer"}
 _PROJECTIONS = {"pca": "principal components", "tsne": "t-SNE"}
 
 
