@@ -66,16 +66,6 @@ class EncoderModel(_EncoderWithHead):
     kind: ClassVar[str] = "encoder"
     not_exported: ClassVar[str] = "an encoder without a head: export a model that was trained with one"
 
-    def __init__(
-        self,
-        config: AnyConfig,
-        generator: torch.Generator | None = None,
-        encoder: Encoder | TransformersEncoder | None = None,
-    ) -> None:
-        super().__init__(config, generator, encoder)
-        if encoder is None:
-            heads.initialize(self, config, generator)
-
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         return hidden
 
