@@ -54,9 +54,7 @@ def config_to_transformers(config: EncoderConfig, kind: str) -> dict[str, Any]:
 
 def _bert_config(config: EncoderConfig, kind: str) -> dict[str, Any]:
     if not config.type_vocab_size:
-        raise ModelError(
-            "export: this `bert` has no token types (type_vocab_size = 0), BertModel always adds them: train one with 2"
-        )
+        raise ModelError("export: this `bert` has no token types, BertModel has: train one with type_vocab_size = 2")
     narrow: dict[str, Any] = {}
     if family_of(config, kind) == "electra":
         if config.layer_groups:

@@ -142,9 +142,7 @@ def _config(model: Model, own: EncoderConfig) -> Json:
     if model.not_exported:
         raise ModelError(f"export: {model.not_exported}")
     if isinstance(model, DetectionModel) and own.architecture == "modern":
-        raise ModelError(
-            "export: no class of transformers finds replaced pieces with a `modern`: fine-tune it, and export that"
-        )
+        raise ModelError("export: no class finds replaced pieces with a `modern`: fine-tune it, and export that")
     config = config_to_transformers(own, model.kind)
     if isinstance(model, ClassificationModel):
         if model.pooling == "mean" and own.architecture == "bert":

@@ -78,10 +78,7 @@ def read_folder(folder: str | Path) -> TransformersConfig:
         )
     if quantized := theirs.get("quantization_config"):
         method = quantized.get("quant_method") if isinstance(quantized, dict) else quantized
-        raise ModelError(
-            f"{path}: quantization_config: {method!r:.60}: import the model with its full weights, which can be"
-            " fine-tuned"
-        )
+        raise ModelError(f"{path}: quantization_config: {method!r:.60}: import the model with its full weights")
     try:
         return adapted_config(theirs)
     except ModelError as error:

@@ -37,9 +37,7 @@ def chosen_layers(layers: str, count: int) -> Chosen:
         )
     place = _SINGLE[layers] if layers in _SINGLE else int(layers)
     if not -count - 1 <= place <= count:
-        raise SettingsError(
-            f"layers {layers!r}: the encoder has layers 0 (its embeddings) to {count}: take one of them"
-        )
+        raise SettingsError(f"layers {layers!r}: the encoder has layers 0 (embeddings) to {count}: take one of them")
     return Chosen((place % (count + 1),), "one")
 
 
@@ -52,9 +50,7 @@ class FeatureSettings(BaseModel, frozen=True, extra="forbid"):
     )
     head: Literal["linear", "mlp"] = Field("linear", description="linear; mlp: one hidden layer")
     width: int = Field(256, ge=1, description="hidden size of mlp")
-    keep: Literal["float16", "float32"] = Field(
-        "float16", description="dtype of the cached vectors; float16 halves the disk space"
-    )
+    keep: Literal["float16", "float32"] = Field("float16", description="of cached vectors; float16 takes half the disk")
 
     @model_validator(mode="before")
     @classmethod

@@ -152,9 +152,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     try:
         create_model("Head", __base__=_Strict, **CLASSES[kind].saved).model_validate(config["head"])  # type: ignore[call-overload]
     except ValidationError:
-        raise ModelError(
-            f"{path}: head {config['head']!r:.80} does not fit a {kind} model: put the file back"
-        ) from None
+        raise ModelError(f"{path}: head {config['head']!r:.80} does not fit a {kind} model: restore it") from None
     return config
 
 

@@ -69,9 +69,7 @@ class TransformersEncoder(nn.Module):
         output = self._run(input_ids, mask, token_type_ids, output_hidden_states=True)
         layers = [*output.hidden_states[:-1], output.last_hidden_state]
         if any(layer.shape != layers[-1].shape for layer in layers):
-            raise ModelError(
-                f"{self.config.model_type}: its layers differ in pieces: take the last one, as forward does"
-            )
+            raise ModelError(f"{self.config.model_type}: its layers differ in pieces: take the last one")
         layers = layers if only is None else [layers[index] for index in only]
         return torch.stack(layers).masked_fill(~mask[None, :, :, None], 0.0)
 

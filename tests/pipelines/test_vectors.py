@@ -145,7 +145,7 @@ def test_correction_and_counts(model, texts, tmp_path, tiny_tokenizer, command):
     ("--output x.csv", "x.csv: the extension chooses the format: use .npy or .parquet"),
     ("--output nowhere/x.npy", "nowhere/x.npy: there is no folder nowhere"),
     ("--output x.npy --parts piece", "--parts: writes JSON lines only: leave --output out"),
-    ("--layer 7", r"layer 7: the encoder has layers 0 (its embeddings) to 2, -1 being the last"),
+    ("--layer 7", r"layer 7: take one from 0 (the embeddings) to 2; -1 is the last one"),
     ("--layer last", "'last': give layer numbers, as in -1 or -4,-3,-2,-1"),
     ("--pooling idf", "idf and bm25 need counts of pieces"),
     ("--counts x.parquet", "--counts: is for --pooling idf or bm25: leave it out, or choose one of them"),

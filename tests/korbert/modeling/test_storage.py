@@ -158,7 +158,7 @@ def test_a_flipped_bit_in_the_weights_is_refused(copy):
         ({"encoder": {"num_hidden_layers": 1000, "layer_groups": 500}}, r"layer_groups 500: the weights file has"),
         ({"encoder": {"hiden_size": 3}}, r"invalid encoder config: hiden_size: Extra inputs"),
         ({"head": None}, r"config\.json: head"),
-        ({"head": {"labels": ["O"]}}, r"config\.json: head .*O.* does not fit a classification model: put"),
+        ({"head": {"labels": ["O"]}}, r"config\.json: head .*O.* does not fit a classification model: restore"),
         ({"head": HEAD | {"problem_type": "regression"}}, r"regression with 3 labels: set num_labels to 1"),
         ({"head": HEAD | {"num_labels": "2"}}, r"config\.json: head"),
         ({"head": HEAD | {"labels": ["가"]}}, r"1 names for 3 labels: give one name per label"),

@@ -21,7 +21,7 @@ def change(path, **fields):
 @pytest.mark.parametrize("name", ["vocabulary.model", "pieces.txt"])
 def test_changed_and_missing_files_are_refused(saved, name):
     (saved / name).write_bytes((saved / name).read_bytes()[:-1] + b"?")
-    with pytest.raises(ModelError, match=f"{name}: was changed since it was saved"):
+    with pytest.raises(ModelError, match=rf"{name}: was changed \(SHA-256"):
         Tokenizer.load(saved)
     (saved / name).unlink()
     with pytest.raises(ModelError, match=f"{name}: cannot be read, but belongs to the tokenizer"):

@@ -127,7 +127,7 @@ def test_a_saved_tokenizer_is_loaded(folders, tokenizers, kind, tmp_path):
 
 def test_damaged_folders_are_refused(folders, tokenizers, tmp_path):
     tokenizers["wordpiece"].save(tmp_path)
-    with pytest.raises(ModelError, match="is a tokenizer of transformers: read it with"):
+    with pytest.raises(ModelError, match="is a tokenizer of transformers: use"):
         Tokenizer.load(tmp_path)
     path = tmp_path / "tokenizer.json"
     path.write_bytes(path.read_bytes().replace("학".encode(), "힉".encode(), 1))

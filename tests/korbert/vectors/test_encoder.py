@@ -84,7 +84,7 @@ def test_vectors_are_normalized_and_cut_and_no_numbers_are_named(encoder):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"layer": 4}, r"layer 4: the encoder has layers 0 \(its embeddings\) to 3, -1 being the last: take one"),
+        ({"layer": 4}, r"layer 4: take one from 0 \(the embeddings\) to 3; -1 is the last one"),
         ({"layer": [-1, 3]}, r"layer \[-1, 3\]: name each layer once"),
         ({"layer": "last"}, "layer: Input should be a valid tuple"),
         ({"layer": []}, "layer: "),
