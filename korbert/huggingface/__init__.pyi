@@ -1,3 +1,2 @@
 from .exporting import export as export
-from .importing import SENTENCE as SENTENCE
 from .importing import import_folder as import_folder

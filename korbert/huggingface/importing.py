@@ -5,7 +5,6 @@ Nothing is downloaded, no code in a folder is run, and weights are read from saf
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from korbert._transformers import quietly, reason_of
@@ -16,24 +15,11 @@ from korbert.modeling.models import EncoderModel
 from korbert.modeling.storage import save_model
 from korbert.modeling.transformers_config import CLASSES, adapted_config, class_of, options, their_config
 from korbert.modeling.transformers_encoder import TransformersEncoder
-from korbert.tokenization import Pieces, TransformersTokenizer
-
-SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어! 👍🏻 뷁"
+from korbert.tokenization import TransformersTokenizer
 
 
-@dataclass(frozen=True)
-class Imported:
-    """Import result. pieces: of SENTENCE. unknown: how many are [UNK]."""
-
-    config: TransformersConfig
-    parameters: int
-    tokenizer: str
-    pieces: Pieces
-    unknown: int
-
-
-def import_folder(folder: str | Path, target: str | Path) -> Imported:
-    """Writes `target`, a model folder of kind "encoder", from a folder written by `transformers`.
+def import_folder(folder: str | Path, target: str | Path) -> tuple[EncoderModel, TransformersTokenizer]:
+    """Writes `target`, a model folder of kind "encoder", from a folder of `transformers`. Returns what is in it.
 
     SettingsError for a target that is not empty. ModelError for an unusable folder: see read_folder, load_encoder and
     TransformersTokenizer.
@@ -47,14 +33,7 @@ def import_folder(folder: str | Path, target: str | Path) -> Imported:
     config = config.model_copy(update={"max_position_embeddings": min(limit, config.max_position_embeddings)})
     model = EncoderModel(config, encoder=load_encoder(folder, config))
     save_model(target, model, tokenizer)
-    pieces = tokenizer.encode_pieces(SENTENCE)
-    return Imported(
-        config=config,
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
-        tokenizer=type(tokenizer.theirs).__name__,
-        pieces=pieces,
-        unknown=sum(id == tokenizer.unk_id for id in pieces.ids),
-    )
+    return model, tokenizer
 
 
 def read_folder(folder: str | Path) -> TransformersConfig:

@@ -209,22 +209,31 @@ def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: t
         tensors = {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
     _fill(folder / "model.safetensors", model, tensors)
     if onnx:
-        model.encoder = OnnxEncoder.read(model.config, folder / ONNX_FILE, onnx["sha256"])
+        path, digest = folder / ONNX_FILE, onnx["sha256"]
+        _check_digest(path, digest)
+        model.encoder = OnnxEncoder(model.config, str(path), str(path), sha256=digest)
     return model
 
 
 def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
+    _check_digest(path, expected)
     try:
-        if (digest := sha256_of(path)) != expected:
-            raise ModelError(
-                f"{path}: SHA-256 {digest[:12]}, config.json says {expected[:12]}: the file was changed or is damaged:"
-                " restore it, or write the model again"
-            )
         return safetensors.torch.load_file(path)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: no such file: the model folder is incomplete") from None
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): the file is broken, write the model again") from None
+
+
+def _check_digest(path: Path, expected: str) -> None:
+    """ModelError if the file is missing or changed."""
+    try:
+        digest = sha256_of(path)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror}): the model folder is incomplete") from None
+    if digest != expected:
+        raise ModelError(
+            f"{path}: SHA-256 {digest[:12]}, config.json says {expected[:12]}: the file was changed or is damaged:"
+            " restore it, or write the model again"
+        )
 
 
 def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -22,6 +22,7 @@ from korbert.tasks import korquad
 from korbert.terminal import say
 
 _FILE = options.PathType()
+_SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어! 👍🏻 뷁"  # to show an imported tokenizer
 
 
 @click.command()
@@ -228,15 +229,17 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
     DeBERTa-v2, ModernBERT, ConvBERT, Funnel, XLM-R). TARGET is created: a model of kind "encoder" with its own
     tokenizer, ready for fine-tuning. No code from FOLDER is executed.
     """
-    imported, text = huggingface.import_folder(folder, target), huggingface.SENTENCE
-    config, pieces = imported.config, imported.pieces
+    model, tokenizer = huggingface.import_folder(folder, target)
+    config: Any = model.config
+    text = _SENTENCE
+    pieces = tokenizer.encode_pieces(text)
     say(f"architecture: {config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}")
-    say(f"parameters: {imported.parameters:,}")
-    say(f"vocabulary: {config.vocab_size:,} entries; {imported.tokenizer}")
+    say(f"parameters: {sum(weights.numel() for weights in model.parameters()):,}")
+    say(f"vocabulary: {config.vocab_size:,} entries; {type(tokenizer.theirs).__name__}")
     say(f"maximum length: {config.max_position_embeddings:,} pieces")
     say(f"text: {text}")
     shown = " ".join(text[start:end] or piece for piece, (start, end) in zip(pieces.pieces, pieces.spans, strict=True))
-    say(f"pieces: {shown} ({len(pieces)}, {imported.unknown} of them unknown)")
+    say(f"pieces: {shown} ({len(pieces)}, {pieces.ids.count(tokenizer.unk_id)} of them unknown)")
     say(target)
 
 

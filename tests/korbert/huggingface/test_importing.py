@@ -26,7 +26,7 @@ LENGTH = r"tokenizer_config\.json: model_max_length: .* is not a number of piece
 @pytest.mark.parametrize("model_type", CLASSES)
 def test_an_imported_folder_is_loaded_and_saved_again(foreign, model_type, tmp_path):
     target = tmp_path / "model"
-    imported = import_folder(foreign(model_type), target)
+    imported, _ = import_folder(foreign(model_type), target)
     model, tokenizer = load_model(target, "encoder")
     assert isinstance(tokenizer, TransformersTokenizer)
     assert isinstance(model.config, TransformersConfig)

@@ -97,7 +97,11 @@ def test_another_kind_and_another_tokenizer_are_refused(tiny_tokenizer, copy, tm
         ("config.json", '{"korbert_format": 1, "kind": "question-answering"}', "encoder: Field required"),
         ("config.json", "[1, 2]", r"config\.json: `korbert_format` is missing"),
         ("config.json", '{"korbert_format": "\udcff"}', r"config\.json: cannot be read \(.*utf-8.*\): write the model"),
-        ("model.safetensors", None, r"model\.safetensors: no such file: the model folder is incomplete"),
+        (
+            "model.safetensors",
+            None,
+            r"model\.safetensors: cannot be read \(No such .*: the model folder is incomplete",
+        ),
     ],
 )
 def test_broken_files_are_refused(copy, file, content, message):
