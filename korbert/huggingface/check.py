@@ -17,20 +17,12 @@ from korbert._transformers import quietly
 from korbert.errors import ModelError
 from korbert.extras import package
 from korbert.modeling.models import EmbeddingModel, Model, PretrainingModel, QuestionAnsweringModel
+from korbert.modeling.onnx_export import TEXTS
 from korbert.tokenization import Tokenizer, pad_batch
 
 TOLERANCE = 1e-5  # of float32 scores; relative to the largest one if that is above 1
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids", "boundaries")
-
-TEXTS = (
-    "아버지가 방에 들어가신다.",
-    "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!",
-    "대한민국의 수도는 서울이다.\n인구는 약 940만 명이다.",
-    "진짜 재밌었음ㅋㅋㅋㅋ 강추 👍🏻 [MASK] 2020년作",
-    "ㅋ" * 700 + " 끝",
-    "",
-)
 
 
 def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:

@@ -231,14 +231,14 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
     """
     model, tokenizer = huggingface.import_folder(folder, target)
     config: Any = model.config
-    text = _SENTENCE
-    pieces = tokenizer.encode_pieces(text)
+    pieces = tokenizer.encode_pieces(_SENTENCE)
+    spelled = zip(pieces.pieces, pieces.spans, strict=True)
+    shown = " ".join(_SENTENCE[start:end] or piece for piece, (start, end) in spelled)
     say(f"architecture: {config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}")
     say(f"parameters: {sum(weights.numel() for weights in model.parameters()):,}")
     say(f"vocabulary: {config.vocab_size:,} entries; {type(tokenizer.theirs).__name__}")
     say(f"maximum length: {config.max_position_embeddings:,} pieces")
-    say(f"text: {text}")
-    shown = " ".join(text[start:end] or piece for piece, (start, end) in zip(pieces.pieces, pieces.spans, strict=True))
+    say(f"text: {_SENTENCE}")
     say(f"pieces: {shown} ({len(pieces)}, {pieces.ids.count(tokenizer.unk_id)} of them unknown)")
     say(target)
 

@@ -8,10 +8,11 @@ import transformers
 from exported import saved, small, tokenizer_of
 
 from korbert.errors import ModelError, SettingsError
-from korbert.huggingface.check import TEXTS, TOLERANCE
+from korbert.huggingface.check import TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.modeling.growing import take_weights
 from korbert.modeling.models import DetectionModel, PretrainingModel
+from korbert.modeling.onnx_export import TEXTS
 from korbert.modeling.storage import save_model
 from korbert.tokenization import AnalyzerOptions
 from korbert.tokenization.extending import extended

@@ -8,10 +8,11 @@ import pytest
 import torch
 from exported import FAMILIES, small
 
-from korbert.huggingface.check import TEXTS, TOLERANCE
+from korbert.huggingface.check import TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.model import Model
 from korbert.modeling.models import EmbeddingModel
+from korbert.modeling.onnx_export import TEXTS
 from korbert.modeling.storage import save_model
 
 
