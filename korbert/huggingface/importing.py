@@ -72,10 +72,7 @@ def _check_index(path: Path) -> None:
         raise ModelError(f"{path}: weight_map: cannot be read ({error!r:.100}): save the model again") from None
     for name in names:
         if not isinstance(name, str) or Path(name).name != name or not name.endswith(".safetensors"):
-            raise ModelError(
-                f"{path}: weight_map: {name!r:.60} is no safetensors file beside it, and loading another one can run "
-                "code: save the model again"
-            )
+            raise ModelError(f"{path}: weight_map: {name!r:.60} is no safetensors file beside it: save the model again")
 
 
 def load_encoder(folder: str | Path, config: TransformersConfig) -> TransformersEncoder:
@@ -110,7 +107,5 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
         raise ModelError(f"{folder}: its encoder cannot be loaded ({reason_of(error)}): save the model again") from None
     for wrong in ("missing_keys", "mismatched_keys"):
         if names := sorted(map(str, report.get(wrong) or ())):
-            raise ModelError(
-                f"{folder}: {wrong.replace('_', ' ')}: {', '.join(names[:3])}: the weights are of another encoder"
-            )
+            raise ModelError(f"{folder}: {wrong.replace('_', ' ')}: {', '.join(names[:3])}: weights of another encoder")
     return TransformersEncoder(config, model=model).eval()

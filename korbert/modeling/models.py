@@ -170,10 +170,7 @@ class ClassificationModel(_EncoderWithHead):
         if problem_type == "regression" and num_labels != 1:
             raise ModelError(f"regression with {num_labels} labels: set num_labels to 1")
         if problem_type == "single_label_classification" and num_labels == 1:
-            raise ModelError(
-                "single_label_classification with 1 label: give at least two, or another problem_type (regression,"
-                " multi_label_classification)"
-            )
+            raise ModelError("single_label_classification with 1 label: give two or more, or another problem_type")
         super().__init__(config, generator)
         self.num_labels, self.pooling, self.problem_type = num_labels, pooling, problem_type
         self.labels = tuple(map(str, range(num_labels))) if labels is None else tuple(labels)

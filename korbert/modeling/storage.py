@@ -131,10 +131,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): write the model again") from None
     if "korbert_format" not in config:
-        raise ModelError(
-            f"{path}: `korbert_format` is missing, so this is not a korbert model:"
-            " bring a folder of transformers in with `korbert import`"
-        )
+        raise ModelError(f"{path}: `korbert_format` is missing, so this is not a korbert model: see `korbert import`")
     if config["korbert_format"] != FORMAT or isinstance(config["korbert_format"], bool | float):
         raise ModelError(
             f"{path}: korbert_format {config['korbert_format']!r:.80}, this version reads {FORMAT}:"

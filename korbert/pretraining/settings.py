@@ -13,9 +13,7 @@ def check_objectives(names: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, .
     main, others = set(names) & beside.keys(), set(names) - beside.keys()
     fit = len(main) == 1 and others <= beside[min(main)] and not {"nsp", "sop"} <= others
     if len(set(names)) < len(names) or not fit:
-        raise ValueError(
-            "these do not go together: name mlm (with nsp or sop, spans, distill), or rtd (with nsp or sop)"
-        )
+        raise ValueError("do not go together: name mlm (with nsp or sop, spans, distill), or rtd (with nsp or sop)")
     return names
 
 

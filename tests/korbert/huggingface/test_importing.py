@@ -69,7 +69,7 @@ def change_config(folder, **changes):
         ({"model_type": ["bert"]}, "is not supported: use one of albert"),
         ({"is_decoder": True}, "is a decoder, which sees no later pieces"),
         ({"korbert_format": 1}, "is a model of korbert: use it as it is"),
-        ({"num_hidden_layers": 3}, r"missing keys: encoder\.layer\.2\..*: the weights are of another encoder"),
+        ({"num_hidden_layers": 3}, r"missing keys: encoder\.layer\.2\..*: weights of another encoder"),
         ({"num_hidden_layers": "two"}, r"config\.json: is not a valid config of bert \(.*'num_hidden_layers'"),
         ({"pad_token_id": -1}, r"config\.json: invalid encoder config: pad_token_id: Input should be greater than"),
         ({"quantization_config": {"quant_method": "bnb"}}, "quantization_config: 'bnb': import the model with its"),

@@ -116,5 +116,5 @@ def test_recorded_sentences_tell_how_many_pieces_change(tiny_tokenizer, tmp_path
 def test_a_foreign_model_is_refused(tiny_tokenizer):
     with pytest.raises(ModelError, match="is no SentencePiece model"):
         Tokenizer(b"nonsense", tiny_tokenizer.settings, AnalyzerOptions(), {})
-    with pytest.raises(ModelError, match="the vocabulary has no ▁, but mark is 'eojeol'"):
+    with pytest.raises(ModelError, match="the vocabulary lacks ▁, but mark = 'eojeol'"):
         Tokenizer(tiny_tokenizer.parts.model, VocabularySettings(mark="eojeol"), AnalyzerOptions(), {})
