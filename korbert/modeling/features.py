@@ -88,9 +88,6 @@ class FeatureModel(nn.Module):
         lengths: Sequence[int] | None = None,
     ) -> Tensor:
         """Arguments as Encoder.forward. Returns scores, (B, num_outputs), or (B, T, num_outputs) without pooling."""
-        if lengths is None:
-            whole = [input_ids.shape[1]] * len(input_ids)
-            lengths = whole if attention_mask is None else attention_mask.sum(dim=1).tolist()
         with torch.no_grad():
             layers = self.encoder.all_layers(
                 input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths, only=self.indices

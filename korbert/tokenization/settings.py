@@ -141,17 +141,11 @@ class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
     mark: Mark = Field("none", description="▁ before a morpheme's form: never, where an eojeol begins, or always")
     min_count: int = Field(1, ge=1, description="forms that occur less often are ignored in learning")
     character_coverage: float = Field(
-        0.9995,
-        ge=0.98,
-        le=1,
-        description="share of character occurrences with an entry; rare characters fall back to bytes",
+        0.9995, ge=0.98, le=1, description="share of character occurrences with an entry; the rest become bytes"
     )
     max_piece_chars: int = Field(16, ge=1, le=64, description="maximum characters of a piece, mark included")
     foreign_share: float = Field(
-        0.15,
-        ge=0,
-        le=1,
-        description="maximum share of entries with two or more characters and no Hangul (years, names)",
+        0.15, ge=0, le=1, description="maximum share of entries of 2 or more characters without Hangul (years, names)"
     )
     words: tuple[str, ...] = Field((), description="forms that are always one piece, regardless of their counts")
 
