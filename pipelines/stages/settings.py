@@ -175,8 +175,8 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
             )
         if self.frozen_embeddings and not self.init and self.embeddings == "drawn":
             raise ValueError("frozen_embeddings would freeze random ones: set init, or embeddings = 'kiwi'")
-        if self.head.kind == "sampled" and "rtd" in self.objectives:
-            raise ValueError("head.kind = 'sampled': rtd draws from the whole vocabulary: leave one of them out")
+        if self.head.kind == "sampled" and {"rtd", "distill"} & set(self.objectives):
+            raise ValueError("head.kind = 'sampled': rtd and distill need the whole vocabulary: take kind = 'full'")
         if self.frozen_embeddings and "rtd" in self.objectives:
             raise ValueError("frozen_embeddings: rtd learns its embeddings: leave one of them out")
         if self.init and "rtd" in self.objectives:
