@@ -1,34 +1,38 @@
-"""What every model can do: vectors of texts, of their parts, and of the occurrences of a word."""
+"""What every model can do: vectors of texts and of their parts."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.util import find_spec
-from itertools import islice
-from typing import Unpack, get_args, overload
+from typing import Any, Unpack, get_args, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from korbert.errors import SettingsError
 from korbert.extras import EXTRAS, package
+from korbert.modeling import EmbeddingModel
 from korbert.modeling import Model as Network
+from korbert.modeling.onnx_encoder import OnnxEncoder
 from korbert.modeling.onnx_export import quantizable, quantized
 from korbert.processor import cores
 from korbert.tasks.passages import MANY_TEXTS
 from korbert.texts import as_texts
 from korbert.tokenization import AnyTokenizer, Encoding
 from korbert.tokenization.encoding import behind
-from korbert.training.devices import choose_precision, device_of
-from korbert.training.scoring import NotFinite, Scoring
+from korbert.training.devices import Batch, choose_precision, device_of
+from korbert.training.examples import Examples
+from korbert.training.scoring import NotFinite, Scoring, outputs
 from korbert.training.settings import InferencePrecision
 from korbert.vectors.counts import PieceCounts
-from korbert.vectors.encoder import digest_of, text_vectors, unit, vector_defaults, vector_settings, width_of
+from korbert.vectors.encoder import hidden_of, unit
 from korbert.vectors.names import Side, Unit
-from korbert.vectors.occurrences import Occurrence, occurrences_of
 from korbert.vectors.parts import Parts, parts_of
-from korbert.vectors.pooling import POOLINGS
+from korbert.vectors.pooling import POOLINGS, weights_of
 from korbert.vectors.settings import Asked, VectorSettings
 
 TEXTS_AT_ONCE = 4_096  # texts to embed whose pieces are in memory
@@ -90,22 +94,43 @@ class Embedder:
     @property
     def vector_defaults(self) -> Asked:
         """The `embed` settings that the model was trained with, as far as they differ from VectorSettings."""
-        return vector_defaults(self.network)
+        if isinstance(self.network, EmbeddingModel):
+            return {"pooling": self.network.pooling, "normalize": self.network.normalize}
+        return {}
 
     def vector_settings(self, **asked: Unpack[Asked]) -> VectorSettings:
         """Merges settings with the model's defaults. SettingsError for values that the model does not support."""
-        return vector_settings(self.network, asked)
+        settings = VectorSettings.of({**self.vector_defaults, **asked})
+        last = self.network.config.num_hidden_layers
+        if len(set(settings.places(last))) < len(settings.layer):
+            raise SettingsError(f"layer {list(settings.layer)}: name each layer once")
+        if settings.size is not None and settings.size > (width := self.width(settings)):
+            raise SettingsError(f"size {settings.size}: the vectors have {width} numbers: take that many or fewer")
+        if not settings.reads_last(last) and isinstance(self.network.encoder, OnnxEncoder):
+            raise SettingsError("layer: an encoder in an ONNX file has only its last layer: omit layer")
+        return settings
 
     def width(self, settings: VectorSettings) -> int:
         """Numbers per vector, before it is corrected and cut."""
-        return width_of(self.network, settings)
+        layers = len(settings.layer) if settings.mix == "concat" else 1
+        return int(self.network.config.hidden_size) * layers * POOLINGS[settings.pooling].width
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 (hex) over everything that determines vectors: config, encoder weights, tokenizer, maximum length,
         prompts."""
         prompts = [self.prompt(side) for side in get_args(Side)]
-        return digest_of(self.network, self.tokenizer, self.max_length, prompts if any(prompts) else ())
+        facts = [self.network.config.model_dump(mode="json"), self.tokenizer.digest, self.max_length]
+        facts += prompts if any(prompts) else []
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+        encoder: Any = self.network.encoder
+        if isinstance(encoder, OnnxEncoder):
+            digest.update(encoder.sha256.encode())
+            return digest.hexdigest()
+        for name, tensor in sorted(encoder.state_dict().items()):
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        return digest.hexdigest()
 
     def prompt(self, side: Side | None) -> str:
         """The prompt before texts of that side of a search; empty if there is none."""
@@ -140,24 +165,14 @@ class Embedder:
             ModelError: A vector is not finite.
         """
         listed, single = as_texts(texts, "texts")
-        vectors = np.concatenate(list(self.stream(listed, batch_size, counts=counts, **asked)))
-        return vectors[0] if single else vectors
-
-    def stream(
-        self,
-        texts: Iterable[str],
-        batch_size: int = 64,
-        *,
-        counts: PieceCounts | None = None,
-        **asked: Unpack[Asked],
-    ) -> Iterator[_Vectors]:
-        """As embed, for any number of texts in constant memory: (n, D), up to 4,096 at a time; (0, D) for no texts."""
-        settings, left, first = self.vector_settings(**asked), iter(texts), True
-        while (part := list(islice(left, TEXTS_AT_ONCE))) or first:
-            first = False
+        settings, parts = self.vector_settings(**asked), []
+        for start in range(0, max(1, len(listed)), TEXTS_AT_ONCE):
+            part = listed[start : start + TEXTS_AT_ONCE]
             workers = cores() if len(part) > MANY_TEXTS else 0
             encodings = self.tokenizer.encode_batch(part, max_length=self.max_length, workers=workers)
-            yield self.pooled(encodings, settings, batch_size, counts=counts)
+            parts.append(self.pooled(encodings, settings, batch_size, counts=counts))
+        vectors = np.concatenate(parts)
+        return vectors[0] if single else vectors
 
     def pooled(
         self,
@@ -168,18 +183,31 @@ class Embedder:
         counts: PieceCounts | None = None,
     ) -> _Vectors:
         """As embed, for texts already encoded, truncated to `max_length`: (N, D), computed shortest first."""
-        if POOLINGS[settings.pooling].counts and counts is None:
+        pooling, last = POOLINGS[settings.pooling], self.network.config.num_hidden_layers
+        if pooling.counts and counts is None:
             counts = self.piece_counts
         if prompt := self.prompt(settings.side):
             pieces = self.tokenizer.encode_pieces(prompt)
             encodings = [behind(pieces, encoding, self.max_length) for encoding in encodings]
-        is_fast = settings.reads_last(self.network.config.num_hidden_layers)
-        network = self.fast_network if is_fast else self.network
-        with self._named():
-            return text_vectors(
-                network, self.tokenizer, encodings, settings, batch_size,
-                counts=counts, **self.scoring,
-            )  # fmt: skip
+        network = self.fast_network if settings.reads_last(last) else self.network
+        layers = settings.places(last)
+
+        def vector_of(model: nn.Module, batch: Batch) -> Tensor:
+            hidden = hidden_of(model, batch, settings, layers).float()
+            weights = weights_of(pooling, batch["input_ids"], batch["attention_mask"], settings.special_tokens, counts)
+            return pooling.pool(hidden, weights)  # (B, D)
+
+        vectors = np.zeros((0, self.width(settings)), np.float32)
+        if encodings:
+            rows = ((encoding.input_ids, encoding.boundaries) for encoding in encodings)
+            examples = Examples.of_rows(rows, [0] * len(encodings), self.tokenizer.pad_id)
+            try:
+                vectors = outputs(network, examples, vector_of, batch_size, **self.scoring)
+            except NotFinite:
+                raise NotFinite("vectors", self.name) from None
+        if settings.size is not None:
+            vectors = vectors[:, : settings.size]
+        return unit(vectors) if settings.normalize else vectors
 
     @overload
     def similarity(self, a: str, b: str, **asked: Unpack[Asked]) -> float: ...  # type: ignore[overload-overlap]
@@ -212,10 +240,3 @@ class Embedder:
         with self._named():
             parts = parts_of(self.network, self.tokenizer, listed, unit, settings, self.max_length)
         return parts[0] if single else parts
-
-    def occurrences(self, word: str, texts: Iterable[str], **asked: Unpack[Asked]) -> list[Occurrence]:
-        """The occurrences of a word in texts, with their vectors: see korbert.vectors.occurrences."""
-        listed, _ = as_texts(texts, "texts")
-        settings = self.vector_settings(**asked)
-        with self._named():
-            return occurrences_of(self.network, self.tokenizer, word, listed, settings, self.max_length)

@@ -1,7 +1,6 @@
 """Worker processes that are shielded from terminal signals and die with their parent."""
 
 import ctypes
-import multiprocessing
 import os
 import signal
 import sys
@@ -9,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import ModuleType
 from typing import Any
@@ -64,18 +62,10 @@ def starting(*blocked: signal.Signals) -> Iterator[None]:
 
 
 def die_with(parent: int) -> None:
-    """Ends this process when its parent dies, by a signal of the kernel on Linux. parent: its process id.
+    """Ends this process when its parent dies, by a signal of the kernel (Linux). parent: its process id.
 
     The kernel sends it when the thread that started this process ends: that thread has to outlive all work.
     """
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    elif (process := multiprocessing.parent_process()) is not None:
-
-        def watch(sentinel: int) -> None:
-            wait_for([sentinel])
-            os._exit(1)
-
-        threading.Thread(target=watch, args=(process.sentinel,), daemon=True).start()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before the request
         os._exit(1)

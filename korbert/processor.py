@@ -19,7 +19,7 @@ def processor_name() -> str:
 
 def cores() -> int:
     """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
 
 
 def bound_spinning() -> None:

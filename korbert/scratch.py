@@ -27,9 +27,7 @@ def claim(folder: Path, known: Callable[[str], bool] | None = None) -> Path:
     marked = is_marked(folder)
     foreign = [name for name in names if not marked or (name != MARK and known is not None and not known(name))]
     if foreign:
-        raise ArtifactError(
-            f"{folder}: holds {foreign[0]}, which korbert did not write: move it away, or name another output"
-        )
+        raise ArtifactError(f"{folder}: holds {foreign[0]}, not korbert's: move it away, or name another output")
     folder.mkdir(parents=True, exist_ok=True)
     if not marked:
         (folder / MARK).write_text(_TEXT, encoding="utf-8")

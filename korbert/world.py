@@ -114,6 +114,4 @@ def require_rows(name: str, rows: int) -> None:
     size = connected().size
     if rows < size:
         remedy = f"start at most {rows}, as with `torchrun --nproc_per_node {rows}`, or raise {name}"
-        raise SettingsError(
-            f"{name} {rows}: a batch has fewer rows than the {size} processes that share them: {remedy}"
-        )
+        raise SettingsError(f"{name} {rows}: a batch has fewer rows than the {size} processes sharing them: {remedy}")

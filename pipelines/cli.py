@@ -128,7 +128,7 @@ GROUPS = {  # in the order of use
     "Tasks": ("finetune", "evaluate", "predict", "compare", "questions", "submit", "score"),
     "Models": ("serve", "fill", "export", "import", "pack"),
     "Search": ("embed", "index", "similar", "search-eval", "pairs", "negatives", "distill"),
-    "Inside a model": ("tokenize", "look", "words", "layers"),
+    "Inside a model": ("tokenize", "look", "layers"),
 }
 
 

@@ -26,7 +26,6 @@ from korbert.tasks.sets.loading import load
 from korbert.tasks.splits import split_by_article
 from korbert.tasks.token_classification.bio import read_bio, write_bio
 from korbert.training import devices
-from korbert.vectors.occurrences import distances
 from tests.pipelines.service.started import started
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -135,15 +134,6 @@ def test_facts_are_known():
     known = [answer in [guess.piece for guess in gap] for (gap,), answer in zip(gaps, answers, strict=True)]
     assert len(known) == 100
     assert sum(known) == pytest.approx(FACTS, abs=2)
-
-
-def test_sentences_about_love():
-    """사랑 has nearly the same vector in the first two, and another in the third, which is about the word."""
-    texts = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나"]
-    occurrences = korbert.load("korbert-mini").occurrences("사랑", texts)
-    apart = distances(occurrences)
-    assert len(occurrences) == 3
-    assert apart[0, 1] < apart[0, 2] / 2
 
 
 @pytest.mark.parametrize("rounding", ["bf16", "int8"])

@@ -8,8 +8,7 @@ Export, `export`:
    modeling_korbert.py is the code of encoders with embeddings that ModernBERT lacks.
 4. check.py loads the result as its users do, and compares ids and outputs with ours.
 
-Import, importing.py: `load_transformers` reads a folder as our model, with configs.py and conversion.py;
-`import_folder` keeps their encoder and tokenizer, behind adapters.
+Import, importing.py: `import_folder` keeps their encoder and tokenizer, behind adapters.
 """
 
 import lazy_loader

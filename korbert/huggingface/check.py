@@ -13,23 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from korbert._transformers import quietly, transformers
+from korbert._transformers import quietly
 from korbert.errors import ModelError
+from korbert.extras import package
 from korbert.modeling.models import EmbeddingModel, Model, PretrainingModel, QuestionAnsweringModel
+from korbert.modeling.onnx_export import TEXTS
 from korbert.tokenization import Tokenizer, pad_batch
 
 TOLERANCE = 1e-5  # of float32 scores; relative to the largest one if that is above 1
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids", "boundaries")
-
-TEXTS = (
-    "아버지가 방에 들어가신다.",
-    "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!",
-    "대한민국의 수도는 서울이다.\n인구는 약 940만 명이다.",
-    "진짜 재밌었음ㅋㅋㅋㅋ 강추 👍🏻 [MASK] 2020년作",
-    "ㅋ" * 700 + " 끝",
-    "",
-)
 
 
 def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float]:
@@ -39,8 +32,8 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
     columns.
     """
     with _remote_code_in(folder.parent), quietly():
-        package = transformers("export: the check")
-        reads = package.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+        library = package("transformers", "export: the check")
+        reads = library.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
         for text, pair in [*((text, None) for text in TEXTS), TEXTS[:2]]:
             ours = tokenizer.encode(text, pair, special_tokens=isinstance(model, PretrainingModel))
             others = reads(text, pair)
@@ -51,8 +44,8 @@ def compare(model: Model, tokenizer: Tokenizer, folder: Path) -> dict[str, float
                 )
         # The exported model, by the Auto class of its head.
         (kind,) = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"]
-        head = re.search(r"For\w+?(?=Simple$|$)", kind)
-        auto = getattr(package, f"AutoModel{head.group() if head else ''}")
+        head = re.search(r"For\w+", kind)
+        auto = getattr(library, f"AutoModel{head.group() if head else ''}")
         theirs, report = auto.from_pretrained(folder, trust_remote_code=True, output_loading_info=True)
         if wrong := {key: sorted(keys) for key, keys in report.items() if keys}:
             raise ModelError(f"export: {kind} does not take all weights: {wrong}: report this as a fault")

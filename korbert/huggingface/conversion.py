@@ -1,4 +1,4 @@
-"""The names of our weights in `transformers`, in one table for export and loading."""
+"""The names of our weights in `transformers`."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -74,19 +74,11 @@ _LAYERS: Mapping[Family, str] = {
     "electra": "electra.encoder.layer.{}",
 }
 _MODERN_HEAD: Names = {"head.dense": ("head.dense",), "head.norm": ("head.norm",), "classifier": ("classifier",)}
-_POOLERS = {"albert": "pooler", **dict.fromkeys(("bert", "roberta", "xlm-roberta"), "pooler.dense")}
-
-
-def _mlm_head(decoder: str, dense: str, norm: str, *nsp: str) -> Names:
-    """The modules of an MLM head. nsp: pooler and classifier of the head of sentence pairs, which few classes have."""
-    pooler, classifier = ((name,) for name in nsp) if nsp else ((), ())
-    return {
-        "mlm": (decoder,),
-        "mlm.transform.dense": (dense,),
-        "mlm.transform.norm": (norm,),
-        "nsp.pooler.dense": pooler,
-        "nsp.classifier": classifier,
-    }
+_ON_PIECES: Mapping[str, Names] = {
+    "question-answering": {"classifier": ("qa_outputs",)},
+    "token-classification": {"classifier": ("classifier",)},
+    "embedding": {},
+}
 
 
 def _on_first_piece(dense: str) -> dict[str, Names]:
@@ -95,33 +87,30 @@ def _on_first_piece(dense: str) -> dict[str, Names]:
     return {"classification": names, "multiple-choice": names}
 
 
-ON_PIECES: dict[str, Names] = {
-    "question-answering": {"classifier": ("qa_outputs",)},
-    "token-classification": {"classifier": ("classifier",)},
-    "embedding": {},
-}
-"""Heads that are a linear layer over pieces, or nothing, by kind of model."""
-
-_ELECTRA_MLM = _mlm_head("generator_lm_head", "generator_predictions.dense", "generator_predictions.LayerNorm")
-_BERT_MLM = "cls.predictions", "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm"
-_ROBERTA: Mapping[str, Names] = ON_PIECES | {
-    "pretraining": _mlm_head("lm_head", "lm_head.dense", "lm_head.layer_norm"),
-    "classification": {"head.dense": ("classifier.dense",), "classifier": ("classifier.out_proj",)},
-}
-HEADS: Mapping[str, Mapping[str, Names]] = {
-    "bert": ON_PIECES
-    | _on_first_piece("bert.pooler.dense")
-    | {"pretraining": _mlm_head(*_BERT_MLM, "bert.pooler.dense", "cls.seq_relationship")},
-    "albert": ON_PIECES
-    | _on_first_piece("albert.pooler")
-    | {
-        "pretraining": _mlm_head(
-            "predictions", "predictions.dense", "predictions.LayerNorm", "albert.pooler", "sop_classifier.classifier"
-        )
+_HEADS: Mapping[Family, Mapping[str, Names]] = {
+    "bert": {
+        "pretraining": {
+            "mlm": ("cls.predictions",),
+            "mlm.transform.dense": ("cls.predictions.transform.dense",),
+            "mlm.transform.norm": ("cls.predictions.transform.LayerNorm",),
+            "nsp.pooler.dense": ("bert.pooler.dense",),
+            "nsp.classifier": ("cls.seq_relationship",),
+        },
+        **_on_first_piece("bert.pooler.dense"),
+        **_ON_PIECES,
     },
-    "electra": ON_PIECES
-    | {
-        "pretraining": _ELECTRA_MLM,
+    "albert": {
+        "pretraining": {
+            "mlm": ("predictions",),
+            "mlm.transform.dense": ("predictions.dense",),
+            "mlm.transform.norm": ("predictions.LayerNorm",),
+            "nsp.pooler.dense": ("albert.pooler",),
+            "nsp.classifier": ("sop_classifier.classifier",),
+        },
+        **_on_first_piece("albert.pooler"),
+        **_ON_PIECES,
+    },
+    "electra": {
         "detection": {
             "head.dense": ("discriminator_predictions.dense",),
             "classifier": ("discriminator_predictions.dense_prediction",),
@@ -130,46 +119,32 @@ HEADS: Mapping[str, Mapping[str, Names]] = {
         },
     },
     "modern": {
-        "pretraining": _mlm_head("decoder", "head.dense", "head.norm"),
+        "pretraining": {
+            "mlm": ("decoder",),
+            "mlm.transform.dense": ("head.dense",),
+            "mlm.transform.norm": ("head.norm",),
+            "nsp.pooler.dense": (),
+            "nsp.classifier": (),
+        },
         **dict.fromkeys(
             ("classification", "multiple-choice", "question-answering", "token-classification"), _MODERN_HEAD
         ),
         "embedding": {},
     },
-    "modernbert": {"embedding": {}},  # these: of encoders in their own code
-    "convbert": ON_PIECES | {"pretraining": _ELECTRA_MLM},
-    "deberta-v2": ON_PIECES | {"pretraining": _mlm_head(*_BERT_MLM)},
-    "distilbert": ON_PIECES | {"pretraining": _mlm_head("vocab_projector", "vocab_transform", "vocab_layer_norm")},
-    "roberta": _ROBERTA,
-    "xlm-roberta": _ROBERTA,
 }
-"""Our modules of the head -> theirs, by family or model_type, and kind of model. Other model_types: ON_PIECES."""
 
-ENDINGS = {cls.kind: cls.exported for cls in models.CLASSES.values() if cls.exported and not cls.not_exported}
-"""Kind of model -> how the names of their classes end; those of pretraining differ."""
-
+_ENDINGS = {cls.kind: cls.exported for cls in models.CLASSES.values() if cls.exported and not cls.not_exported}
 _PREFIXES: Mapping[Family, str] = {"bert": "Bert", "albert": "Albert", "modern": "ModernBert"}
 CLASSES: Mapping[tuple[Family, str], str] = {
     ("bert", "pretraining"): "BertForPreTraining",
     ("albert", "pretraining"): "AlbertForPreTraining",
     ("electra", "detection"): "ElectraForPreTraining",
     ("modern", "pretraining"): "ModernBertForMaskedLM",
-    **{(family, kind): f"{prefix}{ending}" for family, prefix in _PREFIXES.items() for kind, ending in ENDINGS.items()},
+    **{
+        (family, kind): f"{prefix}{ending}" for family, prefix in _PREFIXES.items() for kind, ending in _ENDINGS.items()
+    },
 }
 """(family, kind of model) -> the class of `transformers` that is exported."""
-
-LOADED: Mapping[str, tuple[Family, str]] = {
-    **{name: key for key, name in CLASSES.items()},
-    **{f"Korbert{name}": key for key, name in CLASSES.items() if key[0] == "modern"},
-    **{f"{prefix}Model": (family, "pretraining") for family, prefix in (*_PREFIXES.items(), ("electra", "Electra"))},
-    "BertForMaskedLM": ("bert", "pretraining"),
-    "BertForNextSentencePrediction": ("bert", "pretraining"),
-    "AlbertForMaskedLM": ("albert", "pretraining"),
-    "ElectraForMaskedLM": ("electra", "pretraining"),
-    "ElectraForQuestionAnswering": ("electra", "question-answering"),
-    "ElectraForTokenClassification": ("electra", "token-classification"),
-}
-"""Class of `transformers` -> (family, our kind of model)."""
 
 
 def family_of(config: EncoderConfig, kind: str) -> Family:
@@ -187,7 +162,7 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
     AlbertModel always projects its embeddings; if ours are as wide as the encoder, the projection is the identity.
     The names of an encoder alone (kind "embedding") have no prefix.
     """
-    family = family_of(config, kind)
+    family, width = family_of(config, kind), config.hidden_size
     names = _names(config, family, kind)
     renamed = {}
     for name, tensor in tensors.items():
@@ -195,45 +170,22 @@ def to_transformers(tensors: Mapping[str, Tensor], config: EncoderConfig, kind: 
         targets = names[module]
         for target, part in zip(targets, tensor.chunk(max(1, len(targets))), strict=False):
             renamed[f"{target}.{leaf}"] = part
-    if family == "albert" and config.embedding_width == config.hidden_size:
+    if family == "albert" and config.embedding_width == width:
         (projection,) = names["encoder.embeddings.projection"]
-        width = config.hidden_size
         renamed |= {f"{projection}.weight": torch.eye(width), f"{projection}.bias": torch.zeros(width)}
     if kind != "embedding":
         return renamed
     renamed = {name.partition(".")[2]: tensor for name, tensor in renamed.items()}
-    return renamed | unused_pooler(family, config.hidden_size)
-
-
-def unused_pooler(model_type: str, width: int) -> dict[str, Tensor]:
-    """The weights of the pooler that some encoders have and sentence vectors do not use, all 0: `transformers`
-    initializes and reports missing ones."""
-    if (pooler := _POOLERS.get(model_type)) is None:
-        return {}
-    return {f"{pooler}.weight": torch.zeros(width, width), f"{pooler}.bias": torch.zeros(width)}
-
-
-def from_transformers(
-    tensors: Mapping[str, Tensor], expected: Mapping[str, Tensor], config: EncoderConfig, family: Family, kind: str
-) -> dict[str, Tensor]:
-    """Weights of `transformers` under our names, float32; missing ones are left out.
-
-    expected: the state dict of our model.
-    """
-    names = _names(config, family, kind)
-    ours = {}
-    for name in expected:
-        module, _, leaf = name.rpartition(".")
-        sources = [f"{source}.{leaf}" for source in names[module]]
-        if sources and all(source in tensors for source in sources):
-            ours[name] = torch.cat([tensors[source].float() for source in sources])
-    return ours
+    # Sentence vectors use no pooler; `transformers` would initialize and report a missing one.
+    if pooler := {"bert": "pooler.dense", "albert": "pooler"}.get(family):
+        renamed |= {f"{pooler}.weight": torch.zeros(width, width), f"{pooler}.bias": torch.zeros(width)}
+    return renamed
 
 
 def _names(config: EncoderConfig, family: Family, kind: str) -> dict[str, tuple[str, ...]]:
     """Our module -> theirs, layer by layer."""
     span_head: Names = {"reader.head.dense": (), "reader.head.norm": (), "reader.classifier": ()}
-    names = {**_ENCODER[family], **HEADS[family][kind], **span_head}
+    names = {**_ENCODER[family], **_HEADS[family][kind], **span_head}
     for layer in range(config.distinct_layers):
         for ours, theirs in _LAYER[family].items():
             prefix = _LAYERS[family].format(layer)

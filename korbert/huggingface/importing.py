@@ -1,55 +1,25 @@
-"""Imports folders of `transformers`: `import_folder` and `load_transformers`.
+"""Imports folders of `transformers`: model folders of ours, whose encoder runs the code of `transformers`.
 
-`import_folder` makes a model folder of ours from any architecture in transformers_config.CLASSES, whose encoder runs
-the code of `transformers`; `load_transformers` reads some architectures as our own encoders. Nothing is downloaded, no
-code in a folder is run, and weights are read from safetensors only.
+Nothing is downloaded, no code in a folder is run, and weights are read from safetensors only.
 """
 
-import logging
+import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
 
-import safetensors.torch
-import torch
-from safetensors import SafetensorError
-from torch import Tensor
-
-from korbert._transformers import quietly, reason_of, their_json
+from korbert._transformers import quietly, reason_of
 from korbert.durable import read_object
 from korbert.errors import ModelError, SettingsError
-from korbert.huggingface.configs import config_from_transformers
-from korbert.huggingface.conversion import Family, from_transformers
-from korbert.modeling import models
-from korbert.modeling.config import EncoderConfig, TransformersConfig
-from korbert.modeling.models import EncoderModel, Model, ProblemType
+from korbert.modeling.config import TransformersConfig
+from korbert.modeling.models import EncoderModel
 from korbert.modeling.storage import save_model
 from korbert.modeling.transformers_config import CLASSES, adapted_config, class_of, options, their_config
 from korbert.modeling.transformers_encoder import TransformersEncoder
-from korbert.tokenization import Pieces, TransformersTokenizer
-
-_logger = logging.getLogger(__name__)
-
-_TYPES = ("bert", "modernbert", "albert", "electra", "korbert-modernbert")
-_PREFIXES = {"BertModel": "bert.", "ModernBertModel": "model.", "AlbertModel": "albert.", "ElectraModel": "electra."}
-SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어! 👍🏻 뷁"
+from korbert.tokenization import TransformersTokenizer
 
 
-@dataclass(frozen=True)
-class Imported:
-    """Import result. pieces: of SENTENCE. unknown: how many are [UNK]. fast: whether the tokenizer has offsets."""
-
-    config: TransformersConfig
-    parameters: int
-    tokenizer: str
-    fast: bool
-    pieces: Pieces
-    unknown: int
-
-
-def import_folder(folder: str | Path, target: str | Path) -> Imported:
-    """Writes `target`, a model folder of kind "encoder", from a folder written by `transformers`.
+def import_folder(folder: str | Path, target: str | Path) -> tuple[EncoderModel, TransformersTokenizer]:
+    """Writes `target`, a model folder of kind "encoder", from a folder of `transformers`. Returns what is in it.
 
     SettingsError for a target that is not empty. ModelError for an unusable folder: see read_folder, load_encoder and
     TransformersTokenizer.
@@ -63,15 +33,7 @@ def import_folder(folder: str | Path, target: str | Path) -> Imported:
     config = config.model_copy(update={"max_position_embeddings": min(limit, config.max_position_embeddings)})
     model = EncoderModel(config, encoder=load_encoder(folder, config))
     save_model(target, model, tokenizer)
-    pieces = tokenizer.encode_pieces(SENTENCE)
-    return Imported(
-        config=config,
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
-        tokenizer=type(tokenizer.theirs).__name__,
-        fast=tokenizer.is_fast,
-        pieces=pieces,
-        unknown=sum(id == tokenizer.unk_id for id in pieces.ids),
-    )
+    return model, tokenizer
 
 
 def read_folder(folder: str | Path) -> TransformersConfig:
@@ -80,7 +42,10 @@ def read_folder(folder: str | Path) -> TransformersConfig:
     ModelError for another folder, an unknown architecture, a decoder, and a model that needs code in the folder.
     """
     path = Path(folder) / "config.json"
-    theirs = their_json(path)
+    try:
+        theirs = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: cannot be read ({error}): name a folder that transformers has written") from None
     if not isinstance(theirs, dict):
         raise ModelError(f"{path}: is not a JSON object: name a folder that transformers has written")
     if "korbert_format" in theirs:
@@ -92,10 +57,7 @@ def read_folder(folder: str | Path) -> TransformersConfig:
         )
     if quantized := theirs.get("quantization_config"):
         method = quantized.get("quant_method") if isinstance(quantized, dict) else quantized
-        raise ModelError(
-            f"{path}: quantization_config: {method!r:.60}: import the model with its full weights, which can be"
-            " fine-tuned"
-        )
+        raise ModelError(f"{path}: quantization_config: {method!r:.60}: import the model with its full weights")
     try:
         return adapted_config(theirs)
     except ModelError as error:
@@ -110,10 +72,7 @@ def _check_index(path: Path) -> None:
         raise ModelError(f"{path}: weight_map: cannot be read ({error!r:.100}): save the model again") from None
     for name in names:
         if not isinstance(name, str) or Path(name).name != name or not name.endswith(".safetensors"):
-            raise ModelError(
-                f"{path}: weight_map: {name!r:.60} is no safetensors file beside it, and loading another one can run "
-                "code: save the model again"
-            )
+            raise ModelError(f"{path}: weight_map: {name!r:.60} is no safetensors file beside it: save the model again")
 
 
 def load_encoder(folder: str | Path, config: TransformersConfig) -> TransformersEncoder:
@@ -148,74 +107,5 @@ def load_encoder(folder: str | Path, config: TransformersConfig) -> Transformers
         raise ModelError(f"{folder}: its encoder cannot be loaded ({reason_of(error)}): save the model again") from None
     for wrong in ("missing_keys", "mismatched_keys"):
         if names := sorted(map(str, report.get(wrong) or ())):
-            raise ModelError(
-                f"{folder}: {wrong.replace('_', ' ')}: {', '.join(names[:3])}: the weights are of another encoder"
-            )
+            raise ModelError(f"{folder}: {wrong.replace('_', ' ')}: {', '.join(names[:3])}: weights of another encoder")
     return TransformersEncoder(config, model=model).eval()
-
-
-def load_transformers(folder: str | Path, generator: torch.Generator | None = None) -> Model:
-    """Loads a folder written by `transformers` (BERT, ModernBERT, ELECTRA, or ALBERT with narrow embeddings;
-    model.safetensors), in eval mode.
-
-    Weights only: the ids are those of the folder's own tokenizer. A head that the folder lacks is initialized from
-    `generator` (None: torch's own), with a warning. ModelError if our model cannot compute the same.
-    """
-    folder = Path(folder)
-    path, weights = folder / "config.json", folder / "model.safetensors"
-    theirs = their_json(path)
-    if not isinstance(theirs, dict) or theirs.get("model_type") not in _TYPES:
-        raise ModelError(f"{path}: model_type is not supported: use one of {', '.join(_TYPES)}")
-    try:
-        tensors = safetensors.torch.load_file(weights)
-    except (OSError, SafetensorError) as error:
-        raise ModelError(f"{weights}: cannot be read ({error}): save the model as one safetensors file") from None
-    names = theirs.get("architectures") or [""]
-    if names[0] in _PREFIXES:  # saved without the prefix of the other classes
-        tensors = {_PREFIXES[names[0]] + name: tensor for name, tensor in tensors.items()}
-    try:
-        config, family, kind = config_from_transformers(theirs)
-        model = _build(theirs, config, kind, generator)
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from None
-    _fill(folder, model, family, tensors)
-    return model.eval()
-
-
-def _build(theirs: dict[str, Any], config: EncoderConfig, kind: str, generator: torch.Generator | None) -> Model:
-    names = theirs.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}
-    labels = [label for _, label in sorted((int(key), label) for key, label in names.items())]
-    usual = "regression" if len(labels) == 1 else "single_label_classification"  # as their losses assume
-    settings = {
-        "num_labels": len(labels),
-        "pooling": "mean" if theirs.get("classifier_pooling") == "mean" else "first",  # only ModernBERT has that key
-        "labels": labels,
-        "problem_type": theirs.get("problem_type") or usual,
-    }
-    model: Any = models.CLASSES[kind]
-    own = {name: value for name, value in settings.items() if name in model.saved}
-    if "problem_type" in own and own["problem_type"] not in get_args(ProblemType):
-        raise ModelError(f"problem_type {own['problem_type']!r:.60} is none of {', '.join(get_args(ProblemType))}")
-    built: Model = model(config, **own, generator=generator)
-    return built
-
-
-def _fill(folder: Path, model: Model, family: Family, tensors: dict[str, Tensor]) -> None:
-    """Loads the weights. ModelError if one of the encoder is missing or has another shape."""
-    expected, config = model.state_dict(), model.config
-    assert isinstance(config, EncoderConfig)
-    ours = from_transformers(tensors, expected, config, family, model.kind)
-    missing = sorted(expected.keys() - ours.keys())
-    if broken := [name for name in missing if name.startswith("encoder.")]:
-        raise ModelError(
-            f"{folder / 'model.safetensors'}: no weights for {', '.join(broken[:3])}: they are of another encoder"
-        )
-    for name, tensor in ours.items():
-        if tensor.shape != expected[name].shape:
-            raise ModelError(
-                f"{folder / 'model.safetensors'}: {name} is {list(tensor.shape)}, config.json asks for"
-                f" {list(expected[name].shape)}: the two files do not match"
-            )
-    if missing:
-        _logger.warning("%s has no weights for %s: newly initialized", folder, ", ".join(missing))
-    model.load_state_dict(ours, strict=False)

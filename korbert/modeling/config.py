@@ -36,9 +36,7 @@ class EncoderConfig(_Config, frozen=True, extra="forbid"):
     `modern`'s; `bert` has 2 token types, dropout 0.1 and a norm epsilon of 1e-12, as in Google's code.
     """
 
-    architecture: Literal["bert", "modern"] = Field(
-        "modern", description="bert: Devlin et al. 2018; modern: Warner et al. 2024"
-    )
+    architecture: Literal["bert", "modern"] = Field("modern", description="Devlin et al. 2018; Warner et al. 2024")
     vocab_size: int = Field(ge=1, description="vocabulary size, including special and reserved entries")
     hidden_size: int = Field(ge=1, description="width of the hidden vectors")
     embedding_size: int | None = Field(
@@ -52,9 +50,7 @@ class EncoderConfig(_Config, frozen=True, extra="forbid"):
     intermediate_size: int = Field(ge=1, description="width of the feed-forward layer (`modern`: of each half)")
     max_position_embeddings: int = Field(512, ge=2, description="maximum pieces per row, special tokens included")
     type_vocab_size: int = Field(0, ge=0, description="number of token types (segments); 0: none, only [SEP]")
-    hidden_dropout_prob: float = Field(
-        0.0, ge=0, lt=1, description="dropout on embeddings and feed-forward layers, and before classifiers"
-    )
+    hidden_dropout_prob: float = Field(0.0, ge=0, lt=1, description="dropout of embeddings, feed-forward layers, heads")
     attention_probs_dropout_prob: float = Field(0.0, ge=0, lt=1, description="dropout on attention weights")
     layer_norm_eps: float = Field(1e-5, gt=0, description="layer norm epsilon, added to the variance")
     initializer_range: float = Field(0.02, gt=0, description="deviation of initial weights, truncated at twice")

@@ -6,16 +6,13 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from korbert.modeling.config import AnyConfig, EncoderConfig
+from korbert.modeling.config import EncoderConfig
+from korbert.modeling.encoder import Encoder
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.rows import Rows
-from korbert.modeling.transformers_config import adapted_config
-from korbert.modeling.transformers_encoder import encoder_of
-
-_FEW_ENTRIES = 128  # vocabulary size of a counted encoder: a lookup has no products
 
 
-def parameters(config: AnyConfig) -> dict[str, int]:
+def parameters(config: EncoderConfig) -> dict[str, int]:
     """Parameters of a PretrainingModel by part; tied ones count once."""
     with torch.device("meta"):
         model = PretrainingModel(config)
@@ -31,7 +28,7 @@ def parameters(config: AnyConfig) -> dict[str, int]:
     return {"token embedding": embedding, **parts, "MLM bias": model.mlm.bias.numel()}
 
 
-def flop_a_piece(config: AnyConfig, *, length: float, label_share: float, scored: int) -> dict[str, float]:
+def flop_a_piece(config: EncoderConfig, *, length: float, label_share: float, scored: int) -> dict[str, float]:
     """Operations per piece of a forward and a backward pass, by part: a multiply-add is two, backward twice forward.
 
     length: pieces per row. label_share: share of pieces that are predicted. scored: vocabulary entries that each
@@ -43,17 +40,13 @@ def flop_a_piece(config: AnyConfig, *, length: float, label_share: float, scored
     return {"encoder": 3 * forward, "heads": 3 * heads}
 
 
-def counted(config: AnyConfig, length: int, wanted_share: float = 1.0) -> tuple[float, float]:
+def counted(config: EncoderConfig, length: int, wanted_share: float = 1.0) -> tuple[float, float]:
     """Operations per piece of a row's forward pass, and the numbers per piece that it keeps for the backward pass.
 
-    wanted_share: share of pieces that the last layer of our encoders computes. Ours run without values (on "meta"),
-    those of `transformers`, which look at their masks, with a small vocabulary on the CPU.
+    wanted_share: share of pieces that the last layer computes. The encoder runs without values (on "meta").
     """
-    ours = isinstance(config, EncoderConfig)
-    device = torch.device("meta" if ours else "cpu")
-    small = config if isinstance(config, EncoderConfig) else adapted_config(config.transformers, _FEW_ENTRIES)
-    with torch.random.fork_rng(devices=[]), device:
-        encoder = encoder_of(small).train()
+    with torch.device("meta") as device:
+        encoder = Encoder(config).train()
         weights = {weight.untyped_storage()._cdata for weight in encoder.parameters()}
         kept: dict[int, int] = {}  # numbers by storage: a tensor that several products need counts once
 

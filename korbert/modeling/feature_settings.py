@@ -37,26 +37,20 @@ def chosen_layers(layers: str, count: int) -> Chosen:
         )
     place = _SINGLE[layers] if layers in _SINGLE else int(layers)
     if not -count - 1 <= place <= count:
-        raise SettingsError(
-            f"layers {layers!r}: the encoder has layers 0 (its embeddings) to {count}: take one of them"
-        )
+        raise SettingsError(f"layers {layers!r}: the encoder has layers 0 (embeddings) to {count}: take one of them")
     return Chosen((place % (count + 1),), "one")
 
 
 class FeatureSettings(BaseModel, frozen=True, extra="forbid"):
-    """A head trained on the vectors of a frozen encoder. Also accepts one string: "last, bilstm, 128"."""
+    """A head trained on the vectors of a frozen encoder. Also accepts one string: "last, mlp, 128"."""
 
     layers: Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)] = Field(
         "last",
         description='"last", "first" (embeddings), a number; "sum of last four", "concat of ..", "weighted sum of .."',
     )
-    head: Literal["linear", "mlp", "bilstm"] = Field(
-        "linear", description="linear; mlp: one hidden layer; bilstm: two bidirectional LSTM layers over pieces"
-    )
-    width: int = Field(256, ge=1, description="hidden size of mlp, and of each direction of bilstm")
-    keep: Literal["float16", "float32"] = Field(
-        "float16", description="dtype of the cached vectors; float16 halves the disk space"
-    )
+    head: Literal["linear", "mlp"] = Field("linear", description="linear; mlp: one hidden layer")
+    width: int = Field(256, ge=1, description="hidden size of mlp")
+    keep: Literal["float16", "float32"] = Field("float16", description="of cached vectors; float16 takes half the disk")
 
     @model_validator(mode="before")
     @classmethod

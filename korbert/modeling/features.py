@@ -7,7 +7,6 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from korbert.modeling.config import AnyConfig
 from korbert.modeling.feature_settings import chosen_layers
@@ -18,7 +17,7 @@ from korbert.modeling.transformers_encoder import encoder_of
 class FeatureModel(nn.Module):
     """Scores of rows or of pieces, from chosen layers of a frozen encoder.
 
-    1. To score rows, the vectors of each layer are pooled; with `bilstm`, its outputs are pooled instead.
+    1. To score rows, the vectors of each layer are pooled.
     2. `standardize` brings each dimension of each layer to mean 0 and deviation 1, as layers differ in scale.
     3. Several layers are summed, concatenated, or summed with learned weights (softmax of one number per layer, and a
        common factor: Peters et al. 2018, equation 1).
@@ -34,7 +33,7 @@ class FeatureModel(nn.Module):
         "num_outputs": (Annotated[int, Field(ge=1)], ...),
         "pooling": (Literal["mean", "first"] | None, ...),
         "layers": (str, ...),
-        "head": (Literal["linear", "mlp", "bilstm"], ...),
+        "head": (Literal["linear", "mlp"], ...),
         "width": (Annotated[int, Field(ge=1)], ...),
     }
     exported: ClassVar[str] = ""
@@ -51,7 +50,7 @@ class FeatureModel(nn.Module):
         num_outputs: int,
         pooling: Literal["mean", "first"] | None,
         layers: str = "last",
-        head: Literal["linear", "mlp", "bilstm"] = "linear",
+        head: Literal["linear", "mlp"] = "linear",
         width: int = 256,
         generator: torch.Generator | None = None,
         encoder: Any = None,
@@ -69,12 +68,8 @@ class FeatureModel(nn.Module):
         size = shape[0] * shape[1] if self.mix == "concat" else shape[1]
         if head == "mlp":
             self.dense = nn.Linear(size, width)
-        elif head == "bilstm":
-            self.lstm = nn.LSTM(size, width, num_layers=2, batch_first=True, bidirectional=True)
-            for parameter in self.lstm.parameters():  # torch's own initialization
-                nn.init.uniform_(parameter, -(width**-0.5), width**-0.5, generator=generator)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
-        self.classifier = nn.Linear({"linear": size, "mlp": width, "bilstm": 2 * width}[head], num_outputs)
+        self.classifier = nn.Linear(width if head == "mlp" else size, num_outputs)
         initialize(self, config, generator)
         self.encoder: Any = encoder_of(config, generator) if encoder is None else encoder
 
@@ -93,15 +88,14 @@ class FeatureModel(nn.Module):
         lengths: Sequence[int] | None = None,
     ) -> Tensor:
         """Arguments as Encoder.forward. Returns scores, (B, num_outputs), or (B, T, num_outputs) without pooling."""
-        if lengths is None:
-            whole = [input_ids.shape[1]] * len(input_ids)
-            lengths = whole if attention_mask is None else attention_mask.sum(dim=1).tolist()
         with torch.no_grad():
             layers = self.encoder.all_layers(
                 input_ids, attention_mask, token_type_ids, boundaries, lengths=lengths, only=self.indices
             ).float()  # (K, B, T, D)
-            if self.head != "bilstm":
-                layers = torch.stack([self._pooled(layer, attention_mask) for layer in layers])
+            if self.pooling == "first" or (self.pooling and layers.shape[2] == 1):  # vectors stored pooled have T = 1
+                layers = layers[:, :, 0]
+            elif self.pooling:
+                layers = torch.stack([mean_of_pieces(layer, attention_mask) for layer in layers])
             around = (-1,) + (1,) * (layers.dim() - 2) + (layers.shape[-1],)
             layers = (layers - self.mean.view(around)) / self.deviation.view(around)
         # (K, .., D) -> (.., D), or (.., K x D) for concat
@@ -113,21 +107,7 @@ class FeatureModel(nn.Module):
             vectors = layers.sum(dim=0)
         if self.head == "mlp":
             vectors = F.gelu(self.dense(vectors))
-        elif self.head == "bilstm":  # in float32: not all CPUs have a bf16 LSTM
-            ends = torch.tensor(lengths)
-            packed = pack_padded_sequence(vectors.float(), ends, batch_first=True, enforce_sorted=False)
-            with torch.autocast(vectors.device.type, enabled=False):
-                both_ways, _ = self.lstm(packed)
-            both_ways = pad_packed_sequence(both_ways, batch_first=True, total_length=vectors.shape[1])[0]
-            vectors = self._pooled(both_ways, attention_mask)
         return self.classifier(self.dropout(vectors))
-
-    def _pooled(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
-        """(B, T, D) -> (B, D), or unchanged without pooling. Vectors stored pooled have T = 1."""
-        if self.pooling is None:
-            return hidden
-        is_first = self.pooling == "first" or hidden.shape[1] == 1
-        return hidden[:, 0] if is_first else mean_of_pieces(hidden, attention_mask)
 
     def head_settings(self) -> dict[str, Any]:
         """Constructor arguments besides the encoder's config."""

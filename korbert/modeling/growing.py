@@ -2,7 +2,6 @@
 
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.errors import ModelError
-from korbert.modeling.config import AnyConfig, EncoderConfig, TransformersConfig, parse_config
+from korbert.modeling.config import EncoderConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.models import PretrainingModel
 from korbert.modeling.storage import load_model, read_config
@@ -18,8 +17,6 @@ from korbert.tokenization import Tokenizer
 from korbert.tokenization.extending import new_entries, why_not_extended
 
 _MAY_DIFFER = {"vocab_size", "hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"}
-_THEIRS_MAY_DIFFER = {"vocab_size", "n_words", "transformers_version", "layerdrop", "initializer_std", "init_std"}
-
 _ZERO_WHERE_ADDED = ("embeddings.boundary.weight", "attention.output.weight", "down.weight")
 
 
@@ -76,41 +73,34 @@ def check_tokenizer(tokenizer: Tokenizer, base: Tokenizer, folder: Path) -> None
         )
 
 
-def pretrained_encoder(folder: Path) -> AnyConfig:
+def pretrained_encoder(folder: Path) -> EncoderConfig:
     """The encoder of the pretrained model in a folder. ModelError if it is of another kind."""
     saved = read_config(folder)
     if saved["kind"] != PretrainingModel.kind:
         raise ModelError(f"{folder}: a {saved['kind']} model, without pretraining heads: name a pretrained model")
-    return parse_config(saved["encoder"])
+    return EncoderConfig.parse(saved["encoder"])
 
 
-def check_encoder(config: AnyConfig, folder: Path) -> None:
+def check_encoder(config: EncoderConfig, folder: Path) -> None:
     """ModelError if the model in `folder` is of another kind, or if its encoder differs; names each difference.
 
     Dropout and the deviation of initial weights may differ, and the recipe alone may have an overlap or a boundary
     embedding. In `modern` the maximum length may differ, as its positions have no weights, and the recipe may have more
     layers, as a pre-norm layer can be added without changing the result; layers that share weights cannot be added.
-    Encoders of `transformers` are compared by their own config.
     """
-    base, free = pretrained_encoder(folder), set[str]()
-    own: dict[str, Any] = {"architecture": config.architecture}
-    others: dict[str, Any] = {"architecture": base.architecture}
-    if isinstance(config, EncoderConfig) and isinstance(base, EncoderConfig):
-        free = _MAY_DIFFER | {name for name in ("overlap_embedding", "boundary_embedding") if not getattr(base, name)}
-        if config.architecture == "modern":
-            free.add("max_position_embeddings")
-            if config.layers_share == 1 and config.num_hidden_layers > base.num_hidden_layers:
-                free.add("num_hidden_layers")
-        if config.embedding_size is base.embedding_size is None:
-            free.add("embedding_size")
-        own, others = (each.model_dump() | {"embedding_size": each.embedding_width} for each in (config, base))
-    elif isinstance(config, TransformersConfig) and isinstance(base, TransformersConfig):
-        own, others = (dict(sorted(each.transformers.items())) for each in (config, base))
-        free = {name for name in own if "dropout" in name or "initializer" in name} | _THEIRS_MAY_DIFFER
+    base = pretrained_encoder(folder)
+    free = _MAY_DIFFER | {name for name in ("overlap_embedding", "boundary_embedding") if not getattr(base, name)}
+    if config.architecture == "modern":
+        free.add("max_position_embeddings")
+        if config.layers_share == 1 and config.num_hidden_layers > base.num_hidden_layers:
+            free.add("num_hidden_layers")
+    if config.embedding_size is base.embedding_size is None:
+        free.add("embedding_size")
+    own, others = (each.model_dump() | {"embedding_size": each.embedding_width} for each in (config, base))
     differences = [
-        f"{name}: {own.get(name)!r} in the recipe, {others.get(name)!r} in the model"
-        for name in own | others
-        if name not in free and own.get(name) != others.get(name)
+        f"{name}: {value!r} in the recipe, {others[name]!r} in the model"
+        for name, value in own.items()
+        if name not in free and value != others[name]
     ]
     if differences:
         raise ModelError(f"{folder}: its encoder differs: {'; '.join(differences)}: change pretrain.encoder")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from korbert.errors import ModelError
 from korbert.modeling import heads
-from korbert.modeling.config import AnyConfig
+from korbert.modeling.config import AnyConfig, EncoderConfig
 from korbert.modeling.embeddings import OVERLAP, scaled_overlap
 from korbert.modeling.encoder import Encoder
 from korbert.modeling.features import FeatureModel
@@ -66,16 +66,6 @@ class EncoderModel(_EncoderWithHead):
     kind: ClassVar[str] = "encoder"
     not_exported: ClassVar[str] = "an encoder without a head: export a model that was trained with one"
 
-    def __init__(
-        self,
-        config: AnyConfig,
-        generator: torch.Generator | None = None,
-        encoder: Encoder | TransformersEncoder | None = None,
-    ) -> None:
-        super().__init__(config, generator, encoder)
-        if encoder is None:
-            heads.initialize(self, config, generator)
-
     def scores(self, hidden: Tensor, attention_mask: Tensor | None) -> Tensor:
         return hidden
 
@@ -90,9 +80,14 @@ class PretrainingModel(_EncoderWithHead):
     kind: ClassVar[str] = "pretraining"
     saved: ClassVar[Saved] = {"objectives": (list[str], ["mlm", "nsp"])}
     pipeline: ClassVar[str] = "fill-mask"
+    config: EncoderConfig
+    encoder: Encoder
 
     def __init__(
-        self, config: AnyConfig, generator: torch.Generator | None = None, objectives: Sequence[str] = ("mlm", "nsp")
+        self,
+        config: EncoderConfig,
+        generator: torch.Generator | None = None,
+        objectives: Sequence[str] = ("mlm", "nsp"),
     ) -> None:
         super().__init__(config, generator)
         self.objectives = tuple(objectives)
@@ -123,8 +118,10 @@ class DetectionModel(_EncoderWithHead):
 
     kind: ClassVar[str] = "detection"
     pipeline: ClassVar[str] = "feature-extraction"
+    config: EncoderConfig
+    encoder: Encoder
 
-    def __init__(self, config: AnyConfig, generator: torch.Generator | None = None) -> None:
+    def __init__(self, config: EncoderConfig, generator: torch.Generator | None = None) -> None:
         super().__init__(config, generator)
         self.head = heads.PredictionHead(config) if config.architecture == "modern" else heads.Transform(config)
         self.classifier = nn.Linear(config.hidden_size, 1)
@@ -173,10 +170,7 @@ class ClassificationModel(_EncoderWithHead):
         if problem_type == "regression" and num_labels != 1:
             raise ModelError(f"regression with {num_labels} labels: set num_labels to 1")
         if problem_type == "single_label_classification" and num_labels == 1:
-            raise ModelError(
-                "single_label_classification with 1 label: give at least two, or another problem_type (regression,"
-                " multi_label_classification)"
-            )
+            raise ModelError("single_label_classification with 1 label: give two or more, or another problem_type")
         super().__init__(config, generator)
         self.num_labels, self.pooling, self.problem_type = num_labels, pooling, problem_type
         self.labels = tuple(map(str, range(num_labels))) if labels is None else tuple(labels)

@@ -1,8 +1,7 @@
 """Runs an encoder with ONNX Runtime behind the interface of Encoder. onnx_export.py makes the graph."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -10,7 +9,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from korbert.durable import sha256_of
 from korbert.errors import ModelError
 from korbert.extras import package
 from korbert.modeling.config import EncoderConfig, check_row
@@ -53,20 +51,6 @@ class OnnxEncoder(nn.Module):
         except Exception as error:  # its errors share no base class
             reason = " ".join(str(error).split())[:300]
             raise ModelError(f"{name}: ONNX Runtime cannot run it ({reason}): export the model anew") from None
-
-    @classmethod
-    def read(cls, config: EncoderConfig, path: Path, sha256: str) -> Self:
-        """The encoder in a file. ModelError if the file is missing, changed or broken."""
-        try:
-            digest = sha256_of(path)
-        except OSError as error:
-            raise ModelError(f"{path}: cannot be read ({error}): the model folder is incomplete") from None
-        if digest != sha256:
-            raise ModelError(
-                f"{path}: SHA-256 {digest[:12]}, config.json says {sha256[:12]}: the file was changed or is damaged:"
-                " put it back, or export the model anew"
-            )
-        return cls(config, str(path), str(path), sha256=sha256)
 
     def forward(
         self,

@@ -41,12 +41,12 @@ _OF_RUNTIME = "com.microsoft"  # operators that are ONNX Runtime's own
 _SMALLEST = 1e-9  # lower bound of a row's largest number, against a division by 0
 _UNSEEN = -1e9  # added to the scores of masked pieces; finite, as a softmax over nothing is NaN
 
-_TEXTS = (
+TEXTS = (  # whose vectors and scores exports are compared by
     "아버지가 방에 들어가신다.",
     "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!",
     "대한민국의 수도는 서울이다.\n인구는 약 940만 명이다.",
-    "진짜 재밌었음ㅋㅋㅋㅋ 강추 👍🏻 2020년作",
-    "우리나라의 옛 이야기에는 호랑이가 자주 나온다. " * 40,
+    "진짜 재밌었음ㅋㅋㅋㅋ 강추 👍🏻 [MASK] 2020년作",
+    "ㅋ" * 700 + " 끝",
     "",
 )
 
@@ -284,7 +284,7 @@ def export_onnx(source: str | Path, folder: str | Path, bits: Literal[8, 32] = 3
 
 def _compare(encoder: Encoder, exported: nn.Module, tokenizer: AnyTokenizer, bits: int) -> dict[str, float]:
     """ModelError for a difference above TOLERANCE in 32 bits."""
-    encodings = tokenizer.encode_batch(_TEXTS, max_length=encoder.config.max_position_embeddings, workers=0)
+    encodings = tokenizer.encode_batch(TEXTS, max_length=encoder.config.max_position_embeddings, workers=0)
     columns = pad_batch(encodings, tokenizer.pad_id)
     del columns["special_tokens_mask"]
     batch = {name: torch.from_numpy(rows) for name, rows in columns.items()}

@@ -131,18 +131,15 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): write the model again") from None
     if "korbert_format" not in config:
-        raise ModelError(
-            f"{path}: `korbert_format` is missing, so this is not a korbert model:"
-            " read a folder of transformers with korbert.huggingface.load_transformers"
-        )
+        raise ModelError(f"{path}: `korbert_format` is missing, so this is not a korbert model: see `korbert import`")
     if config["korbert_format"] != FORMAT or isinstance(config["korbert_format"], bool | float):
         raise ModelError(
-            f"{path}: korbert_format {_short(config['korbert_format'])}, this version reads {FORMAT}:"
+            f"{path}: korbert_format {config['korbert_format']!r:.80}, this version reads {FORMAT}:"
             " use the version of korbert that wrote it"
         )
     kind = config.get("kind")
     if not isinstance(kind, str) or kind not in CLASSES:
-        raise ModelError(f"{path}: kind {_short(kind)} is none of {', '.join(CLASSES)}")
+        raise ModelError(f"{path}: kind {kind!r:.80} is none of {', '.join(CLASSES)}")
     try:
         _Config.model_validate({name: config[name] for name in config.keys() - {"korbert_format", "kind"}})
     except ValidationError as error:
@@ -152,15 +149,8 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     try:
         create_model("Head", __base__=_Strict, **CLASSES[kind].saved).model_validate(config["head"])  # type: ignore[call-overload]
     except ValidationError:
-        head = _short(config["head"])
-        raise ModelError(f"{path}: head {head} does not fit a {kind} model: put the file back") from None
+        raise ModelError(f"{path}: head {config['head']!r:.80} does not fit a {kind} model: restore it") from None
     return config
-
-
-def _short(value: object) -> str:
-    """repr of a value for error messages, cut to 80 characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 @overload
@@ -216,22 +206,31 @@ def _filled_model(folder: Path, config: Mapping[str, Any], home: Path, device: t
         tensors = {name: tensor for name, tensor in tensors.items() if name in model.state_dict()}
     _fill(folder / "model.safetensors", model, tensors)
     if onnx:
-        model.encoder = OnnxEncoder.read(model.config, folder / ONNX_FILE, onnx["sha256"])
+        path, digest = folder / ONNX_FILE, onnx["sha256"]
+        _check_digest(path, digest)
+        model.encoder = OnnxEncoder(model.config, str(path), str(path), sha256=digest)
     return model
 
 
 def _read_weights(path: Path, expected: str) -> dict[str, Tensor]:
+    _check_digest(path, expected)
     try:
-        if (digest := sha256_of(path)) != expected:
-            raise ModelError(
-                f"{path}: SHA-256 {digest[:12]}, config.json says {expected[:12]}: the file was changed or is damaged:"
-                " restore it, or write the model again"
-            )
         return safetensors.torch.load_file(path)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: no such file: the model folder is incomplete") from None
     except (OSError, SafetensorError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): the file is broken, write the model again") from None
+
+
+def _check_digest(path: Path, expected: str) -> None:
+    """ModelError if the file is missing or changed."""
+    try:
+        digest = sha256_of(path)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror}): the model folder is incomplete") from None
+    if digest != expected:
+        raise ModelError(
+            f"{path}: SHA-256 {digest[:12]}, config.json says {expected[:12]}: the file was changed or is damaged:"
+            " restore it, or write the model again"
+        )
 
 
 def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -248,16 +247,17 @@ def _build(folder: Path, config: Mapping[str, Any], num_tensors: int | None) -> 
 
     num_tensors: tensors in the weights file, several per layer, to bound the layers; None: the file has only a head.
     """
+    kind: Any = CLASSES[config["kind"]]
     try:
         encoder = parse_config(config["encoder"])
         if isinstance(encoder, TransformersConfig):  # not on "meta": it has buffers that no file holds
             with _NoFilling():
-                return CLASSES[config["kind"]](encoder, **config["head"])
+                return kind(encoder, **config["head"])
         if num_tensors is not None and encoder.distinct_layers > num_tensors:
             own = "layer_groups" if encoder.layer_groups else "num_hidden_layers"
             raise ModelError(f"{own} {encoder.distinct_layers}: the weights file has fewer layers")
         with without_weights():
-            return CLASSES[config["kind"]](encoder, **config["head"])
+            return kind(encoder, **config["head"])
     # TypeError to RuntimeError: sizes that no tensor can have.
     except (ModelError, SettingsError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]

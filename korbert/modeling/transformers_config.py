@@ -1,6 +1,5 @@
-"""Converts configs of `transformers` to ours: of a folder (adapted_config), or from a recipe (new_config)."""
+"""Converts the config of an encoder of `transformers` to ours, and back."""
 
-import difflib
 import inspect
 import json
 from collections.abc import Mapping
@@ -8,8 +7,9 @@ from typing import Any
 
 import torch
 
-from korbert._transformers import quietly, reason_of, transformers
+from korbert._transformers import quietly, reason_of
 from korbert.errors import ModelError
+from korbert.extras import package
 from korbert.modeling.config import TransformersConfig
 
 CLASSES: Mapping[str, str] = {  # model_type -> the class without a head
@@ -19,45 +19,25 @@ CLASSES: Mapping[str, str] = {  # model_type -> the class without a head
     "deberta-v2": "DebertaV2Model",
     "distilbert": "DistilBertModel",
     "electra": "ElectraModel",
-    "flaubert": "FlaubertModel",
     "funnel": "FunnelModel",
-    "longformer": "LongformerModel",
     "modernbert": "ModernBertModel",
     "roberta": "RobertaModel",
-    "xlm": "XLMModel",
     "xlm-roberta": "XLMRobertaModel",
 }
-_OFFSET = ("roberta", "xlm-roberta", "longformer")  # positions start after the padding id (Liu et al. 2019's code)
-_NO_TOKEN_TYPES = ("distilbert", "modernbert", "xlm", "flaubert")  # none, or rows of the vocabulary (XLM)
+_OFFSET = ("roberta", "xlm-roberta")  # positions start after the padding id (Liu et al. 2019's code)
+_NO_TOKEN_TYPES = ("distilbert", "modernbert")
 _NO_LIMIT = 512  # pieces per row of an encoder without a limit (Funnel), as in BERT
-_OF_THE_VOCABULARY = {  # config entries that our tokenizers fix (korbert/tokenization/vocabulary.py)
-    **dict.fromkeys(("pad_token_id", "pad_index"), 0),
-    **dict.fromkeys(("unk_token_id", "unk_index"), 1),
-    **dict.fromkeys(("bos_token_id", "bos_index", "cls_token_id"), 2),
-    **dict.fromkeys(("eos_token_id", "eos_index", "sep_token_id"), 3),
-    **dict.fromkeys(("mask_token_id", "mask_index"), 4),
-}
 _NOT_KEPT = ("_name_or_path", "architectures", "dtype", "id2label", "label2id", "torch_dtype", "transformers_version")
 _DROPOUT_NAMES = ("hidden_dropout_prob", "hidden_dropout", "dropout", "mlp_dropout")  # the first that is set counts
 
 
-def adapted_config(theirs: Mapping[str, Any], vocab_size: int | None = None) -> TransformersConfig:
-    """Our config of an encoder, from their config.json. ModelError if the architecture is not supported.
-
-    vocab_size: that of our tokenizer, for an encoder trained from scratch, whose padding id is 0; None: theirs.
-    """
+def adapted_config(theirs: Mapping[str, Any]) -> TransformersConfig:
+    """Our config of an encoder, from their config.json. ModelError if the architecture is not supported."""
     model_type = str(theirs.get("model_type"))
     class_of(model_type)  # refuses others
     if theirs.get("is_decoder") or theirs.get("is_encoder_decoder") or theirs.get("causal"):
         raise ModelError("is a decoder, which sees no later pieces: take an encoder")
-    kept = {key: value for key, value in theirs.items() if key not in _NOT_KEPT}
-    if vocab_size is not None:
-        own = "n_words" if model_type in ("xlm", "flaubert") else "vocab_size"
-        known = _keys(model_type)
-        ids = {key: id for key, id in _OF_THE_VOCABULARY.items() if key in known}
-        old = ("vocab_size", "n_words", *_OF_THE_VOCABULARY)
-        kept = {key: value for key, value in kept.items() if key not in old} | ids | {own: vocab_size}
-    config = _parsed(model_type, kept)
+    config = _parsed(model_type, {key: value for key, value in theirs.items() if key not in _NOT_KEPT})
     pad = config.pad_token_id if isinstance(config.pad_token_id, int) else 0
     positions = getattr(config, "max_position_embeddings", None) or _NO_LIMIT
     types = 0 if model_type in _NO_TOKEN_TYPES else 3 if model_type == "funnel" else config.type_vocab_size
@@ -78,50 +58,16 @@ def adapted_config(theirs: Mapping[str, Any], vocab_size: int | None = None) -> 
     )
 
 
-def new_config(theirs: Mapping[str, Any], vocab_size: int) -> TransformersConfig:
-    """Our config of an encoder described by model_type and the config entries that differ from the defaults of
-    `transformers`. ModelError for unknown entries, and if no encoder can be built from them.
-    """
-    model_type = str(theirs.get("model_type"))
-    class_of(model_type)
-    known = _keys(model_type) - _OF_THE_VOCABULARY.keys() - {"vocab_size", "n_words", *_NOT_KEPT}
-    for key in sorted(theirs.keys() - known - {"model_type"}):
-        if key in ("vocab_size", "n_words", *_OF_THE_VOCABULARY):
-            raise ModelError(f"{key} is not a setting: the tokenizer determines it: remove it")
-        near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-        raise ModelError(f"{key}: no entry in a config of {model_type}{f' (did you mean {near[0]}?)' if near else ''}")
-    config = adapted_config(theirs, vocab_size)
-    built = their_config(config)
-    heads = getattr(built, "num_attention_heads", 1)
-    if config.hidden_size % heads and model_type != "funnel":  # it sets the head size itself
-        sizes = f"hidden size {config.hidden_size} is not a multiple of {heads} attention heads"
-        raise ModelError(f"{sizes}: change either")
-    try:
-        with quietly(), torch.device("meta"):
-            class_of(model_type)._from_config(built, **options(config))
-    except Exception as error:  # their classes raise all kinds of errors
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise ModelError(f"no encoder can be built from this config of {model_type} ({reason}): correct it") from None
-    return config
-
-
 def class_of(model_type: str) -> Any:
     """The `transformers` class of an architecture. ModelError if it is not supported, SettingsError if absent."""
     if model_type not in CLASSES:
         raise ModelError(f"model_type {model_type!r:.60} is not supported: use one of {', '.join(CLASSES)}")
-    return getattr(transformers(f"an encoder of architecture {model_type}"), CLASSES[model_type])
+    return getattr(package("transformers", f"an encoder of architecture {model_type}"), CLASSES[model_type])
 
 
 def their_config(config: TransformersConfig) -> Any:
     """The config object of `transformers`."""
     return _parsed(config.model_type, config.transformers)
-
-
-def _keys(model_type: str) -> set[str]:
-    """The config entries of an architecture, aliases included."""
-    kind = class_of(model_type).config_class
-    unlisted = "max_position_embeddings"  # in some
-    return {*kind().to_dict(), *kind.attribute_map, unlisted}
 
 
 def _parsed(model_type: str, values: Mapping[str, Any]) -> Any:

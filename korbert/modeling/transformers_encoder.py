@@ -13,7 +13,6 @@ from korbert._transformers import quietly
 from korbert.errors import ModelError
 from korbert.modeling.config import AnyConfig, TransformersConfig, check_row
 from korbert.modeling.encoder import Encoder
-from korbert.modeling.rows import Rows
 from korbert.modeling.transformers_config import class_of, options, their_config
 
 
@@ -21,8 +20,7 @@ class TransformersEncoder(nn.Module):
     """An encoder of `transformers` with the interface of Encoder, without its pooler, which no task here uses.
 
     Padding does not change the vectors of pieces, except in ConvBERT, whose convolutions reach past the end of a row,
-    and in Funnel, which pools pieces in pairs. Longformer's first piece has global attention, as in its classifiers
-    (Beltagy et al. 2020, 4.2).
+    and in Funnel, which pools pieces in pairs.
     generator: for the initial weights, drawn as `transformers` initializes them; None: torch's global generator.
     model: a model with weights, from load_encoder.
     """
@@ -36,17 +34,6 @@ class TransformersEncoder(nn.Module):
                     torch.manual_seed(int(torch.randint(2**62, (), generator=generator)))
                 model = class_of(config.model_type)._from_config(their_config(config), **options(config))
         self.model: Any = model
-        # The sizes in our config have to be those of the encoder built from theirs.
-        entries, width = self.token_weight.shape
-        actual = {
-            "vocab_size": entries,
-            "embedding_width": width,
-            "hidden_size": self.model.config.hidden_size,
-            "num_hidden_layers": self.model.config.num_hidden_layers,
-        }
-        for name, size in actual.items():
-            if getattr(config, name) != size:
-                raise ModelError(f"encoder: {name} {getattr(config, name)}, but transformers.{name} gives {size}")
 
     @property
     def token_weight(self) -> Tensor:
@@ -82,19 +69,17 @@ class TransformersEncoder(nn.Module):
         output = self._run(input_ids, mask, token_type_ids, output_hidden_states=True)
         layers = [*output.hidden_states[:-1], output.last_hidden_state]
         if any(layer.shape != layers[-1].shape for layer in layers):
-            raise ModelError(
-                f"{self.config.model_type}: its layers differ in pieces: take the last one, as forward does"
-            )
+            raise ModelError(f"{self.config.model_type}: its layers differ in pieces: take the last one")
         layers = layers if only is None else [layers[index] for index in only]
         return torch.stack(layers).masked_fill(~mask[None, :, :, None], 0.0)
 
     def attentions(self, input_ids: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
         """Attention weights: (B, T) integers without padding -> (L, B, H, T, T).
 
-        ModelError for encoders without piece-to-piece attention weights (Funnel, Longformer).
+        ModelError for encoders without piece-to-piece attention weights (Funnel).
         """
-        if self.config.model_type in ("funnel", "longformer"):  # their shapes may match by chance
-            raise ModelError(f"{self.config.model_type}: it has no piece-to-piece attention weights")
+        if self.config.model_type == "funnel":  # its shapes may match by chance
+            raise ModelError("funnel: it has no piece-to-piece attention weights")
         mask, usual = torch.ones_like(input_ids, dtype=torch.bool), self.model.config._attn_implementation
         self.model.set_attn_implementation("eager")  # other kernels keep no weights
         try:
@@ -103,49 +88,16 @@ class TransformersEncoder(nn.Module):
             self.model.set_attn_implementation(usual)
         return torch.stack(list(attentions))
 
-    def flat(
-        self,
-        input_ids: Tensor,
-        rows: Rows,
-        token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None,
-        *,
-        vectors: Tensor | None = None,
-        wanted: Tensor | None = None,
-    ) -> Tensor:
-        """As Encoder.flat, for pretraining: (N,) integers -> (N, D) or (W, D). All rows are padded to the longest."""
-        shape = len(rows.lengths), rows.longest
-        mask = torch.arange(rows.longest, device=rows.device) < rows.starts.diff()[:, None]
-        where = torch.nonzero_static(mask.flatten(), size=rows.pieces).flatten()
-
-        def padded(flat: Tensor) -> Tensor:
-            empty = flat.new_zeros(shape[0] * shape[1], *flat.shape[1:])
-            return empty.index_copy(0, where, flat).view(*shape, *flat.shape[1:])
-
-        segments = None if token_type_ids is None else padded(token_type_ids)
-        looked_up = None if vectors is None else padded(vectors)
-        hidden: Tensor = self._run(padded(input_ids), mask, segments, looked_up).last_hidden_state
-        pieces = hidden.flatten(0, 1)[where]
-        return pieces if wanted is None else pieces[wanted]
-
-    def _run(
-        self, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor | None, vectors: Tensor | None = None, **more: Any
-    ) -> Any:
-        """Runs the wrapped model. mask: (B, T) bool; vectors: (B, T, E), used instead of input_ids."""
+    def _run(self, input_ids: Tensor, mask: Tensor, token_type_ids: Tensor | None, **more: Any) -> Any:
+        """Runs the wrapped model. mask: (B, T) bool."""
         config = self.config
         check_row(config, input_ids.shape[1], is_limited=True, has_boundaries=False)
-        if vectors is None:  # RoBERTa counts positions over non-padding ids, so padding must carry the padding id
-            more["input_ids"] = input_ids.masked_fill(~mask, config.pad_token_id)
-        else:
-            more["inputs_embeds"] = vectors
+        # RoBERTa counts positions over non-padding ids, so padding must carry the padding id.
+        more["input_ids"] = input_ids.masked_fill(~mask, config.pad_token_id)
         if token_type_ids is not None and config.type_vocab_size:
             more["token_type_ids"] = token_type_ids
             if config.model_type == "funnel":  # [CLS] has a token type of its own
                 more["token_type_ids"] = token_type_ids.index_fill(1, token_type_ids.new_zeros(1), 2)
-        if config.model_type == "longformer":
-            first = torch.zeros_like(input_ids)
-            first[:, 0] = 1
-            more["global_attention_mask"] = first
         return self.model(attention_mask=mask.long(), return_dict=True, **more)
 
 

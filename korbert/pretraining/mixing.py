@@ -31,9 +31,7 @@ class Mixture:
             raise SettingsError(f"pretrain.shares: no source {unknown[0]} in the shards, only {', '.join(sizes)}")
         left, others = 1 - sum(shares.values()), sum(size for name, size in sizes.items() if name not in shares)
         if left < -1e-9 or (not others and left > 1e-9):
-            raise SettingsError(
-                f"pretrain.shares: add up to {1 - left:g}: at most 1, and 1 where all sources are named"
-            )
+            raise SettingsError(f"pretrain.shares: add up to {1 - left:g}: at most 1, and 1 if all sources are named")
         wanted = [shares.get(name, left * size / max(others, 1)) for name, size in sizes.items()]
         self._ends = np.round(np.cumsum(wanted) * self._size).astype(np.int64)  # of each source in an epoch
 

@@ -13,9 +13,7 @@ def check_objectives(names: tuple[ObjectiveName, ...]) -> tuple[ObjectiveName, .
     main, others = set(names) & beside.keys(), set(names) - beside.keys()
     fit = len(main) == 1 and others <= beside[min(main)] and not {"nsp", "sop"} <= others
     if len(set(names)) < len(names) or not fit:
-        raise ValueError(
-            "these do not go together: name mlm (beside it nsp or sop, spans, distill), or rtd (beside it nsp or sop)"
-        )
+        raise ValueError("do not go together: name mlm (with nsp or sop, spans, distill), or rtd (with nsp or sop)")
     return names
 
 
@@ -56,11 +54,7 @@ class PairSettings(BaseModel, frozen=True, extra="forbid"):
 
     share_random: float = Field(0.5, ge=0, le=1, description="share of labelled pairs with B from another document")
     without: tuple[str, ...] = Field((), description="sources without NSP pairs; by default those with pairs = false")
-    tries: int = Field(
-        16,
-        ge=1,
-        description="tries, of 32 positions each, to find a random B of equal length; else no label",
-    )
+    tries: int = Field(16, ge=1, description="tries, of 32 places each, to find a random B of equal length")
 
 
 class SpanSettings(BaseModel, frozen=True, extra="forbid"):
@@ -70,17 +64,13 @@ class SpanSettings(BaseModel, frozen=True, extra="forbid"):
     min_morphemes: int = Field(2, ge=1, description="minimum span length in morphemes")
     max_pieces: int = Field(10, ge=1, description="maximum span length in pieces")
     max_query_pieces: int = Field(64, ge=8, description="maximum pieces of the query sentence")
-    rarity: float = Field(
-        8.0, ge=0, description="minimum of a span's rarest piece: negative log of its relative frequency, in nats"
-    )
+    rarity: float = Field(8.0, ge=0, description="a span's rarest piece: minimum of -ln(relative frequency)")
 
 
 class ReplacementSettings(BaseModel, frozen=True, extra="forbid"):
     """Replaced token detection (Clark et al. 2020): the generator, and the weight of the detector's loss."""
 
-    generator_share: float = Field(
-        0.25, gt=0, le=1, description="width of the generator's layers as a share of the encoder's, of equal depth"
-    )
+    generator_share: float = Field(0.25, gt=0, le=1, description="the generator's width as a share of the encoder's")
     weight: float = Field(50.0, gt=0, description="weight of the detector's loss, relative to the generator's MLM loss")
 
 

@@ -14,7 +14,7 @@ tokenizer.py instead of 4. Exported folders include the code of steps 1 to 4.
 Also here: settings.py (options, a user's dictionary), learning.py (morpheme counts to a vocabulary), folder.py (files,
 record and digest of a tokenizer), extending.py (adds words to a tokenizer), kiwi_vectors.py (vectors of morphemes).
 
-Tokenizers of `transformers`: transformers_tokenizer.py (with alignment.py) has the same interface, base.py.
+Tokenizers of `transformers`: transformers_tokenizer.py has the same interface, base.py.
 """
 
 import lazy_loader

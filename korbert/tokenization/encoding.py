@@ -118,9 +118,7 @@ def windows(first: Pieces, second: Pieces | None, frame: Frame, max_length: int,
             f" special tokens {frame.special}; shorten the first or raise max_length"
         )
     if not 0 <= stride < room:
-        raise SettingsError(
-            f"stride {stride} is not below the window of {room} pieces: lower stride or raise max_length"
-        )
+        raise SettingsError(f"stride {stride} is not below the window of {room} pieces: lower it or raise max_length")
     starts = [0, *range(room - stride, len(long) - stride, room - stride)]
     cuts = [long[start : start + room] for start in starts]
     return [assemble(cut, None, frame) if second is None else assemble(first, cut, frame) for cut in cuts]

@@ -124,10 +124,7 @@ def read(folder: Path, *, accept_kiwi: bool | None = None) -> Parts:
         except OSError:
             raise ModelError(f"{folder / name}: cannot be read, but belongs to the tokenizer: restore it") from None
         if current != expected:
-            raise ModelError(
-                f"{folder / name}: was changed since it was saved (SHA-256 {current[:12]}, was {expected[:12]}):"
-                " restore it"
-            )
+            raise ModelError(f"{folder / name}: was changed (SHA-256 {current[:12]}, was {expected[:12]}): restore it")
     probe = (folder / PROBE).read_bytes() if PROBE in record.files else None
     parts = Parts((folder / MODEL).read_bytes(), settings, options, record.versions, {}, probe, record.base)
     if (current := digest(parts)) != record.digest:
@@ -144,15 +141,11 @@ def _record(path: Path) -> _Record:
     try:
         record = read_object(path)
     except FileNotFoundError:
-        raise ModelError(
-            f"{path.parent}: is no tokenizer, it has no {path.name}: give a folder that was saved"
-        ) from None
+        raise ModelError(f"{path.parent}: is no tokenizer, it has no {path.name}: give a saved one") from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot be read ({error}): restore the file as it was saved") from error
     if record.get("kind") == "transformers":
-        raise ModelError(
-            f"{path.parent}: is a tokenizer of transformers: read it with korbert.tokenization.load_tokenizer"
-        )
+        raise ModelError(f"{path.parent}: is a tokenizer of transformers: use korbert.tokenization.load_tokenizer")
     if record.get("format") != FORMAT:
         value = repr(record.get("format"))[:80]
         raise ModelError(f"{path}: format {value}, this korbert reads {FORMAT}: use the korbert that saved it")

@@ -48,9 +48,7 @@ class UserWord(BaseModel, frozen=True, extra="forbid"):
         description="a word to add to Kiwi's dictionary, of a verb the stem (먹, not 먹다)"
     )
     tag: str = Field("NNP", description="part of speech")
-    score: float = Field(
-        0.0, allow_inf_nan=False, description="a higher score makes Kiwi prefer the word to other analyses"
-    )
+    score: float = Field(0.0, allow_inf_nan=False, description="a higher one makes Kiwi prefer the word to others")
 
     @field_validator("tag")
     @classmethod
@@ -118,16 +116,12 @@ class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
         "cong", description="Kiwi's language model; cong-global takes 3 times as long"
     )
     load_default_dict: bool = Field(True, description="use the proper nouns of Kiwi's dictionary")
-    load_multi_dict: bool = Field(
-        False, description="analyse multi-word names as one morpheme, whose form then contains spaces"
-    )
+    load_multi_dict: bool = Field(False, description="analyse multi-word names as one morpheme, with spaces in it")
     integrate_allomorph: bool = Field(True, description="unify allomorphs: 았 and 었, 아 and 어")
     split_complex: bool = Field(False, description="split compound morphemes")
     z_coda: bool = Field(True, description="analyse a consonant added to an ending (갔엌) as a morpheme of its own")
     typos: Typos = Field(
-        "none",
-        description="typos that Kiwi corrects (외않되 is 왜 + 안 + 되); analysis takes longer",
-        exclude_if="none".__eq__,
+        "none", description="typos that Kiwi corrects (외않되: 왜 + 안 + 되), in more time", exclude_if="none".__eq__
     )
     space_tolerance: int = Field(
         0, ge=0, description="surplus spaces allowed inside a morpheme (맛 있다 is 맛있 + 다)", exclude_if=not_
@@ -143,25 +137,15 @@ class AnalyzerOptions(BaseModel, frozen=True, extra="forbid"):
 class VocabularySettings(BaseModel, frozen=True, extra="forbid"):
     """Which strings get an id. Ids 0 to 127 are special or reserved, 128 to 383 bytes, 384 and up pieces."""
 
-    size: int = Field(
-        102_400, ge=_SMALLEST, le=1 << 20, description="entries, including special tokens, bytes and words"
-    )
-    mark: Mark = Field(
-        "none", description="▁ before the form of a morpheme: never, at the beginning of an eojeol, or always"
-    )
+    size: int = Field(102_400, ge=_SMALLEST, le=1 << 20, description="entries, with special tokens, bytes and words")
+    mark: Mark = Field("none", description="▁ before a morpheme's form: never, where an eojeol begins, or always")
     min_count: int = Field(1, ge=1, description="forms that occur less often are ignored in learning")
     character_coverage: float = Field(
-        0.9995,
-        ge=0.98,
-        le=1,
-        description="share of character occurrences covered by entries; rare characters fall back to bytes",
+        0.9995, ge=0.98, le=1, description="share of character occurrences with an entry; the rest become bytes"
     )
     max_piece_chars: int = Field(16, ge=1, le=64, description="maximum characters of a piece, mark included")
     foreign_share: float = Field(
-        0.15,
-        ge=0,
-        le=1,
-        description="maximum share of entries with two or more characters and no Hangul (years, names)",
+        0.15, ge=0, le=1, description="maximum share of entries of 2 or more characters without Hangul (years, names)"
     )
     words: tuple[str, ...] = Field((), description="forms that are always one piece, regardless of their counts")
 

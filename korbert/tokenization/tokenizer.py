@@ -75,9 +75,7 @@ class Tokenizer(AnyTokenizer):
         self.analyzer = Analyzer(analyzer_options)
         self._vocabulary = Vocabulary(processor_of(model), self.settings.mark, self.settings.words)
         if self.settings.mark != "none" and MARK not in self._vocabulary.pieces:
-            raise ModelError(
-                f"the vocabulary has no {MARK}, but mark is {self.settings.mark!r}: learn it with the same settings"
-            )
+            raise ModelError(f"the vocabulary lacks {MARK}, but mark = {self.settings.mark!r}: learn it with that mark")
         self.vocab_size = len(self._vocabulary.pieces)
         self.frame = Frame(self.cls_id, self.sep_id)
 

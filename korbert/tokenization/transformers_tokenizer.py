@@ -1,7 +1,7 @@
 """Tokenizers of `transformers` with the interface of ours.
 
-Ids are theirs. Spans come from the offsets of fast tokenizers, in Rust; those of slow tokenizers, in Python, are found
-by alignment.py. All offsets refer to the original text. Special tokens in a text are text by default.
+Ids are theirs, and spans their offsets, which refer to the original text: only tokenizers in Rust have them, the fast
+ones. Special tokens in a text are text by default.
 """
 
 import copy
@@ -15,11 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from korbert._transformers import quietly, reason_of, transformers
+from korbert._transformers import quietly, reason_of
 from korbert.durable import read_object
 from korbert.errors import ModelError
+from korbert.extras import package
 from korbert.folders import tokenizer_folder
-from korbert.tokenization.alignment import align, trimmed
 from korbert.tokenization.analyzer import Analyzer
 from korbert.tokenization.base import AnyTokenizer
 from korbert.tokenization.encoding import Frame
@@ -54,8 +54,10 @@ class TransformersTokenizer(AnyTokenizer):
             for name, data in self.files.items():
                 Path(folder, name).write_bytes(data)
             self.theirs = opened(Path(folder))
+        if not self.theirs.is_fast:
+            name = type(self.theirs).__name__
+            raise ModelError(f"its tokenizer ({name}) gives no offsets: take a model with a fast one, in Rust")
         self.frame = frame_of(self.theirs)
-        self.is_fast = bool(self.theirs.is_fast)
         self.vocab_size = max(self.theirs.get_vocab().values()) + 1
         self.cls_id, self.sep_id = self.frame.cls_id, self.frame.sep_id
         self.pad_id, self.unk_id, self.mask_id = (
@@ -121,19 +123,14 @@ class TransformersTokenizer(AnyTokenizer):
         return length if length < _LONGEST else None
 
     def encode_pieces(self, text: str, *, special_tokens: bool = False) -> Pieces:
-        if not self.is_fast:
-            return self._encode_slowly(text, special_tokens)
         encoding = self._backends[special_tokens].encode(_sound(text), add_special_tokens=False)
-        return self._from_fast(text, encoding, special_tokens)
+        return self._pieces(text, encoding, special_tokens)
 
     def pieces_of_many(self, texts: Iterable[str], *, workers: int = 1) -> Iterator[Pieces]:
-        if not self.is_fast:
-            yield from (self._encode_slowly(text, False) for text in texts)
-            return
         remaining = iter(texts)
         while batch := list(islice(remaining, _BATCH_TEXTS)):
             encodings = self._backends[False].encode_batch(list(map(_sound, batch)), add_special_tokens=False)
-            yield from map(self._from_fast, batch, encodings)
+            yield from map(self._pieces, batch, encodings)
 
     def pieces(self, analysis: Analysis, text: str) -> Pieces:
         return self.encode_pieces(text)
@@ -149,36 +146,28 @@ class TransformersTokenizer(AnyTokenizer):
         recognizing.encode_special_tokens = False
         return plain, recognizing
 
-    def _from_fast(self, text: str, encoding: Any, special_tokens: bool = False) -> Pieces:
-        """The pieces of a tokenizer in Rust, which knows their offsets."""
-        spans = [trimmed(text, start, end) for start, end in encoding.offsets]
-        for index, name in enumerate(encoding.tokens):
-            start, end = spans[index]
-            if name == "▁" and "▁" not in text[start:end]:  # a space, even with the offsets of the next character
-                spans[index] = (start, start)
-        return self._assembled(text, encoding.ids, encoding.tokens, spans, special_tokens)
-
-    def _encode_slowly(self, text: str, special_tokens: bool) -> Pieces:
-        """The pieces of a tokenizer in Python, whose spans have to be found."""
-        names = self.theirs.tokenize(_sound(text), split_special_tokens=not special_tokens)
-        spans = align(_sound(text), names, self.theirs.unk_token)
-        return self._assembled(text, self.theirs.convert_tokens_to_ids(names), names, spans, special_tokens)
-
-    def _assembled(
-        self, text: str, ids: Sequence[int], names: Sequence[str], spans: Sequence[Span], special_tokens: bool
-    ) -> Pieces:
+    def _pieces(self, text: str, encoding: Any, special_tokens: bool = False) -> Pieces:
+        """The pieces of their encoding."""
+        ids: list[int] = encoding.ids
         if not special_tokens:
             ids = [self.unk_id if id in self._never_in_text else id for id in ids]
+        spans: list[Span] = []
         levels: list[int] = []
         words: list[int] = []
         word = last_start = -1
-        for start, end in spans:
+        for name, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
+            # Without white space at the ends.
+            start = end - len(text[start:end].lstrip())
+            end = start + len(text[start:end].rstrip())
+            if name == "▁" and "▁" not in text[start:end]:  # a space, even with the offsets of the next character
+                end = start
             begins = end > start and start != last_start and (start == 0 or text[start - 1].isspace())
             if begins:
                 word, last_start = word + 1, start
+            spans.append((start, end))
             levels.append(MORPHEME if begins else CONTINUATION)
             words.append(max(word, 0))
-        return Pieces(list(ids), list(names), levels, list(spans), words, [""] * len(names))
+        return Pieces(ids, list(encoding.tokens), levels, spans, words, [""] * len(ids))
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         ids = [int(id) for id in ids]
@@ -193,10 +182,10 @@ class TransformersTokenizer(AnyTokenizer):
 
 def opened(folder: Path) -> Any:
     """AutoTokenizer of a local folder, without running its code. ModelError if there is none."""
-    package = transformers("a tokenizer of transformers")
+    library = package("transformers", "a tokenizer of transformers")
     try:
         with quietly():
-            return package.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            return library.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # each class has errors of its own
         raise ModelError(f"{folder}: its tokenizer cannot be loaded ({reason_of(error)}): save it anew") from None
 

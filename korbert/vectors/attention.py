@@ -4,10 +4,7 @@ The encoder's attention kernels do not return weights. They are recomputed from 
 attention, with its own projections, positions and window.
 """
 
-import re
-from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, get_args
 
 import numpy as np
@@ -24,6 +21,7 @@ from korbert.training.devices import device_of
 from korbert.training.scoring import NotFinite
 from korbert.vectors.encoder import encode_whole
 from korbert.vectors.names import Unit
+from korbert.vectors.parts import owners_of
 
 UNITS: tuple[Unit, ...] = get_args(Unit)
 
@@ -46,23 +44,8 @@ class Attention:
     keys: NDArray[np.float32] | None = None
 
     def groups(self, unit: Unit) -> NDArray[np.int64]:
-        """The unit of each piece, (T,), numbered from 0 in text order. Each special token is its own unit.
-
-        eojeol: split by white space. morpheme: those of the tokenizer; for one of `transformers`, its words.
-        """
-        encoding = self.encoding
-        words = [[word.start() for word in re.finditer(r"\S+", text)] for text in self.texts]
-        numbers: dict[object, int] = {}
-        units = []
-        for index, special in enumerate(encoding.special_tokens_mask):
-            segment = encoding.token_type_ids[index]
-            key: object = ("piece", index)
-            if not special and unit == "morpheme":
-                key = (segment, encoding.morphemes[index])
-            elif not special and unit == "eojeol":
-                key = (segment, bisect_right(words[segment], encoding.spans[index][0]))
-            units.append(numbers.setdefault(key, len(numbers)))
-        return np.array(units, dtype=np.int64)
+        """The unit of each piece, (T,), as owners_of numbers them."""
+        return np.array(owners_of(self.texts, self.encoding, unit), dtype=np.int64)
 
     def labels(self, unit: Unit) -> list[str]:
         """The text of each unit: its pieces (했: 하, 었), or its characters if the pieces are bytes."""
@@ -81,28 +64,12 @@ class Attention:
         runs = [np.flatnonzero(groups == number).tolist() for number in range(int(groups.max()) + 1)]
         return [span_of([self.encoding.spans[index] for index in run], 0, len(run) - 1) for run in runs]
 
-    def joined(self, unit: Unit) -> NDArray[np.float32]:
-        """The weights between units, (L, H, G, G): attention to a unit is the sum over its pieces, attention from a
-        unit the mean over its pieces (Clark et al. 2019, 4.1). Rows sum to 1.
-        """
-        member = np.eye(int(self.groups(unit).max()) + 1, dtype=np.float32)[self.groups(unit)]  # (T, G)
-        means = member / member.sum(axis=0)
-        return np.asarray(means.T @ (self.weights @ member))
-
-    def rollout(self) -> NDArray[np.float32]:
-        """Attention rollout: how much each piece of a layer depends on each piece of the text, (L, T, T).
-
-        Heads are averaged, and the residual stream counts as half (Abnar and Zuidema 2020, 3).
-        """
-        passed = 0.5 * self.weights.mean(axis=1) + 0.5 * np.eye(self.weights.shape[-1], dtype=np.float32)
-        return np.stack(list(accumulate(passed, lambda below, layer: layer @ below)))
-
 
 def attention(model: Any, tokenizer: AnyTokenizer, text: str, pair: str | None = None) -> Attention:
     """Attention of a model's encoder on a text or pair, in which `[MASK]` and the like are special tokens.
 
     model: any of korbert.modeling, in eval mode. ModelError for more pieces than it has positions, for weights that
-    are not finite, and for an encoder without weights between all pieces (Funnel, Longformer).
+    are not finite, and for an encoder without weights between all pieces (Funnel).
     """
     texts = (text,) if pair is None else (text, pair)
     encoding = encode_whole(model, tokenizer, text, pair)

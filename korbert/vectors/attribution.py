@@ -7,11 +7,10 @@ from importlib.util import find_spec
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from korbert.extras import package
 from korbert.modeling import ClassificationModel
-from korbert.modeling.rows import Rows
 from korbert.tokenization import AnyTokenizer
 from korbert.tokenization.encoding import Encoding
 from korbert.training.devices import device_of
@@ -48,11 +47,11 @@ def attribute(
 ) -> Attribution:
     """Attributions of the `most` most probable labels, in order. `[MASK]` and the like are special tokens.
 
-    SettingsError without `captum`; ModelError for a text that is too long.
+    It adds hooks to the model, as `attention` does, so no other thread may run the model meanwhile. SettingsError
+    without `captum`; ModelError for a text that is too long.
     """
     captum = package("captum.attr", "attribution")
     encoding = encode_whole(model, tokenizer, text, pair)
-    logits = _logits_of(model, encoding)
 
     def scores(vectors: Tensor) -> Tensor:
         """(B, T, D) -> (B, C): log odds of each label against all others, or its absence; for regression, the score."""
@@ -67,6 +66,7 @@ def attribute(
     special = torch.tensor(encoding.special_tokens_mask, device=device).bool()
     unknown = tokenizer.mask_id if tokenizer.mask_id >= 0 else tokenizer.pad_id
     with torch.inference_mode(False), torch.enable_grad():  # whatever the caller's mode
+        logits = _logits_of(model, encoding)
         weight = model.encoder.token_weight.detach().clone()
         whole, masked = weight[ids][None], weight[torch.where(special, ids, torch.full_like(ids, unknown))][None]
         outputs, ends = logits(whole)[0].detach(), [scores(vectors)[0].detach() for vectors in (whole, masked)]
@@ -85,17 +85,17 @@ def attribute(
 
 def _logits_of(model: ClassificationModel, encoding: Encoding) -> Callable[[Tensor], Tensor]:
     """A function of the token embeddings of copies of a text: (B, T, E) -> (B, C)."""
-    device, length = device_of(model), len(encoding)
-    ids, segments, boundaries = (
-        torch.tensor(column, device=device)
-        for column in (encoding.input_ids, encoding.token_type_ids, encoding.boundaries)
-    )
+    device, weight = device_of(model), model.encoder.token_weight
+    columns = [encoding.input_ids, encoding.attention_mask, encoding.token_type_ids, encoding.boundaries]
+    inputs = [torch.tensor([column], device=device) for column in columns]
+    (table,) = (part for part in model.encoder.modules() if isinstance(part, nn.Embedding) and part.weight is weight)
 
     def logits(vectors: Tensor) -> Tensor:
-        count = len(vectors)
-        flat_ids, kinds, levels = (column.repeat(count) for column in (ids, segments, boundaries))
-        rows = Rows([length] * count, device)
-        hidden = model.encoder.flat(flat_ids, rows, kinds, levels, vectors=vectors.flatten(0, 1))
-        return model.scores(hidden.view(count, length, -1), None)
+        looked_up = table.register_forward_hook(lambda module, ids, output: vectors.reshape(output.shape))
+        try:
+            scores: Tensor = model(*(column.expand(len(vectors), -1) for column in inputs))
+        finally:
+            looked_up.remove()
+        return scores
 
     return logits

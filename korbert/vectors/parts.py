@@ -1,9 +1,10 @@
 """Vectors of the parts of texts (pieces, morphemes, eojeols) with their spans."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import get_args
 
 import numpy as np
 import torch
@@ -48,13 +49,13 @@ def parts_of(
     max_length: int,
 ) -> list[Parts]:
     """The parts of each text; of the settings, layer and mix are used. SettingsError for an unknown unit."""
-    if unit not in _OWNERS:
-        raise SettingsError(f"unit {unit!r}: take {', '.join(_OWNERS)}")
+    if unit not in get_args(Unit):
+        raise SettingsError(f"unit {unit!r}: take {', '.join(get_args(Unit))}")
     encodings = tokenizer.encode_batch(texts, max_length=max_length, workers=0)
     vectors_of = vectors_of_pieces(network, tokenizer, encodings, settings)
     parts = []
     for text, encoding, vectors in zip(texts, encodings, vectors_of, strict=True):
-        owners = _OWNERS[unit](text, encoding)
+        owners = owners_of((text,), encoding, unit)
         inner = [index for index, special in enumerate(encoding.special_tokens_mask) if not special]
         names, spans, rows = [], [], []
         for _, run in groupby(inner, key=owners.__getitem__):
@@ -90,13 +91,20 @@ def vectors_of_pieces(
     return vectors
 
 
-def _eojeols(text: str, encoding: Encoding) -> list[int]:
-    later = eojeols_after(text)
-    return [bisect_right(later, start) for start, _ in encoding.spans]
+def owners_of(texts: Sequence[str], encoding: Encoding, unit: Unit) -> list[int]:
+    """The unit of each piece of one or two texts, numbered from 0 in text order. Each special token is its own unit.
 
-
-_OWNERS: Mapping[Unit, Callable[[str, Encoding], Sequence[int]]] = {  # the part of each piece, by number
-    "piece": lambda text, encoding: range(len(encoding)),
-    "morpheme": lambda text, encoding: encoding.morphemes,
-    "eojeol": _eojeols,
-}
+    eojeol: split by white space. morpheme: those of the tokenizer; for one of `transformers`, its words.
+    """
+    later = [eojeols_after(text) for text in texts]
+    numbers: dict[object, int] = {}
+    owners = []
+    for index, special in enumerate(encoding.special_tokens_mask):
+        segment = encoding.token_type_ids[index]
+        key: object = ("piece", index)
+        if not special and unit == "morpheme":
+            key = (segment, encoding.morphemes[index])
+        elif not special and unit == "eojeol":
+            key = (segment, bisect_right(later[segment], encoding.spans[index][0]))
+        owners.append(numbers.setdefault(key, len(numbers)))
+    return owners

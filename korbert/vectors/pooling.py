@@ -13,11 +13,10 @@ from korbert.vectors.names import PoolingName
 class Pooling(NamedTuple):
     """pool: (vectors of pieces (B, T, D), 0 at padding; weights (B, T), some above 0 in each row) -> (B, width x D).
 
-    about: a description. counts: how document frequencies weight a piece; None: all have weight 1.
+    counts: how document frequencies weight a piece; None: all have weight 1.
     """
 
     pool: Callable[[Tensor, Tensor], Tensor]
-    about: str
     width: int = 1
     counts: Literal["idf", "bm25"] | None = None
 
@@ -37,16 +36,12 @@ def _max(hidden: Tensor, weights: Tensor) -> Tensor:
 
 
 POOLINGS: Mapping[PoolingName, Pooling] = {
-    "mean": Pooling(_mean, "the mean of the pieces"),
-    "first": Pooling(_first, "the first piece, which is [CLS] unless special tokens are left out"),
-    "max": Pooling(_max, "the maximum of each dimension"),
-    "mean-max": Pooling(
-        lambda hidden, weights: torch.cat([_mean(hidden, weights), _max(hidden, weights)], dim=-1),
-        "mean and max side by side",
-        width=2,
-    ),
-    "idf": Pooling(_mean, "the mean, rare pieces weighing more", counts="idf"),
-    "bm25": Pooling(_mean, "the mean, weighted as BM25 weighs words", counts="bm25"),
+    "mean": Pooling(_mean),
+    "first": Pooling(_first),  # [CLS], unless special tokens are left out
+    "max": Pooling(_max),
+    "mean-max": Pooling(lambda *states: torch.cat([_mean(*states), _max(*states)], dim=-1), width=2),
+    "idf": Pooling(_mean, counts="idf"),
+    "bm25": Pooling(_mean, counts="bm25"),
 }
 
 

@@ -19,9 +19,7 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
     pooling: PoolingName = Field("mean", description="how piece vectors are pooled into one text vector")
     special_tokens: bool = Field(True, description="include [CLS] and [SEP] in the pooling")
     normalize: bool = Field(False, description="scale vectors to unit length")
-    side: Side | None = Field(
-        None, description="role of the texts in a search, whose prompt is put before them; none: no prompt"
-    )
+    side: Side | None = Field(None, description="role of the texts in a search, whose prompt precedes them")
     size: int | None = Field(None, ge=1, description="keep only this many leading dimensions; none: all")
 
     @classmethod
@@ -39,10 +37,7 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
         """The layers counted from 0, in an encoder of `count`. SettingsError for one that it does not have."""
         for layer in self.layer:
             if not -count - 1 <= layer <= count:
-                raise SettingsError(
-                    f"layer {layer}: the encoder has layers 0 (its embeddings) to {count}, -1 being the last:"
-                    " take one of them"
-                )
+                raise SettingsError(f"layer {layer}: take one from 0 (the embeddings) to {count}; -1 is the last one")
         return tuple(layer % (count + 1) for layer in self.layer)
 
     def reads_last(self, count: int) -> bool:

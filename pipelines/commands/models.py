@@ -20,6 +20,7 @@ from korbert.records.form import FORMATS, Format
 from korbert.terminal import say
 
 _FILE = options.PathType()
+_SENTENCE = "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어! 👍🏻 뷁"  # to show an imported tokenizer
 
 
 @click.command()
@@ -145,12 +146,11 @@ def fill(model: Path, texts: tuple[str, ...], input: Any, top: int, as_json: boo
 def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None, debug: bool) -> None:
     """Export MODEL for Hugging Face transformers or ONNX Runtime.
 
-    MODEL is an artifact with a model, or its model/. FOLDER is created; if it exists, it must be empty or an earlier
-    export. An artifact's records also become README.md, a model card; an existing README.md is kept.
+    MODEL is an artifact with a model, or its model/. FOLDER is created. An artifact's records also become README.md, a
+    model card.
 
-    With --onnx, FOLDER must not exist. `embed`, `words`, `predict`, `serve` and `korbert.load` accept the result and
-    run faster on CPU. It has only the last layer and no MLM head, and cannot be trained. Other programs can use its
-    encoder.onnx to compute piece vectors.
+    With --onnx, `embed`, `predict`, `serve` and `korbert.load` accept the result and run faster on CPU. It has only the
+    last layer and no MLM head, and cannot be trained. Other programs can use its encoder.onnx to compute piece vectors.
     """
     if onnx:
         if check:
@@ -164,9 +164,7 @@ def export(model: Path, folder: Path, check: bool, onnx: bool, bits: str | None,
         raise click.UsageError("--bits needs --onnx")
     for name, difference in huggingface.export(model, folder, check=check).items():
         say(f"{name}: largest difference {difference:.2e}")
-    if (folder / reports.cards.CARD).exists():
-        say(f"{folder / reports.cards.CARD}: kept; to replace it, remove it and export again")
-    elif card := reports.cards.write_card(model, folder):
+    if card := reports.cards.write_card(model, folder):
         say(f"{card}: add a licence before you publish it")
     say(folder)
 
@@ -179,19 +177,20 @@ def import_(folder: Path, target: Path, debug: bool) -> None:
     """Import a Hugging Face model folder.
 
     FOLDER is local and holds config.json, safetensors and a tokenizer (BERT, ELECTRA, RoBERTa, ALBERT, DistilBERT,
-    DeBERTa-v2, ModernBERT, ConvBERT, Funnel, Longformer, XLM, XLM-R, FlauBERT). TARGET is created: a model of kind
-    "encoder" with its own tokenizer, ready for fine-tuning. No code from FOLDER is executed.
+    DeBERTa-v2, ModernBERT, ConvBERT, Funnel, XLM-R). TARGET is created: a model of kind "encoder" with its own
+    tokenizer, ready for fine-tuning. No code from FOLDER is executed.
     """
-    imported, text = huggingface.import_folder(folder, target), huggingface.SENTENCE
-    config, pieces = imported.config, imported.pieces
-    spans = "its own spans" if imported.fast else "spans found by comparing pieces with the text"
+    model, tokenizer = huggingface.import_folder(folder, target)
+    config: Any = model.config
+    pieces = tokenizer.encode_pieces(_SENTENCE)
+    spelled = zip(pieces.pieces, pieces.spans, strict=True)
+    shown = " ".join(_SENTENCE[start:end] or piece for piece, (start, end) in spelled)
     say(f"architecture: {config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}")
-    say(f"parameters: {imported.parameters:,}")
-    say(f"vocabulary: {config.vocab_size:,} entries; {imported.tokenizer}, {spans}")
+    say(f"parameters: {sum(weights.numel() for weights in model.parameters()):,}")
+    say(f"vocabulary: {config.vocab_size:,} entries; {type(tokenizer.theirs).__name__}")
     say(f"maximum length: {config.max_position_embeddings:,} pieces")
-    say(f"text: {text}")
-    shown = " ".join(text[start:end] or piece for piece, (start, end) in zip(pieces.pieces, pieces.spans, strict=True))
-    say(f"pieces: {shown} ({len(pieces)}, {imported.unknown} of them unknown)")
+    say(f"text: {_SENTENCE}")
+    say(f"pieces: {shown} ({len(pieces)}, {pieces.ids.count(tokenizer.unk_id)} of them unknown)")
     say(target)
 
 

@@ -16,7 +16,7 @@ from torch import nn
 
 from korbert.errors import SettingsError
 from korbert.modeling import load_model
-from korbert.modeling.config import AnyConfig
+from korbert.modeling.config import EncoderConfig
 from korbert.modeling.counting import counted, flop_a_piece, parameters
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import Pipeline
@@ -202,7 +202,7 @@ def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | Non
     return tuple(phases)
 
 
-def training_memory(config: AnyConfig, phases: Sequence[PhasePlan], precision: str) -> dict[str, int]:
+def training_memory(config: EncoderConfig, phases: Sequence[PhasePlan], precision: str) -> dict[str, int]:
     """Bytes by part; activations are those of the largest micro-batch."""
     weights = 4 * sum(parameters(config).values())
     pieces, length = max((phase.step_pieces / phase.micro_batches, phase.row_pieces) for phase in phases)

@@ -11,9 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from korbert.errors import ModelError
 from korbert.folders import bundled, model_folder
-from korbert.modeling import EncoderConfig
 from korbert.pipelines.recipes.faults import model_in
 from korbert.pipelines.recipes.files import SHIPPED
 from korbert.pipelines.recipes.loading import SHARED
@@ -31,7 +29,7 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
     """The settings that most people change, each with a comment.
 
     begin: folder or name of a pretrained model; the recipe then takes its tokenizer and continues its training. folder:
-    where the recipe will lie. Raises ModelError if that is not a pretrained model with an encoder of korbert.
+    where the recipe will lie. Raises ModelError if that is not a pretrained model.
     """
     template = SHIPPED / "template"
     recipe = (template / "short.toml").read_text(encoding="utf-8")
@@ -45,8 +43,6 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
     from korbert.modeling.growing import pretrained_encoder
 
     config = pretrained_encoder(model_folder(begin))
-    if not isinstance(config, EncoderConfig):
-        raise ModelError(f"{model_folder(begin)}: has an encoder of transformers: copy the recipe that pretrained it")
     values = {"architecture": config.architecture, **config.model_dump(exclude_defaults=True, exclude={"vocab_size"})}
     encoder = "\n".join(f"{key} = {_toml(value)}" for key, value in values.items())
     continued = Template((template / "continued.toml").read_text(encoding="utf-8"))

@@ -26,13 +26,11 @@ _LEARNED = ("learning_rate", "batch_size", "epochs", "epoch", "seed")
 
 
 def write_card(model: Path, folder: Path) -> Path | None:
-    """Writes the model card into the folder of an exported model and returns its path.
-
-    Returns None if the model is not part of an artifact, or if the folder already has a README.md.
-    """
+    """Writes the model card into the folder of an exported model and returns its path; None if the model is not part
+    of an artifact."""
     path = folder / CARD
     artifact = next((parent for parent in (model, model.absolute().parent) if (parent / RECORD).is_file()), None)
-    if artifact is None or path.exists():
+    if artifact is None:
         return None
     folders = (model_folder(model), folder)
     config, exported = (json.loads((of / "config.json").read_text(encoding="utf-8")) for of in folders)
@@ -63,7 +61,7 @@ def about_model(artifact: Artifact, config: Json, exported: Json) -> dict[str, A
         "library": "sentence-transformers" if is_embedding else "transformers",
         "pipeline": "sentence-similarity" if is_embedding else CLASSES[config["kind"]].pipeline or None,
         "encoder": encoder,
-        "architecture": encoder.get("transformers", {}).get("model_type", encoder["architecture"]),
+        "architecture": encoder["architecture"],
         "exported_class": architecture,
         "auto_class": f"AutoModel{''.join(architecture.partition('For')[1:]).removesuffix('Simple')}",
         "own_code": "auto_map" in exported,

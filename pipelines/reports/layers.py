@@ -9,7 +9,7 @@ from korbert.pipelines.reports.elements import Element, Table
 from korbert.pipelines.reports.page import write
 from korbert.pipelines.reports.pictures import Line, curves
 
-_HEADS = {"linear": "Linear heads", "mlp": "Heads with a hidden layer", "bilstm": "BiLSTM heads"}
+_HEADS = {"linear": "Linear heads", "mlp": "Heads with a hidden layer"}
 
 
 def write_page(path: Path, name: str, record: Mapping[str, Any]) -> Path:

@@ -16,7 +16,7 @@ from torch import nn
 
 from korbert import pretraining
 from korbert.errors import ModelError, SettingsError
-from korbert.modeling import EncoderConfig, PretrainingModel, load_model, save_model
+from korbert.modeling import PretrainingModel, load_model, save_model
 from korbert.modeling.growing import check_encoder, check_tokenizer, pretrained_encoder, take_vectors, take_weights
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import Pipeline
@@ -138,7 +138,6 @@ def model_and_loss(
     config = settings.encoder.config(vocab_size)
     generator = torch.Generator().manual_seed(settings.seed)
     if "rtd" in settings.objectives:
-        assert isinstance(config, EncoderConfig)  # the settings refuse others
         pairing = next((name for name in settings.objectives if name in ("nsp", "sop")), None)
         detector = ReplacementModel(config, settings.rtd, generator)
         detector.generator.nsp.requires_grad_(False)

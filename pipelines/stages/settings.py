@@ -1,22 +1,18 @@
 """Recipe sections that combine settings of several packages."""
 
-from collections.abc import Mapping
-from operator import not_
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
     Field,
     SerializerFunctionWrapHandler,
-    WrapValidator,
     field_validator,
     model_serializer,
     model_validator,
 )
 
 from korbert.corpus.settings import ShardSettings, VocabSettings
-from korbert.errors import ModelError
-from korbert.modeling.config import EncoderConfig, TransformersConfig
+from korbert.modeling.config import EncoderConfig
 from korbert.pretraining.settings import (
     DistillationSettings,
     HeadSettings,
@@ -99,87 +95,14 @@ class Phase(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-class TheirConfig(BaseModel, frozen=True, extra="allow"):
-    """[pretrain.encoder.transformers]: a config of `transformers`, with its own keys."""
-
-    model_type: str = Field(
-        description="electra, deberta-v2, ..; any other entry of that config may be added, such as hidden_size"
-    )
-
-
 class EncoderSection(EncoderConfig, frozen=True, extra="forbid"):
     """[pretrain.encoder]: an encoder whose vocabulary size is not known yet."""
 
-    architecture: Literal["bert", "modern"] = Field(
-        "modern",
-        description="bert: Devlin et al. 2018; modern: Warner et al. 2024; transformers: an encoder of that library",
-    )
     vocab_size: int = Field(1, ge=1, le=1, exclude=True, description="not a setting: it is the tokenizer's")
-    transformers: TheirConfig | None = Field(None, exclude_if=not_)  # TransformersSection's; listed to be refused
-
-    @model_validator(mode="after")
-    def check_architecture(self) -> Self:
-        if self.transformers:
-            raise ValueError(
-                f'the table transformers needs architecture = "transformers", not "{self.architecture}": set that, or'
-                " remove the table"
-            )
-        return self
 
     def config(self, vocab_size: int) -> EncoderConfig:
         """The encoder over a vocabulary of that size."""
         return EncoderConfig(vocab_size=vocab_size, **self.model_dump())
-
-
-class TransformersSection(BaseModel, frozen=True, extra="forbid"):
-    """[pretrain.encoder] with architecture = "transformers". Validation imports that library."""
-
-    architecture: Literal["transformers"]
-    transformers: TheirConfig
-
-    @model_validator(mode="before")
-    @classmethod
-    def check_keys(cls, values: Any) -> Any:
-        for key in sorted(values.keys() - cls.model_fields.keys()):
-            raise ValueError(
-                f'{key} is not read with architecture = "transformers": put it into [pretrain.encoder.transformers],'
-                " under its name in that library"
-            )
-        return values
-
-    @model_validator(mode="after")
-    def check_config(self) -> Self:
-        try:
-            self.config(vocab_size=1_000)
-        except ModelError as error:
-            raise ValueError(f"transformers: {error}") from None
-        return self
-
-    @property
-    def max_position_embeddings(self) -> int:
-        """Maximum pieces per row; RoBERTa, XLM-R and Longformer keep one position of their config for padding."""
-        return self.config(vocab_size=1_000).max_position_embeddings
-
-    def config(self, vocab_size: int) -> TransformersConfig:
-        """The encoder over a vocabulary of that size."""
-        from korbert.modeling.transformers_config import new_config
-
-        return new_config(self.transformers.model_dump(), vocab_size)
-
-
-def _section_of_architecture(values: Any, validate: object) -> EncoderSection | TransformersSection:
-    """Validates by the section of the architecture alone, so that errors are about that one."""
-    if isinstance(values, EncoderSection | TransformersSection):
-        return values
-    architecture = values.get("architecture", "modern") if isinstance(values, Mapping) else "modern"
-    if architecture == "transformers":
-        return TransformersSection.model_validate(values)
-    if architecture not in ("bert", "modern"):
-        raise ValueError(
-            f'architecture {architecture!r:.60}: take "bert", "modern", or "transformers", with model_type in'
-            " [pretrain.encoder.transformers] for one of that library"
-        )
-    return EncoderSection.model_validate(values)
 
 
 class PretrainStage(BaseModel, frozen=True, extra="forbid"):
@@ -201,7 +124,7 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
         False,
         description="freeze the piece embeddings of init or Kiwi; the model then packs small beside a packed init",
     )
-    encoder: Annotated[EncoderSection | TransformersSection, WrapValidator(_section_of_architecture)]
+    encoder: EncoderSection
     phases: tuple[Phase, ...] = Field(
         min_length=1, description="training phases, run in this order under one learning rate schedule"
     )
@@ -228,10 +151,9 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
     def check_positions(self) -> Self:
         longest = max(phase.length for phase in self.phases)
         if longest > (positions := self.encoder.max_position_embeddings):
-            foreign = isinstance(self.encoder, TransformersSection)
             raise ValueError(
-                f"a phase has length {longest}, the encoder {positions} positions: "
-                f"raise encoder.{'transformers.' if foreign else ''}max_position_embeddings"
+                f"a phase has length {longest}, the encoder {positions} positions:"
+                " raise encoder.max_position_embeddings"
             )
         return self
 
@@ -242,19 +164,14 @@ class PretrainStage(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="after")
     def check_combinations(self) -> Self:
-        if isinstance(self.encoder, TransformersSection):
-            own = "rtd" in self.objectives
-            if own or (self.distill.teacher and self.distill.begin):
-                raise ValueError(
-                    f"{'rtd' if own else 'distill.begin'} needs an encoder of korbert, not one of transformers:"
-                    " leave it out, or set encoder.architecture"
-                )
         if self.embeddings == "kiwi" and (self.init or (self.distill.teacher and self.distill.begin)):
             raise ValueError(
                 "embeddings = 'kiwi' beside init or a teacher's weights: leave it out, they have their own"
             )
         if self.frozen_embeddings and not self.init and self.embeddings == "drawn":
             raise ValueError("frozen_embeddings would freeze random ones: set init, or embeddings = 'kiwi'")
+        if self.head.kind == "sampled" and {"rtd", "distill"} & set(self.objectives):
+            raise ValueError("head.kind = 'sampled': rtd and distill need the whole vocabulary: take kind = 'full'")
         if self.frozen_embeddings and "rtd" in self.objectives:
             raise ValueError("frozen_embeddings: rtd learns its embeddings: leave one of them out")
         if self.init and "rtd" in self.objectives:

@@ -205,10 +205,7 @@ STAGES: dict[str, Stage] = {
             "Masked language modelling and next sentence prediction",
             reads=("shard", "vocab"),
             libraries=("torch", "numpy"),
-            more_libraries=lambda settings: (
-                *(("transformers",) if settings.encoder.architecture == "transformers" else ()),
-                *(("kiwipiepy", "kiwipiepy_model") if settings.embeddings == "kiwi" else ()),
-            ),
+            more_libraries=lambda settings: ("kiwipiepy", "kiwipiepy_model") if settings.embeddings == "kiwi" else (),
             trains=True,
             makes_rows=True,
             optional=True,

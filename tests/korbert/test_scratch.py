@@ -26,7 +26,7 @@ def test_a_claimed_folder_is_used_again_and_removed_with_its_files(tmp_path):
     (folder / "a.part").write_text("x")
     claim(folder, known)
     (folder / "thesis.hwp").write_text("of someone")
-    with pytest.raises(ArtifactError, match=r"work: holds thesis\.hwp, which korbert did not write: move it away"):
+    with pytest.raises(ArtifactError, match=r"work: holds thesis\.hwp, not korbert's: move it away"):
         claim(folder, known)
     assert (folder / "thesis.hwp").read_text() == "of someone"
 

@@ -87,7 +87,7 @@ def test_card_of_a_pretrained_model(tmp_path):
     assert "## Results" not in card.content
 
 
-def test_export_writes_the_card_and_keeps_an_edited_one(tmp_path, tiny_tokenizer, tiny_config, command):
+def test_export_writes_the_card(tmp_path, tiny_tokenizer, tiny_config, command):
     config = tiny_config(max_position_embeddings=64, type_vocab_size=0, architecture="modern")
     folder = write_task(tmp_path / "mine", "mood", labelled())
     model = ClassificationModel(config, 3, "mean", generator=torch.Generator().manual_seed(1))
@@ -97,10 +97,6 @@ def test_export_writes_the_card_and_keeps_an_edited_one(tmp_path, tiny_tokenizer
     first, second = ((tmp_path / output / "README.md").read_text(encoding="utf-8") for output in ("one", "two"))
     assert first == second
     assert ModelCard(first).data.eval_results[0].dataset_name == "mood"
-
-    (tmp_path / "one" / "README.md").write_text("내 것", encoding="utf-8")
-    assert "README.md: kept" in command("export", folder, tmp_path / "one").out
-    assert (tmp_path / "one" / "README.md").read_text(encoding="utf-8") == "내 것"
 
     save_model(tmp_path / "plain", model, tiny_tokenizer)  # of no artifact
     command("export", tmp_path / "plain", tmp_path / "three")

@@ -15,7 +15,6 @@ from korbert.pipelines.reports.look.page import page
 OUT = "{out}"
 FILES = {  # command and parameter -> the name of a file that it writes, and the arguments
     ("look", "html"): ("out.html", ["look", "m", "글", "--html", OUT]),
-    ("words", "html"): ("out.html", ["words", "m", "글", "t.txt", "--html", OUT]),
     ("compare", "page"): ("out.html", ["compare", "m", "m", "--html", OUT]),
     ("evaluate", "html"): ("out.html", ["evaluate", "m", "t.csv", "--html", OUT]),
     ("search-eval", "page"): ("out.html", ["search-eval", "m", "t.csv", "t.txt", "--html", OUT]),

@@ -102,19 +102,6 @@ def test_steps_that_take_long_are_timed_with_fewer_rows(recipe, tmp_path, monkey
     assert [one for one in steps if one[0] > 1] == [(8, 1), (80, 20), (8, 1), (30, 20), (8, 1), (8, 4), (8, 1)]
 
 
-def test_an_encoder_of_transformers_is_counted_where_it_runs(recipe, tmp_path, command):
-    own = RECIPE.partition("[pretrain.encoder]")[2].partition("[pretrain.optimizer]")[0]
-    table = f'\narchitecture = "transformers"\n[pretrain.encoder.transformers]\nmodel_type = "bert"{own}'
-    other = tmp_path / "other.toml"
-    other.write_text(RECIPE.replace(own, table), encoding="utf-8")
-    given = ["--root", str(tmp_path), "--data", str(recipe.parent)]
-    said = _said(command, str(other), *given, "--seconds", "1")
-    bert = _said(command, str(recipe), *given, "--seconds", "0", "--set", "pretrain.encoder.architecture=bert")
-    assert said["encoder and pooler"] == bert["encoder and pooler"]
-    assert said["optimizer"] == bert["optimizer"]
-    assert said["seconds per step"]
-
-
 def test_an_interrupted_trial_leaves_nothing_to_resume(recipe, tmp_path, monkeypatch, command):
     presses = [signal.SIGINT]  # one: a second one would not wait for the step's end
     monkeypatch.setattr(plan, "training_plan", lambda settings: presses and signal.raise_signal(presses.pop()))

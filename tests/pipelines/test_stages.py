@@ -145,6 +145,7 @@ def test_objectives_that_fit_have_a_model_and_a_loss(objectives):
     (["mlm"], {"init": "a", "embeddings": "kiwi"}, "they have their own"),
     (["mlm"], {"frozen_embeddings": True}, "would freeze random ones"),
     (["rtd"], {"frozen_embeddings": True, "embeddings": "kiwi"}, "rtd learns its embeddings"),
+    (["rtd"], {"head": {"kind": "sampled"}}, "rtd and distill need the whole vocabulary: take kind = 'full'"),
     (["rtd"], {"init": "a"}, "init has weights for neither generator nor detector"),
 ])  # fmt: skip
 def test_objectives_that_do_not_fit_are_refused(objectives, more, message):

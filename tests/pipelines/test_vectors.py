@@ -1,4 +1,4 @@
-"""`korbert embed`, `index`, `similar`, `words`: what they print and write, and what a bad line or a kill costs."""
+"""`korbert embed`, `index`, `similar`: what they print and write, and what a bad line or a kill costs."""
 
 import json
 import signal
@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from scipy.spatial.distance import cdist
 
 import korbert
 from korbert.modeling import PretrainingModel, save_model
@@ -145,7 +144,7 @@ def test_counts_of_pieces(model, texts, tmp_path, tiny_tokenizer, command):
     ("--output x.csv", "x.csv: the extension chooses the format: use .npy or .parquet"),
     ("--output nowhere/x.npy", "nowhere/x.npy: there is no folder nowhere"),
     ("--output x.npy --parts piece", "--parts: writes JSON lines only: leave --output out"),
-    ("--layer 7", r"layer 7: the encoder has layers 0 (its embeddings) to 2, -1 being the last"),
+    ("--layer 7", r"layer 7: take one from 0 (the embeddings) to 2; -1 is the last one"),
     ("--layer last", "'last': give layer numbers, as in -1 or -4,-3,-2,-1"),
     ("--pooling idf", "idf and bm25 need counts of pieces"),
     ("--counts x.parquet", "--counts: is for --pooling idf or bm25: leave it out, or choose one of them"),
@@ -276,35 +275,3 @@ def test_a_folder_of_text_files_is_read_by_line(model, tmp_path, command):
     (tmp_path / "empty").mkdir()
     _, err = command("index", model, tmp_path / "empty", "--output", tmp_path / "other", code=2)
     assert "empty: is a folder without .txt files: name a file or folder of texts" in err
-
-
-# --- words ---
-
-
-def test_the_occurrences_of_a_word(model, tmp_path, command):
-    path = tmp_path / "sentences.txt"
-    rows = ["나는 너를 사랑해", "나는 너를 사랑했다", "", "사랑 누가 말했나", "학교에 간다", "나는 " * 40 + "사랑"]
-    path.write_bytes("\n".join(rows).encode() + b"\n\xff\n")
-    out, err = command("words", model, "사랑", str(path), code=1)
-    lines = out.splitlines()
-    beside = ["나는 너를 [사랑]해", "나는 너를 [사랑]했다", "[사랑] 누가 말했나"]
-    expected = [["", str(n), f"line {at}", beside[n - 1], "사랑/NNG"] for n, at in ((1, 1), (2, 2), (3, 4))]
-    assert [line.split("  ")[:-1] for line in lines[:3]] == expected
-    assert "line 6, character 121: is beyond the model's maximum length" in err
-    assert "sentences.txt: line 7: byte 1 is not UTF-8" in err
-    out, _ = command("words", model, "사랑", str(path), "--json", "--layer", "1", code=1)
-    found = [json.loads(line) for line in out.splitlines()]
-    places = [(one["occurrence"], one["line"], one["span"]) for one in found]
-    assert places == [(1, 1, [6, 8]), (2, 2, [6, 8]), (3, 4, [0, 2])]
-    vectors = np.array([one["vector"] for one in found])
-    apart = cdist(vectors, vectors, "cosine")
-    for number, one in enumerate(found):
-        order = [other for other in apart[number].argsort() if other != number]
-        assert [near["occurrence"] for near in one["nearest"]] == [other + 1 for other in order]
-        assert [near["distance"] for near in one["nearest"]] == pytest.approx(apart[number, order].tolist(), abs=1e-4)
-    page = tmp_path / "words.html"
-    out, err = command("words", model, "없는말", path, "--html", page, code=1)
-    assert (out, "없는말: does not occur in any of the 6 texts" in err, page.exists()) == ("", True, False)
-    shown = [list(map(float, line.split()[1:])) for line in lines[5:8]]
-    assert np.array(shown).shape == (3, 3)
-    assert np.diag(shown).tolist() == [0, 0, 0]

@@ -176,7 +176,7 @@ def test_an_error_of_one_rank_is_told_once(many):
 def test_what_is_refused_is_said_by_rank_0(many):
     (said_once,) = said(many.ended("--set", "pretrain.phases.0.batch_size=1"))
     assert said_once == (
-        "korbert: pretrain.phases.0.batch_size 1: a batch has fewer rows than the 2 processes that share them: "
+        "korbert: pretrain.phases.0.batch_size 1: a batch has fewer rows than the 2 processes sharing them: "
         "start at most 1, as with `torchrun --nproc_per_node 1`, or raise pretrain.phases.0.batch_size"
     )
 

@@ -43,8 +43,6 @@ def take_layers(model: PretrainingModel, teacher: PretrainingModel) -> None:
 class Distillation(Objective):
     """The loss is the sum of two means: over gaps, soft x T^2 x the divergence of the student's distribution from the
     teacher's at temperature T; over pieces, cosine x (1 - the cosine of both vectors). The teacher has no gradient.
-
-    With a sampled head both distributions are those over its sample.
     """
 
     name = "distill"
@@ -57,13 +55,10 @@ class Distillation(Objective):
         targets = self._vectors(vectors.device, batch, rows)
         loss = vectors.new_zeros((), dtype=torch.float32)
         if self._settings.soft:
-            heat = self._settings.temperature
-            entries = batch["entries"][len(batch["labels"]) :] if "entries" in batch else None  # of the negatives
-            own = (self._scores(model, vectors, batch, entries) / heat).log_softmax(dim=1)
+            heat, places = self._settings.temperature, batch["label_places"]
+            own = (model.mlm_head(vectors[places]).float() / heat).log_softmax(dim=1)
             with torch.no_grad():
-                if entries is not None:
-                    entries = F.embedding(batch["negatives"], self._teacher.decoder_weight)
-                expected = (self._scores(self._teacher, targets, batch, entries) / heat).log_softmax(dim=1)
+                expected = (self._teacher.mlm_head(targets[places]).float() / heat).log_softmax(dim=1)
             gaps = F.kl_div(own, expected, reduction="sum", log_target=True) * heat**2
             loss = loss + self._settings.soft * gaps * batch["distill_count"] / batch["mlm_count"].clamp(min=1)
         if self._settings.cosine:
@@ -85,12 +80,3 @@ class Distillation(Objective):
         """The teacher's vectors of all pieces, (N, D)."""
         encoder = self._teacher.to(device).encoder
         return encoder.flat(batch["input_ids"], rows, batch["token_type_ids"], batch["boundaries"])
-
-    @staticmethod
-    def _scores(model: PretrainingModel, vectors: Tensor, batch: Batch, entries: Tensor | None) -> Tensor:
-        """Scores at the gaps: (M, V), or (M, S) of a sample. entries: (S, E), the model's vectors of the negatives."""
-        hidden = model.mlm.transform(vectors[batch["label_places"]])
-        if entries is None:
-            return F.linear(hidden, model.decoder_weight, model.mlm.bias).float()
-        scores = F.linear(hidden, entries, model.mlm.bias[batch["negatives"]]).float()
-        return scores - batch["log_expected"]

@@ -2,7 +2,7 @@
 its distribution, and the encoder predicts for every piece whether it is the original.
 
 The generator has the encoder's depth and a share of its width, and shares the embeddings of pieces with it. It learns
-MLM alone: no gradient passes through what it draws. A sampled head draws from its own estimate of the distribution.
+MLM alone: no gradient passes through what it draws.
 """
 
 from typing import Any
@@ -16,7 +16,6 @@ from korbert.modeling.models import DetectionModel, PretrainingModel
 from korbert.modeling.rows import Rows
 from korbert.modeling.storage import without_weights
 from korbert.pretraining.objectives.base import Pairing, Prediction, sums
-from korbert.pretraining.objectives.vocabulary import looked_up, sampled_scores
 from korbert.pretraining.settings import ReplacementSettings
 from korbert.training.devices import Batch
 
@@ -47,7 +46,7 @@ class ReplacementModel(DetectionModel):
         # Shared, but a parameter of the encoder only: an attribute not registered as a submodule.
         embeddings: Any = self.generator.encoder.embeddings
         del embeddings.token
-        embeddings.__dict__["token"] = self.encoder.embeddings.token  # type: ignore[union-attr]
+        embeddings.__dict__["token"] = self.encoder.embeddings.token
 
     def detection_model(self) -> DetectionModel:
         """The encoder with its head, as it is saved."""
@@ -79,8 +78,7 @@ class ReplacementLoss:
 
     def __call__(self, model: ReplacementModel, batch: Batch) -> dict[str, Tensor]:
         rows = Rows(batch["lengths"], batch["input_ids"].device)
-        vectors, batch = looked_up(batch, model.encoder.token_weight)
-        generated, scores, targets, first = self._passed(model, batch, rows, vectors)
+        generated, scores, targets, first = self._passed(model, batch, rows)
         mlm_loss = self._prediction.loss(model.generator, generated, batch, rows) / batch["mlm_count"].clamp(min=1)
         rtd_sum = F.binary_cross_entropy_with_logits(scores, targets, reduction="sum")
         rtd_loss = rtd_sum / batch["rtd_count"].clamp(min=1)
@@ -106,18 +104,15 @@ class ReplacementLoss:
             figures[self._pairing.name] = self._pairing.score(model, first, batch, rows)
         return figures
 
-    def _passed(
-        self, model: ReplacementModel, batch: Batch, rows: Rows, vectors: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _passed(self, model: ReplacementModel, batch: Batch, rows: Rows) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Runs generator and detector. Returns the generator's vectors at the gaps (M, D'), the detector's scores and
         targets (N,), both float32, and the encoder's vectors of first pieces (R, D).
 
         A gap for which the generator draws the original piece counts as original.
-        vectors: (N, E), token embeddings of the batch, if already looked up.
         """
         inputs = rows, batch["token_type_ids"], batch["boundaries"]
         gaps = batch["label_places"]
-        generated = model.generator.encoder.flat(batch["input_ids"], *inputs, vectors=vectors, wanted=gaps)
+        generated = model.generator.encoder.flat(batch["input_ids"], *inputs, wanted=gaps)
         original = batch["input_ids"].index_copy(0, gaps, batch["labels"])
         shown = original.index_copy(0, gaps, self._drawn(model.generator, generated.detach(), batch))
         hidden = model.encoder.flat(shown, *inputs)
@@ -130,20 +125,9 @@ class ReplacementLoss:
         drawn = []
         for start in range(0, len(labels), _DRAWN_AT_ONCE):
             part = slice(start, start + _DRAWN_AT_ONCE)
-            if "entries" in batch:
-                entries = torch.cat([batch["entries"][: len(labels)][part], batch["entries"][len(labels) :]])
-                sample = batch["negatives"], batch["log_expected"]
-                others, own = sampled_scores(vectors[part], entries, generator.mlm.bias, labels[part], *sample)
-                place = _where(torch.cat([others, own[:, None]], dim=1), lots[part])
-                among = torch.cat([batch["negatives"].expand(len(own), -1), labels[part, None]], dim=1)
-                drawn.append(among.gather(1, place).flatten())
-            else:
-                scores = F.linear(vectors[part], generator.decoder_weight, generator.mlm.bias)
-                drawn.append(_where(scores.float(), lots[part]).flatten())
+            scores = F.linear(vectors[part], generator.decoder_weight, generator.mlm.bias)
+            # Inverse transform sampling: lots are uniform in [0, 1).
+            ends = scores.float().softmax(dim=1).cumsum(dim=1)
+            place = torch.searchsorted(ends, lots[part, None].to(ends.dtype) * ends[:, -1:])
+            drawn.append(place.clamp_(max=scores.shape[1] - 1).flatten())
         return torch.cat(drawn) if drawn else labels
-
-
-def _where(scores: Tensor, lots: Tensor) -> Tensor:
-    """Inverse transform sampling, (M, 1) int64. scores: (M, C); lots: (M,), uniform in [0, 1)."""
-    ends = scores.softmax(dim=1).cumsum(dim=1)
-    return torch.searchsorted(ends, lots[:, None].to(ends.dtype) * ends[:, -1:]).clamp_(max=scores.shape[1] - 1)

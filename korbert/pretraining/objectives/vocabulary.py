@@ -96,22 +96,12 @@ def sampled_loss(
     log_expected: (S,) float32, the log of how often each was to be drawn, divided by how often it was (Negatives). The
     estimate of Z is unbiased; that of the loss is a little low.
     """
-    others, right = sampled_scores(vectors, entries, bias, labels, negatives, log_expected)
-    log_z = torch.logaddexp(others.logsumexp(dim=1), right)
-    return (log_z - right + z_loss * log_z.square()).sum()
-
-
-def sampled_scores(
-    vectors: Tensor, entries: Tensor, bias: Tensor, labels: Tensor, negatives: Tensor, log_expected: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Scores of the negatives for each row, (M, S), and of its label, (M,); their softmax estimates that over all.
-
-    Arguments as in sampled_loss. A negative that equals a row's label is ignored in that row.
-    """
     own, others = torch.split(entries, [len(labels), len(negatives)])
-    right = (vectors * own).sum(dim=1).float() + bias[labels]
+    right = (vectors * own).sum(dim=1).float() + bias[labels]  # (M,)
     scores = F.linear(vectors, others, bias[negatives]).float() - log_expected  # (M, S)
-    return scores.masked_fill(labels[:, None] == negatives, float("-inf")), right
+    scores = scores.masked_fill(labels[:, None] == negatives, float("-inf"))
+    log_z = torch.logaddexp(scores.logsumexp(dim=1), right)
+    return (log_z - right + z_loss * log_z.square()).sum()
 
 
 def looked_up(batch: Batch, weight: Tensor) -> tuple[Tensor | None, Batch]:

@@ -22,7 +22,6 @@ from korbert.vectors.attribution import attribute, has_captum
 
 _MOST_NEURONS = 1_200_000  # query and key values on a page, one byte each
 _MOST_LABELS = 3  # with integrated gradients
-_MOST_DISTANCES = 100  # occurrences of a word up to which all distances are shown
 _SHORT = 128  # pieces of a text up to which a service computes integrated gradients
 
 
@@ -96,35 +95,6 @@ def stretches_of(text: str, encoded: Pieces) -> list[tuple[str, list[tuple[str, 
 def packed(array: NDArray[Any]) -> dict[str, Any]:
     """An array of bytes for the page: its shape, and its bytes compressed with zlib, in base64."""
     return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(array.tobytes(), 6)).decode()}
-
-
-def words_data(word: str, texts: Sequence[str], spans: Sequence[tuple[int, int]], vectors: Any) -> dict[str, Any]:
-    """Data of the page for one word: its occurrences in two dimensions (PCA).
-
-    For up to 100 occurrences, also their distances, 1 - cosine. texts, spans: the sentence of each occurrence, and the
-    span of the word in it. vectors: (N, D). The result is data["words"], with the data of a text or alone:
-    {"model": about(loaded), "texts": [word], "missing": {}, "words": ..}.
-    """
-    vectors = np.asarray(vectors, dtype=np.float64)
-    centred = vectors - vectors.mean(axis=0)
-    left, lengths, _ = np.linalg.svd(centred, full_matrices=False)
-    places = np.zeros((len(vectors), 2))
-    kept = min(2, left.shape[1])
-    places[:, :kept] = left[:, :kept] * lengths[:kept]
-    total = float((lengths**2).sum())
-    apart = None
-    if len(vectors) <= _MOST_DISTANCES:
-        unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        apart = [[_short(max(0.0, one)) for one in row] for row in (1 - unit @ unit.T).tolist()]
-    return {
-        "word": word,
-        "occurrences": [
-            {"text": text, "start": start, "end": end} for text, (start, end) in zip(texts, spans, strict=True)
-        ],
-        "points": [[_short(x), _short(y)] for x, y in places.tolist()],
-        "explained": [_short(float(one**2) / total) if total else 0.0 for one in lengths[:2].tolist()],
-        "distances": apart,
-    }
 
 
 def about(loaded: Model) -> dict[str, Any]:

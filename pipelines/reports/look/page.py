@@ -1,4 +1,4 @@
-"""The page that shows what a model says of a text, and how: attention, neurons, guesses, pieces, vectors, words.
+"""The page that shows what a model says of a text, and how: attention, neurons, guesses, pieces, vectors.
 
 data.py computes its data. Without data, the page asks the service that it was loaded from. Writing the page needs
 no model, so a service can show it while models are loading.
@@ -18,7 +18,7 @@ from korbert.pipelines.language import language, t, table
 from korbert.pipelines.reports.page import filled
 
 # Files of templates/look/, in the order in which they run.
-_SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "words", "prediction", "page")
+_SCRIPTS = ("data", "attention", "strips", "matrix", "neurons", "guesses", "texts", "prediction", "page")
 
 
 def page(data: Mapping[str, Any] | None, browser: str | None = None) -> str:

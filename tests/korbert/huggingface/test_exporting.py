@@ -1,6 +1,5 @@
 import errno
 import json
-import os
 import sys
 
 import pytest
@@ -9,10 +8,11 @@ import transformers
 from exported import saved, small, tokenizer_of
 
 from korbert.errors import ModelError, SettingsError
-from korbert.huggingface.check import TEXTS, TOLERANCE
+from korbert.huggingface.check import TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.modeling.growing import take_weights
 from korbert.modeling.models import DetectionModel, PretrainingModel
+from korbert.modeling.onnx_export import TEXTS
 from korbert.modeling.storage import save_model
 from korbert.tokenization import AnalyzerOptions
 from korbert.tokenization.extending import extended
@@ -64,8 +64,8 @@ def test_boundaries_are_not_lost_in_silence(tiny_tokenizer, tmp_path):
     padded = tokenizer_of(tmp_path / "theirs").pad(rows)
     assert {len(levels) for levels in padded["boundaries"]} == {max(map(len, rows["input_ids"]))}
     plain = PretrainingModel(small(tiny_tokenizer, "modernbert"))
-    export(saved(tmp_path / "plain", plain, tiny_tokenizer), tmp_path / "theirs")
-    assert not (tmp_path / "theirs" / "modeling_korbert.py").exists()
+    export(saved(tmp_path / "plain", plain, tiny_tokenizer), tmp_path / "other")
+    assert not (tmp_path / "other" / "modeling_korbert.py").exists()
 
 
 @pytest.mark.parametrize("width", [None, 8], ids=["wide", "narrow"])
@@ -89,7 +89,7 @@ NO_SUCH = "`modern` has {}, ModernBERT has no such thing: train one without"
 @pytest.mark.parametrize(
     ("family", "others", "message"),
     [
-        ("bert", {"type_vocab_size": 0}, "has no token types .*BertModel always adds them: train one with 2"),
+        ("bert", {"type_vocab_size": 0}, "has no token types, BertModel has: train one with type_vocab_size = 2"),
         ("bert", {"boundary_embedding": True}, "`bert` has boundary_embedding = true, only a `modern` is exported wi"),
         ("bert", {"overlap_embedding": True}, "overlap_embedding = true, .*: fine-tune with overlap = false"),
         ("bert", {"piece_weights": True}, "piece_weights = true, .*: fine-tune with piece_weights = false"),
@@ -113,44 +113,23 @@ def ours(tiny_tokenizer, tmp_path_factory):
     return folder
 
 
-def test_only_an_empty_folder_or_an_earlier_export_is_written_to(ours, tmp_path):
+def test_only_a_new_folder_is_written_to(ours, tmp_path):
     (tmp_path / "empty").mkdir()
-    export(ours, tmp_path / "empty")
-    (tmp_path / "empty" / "README.md").write_text("한국어 모형")
-    (tmp_path / "empty" / "words.tsv").write_text("of an earlier tokenizer")
-    with pytest.raises(SettingsError, match=r"holds words\.tsv, which no export wrote"):
-        export(ours, tmp_path / "empty")
-    record = tmp_path / "empty" / "korbert_tokenizer.json"
-    known = json.loads(record.read_text(encoding="utf-8"))
-    record.write_text(json.dumps(known | {"files": {**known["files"], "words.tsv": "0" * 64}}), encoding="utf-8")
-    export(str(ours), str(tmp_path / "empty"))
-    names = {path.name for path in (tmp_path / "empty").iterdir()}
-    assert names >= {"README.md", "config.json", "model.safetensors", "tokenization_korbert.py"}
-    assert not [name for name in names if name.startswith(".") or name == "words.tsv"]
-
-    config = tmp_path / "empty" / "config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"transformers_version": "5.23.0"}))
-    for name, content in (("others", '{"model_type": "bert"}'), ("broken", "[" * 100_000)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text(content)
     (tmp_path / "file").write_text("글")
-    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     before = files_below(tmp_path)
     for name, said in (
-        ("empty", "holds README.md, config.json, korbert_tokenizer.json, .., which no export wrote: name a new folder"),
-        ("others", "holds config.json, which no export wrote"),
-        ("broken", "holds config.json, which no export wrote"),
-        ("file", "is no folder: name a new one"),
-        ("pipe", "is no folder: name a new one"),
-        ("dangling", "is no folder: name a new one"),
-        ("file/below", r"cannot be made or written to \(.*file\): name another one"),
-        (ours, r"lies in .*pretrain\d+, which is read: name a folder elsewhere"),
+        *((name, "already exists: name a new folder") for name in ("empty", "file", "dangling")),
+        ("file/below", r"cannot be made \(.*file is not a writable folder\): name another one"),
         (ours / "model" / "theirs", r"lies in .*pretrain\d+, which is read: name a folder elsewhere"),
     ):
         with pytest.raises(SettingsError, match=said):
             export(ours, tmp_path / name)
     assert files_below(tmp_path) == before
+    export(str(ours), str(tmp_path / "new" / "mine"))
+    names = {path.name for path in (tmp_path / "new" / "mine").iterdir()}
+    assert names >= {"config.json", "model.safetensors", "tokenization_korbert.py"}
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["mine"]
 
 
 def test_an_export_that_fails_leaves_what_was_there(ours, tmp_path, monkeypatch):
@@ -165,9 +144,8 @@ def test_an_export_that_fails_leaves_what_was_there(ours, tmp_path, monkeypatch)
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
     monkeypatch.setattr("korbert.huggingface.exporting._write_json", full)
-    for name in ("earlier", "new"):
-        with pytest.raises(OSError, match="No space left"):
-            export(ours, tmp_path / name)
+    with pytest.raises(OSError, match="No space left"):
+        export(ours, tmp_path / "new")
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(SettingsError, match=r"the check needs transformers: pip install 'korbert\[hf\]'"):
         export("nowhere", tmp_path / "new", check=True)  # before the work

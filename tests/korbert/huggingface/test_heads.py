@@ -1,4 +1,4 @@
-"""Every head to `transformers` and back, in its pipelines, and on encoders of its own."""
+"""Every head as `transformers` computes it, and on encoders of its own."""
 
 from copy import deepcopy
 
@@ -10,7 +10,7 @@ from exported import FAMILIES, exported, saved, small, tokenizer_of
 from korbert.errors import ModelError
 from korbert.huggingface.check import TOLERANCE
 from korbert.huggingface.exporting import export
-from korbert.huggingface.importing import import_folder, load_transformers
+from korbert.huggingface.importing import import_folder
 from korbert.modeling.models import ClassificationModel, MultipleChoiceModel, init_encoder_from
 from korbert.modeling.storage import load_model, save_model
 from korbert.tokenization import pad_batch
@@ -37,8 +37,8 @@ def rows_of(tokenizer, texts, pairs):
         for head in HEADS
     ],
 )
-def test_a_model_is_the_same_after_export_and_loading(tiny_tokenizer, tmp_path, family, head):
-    """The check compares what `transformers` computes; what is loaded again is the same model, to the bit."""
+def test_an_exported_model_computes_the_same(tiny_tokenizer, tmp_path, family, head):
+    """The check compares what `transformers` computes."""
     model = model_with(head, small(tiny_tokenizer, family))
     differences = export(saved(tmp_path / "ours", model, tiny_tokenizer), tmp_path / "theirs", check=True)
     names = {"pretraining": {"mlm_logits"}, "question-answering": {"start_logits", "end_logits"}}
@@ -50,13 +50,6 @@ def test_a_model_is_the_same_after_export_and_loading(tiny_tokenizer, tmp_path, 
     if head not in ("pretraining", "multiple-choice", "question-answering"):
         assert theirs.id2label == dict(enumerate(model.labels))
         assert theirs.label2id == {label: place for place, label in enumerate(model.labels)}
-    again = load_transformers(tmp_path / "theirs")
-    assert type(again) is type(model)
-    assert again.config == model.config
-    assert again.head_settings() == model.head_settings()
-    for name, tensor in model.state_dict().items():
-        if not (family.endswith("modernbert") and name.startswith("nsp.")):  # which it has no class for
-            assert torch.equal(tensor, again.state_dict()[name]), name
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -105,8 +98,6 @@ def test_mean_pooling_is_exported_with_modernbert_only(tiny_tokenizer, tmp_path,
     model = kind(small(tiny_tokenizer, "modernbert"), pooling="mean")
     differences = export(saved(tmp_path / "modern", model, tiny_tokenizer), tmp_path / "theirs", check=True)
     assert differences["logits"] <= TOLERANCE
-    again = load_transformers(tmp_path / "theirs")
-    assert (type(again), again.pooling) == (kind, "mean")
     name = "ForMultipleChoice" if kind is MultipleChoiceModel else "ForSequenceClassification"
     for family, theirs in (("bert", "Bert"), ("albert", "Albert")):
         save_model(tmp_path / family, kind(small(tiny_tokenizer, family), pooling="mean"), tiny_tokenizer)
@@ -116,7 +107,7 @@ def test_mean_pooling_is_exported_with_modernbert_only(tiny_tokenizer, tmp_path,
         assert not (tmp_path / "refused").exists()
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", HEADS[1:])
 @pytest.mark.parametrize("model_type", ["electra", "roberta", "deberta-v2"])
 @torch.inference_mode()
 def test_heads_on_an_imported_encoder_are_saved_and_loaded(foreign, tmp_path, model_type, head):

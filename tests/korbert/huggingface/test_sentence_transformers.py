@@ -8,10 +8,11 @@ import pytest
 import torch
 from exported import FAMILIES, small
 
-from korbert.huggingface.check import TEXTS, TOLERANCE
+from korbert.huggingface.check import TOLERANCE
 from korbert.huggingface.exporting import export
 from korbert.model import Model
-from korbert.modeling.models import EmbeddingModel, PretrainingModel
+from korbert.modeling.models import EmbeddingModel
+from korbert.modeling.onnx_export import TEXTS
 from korbert.modeling.storage import save_model
 
 
@@ -27,7 +28,7 @@ def checked(folder, tokenizer, family, pooling, normalize):
 
 
 def test_files_name_modules_pooling_and_length(tiny_tokenizer, tmp_path):
-    folder, ours = checked(tmp_path, tiny_tokenizer, "bert", "mean", True)
+    folder, _ = checked(tmp_path, tiny_tokenizer, "bert", "mean", True)
     names = ("modules", "1_Pooling/config", "sentence_bert_config", "tokenizer_config")
     modules, pooling, *lengths = (json.loads((folder / f"{name}.json").read_text()) for name in names)
     assert [(module["idx"], module["path"]) for module in modules] == [(0, ""), (1, "1_Pooling"), (2, "2_Normalize")]
@@ -36,13 +37,6 @@ def test_files_name_modules_pooling_and_length(tiny_tokenizer, tmp_path):
     assert pooling["word_embedding_dimension"] == 16
     assert [name for name, value in pooling.items() if value is True] == ["pooling_mode_mean_tokens"]
     assert (lengths[0]["max_seq_length"], lengths[1]["model_max_length"]) == (40, 40)
-    # They go with the next export of another kind.
-    export(tmp_path / "ours", folder)  # again
-    assert (folder / "1_Pooling" / "config.json").is_file()
-    save_model(tmp_path / "pretraining", PretrainingModel(ours.network.config), tiny_tokenizer)
-    export(tmp_path / "pretraining", folder)
-    names = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
-    assert not any("1_Pooling" in name or "modules" in name or "sentence" in name for name in names)
 
 
 @pytest.mark.parametrize(("pooling", "normalize"), [("mean", False), ("mean", True), ("first", False)])

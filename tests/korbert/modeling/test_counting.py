@@ -2,12 +2,10 @@
 
 import pytest
 import torch
-from foreign_folders import CONFIGS
 from torch.utils.flop_counter import FlopCounterMode
 
 from korbert.modeling import EncoderConfig, PretrainingModel
 from korbert.modeling.counting import counted, flop_a_piece, parameters
-from korbert.modeling.transformers_config import CLASSES, new_config
 from korbert.pretraining import pretraining_loss
 
 PAPER = {"architecture": "bert", "vocab_size": 30_522}
@@ -16,19 +14,6 @@ LARGE = {**PAPER, "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_h
 SHARED = {"num_hidden_layers": 4, "layer_groups": 2}
 ALBERT = {"vocab_size": 30_000, "embedding_size": 128, "layer_groups": 1}
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-
-
-@pytest.mark.parametrize("model_type", CLASSES)
-def test_parameters_are_those_of_the_built_model(model_type):
-    config = new_config({"model_type": model_type, **CONFIGS[model_type]}, 500)
-    before = torch.get_rng_state()
-    parts = parameters(config)
-    assert torch.equal(torch.get_rng_state(), before)
-    assert sum(parts.values()) == sum(weight.numel() for weight in PretrainingModel(config).parameters())
-    assert parts["token embedding"] == 500 * config.embedding_width
-    operations, kept = counted(config, 24)
-    assert operations > 2 * 12 * 16 * 16  # the matrices of a layer at least
-    assert kept > 10 * 16
 
 
 @pytest.mark.parametrize(
@@ -41,22 +26,16 @@ def test_the_papers_sizes_have_the_papers_counts(sizes, count):
     assert parts["token embedding"] + parts["encoder"] + parts["pooler"] == count
 
 
-def test_their_bert_has_the_counts_of_ours():
-    """All pieces are predicted, so that our last layer computes all, too."""
-    sizes = {**SIZES, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    theirs = new_config({"model_type": "bert", **sizes}, 500)
-    ours = EncoderConfig(architecture="bert", vocab_size=500, **sizes)
-    assert parameters(theirs) == parameters(ours)
-    assert counted(theirs, 24)[0] == counted(ours, 24)[0]
-    assert counted(theirs, 24)[1] == pytest.approx(counted(ours, 24)[1], rel=0.35)
-
-
 @pytest.mark.parametrize("architecture", ["bert", "modern"])
 @pytest.mark.parametrize("changes", [{}, SHARED, {"boundary_embedding": True, "overlap_embedding": True}])
 def test_counted_operations_equal_those_of_a_training_step(architecture, changes):
     """Rows of 12 pieces, two of each predicted beside the first; local layers reach all."""
     config = EncoderConfig(**{**SIZES, "architecture": architecture, "vocab_size": 500, **changes})
     model = PretrainingModel(config).eval()
+    state = torch.get_rng_state()
+    assert sum(parameters(config).values()) == sum(weight.numel() for weight in model.parameters())
+    assert counted(config, 24)[1] > 10 * 16
+    assert torch.equal(torch.get_rng_state(), state)
     batch = {
         **{name: torch.zeros(36, dtype=torch.int64) for name in ("input_ids", "token_type_ids", "boundaries")},
         "lengths": (12, 12, 12),

@@ -9,14 +9,12 @@ from korbert.modeling.config import EncoderConfig
 from korbert.modeling.growing import grown, take_vectors, take_weights
 from korbert.modeling.models import PretrainingModel, QuestionAnsweringModel
 from korbert.modeling.storage import save_model
-from korbert.modeling.transformers_config import new_config
 from korbert.tokenization import AnalyzerOptions, Tokenizer
 from korbert.tokenization.extending import extended
 from tests.korbert.tiny import same_weights, tiny_config
 
 WORDS = ("삐까뻔쩍체", "갓생러")
 IDS = torch.tensor([[2, 400, 401, 402, 3]])
-ELECTRA = {"model_type": "electra", "embedding_size": 8, "num_hidden_layers": 2, "hidden_size": 16}
 
 
 def config(tokenizer, **changes):
@@ -169,31 +167,6 @@ def test_another_tokenizer_and_another_kind_of_model_are_refused(source, tiny_to
     save_model(tmp_path, QuestionAnsweringModel(base.config), tiny_tokenizer)
     with pytest.raises(ModelError, match="a question-answering model, without pretraining heads: name a pretrained"):
         take_weights(drawn(base.config), tiny_tokenizer, tmp_path)
-
-
-def electra_config(tokenizer, **changes):
-    return new_config({**ELECTRA, "num_attention_heads": 2, "intermediate_size": 24, **changes}, tokenizer.vocab_size)
-
-
-def test_an_encoder_of_transformers_is_taken_and_grown(tiny_tokenizer, tmp_path):
-    base = drawn(electra_config(tiny_tokenizer))
-    save_model(tmp_path, base, tiny_tokenizer)
-    model = drawn(electra_config(tiny_tokenizer, hidden_dropout_prob=0.3), seed=2)
-    take_weights(model, tiny_tokenizer, tmp_path)
-    assert same_weights(model, base)
-
-    with pytest.raises(ModelError, match="its encoder differs: hidden_size: 32 in the recipe, 16 in the model: change"):
-        take_weights(drawn(electra_config(tiny_tokenizer, hidden_size=32)), tiny_tokenizer, tmp_path)
-    with pytest.raises(ModelError, match="architecture: 'bert' in the recipe, 'transformers' in the model: change"):
-        take_weights(drawn(config(tiny_tokenizer, architecture="bert")), tiny_tokenizer, tmp_path)
-
-    tokenizer = extended(tiny_tokenizer, WORDS, AnalyzerOptions())
-    larger = drawn(electra_config(tokenizer), seed=2)
-    take_weights(larger, tokenizer, tmp_path)
-    size, pieces = tiny_tokenizer.vocab_size, list(tiny_tokenizer.ids_of(WORDS[0]))
-    before = base.encoder.token_weight
-    assert torch.equal(larger.encoder.token_weight[:size], before)
-    torch.testing.assert_close(larger.encoder.token_weight[size], before[pieces].mean(0))
 
 
 @pytest.mark.parametrize("width", [8, 12, 20])

@@ -56,7 +56,7 @@ def test_rows_are_pooled_by_mean_or_first_piece(architecture):
 def test_labels_that_do_not_fit_are_refused():
     for kind, arguments, message in (
         (ClassificationModel, {"problem_type": "regression"}, "regression with 2 labels: set num_labels to 1"),
-        (ClassificationModel, {"num_labels": 1}, "single_label_classification with 1 label: give at least two"),
+        (ClassificationModel, {"num_labels": 1}, "single_label_classification with 1 label: give two or more"),
         (ClassificationModel, {"labels": ["좋음"]}, "1 names for 2 labels: give one name per label"),
         (models.TokenClassificationModel, {"labels": []}, r"labels \[\]: give at least one, without duplicates"),
         (

@@ -81,7 +81,7 @@ def test_tensors_of_the_base_are_not_stored_twice(models, tmp_path):
     with pytest.raises(ModelError, match=r"base.*the file was changed or is damaged"):
         load_model(tmp_path / "beside")
     shutil.rmtree(tmp_path / "base")
-    with pytest.raises(ModelError, match=r"base.*no such file"):
+    with pytest.raises(ModelError, match=r"base.*No such file"):
         load_model(tmp_path / "beside")
 
 

@@ -1,33 +1,19 @@
-"""Our encoders against those of transformers with the same weights."""
-
-from functools import partial
+"""Our encoders against those of transformers with the same weights. tests/korbert/huggingface has the other heads."""
 
 import pytest
 import torch
 import transformers
 
-from korbert.errors import ModelError
-from korbert.huggingface.importing import load_transformers
+from korbert.huggingface.configs import config_to_transformers
+from korbert.huggingface.conversion import to_transformers
 from korbert.modeling import models
+from korbert.modeling.config import EncoderConfig
 
 VOCABULARY = 300
 LENGTHS = (8, 64, 65, 66, 130, 300)  # around half the window of local attention, and beyond the whole
-TOLERANCE = 1e-5
-SIZES = {"vocab_size": VOCABULARY, "hidden_size": 64, "num_attention_heads": 4, "pad_token_id": 0}
-LABELS = {0: "O", 1: "B-인물", 2: "I-인물"}
-NAMED = {"labels": tuple(LABELS.values())}
-THREE, TWO, ONE = ({"labels": tuple(f"LABEL_{label}" for label in range(number))} for number in (3, 2, 1))
-
-
-def bert_config(**others):
-    return transformers.BertConfig(num_hidden_layers=4, intermediate_size=160, **SIZES, **others)
-
-
-def modern_config(every, **others):
-    types = ["sliding_attention" if layer % every else "full_attention" for layer in range(5)]
-    ids = dict.fromkeys(("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"))
-    layers = {"num_hidden_layers": 5, "intermediate_size": 96, "layer_types": types}
-    return transformers.ModernBertConfig(**layers, **SIZES, **ids, **others)
+SIZES = {"vocab_size": VOCABULARY, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 160}
+BERT = EncoderConfig(architecture="bert", num_hidden_layers=4, **SIZES)
+MODERN = EncoderConfig(num_hidden_layers=5, **SIZES)
 
 
 def stir(model):
@@ -37,6 +23,19 @@ def stir(model):
         for parameter in model.parameters():
             parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
     return model.eval()
+
+
+def theirs_of(ours, name):
+    """The class of transformers with our weights."""
+    values = config_to_transformers(ours.config, ours.kind)
+    assert values["architectures"] == [name]
+    kind = getattr(transformers, name)
+    theirs = kind(kind.config_class(**values, attn_implementation="eager")).eval()
+    weights = to_transformers(ours.state_dict(), ours.config, ours.kind)
+    missing, unexpected = theirs.load_state_dict(weights, strict=False)
+    assert not unexpected
+    assert set(missing) <= set(theirs._tied_weights_keys or ())
+    return theirs
 
 
 def padded_batch(length):
@@ -58,121 +57,48 @@ def batches():
 def assert_equal(ours, theirs, mask):
     if mask is not None and theirs.shape[:2] == mask.shape:
         ours, theirs = ours[mask.bool()], theirs[mask.bool()]
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=TOLERANCE)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
 
 
-def albert_config(**others):
-    """Embeddings narrower than the encoder; if not told otherwise a group a layer, so that no layers share weights."""
-    sizes = {"embedding_size": 24, "num_hidden_layers": 4, "num_hidden_groups": 4, "intermediate_size": 160}
-    return transformers.AlbertConfig(hidden_act="gelu", **{**sizes, **SIZES, **others})
-
-
-def electra_config(**others):
-    sizes = {"embedding_size": 24, "num_hidden_layers": 4, "intermediate_size": 160}
-    return transformers.ElectraConfig(**{**sizes, **SIZES, **others})
-
-
-@pytest.mark.parametrize("groups", [None, 4, 1, 2], ids=["bert", "no shared layers", "albert", "two groups"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"layer_groups": 1}, {"layer_groups": 2, "embedding_size": 24}, {"embedding_size": 24}],
+    ids=["bert", "albert", "two groups, narrow", "narrow, no shared layers"],
+)
 @torch.inference_mode()
-def test_bert_equals_the_classes_for_pretraining(tmp_path, groups):
+def test_bert_equals_the_classes_for_pretraining(changes):
     """With narrow embeddings it is ALBERT, which shares layers (Lan et al. 2020, 3.1) or not."""
-    if groups is None:
-        name, config, second = "Bert", bert_config(), "seq_relationship_logits"
-    else:
-        name, config, second = "Albert", albert_config(num_hidden_groups=groups), "sop_logits"
-    theirs = stir(getattr(transformers, f"{name}ForPreTraining")(config))
-    theirs.save_pretrained(tmp_path)
-    ours = load_transformers(tmp_path)
-    assert type(ours) is models.PretrainingModel
-    assert ours.decoder_weight.shape == (VOCABULARY, 24 if groups else 64)
+    ours = stir(models.PretrainingModel(BERT.model_copy(update=changes)))
+    theirs = theirs_of(ours, "AlbertForPreTraining" if changes else "BertForPreTraining")
     for batch in batches():
         mask = batch.get("attention_mask")
         expected = theirs(**batch, output_hidden_states=True)
         mlm, nsp = ours(**batch)
         assert_equal(ours.encoder(**batch), expected.hidden_states[-1], mask)
         assert_equal(mlm, expected.prediction_logits, mask)
-        assert_equal(nsp, expected[second], None)
+        assert_equal(nsp, expected["sop_logits" if changes else "seq_relationship_logits"], None)
 
 
 @pytest.mark.parametrize("width", [24, 64], ids=["narrow", "as-wide-as-the-encoder"])
 @torch.inference_mode()
-def test_bert_with_narrow_embeddings_equals_electra(tmp_path, width):
-    config = electra_config(embedding_size=width)
-    for name in ("ElectraForMaskedLM", "ElectraModel", "ElectraForPreTraining"):
-        theirs = stir(getattr(transformers, name)(config))
-        theirs.save_pretrained(tmp_path / name)
-        ours = load_transformers(tmp_path / name)
-        for batch in batches():
-            mask = batch.get("attention_mask")
-            expected = theirs(**batch, output_hidden_states=True)
-            assert_equal(ours.encoder(**batch), expected.hidden_states[-1], mask)
-            if name != "ElectraModel":
-                scores = ours(**batch)
-                assert_equal(scores[0] if isinstance(scores, tuple) else scores, expected.logits, mask)
+def test_bert_with_narrow_embeddings_equals_electra(width):
+    ours = stir(models.DetectionModel(BERT.model_copy(update={"embedding_size": width})))
+    theirs = theirs_of(ours, "ElectraForPreTraining")
+    for batch in batches():
+        expected = theirs(**batch, output_hidden_states=True)
+        assert_equal(ours.encoder(**batch), expected.hidden_states[-1], batch.get("attention_mask"))
+        assert_equal(ours(**batch), expected.logits, batch.get("attention_mask"))
 
 
 @pytest.mark.parametrize("every", [3, 1, 2], ids=["default", "all-global", "every-second"])
 @torch.inference_mode()
-def test_modern_equals_modernbert(tmp_path, every):
-    theirs = stir(transformers.ModernBertForMaskedLM(modern_config(every)))
-    narrow = stir(transformers.ModernBertModel(modern_config(every, local_attention=32)))
-    theirs.save_pretrained(tmp_path / "masked-lm")
-    narrow.save_pretrained(tmp_path / "model")
-    ours, encoder = load_transformers(tmp_path / "masked-lm"), load_transformers(tmp_path / "model").encoder
-    assert type(ours) is models.PretrainingModel
+def test_modern_equals_modernbert(every):
+    config = MODERN.model_copy(update={"global_attn_every_n_layers": every})
+    ours = stir(models.PretrainingModel(config))
+    narrow = stir(models.EmbeddingModel(config.model_copy(update={"local_attention": 32})))
+    theirs, encoder = theirs_of(ours, "ModernBertForMaskedLM"), theirs_of(narrow, "ModernBertModel")
     for batch in batches():
         del batch["token_type_ids"]
         mask = batch.get("attention_mask")
         assert_equal(ours(**batch)[0], theirs(**batch).logits, mask)
-        assert_equal(encoder(**batch), narrow(**batch).last_hidden_state, mask)
-
-
-MODERN = partial(modern_config, 3)
-FAMILIES = {"Bert": bert_config, "Albert": albert_config, "Electra": electra_config, "ModernBert": MODERN}
-PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")
-SINGLE, MULTI, REGRESSION = ({"problem_type": name} for name in PROBLEMS)
-HEADS = [
-    ("ForSequenceClassification", {"id2label": LABELS, **SINGLE}, models.ClassificationModel, {**NAMED, **SINGLE}),
-    ("ForSequenceClassification", {"num_labels": 3, **MULTI}, models.ClassificationModel, {**THREE, **MULTI}),
-    ("ForSequenceClassification", {"num_labels": 1, **REGRESSION}, models.ClassificationModel, {**ONE, **REGRESSION}),
-    ("ForSequenceClassification", {}, models.ClassificationModel, {**TWO, **SINGLE}),
-    ("ForSequenceClassification", {"num_labels": 1}, models.ClassificationModel, REGRESSION),
-    ("ForMultipleChoice", {}, models.MultipleChoiceModel, {"pooling": "first"}),
-    ("ForQuestionAnswering", {}, models.QuestionAnsweringModel, {}),
-    ("ForTokenClassification", {"id2label": LABELS}, models.TokenClassificationModel, NAMED),
-]
-MEAN = {"classifier_pooling": "mean"}, {"pooling": "mean"}  # of ModernBERT alone
-CASES = [(family, *head) for family in FAMILIES for head in HEADS]
-CASES += [("ModernBert", name, MEAN[0], kind, MEAN[1]) for name, _, kind, _ in (HEADS[0], HEADS[5])]
-
-
-@pytest.mark.parametrize(("family", "name", "settings", "kind", "read"), CASES)
-@torch.inference_mode()
-def test_heads_equal_those_of_transformers(tmp_path, family, name, settings, kind, read):
-    theirs = stir(getattr(transformers, family + name)(FAMILIES[family](**settings)))
-    theirs.save_pretrained(tmp_path)
-    if family == "Electra" and issubclass(kind, models.ClassificationModel):
-        with pytest.raises(ModelError, match=rf"{family}{name}'\]: its head has GELU.* with `korbert import`"):
-            load_transformers(tmp_path)
-        return
-    ours = load_transformers(tmp_path)
-    assert (type(ours), {key: getattr(ours, key) for key in read}) == (kind, read)
-    for batch in batches():
-        compare(ours, theirs, batch)
-
-
-def compare(ours, theirs, batch):
-    """Scores of both for the same rows. Multiple choice gets them as the choices of one text."""
-    given, expected = dict(batch), ours(**batch)
-    if theirs.config.model_type == "modernbert":
-        del given["token_type_ids"]
-    if isinstance(ours, models.MultipleChoiceModel):
-        given.setdefault("attention_mask", torch.ones_like(batch["input_ids"]))  # ModernBERT's mean asks for it
-        assert_equal(expected[:, 0], theirs(**{key: rows[None] for key, rows in given.items()}).logits[0], None)
-    elif isinstance(ours, models.QuestionAnsweringModel):
-        got = theirs(**given)
-        assert_equal(expected[0], got.start_logits, batch.get("attention_mask"))
-        assert_equal(expected[1], got.end_logits, batch.get("attention_mask"))
-    else:
-        mask = batch.get("attention_mask") if isinstance(ours, models.TokenClassificationModel) else None
-        assert_equal(expected, theirs(**given).logits, mask)
+        assert_equal(narrow.encoder(**batch), encoder(**batch).last_hidden_state, mask)

@@ -27,10 +27,8 @@ def theirs_of(folder, batch, **more):
     """What transformers gives of the same batch."""
     model = transformers.AutoModel.from_pretrained(folder).eval()
     inputs = dict(batch)
-    if model.config.model_type in ("xlm", "flaubert", "distilbert", "modernbert"):
+    if model.config.model_type in ("distilbert", "modernbert"):
         inputs.pop("token_type_ids", None)
-    if model.config.model_type == "longformer":
-        inputs["global_attention_mask"] = (torch.arange(batch["input_ids"].shape[1]) == 0).long().expand(3, -1)
     return model(**inputs, **more)
 
 
@@ -84,13 +82,6 @@ def test_padding_changes_no_vector(foreign, model_type):
             alone = encoder(ids[row : row + 1, :length])
             torch.testing.assert_close(together[row, :length], alone[0], atol=1e-5, rtol=0)
 
-    # A flat batch has the vectors of the padded one.
-    rows, pieces, wanted = Rows(lengths, ids.device), ids[mask], torch.tensor([0, 5, 2])
-    torch.testing.assert_close(encoder.flat(pieces, rows), together[mask], atol=1e-6, rtol=0)
-    torch.testing.assert_close(encoder.flat(pieces, rows, wanted=wanted), together[mask][wanted], atol=1e-6, rtol=0)
-    looked_up = encoder.token_weight[pieces]
-    torch.testing.assert_close(encoder.flat(pieces, rows, vectors=looked_up), together[mask], atol=1e-5, rtol=0)
-
 
 def test_initial_weights_come_from_the_generator_alone_and_odd_configs_are_refused(foreign):
     config = read_folder(foreign("bert"))
@@ -105,8 +96,6 @@ def test_initial_weights_come_from_the_generator_alone_and_odd_configs_are_refus
     assert config.max_position_embeddings == 64
     with pytest.raises(ModelError, match="a row of 65 pieces is longer than the 64 positions of this encoder"):
         TransformersEncoder(config)(torch.ones((1, 65), dtype=torch.int64))
-    with pytest.raises(ModelError, match=r"encoder: hidden_size 24, but transformers\.hidden_size gives 16"):
-        TransformersEncoder(config.model_copy(update={"hidden_size": 24}))
     unknown = TransformersConfig.model_validate(config.model_dump() | {"transformers": {"model_type": "x"}})
     with pytest.raises(ModelError, match="model_type 'x' is not supported"):
         TransformersEncoder(unknown)

@@ -11,7 +11,6 @@ from korbert.modeling import DetectionModel, PretrainingModel
 from korbert.modeling.rows import Rows
 from korbert.pretraining import evaluate
 from korbert.pretraining.objectives.replacement import ReplacementLoss, ReplacementModel, generator_config
-from korbert.pretraining.objectives.vocabulary import Negatives
 from korbert.pretraining.settings import ReplacementSettings
 from tests.korbert.pretraining.conftest import rows_of
 from tests.korbert.tiny import tiny_config
@@ -30,8 +29,8 @@ def model(request):
     return ReplacementModel(config_of(request.param), SETTINGS, torch.Generator().manual_seed(0))
 
 
-def batch_of(corpus, *, objectives=("rtd",), negatives=None, micro_batches=1):
-    return rows_of(corpus.files, objectives=objectives, negatives=negatives).batch(0, 12, micro_batches)
+def batch_of(corpus):
+    return rows_of(corpus.files, objectives=("rtd",)).batch(0, 12)
 
 
 def test_the_generator_is_narrow_and_shares_the_embeddings_of_pieces(model):
@@ -45,20 +44,15 @@ def test_the_generator_is_narrow_and_shares_the_embeddings_of_pieces(model):
     assert twin.generator.encoder.token_weight is twin.encoder.token_weight is not model.encoder.token_weight
 
 
-@pytest.mark.parametrize("sampled", [False, True])
-def test_losses_by_hand(model, corpus, sampled):
+def test_losses_by_hand(model, corpus):
     """Generator, replaced row, detector, one after the other, from the parts alone."""
-    negatives = Negatives(COUNTS, 300) if sampled else None
-    (batch,) = batch_of(corpus, negatives=negatives)
+    (batch,) = batch_of(corpus)
     loss = ReplacementLoss(SETTINGS)
     losses = loss(model, batch)
     inputs = Rows(batch["lengths"], torch.device("cpu")), batch["token_type_ids"], batch["boundaries"]
     hidden = model.generator.encoder.flat(batch["input_ids"], *inputs, wanted=batch["label_places"])
     scores = model.generator.mlm_head(hidden)
-    if not sampled:
-        torch.testing.assert_close(losses["mlm_loss"], F.cross_entropy(scores, batch["labels"]))
-    if sampled:
-        batch["entries"] = model.encoder.token_weight[torch.cat([batch["labels"], batch["negatives"]])]
+    torch.testing.assert_close(losses["mlm_loss"], F.cross_entropy(scores, batch["labels"]))
     drawn = loss._drawn(model.generator, hidden, batch)
     original = batch["input_ids"].clone()
     original[batch["label_places"]] = batch["labels"]
@@ -69,8 +63,6 @@ def test_losses_by_hand(model, corpus, sampled):
     torch.testing.assert_close(losses["rtd_loss"], expected)
     torch.testing.assert_close(losses["loss"], losses["mlm_loss"] + 50 * losses["rtd_loss"])
     assert 0 < (shown != original).sum() <= len(drawn)
-    if sampled:
-        assert torch.isin(drawn, torch.cat([batch["negatives"], batch["labels"]])).all()
 
 
 def test_replacements_follow_the_generators_distribution(model):

@@ -13,7 +13,7 @@ from korbert.errors import ModelError
 from korbert.tokenization import Tokenizer, TransformersTokenizer, load_tokenizer
 from korbert.tokenization.transformers_tokenizer import saved_files
 
-KINDS = ["wordpiece", "jamo", "funnel", "bytes", "plain bytes", "unigram", "albert", "deberta", "python"]
+KINDS = ["wordpiece", "jamo", "funnel", "bytes", "plain bytes", "unigram", "albert", "deberta"]
 TEXTS = [
     "나는 어제 학교에 갔다가 친구를 만났는데, 정말 반가웠어!", "  학교에\t간다.\n\n서울에  간다 ",
     "진짜 ㅋㅋㅋ 👍🏻 강추 👩‍👩‍👧 2020년作", "뷁쀍 학교 쀍뷁에 Café ＡＢ", "[MASK] </s> 학교", "Cafe\u0301 간다",
@@ -26,10 +26,9 @@ def folders(tmp_path_factory):
     made = {}
     for kind in KINDS:
         folder = made[kind] = tmp_path_factory.mktemp("tokenizer")
-        theirs = python_tokenizer(folder) if kind == "python" else foreign_tokenizer(kind)
-        theirs.save_pretrained(folder)
+        foreign_tokenizer(kind).save_pretrained(folder)
         types = {"funnel": "funnel", "unigram": "xlm-roberta", "albert": "albert", "deberta": "deberta-v2"}
-        types |= {"bytes": "roberta", "plain bytes": "modernbert", "python": "roberta"}
+        types |= {"bytes": "roberta", "plain bytes": "modernbert"}
         (folder / "config.json").write_text(json.dumps({"model_type": types.get(kind, "bert")}), encoding="utf-8")
     return made
 
@@ -86,7 +85,6 @@ def test_spans_cover_the_visible_text(tokenizers, kind):
     [
         ("wordpiece", "학교에 뷁👍🏻 간다.", "학교에|뷁👍🏻|간다|."),
         ("funnel", "학교에 뷁👍🏻 간다.", "학교에|뷁👍🏻|간다|."),
-        ("python", "학교에 뷁간 학교", "학교|에|뷁|간|학교"),
     ],
 )
 def test_spans_of_known_texts(tokenizers, kind, text, found):
@@ -129,7 +127,7 @@ def test_a_saved_tokenizer_is_loaded(folders, tokenizers, kind, tmp_path):
 
 def test_damaged_folders_are_refused(folders, tokenizers, tmp_path):
     tokenizers["wordpiece"].save(tmp_path)
-    with pytest.raises(ModelError, match="is a tokenizer of transformers: read it with"):
+    with pytest.raises(ModelError, match="is a tokenizer of transformers: use"):
         Tokenizer.load(tmp_path)
     path = tmp_path / "tokenizer.json"
     path.write_bytes(path.read_bytes().replace("학".encode(), "힉".encode(), 1))
@@ -152,6 +150,15 @@ def test_code_of_a_folder_is_never_run(folders, tmp_path):
         TransformersTokenizer.of_folder(tmp_path)
     (tmp_path / "config.json").unlink()
     with pytest.raises(ModelError, match="cannot be read"):
+        TransformersTokenizer.of_folder(tmp_path)
+
+
+def test_tokenizers_in_python_have_no_offsets_and_are_refused(tmp_path):
+    python_tokenizer(tmp_path).save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "roberta"}', encoding="utf-8")
+    with pytest.raises(
+        ModelError, match=r"tokenizer_config\.json: its tokenizer \(PhobertTokenizer\) gives no offsets"
+    ):
         TransformersTokenizer.of_folder(tmp_path)
 
 

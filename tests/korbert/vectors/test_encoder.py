@@ -59,9 +59,7 @@ def test_batches_do_not_matter_and_order_is_kept(encoder, pooling, monkeypatch):
     assert (alone.dtype, alone.shape[1]) == (np.float32, width)
     monkeypatch.setattr("korbert.embedder.TEXTS_AT_ONCE", 2)
     for size in (1, 2, 64):
-        parts = list(encoder.stream(iter(TEXTS), size, **asked))
-        assert [len(part) for part in parts] == [2, 2, 1]
-        np.testing.assert_allclose(np.concatenate(parts), alone, atol=1e-5)
+        np.testing.assert_allclose(encoder.embed(iter(TEXTS), size, **asked), alone, atol=1e-5)
     np.testing.assert_allclose(encoder.embed(TEXTS[::-1], 2, **asked), alone[::-1], atol=1e-5)
     assert encoder.embed([], **asked).shape == (0, alone.shape[1])
     # The vector of a single piece is that piece.
@@ -86,7 +84,7 @@ def test_vectors_are_normalized_and_cut_and_no_numbers_are_named(encoder):
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"layer": 4}, r"layer 4: the encoder has layers 0 \(its embeddings\) to 3, -1 being the last: take one"),
+        ({"layer": 4}, r"layer 4: take one from 0 \(the embeddings\) to 3; -1 is the last one"),
         ({"layer": [-1, 3]}, r"layer \[-1, 3\]: name each layer once"),
         ({"layer": "last"}, "layer: Input should be a valid tuple"),
         ({"layer": []}, "layer: "),

@@ -1,6 +1,7 @@
 """The page from disk as people use it, in a real browser: by mouse and by keyboard, on a phone, in the dark."""
 
 import json
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -8,16 +9,16 @@ import pytest
 import torch
 
 from korbert.model import Model
-from korbert.modeling import ClassificationModel, QuestionAnsweringModel, save_model
-from korbert.pipelines.reports.look.data import about, look_data, words_data
+from korbert.modeling import ClassificationModel, QuestionAnsweringModel
+from korbert.pipelines.reports.look.data import look_data
 from korbert.pipelines.reports.look.page import page
 from korbert.tasks.kinds.classification import Classification
-from korbert.vectors.attention import Attention, attention
+from korbert.vectors.attention import attention
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT, PAIR = "나는 어제 학교에 갔다가 친구를 만났는데", "이걸 왜 또 봤을까 👍🏻"
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2"> \u202e "'
-ROOMS = ("attention", "neurons", "guesses", "pieces", "vectors", "words")
+ROOMS = ("attention", "neurons", "guesses", "pieces", "vectors")
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +28,7 @@ def seen(filler):
 
 @pytest.fixture(scope="module")
 def data(filler):
-    vectors = np.random.default_rng(1).normal(size=(3, 8))
-    sentences = ["나는 너를 사랑해", "나는 너를 사랑했다", "사랑 누가 말했나"]
-    spans = [(6, 8), (6, 8), (0, 2)]
-    return look_data(filler, TEXT, PAIR, whole=True) | {"words": words_data("사랑", sentences, spans, vectors)}
+    return look_data(filler, TEXT, PAIR, whole=True)
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +36,20 @@ def on_disk(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "look.html"
     path.write_text(page(data), encoding="utf-8")
     return path.as_uri()
+
+
+def joined(weights, groups):
+    """The weights between units, (.., G, G): attention to a unit is the sum over its pieces, attention from a unit the
+    mean over its pieces (Clark et al. 2019, 4.1)."""
+    member = np.eye(groups.max() + 1)[groups]  # (T, G)
+    return (member / member.sum(axis=0)).T @ (weights @ member)
+
+
+def rollout(weights):
+    """How much each piece of a layer depends on each piece of the text, (L, T, T): heads are averaged, and the residual
+    stream counts as half (Abnar and Zuidema 2020, 3)."""
+    passed = 0.5 * weights.mean(axis=1) + 0.5 * np.eye(weights.shape[-1])
+    return np.stack(list(accumulate(passed, lambda below, layer: layer @ below)))
 
 
 def test_what_the_script_computes_is_what_python_does(window, data, seen):
@@ -53,10 +65,10 @@ def test_what_the_script_computes_is_what_python_does(window, data, seen):
         }""",
         json.loads(json.dumps(data)),
     )
-    through = Attention(seen.texts, seen.encoding, seen.rollout()[:, None])
     for unit, head, passed in zip(("piece", "morpheme", "eojeol"), *found, strict=True):
-        np.testing.assert_allclose(head, seen.joined(unit)[1, 1].ravel(), atol=0.006)
-        np.testing.assert_allclose(passed, through.joined(unit)[1, 0].ravel(), atol=0.006)
+        groups = seen.groups(unit)
+        np.testing.assert_allclose(head, joined(seen.weights[1, 1], groups).ravel(), atol=0.006)
+        np.testing.assert_allclose(passed, joined(rollout(seen.weights)[1], groups).ravel(), atol=0.006)
     assert tab.evaluate("shown('가\\u202e\\ud800\\n')") == "가\\u202e\\ud800\n"
     assert tab.evaluate("slice('👍🏻가나', 2, 3)") == "가"
 
@@ -112,7 +124,7 @@ def test_a_click_on_a_head_changes_the_lines_and_the_address(window, on_disk):
 
 def test_from_one_unit_the_page_says_what_it_takes(window, on_disk, seen):
     """In words, so that it can be heard; by direction."""
-    labels, weights = seen.labels("eojeol"), seen.joined("eojeol")[1, 0]
+    labels, weights = seen.labels("eojeol"), joined(seen.weights[1, 0], seen.groups("eojeol"))
     place = labels.index("친구를")
     tab = window().open(f"{on_disk}#layer=2&unit=eojeol")
     tab.get_by_role("button", name="친구를").focus()
@@ -179,7 +191,6 @@ def test_a_click_puts_a_mask_and_the_guesses_show(window, on_disk, data):
 
 def test_text_never_runs(window, filler, tmp_path):
     found = look_data(filler, HOSTILE, HOSTILE, whole=True)
-    found["words"] = words_data(HOSTILE, [HOSTILE] * 3, [(0, 5)] * 3, np.eye(3))
     found["prediction"] = {"label": HOSTILE, "probabilities": {HOSTILE: 0.75, "<i>": 0.25}}
     found["missing"]["label"] = found["model"]["name"] = HOSTILE
     path = tmp_path / "hostile.html"
@@ -204,43 +215,6 @@ def test_what_is_missing_is_said(window, data, tmp_path):
     tab = window().open(path.as_uri())
     assert "Neurons" not in tab.get_by_role("tab").all_inner_texts()
     assert tab.get_by_text("<i>left out</i>").is_visible()
-
-
-def test_the_command_of_words_writes_a_page_that_opens_at_their_room(window, filler, tmp_path, command):
-    save_model(tmp_path / "pretrain" / "model", filler.network, filler.tokenizer)
-    sentences = ["나는 너를 <b>사랑</b>해", "학교에 간다", "나는 너를 사랑했다", "사랑 누가 말했나"]
-    (tmp_path / "sentences.txt").write_text("\n".join(sentences), encoding="utf-8")
-    path = tmp_path / "words.html"
-    given = ["words", str(tmp_path / "pretrain"), "사랑", str(tmp_path / "sentences.txt")]
-    said = command(*given, "--html", path, "--json")
-    assert said.err == f"{path}\n"
-    nearest = [json.loads(line)["nearest"] for line in said.out.splitlines()]
-
-    one = window()
-    tab = one.open(path.as_uri())
-    assert tab.get_by_role("tab").all_inner_texts() == ["Words"]
-    assert tab.locator(".occurrences li").all_inner_texts() == [sentences[number] for number in (0, 2, 3)]
-    assert tab.locator(".occurrences mark").all_inner_texts() == ["사랑"] * 3
-    assert tab.locator("svg circle").count() == 3
-    tab.locator(".occurrences li").nth(1).hover()
-    assert tab.locator("svg g.on text").text_content() == "2"
-    cells = tab.locator("table.shaded tbody tr").nth(0).locator("td").all_inner_texts()
-    expected = {near["occurrence"]: near["distance"] for near in nearest[0]}
-    assert [float(cell) for cell in cells[1:]] == pytest.approx([expected[2], expected[3]], abs=1e-3)
-    assert one.faults == []
-
-
-def test_many_occurrences_have_no_table_of_distances(window, filler, tmp_path):
-    vectors = np.random.default_rng(1).normal(size=(101, 8))
-    found = words_data("사랑", ["나는 사랑해"] * 101, [(3, 5)] * 101, vectors)
-    path = tmp_path / "words.html"
-    path.write_text(page({"model": about(filler), "texts": ["사랑"], "missing": {}, "words": found}), encoding="utf-8")
-    one = window()
-    tab = one.open(path.as_uri())
-    assert tab.locator("svg circle").count() == 101
-    assert tab.locator("table.shaded").count() == 0
-    assert tab.get_by_text("Left out: too many occurrences.").is_visible()
-    assert one.faults == []
 
 
 def test_what_speaks_for_a_label(window, tiny_tokenizer, config, stirred, tmp_path):

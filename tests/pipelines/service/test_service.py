@@ -168,7 +168,7 @@ def test_answer_gives_the_answers_of_the_model(service, loaded):
     ("/v1/embeddings", {"input": [1, 2]}, 422, "input", "token ids are not accepted: send texts"),
     ("/v1/embeddings", {"input": [[1], [2]]}, 422, "input", "LangChain: check_embedding_ctx_length=False"),
     ("/v1/embeddings", {"input": "글", "one": 1}, 422, "one", "not permitted"),
-    ("/v1/embeddings", {"input": "글", "layer": 3}, 422, "layer", "layer 3: the encoder has layers 0 .* to 2, -1"),
+    ("/v1/embeddings", {"input": "글", "layer": 3}, 422, "layer", "layer 3: take one from 0 .* to 2; -1"),
     ("/v1/embeddings", {"input": "글", "layer": [0, "1"]}, 422, "layer[1]", "should be a valid integer"),
     ("/v1/embeddings", {"input": "글", "layer": [1, 1]}, 422, "layer", "name each layer once"),
     ("/v1/embeddings", {"input": "글", "pooling": "cls"}, 422, "pooling", "'first', 'max', 'mean-max', 'idf' or"),

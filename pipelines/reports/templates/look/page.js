@@ -6,7 +6,6 @@ const ROOMS = [
   ["guesses", "Guesses", guessesRoom, (data) => data.units && (data.guesses || service?.operations.includes("fill"))],
   ["pieces", "Pieces", piecesRoom, (data) => data.stretches],
   ["vectors", "Vectors", vectorsRoom, (data) => data.vectors],
-  ["words", "Words", wordsRoom, (data) => data.words],
 ];
 
 let current = null; // the data, opened
