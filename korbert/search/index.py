@@ -278,13 +278,12 @@ class Index:
             by_words = best(numbers, words[numbers], depth)
         if way != "words":
             by_vectors = self._cache.read(database).nearest(database, vector, depth, among)
-        ranking = by_words or by_vectors
+        ranking, letters = by_words or by_vectors, 0.0
         if way == "both":
             either = np.array(sorted({number for number, _ in by_words + by_vectors}), np.int64)
             weight, letters = self._weights(database)
-            ranking = best(
-                either, fused(words[either], cosines(database, either, vector), weight), max(top, _REORDERED)
-            )
+            scores = fused(words[either], cosines(database, either, vector), weight)
+            ranking = best(either, scores, max(top, _REORDERED) if letters else top)
         cosine_of, bm25_of = (
             {number: (rank, score) for rank, (number, score) in enumerate(own, 1)} for own in (by_vectors, by_words)
         )
@@ -294,7 +293,7 @@ class Index:
             id, text, fields = database.execute(select, (number,)).fetchone()
             rank_vectors, cosine = cosine_of.get(number, (None, None))
             rank_words, bm25 = bm25_of.get(number, (None, None))
-            if way == "both" and letters and len(hits) < _REORDERED:
+            if letters and len(hits) < _REORDERED:
                 score += letters * shared_letters(query, text)
             hits.append(Hit(id, text, score, rank_vectors, rank_words, cosine, bm25, json.loads(fields)))
         return sorted(hits, key=lambda hit: -hit.score)[:top]
