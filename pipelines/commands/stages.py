@@ -229,9 +229,10 @@ def new(name: Path, every_key: bool, begin: str) -> None:
 )  # fmt: skip
 @click.option("--hours", type=click.FloatRange(max=1e6), metavar="H",
               help="Also print how many steps fit into H hours, as --set options.")  # fmt: skip
+@options.as_json
 @options.device
 @options.place
-def plan(recipe: str, seconds: int, hours: float | None, **common: Any) -> None:
+def plan(recipe: str, seconds: int, hours: float | None, as_json: bool, **common: Any) -> None:
     """Estimate the cost of pretraining RECIPE.
 
     Prints parameters, FLOPs, memory and rows, and times twenty steps to estimate the duration. Without shards, rows are
@@ -243,6 +244,9 @@ def plan(recipe: str, seconds: int, hours: float | None, **common: Any) -> None:
     """
     pipeline = pipeline_of(recipe, **common)
     planned = planning.plan.plan(pipeline, seconds, hours)
+    if as_json:
+        click.echo(inference.lines.as_json(planning.tables.as_json(planned)))
+        return
     for line in planning.tables.lines(planned):
         say(line)
 

@@ -1,6 +1,8 @@
-"""The output of `korbert plan`, as tables of text."""
+"""The output of `korbert plan`, as text tables or one JSON object."""
 
+import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 from korbert.pipelines.planning.plan import Plan
 from korbert.pipelines.reports.formatting import duration
@@ -60,3 +62,18 @@ def _phase_table(plan: Plan) -> Iterator[str]:
 
 def _line(name: str, *cells: str) -> str:
     return f"  {name:<22}" + "".join(f"{cell:>18}" if len(cell) < 18 else f"  {cell}" for cell in cells)
+
+
+def as_json(plan: Plan) -> dict[str, Any]:
+    """The same figures, in seconds, bytes and operations; `timing` is null without a trial."""
+    derived = ("step_pieces", "epochs", "pieces_a_second")
+    phases = [dataclasses.asdict(phase) | {name: getattr(phase, name) for name in derived} for phase in plan.phases]
+    timing = plan.timing
+    ends = {"ends": timing.ends.isoformat(timespec="seconds"), "total": timing.total} if timing else {}
+    return {
+        **dataclasses.asdict(plan),
+        "folder": str(plan.folder),
+        "encoder_parameters": plan.encoder_parameters,
+        "phases": phases,
+        "timing": {**dataclasses.asdict(timing), **ends} if timing else None,
+    }

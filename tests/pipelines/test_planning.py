@@ -1,6 +1,7 @@
 """`korbert plan`: what it says with shards and without any data, and that its trial takes the way of a run."""
 
 import datetime
+import json
 import math
 import re
 import shlex
@@ -130,6 +131,10 @@ def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, capsys, comma
     changes = [words[place + 1] for place, word in enumerate(words) if word == "--set"]
     section = loading.load(str(recipe), changes).section("pretrain")
     assert section.phases[0].steps > 7
+    found = json.loads(command("plan", recipe, "--seconds", "1", "--hours", "1", "--json", *options).out)
+    assert found["phases"][1]["step_pieces"] == 512
+    assert found["phases"][1]["pieces_a_second"] == pytest.approx(512 / found["phases"][1]["step_seconds"])
+    assert datetime.datetime.fromisoformat(found["timing"]["ends"])
 
 
 @pytest.mark.parametrize(("options", "said"), [
