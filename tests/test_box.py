@@ -53,6 +53,7 @@ def test_tuned_models_share_the_embeddings_of_their_base():
         assert model.encoder.token_weight.equal(base.encoder.token_weight)
 
 
+@pytest.mark.slow
 def test_the_pages_show_what_the_box_answers(tmp_path):
     pages = ("docs/index.md", "docs/ko/index.md")
     shown, korean = ("".join(_CONSOLE.findall((ROOT / page).read_text("utf-8"))) for page in pages)

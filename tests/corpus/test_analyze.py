@@ -95,6 +95,7 @@ def test_a_halved_part_has_the_bytes_of_a_whole_one(tmp_path, documents, referen
     assert not list((tmp_path / "halved" / "work" / "analyze").glob("*.parquet"))
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_resumed(tmp_path, documents, reference, bytes_below, kill_when):
     output = tmp_path / "out"
     script = (

@@ -255,6 +255,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", CASES)
 def test_flips(cut_off, tmp_path, number):
     harmed = Harmed(cut_off, tmp_path, random.Random(f"{SEED}/flips/{number}"), [])

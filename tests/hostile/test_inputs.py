@@ -19,6 +19,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", CASES)
 def test_inputs(cut_off, tmp_path, number):
     case = draw(cut_off, tmp_path, number)

@@ -37,6 +37,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", CASES)
 def test_signals(base, tmp_path, number):
     rng = random.Random(f"{SEED}/signals/{number}")

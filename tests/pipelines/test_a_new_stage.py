@@ -52,6 +52,7 @@ def korbert(folder, *arguments, **environment):
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_a_new_stage_is_one_entry(folder):
     assert len((TOYS / "tally.py").read_text(encoding="utf-8").splitlines()) < 40
     assert "Documents -> their number of words." in korbert(folder, "--help").stdout

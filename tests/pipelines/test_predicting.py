@@ -181,6 +181,7 @@ def test_only_likely_labels_are_kept(result, top, threshold, expected):
     assert chosen(result, top, threshold) == expected
 
 
+@pytest.mark.slow
 def test_a_slow_writer_sees_results_at_once(folders):
     command = [sys.executable, "-m", "korbert", "predict", str(folders / "nsmc"), "--device", "cpu"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

@@ -48,6 +48,7 @@ def test_count_stops_and_says_what_it_left_out(here, questions, monkeypatch):
     assert "from 5 documents" not in questions("poets.txt", "one.json", "--count", "1").out
 
 
+@pytest.mark.slow
 def test_the_same_command_gives_the_same_bytes(here, questions):
     for name, seed in (("a.json", "1"), ("b.json", "1"), ("c.json", "2")):
         questions("poets.txt", name, "--seed", seed)
@@ -88,6 +89,7 @@ def _parts(folder):
     return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.part")}
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_is_resumed(here, questions, monkeypatch):
     monkeypatch.setattr("korbert.corpus.questions.generate._PART_BYTES", 500)
     questions("poets.txt", "whole.json")

@@ -169,6 +169,7 @@ def trained(inputs, output, **given):
     return load_model(output / "model")[0].encoder
 
 
+@pytest.mark.slow
 def test_a_resumed_run_asks_kiwi_for_no_vectors(pretraining, tmp_path, monkeypatch):
     """A checkpoint has all weights; where each is damaged, the run begins anew, and with Kiwi's vectors."""
     asked = []

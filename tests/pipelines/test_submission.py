@@ -143,6 +143,7 @@ def test_a_crash_is_told_in_its_own_words(bundle, asked, code, said):
         check(bundle(code), asked)
 
 
+@pytest.mark.slow
 def test_what_never_ends_is_ended_with_all_it_started(bundle, asked, tmp_path):
     note = tmp_path / "child"
     folder = bundle(
@@ -252,6 +253,7 @@ def run(folder, arguments, work):
     return subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_predict_runs_elsewhere_without_network_on_the_code_beside_it(untrained_reader, hidden, answered, tmp_path):
     write_submission(untrained_reader, tmp_path / "submission")
     (tmp_path / "elsewhere").mkdir()

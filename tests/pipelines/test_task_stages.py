@@ -208,6 +208,7 @@ def kill(root, output, name, after):
     assert not (output / "scores.json").exists()
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_and_ends_in_the_same_bytes(rated, root, tmp_path, monkeypatch):
     kill(root, tmp_path, "nsmc", 12)
     kill(root, tmp_path, "nsmc", 25)
@@ -231,6 +232,7 @@ def test_what_is_damaged_or_missing_at_the_end_is_made_anew(rated, root, tmp_pat
     assert digests(tmp_path / "harmed") == digests(rated[0])
 
 
+@pytest.mark.slow
 def test_a_warm_up_is_learned_first_and_only_once(root, tmp_path):
     (root / "warm_up.json").write_text(json.dumps(document(ARTICLES[:2]), ensure_ascii=False), encoding="utf-8")
     section, files = read("warm")

@@ -86,6 +86,7 @@ def same_metrics(one, two, stages):
             same_figures(path, two.folder / path.relative_to(one.folder))
 
 
+@pytest.mark.slow
 def test_two_processes_have_the_losses_of_one(whole, straight):
     same_metrics(whole, straight, ["pretrain"])
     made, alone = straight.record("pretrain"), whole.record("pretrain")
@@ -173,6 +174,7 @@ def test_an_error_of_one_rank_is_told_once(many):
     ]
 
 
+@pytest.mark.slow
 def test_what_is_refused_is_said_by_rank_0(many):
     (said_once,) = said(many.ended("--set", "pretrain.phases.0.batch_size=1"))
     assert said_once == (

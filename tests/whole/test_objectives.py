@@ -50,6 +50,7 @@ def test_objectives(objectives, more, figures, whole, tmp_path):
     assert "korbert fill" in page
 
 
+@pytest.mark.slow
 def test_embeddings_begin_as_vectors_of_kiwi(whole, tmp_path):
     made = whole.copy(tmp_path, STAGES[:4])
     barely = ("pretrain.embeddings=kiwi", "pretrain.optimizer.learning_rate=1e-9", "pretrain.evaluate_every=100")

@@ -17,6 +17,7 @@ def _flip(path):
     path.write_bytes(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "stage", "harm", "found"), [
     ("clean/documents/part-00000.parquet", "analyze", Path.unlink, "is missing"),
     ("shard/train/part-00000.arrow", "pretrain", _flip, "has other bytes than recorded, and pretrain reads it"),
@@ -97,6 +98,7 @@ def _identity(whole, stage):
     return (whole.folder / stage / "stage.json").stat().st_ino
 
 
+@pytest.mark.slow
 def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(whole, tmp_path):
     made = whole.copy(tmp_path, ["clean", "analyze"])
     before = {stage: _identity(made, stage) for stage in ("clean", "analyze")}

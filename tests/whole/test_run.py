@@ -23,6 +23,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["status", "run"])
 def test_what_has_nothing_to_do_loads_and_makes_nothing(whole, name):
     command = [sys.executable, "-c", _IMPORTED, name, str(whole.recipe), "--root", str(whole.root)]
@@ -34,6 +35,7 @@ def test_what_has_nothing_to_do_loads_and_makes_nothing(whole, name):
     assert before == {stage: (whole.folder / stage / "stage.json").stat().st_ino for stage in STAGES}
 
 
+@pytest.mark.slow
 def test_two_workers_make_the_same(whole, tmp_path):
     made = Whole(whole.recipe, tmp_path)
     made.run_outside("run", "--workers", "2", "--to", "shard")
@@ -91,6 +93,7 @@ def test_both_signals_say_that_it_can_go_on(whole, tmp_path, stage, ready, told,
         assert [line["step"] for line in map(json.loads, timing) if line["kind"] == "start"] == [0, step]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_said_and_survived(whole, tmp_path):
     """A limit on file sizes stands in for the disk: writing fails in the same place, by an error of the system."""
     made = whole.copy(tmp_path, ["clean", "analyze", "vocab", "shard"])

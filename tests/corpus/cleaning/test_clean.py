@@ -184,6 +184,7 @@ def test_another_library_version_makes_all_parts_anew(tmp_path, others_with):
     assert others_with(lambda: clean(settings(), {"wiki": [path]}, tmp_path / "out", workers=1), "mwparserfromhell")
 
 
+@pytest.mark.slow
 def test_other_settings_leave_no_old_parts(tmp_path, wiki, reference, bytes_below):
     other = settings(part_bytes=1024, filters=FilterSettings(min_chars=20), duplicates=ALL)
     counts = clean(other, {"wiki": [wiki]}, tmp_path / "out", workers=1)
@@ -212,6 +213,7 @@ def test_a_killed_run_is_resumed(tmp_path, wiki, reference, bytes_below, kill_wh
     assert bytes_below(output) == reference
 
 
+@pytest.mark.slow
 def test_a_halved_part_has_the_bytes_of_a_whole_one(tmp_path, monkeypatch, bytes_below):
     texts = [sentence(random.Random(number)) for number in range(30)]
     path = write_jsonl(tmp_path / "a.jsonl", [f"{NOTICE}\n{text}" for text in texts])
@@ -243,6 +245,7 @@ def test_a_record_that_crashes_or_hangs_is_the_only_one_lost(tmp_path, monkeypat
     assert [row["id"] for row in read(tmp_path / "out", "documents")] == ["wiki:0", "wiki:1", "wiki:3"]
 
 
+@pytest.mark.slow
 def test_a_source_whose_every_record_crashes_is_dropped(tmp_path, monkeypatch):
     path = write_jsonl(tmp_path / "a.jsonl", [{"id": 1, "text": f"이 글은 {faults.CRASH} 하고 말한다."}])
     other = write_jsonl(tmp_path / "b.jsonl", [SENTENCE])

@@ -81,6 +81,7 @@ def test_repeated_ids_are_refused_with_their_first_two_places(tmp_path):
         refuse_repeated_ids(database)
 
 
+@pytest.mark.slow
 def test_little_memory_spills_to_disk_with_the_same_result(tmp_path, monkeypatch):
     number = 1_000_000
     generator = np.random.default_rng(0)

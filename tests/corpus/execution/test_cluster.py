@@ -34,6 +34,7 @@ def stopped():
 SETTINGS = CleanSettings(sources=[{"name": "mine", "path": "x", "id": ""}], part_bytes=4096)
 
 
+@pytest.mark.slow
 def test_units_on_ray_are_halved_to_the_culprit():
     outcomes = run_units(faults.dies_on_seven, [(1, 2), (6, 7, 8)], workers=Workers(2, "ray"), split=faults.halves)
     by_unit = {outcome.unit: outcome for outcome in outcomes}

@@ -23,6 +23,7 @@ def test_few_units_are_taken_ahead():
     outcomes.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "seconds", "reason"),
     [(faults.dies_on_seven, None, "crashed"), (faults.hangs_on_seven, 1.0, "timeout")],
@@ -106,6 +107,7 @@ def test_a_signal_while_workers_start_ends_them_silently(tmp_path, number):
     assert ended == (number + 100, "")
 
 
+@pytest.mark.slow
 def test_a_starting_worker_is_ended_silently_while_another_is_slow_to_end(tmp_path):
     first, works = tmp_path / "first", tmp_path / "works"
     ended = _run_program(

@@ -56,6 +56,7 @@ def _made(path, workers, **settings):
     return result, counts
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_gives_the_same_questions(corpus, expected):
     made, counts = expected
     assert _made(corpus, 2) == expected
@@ -82,6 +83,7 @@ def test_parts_are_yielded_in_order_whichever_is_finished_first(corpus, expected
     assert _made(corpus, 1) == expected
 
 
+@pytest.mark.slow
 def test_finished_parts_are_not_made_again(corpus, expected, monkeypatch):
     questions, counts = expected
     made = []

@@ -65,9 +65,7 @@ def test_a_too_long_file_is_dropped(tmp_path):
         content = json.dumps({"data": [{"paragraphs": [{"context": GOOD}] * contexts}]})
         assert [row.reason for row in read(put(tmp_path, "a.json", content), kind="korquad")] == reasons
     path = put(tmp_path, "a.xml", PAGE.format(1, GOOD) + PAGE.format(2, LONG) + PAGE.format(3, GOOD))
-    with pytest.raises(
-        CorpusError, match=r"a\.xml: page 2 does not end in 2,\d{3} bytes: no dump named .* or damaged"
-    ):
+    with pytest.raises(CorpusError, match=r"a\.xml: page 2 does not end in 2,\d{3} bytes: no dump named .* or damaged"):
         read(path)
 
 

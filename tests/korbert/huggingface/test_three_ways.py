@@ -67,6 +67,7 @@ def check_words(tokenizer, expected, rows, row, texts):
     assert rows.word_ids(row) == [None if place < 0 else eojeols[segment][place] for place, segment in columns]
 
 
+@pytest.mark.slow
 @laws
 @given(st.lists(TEXT | LONG_TEXT, max_size=4), st.sampled_from(KINDS), st.none() | st.integers(2, 24))
 def test_texts_have_the_same_ids_three_ways(ours, theirs, texts, mark, max_length):

@@ -245,6 +245,7 @@ print(tokenizer.vocab_size, datasets.fingerprint.Hasher.hash(tokenizer))
 """
 
 
+@pytest.mark.slow
 def test_the_file_stands_alone(tiny_tokenizer, folder):
     """No korbert, and nothing else that a user of transformers, kiwipiepy and sentencepiece does not have."""
     tree = ast.parse((folder / "tokenization_korbert.py").read_text(encoding="utf-8"))

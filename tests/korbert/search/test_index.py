@@ -391,6 +391,7 @@ made.add(texts())
 """
 
 
+@pytest.mark.slow
 def test_a_killed_writer(encoder, tmp_path):
     """While it writes others read and write; when it is killed, what it had added is there."""
     save_model(tmp_path / "model", encoder.network, encoder.tokenizer)

@@ -41,6 +41,7 @@ def test_gaps_are_filled(filler):
     assert len({candidate.text for candidate in (*first, *second)}) == 5
 
 
+@pytest.mark.slow
 def test_texts_that_cannot_be_filled(filler, artifact):
     with pytest.raises(ModelError, match=r"'오늘': has no \[MASK\]: write \[MASK\] where"):
         filler.fill("오늘")

@@ -73,6 +73,7 @@ def open_files():
     return sorted(str(path.readlink()) for path in files.iterdir() if path.exists()) if files.exists() else []
 
 
+@pytest.mark.slow
 def test_an_early_end_leaves_no_process_and_no_open_file(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # of a worker, whose rows need but one
     resource_tracker.ensure_running()  # Python opens it once and keeps it
@@ -116,6 +117,7 @@ def test_a_dying_worker_is_reported_in_one_line():
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.slow
 def test_workers_die_with_a_parent_that_is_killed(tmp_path):
     program = subprocess.Popen([sys.executable, makers.__file__, tmp_path], stderr=subprocess.DEVNULL)
     pids = tmp_path / "pids"

@@ -84,6 +84,7 @@ def test_failed_write_leaves_the_old_page_and_nothing_else(maker, monkeypatch):
     assert set(maker.recipe.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_killed_writer_leaves_its_half_page_outside_the_artifact(maker, tmp_path):
     folder = maker("korquad")
     code = (

@@ -22,6 +22,7 @@ def process():
         yield process
 
 
+@pytest.mark.slow
 def test_results_equal_those_in_this_process(process):
     for options in (AnalyzerOptions(), AnalyzerOptions(split_complex=True)):
         local, remote = Analyzer(options), RemoteAnalyzer(options, process)
@@ -37,6 +38,7 @@ def test_signals_to_both_processes_do_not_end_it(process):
     assert process._process is child
 
 
+@pytest.mark.slow
 def test_a_dead_process_is_replaced(process):
     analyzer = RemoteAnalyzer(AnalyzerOptions(), process)
     expected = analyzer.analyze("학교에 간다")
@@ -54,6 +56,7 @@ def test_a_dead_process_is_replaced(process):
     assert analyzer.analyze("학교에 간다") == expected
 
 
+@pytest.mark.slow
 def test_it_ends_with_its_parent():
     script = (
         "import time\n"

@@ -210,6 +210,7 @@ def test_thousands_of_hostile_requests_get_errors_and_do_no_harm(models, share):
     assert service.log == []
 
 
+@pytest.mark.slow
 def test_overload_is_refused_at_once_with_a_bounded_queue():
     """Twice as many clients as queue places."""
 
@@ -239,6 +240,7 @@ def test_overload_is_refused_at_once_with_a_bounded_queue():
         assert service.ask("/v1/embeddings", {"input": "aaaa"}).code == 200
 
 
+@pytest.mark.slow
 def test_a_disconnect_frees_queue_places():
     async def leave(service):
         async with _connected(service.port) as (_, writer):
@@ -269,6 +271,7 @@ def test_connections_above_the_limit_get_503():
             assert time.monotonic() < deadline
 
 
+@pytest.mark.slow
 def test_slow_heads_and_bodies_are_cut_off_and_so_is_waiting_for_an_answer():
     with toy(
         limits={"body_seconds": 0.5, "head_seconds": 1.0, "seconds": 0.5, "queue": 1}, seconds_a_batch=3.0

@@ -45,6 +45,7 @@ def test_signals_end_it_with_their_exit_code(models, number, code):
     assert service.log == [f"korbert: ended by {signal.Signals(number).name}\n"]
 
 
+@pytest.mark.slow
 def test_shutdown_answers_pending_requests_and_refuses_new_ones():
     with toy(seconds_a_batch=1.5) as service, ThreadPoolExecutor() as clients:
         running = clients.submit(service.ask, "/v1/embeddings", {"input": "글"})
@@ -61,6 +62,7 @@ def test_shutdown_answers_pending_requests_and_refuses_new_ones():
         assert _refused(service.port)
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_it_although_the_model_is_at_work():
     with toy(seconds_a_batch=100) as service, ThreadPoolExecutor() as clients:
         clients.submit(service.ask, "/v1/embeddings", {"input": "글"})  # its error is nobody's
@@ -109,6 +111,7 @@ def test_a_killed_service_can_start_again_on_its_port(free_port):
         assert service.ask("/v1/embeddings", {"input": "글"}).code == 200
 
 
+@pytest.mark.slow
 def test_changes_to_a_model_folder_do_not_affect_it(models, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(models["vectors"], folder)
