@@ -19,7 +19,7 @@ from korbert.model import Model
 from korbert.processor import cores
 from korbert.search import database as store
 from korbert.search.filters import numbers_where
-from korbert.search.fusion import LETTERS_WEIGHT, SHORT_TERMS, USUAL_WEIGHT, Hit, Ranking, shared_letters
+from korbert.search.hits import LETTERS_WEIGHT, SHORT_TERMS, USUAL_WEIGHT, Hit, Ranking, shared_letters
 from korbert.search.nearest import VectorCache, best, cosines
 from korbert.search.postings import word_scores
 from korbert.search.terms import read_texts

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.search.database import read_meta
-from korbert.search.fusion import Ranking
+from korbert.search.hits import Ranking
 
 _ROWS_AT_ONCE = 4_096
 _SAMPLE = 1_000  # vectors whose mean is subtracted

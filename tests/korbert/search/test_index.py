@@ -23,7 +23,7 @@ from korbert.errors import ArtifactError, CorpusError, SettingsError
 from korbert.model import Model
 from korbert.modeling import EmbeddingModel, PretrainingModel, save_model
 from korbert.search import Index, database, index, nearest, postings
-from korbert.search.fusion import shared_letters
+from korbert.search.hits import shared_letters
 from korbert.search.terms import read_texts, terms_of_tags
 from korbert.vectors import PieceCounts
 from korbert.vectors.names import Way

@@ -1,4 +1,4 @@
-"""Results of a search, and the weight that joins both rankings."""
+"""Results of a search, and what joins both rankings: weights and shared letters (the sum is tasks/retrieval.py)."""
 
 from dataclasses import dataclass, field
 from typing import Any
