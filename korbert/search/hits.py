@@ -1,5 +1,6 @@
-"""Results of a search, and what joins both rankings: weights and shared letters (the sum is tasks/retrieval.py)."""
+"""Results of a search, the weights of vectors and of shared letters beside BM25, and the score of shared letters."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,24 +18,27 @@ each way alike, loses up to 35 points: see "Search" in benchmarks/RESULTS.md.
 
 
 LETTERS_WEIGHT = 0.3
-"""Of shared_letters beside BM25, among texts of 100 terms (see korbert.tasks.retrieval.weight_among)."""
+"""Weight of shared_letters beside BM25, for texts of 100 terms (korbert.tasks.retrieval.weight_among)."""
 
 SHORT_TERMS = 100
-"""Texts with fewer terms on average are reordered by shared letters: longer ones share some with every query."""
+"""Shared letters count in indexes whose texts have fewer terms on average; longer texts share some with any query."""
 
 _LETTERS_AT_MOST = 2_000
 
 
-def shared_letters(query: str, text: str) -> float:
-    """Dice's coefficient (1945) of the pairs of letters of two texts without their spaces, from 0 to 1.
+def shared_letters(query: str, texts: Iterable[str]) -> list[float]:
+    """Dice's coefficient (1945) of the letter pairs of the query and of each text, spaces left out: 0 to 1.
 
-    Endings, misspelt words and words with other spaces, which are no common terms, count here.
+    Counts what terms miss: endings, misspelt words, and words with other spacing.
     """
-    first, second = _pairs(query), _pairs(text)
-    return 2 * len(first & second) / max(len(first) + len(second), 1)
+    asked, scores = _letter_pairs(query), []
+    for text in texts:
+        pairs = _letter_pairs(text)
+        scores.append(2 * len(asked & pairs) / max(len(asked) + len(pairs), 1))
+    return scores
 
 
-def _pairs(text: str) -> set[str]:
+def _letter_pairs(text: str) -> set[str]:
     letters = "".join(text[:_LETTERS_AT_MOST].split())
     return {letters[at : at + 2] for at in range(len(letters) - 1)}
 

@@ -293,13 +293,14 @@ class Index:
             id, text, fields = database.execute(select, (number,)).fetchone()
             rank_vectors, cosine = cosine_of.get(number, (None, None))
             rank_words, bm25 = bm25_of.get(number, (None, None))
-            if letters and len(hits) < _REORDERED:
-                score += letters * shared_letters(query, text)
             hits.append(Hit(id, text, score, rank_vectors, rank_words, cosine, bm25, json.loads(fields)))
-        return sorted(hits, key=lambda hit: -hit.score)[:top]
+        if letters:
+            shared = shared_letters(query, (hit.text for hit in hits[:_REORDERED]))
+            hits = _resorted(hits, [hit.score + letters * one for hit, one in zip(hits, shared, strict=False)])
+        return hits[:top]
 
     def _weights(self, database: Connection) -> tuple[float, float]:
-        """Of cosines and of shared letters beside BM25, among these texts."""
+        """Weights of cosines and of shared letters beside BM25, by the mean length of the texts."""
         if not isinstance(self.model.kind, Embedding) or not self.model.kind.cosine_weight:
             return USUAL_WEIGHT, 0.0
         terms = store.read_meta(database, "length") / max(store.read_meta(database, "texts"), 1)
@@ -349,8 +350,10 @@ def reranked(reranker: Model, queries: Sequence[str], results: Sequence[list[Hit
     """The hits of each query with the first 50 sorted by the reranker's scores, which become theirs."""
     pairs = [(query, hit.text) for query, hits in zip(queries, results, strict=True) for hit in hits[:_RERANKED]]
     scores = iter(reranker.predict(pairs))
-    sorted_results = []
-    for hits in results:
-        read = [replace(hit, score=score) for hit, score in zip(hits[:_RERANKED], scores, strict=False)]
-        sorted_results.append(sorted(read, key=lambda hit: -hit.score) + hits[_RERANKED:])
-    return sorted_results
+    return [_resorted(hits, list(islice(scores, min(len(hits), _RERANKED)))) for hits in results]
+
+
+def _resorted(hits: list[Hit], scores: Sequence[float]) -> list[Hit]:
+    """The hits, the first of them with new scores and sorted by these; the others follow."""
+    scored = [replace(hit, score=score) for hit, score in zip(hits, scores, strict=False)]
+    return sorted(scored, key=lambda hit: -hit.score) + hits[len(scored) :]

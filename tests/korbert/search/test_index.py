@@ -330,7 +330,7 @@ def test_vectors_rank_by_default_only_if_validation_found_that_they_help(encoder
         assert hit.score_vectors is not None
         short = (100 / np.mean(terms)) ** 0.5
         expected = (hit.score_words or 0) / best + (4 * short if way == "both" else 2) * hit.score_vectors
-        letters = 0.3 * short * shared_letters("대출", hit.text) if way == "both" else 0
+        letters = 0.3 * short * shared_letters("대출", [hit.text])[0] if way == "both" else 0
         assert hit.score == pytest.approx(expected + letters, rel=1e-4)
     assert Index.create(tmp_path / "other", encoder).way == "words"  # of a model without a folder
 
@@ -340,10 +340,10 @@ def test_shared_letters_are_dices_coefficient(texts):
     """As of scipy.spatial, over scikit-learn's pairs of letters."""
     letters = ["".join(text.split()) for text in texts]
     if max(map(len, letters)) < 2:
-        assert shared_letters(*texts) == 0
+        assert shared_letters(texts[0], texts[1:]) == [0]
         return
     pairs = CountVectorizer(analyzer="char", ngram_range=(2, 2), binary=True).fit_transform(letters).toarray()
-    assert shared_letters(*texts) == pytest.approx(1 - dice(*pairs.astype(bool)))
+    assert shared_letters(texts[0], texts[1:]) == [pytest.approx(1 - dice(*pairs.astype(bool)))]
 
 
 def test_only_short_texts_are_reordered_by_shared_letters(encoder, tmp_path):
