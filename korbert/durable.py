@@ -31,7 +31,7 @@ _KINDS = {
 def check_output(path: Path, *inputs: object, is_ours: Callable[[Path], bool] | None = None) -> None:
     """Refuses an output that could not be written, before the work for it begins.
 
-    inputs: files and folders that the command reads; anything else than a Path (a pipe, an address) is left out.
+    inputs: files and folders that the command reads; what is not a Path, such as a pipe or an address, is ignored.
     is_ours: whether a file that is there may be written over; None: any file. Raises SettingsError for one that may
     not, if the folder is absent or write-protected, if the path holds something other than a regular file (a folder, a
     link, a device, a pipe) or a write-protected one, and if the path is one of the inputs or lies in one.

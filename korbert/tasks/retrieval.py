@@ -48,10 +48,10 @@ def fused(words: NDArray[Any], cosines: NDArray[Any], weight: float) -> NDArray[
 
 
 def weight_among(terms: float, weight: float) -> float:
-    """The weight of cosines among texts of so many search terms on average, of one that is right for 100.
+    """Scales a cosine weight that was chosen for texts of 100 search terms to texts of `terms` on average.
 
-    The longer a text, the less a vector of a fixed size says of it, and the more its words do: "A model for search" in
-    benchmarks/RESULTS.md.
+    The longer a text, the less of it a vector of fixed size holds, and the more its words tell: see "A model for
+    search" in benchmarks/RESULTS.md.
     """
     return float(weight * (100 / max(terms, 1)) ** 0.5)
 

@@ -61,7 +61,7 @@ def run(settings: PretrainStage, inputs: Inputs, output: Path, runtime: Runtime)
     before: dict[str, float | int] = {}
     if settings.init:
         model.to(device).eval()
-        with autocast(device, settings.precision):  # a resumed run has its samples, and would lose later ones
+        with autocast(device, settings.precision):  # samples of step 0 would truncate those of a resumed run
             resumed = (output / "samples.jsonl").exists()
             before = pretraining.evaluate(model, held_out, unigram, loss) if resumed else look(model, 0)
     result = fit(

@@ -144,7 +144,7 @@ def make_reviews(data: Path) -> None:
 
 
 def make_talk(data: Path) -> None:
-    """One text for all questions that mean the same by the pairs' labels, directly or through others: a line each."""
+    """One text per group of questions that pairs label as equal, directly or through others: a line each."""
     groups: dict[str, dict[str, str]] = {}  # folded question -> its group, folded -> question
     for name in ("kor_pair_train.csv", "kor_Pair_test.csv"):
         with next(data.rglob(name)).open(encoding="utf-8-sig", newline="") as file:
