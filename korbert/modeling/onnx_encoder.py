@@ -1,11 +1,12 @@
 """Runs an encoder with ONNX Runtime behind the interface of Encoder. onnx_export.py makes the graph."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -13,8 +14,8 @@ from korbert.errors import ModelError
 from korbert.extras import package
 from korbert.modeling.config import EncoderConfig, check_row
 
-_PLACES_AT_ONCE = 4_096  # rows x length per pass: attention holds a length x length matrix per row and head
-_PADDING = 64  # padded places per pass, at most: the fixed cost of a pass equals that of about 50 places
+_MOST_PIECES = 4_096  # per pass: attention holds a length x length matrix per row and head
+_LEAST_PIECES = 512  # per pass, if there are several: its fixed cost equals that of about 50 pieces
 _ABSENT = ("all_layers", "attentions", "embeddings", "flat", "layers", "token_weight")
 
 
@@ -22,7 +23,7 @@ class OnnxEncoder(nn.Module):
     """An encoder as an ONNX graph: last layer only, no weights to train or copy, CPU only.
 
     graph: the path of a file, or its bytes. name: of the model, in errors. sha256: of the file. embeddings: (V, E), of
-    the pieces, for a graph without them. ONNX Runtime gets as many threads as PyTorch has at construction.
+    the pieces, for a graph without them.
     SettingsError if the package is not installed; ModelError if the graph is broken.
     """
 
@@ -42,10 +43,9 @@ class OnnxEncoder(nn.Module):
         self.pieces = embeddings
         runtime = package("onnxruntime", f"{name}: this model")
         options = runtime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
+        # A thread per pass, and as many passes at once as PyTorch has threads: a product is too small to be shared.
+        options.intra_op_num_threads = 1
         options.log_severity_level = 3
-        # Idle threads must not take time from the tokenizer and PyTorch.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
             self.session: Any = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # its errors share no base class
@@ -61,27 +61,47 @@ class OnnxEncoder(nn.Module):
         *,
         lengths: Sequence[int] | None = None,
     ) -> Tensor:
-        """As Encoder.forward: (B, T) integers -> (B, T, D), 0 at padding. Rows of similar length run together."""
+        """As Encoder.forward: (B, T) integers -> (B, T, D), 0 at padding. Short texts share rows."""
         batch, length = input_ids.shape
         check_row(self.config, length, is_limited=True, has_boundaries=boundaries is not None)
-        ends = np.full(batch, length) if lengths is None else np.asarray(lengths)
-        mask = torch.arange(length) < torch.from_numpy(ends)[:, None] if attention_mask is None else attention_mask
+        zeros = torch.zeros_like(input_ids)
         tensors = {
             "input_ids": input_ids,
-            "attention_mask": mask,
-            "token_type_ids": torch.zeros_like(input_ids) if token_type_ids is None else token_type_ids,
-            "boundaries": torch.zeros_like(input_ids) if boundaries is None else boundaries,
+            "token_type_ids": zeros if token_type_ids is None else token_type_ids,
+            "boundaries": zeros if boundaries is None else boundaries,
         }
-        names = [entry.name for entry in self.session.get_inputs() if entry.name in tensors]
-        columns = {name: tensors[name].long().numpy() for name in names}
-        hidden = np.zeros((batch, length, self.config.hidden_size), np.float32)
-        for rows in _groups(ends):
-            longest = int(ends[rows[-1]])
-            part = {name: column[rows, :longest] for name, column in columns.items()}
+        columns = {name: tensor.long().numpy().ravel() for name, tensor in tensors.items()}
+        ends = [length] * batch if lengths is None else lengths
+        mask = torch.arange(length) < torch.tensor(ends)[:, None] if attention_mask is None else attention_mask.bool()
+        places = np.flatnonzero(mask.numpy())  # of all pieces, text after text
+        sizes = mask.sum(dim=1).numpy()  # (B,)
+        starts = np.cumsum(sizes) - sizes  # of the texts, in `places`
+        names = {entry.name for entry in self.session.get_inputs()}
+        hidden = np.zeros((batch * length, self.config.hidden_size), np.float32)
+
+        def run(texts: NDArray[np.intp]) -> None:
+            own = sizes[texts]
+            begins, shape = _packed(own)
+            numbers = np.repeat(np.arange(len(texts)), own)  # of the text of each piece
+            offsets = np.arange(len(numbers)) - np.repeat(np.cumsum(own) - own, own)
+            source, target = places[starts[texts][numbers] + offsets], begins[numbers] + offsets
+            part = {name: np.zeros(shape, np.int64) for name in ("attention_mask", *columns)}
+            part["attention_mask"].ravel()[target] = numbers + 1
+            for name, column in columns.items():
+                part[name].ravel()[target] = column[source]
             if self.pieces is not None:
-                part["vectors"] = F.embedding(input_ids[torch.from_numpy(rows), :longest], self.pieces).detach().numpy()
-            hidden[rows, :longest] = self.session.run(None, part)[0]
-        return torch.from_numpy(hidden).masked_fill_(~mask.bool()[:, :, None], 0.0)
+                part["vectors"] = self.pieces.detach().numpy()[part["input_ids"]]
+            (result,) = self.session.run(None, {name: part[name] for name in names})
+            hidden[source] = result.reshape(-1, result.shape[-1])[target]
+
+        threads = torch.get_num_threads()
+        passes = _passes(sizes, threads)
+        if threads == 1 or len(passes) == 1:
+            list(map(run, passes))
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(run, passes))
+        return torch.from_numpy(hidden).view(batch, length, -1)
 
     def state_dict(self, *args: object, **kwargs: object) -> NoReturn:
         """ModelError: there are no weights to save, copy or compare."""
@@ -96,17 +116,29 @@ class OnnxEncoder(nn.Module):
         return ModelError(f"an encoder in an ONNX file gives {what}: take the model that it was exported from")
 
 
-def _groups(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
-    """Groups of rows of similar length, within _PLACES_AT_ONCE and _PADDING, or of one row; without empty rows."""
-    order = np.argsort(lengths, kind="stable")
-    start = int((lengths == 0).sum())
-    while start < len(order):
-        stop, pieces = start + 1, lengths[order[start]]
-        while stop < len(order):
-            pieces += (longest := lengths[order[stop]])
-            places = (stop + 1 - start) * longest
-            if places > _PLACES_AT_ONCE or places - pieces > _PADDING:
-                break
-            stop += 1
-        yield order[start:stop]
-        start = stop
+def _passes(sizes: NDArray[np.int64], threads: int) -> list[NDArray[np.intp]]:
+    """Splits texts of these sizes into passes of similar sizes, and of about equally many pieces."""
+    order = np.argsort(sizes, kind="stable")
+    order = order[sizes[order] > 0]
+    ends = np.cumsum(sizes[order])
+    total = int(sizes.sum())
+    number = max(math.ceil(total / _MOST_PIECES), min(threads, total // _LEAST_PIECES))
+    parts = np.split(order, np.searchsorted(ends, total * np.arange(1, number) / number))
+    return [part for part in parts if len(part)]
+
+
+def _packed(sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], tuple[int, int]]:
+    """Packs texts into rows as wide as the longest, longest first, each into the first row with room.
+
+    Returns where each begins in the matrix of rows, and the matrix's shape.
+    """
+    width = int(sizes.max())
+    begins, used = np.zeros(len(sizes), np.int64), list[int]()
+    for text in np.argsort(-sizes, kind="stable"):
+        size = int(sizes[text])
+        row = next((row for row, end in enumerate(used) if end + size <= width), len(used))
+        if row == len(used):
+            used.append(0)
+        begins[text] = row * width + used[row]
+        used[row] += size
+    return begins, (len(used), width)

@@ -48,8 +48,12 @@ class _Packed(_Strict):
 
 
 class _Onnx(_Strict):
-    """The encoder in ONNX_FILE (onnx_export.py): the digest of the file, and the bits of its matrix products."""
+    """The encoder in ONNX_FILE (onnx_export.py): the digest of the file, and the bits of its matrix products.
 
+    packs: whether texts may share a row. A graph of an earlier version would mix them.
+    """
+
+    packs: Literal[True]
     sha256: _Digest
     bits: Literal[8, 32]
 
