@@ -41,10 +41,10 @@ class OnnxEncoder(nn.Module):
         self.sha256 = sha256
         self.nothing = nn.Parameter(torch.empty(0), requires_grad=False)  # carries the device, as weights would
         self.pieces = embeddings
+        self._threads = torch.get_num_threads()  # of passes beside each other
         runtime = package("onnxruntime", f"{name}: this model")
         options = runtime.SessionOptions()
-        # A thread per pass, and as many passes at once as PyTorch has threads: a product is too small to be shared.
-        options.intra_op_num_threads = 1
+        options.intra_op_num_threads = 1  # a product is too small to be shared
         options.log_severity_level = 3
         try:
             self.session: Any = runtime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
@@ -94,12 +94,11 @@ class OnnxEncoder(nn.Module):
             (result,) = self.session.run(None, {name: part[name] for name in names})
             hidden[source] = result.reshape(-1, result.shape[-1])[target]
 
-        threads = torch.get_num_threads()
-        passes = _passes(sizes, threads)
-        if threads == 1 or len(passes) == 1:
-            list(map(run, passes))
+        passes = _passes(sizes, self._threads)
+        if len(passes) == 1:
+            run(passes[0])
         else:
-            with ThreadPoolExecutor(threads) as pool:
+            with ThreadPoolExecutor(self._threads) as pool:
                 list(pool.map(run, passes))
         return torch.from_numpy(hidden).view(batch, length, -1)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import korbert
 from korbert.errors import SettingsError
 from korbert.model import Model
@@ -264,5 +266,8 @@ def load_all(
             embed.forward(rows)  # the first pass is slower than later ones
         models[name] = Served(name, str(network.kind), model, operations)
     if index is None:
+        if all(served.model.precision == "int8" for served in models.values()):
+            # What is left to PyTorch, a mean of vectors, takes longer in threads, as Kiwi and HTTP have the cores.
+            torch.set_num_threads(1)
         return models, None
     return models, search_operation(Index.load(index, [served.model for served in models.values()]), limits)
