@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import length_elements, most_frequent, ranked_bars
+from korbert.pipelines.reports.distributions import length_table, most_frequent, ranked_bars
 from korbert.pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure, label
 from korbert.pipelines.reports.record import Artifact, batches, num_rows, sampled
@@ -134,7 +134,7 @@ def kept_documents(artifact: Artifact) -> Sequence[Element]:
     parts, note = sampled(artifact.parts("documents/*.parquet"))
     texts = batches(parts, ["source", "text"])
     lengths = ((batch.column("source"), pc.utf8_length(batch.column("text"))) for batch in texts)
-    return length_elements("Document length", lengths, unit="characters", note=note)
+    return list(length_table(lengths, "characters", note))
 
 
 def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:

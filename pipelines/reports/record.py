@@ -16,7 +16,7 @@ from korbert.errors import ArtifactError
 from korbert.pipelines.artifacts.store import RECORD, RUN, Json, read_json
 from korbert.pipelines.reports import formatting
 
-_SAMPLED_PARTS = 8  # read for a histogram: enough for its shape, in seconds at any corpus size
+_SAMPLED_PARTS = 8  # read for lengths: enough for their quantiles, in seconds at any corpus size
 _BATCH_ROWS = 4096
 _MAX_SECONDS = 1e9  # 32 years
 

@@ -1,20 +1,19 @@
-"""The page of `shard`: training and held-out pieces by source, document lengths, piece frequencies."""
+"""The page of `shard`: training and held-out pieces by source, document lengths."""
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import length_elements, ranked_bars
+from korbert.pipelines.reports.distributions import length_table
 from korbert.pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure
-from korbert.pipelines.reports.record import Artifact, batches, sampled, stream
+from korbert.pipelines.reports.record import Artifact, sampled, stream
 
-_TOP = 30  # pieces in the bar chart
 _SPLITS = {"train": "training", "heldout": "held out"}
 
 
@@ -46,8 +45,7 @@ def story(artifact: Artifact) -> Story:
         lede=f"{mean} pieces per document on average; {heldout_share} of all pieces are held out.",
         sections=(
             Section("Sources", source_elements(artifact)),
-            Section("Lengths", length_elements("Pieces per document", lengths, unit="pieces", note=note)),
-            Section("Pieces", list(piece_elements(artifact))),
+            Section("Lengths", list(length_table(lengths, "pieces", note))),
         ),
     )
 
@@ -78,13 +76,3 @@ def source_elements(artifact: Artifact) -> Sequence[Element]:
         Bars("Pieces by source", bars, legend=tuple(_SPLITS.values())),
         Table("Documents and pieces", head, rows, "llrrr"),
     )
-
-
-def piece_elements(artifact: Artifact) -> Iterator[Element]:
-    whole = pa.Table.from_batches(batches(artifact.parts("pieces.parquet"), ["piece", "count"]))  # the vocabulary
-    total = pc.sum(whole.column("count")).as_py()
-    if total:
-        rows = whole.sort_by([("count", "descending"), ("piece", "ascending")]).slice(0, _TOP).to_pylist()
-        top = ((row["piece"], row["count"]) for row in rows)
-        title, note = "Most frequent pieces", "Share of all training pieces."
-        yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)

@@ -53,7 +53,6 @@ def test_text_is_escaped_and_hangul_is_text(maker):
     page = _page(maker("clean"))
     assert "<script>" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt; lol &amp; ㅋㅋㅋ" in page
-    assert "관형형 전성 어미" in _page(maker("analyze"))
     assert "배우의 연기가 좋아서" in _page(maker("nsmc"))
 
 
