@@ -1,6 +1,6 @@
-"""One label per text: confusion with examples, calibration, scores by label and length, most confident errors.
+"""One label per text: confusion with examples, calibration, scores by label, most confident errors.
 
-Several labels: scores by label, calibration, exact matches by length, texts with most errors.
+Several labels: scores by label, calibration, texts with most errors.
 """
 
 from collections.abc import Iterator
@@ -33,9 +33,7 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
 
     yield Section("Confusion", list(confusion_elements(scored, counts, of_cell)))
     x = "probability of the predicted label"
-    elements = [*calibration(probabilities, right, x=x, y="share correct")]
-    elements.append(scored.by_length("Accuracy by length", right, "texts"))
-    yield Section("Calibration and length", elements)
+    yield Section("Calibration", list(calibration(probabilities, right, x=x, y="share correct")))
     totals = np.stack([counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)], axis=1)
     yield Section("Labels", [label_scores(labels, totals, "rows")])
     yield from scored.worst("Most confident errors", errors, " errors")
@@ -74,9 +72,8 @@ def multi_label_sections(scored: Scored) -> Iterator[Section]:
     totals = np.stack([(true & predicted).sum(axis=0), predicted.sum(axis=0), true.sum(axis=0)], axis=1)
     yield Section("Labels", [label_scores(labels, totals, "rows")])
     probabilities = np.array([[of_row["probabilities"][label] for label in labels] for of_row in scored.predictions])
-    elements = [*calibration(probabilities.ravel(), true.ravel(), x="probability of a label", y="share that is true")]
+    elements = calibration(probabilities.ravel(), true.ravel(), x="probability of a label", y="share that is true")
+    yield Section("Calibration", list(elements))
     wrong = (true != predicted).sum(axis=1)
-    elements.append(scored.by_length("All labels correct, by length", wrong == 0, "texts"))
-    yield Section("Calibration and length", elements)
     errors = [index for index in np.argsort(-wrong, kind="stable").tolist() if wrong[index]]
     yield from scored.worst("Texts with the most wrong labels", errors, "")

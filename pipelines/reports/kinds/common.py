@@ -1,14 +1,14 @@
-"""What the pages of several kinds of tasks show: calibration, scores by label and by length, examples of errors."""
+"""What the pages of several kinds of tasks show: calibration, scores by label, errors by cause, examples of errors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import equal_groups
-from korbert.pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Table
+from korbert.pipelines.reports.distributions import most_frequent, number_and_share, ranked_bars
+from korbert.pipelines.reports.elements import Bars, Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import beginning, in_words
 from korbert.pipelines.reports.pictures import Line, curves
 from korbert.tasks.files import Row
@@ -43,19 +43,6 @@ class Scored:
         """The probability of each prediction, (N,). key: of the predicted label or choice in it."""
         return np.array([prediction["probabilities"][prediction[key]] for prediction in self.predictions])
 
-    def lengths(self) -> np.ndarray:
-        """Characters in the texts of each row, (N,)."""
-        return np.array([sum(map(len, self.kind.texts(row))) for row in self.rows])
-
-    def by_length(self, title: str, right: np.ndarray, what: str) -> Bars:
-        """Share of correct rows in about five groups of equal size, short to long. right: (N,) bool."""
-        bars = []
-        for span, inside in equal_groups(self.lengths(), formatting.count):
-            share = float(right[inside].mean())
-            text = f"{formatting.percent(share)} of {formatting.count(inside.sum())}"
-            bars.append(Bar(f"{span} characters", (share,), text))
-        return Bars(title, bars, note=f"Groups with about the same number of {what}.")
-
 
 def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: str) -> Iterator[Element]:
     """Reliability diagram: mean prediction and share of outcomes in ten bins. Empty bins are left out.
@@ -86,3 +73,11 @@ def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str
     head = ("label", "precision", "recall", "F1", unit, "predicted")
     title = f"Scores of {len(rows):,} labels"
     return Table(title, head, rows, "krrrrr", folded=len(rows) > _UNFOLDED, note=note)
+
+
+def cause_bars(errors: Mapping[str, int], meanings: Mapping[str, str]) -> Iterator[Bars]:
+    """Errors by cause, the most frequent first, with the meaning of each cause; nothing without errors."""
+    causes = most_frequent(errors)
+    if total := sum(causes.values()):
+        note = f"{'; '.join(f'{cause}: {meanings[cause]}' for cause in causes)}."
+        yield ranked_bars("Errors by cause", causes.items(), number_and_share(total), note=note)

@@ -16,9 +16,8 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
     elements = [
         by_position(true, predicted),
         *calibration(probabilities, right, x="probability of the predicted choice", y="share correct"),
-        scored.by_length("Accuracy by length", right, "rows"),
     ]
-    yield Section("Position, calibration and length", elements)
+    yield Section("Position and calibration", elements)
     errors = [index for index in np.argsort(-np.nan_to_num(probabilities), kind="stable").tolist() if not right[index]]
     yield from scored.worst("Most confident errors", errors, " errors")
 

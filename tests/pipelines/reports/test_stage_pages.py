@@ -213,14 +213,6 @@ def _answers(maker, **details):
     return elements(task.story(maker.open("korquad")))
 
 
-def test_korquad_counts_answers_in_whole_numbers_and_long_ones_together(maker):
-    svg = _answers(maker, answer_chars=[0, 0, 1], prediction_chars=[0, 1])["Answer length"].svg
-    assert not re.findall(r">\d+\.\d+<", svg)
-    assert "Answer length" in _answers(maker, answer_chars=[], prediction_chars=[0] * 39 + [1])
-    one, other = (_answers(maker, prediction_chars=[0] * 39 + long) for long in ([1, 2, 3, 4], [1, 9]))
-    assert one["Answer length"] == other["Answer length"]
-
-
 def test_korquad_shows_errors_by_cause(maker):
     shown = _answers(maker)
     assert [bar.label for bar in shown["Errors by cause"].bars] == ["elsewhere", "boundary", "overlap", "unreachable"]

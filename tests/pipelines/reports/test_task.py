@@ -112,7 +112,6 @@ def test_label_scores_equal_those_of_scikit_learn_and_each_confusion_has_example
     (errors,) = [block for title, block in shown.items() if title.endswith(" errors")]
     shares = [float(plain(entry.facts[1][1]).split("(")[-1].split()[0]) for entry in errors.entries]
     assert shares == sorted(shares, reverse=True)  # the most confident ones first
-    assert sum(int(bar.text.split(" of ")[1]) for bar in shown["Accuracy by length"].bars) == len(rows)
 
 
 def test_many_labels_are_folded_and_have_no_matrix(tmp_path):
@@ -168,7 +167,6 @@ def test_regression_shows_largest_errors_first_and_leaves_out_nan(tmp_path):
     (entries,) = [block.entries for block in shown.values() if block.kind == "folded"]
     errors = [abs(float(entry.facts[0][1]) - float(entry.facts[1][1])) for entry in entries]
     assert errors == sorted(errors, reverse=True)
-    assert sum(int(row[1]) for row in shown["Error by length"].rows) == len(rows) - 1
     assert shown["Prediction against target"].kind == "picture"
 
 
