@@ -17,6 +17,7 @@ from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, 
 from korbert.pipelines.reports.examples import differing, in_words
 from korbert.pipelines.reports.figures import label, text
 from korbert.pipelines.reports.page import write
+from korbert.pipelines.reports.task_scores import deviation, example_interval, mean
 from korbert.pipelines.reports.training_log import time_axis
 
 _EXAMPLES = 10  # for each side of a pair
@@ -69,7 +70,7 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
             "vocab_size": run.vocab_size,
             "pieces": run.pieces.tolist(),
             "seconds": None if run.seconds is None else run.seconds.tolist(),
-            "heldout": run.heldout,
+            "heldout": run.log.heldout,
         }
         for run in runs
     ]
@@ -114,7 +115,7 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
         state = "not finished" if run.parameters is None else "finished"
         speed = _known(run.log.pieces_per_second, formatting.count)
         sizes.append((run.name, parameters, vocabulary, speed, state))
-        line = run.heldout[-1]
+        line = run.log.heldout[-1]
         time = formatting.UNKNOWN if run.seconds is None else formatting.duration(run.seconds[-1])
         steps, pieces = formatting.count(line["step"]), formatting.compact(run.pieces[-1])
         last.append((run.name, steps, pieces, time, text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY])))
@@ -153,7 +154,7 @@ def heldout_curves(runs: Sequence[Run], key: str, **options: Any) -> Iterator[El
     for name, (axis, _) in _AXES.items():
         size, x = time_axis(longest) if name == "time" else (1.0, "pieces")
         lines = [
-            Line.through(run.name, at / size, [line[key] for line in run.heldout])
+            Line.through(run.name, at / size, [line[key] for line in run.log.heldout])
             for run in runs
             if (at := axis(run)) is not None
         ]
@@ -161,12 +162,12 @@ def heldout_curves(runs: Sequence[Run], key: str, **options: Any) -> Iterator[El
 
 
 def of_tasks(comparison: TaskComparison) -> Shown:
-    """All scores of the sides, and the differences from the first one; the page also has examples."""
+    """All scores of the sides, and how the first differs from the others; the page also has examples."""
     pairs, task, number = comparison.scores["comparisons"], comparison.task, len(comparison.rows)
     return Shown(
         what="models",
         sides=comparison.sides,
-        tables=[scores_table(comparison), *([differences_table(comparison)] if pairs else [])],
+        tables=[scores_table(comparison)],
         sentences=[*(pair["sentence"] for pair in pairs), *comparison.notes()],
         lede=f"Scores on the same {number:,} rows of a task of kind {task.name}, {task.about()}.",
         remark="Intervals are 95 % bootstrap intervals.",
@@ -178,32 +179,11 @@ def scores_table(comparison: TaskComparison) -> Table:
     metrics = comparison.scores["metrics"]
     rows = []
     for side, model in zip(comparison.sides, comparison.scores["models"], strict=True):
-        scores = (_spread(model[metric]) for metric in metrics)
-        rows.append((side.name, side.model, str(model["seeds"]), *scores, _interval(model["examples"])))
-    head = ("side", "model", "seeds", *metrics, f"95 % of {metrics[0]}")
+        scores = (f"{text(key, mean(key, model), 1)} {deviation(key, model)}".rstrip() for key in metrics)
+        rows.append((side.name, side.model, str(model["seeds"]), *scores, example_interval(metrics[0], model)))
+    head = ("side", "model", "seeds", *map(label, metrics), f"95 % of {label(metrics[0])}")
     note = "Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."
     return Table(f"Scores on {len(comparison.rows):,} rows", head, rows, "ll" + "r" * (len(head) - 2), note=note)
-
-
-def _spread(score: Json | None) -> str:
-    if score is None:
-        return formatting.UNKNOWN
-    deviation = "" if score["deviation"] is None else f" ± {score['deviation']:.4f}"
-    return f"{score['mean']:.4f}{deviation}"
-
-
-def _interval(ends: Sequence[float] | None, sign: str = "") -> str:
-    return formatting.UNKNOWN if ends is None else f"{ends[0]:{sign}.4f} to {ends[1]:{sign}.4f}"
-
-
-def differences_table(comparison: TaskComparison) -> Table:
-    rows = []
-    for pair in comparison.scores["comparisons"]:
-        p_value = "< 0.001" if pair["p_value"] < 0.001 else f"{pair['p_value']:.3f}"
-        rows.append((pair["names"][1], f"{pair['difference']:+.4f}", _interval(pair["interval"], "+"), p_value))
-    title = f"{comparison.scores['metrics'][0]} of {comparison.sides[0].name}, minus that of others"
-    note = "Interval and p account for the sampling of examples and, with several seeds, of seeds."
-    return Table(title, ("compared with", "difference", "95 % interval", "p"), rows, "lrrr", note=note)
 
 
 def example_elements(comparison: TaskComparison) -> Iterator[Element]:
