@@ -154,5 +154,4 @@ class Comparison:
 
 def figures_of(artifact: Artifact) -> list[str]:
     """The figures of an artifact, as the terminal shows them."""
-    with drawing(artifact):
-        return [str(figure) for figure in reports.stage_page.page_of(artifact.stage).figures(artifact)]
+    return list(map(str, reports.stage_page.figures_of(artifact)))

@@ -212,12 +212,11 @@ def trial_tables(scores: Json) -> Iterator[Table]:
 
 def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
     """Curves of the trainings in the table, without other hyperparameters that were tried."""
-    stems = {training_name(row) for row in scores["rows"] if row.get("seed") is not None and "learning_rate" in row}
-    logs = {
-        _training(path.stem): list(artifact.lines(f"metrics/{path.name}"))
-        for path in artifact.parts("metrics/*.jsonl")
-        if path.stem in stems or not stems
-    }
+    logs = {}
+    for row in scores["rows"]:
+        if row.get("seed") is not None and "learning_rate" in row:
+            name = f"{model_name(row['name'])}, rate {row['learning_rate']:g}, seed {row['seed']}"
+            logs[name] = list(artifact.lines(f"metrics/{training_name(row)}.jsonl"))
     metric = scores["metrics"][0]
     unit = KINDS[scores["task"]["kind"]].kind_class.loss_unit
     for title, kind, key, y, percent in (
@@ -229,11 +228,3 @@ def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
             own = [line for line in log if line["kind"] == kind]
             lines.append(Line.through(name, [line["step"] for line in own], [line.get(key) for line in own]))
         yield from curves(title, lines, x="step", y=y, percent=percent)
-
-
-def _training(stem: str) -> str:
-    """The name of a training for display: scratch-rate-0.0005-seed-0 -> not pretrained, rate 0.0005, seed 0."""
-    model, rate, choices = stem.partition("-rate-")
-    for key in ("batch", "epochs", "seed"):
-        choices = choices.replace(f"-{key}-", f", {key} ")
-    return f"{model_name(model)}, rate {choices}" if rate else model_name(model)

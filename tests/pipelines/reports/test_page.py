@@ -14,6 +14,7 @@ import pytest
 from korbert.errors import ArtifactError, SettingsError
 from korbert.pipelines.artifacts import store
 from korbert.pipelines.reports import index, render
+from korbert.pipelines.stages.table import STAGES
 from tests.pipelines.reports.conftest import MAKERS, Reader, change, plain, write_json, write_parquet
 
 
@@ -113,7 +114,7 @@ def test_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
         write_json(folder / "stage.json", {name: value for name, value in record.items() if name != key} | damage)
         with contextlib.suppress(ArtifactError):  # any other error fails the test
             render(folder)
-        index(maker.recipe)
+        index(maker.recipe, STAGES)
 
 
 @pytest.mark.parametrize(("stage", "file", "text", "message"), [
@@ -139,7 +140,7 @@ def test_damaged_file_is_named(maker, stage, file, text, message):
     path.unlink() if text is None else write_parquet(path, [text]) if isinstance(text, dict) else path.write_text(text)
     with pytest.raises(ArtifactError, match=message):
         render(maker(stage))
-    index(maker.recipe)
+    index(maker.recipe, STAGES)
 
 
 def test_stage_without_a_page_module_or_a_run_shows_its_record(maker):

@@ -205,7 +205,7 @@ def test_undefined_scores_are_dashes(mood, tmp_path):
     page = render(mood).read_text(encoding="utf-8")
     assert "<dd>–</dd>" in page
     assert re.search(r"\b(nan|None)\b", Reader(page).text) is None
-    index(tmp_path)
+    index(tmp_path, ["tasks.mood"])
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -215,7 +215,7 @@ def test_single_row_gives_a_page(tmp_path, name):
         kind = kind.model_copy(update={"metrics": ("f1_at_3",)})
     first = {model: [seed[:1] for seed in seeds] for model, seeds in models.items()}
     render(write_task(tmp_path, name, (kind, rows[:1], first)))
-    index(tmp_path)
+    index(tmp_path, [f"tasks.{name}"])
 
 
 def test_missing_parts_give_a_page(mood):
