@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.distributions import length_table, most_frequent, ranked_bars
-from korbert.pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Story, Table, Use
+from korbert.pipelines.reports.elements import Bars, Element, Entry, Folded, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure, label
 from korbert.pipelines.reports.record import Artifact, batches, num_rows, sampled
 
@@ -77,7 +77,7 @@ def _by_name(counts: Mapping[str, int], prefix: str) -> Counter[str]:
 
 
 def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: Mapping[str, int]) -> Iterator[Element]:
-    """Charts of the drop reasons and, with several sources, of these, with a table of both."""
+    """A chart of the drop reasons and, with several sources, a table of both."""
     if reasons:
         named = ((label(reason), number) for reason, number in reasons.items())
         yield ranked_bars("Drop reasons", named, formatting.count)
@@ -85,17 +85,10 @@ def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: 
     if len(sources) < 2:
         return
 
-    # A bar per source, scaled to the largest one.
-    lost = Counter({source: sum(drops[reason, source] for reason in reasons) for source in sources})
-    largest = max((kept + lost).values())
-    bars = [
-        Bar(source, [number[source] / largest for number in (kept, lost)], _kept_share(kept[source], lost[source]))
-        for source in sources
-    ]
-    note = "Bar length: documents read from the source."
-    yield Bars("Share kept by source", bars, ("kept", "dropped"), note=note)
     rows = [(label(reason), *(formatting.count(drops[reason, source]) for source in sources)) for reason in reasons]
     rows.append(("kept", *(formatting.count(kept[source]) for source in sources)))
+    lost = {source: sum(drops[reason, source] for reason in reasons) for source in sources}
+    rows.append(("share kept", *(_kept_share(kept[source], lost[source]) for source in sources)))
     yield Table("Documents by reason and source", ("reason", *sources), rows, "l" + "r" * len(sources))
 
 

@@ -35,7 +35,7 @@ def ranked_bars(
 ) -> Bars:
     """Bars whose widths are relative to the first count, the largest. show: turns a count into the text of its bar."""
     counts = list(counts)
-    bars = [Bar(name, (formatting.ratio(number, counts[0][1]),), show(number)) for name, number in counts]
+    bars = [Bar(name, formatting.ratio(number, counts[0][1]), show(number)) for name, number in counts]
     return Bars(title, bars, korean=korean, note=note)
 
 

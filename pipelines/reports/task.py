@@ -81,7 +81,7 @@ def story(artifact: Artifact) -> Story:
     data.append(Table("Rows", ("", ""), counts, "lr"))
     sections = (
         Section("Scores", list(score_elements(scores))),
-        Section("Trainings and baselines", [*unseen_table(scores), score_table(scores), *trial_tables(scores)]),
+        Section("Trainings and baselines", [score_table(scores), *trial_tables(scores)]),
         Section("Training", list(training_curves(artifact, scores))),
         *by_kind,
         Section("Data", data),
@@ -165,34 +165,28 @@ def on_one_scale(
     yield Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
 
 
-def unseen_table(scores: Json) -> Iterator[Table]:
-    metrics = scores["metrics"]
-    if any("unseen" in row for row in scores["rows"]):
-        rows = [
-            (model_name(row["name"]), *(text(metric, row.get("unseen", {}).get(metric), 1) for metric in metrics))
-            for row in scores["rows"]
-        ]
-        note = (
-            f"The {formatting.count(scores['counts']['unseen'])} scored rows whose texts are neither in the training "
-            "rows nor a document, or a line of one, of the pretraining corpus, white space aside."
-        )
-        yield Table("Unseen rows", ("model", *map(label, metrics)), rows, "l" + "r" * len(metrics), note=note)
-
-
 def score_table(scores: Json) -> Table:
     metrics = scores["metrics"]
     validation = f"validation_{metrics[0]}"
     keys = [key for key in _LEARNED if any(row.get(key) is not None for row in scores["rows"])]
+    unseen = metrics if any("unseen" in row for row in scores["rows"]) else ()
     rows = []
     for row in scores["rows"]:
         seed = "" if row.get("seed") is None else str(row["seed"])
-        values = (text(metric, row["scores"].get(metric), 1) for metric in metrics)
+        values = [text(metric, row["scores"].get(metric), 1) for metric in metrics]
+        values += (text(metric, row.get("unseen", {}).get(metric), 1) for metric in unseen)
         chosen_by = text(metrics[0], row[validation], 1) if validation in row else ""
         learned = ("" if row.get(key) is None else f"{row[key]:g}" for key in keys)
         rows.append((model_name(row["name"]), seed, *values, chosen_by, *learned))
-    head = ("model", "seed", *map(label, metrics), "validation", *map(label, keys))
+    of_unseen = (f"{label(metric)}, unseen" for metric in unseen)
+    head = ("model", "seed", *map(label, metrics), *of_unseen, "validation", *map(label, keys))
     on = "test rows, scored once per seed" if scores["scored_on"] == "test" else "validation rows"
     note = f"Scores on the {on}. Validation: {label(metrics[0])} on the validation rows, used for selection."
+    if unseen:
+        note += (
+            f" Unseen: the {formatting.count(scores['counts']['unseen'])} rows whose texts are neither in the training "
+            "rows nor a document, or a line of one, of the pretraining corpus, white space aside."
+        )
     return Table("All scores", head, rows, "l" + "r" * (len(head) - 1), note=note)
 
 

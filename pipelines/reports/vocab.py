@@ -57,7 +57,7 @@ def coverage_elements(coverage: Json) -> Sequence[Element]:
     measured = sources if len(sources) == 1 else [*sources, ("all", coverage["all"])]
     bars, rows = [], []
     for source, values in measured:
-        bars.append(Bar(source, (values[_WHOLE],), text(_WHOLE, values[_WHOLE])))
+        bars.append(Bar(source, values[_WHOLE], text(_WHOLE, values[_WHOLE])))
         counts = (formatting.count(values[key]) for key in ("documents", "morphemes"))
         rows.append((source, *counts, *(text(key, values[key], 1) for key in _MEASURES)))
     head = ("source", "documents", "morphemes", *map(label, _MEASURES))
@@ -83,7 +83,7 @@ def piece_usage(used: Json) -> Bars:
     often = used["entries"] - used["never"] - used["rarely"]
     show = number_and_share(used["entries"])
     bars = [
-        Bar(name, (number / used["entries"],), show(number))
+        Bar(name, number / used["entries"], show(number))
         for name, number in (("10 times or more", often), ("1 to 9 times", used["rarely"]), ("never", used["never"]))
     ]
     return Bars("Piece usage in the corpus", bars, note="Pieces never used are mostly intermediate merges.")

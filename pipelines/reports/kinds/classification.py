@@ -24,16 +24,14 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
         return
     labels = scored.kind.labels
     true, predicted = scored.kind.run(scored.rows, scored.predictions).T
-    right, probabilities = true == predicted, scored.chosen_probabilities("label")
-    errors = [index for index in np.argsort(-np.nan_to_num(probabilities), kind="stable").tolist() if not right[index]]
+    errors, calibrated = scored.by_confidence("label")
     counts = confusion(true, predicted, len(labels))
     of_cell: dict[tuple[int, int], list[int]] = {}
     for index in errors:
         of_cell.setdefault((true[index], predicted[index]), []).append(index)
 
     yield Section("Confusion", list(confusion_elements(scored, counts, of_cell)))
-    x = "probability of the predicted label"
-    yield Section("Calibration", list(calibration(probabilities, right, x=x, y="share correct")))
+    yield calibrated
     totals = np.stack([counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)], axis=1)
     yield Section("Labels", [label_scores(labels, totals, "rows")])
     yield from scored.worst("Most confident errors", errors, " errors")

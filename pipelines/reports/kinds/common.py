@@ -39,9 +39,14 @@ class Scored:
             entries = [self.entry(index) for index in errors[:_ERRORS]]
             yield Section(title, [Folded(f"{len(entries)} of {len(errors):,}{what}", entries, open=True)])
 
-    def chosen_probabilities(self, key: str) -> np.ndarray:
-        """The probability of each prediction, (N,). key: of the predicted label or choice in it."""
-        return np.array([prediction["probabilities"][prediction[key]] for prediction in self.predictions])
+    def by_confidence(self, key: str) -> tuple[list[int], Section]:
+        """The errors, the most confident first, and the calibration. key: of the predicted label or choice."""
+        true, predicted = self.kind.run(self.rows, self.predictions).T
+        right = true == predicted
+        probabilities = np.array([prediction["probabilities"][prediction[key]] for prediction in self.predictions])
+        order = np.argsort(-np.nan_to_num(probabilities), kind="stable")
+        calibrated = calibration(probabilities, right, x=f"probability of the predicted {key}", y="share correct")
+        return order[~right[order]].tolist(), Section("Calibration", list(calibrated))
 
 
 def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: str) -> Iterator[Element]:

@@ -20,7 +20,8 @@ def test_clean_counts_dropped_documents_by_reason_and_source(maker):
     assert [(bar.label, plain(bar.text)) for bar in shown["Drop reasons"].bars] == [
         ("too short", "25"), ("exact duplicate", "9"), ("hangul below min", "4"),
     ]  # fmt: skip
-    *reasons, kept = shown["Documents by reason and source"].rows
+    *reasons, kept, share = shown["Documents by reason and source"].rows
+    assert share[0] == "share kept"
     assert sum(int(cell) for row in reasons for cell in row[1:]) == 38
     assert sum(int(cell) for cell in kept[1:]) == 180
     (maker("clean") / "dropped" / "part-00000.parquet").unlink()
@@ -35,7 +36,7 @@ def test_clean_with_one_source_compares_no_sources(maker):
     for path in [*folder.glob("documents/*"), *folder.glob("dropped/*")]:
         write_parquet(path, [row | {"source": "wiki"} for row in pq.read_table(path).to_pylist()])
     shown = elements(clean.story(maker.open("clean")))
-    assert not shown.keys() & {"Documents by reason and source", "Share kept by source"}
+    assert "Documents by reason and source" not in shown
     assert [bar.text for bar in shown["Drop reasons"].bars] == ["25", "9", "4"]
 
 
@@ -194,6 +195,13 @@ def test_pretrain_shows_guesses_at_three_evaluations(maker):
     page = render(maker("pretrain")).read_text(encoding="utf-8")
     assert "앞 <mark>나</mark>ㄴ 뒤 &lt;b&gt;" in page
     assert '<li class="right"><b lang="ko">나</b> 35.0' in page
+
+
+def test_nsmc_shows_scores_of_unseen_rows_beside_those_of_all(maker):
+    table = elements(task.story(maker.open("nsmc")))["All scores"]
+    assert table.head[2:6] == ("accuracy", "macro F1", "accuracy, unseen", "macro F1, unseen")
+    assert plain(" ".join(table.rows[0][2:6])) == "78.30 % 78.30 % 77.30 % 77.30 %"
+    assert "Unseen: the 1,900 rows whose texts are neither in the training rows nor" in table.note
 
 
 def _answers(maker, **details):

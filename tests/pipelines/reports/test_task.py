@@ -6,7 +6,6 @@ import math
 import re
 import shlex
 
-import numpy as np
 import pytest
 from seqeval.metrics import classification_report
 from sklearn.metrics import f1_score, precision_recall_fscore_support
@@ -168,16 +167,6 @@ def test_regression_shows_largest_errors_first_and_leaves_out_nan(tmp_path):
     errors = [abs(float(entry.facts[0][1]) - float(entry.facts[1][1])) for entry in entries]
     assert errors == sorted(errors, reverse=True)
     assert shown["Prediction against target"].kind == "picture"
-
-
-def test_multiple_choice_has_accuracy_by_position(tmp_path):
-    kind, rows, models = KINDS["multiple-choice"]()
-    shown = _elements(write_task(tmp_path, "copa", (kind, rows, models)))
-    bars = shown["Accuracy by position of the right choice"].bars
-    right = np.array([int(row["label"]) for row in rows])
-    predicted = np.array([prediction["choice"] for prediction in models["pretrained"][0]])
-    assert [bar.parts[0] for bar in bars[:2]] == pytest.approx([(predicted[right == n] == n).mean() for n in (0, 1)])
-    assert bars[2].text.startswith("– of 0")
 
 
 def test_caveats_are_at_the_top(tmp_path):
