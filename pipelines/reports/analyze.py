@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.distributions import length_table, most_frequent
-from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table, Use
+from korbert.pipelines.reports.elements import Entry, Folded, Section, Story, Use
 from korbert.pipelines.reports.figures import Figure, label
 from korbert.pipelines.reports.record import Artifact, batches, sampled
 
@@ -60,7 +60,7 @@ def story(artifact: Artifact) -> Story:
     )
 
 
-def failure_elements(artifact: Artifact) -> Iterator[Element]:
+def failure_elements(artifact: Artifact) -> Iterator[Folded]:
     totals: Counter[str] = Counter()
     samples: dict[str, list[Entry]] = {}
     for batch in batches(artifact.parts("failed/*.parquet"), ["id", "source", "reason", "detail"]):
@@ -69,9 +69,5 @@ def failure_elements(artifact: Artifact) -> Iterator[Element]:
             if totals[row["reason"]] <= _SAMPLES:
                 facts = [(name, row[name]) for name in ("source", "detail") if row[name]]
                 samples.setdefault(row["reason"], []).append(Entry(row["id"], facts=facts))
-    reasons = most_frequent(totals)
-    if reasons:
-        rows = [(label(reason), formatting.count(number)) for reason, number in reasons.items()]
-        yield Table("Failed documents", ("reason", "documents"), rows, "lr")
-    for reason in reasons:
-        yield Folded(f"{label(reason)} · {len(samples[reason])} shown", samples[reason])
+    for reason, number in most_frequent(totals).items():
+        yield Folded(f"{label(reason)} · {formatting.count(number)}, {len(samples[reason])} shown", samples[reason])

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +98,7 @@ def of_runs(runs: Sequence[Run]) -> Shown:
         sentences=[why] if why else [],
         lede=why or "Pretraining runs with the same tokenizer, evaluated on the same held-out rows.",
         remark="Time is training time, without evaluations and checkpoints.",
-        sections=lambda: sections_of_runs(runs),
+        sections=lambda: [Section("Held-out loss", list(loss_curves(runs)))],
     )
 
 
@@ -140,25 +139,19 @@ def at_equal(title: str, runs: Sequence[Run], position: float, axis: _Axis) -> T
     return Table(title, ("run", label(_LOSS), "accuracy"), rows, "lrr", note=note)
 
 
-def sections_of_runs(runs: Sequence[Run]) -> tuple[Section, ...]:
-    losses = heldout_curves(runs, _LOSS, y="nats")
-    accuracies = heldout_curves(runs, _ACCURACY, y="accuracy", percent=True, floor=0)
-    return Section("Held-out loss", list(losses)), Section("Held-out accuracy", list(accuracies))
-
-
-def heldout_curves(runs: Sequence[Run], key: str, **options: Any) -> Iterator[Element]:
-    """A held-out figure of all runs against time and against pieces, as far as measured."""
+def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
+    """The held-out loss of all runs against time and against pieces, as far as measured."""
     from korbert.pipelines.reports.pictures import Line, curves  # matplotlib, which tables do without
 
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
     for name, (axis, _) in _AXES.items():
         size, x = time_axis(longest) if name == "time" else (1.0, "pieces")
         lines = [
-            Line.through(run.name, at / size, [line[key] for line in run.log.heldout])
+            Line.through(run.name, at / size, [line[_LOSS] for line in run.log.heldout])
             for run in runs
             if (at := axis(run)) is not None
         ]
-        yield from curves(f"{label(key)} against {name}", lines, x=x, whole=name == "pieces", **options)
+        yield from curves(f"{label(_LOSS)} against {name}", lines, x=x, y="nats", whole=name == "pieces")
 
 
 def of_tasks(comparison: TaskComparison) -> Shown:

@@ -102,14 +102,14 @@ def test_analyze_counts_morphemes(maker):
 def test_analyze_names_failures(maker):
     story = analyze.story(maker.open("analyze"))
     shown = elements(story)
-    assert shown["Failed documents"].rows == [("Kiwi timed out", "1")]
+    assert [entry.head for entry in shown["Kiwi timed out · 1, 1 shown"].entries] == ["wiki:9"]
     assert "with 2 workers" in story.lede
     assert story.title.endswith(", 1 failed")
     (maker("analyze") / "failed" / "part-00000.parquet").unlink()
     change(maker("analyze") / "stage.json", counts={"documents": 82, "morphemes": 9, "failed": 0})
     story = analyze.story(maker.open("analyze"))
     assert story.title.endswith(", none failed")
-    assert "Failed documents" not in elements(story)
+    assert list(elements(story)) == ["Length of documents in morphemes"]
     change(maker("analyze") / "run.json", resumed=True)  # which says no speed
     artifact = maker.open("analyze")
     assert "documents/s" not in [figure.label for figure in analyze.figures(artifact)]
