@@ -84,12 +84,9 @@ class _Search:
         seeds = self.ready.settings.seeds
         trials = {way: self.trained(way, seeds[0]) for way in self.ready.settings.ways()}
         chosen = max(trials, key=lambda way: trials[way].score)  # the first one if scores are equal
-
-        def remove_other_weights() -> None:
+        if connected().writes:
             for way in trials.keys() - {chosen}:  # large, and no longer needed
                 (self.folder(way, seeds[0]) / WEIGHTS).unlink(missing_ok=True)
-
-        from_first(remove_other_weights)
         tried = [self.facts(way, best) for way, best in trials.items()]
         results = []
         for seed in seeds:

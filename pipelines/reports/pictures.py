@@ -57,11 +57,11 @@ class Line:
 
 def curves(
     title: str, lines: Sequence[Line], *, x: str, y: str, percent: bool = False, whole: bool = True,
-    floor: float | None = None, whole_y: bool = False, note: str = "",
+    floor: float | None = None, note: str = "",
 ) -> Iterator[Picture]:  # fmt: skip
     """A line chart; nothing if no line has more than one point.
 
-    x, y: axis labels. percent: y values are shares. whole, whole_y: x and y are integers. floor: lower limit of y.
+    x, y: axis labels. percent: y values are shares. whole: x is an integer. floor: lower limit of y.
     """
     if all(len(line.x) < 2 or line.reference for line in lines):
         return
@@ -71,9 +71,9 @@ def curves(
 
     def draw(axes: "Axes") -> None:
         _draw_lines(axes, coloured)
-        for axis, integer in ((axes.xaxis, whole), (axes.yaxis, whole_y)):
-            # About 5 ticks, only at integers if the values are: then one tick may be all.
-            axis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1) if integer else MaxNLocator(5))
+        # About 5 ticks, only at integers if the values are: then one tick may be all.
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1) if whole else MaxNLocator(5))
+        axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.set_ylim(bottom=floor)
         _label_axes(axes, x, y, percent=percent)
 

@@ -77,8 +77,6 @@ def story(artifact: Artifact) -> Story:
             by_kind[0] = by_kind[0]._replace(text=f"{by_kind[0].text} {source}".lstrip())
     files = [(without_folders(line),) for line in scores["said"][1:]]
     data = [Table("Files and rows read", ("",), files, "k")] if files else []
-    counts = [(label(key), formatting.count(number)) for key, number in scores["counts"].items()]
-    data.append(Table("Rows", ("", ""), counts, "lr"))
     sections = (
         Section("Scores", list(score_elements(scores))),
         Section("Trainings and baselines", [score_table(scores), *trial_tables(scores)]),

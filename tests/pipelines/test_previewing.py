@@ -13,7 +13,7 @@ from korbert.pipelines.stages.table import STAGES
 def test_preview_of_the_demo(tmp_path, command):
     said = command("clean", "demo", "--root", tmp_path, "--preview", "150").out
     assert "sampled from" in said
-    assert "dropped: too_short" in said
+    assert "dropped: too short" in said
     page = (tmp_path / "demo" / "preview.html").read_text(encoding="utf-8")
     assert '<a href="preview.html">' in index(tmp_path / "demo", STAGES).read_text(encoding="utf-8")
     assert len(re.findall(r'<li class="row', page)) == 150

@@ -9,11 +9,11 @@ import numpy as np
 
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.elements import Element, Folded, Matrix, Section, Table
+from korbert.pipelines.reports.elements import Element, Folded, Matrix, Section
 from korbert.pipelines.reports.kinds.common import Scored, calibration, label_scores
 from korbert.tasks.metrics.classification import confusion
 
-_MATRIX_LABELS = 10  # with more, the most frequent confusions are listed
+_MATRIX_LABELS = 10  # with more, there are only examples of the most frequent confusions
 _CELLS = 20  # most frequent confusions shown with examples
 _EXAMPLES = 5  # of each
 
@@ -50,13 +50,6 @@ def confusion_elements(
         ]
         note = "Rows: true labels. Columns: predictions. Shares are of the row."
         yield Matrix("Confusion matrix", labels, shares, note=note)
-    elif cells:
-        rows = []
-        for true, label in cells:
-            number = counts[true, label]
-            share = formatting.percent(number / counts[true].sum())
-            rows.append((labels[true], labels[label], formatting.count(number), share))
-        yield Table("Most frequent confusions", ("true label", "predicted", "rows", "share of label"), rows, "kkrr")
     for true, label in cells:
         errors = of_cell[true, label]
         some = f", {_EXAMPLES} shown" if len(errors) > _EXAMPLES else ""

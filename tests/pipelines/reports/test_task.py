@@ -118,7 +118,7 @@ def test_many_labels_are_folded_and_have_no_matrix(tmp_path):
     shown = _elements(folder := write_task(tmp_path, "many", kit))
     assert "Confusion matrix" not in shown
     assert shown["Scores of 200 labels"].folded
-    assert shown["Most frequent confusions"].rows
+    assert any(" predicted as " in title for title in shown)
     assert "<summary>Scores of 200 labels</summary>" in render(folder).read_text(encoding="utf-8")
 
 
