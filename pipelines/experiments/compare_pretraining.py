@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -20,25 +19,18 @@ _TOKENIZER = Path("tokenizer", "korbert_tokenizer.json")
 class Run:
     """A pretraining run with at least one held-out evaluation. parameters: None until it is finished.
 
+    pieces, seconds: trained on and spent until each held-out evaluation; seconds: None if not measured.
     vocab_size, tokenizer: size and digest of the tokenizer; None if not found.
     """
 
     name: str
     folder: Path
     log: TrainingLog
+    pieces: NDArray[np.float64]
+    seconds: NDArray[np.float64] | None
     parameters: int | None
     vocab_size: int | None
     tokenizer: str | None
-
-    @cached_property
-    def pieces(self) -> NDArray[np.float64]:
-        """Pieces trained on at each held-out evaluation."""
-        return self.log.pieces(self.log.heldout)
-
-    @cached_property
-    def seconds(self) -> NDArray[np.float64] | None:
-        """Training time at each held-out evaluation; None if not measured."""
-        return self.log.seconds(self.log.heldout)
 
     def at(self, key: str, position: float, axis: NDArray[np.float64]) -> float | None:
         """A held-out figure at a position on `pieces` or `seconds`, interpolated linearly between evaluations.
@@ -99,6 +91,8 @@ def open_run(folder: Path, name: str) -> Run:
         name=name,
         folder=folder,
         log=log,
+        pieces=log.pieces(log.heldout),
+        seconds=log.seconds(log.heldout),
         parameters=(read_json(folder / "scores.json") or {}).get("parameters"),
         vocab_size=tokenizer.get("vocab_size"),
         tokenizer=tokenizer.get("digest"),

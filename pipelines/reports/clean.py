@@ -55,6 +55,9 @@ def story(artifact: Artifact) -> Story:
     for (reason, _), number in drops.items():
         by_reason[reason] += number
     reasons = most_frequent(by_reason)
+    parts, note = sampled(artifact.parts("documents/*.parquet"))
+    texts = batches(parts, ["source", "text"])
+    lengths = ((batch.column("source"), pc.utf8_length(batch.column("text"))) for batch in texts)
     most_common = f"Most common drop reason: {label(next(iter(reasons)))}." if reasons else "Nothing was dropped."
     return Story(
         title=f"{_kept_share(counts['documents'], counts['dropped'])} of documents kept",
@@ -65,7 +68,7 @@ def story(artifact: Artifact) -> Story:
             Section("Contamination", list(contamination(counts)), _CONTAMINATION),
             Section("Personal data", list(personal_data(_by_name(counts, "masked")))),
             Section("Examples of dropped documents", examples(artifact, reasons), _EXAMPLES),
-            Section("Kept documents", kept_documents(artifact)),
+            Section("Kept documents", list(length_table(lengths, "characters", note))),
         ),
     )
 
@@ -120,14 +123,6 @@ def personal_data(masked: Mapping[str, int]) -> Iterator[Bars]:
         named = ((label(kind), number) for kind, number in most_frequent(masked).items())
         note = "Over all rows read, including dropped ones."
         yield ranked_bars("Occurrences masked, by kind", named, formatting.count, note=note)
-
-
-def kept_documents(artifact: Artifact) -> Sequence[Element]:
-    """Lengths of the kept documents, by source."""
-    parts, note = sampled(artifact.parts("documents/*.parquet"))
-    texts = batches(parts, ["source", "text"])
-    lengths = ((batch.column("source"), pc.utf8_length(batch.column("text"))) for batch in texts)
-    return list(length_table(lengths, "characters", note))
 
 
 def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:

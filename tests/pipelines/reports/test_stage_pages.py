@@ -117,9 +117,8 @@ def test_analyze_names_failures(maker):
 
 
 def test_vocab_shows_coverage(maker):
-    shown = elements(vocab.story(maker.open("vocab")))
-    bars, table = shown["Single-piece morphemes"].bars, shown["Tokenization by source"]
-    assert not {cell for row in table.rows for cell in row} & {bar.text for bar in bars}  # each share once
+    table = elements(vocab.story(maker.open("vocab")))["Tokenization by source"]
+    assert [plain(row[3]) for row in table.rows] == ["94.80 %", "93.10 %", "94.80 %"]
     path = maker("vocab") / "coverage.json"
     change(path, by_source={"wiki": json.loads(path.read_text(encoding="utf-8"))["all"]})
     shown = elements(vocab.story(maker.open("vocab")))
