@@ -67,7 +67,8 @@ def artifact_of(folder: Path) -> Path:
             return artifact
     record = read_json(folder / RECORD)
     what = f"an artifact of {record.get('stage')}" if record else "no pretraining run" if folder.exists() else "absent"
-    raise ArtifactError(f"{folder}: is {what}: name a folder such as artifacts/RECIPE/pretrain, or pretrain.partial")
+    near = "artifacts/RECIPE/pretrain, pretrain.partial, or models/mood"
+    raise ArtifactError(f"{folder}: is {what}: name a folder such as {near}")
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:

@@ -100,16 +100,6 @@ class TaskComparison:
         return {"kind": self.task.name, "rows": len(self.rows), **scores, "notes": self.notes()}
 
 
-def is_task(folder: Path) -> bool:
-    """Whether a folder, or the one above a model/, is a task artifact with a prediction file."""
-    return (artifact_of(folder) / PREDICTIONS).is_file()
-
-
-def artifact_of(folder: Path) -> Path:
-    """The artifact folder, given it or its model/."""
-    return folder.parent if folder.name == "model" and not (folder / PREDICTIONS).exists() else folder
-
-
 def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]:
     """The rows of a prediction file, and model -> the predictions of each seed. ArtifactError if it is damaged."""
     rows, lines = [], list[dict[str, list[Any]]]()
@@ -129,7 +119,8 @@ def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]
 
 def check_rows(first: Side, other: Side) -> None:
     """Raises ArtifactError if the rows are not the same, in the same order."""
-    for number, pair in enumerate(zip_longest(first.rows, other.rows, fillvalue={}), 1):
+    absent: Row = {}
+    for number, pair in enumerate(zip_longest(first.rows, other.rows, fillvalue=absent), 1):
         wanted, own = ({role: value for role, value in row.items() if value is not None} for row in pair)
         if wanted != own:
             texts = [json.dumps(row, ensure_ascii=False, sort_keys=True)[:200] if row else "absent" for row in pair]
@@ -151,7 +142,7 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
     if len(models) > 1 and len(models) != len(folders):
         raise SettingsError(f"--model: {len(models)} names for {len(folders)} folders: give one, or one per folder")
     wanted = models if len(models) > 1 else list(models or [""]) * len(folders)
-    sides = [Side.of(artifact_of(folder), model) for folder, model in zip(folders, wanted, strict=True)]
+    sides = [Side.of(folder, model) for folder, model in zip(folders, wanted, strict=True)]
     paths = [side.folder.resolve() / side.model for side in sides]
     for number, path in enumerate(paths):
         if path in paths[:number]:

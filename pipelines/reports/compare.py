@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.experiments.compare_pretraining import Run, difference, open_runs
-from korbert.pipelines.experiments.compare_tasks import Side, TaskComparison, compare_tasks, is_task
+from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, Side, TaskComparison, compare_tasks
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import differing, in_words
@@ -51,7 +51,7 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
 
     models: of tasks, as in compare_tasks. Raises SettingsError for artifacts of both sorts, and for `models` of runs.
     """
-    tasks = [is_task(folder) for folder in folders]
+    tasks = [(folder / PREDICTIONS).is_file() for folder in folders]
     if any(tasks) and not all(tasks):
         task, run = folders[tasks.index(True)], folders[tasks.index(False)]
         raise SettingsError(f"{task} is an artifact of a task and {run} is none: compare tasks, or pretraining runs")

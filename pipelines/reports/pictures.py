@@ -23,7 +23,7 @@ if find_spec("matplotlib") or TYPE_CHECKING:  # else pages say what their pictur
     import matplotlib
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator, NullLocator
+    from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
 _COLOURS = 5  # series colours in the style sheet
 
@@ -124,11 +124,7 @@ def _label_axes(axes: "Axes", x: str, y: str, *, percent: bool = False) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(_plain)
-    axes.yaxis.set_major_formatter(_share if percent else _plain)
-
-
-def _share(share: float, _position: float = 0) -> str:
-    return f"{100 * share:.4g} %"
+    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %") if percent else _plain)
 
 
 def _plain(number: float, _position: float = 0) -> str:

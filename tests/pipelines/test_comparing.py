@@ -105,7 +105,7 @@ def test_what_is_no_run_is_named(tmp_path):
         open_runs([one, tmp_path / "one"])
     with pytest.raises(ArtifactError, match="no held-out figures yet: wait for the first evaluation"):
         open_runs([one, made(tmp_path / "two", steps=0)])
-    place = r"name a folder such as artifacts/RECIPE/pretrain, or pretrain\.partial"
+    place = r"name a folder such as artifacts/RECIPE/pretrain, pretrain\.partial, or models/mood"
     for folder, what in (("clean", "an artifact of clean"), ("nowhere", "absent"), (".", "no pretraining run")):
         with pytest.raises(ArtifactError, match=rf"is {what}: {place}"):
             open_runs([one, tmp_path / "one" / folder if folder != "." else tmp_path])
