@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import length_table, most_frequent
+from korbert.pipelines.reports.distributions import length_table
 from korbert.pipelines.reports.elements import Entry, Folded, Section, Story, Use
 from korbert.pipelines.reports.figures import Figure, label
 from korbert.pipelines.reports.record import Artifact, batches, sampled
@@ -69,5 +69,5 @@ def failure_elements(artifact: Artifact) -> Iterator[Folded]:
             if totals[row["reason"]] <= _SAMPLES:
                 facts = [(name, row[name]) for name in ("source", "detail") if row[name]]
                 samples.setdefault(row["reason"], []).append(Entry(row["id"], facts=facts))
-    for reason, number in most_frequent(totals).items():
+    for reason, number in totals.most_common():
         yield Folded(f"{label(reason)} · {formatting.count(number)}, {len(samples[reason])} shown", samples[reason])

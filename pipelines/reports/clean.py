@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import length_table, most_frequent, ranked_bars
+from korbert.pipelines.reports.distributions import length_table, ranked_bars
 from korbert.pipelines.reports.elements import Bars, Element, Entry, Folded, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure, label
 from korbert.pipelines.reports.record import Artifact, batches, num_rows, sampled
@@ -54,7 +54,7 @@ def story(artifact: Artifact) -> Story:
     by_reason = Counter[str]()
     for (reason, _), number in drops.items():
         by_reason[reason] += number
-    reasons = most_frequent(by_reason)
+    reasons = dict(by_reason.most_common())
     parts, note = sampled(artifact.parts("documents/*.parquet"))
     texts = batches(parts, ["source", "text"])
     lengths = ((batch.column("source"), pc.utf8_length(batch.column("text"))) for batch in texts)
@@ -118,9 +118,9 @@ def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
         yield Table("Evaluation texts found in the corpus", head, rows, "lrrrrr", note=note)
 
 
-def personal_data(masked: Mapping[str, int]) -> Iterator[Bars]:
+def personal_data(masked: Counter[str]) -> Iterator[Bars]:
     if masked:
-        named = ((label(kind), number) for kind, number in most_frequent(masked).items())
+        named = ((label(kind), number) for kind, number in masked.most_common())
         note = "Over all rows read, including dropped ones."
         yield ranked_bars("Occurrences masked, by kind", named, formatting.count, note=note)
 

@@ -1,6 +1,6 @@
 """Distributions over documents, types and labels: lengths by source, ranked counts."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,6 @@ def length_table(batches: Iterable[tuple[pa.Array, pa.Array]], unit: str, note: 
     if rows:
         head = ("source", "documents", "10 %", "median", "90 %", "longest")
         yield Table(f"Length of documents in {unit}", head, rows, "lrrrrr", note=note)
-
-
-def most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
-    """The counts, largest first, equal ones in the order of their names."""
-    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def ranked_bars(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from korbert.errors import ArtifactError
-from korbert.pipelines.artifacts.store import PAGE, RECORD
+from korbert.pipelines.artifacts.store import PAGE, RECORD, read_json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.figures import Figure
 from korbert.pipelines.reports.page import write
@@ -79,16 +79,9 @@ def box_of(recipe_folder: Path, stage: str) -> Box:
             figures = figures_of(artifact)
             result = result_of(artifact) if has_result(stage) else None
             made_from = artifact.record["inputs"]["artifacts"]
-            changed = [name for name, digest in made_from.items() if _digest(recipe_folder / name) != digest]
+            digests = {name: (read_json(recipe_folder / name / RECORD) or {}).get("digest") for name in made_from}
+            changed = [name for name, digest in made_from.items() if digests[name] != digest]
     except ArtifactError as error:
         return Box(stage, "broken", str(error))
     state, why = ("stale", f"{', '.join(changed)} changed since") if changed else ("done", "")
     return Box(stage, state, why, figures, artifact.seconds, (folder / PAGE).is_file(), result)
-
-
-def _digest(folder: Path) -> str | None:
-    """The digest of an artifact; None if it cannot be read."""
-    try:
-        return str(Artifact.open(folder).record.get("digest"))
-    except ArtifactError:
-        return None

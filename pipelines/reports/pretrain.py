@@ -88,16 +88,13 @@ def against_unigram(loss: float | None, unigram: float | None) -> str:
 
 
 def lede(scores: Json, log: TrainingLog, init: str | None) -> str:
-    size = f" with {formatting.compact(scores['parameters'])} parameters" if "parameters" in scores else ""
-    done = [f"{formatting.compact(scores[key])} {key}" for key in ("steps", "rows") if key in scores]
-    if "epochs" in scores:
-        done.append(f"{formatting.decimal(scores['epochs'])} epochs")
-    after = f" after {', '.join(done)}" if done else ""
+    parameters, steps, rows = (formatting.compact(scores[key]) for key in ("parameters", "steps", "rows"))
+    done = f"{steps} steps, {rows} rows, {formatting.decimal(scores['epochs'])} epochs"
     began = f" Training started from the weights of {init}." if init else ""
     share = log.waiting
     waited = "" if share is None else f" The device waited {formatting.percent(share)} of the time for rows."
     return (
-        f"Masked-piece prediction on held-out text by a model{size}{after}. "
+        f"Masked-piece prediction on held-out text by a model with {parameters} parameters after {done}. "
         f"The unigram baseline predicts from piece frequencies only.{began}{waited}"
     )
 

@@ -85,13 +85,12 @@ def piece_usage(used: Json) -> Bars:
 
 
 def most_split(coverage: Json) -> Iterator[Table]:
+    head = ("morpheme", "tag", "count", "pieces")
+    note = "Held-out text, ordered by extra pieces: count × (pieces − 1)."
     for source, entries in coverage["most_split"].items():
-        if source == "all" and len(coverage["most_split"]) > 2:
-            continue  # the sources are shown one by one
-        rows = [
-            (entry["form"], entry["tag"], formatting.count(entry["count"]), formatting.count(entry["pieces"]))
-            for entry in entries[:_MOST_SPLIT]
-        ]
-        title = "Most fragmented morphemes" + ("" if source == "all" else f", {source}")
-        note = "Held-out text, ordered by extra pieces: count × (pieces − 1)."
-        yield Table(title, ("morpheme", "tag", "count", "pieces"), rows, "klrr", note=note)
+        if source != "all":
+            rows = [
+                (entry["form"], entry["tag"], formatting.count(entry["count"]), formatting.count(entry["pieces"]))
+                for entry in entries[:_MOST_SPLIT]
+            ]
+            yield Table(f"Most fragmented morphemes, {source}", head, rows, "klrr", note=note)

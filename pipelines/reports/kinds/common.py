@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import most_frequent, number_and_share, ranked_bars
+from korbert.pipelines.reports.distributions import number_and_share, ranked_bars
 from korbert.pipelines.reports.elements import Bars, Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import beginning, in_words
 from korbert.pipelines.reports.pictures import Line, curves
@@ -80,9 +80,8 @@ def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str
     return Table(title, head, rows, "krrrrr", folded=len(rows) > _UNFOLDED, note=note)
 
 
-def cause_bars(errors: Mapping[str, int], meanings: Mapping[str, str]) -> Iterator[Bars]:
+def cause_bars(causes: Mapping[str, int], meanings: Mapping[str, str]) -> Iterator[Bars]:
     """Errors by cause, the most frequent first, with the meaning of each cause; nothing without errors."""
-    causes = most_frequent(errors)
     if total := sum(causes.values()):
         note = f"{'; '.join(f'{cause}: {meanings[cause]}' for cause in causes)}."
         yield ranked_bars("Errors by cause", causes.items(), number_and_share(total), note=note)

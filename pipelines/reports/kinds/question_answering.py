@@ -1,10 +1,10 @@
 """Answers to questions: errors by cause, and the errors themselves in context."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import most_frequent
 from korbert.pipelines.reports.elements import Entry, Folded, Marked, Section, Table
 from korbert.pipelines.reports.examples import marked
 from korbert.pipelines.reports.figures import label
@@ -23,7 +23,7 @@ _MARKED = "Questions with their contexts; the correct answer in green, the predi
 
 def sections(scored: Scored, details: Json) -> Iterator[Section]:
     """From the details of scores.json."""
-    causes = most_frequent(details["by_cause"])
+    causes = dict(Counter[str](details["by_cause"]).most_common())
     yield Section("Error analysis", [*cause_bars(causes, _CAUSES), windows(details)])
     yield Section("Errors", list(miss_elements(causes, details["misses"])), _MARKED)
 
