@@ -12,7 +12,6 @@ from korbert.pipelines.reports.page import write
 from korbert.pipelines.reports.record import Artifact, drawing
 from korbert.pipelines.reports.stage_page import figures_of, usage
 from korbert.pipelines.reports.task_scores import Result, has_result, result_of, table
-from korbert.pipelines.stages import Stage
 from korbert.pipelines.stages.table import STAGES, stage_named
 
 
@@ -31,11 +30,6 @@ class Box:
     seconds: float | None = None
     page: bool = False
     result: Result | None = None
-
-    @property
-    def entry(self) -> Stage | None:
-        """Its entry in the stage table, if there is one."""
-        return stage_named(self.stage)
 
 
 def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
@@ -59,6 +53,7 @@ def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
         "index.html",
         name=recipe_folder.resolve().name,
         boxes=boxes,
+        stage_named=stage_named,
         lede=f"{lede}.",
         usage=usage({box.stage: recipe_folder / box.stage for box in done}),
         previewed=[stage.name for stage in STAGES.values() if stage.preview and preview],
