@@ -64,7 +64,7 @@ def multi_label_sections(scored: Scored) -> Iterator[Section]:
     yield Section("Labels", [label_scores(labels, totals, "rows")])
     probabilities = np.array([[of_row["probabilities"][label] for label in labels] for of_row in scored.predictions])
     elements = calibration(probabilities.ravel(), true.ravel(), x="probability of a label", y="share that is true")
-    yield Section("Calibration", list(elements))
+    yield Section("Confidence", list(elements))
     wrong = (true != predicted).sum(axis=1)
     errors = [index for index in np.argsort(-wrong, kind="stable").tolist() if wrong[index]]
     yield from scored.worst("Texts with the most wrong labels", errors, "")

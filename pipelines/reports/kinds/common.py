@@ -46,7 +46,7 @@ class Scored:
         probabilities = np.array([prediction["probabilities"][prediction[key]] for prediction in self.predictions])
         order = np.argsort(-np.nan_to_num(probabilities), kind="stable")
         calibrated = calibration(probabilities, right, x=f"probability of the predicted {key}", y="share correct")
-        return order[~right[order]].tolist(), Section("Calibration", list(calibrated))
+        return order[~right[order]].tolist(), Section("Confidence", list(calibrated))
 
 
 def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: str) -> Iterator[Element]:
