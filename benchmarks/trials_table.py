@@ -62,9 +62,8 @@ def tested(artifact: Path) -> tuple[Any, list[Any]]:
     if not (artifact / "stage.json").exists():
         return None, []
     task = kind_of_task(read_json(artifact / "scores.json")["task"], str(artifact))
-    lines = read_predictions(artifact / PREDICTIONS)
-    rows, seeds = [line.row for line in lines], range(len(lines[0].predictions[MODEL]))
-    return task, [task.run(rows, [line.predictions[MODEL][seed] for line in lines]) for seed in seeds]
+    rows, predictions = read_predictions(artifact / PREDICTIONS)
+    return task, [task.run(rows, of_seed) for of_seed in predictions[MODEL]]
 
 
 def against(bench: "Bench", own: Sequence[Path], base: Sequence[Path]) -> str:

@@ -1,6 +1,5 @@
 """What the functions of `library.py` return: a fine-tuned model, the artifacts of a recipe, a comparison."""
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -147,12 +146,12 @@ class Comparison:
         return reports.compare.write_page(Path(path), self._shown)
 
     def __repr__(self) -> str:
-        out = console(file=io.StringIO(), width=120, highlight=False)
-        reports.summary.show_tables(self._shown.tables, self._shown.sentences, out)
-        return str(out.file.getvalue()).rstrip()  # type: ignore[attr-defined]
+        out = console(width=120, highlight=False)
+        with out.capture() as captured:
+            reports.summary.show_tables(self._shown.tables, self._shown.sentences, out)
+        return captured.get().rstrip()
 
 
 def figures_of(artifact: Artifact) -> list[str]:
     """The figures of an artifact, as the terminal shows them."""
-    with drawing(artifact):
-        return [str(figure) for figure in reports.stage_page.page_of(artifact.stage).figures(artifact)]
+    return list(map(str, reports.stage_page.figures_of(artifact)))

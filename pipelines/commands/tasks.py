@@ -123,7 +123,8 @@ def layers(as_json: bool, **given: Any) -> None:
     if as_json:
         click.echo(inference.lines.as_json(record))
     else:
-        reports.summary.show_layers(record)
+        best = f"best by validation: {record['best']}"
+        reports.summary.show_tables([reports.layers.score_table(record)], [best])
         say(output / "layers.html")
 
 

@@ -1,65 +1,50 @@
 """Comparison of pretraining runs, finished or still running."""
 
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from korbert.errors import ArtifactError, SettingsError
-from korbert.pipelines.artifacts.store import RECORD, Json, read_json
+from korbert.pipelines.artifacts.store import RECORD, read_json
+from korbert.pipelines.reports.record import json_lines
 from korbert.pipelines.reports.training_log import TrainingLog
 
-_STAGE = "pretrain"
 _TOKENIZER = Path("tokenizer", "korbert_tokenizer.json")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A pretraining run. parameters: None until it is finished.
+    """A pretraining run with at least one held-out evaluation. parameters: None until it is finished.
 
+    pieces, seconds: trained on and spent until each held-out evaluation; seconds: None if not measured.
     vocab_size, tokenizer: size and digest of the tokenizer; None if not found.
     """
 
     name: str
     folder: Path
     log: TrainingLog
+    pieces: NDArray[np.float64]
+    seconds: NDArray[np.float64] | None
     parameters: int | None
     vocab_size: int | None
     tokenizer: str | None
-
-    @property
-    def heldout(self) -> list[Json]:
-        """Its held-out evaluations, at least one."""
-        return self.log.heldout
-
-    @cached_property
-    def pieces(self) -> NDArray[np.float64]:
-        """Pieces trained on at each held-out evaluation."""
-        return self.log.pieces(self.heldout)
-
-    @cached_property
-    def seconds(self) -> NDArray[np.float64] | None:
-        """Training time at each held-out evaluation; None if not measured."""
-        return self.log.seconds(self.heldout)
 
     def at(self, key: str, position: float, axis: NDArray[np.float64]) -> float | None:
         """A held-out figure at a position on `pieces` or `seconds`, interpolated linearly between evaluations.
 
         None before the first evaluation and after the last.
         """
-        points = [(x, line[key]) for x, line in zip(axis, self.heldout, strict=True) if line.get(key) is not None]
+        points = [(x, line[key]) for x, line in zip(axis, self.log.heldout, strict=True) if line.get(key) is not None]
         if not points or not points[0][0] <= position <= points[-1][0]:
             return None
         return float(np.interp(position, [x for x, _ in points], [value for _, value in points]))
 
 
 def open_runs(folders: Sequence[Path]) -> list[Run]:
-    """Opens the runs in these folders: pretrain artifacts, finished or partial, their model/, or recipe folders.
+    """Opens the runs in these folders: pretrain artifacts, finished or partial, or recipe folders.
 
     Raises SettingsError for fewer than two runs or a duplicate, ArtifactError if a folder is not a pretraining run, has
     no held-out figures yet, or is damaged.
@@ -67,37 +52,39 @@ def open_runs(folders: Sequence[Path]) -> list[Run]:
     if len(folders) < 2:
         raise SettingsError(f"{len(folders)} run{'' if len(folders) == 1 else 's'} to compare: name at least two")
     artifacts = [artifact_of(folder) for folder in folders]
-    for number, folder in enumerate(artifacts):
-        if folder.resolve() in [other.resolve() for other in artifacts[:number]]:
+    paths = [folder.resolve() for folder in artifacts]
+    for number, path in enumerate(paths):
+        if path in paths[:number]:
             raise SettingsError(f"{folders[number]}: is named twice: name different runs")
-    # Names leave out "pretrain" and "pretrain.partial", unless nothing else differs.
-    outer = [folder.resolve().parent for folder in artifacts]
-    names = distinct_names(outer if len(set(outer)) == len(outer) else [folder.resolve() for folder in artifacts])
-    return [open_run(folder, name) for folder, name in zip(artifacts, names, strict=True)]
+    return [open_run(folder, name) for folder, name in zip(artifacts, distinct_names(paths), strict=True)]
 
 
 def artifact_of(folder: Path) -> Path:
     """The folder that holds the metrics of the run."""
-    partial = f"{_STAGE}.partial"
-    near = [folder, folder / _STAGE, folder / partial, folder.with_name(f"{folder.name}.partial")]
-    for artifact in [*near, *([folder.parent] if folder.name == "model" else [])]:
-        if (artifact / "metrics.jsonl").is_file() and artifact.name in (_STAGE, partial):
+    names = ("pretrain", "pretrain.partial")
+    for artifact in (folder, *(folder / name for name in names)):
+        if (artifact / "metrics.jsonl").is_file() and artifact.name in names:
             return artifact
     record = read_json(folder / RECORD)
     what = f"an artifact of {record.get('stage')}" if record else "no pretraining run" if folder.exists() else "absent"
-    raise ArtifactError(f"{folder}: is {what}: name a folder such as artifacts/RECIPE/pretrain, or pretrain.partial")
+    near = "artifacts/RECIPE/pretrain, pretrain.partial, or models/mood"
+    raise ArtifactError(f"{folder}: is {what}: name a folder such as {near}")
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:
-    """The paths without what they begin with in common: models/mood, models/other -> mood, other."""
-    common = os.path.commonpath(folders)
-    names = [os.path.relpath(folder, common) for folder in folders]
-    return list(map(str, folders)) if "." in names else names
+    """The paths without what all begin and end with: artifacts/mine/pretrain, artifacts/demo/pretrain -> mine, demo."""
+    parts = [folder.parts for folder in folders]
+    while len({own[0] for own in parts}) == 1 and min(map(len, parts)) > 1:
+        parts = [own[1:] for own in parts]
+    while len({own[-1] for own in parts}) == 1 and min(map(len, parts)) > 1:
+        parts = [own[:-1] for own in parts]
+    return ["/".join(own) for own in parts]
 
 
 def open_run(folder: Path, name: str) -> Run:
     metrics = folder / "metrics.jsonl"
-    log = TrainingLog.of(_lines(metrics), _lines(folder / "timing.jsonl"))
+    timing = json_lines(folder / "timing.jsonl", growing=True)
+    log = TrainingLog.of(list(json_lines(metrics, growing=True)), timing)
     if not log.heldout:
         raise ArtifactError(f"{metrics}: no held-out figures yet: wait for the first evaluation of this run")
     tokenizer = read_json(folder / "model" / _TOKENIZER) or read_json(folder.parent / "vocab" / _TOKENIZER) or {}
@@ -105,38 +92,12 @@ def open_run(folder: Path, name: str) -> Run:
         name=name,
         folder=folder,
         log=log,
+        pieces=log.pieces(log.heldout),
+        seconds=log.seconds(log.heldout),
         parameters=(read_json(folder / "scores.json") or {}).get("parameters"),
         vocab_size=tokenizer.get("vocab_size"),
         tokenizer=tokenizer.get("digest"),
     )
-
-
-_NEEDED = {
-    "metrics.jsonl": {
-        "train": ("step", "pieces"),
-        "heldout": ("step", "pieces", "unigram_loss"),
-    },
-    "timing.jsonl": {"train": ("step", "seconds", "pieces_per_second"), "start": ("step",)},
-}
-
-
-def _lines(path: Path) -> list[Json]:
-    """The JSON lines of a file; none if there is no file. An unfinished last line is being written and is left out."""
-    lines: list[Json] = []
-    needed = _NEEDED[path.name]
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True) if path.is_file() else [], 1):
-        if not line.endswith(b"\n"):
-            break
-        try:
-            value = json.loads(line)
-            for key in needed[value["kind"]]:
-                float(value[key] if path.name == "timing.jsonl" else value[key] or 0)  # JSON has no NaN: null
-        except (ValueError, LookupError, TypeError, RecursionError):
-            raise ArtifactError(
-                f"{path}: line {number} is damaged: rebuild this artifact with --rebuild, or leave this run out"
-            ) from None
-        lines.append(value)
-    return lines
 
 
 def difference(runs: Sequence[Run]) -> str:
@@ -145,6 +106,7 @@ def difference(runs: Sequence[Run]) -> str:
         sizes = {run.vocab_size for run in runs}
         what = "vocabularies of different sizes" if len(sizes) > 1 else "different tokenizers"
         return f"These runs have {what}: losses and accuracies are not comparable."
-    if len({(run.heldout[-1]["unigram_loss"], run.heldout[-1].get("mlm_count")) for run in runs}) > 1:
+    last = [run.log.heldout[-1] for run in runs]
+    if len({(line["unigram_loss"], line.get("mlm_count")) for line in last}) > 1:
         return "These runs were evaluated on different held-out rows: losses and accuracies are not comparable."
     return ""

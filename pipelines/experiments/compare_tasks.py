@@ -1,8 +1,9 @@
 """Compares models of several artifacts on the rows of one task, from their predictions, with significance tests."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from korbert.pipelines.artifacts.store import Json, read_json
 from korbert.pipelines.experiments.compare_pretraining import distinct_names
 from korbert.pipelines.experiments.scores import score_table
 from korbert.pipelines.experiments.search import ModelResult
+from korbert.pipelines.reports.record import json_lines
 from korbert.tasks.files import Row
 from korbert.tasks.kinds import kind_of_task
 from korbert.tasks.kinds.base import Kind, Prediction
@@ -19,44 +21,41 @@ PREDICTIONS = "predictions.jsonl"
 
 
 @dataclass(frozen=True)
-class Line:
-    """A row of predictions. key: identifies the row. predictions: model name -> the prediction of each seed."""
-
-    number: int
-    row: Row
-    key: str
-    predictions: Mapping[str, list[Any]]
-
-
-@dataclass(frozen=True)
 class Side:
     """A model of an artifact. scored_on: "test" or "valid". facts: of each seed, from scores.json.
 
-    predictions: of each seed, in the order of the compared rows.
+    predictions: of each seed, one per row.
     """
 
-    name: str
     folder: Path
     model: str
+    task: Kind
     scored_on: str
     facts: list[Json]
+    rows: list[Row]
     predictions: list[list[Prediction]]
+    name: str = ""
 
     @classmethod
-    def of(cls, folder: Path, model: str, lines: "Sequence[Line]") -> "Side":
-        """One side, without name and predictions yet."""
-        known = list(lines[0].predictions)
-        if model and model not in known:
-            raise SettingsError(f"--model {model}: {folder} has predictions of {', '.join(known)}: name one of these")
-        model = model or known[0]
-        scores = read_json(folder / "scores.json") or {}
+    def of(cls, folder: Path, model: str) -> "Side":
+        """One side, without a name yet. model: "" for the first, the encoder."""
+        rows, predictions = read_predictions(folder / PREDICTIONS)
+        if model and model not in predictions:
+            known = ", ".join(predictions)
+            raise SettingsError(f"--model {model}: {folder} has predictions of {known}: name one of these")
+        model, path = model or next(iter(predictions)), folder / "scores.json"
+        scores, of_seeds = read_json(path) or {}, predictions[model]
         facts = [row for row in scores.get("rows", ()) if row.get("name") == model]
-        if len(facts) != len(lines[0].predictions[model]):
+        if len(facts) != len(of_seeds):
             raise ArtifactError(
-                f"{folder / 'scores.json'}: has {len(facts)} runs of {model}, {PREDICTIONS} has "
-                f"{len(lines[0].predictions[model])}: rebuild this artifact with --rebuild"
+                f"{path}: has {len(facts)} runs of {model}, {PREDICTIONS} has {len(of_seeds)}: rebuild this artifact "
+                "with --rebuild"
             )
-        return cls("", folder, model, str(scores.get("scored_on")), facts, [])
+        try:
+            task = kind_of_task(scores.get("task") or {}, str(path))
+        except ModelError as error:
+            raise ArtifactError(str(error)) from None
+        return cls(folder, model, task, str(scores.get("scored_on")), facts, rows, of_seeds)
 
 
 @dataclass(frozen=True)
@@ -64,25 +63,28 @@ class TaskComparison:
     """Two or more sides on the same rows. scores: as score_table; comparisons: the first with each."""
 
     task: Kind
-    rows: list[Row]
     sides: list[Side]
     scores: Json
 
     @classmethod
-    def of(cls, task: Kind, rows: list[Row], sides: list[Side]) -> "TaskComparison":
+    def of(cls, task: Kind, sides: list[Side]) -> "TaskComparison":
         """Scores the sides. ArtifactError for predictions of another kind of task."""
         results = []
         for side in sides:
             for facts, predictions in zip(side.facts, side.predictions, strict=True):
                 try:
-                    task.run(rows, predictions)
+                    task.run(side.rows, predictions)
                 except (ValueError, LookupError, TypeError) as error:
                     raise ArtifactError(
                         f"{side.folder / PREDICTIONS}: {side.model}: not predictions of a {task.name} ({error}): "
                         "rebuild this artifact with --rebuild"
                     ) from None
                 results.append(ModelResult({**facts, "name": side.name}, predictions, side.folder))
-        return cls(task, rows, sides, score_table(task, rows, results))
+        return cls(task, sides, score_table(task, sides[0].rows, results))
+
+    @property
+    def rows(self) -> list[Row]:
+        return self.sides[0].rows
 
     def notes(self) -> list[str]:
         """Reasons why the comparison may be unfair."""
@@ -98,56 +100,34 @@ class TaskComparison:
         return {"kind": self.task.name, "rows": len(self.rows), **scores, "notes": self.notes()}
 
 
-def is_task(folder: Path) -> bool:
-    """Whether a folder, or the one above a model/, is a task artifact with a prediction file."""
-    return (artifact_of(folder) / PREDICTIONS).is_file()
-
-
-def artifact_of(folder: Path) -> Path:
-    """The artifact folder, given it or its model/."""
-    return folder.parent if folder.name == "model" and not (folder / PREDICTIONS).exists() else folder
-
-
-def read_predictions(path: Path) -> list[Line]:
-    """The lines of a prediction file. Raises ArtifactError if it is damaged."""
-    lines: list[Line] = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        try:
-            row = json.loads(line)
-            predictions = row.pop("predictions")
-            seeds = list(map(len, predictions.values()))
-            if not all(seeds) or (lines and seeds != list(map(len, lines[0].predictions.values()))):
-                raise ValueError("the lines have other numbers of seeds")
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            again = "rebuild this artifact with --rebuild"
-            raise ArtifactError(f"{path}: line {number} is damaged: {again}") from None
-        known = {role: value for role, value in row.items() if value is not None}
-        lines.append(Line(number, row, json.dumps(known, ensure_ascii=False, sort_keys=True), predictions))
-    if not lines or not lines[0].predictions:
+def read_predictions(path: Path) -> tuple[list[Row], dict[str, list[list[Any]]]]:
+    """The rows of a prediction file, and model -> the predictions of each seed. ArtifactError if it is damaged."""
+    rows, lines = [], list[dict[str, list[Any]]]()
+    for number, row in enumerate(json_lines(path), 1):
+        lines.append(row["predictions"])
+        seeds, of_first = ({model: len(own) for model, own in line.items()} for line in (lines[-1], lines[0]))
+        if not all(seeds.values()) or seeds != of_first:
+            raise ArtifactError(f"{path}: line {number} has other seeds: rebuild this artifact with --rebuild")
+        rows.append({role: value for role, value in row.items() if role != "predictions"})
+    if not lines or not lines[0]:
         raise ArtifactError(f"{path}: has no predictions: rebuild this artifact with --rebuild")
-    return lines
+    predictions = {
+        model: [[line[model][seed] for line in lines] for seed in range(len(own))] for model, own in lines[0].items()
+    }
+    return rows, predictions
 
 
-def matched(first: Sequence[Line], other: Sequence[Line], paths: tuple[Path, Path]) -> list[Line]:
-    """The lines of `other` in the row order of `first`. Raises ArtifactError if the rows are not the same."""
-    waiting: dict[str, list[Line]] = {}
-    for line in reversed(other):
-        waiting.setdefault(line.key, []).append(line)
-    matches, missing = [], []
-    for line in first:
-        if waiting.get(line.key):
-            matches.append(waiting[line.key].pop())
-        else:
-            missing.append(line)
-    left = sorted((line for lines in waiting.values() for line in lines), key=lambda line: line.number)
-    if missing or left:
-        alone, path = (missing[0], paths[0]) if missing else (left[0], paths[1])
-        raise ArtifactError(
-            f"{paths[1]}: lacks {len(missing):,} of the {len(first):,} rows of "
-            f"{paths[0]} and has {len(left):,} others; the first difference is line {alone.number} of "
-            f"{path}: {alone.key[:200]}: score both on the same file"
-        )
-    return matches
+def check_rows(first: Side, other: Side) -> None:
+    """Raises ArtifactError if the rows are not the same, in the same order."""
+    absent: Row = {}
+    for number, pair in enumerate(zip_longest(first.rows, other.rows, fillvalue=absent), 1):
+        wanted, own = ({role: value for role, value in row.items() if value is not None} for row in pair)
+        if wanted != own:
+            texts = [json.dumps(row, ensure_ascii=False, sort_keys=True)[:200] if row else "absent" for row in pair]
+            paths = [side.folder / PREDICTIONS for side in (first, other)]
+            raise ArtifactError(
+                f"{paths[1]}: line {number} is {texts[1]}, in {paths[0]} it is {texts[0]}: score both on the same file"
+            )
 
 
 def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskComparison:
@@ -161,41 +141,27 @@ def compare_tasks(folders: Sequence[Path], models: Sequence[str] = ()) -> TaskCo
         raise SettingsError(f"{len(folders)} artifact to compare: name at least two")
     if len(models) > 1 and len(models) != len(folders):
         raise SettingsError(f"--model: {len(models)} names for {len(folders)} folders: give one, or one per folder")
-    artifacts = [artifact_of(folder) for folder in folders]
-    wanted = list(models) * len(folders) if len(models) == 1 else list(models) or [""] * len(folders)
-    lines = [read_predictions(folder / PREDICTIONS) for folder in artifacts]
-    sides = [Side.of(*side) for side in zip(artifacts, wanted, lines, strict=True)]
-    for number, side in enumerate(sides):
-        if any((side.folder.resolve(), side.model) == (own.folder.resolve(), own.model) for own in sides[:number]):
-            raise SettingsError(f"{folders[number]}: {side.model} is named twice: name different ones")
+    wanted = models if len(models) > 1 else list(models or [""]) * len(folders)
+    sides = [Side.of(folder, model) for folder, model in zip(folders, wanted, strict=True)]
+    paths = [side.folder.resolve() / side.model for side in sides]
+    for number, path in enumerate(paths):
+        if path in paths[:number]:
+            raise SettingsError(f"{folders[number]}: {path.name} is named twice: name different ones")
     task = common_task(sides)
-    # Distinct names of the sides: parts of their paths, and the model if models differ.
-    paths = list(dict.fromkeys(side.folder.resolve() for side in sides))
-    names = dict(zip(paths, distinct_names(paths) if len(paths) > 1 else [""], strict=True))
-    differ = len({side.model for side in sides}) > 1
-    for number, (side, own) in enumerate(zip(tuple(sides), lines, strict=True)):
-        rows = matched(lines[0], own, (artifacts[0] / PREDICTIONS, side.folder / PREDICTIONS))
-        name = " ".join(filter(None, (names[side.folder.resolve()], side.model if differ else "")))
-        by_seed = [[line.predictions[side.model][seed] for line in rows] for seed in range(len(side.facts))]
-        sides[number] = replace(side, name=name, predictions=by_seed)
-    return TaskComparison.of(task, [line.row for line in lines[0]], sides)
+    for side in sides[1:]:
+        check_rows(sides[0], side)
+    named = [replace(side, name=name) for side, name in zip(sides, distinct_names(paths), strict=True)]
+    return TaskComparison.of(task, named)
 
 
 def common_task(sides: Sequence[Side]) -> Kind:
     """The task to score all sides by: that of the first side, with the labels of all."""
-    tasks = []
-    for side in sides:
-        path = side.folder / "scores.json"
-        try:
-            tasks.append(kind_of_task((read_json(path) or {}).get("task") or {}, str(path)))
-        except ModelError as error:
-            raise ArtifactError(str(error)) from None
-    first = tasks[0]
-    for side, task in zip(sides[1:], tasks[1:], strict=True):
+    first = sides[0].task
+    for side in sides[1:]:
         for what, here, there in (
-            ("kind", first.name, task.name),
-            ("first metric", first.metrics[0], task.metrics[0]),
-            *((name, getattr(first, name), getattr(task, name, None)) for name in first.compared_fields),
+            ("kind", first.name, side.task.name),
+            ("first metric", first.metrics[0], side.task.metrics[0]),
+            *((name, getattr(first, name), getattr(side.task, name, None)) for name in first.compared_fields),
         ):
             if here != there:
                 raise SettingsError(
@@ -203,7 +169,7 @@ def common_task(sides: Sequence[Side]) -> Kind:
                     "artifacts of the same task"
                 )
     labels = {
-        name: tuple(dict.fromkeys(label for task in tasks for label in getattr(task, name)))
+        name: tuple(dict.fromkeys(label for side in sides for label in getattr(side.task, name)))
         for name in first.label_fields
     }
     return first.model_copy(update=labels)

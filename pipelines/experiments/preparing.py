@@ -228,54 +228,48 @@ def roles_of(kind: Kind | type[Kind], settings: object = None, *, part: str = "t
 
 def builds_of(ready: Ready) -> dict[str, Build]:
     """Name of each encoder -> function that builds its model before training. The main one comes first."""
+    settings = ready.settings
+    names = ["scratch"] if settings.init == "scratch" else ["pretrained", "scratch"]
+    build_of = _encoder_build if settings.features is None else _head_build
+    return {name: build_of(ready, name) for name in (names if settings.scratch else names[:1])}
+
+
+def _encoder_build(ready: Ready, name: str) -> Build:
+    """A whole encoder with its head."""
     settings, task, config = ready.settings, ready.task, ready.start.config
-    if settings.features is not None:
-        return _feature_builds(ready)
     if settings.overlap and task.reads_pairs and settings.frozen_layers != -1 and isinstance(config, EncoderConfig):
         config = config.model_copy(update={"overlap_embedding": True})
 
-    def scratch(seed: int) -> Model:
-        return task.model(config, torch.Generator().manual_seed(seed))
-
-    def pretrained(seed: int) -> Model:
-        model = scratch(seed)
-        init_encoder_from(model, ready.start)
+    def build(seed: int) -> Model:
+        model = task.model(config, torch.Generator().manual_seed(seed))
+        if name == "pretrained":
+            init_encoder_from(model, ready.start)
         return model
 
-    if settings.init == "scratch":
-        return {"scratch": scratch}
-    return {"pretrained": pretrained, **({"scratch": scratch} if settings.scratch else {})}
+    return build
 
 
-def _feature_builds(ready: Ready) -> dict[str, Build]:
-    """Heads on frozen encoders. An untrained one is drawn from the first seed, whatever the seed of the head."""
+def _head_build(ready: Ready, name: str) -> Build:
+    """A head on a frozen encoder. An untrained one is drawn from the first seed, whatever the seed of the head."""
     settings, task, start = ready.settings, ready.task, ready.start
     assert settings.features is not None
-    features, head = settings.features, task.head()
+    features, head, encoder = settings.features, task.head(), start.encoder
+    if name == "scratch":
+        encoder = task.model(start.config, torch.Generator().manual_seed(settings.seeds[0])).encoder
     layers = chosen_layers(features.layers, start.config.num_hidden_layers).places
+    kept = kept_vectors(ready, encoder, layers, f"vectors of {name}")
     train: Any = ready.parts["train"].examples
+    spread = kept.spread(train, layers)
 
-    def build_on(name: str, encoder: nn.Module) -> Build:
-        kept = kept_vectors(ready, encoder, layers, f"vectors of {name}")
-        spread = kept.spread(train, layers)
+    def build(seed: int) -> FeatureModel:
+        generator = torch.Generator().manual_seed(seed)
+        shape = features.layers, features.head, features.width
+        model = FeatureModel(start.config, head.num_outputs, head.pooling, *shape, generator, kept)
+        model.standardize(*spread)
+        nn.init.constant_(model.classifier.bias, head.bias)
+        return model
 
-        def build(seed: int) -> FeatureModel:
-            generator = torch.Generator().manual_seed(seed)
-            shape = features.layers, features.head, features.width
-            model = FeatureModel(start.config, head.num_outputs, head.pooling, *shape, generator, kept)
-            model.standardize(*spread)
-            nn.init.constant_(model.classifier.bias, head.bias)
-            return model
-
-        return build
-
-    builds: dict[str, Build] = {}
-    if settings.init != "scratch":
-        builds["pretrained"] = build_on("pretrained", start.encoder)
-    if settings.init == "scratch" or settings.scratch:
-        new = task.model(start.config, torch.Generator().manual_seed(settings.seeds[0]))
-        builds["scratch"] = build_on("scratch", new.encoder)
-    return builds
+    return build
 
 
 def kept_vectors(ready: Ready, encoder: nn.Module, layers: Sequence[int], description: str = "vectors") -> KeptVectors:

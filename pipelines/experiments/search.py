@@ -84,12 +84,9 @@ class _Search:
         seeds = self.ready.settings.seeds
         trials = {way: self.trained(way, seeds[0]) for way in self.ready.settings.ways()}
         chosen = max(trials, key=lambda way: trials[way].score)  # the first one if scores are equal
-
-        def remove_other_weights() -> None:
+        if connected().writes:
             for way in trials.keys() - {chosen}:  # large, and no longer needed
                 (self.folder(way, seeds[0]) / WEIGHTS).unlink(missing_ok=True)
-
-        from_first(remove_other_weights)
         tried = [self.facts(way, best) for way, best in trials.items()]
         results = []
         for seed in seeds:
@@ -119,27 +116,22 @@ class _Search:
         folder = self.folder(way, seed)
         path = folder / "result.json"
 
-        def look_up() -> tuple[bool, Best | None]:
-            """Whether the training is finished, and its result if it can be known without training."""
+        def look_up() -> Best | None:
+            """The result of a finished training, unless its weights are needed and missing."""
             known = _read_record(path)
-            kept = read_best(folder) if with_weights or known is None else None
-            if known is not None and (not with_weights or kept is not None):
-                return True, Best(**known)
-            return False, kept if path.exists() else None  # a damaged record is rewritten from the weights
+            return None if known is None or (with_weights and read_best(folder) is None) else Best(**known)
 
-        finished, kept = from_first(look_up)
-        if finished and kept is not None:
-            return kept
-        if kept is None:
+        best = from_first(look_up)
+        if best is None:
             ready, metrics = self.ready, self.ready.output / "metrics" / f"{folder.name}.jsonl"
-            kept = finetune(
+            best = finetune(
                 self.build(seed), ready.parts["train"].examples, ready.task.loss, self.measure, ready.settings, way,
                 seed=seed, work=folder, metrics=metrics, device=ready.device, description=self.name,
             )  # fmt: skip
-        if connected().writes:
-            write_whole(path, checksummed(asdict(kept)))
-            remove_all(folder / "checkpoints")
-        return kept
+            if connected().writes:
+                write_whole(path, checksummed(asdict(best)))
+                remove_all(folder / "checkpoints")
+        return best
 
     def measure(self, model: nn.Module) -> tuple[float, dict[str, float]]:
         """The validation score that chooses the epoch, and all that are defined."""

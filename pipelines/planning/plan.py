@@ -28,12 +28,10 @@ from korbert.tokenization.vocabulary import FIRST_PIECE, SPECIAL
 from korbert.training import Batch, choose_device, fit
 from korbert.training.devices import autocast, choose_precision
 
-_SAMPLED = (16, 64)  # batches, and rows in each, to estimate the mean row length of a phase
+_SAMPLED = 1024  # rows to estimate the mean row length of a phase: any are a sample, as epochs are shuffled
 _WARM, _TIMED = 5, 20  # steps
 _FEW_ROWS = 8
 _EVALUATED = 64  # most rows of the timed evaluation
-_GOLDEN = (math.sqrt(5) - 1) / 2
-_LONGEST = 1e10  # seconds, three centuries: datetime has no later dates
 
 
 @dataclass(frozen=True)
@@ -88,12 +86,12 @@ class Timing:
         training = sum(phase.steps * (phase.step_seconds or 0.0) for phase in phases)
         evaluations = math.ceil(sum(steps) / every)
         fitting = [] if hours is None else steps_within(3600 * hours, steps, training, evaluation, every)
-        total = min(training + evaluations * evaluation, _LONGEST)
+        total = datetime.timedelta(seconds=training + evaluations * evaluation)
         return cls(
             training=training,
             evaluations=evaluations,
             evaluating=evaluations * evaluation,
-            ends=datetime.datetime.now().astimezone() + datetime.timedelta(seconds=total),
+            ends=datetime.datetime.now().astimezone() + total,
             command=shlex.join(["korbert", "run", pipeline.recipe.given, *pipeline.runtime.given]),
             within=tuple(f"pretrain.phases.{number}.steps={count}" for number, count in enumerate(fitting)),
         )
@@ -187,13 +185,8 @@ def _untimed_phases(settings: PretrainStage, ids: SpecialIds, shards: Path | Non
     for number, phase in enumerate(settings.phases):
         mean, epoch_rows = float(phase.length), None
         if rows:
-            # The mean pieces per row, of batches from all over the phase.
-            batches, together = _SAMPLED
-            together = min(together, phase.steps * phase.batch_size)
-            last = phase.steps * phase.batch_size // together
-            steps = [int(n * _GOLDEN % 1 * last) for n in range(batches)]
-            pieces = sum(batch["pieces"] for step in steps for batch in rows[number].rows.batch(step, together))
-            mean, epoch_rows = pieces / (batches * together), len(rows[number].rows)
+            (sampled,) = rows[number].rows.batch(0, _SAMPLED)
+            mean, epoch_rows = sampled["pieces"] / _SAMPLED, len(rows[number].rows)
         rate = phase.masking_rate or settings.masking.rate
         config = settings.encoder.config(ids.vocab_size)
         flop = flop_a_piece(config, length=mean, label_share=rate, scored=scored)
@@ -262,13 +255,12 @@ class _Trial:
         return tuple(timed)
 
     def _seconds_of(self, phase: Phase, rows: int, warm: int, timed: int) -> float:
-        """Mean seconds of `timed` steps of so many rows, from all over the phase, after `warm` others."""
+        """Mean seconds of `timed` steps of so many rows, after `warm` others."""
         micro_batches = math.ceil(rows / math.ceil(phase.batch_size / phase.micro_batches))
-        steps = phase.steps * phase.batch_size // rows
         marks: list[float] = []
 
         def batches(step: int) -> list[Batch]:
-            return phase.rows.batch(int(step * _GOLDEN % 1 * steps), rows, micro_batches)
+            return phase.rows.batch(step, rows, micro_batches)
 
         def mark(model: nn.Module, done: int) -> dict[str, float]:
             marks.append(time.perf_counter())  # `fit` has waited for the device

@@ -4,7 +4,7 @@ How an artifact becomes a page:
 
 1. record.py: an `Artifact` opens `stage.json` and `run.json`, and streams the data files, never a whole corpus.
 2. stage_page.py: `render` looks up the stage's module in the stage table, falls back to the record alone, and ends
-   with it: run time, machine, counts, settings, inputs, versions, files.
+   with it: run time, machine, counts, settings, inputs, versions.
 3. clean.py, analyze.py, vocab.py, shard.py, pretrain.py (with training_log.py), task.py (with kinds/,
    a module per kind of task): `figures(artifact)` returns the main figures for the top of the page, the index and the
    terminal, `story(artifact)` the page, and an optional `use(folder)` the commands that use the artifact.

@@ -1,30 +1,18 @@
-"""The page of `analyze`: speed and failures of Kiwi, document lengths, tag frequencies."""
+"""The page of `analyze`: speed and failures of Kiwi, document lengths."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import length_elements, most_frequent, ranked_bars
-from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Story, Table, Use
+from korbert.pipelines.reports.distributions import length_table
+from korbert.pipelines.reports.elements import Entry, Folded, Section, Story, Use
 from korbert.pipelines.reports.figures import Figure, label
 from korbert.pipelines.reports.record import Artifact, batches, sampled
 
-_TOP_TAGS = 15
 _SAMPLES = 20  # failed documents shown for each reason
-
-_Lengths = list[tuple[pa.Array, Any]]
-
-# Names of the tags of the Sejong corpus (세종 말뭉치) as used by Kiwi, and of those of Kiwi itself.
-_TAGS = dict(
-    line.split("\t")
-    for line in (files("korbert.pipelines.reports") / "tags.tsv").read_text(encoding="utf-8").splitlines()
-)
 
 
 def use(_folder: Path) -> Use:
@@ -54,7 +42,8 @@ def _seconds(artifact: Artifact) -> float | None:
 
 def story(artifact: Artifact) -> Story:
     parts, note = sampled(artifact.parts("morphemes/*.parquet"))
-    lengths, tags = measure(parts)
+    morphemes = batches(parts, ["source", "tag"])
+    lengths = ((batch.column("source"), pc.list_value_length(batch.column("tag"))) for batch in morphemes)
     counts, seconds, workers = artifact.record["counts"], _seconds(artifact), artifact.run.get("workers")
     speed = "Total duration unknown: run.json is missing, or the run was resumed."
     if seconds:
@@ -65,40 +54,13 @@ def story(artifact: Artifact) -> Story:
         f"{formatting.count(counts['documents'])} documents analysed, {_failed(counts)} failed",
         speed,
         (
-            Section("Lengths", length_elements("Morphemes per document", lengths, unit="morphemes", note=note)),
-            Section("Morphemes", list(tag_elements(tags, note))),
+            Section("Lengths", list(length_table(lengths, "morphemes", note))),
             Section("Failures", list(failure_elements(artifact))),
         ),
     )
 
 
-def measure(parts: list[Path]) -> tuple[_Lengths, Counter[str]]:
-    """Lengths of the documents in morphemes, and tag frequencies."""
-    lengths: _Lengths = []
-    tag_counts = Counter[str]()
-    for batch in batches(parts, ["source", "tag"]):
-        tags = batch.column("tag")
-        lengths.append((batch.column("source"), pc.list_value_length(tags)))
-        tag_counts.update({row["values"]: row["counts"] for row in pc.value_counts(tags.flatten()).to_pylist()})
-    return lengths, tag_counts
-
-
-def tag_elements(tags: Counter[str], note: str) -> Iterator[Element]:
-    total = tags.total()
-    if total:
-        ranked = list(most_frequent(tags).items())[:_TOP_TAGS]
-        top = ((f"{tag} {_gloss(tag)}".rstrip(), number) for tag, number in ranked)
-        note = f"{note}Share of {formatting.count(total)} morphemes."
-        yield ranked_bars("Most frequent tags", top, lambda n: formatting.percent(n / total), note=note, korean=True)
-
-
-def _gloss(tag: str) -> str:
-    """The Korean name of a tag. The suffixes -I and -R mark irregular and regular verbs and adjectives (VV-I)."""
-    stem, _, irregular = tag.partition("-")
-    return _TAGS.get(stem, "") + {"I": ", 불규칙", "R": ", 규칙"}.get(irregular, "")
-
-
-def failure_elements(artifact: Artifact) -> Iterator[Element]:
+def failure_elements(artifact: Artifact) -> Iterator[Folded]:
     totals: Counter[str] = Counter()
     samples: dict[str, list[Entry]] = {}
     for batch in batches(artifact.parts("failed/*.parquet"), ["id", "source", "reason", "detail"]):
@@ -107,9 +69,5 @@ def failure_elements(artifact: Artifact) -> Iterator[Element]:
             if totals[row["reason"]] <= _SAMPLES:
                 facts = [(name, row[name]) for name in ("source", "detail") if row[name]]
                 samples.setdefault(row["reason"], []).append(Entry(row["id"], facts=facts))
-    reasons = most_frequent(totals)
-    if reasons:
-        rows = [(label(reason), formatting.count(number)) for reason, number in reasons.items()]
-        yield Table("Failed documents", ("reason", "documents"), rows, "lr")
-    for reason in reasons:
-        yield Folded(f"{label(reason)} · {len(samples[reason])} shown", samples[reason])
+    for reason, number in totals.most_common():
+        yield Folded(f"{label(reason)} · {formatting.count(number)}, {len(samples[reason])} shown", samples[reason])

@@ -17,12 +17,11 @@ from korbert.pipelines.reports.figures import OBJECTIVES, label, text
 from korbert.pipelines.reports.formatting import without_folders
 from korbert.pipelines.reports.page import filled
 from korbert.pipelines.reports.record import Artifact, drawing
+from korbert.pipelines.reports.task import score_table
 from korbert.pipelines.reports.task_scores import has_result, result_of, table
 from korbert.pipelines.stages.table import TASK
 
 CARD = "README.md"
-
-_LEARNED = ("learning_rate", "batch_size", "epochs", "epoch", "seed")
 
 
 def write_card(model: Path, folder: Path) -> Path | None:
@@ -74,8 +73,6 @@ def about_task(artifact: Artifact) -> dict[str, Any]:
     """What the template says of a task; nothing of a pretrained model."""
     result = result_of(artifact) if has_result(artifact.stage) else None
     scores: Json = {} if result is None else artifact.json("scores.json")
-    rows = [row for row in scores.get("rows", ()) if row.get("learning_rate") is not None]
-    keys = [key for key in _LEARNED if any(row.get(key) is not None for row in rows)]
     return {
         "label": label,
         "result": result,
@@ -85,10 +82,7 @@ def about_task(artifact: Artifact) -> dict[str, Any]:
         "comparisons": scores.get("comparisons"),
         "overlap": scores.get("counts", {}).get("test_in_train"),
         "note": scores.get("note"),
-        "trainings_head": ("model", *map(label, keys)),
-        "trainings": [
-            (row["name"], *("" if row.get(key) is None else f"{row[key]:g}" for key in keys)) for row in rows
-        ],
+        "trainings": score_table(scores) if scores else None,
     }
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import length_elements, most_frequent, ranked_bars
-from korbert.pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Story, Table, Use
+from korbert.pipelines.reports.distributions import length_table, ranked_bars
+from korbert.pipelines.reports.elements import Bars, Element, Entry, Folded, Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure, label
 from korbert.pipelines.reports.record import Artifact, batches, num_rows, sampled
 
@@ -54,7 +54,10 @@ def story(artifact: Artifact) -> Story:
     by_reason = Counter[str]()
     for (reason, _), number in drops.items():
         by_reason[reason] += number
-    reasons = most_frequent(by_reason)
+    reasons = dict(by_reason.most_common())
+    parts, note = sampled(artifact.parts("documents/*.parquet"))
+    texts = batches(parts, ["source", "text"])
+    lengths = ((batch.column("source"), pc.utf8_length(batch.column("text"))) for batch in texts)
     most_common = f"Most common drop reason: {label(next(iter(reasons)))}." if reasons else "Nothing was dropped."
     return Story(
         title=f"{_kept_share(counts['documents'], counts['dropped'])} of documents kept",
@@ -65,7 +68,7 @@ def story(artifact: Artifact) -> Story:
             Section("Contamination", list(contamination(counts)), _CONTAMINATION),
             Section("Personal data", list(personal_data(_by_name(counts, "masked")))),
             Section("Examples of dropped documents", examples(artifact, reasons), _EXAMPLES),
-            Section("Kept documents", kept_documents(artifact)),
+            Section("Kept documents", list(length_table(lengths, "characters", note))),
         ),
     )
 
@@ -77,7 +80,7 @@ def _by_name(counts: Mapping[str, int], prefix: str) -> Counter[str]:
 
 
 def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: Mapping[str, int]) -> Iterator[Element]:
-    """Charts of the drop reasons and, with several sources, of these, with a table of both."""
+    """A chart of the drop reasons and, with several sources, a table of both."""
     if reasons:
         named = ((label(reason), number) for reason, number in reasons.items())
         yield ranked_bars("Drop reasons", named, formatting.count)
@@ -85,17 +88,10 @@ def drop_elements(kept: Counter[str], drops: Counter[tuple[str, str]], reasons: 
     if len(sources) < 2:
         return
 
-    # A bar per source, scaled to the largest one.
-    lost = Counter({source: sum(drops[reason, source] for reason in reasons) for source in sources})
-    largest = max((kept + lost).values())
-    bars = [
-        Bar(source, [number[source] / largest for number in (kept, lost)], _kept_share(kept[source], lost[source]))
-        for source in sources
-    ]
-    note = "Bar length: documents read from the source."
-    yield Bars("Share kept by source", bars, ("kept", "dropped"), note=note)
     rows = [(label(reason), *(formatting.count(drops[reason, source]) for source in sources)) for reason in reasons]
     rows.append(("kept", *(formatting.count(kept[source]) for source in sources)))
+    lost = {source: sum(drops[reason, source] for reason in reasons) for source in sources}
+    rows.append(("share kept", *(_kept_share(kept[source], lost[source]) for source in sources)))
     yield Table("Documents by reason and source", ("reason", *sources), rows, "l" + "r" * len(sources))
 
 
@@ -122,19 +118,11 @@ def contamination(counts: Mapping[str, int]) -> Iterator[Table]:
         yield Table("Evaluation texts found in the corpus", head, rows, "lrrrrr", note=note)
 
 
-def personal_data(masked: Mapping[str, int]) -> Iterator[Bars]:
+def personal_data(masked: Counter[str]) -> Iterator[Bars]:
     if masked:
-        named = ((label(kind), number) for kind, number in most_frequent(masked).items())
+        named = ((label(kind), number) for kind, number in masked.most_common())
         note = "Over all rows read, including dropped ones."
         yield ranked_bars("Occurrences masked, by kind", named, formatting.count, note=note)
-
-
-def kept_documents(artifact: Artifact) -> Sequence[Element]:
-    """Lengths of the kept documents, by source."""
-    parts, note = sampled(artifact.parts("documents/*.parquet"))
-    texts = batches(parts, ["source", "text"])
-    lengths = ((batch.column("source"), pc.utf8_length(batch.column("text"))) for batch in texts)
-    return length_elements("Document length", lengths, unit="characters", note=note)
 
 
 def examples(artifact: Artifact, reasons: Iterable[str]) -> list[Folded]:

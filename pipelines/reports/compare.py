@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +10,13 @@ from numpy.typing import NDArray
 from korbert.errors import SettingsError
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.experiments.compare_pretraining import Run, difference, open_runs
-from korbert.pipelines.experiments.compare_tasks import Side, TaskComparison, compare_tasks, is_task
+from korbert.pipelines.experiments.compare_tasks import PREDICTIONS, Side, TaskComparison, compare_tasks
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import differing, in_words
 from korbert.pipelines.reports.figures import label, text
 from korbert.pipelines.reports.page import write
+from korbert.pipelines.reports.task_scores import deviation, example_interval, mean
 from korbert.pipelines.reports.training_log import time_axis
 
 _EXAMPLES = 10  # for each side of a pair
@@ -51,7 +51,7 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
 
     models: of tasks, as in compare_tasks. Raises SettingsError for artifacts of both sorts, and for `models` of runs.
     """
-    tasks = [is_task(folder) for folder in folders]
+    tasks = [(folder / PREDICTIONS).is_file() for folder in folders]
     if any(tasks) and not all(tasks):
         task, run = folders[tasks.index(True)], folders[tasks.index(False)]
         raise SettingsError(f"{task} is an artifact of a task and {run} is none: compare tasks, or pretraining runs")
@@ -69,7 +69,7 @@ def compared(folders: Sequence[Path], models: Sequence[str] = ()) -> tuple[Shown
             "vocab_size": run.vocab_size,
             "pieces": run.pieces.tolist(),
             "seconds": None if run.seconds is None else run.seconds.tolist(),
-            "heldout": run.heldout,
+            "heldout": run.log.heldout,
         }
         for run in runs
     ]
@@ -98,7 +98,7 @@ def of_runs(runs: Sequence[Run]) -> Shown:
         sentences=[why] if why else [],
         lede=why or "Pretraining runs with the same tokenizer, evaluated on the same held-out rows.",
         remark="Time is training time, without evaluations and checkpoints.",
-        sections=lambda: sections_of_runs(runs),
+        sections=lambda: [Section("Held-out loss", list(loss_curves(runs)))],
     )
 
 
@@ -114,7 +114,7 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
         state = "not finished" if run.parameters is None else "finished"
         speed = _known(run.log.pieces_per_second, formatting.count)
         sizes.append((run.name, parameters, vocabulary, speed, state))
-        line = run.heldout[-1]
+        line = run.log.heldout[-1]
         time = formatting.UNKNOWN if run.seconds is None else formatting.duration(run.seconds[-1])
         steps, pieces = formatting.count(line["step"]), formatting.compact(run.pieces[-1])
         last.append((run.name, steps, pieces, time, text(_LOSS, line[_LOSS], 1), text(_ACCURACY, line[_ACCURACY])))
@@ -139,34 +139,28 @@ def at_equal(title: str, runs: Sequence[Run], position: float, axis: _Axis) -> T
     return Table(title, ("run", label(_LOSS), "accuracy"), rows, "lrr", note=note)
 
 
-def sections_of_runs(runs: Sequence[Run]) -> tuple[Section, ...]:
-    losses = heldout_curves(runs, _LOSS, y="nats")
-    accuracies = heldout_curves(runs, _ACCURACY, y="accuracy", percent=True, floor=0)
-    return Section("Held-out loss", list(losses)), Section("Held-out accuracy", list(accuracies))
-
-
-def heldout_curves(runs: Sequence[Run], key: str, **options: Any) -> Iterator[Element]:
-    """A held-out figure of all runs against time and against pieces, as far as measured."""
+def loss_curves(runs: Sequence[Run]) -> Iterator[Element]:
+    """The held-out loss of all runs against time and against pieces, as far as measured."""
     from korbert.pipelines.reports.pictures import Line, curves  # matplotlib, which tables do without
 
     longest = max((float(run.seconds[-1]) for run in runs if run.seconds is not None), default=0.0)
     for name, (axis, _) in _AXES.items():
         size, x = time_axis(longest) if name == "time" else (1.0, "pieces")
         lines = [
-            Line.through(run.name, at / size, [line[key] for line in run.heldout])
+            Line.through(run.name, at / size, [line[_LOSS] for line in run.log.heldout])
             for run in runs
             if (at := axis(run)) is not None
         ]
-        yield from curves(f"{label(key)} against {name}", lines, x=x, whole=name == "pieces", **options)
+        yield from curves(f"{label(_LOSS)} against {name}", lines, x=x, y="nats", whole=name == "pieces")
 
 
 def of_tasks(comparison: TaskComparison) -> Shown:
-    """All scores of the sides, and the differences from the first one; the page also has examples."""
+    """All scores of the sides, and how the first differs from the others; the page also has examples."""
     pairs, task, number = comparison.scores["comparisons"], comparison.task, len(comparison.rows)
     return Shown(
         what="models",
         sides=comparison.sides,
-        tables=[scores_table(comparison), *([differences_table(comparison)] if pairs else [])],
+        tables=[scores_table(comparison)],
         sentences=[*(pair["sentence"] for pair in pairs), *comparison.notes()],
         lede=f"Scores on the same {number:,} rows of a task of kind {task.name}, {task.about()}.",
         remark="Intervals are 95 % bootstrap intervals.",
@@ -178,32 +172,11 @@ def scores_table(comparison: TaskComparison) -> Table:
     metrics = comparison.scores["metrics"]
     rows = []
     for side, model in zip(comparison.sides, comparison.scores["models"], strict=True):
-        scores = (_spread(model[metric]) for metric in metrics)
-        rows.append((side.name, side.model, str(model["seeds"]), *scores, _interval(model["examples"])))
-    head = ("side", "model", "seeds", *metrics, f"95 % of {metrics[0]}")
+        scores = (f"{text(key, mean(key, model), 1)} {deviation(key, model)}".rstrip() for key in metrics)
+        rows.append((side.name, side.model, str(model["seeds"]), *scores, example_interval(metrics[0], model)))
+    head = ("side", "model", "seeds", *map(label, metrics), f"95 % of {label(metrics[0])}")
     note = "Mean ± standard deviation over seeds; 95 % bootstrap interval over rows, first seed."
     return Table(f"Scores on {len(comparison.rows):,} rows", head, rows, "ll" + "r" * (len(head) - 2), note=note)
-
-
-def _spread(score: Json | None) -> str:
-    if score is None:
-        return formatting.UNKNOWN
-    deviation = "" if score["deviation"] is None else f" ± {score['deviation']:.4f}"
-    return f"{score['mean']:.4f}{deviation}"
-
-
-def _interval(ends: Sequence[float] | None, sign: str = "") -> str:
-    return formatting.UNKNOWN if ends is None else f"{ends[0]:{sign}.4f} to {ends[1]:{sign}.4f}"
-
-
-def differences_table(comparison: TaskComparison) -> Table:
-    rows = []
-    for pair in comparison.scores["comparisons"]:
-        p_value = "< 0.001" if pair["p_value"] < 0.001 else f"{pair['p_value']:.3f}"
-        rows.append((pair["names"][1], f"{pair['difference']:+.4f}", _interval(pair["interval"], "+"), p_value))
-    title = f"{comparison.scores['metrics'][0]} of {comparison.sides[0].name}, minus that of others"
-    note = "Interval and p account for the sampling of examples and, with several seeds, of seeds."
-    return Table(title, ("compared with", "difference", "95 % interval", "p"), rows, "lrrr", note=note)
 
 
 def example_elements(comparison: TaskComparison) -> Iterator[Element]:

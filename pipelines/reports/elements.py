@@ -24,22 +24,21 @@ class Element:
 
 
 class Bar(NamedTuple):
-    """A row of a bar chart. parts: the share of the track (0 to 1) of each colour. text: the figure at its end."""
+    """A row of a bar chart. share: of the track, 0 to 1. text: the figure at its end."""
 
     label: str
-    parts: Sequence[float]
+    share: float
     text: str
 
 
 @dataclass(frozen=True)
 class Bars(Element):
-    """A bar chart in HTML, so that labels may be in any script. legend: the meaning of each colour, if several.
+    """A bar chart in HTML, so that labels may be in any script.
 
     korean: labels are Korean; marked in HTML for fonts and screen readers.
     """
 
     bars: Sequence[Bar]
-    legend: Sequence[str] = ()
     korean: bool = False
 
 

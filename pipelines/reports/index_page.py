@@ -1,27 +1,26 @@
 """The index of a recipe: its stages in order as boxes, each with its state and its main figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from korbert.errors import ArtifactError
-from korbert.pipelines.artifacts.store import PAGE, RECORD
+from korbert.pipelines.artifacts.store import PAGE, RECORD, read_json
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.figures import Figure
 from korbert.pipelines.reports.page import write
 from korbert.pipelines.reports.record import Artifact, drawing
 from korbert.pipelines.reports.stage_page import figures_of, usage
 from korbert.pipelines.reports.task_scores import Result, has_result, result_of, table
-from korbert.pipelines.stages import Stage
-from korbert.pipelines.stages.table import STAGES, TASK, is_task, stage_named
+from korbert.pipelines.stages.table import STAGES, stage_named
 
 
 @dataclass(frozen=True)
 class Box:
     """A stage on the index.
 
-    state: "done", "stale" (an input has changed), "partial", "broken" (unreadable), "absent" or "unused" (not in the
-    recipe). why: the reason for the state. page: whether there is one. result: of a finished task.
+    state: "done", "stale" (an input has changed), "partial", "broken" (unreadable) or "absent". why: the reason for it.
+    page: whether there is one. result: of a finished task.
     """
 
     stage: str
@@ -32,29 +31,15 @@ class Box:
     page: bool = False
     result: Result | None = None
 
-    @property
-    def entry(self) -> Stage | None:
-        """Its entry in the stage table, if there is one."""
-        return stage_named(self.stage)
 
-
-def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
+def index(recipe_folder: Path, stages: Iterable[str]) -> Path:
     """Writes `index.html` into `artifacts/<recipe>/` and returns its path.
 
-    stages: names of the recipe's stages, in order; None: all stages. Stages that have not run are shown too, artifacts
-    of stages outside the recipe in grey.
+    stages: names of the recipe's stages, in order. Stages that have not run are shown too.
     """
-    tasks = sorted(path.name for path in recipe_folder.glob(f"{TASK}*") if is_task(path.name))
-    known = (*STAGES, *tasks)
-    names = known if stages is None else tuple(stages)
-    boxes = [box_of(recipe_folder, stage) for stage in names]
+    boxes = [box_of(recipe_folder, stage) for stage in stages]
     done = [box for box in boxes if box.state in ("done", "stale")]
-    boxes += [
-        Box(stage, "unused", "not in the recipe", page=(recipe_folder / stage / PAGE).is_file())
-        for stage in known
-        if stage not in names and (recipe_folder / stage / RECORD).is_file()
-    ]
-    lede = f"{len(done)} of {len(names)} stages done"
+    lede = f"{len(done)} of {len(boxes)} stages done"
     if seconds := [box.seconds for box in done if box.seconds is not None]:
         lede += f"; their last runs took {formatting.duration(sum(seconds))} in total"
 
@@ -68,6 +53,7 @@ def index(recipe_folder: Path, stages: Sequence[str] | None = None) -> Path:
         "index.html",
         name=recipe_folder.resolve().name,
         boxes=boxes,
+        stage_named=stage_named,
         lede=f"{lede}.",
         usage=usage({box.stage: recipe_folder / box.stage for box in done}),
         previewed=[stage.name for stage in STAGES.values() if stage.preview and preview],
@@ -88,16 +74,9 @@ def box_of(recipe_folder: Path, stage: str) -> Box:
             figures = figures_of(artifact)
             result = result_of(artifact) if has_result(stage) else None
             made_from = artifact.record["inputs"]["artifacts"]
-            changed = [name for name, digest in made_from.items() if _digest(recipe_folder / name) != digest]
+            digests = {name: (read_json(recipe_folder / name / RECORD) or {}).get("digest") for name in made_from}
+            changed = [name for name, digest in made_from.items() if digests[name] != digest]
     except ArtifactError as error:
         return Box(stage, "broken", str(error))
     state, why = ("stale", f"{', '.join(changed)} changed since") if changed else ("done", "")
     return Box(stage, state, why, figures, artifact.seconds, (folder / PAGE).is_file(), result)
-
-
-def _digest(folder: Path) -> str | None:
-    """The digest of an artifact; None if it cannot be read."""
-    try:
-        return str(Artifact.open(folder).record.get("digest"))
-    except ArtifactError:
-        return None

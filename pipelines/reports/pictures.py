@@ -7,7 +7,7 @@ HTML, so that no local font needs to have them.
 import html
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
@@ -16,25 +16,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.elements import Picture, Table
+from korbert.pipelines.reports.elements import Picture
 from korbert.pipelines.reports.figures import known
 
 if find_spec("matplotlib") or TYPE_CHECKING:  # else pages say what their pictures need
     import matplotlib
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
-COLOURS = 5  # series colours in the style sheet
+_COLOURS = 5  # series colours in the style sheet
 
 _POINTS = 240  # longer series are averaged: a phone has no more pixels
 _DOTS = 1_000  # of a scatter plot
 _FEW_POINTS = 12  # up to this many, each point gets a marker
 _AXES = (0.13, 0.18, 0.85, 0.71)  # position in the picture; fixed, so that neighbouring charts line up
-_WIDE_AXES = (0.01, 0.18, 0.98, 0.8)  # without numbers on the y axis
 _STYLE = str(files("korbert.pipelines.reports") / "templates" / "charts.mplstyle")
 _INK, _MUTED, _RULE = "#0a0a01", "#0a0a02", "#0a0a03"
-_SERIES = tuple(f"#0a0a1{number}" for number in range(1, COLOURS + 1))
+_SERIES = tuple(f"#0a0a1{number}" for number in range(1, _COLOURS + 1))
 _VARIABLES = {_INK: "ink", _MUTED: "muted", _RULE: "rule"} | {colour: f"c{colour[-1]}" for colour in _SERIES}
 _DASHED: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 1.4}
 
@@ -58,30 +57,23 @@ class Line:
 
 def curves(
     title: str, lines: Sequence[Line], *, x: str, y: str, percent: bool = False, whole: bool = True,
-    floor: float | None = None, whole_y: bool = False, note: str = "",
-) -> Iterator[Picture | Table]:  # fmt: skip
-    """A line chart; a table if no line has more than one point; nothing if none has any.
+    floor: float | None = None, note: str = "",
+) -> Iterator[Picture]:  # fmt: skip
+    """A line chart; nothing if no line has more than one point.
 
-    x, y: axis labels. percent: y values are shares. whole, whole_y: x and y are integers. floor: lower limit of y.
+    x, y: axis labels. percent: y values are shares. whole: x is an integer. floor: lower limit of y.
     """
-    own = [line for line in lines if len(line.x) and not line.reference]
-    if all(len(line.x) < 2 for line in own):
-        show = formatting.percent if percent else _plain
-        rows = [(line.name, _plain(line.x[0]), show(line.y[0])) for line in own]
-        if [line.name for line in own] == [""]:
-            yield Table(title, (x, y), [row[1:] for row in rows], "rr", note=note)
-        elif own:
-            yield Table(title, ("", x, y), rows, "lrr", note=note)
+    if all(len(line.x) < 2 or line.reference for line in lines):
         return
     # Colour 0, grey, is for baselines and series beyond the last colour.
-    numbers = iter(range(1, COLOURS + 1))
+    numbers = iter(range(1, _COLOURS + 1))
     coloured = [(line, 0 if line.reference else next(numbers, 0)) for line in lines if len(line.x)]
 
     def draw(axes: "Axes") -> None:
         _draw_lines(axes, coloured)
-        for axis, integer in ((axes.xaxis, whole), (axes.yaxis, whole_y)):
-            # About 5 ticks, only at integers if the values are: then one tick may be all.
-            axis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1) if integer else MaxNLocator(5))
+        # About 5 ticks, only at integers if the values are: then one tick may be all.
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1) if whole else MaxNLocator(5))
+        axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.set_ylim(bottom=floor)
         _label_axes(axes, x, y, percent=percent)
 
@@ -105,42 +97,6 @@ def _draw_lines(axes: "Axes", coloured: Sequence[tuple[Line, int]]) -> None:
                 for values in (line.x, line.y)
             )
             axes.plot(x, y, color=colour, marker=marker, markersize=4)
-
-
-def lengths(title: str, series: Mapping[str, np.ndarray], *, x: str, note: str = "") -> Picture:
-    """Histograms of lengths on a logarithmic axis: an outline for each of the first five series.
-
-    All outlines have the same area, so that series of different sizes are comparable; heights have no scale.
-    series: name -> lengths, (N,) integers; zeros are left out.
-    """
-    series = {name: array[array > 0] for name, array in list(series.items())[:COLOURS]}
-    every = np.concatenate([[], *series.values()]).astype(int)
-    shortest, longest = (int(every.min()), int(every.max())) if every.size else (1, 1)
-
-    # Whole-number edges 1, 2, 3, 4, 6, 8, 12, 16, ..., two per doubling, from the last one below the shortest length
-    # to the first one beyond the longest.
-    powers = 2 ** np.arange(longest.bit_length() + 1)
-    edges = np.union1d(powers, powers[1:] * 3 // 2)
-    edges = edges[np.searchsorted(edges, shortest, "right") - 1 : np.searchsorted(edges, longest, "right") + 1]
-    widths = np.diff(np.log2(edges))
-    shown = {name: array for name, array in series.items() if array.size}
-
-    def draw(axes: "Axes") -> None:
-        for array, colour in zip(shown.values(), _SERIES, strict=False):
-            density = np.histogram(array, edges)[0] / array.size / widths
-            axes.stairs(density, edges, color=colour, fill=True, alpha=0.16)
-            axes.stairs(density, edges, color=colour, linewidth=1.6)
-        axes.set_xscale("log")
-        _label_axes(axes, x, "")
-        axes.yaxis.set_major_locator(NullLocator())
-        # Ticks 1, 3, 10, 30, ..., or all edges if that gives only one.
-        left, right = edges[[0, -1]].tolist()
-        ticks = [tick for power in range(12) for tick in (10**power, 3 * 10**power) if left <= tick <= right]
-        axes.set_xlim(left, right)
-        axes.xaxis.set_major_locator(FixedLocator(ticks if len(ticks) > 1 else edges.tolist()))
-
-    legend = [(name, number, False) for number, name in enumerate(shown, start=1)]
-    return Picture(title, _svg(title, draw, _WIDE_AXES), legend if len(legend) > 1 else (), note=note)
 
 
 def scatter(title: str, xs: np.ndarray, ys: np.ndarray, *, x: str, y: str, note: str = "") -> Picture:
@@ -168,11 +124,7 @@ def _label_axes(axes: "Axes", x: str, y: str, *, percent: bool = False) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(_plain)
-    axes.yaxis.set_major_formatter(_share if percent else _plain)
-
-
-def _share(share: float, _position: float = 0) -> str:
-    return f"{100 * share:.4g} %"
+    axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %") if percent else _plain)
 
 
 def _plain(number: float, _position: float = 0) -> str:
@@ -183,13 +135,13 @@ def _plain(number: float, _position: float = 0) -> str:
     return formatting.count(number) if number == round(number) or abs(number) >= 1000 else f"{number:.4g}"
 
 
-def _svg(title: str, draw: Callable[["Axes"], None], position: tuple[float, float, float, float] = _AXES) -> str:
+def _svg(title: str, draw: Callable[["Axes"], None]) -> str:
     """The chart as one <svg> element, its ids unique among the charts of a page; without matplotlib, a line on that."""
     if not find_spec("matplotlib"):
         return "<p>This picture needs matplotlib: pip install 'korbert[pipeline]'</p>"
     with matplotlib.rc_context({"svg.hashsalt": title}, fname=_STYLE):  # without the user's matplotlibrc
         figure = Figure()
-        draw(figure.add_axes(position))
+        draw(figure.add_axes(_AXES))
         file = io.StringIO()
         figure.savefig(file, format="svg", metadata={"Date": None})
     svg = file.getvalue()

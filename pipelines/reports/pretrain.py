@@ -72,8 +72,7 @@ def story(artifact: Artifact) -> Story:
         sections=(
             Section("Filling gaps in held-out rows", list(gapped_samples(artifact.lines("samples.jsonl"))), _GAPS),
             Section("Held-out evaluation", list(heldout_elements(log, scores["unigram_loss"]))),
-            *training_sections(log),
-            Section("Speed", list(speed_curves(log))),
+            Section("Training", list(training_elements(log))),
         ),
     )
 
@@ -89,16 +88,13 @@ def against_unigram(loss: float | None, unigram: float | None) -> str:
 
 
 def lede(scores: Json, log: TrainingLog, init: str | None) -> str:
-    size = f" with {formatting.compact(scores['parameters'])} parameters" if "parameters" in scores else ""
-    done = [f"{formatting.compact(scores[key])} {key}" for key in ("steps", "rows") if key in scores]
-    if "epochs" in scores:
-        done.append(f"{formatting.decimal(scores['epochs'])} epochs")
-    after = f" after {', '.join(done)}" if done else ""
+    parameters, steps, rows = (formatting.compact(scores[key]) for key in ("parameters", "steps", "rows"))
+    done = f"{steps} steps, {rows} rows, {formatting.decimal(scores['epochs'])} epochs"
     began = f" Training started from the weights of {init}." if init else ""
     share = log.waiting
     waited = "" if share is None else f" The device waited {formatting.percent(share)} of the time for rows."
     return (
-        f"Masked-piece prediction on held-out text by a model{size}{after}. "
+        f"Masked-piece prediction on held-out text by a model with {parameters} parameters after {done}. "
         f"The unigram baseline predicts from piece frequencies only.{began}{waited}"
     )
 
@@ -140,24 +136,11 @@ def heldout_elements(log: TrainingLog, unigram: float) -> Iterator[Element]:
     yield from chart(title, log, log.heldout, accuracies, y="accuracy", percent=True, floor=0, note=note)
 
 
-def training_sections(log: TrainingLog) -> Iterator[Section]:
-    losses: list[Element] = []
+def training_elements(log: TrainingLog) -> Iterator[Element]:
     for name, words in OBJECTIVES.items():
-        losses += chart(f"{words} training loss", log, log.train, {"": f"{name}_loss"}, y="nats")
-    yield Section("Training loss", losses)
-
-    elements = [*chart("Learning rate", log, log.train, {"": "learning_rate"}, y="rate", floor=0)]
-    elements += chart("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0)
-    yield Section("Learning rate and gradient norm", elements)
-
-
-def speed_curves(log: TrainingLog) -> Iterator[Element]:
-    waiting = [{**line, "waiting": formatting.ratio(line["waited_seconds"], line["seconds"])} for line in log.timing]
-    share: dict[str, Any] = {"percent": True, "floor": 0}
+        yield from chart(f"{words} training loss", log, log.train, {"": f"{name}_loss"}, y="nats")
+    yield from chart("Gradient norm", log, log.train, {"": "grad_norm"}, y="before clipping", floor=0)
     yield from chart("Throughput", log, log.timing, {"": "pieces_per_second"}, y="pieces/s", floor=0)
-    yield from chart("Waiting for rows", log, waiting, {"": "waiting"}, y="share of the time", **share)
-    note = "Positions computed by attention that hold no piece."
-    yield from chart("Padding", log, log.train, {"": "padding"}, y="share of positions", note=note, **share)
 
 
 def chart(

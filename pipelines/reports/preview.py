@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.markup import escape
@@ -49,7 +49,7 @@ def print_preview(sample: Preview) -> None:
             escape("…" * (start > 0) + _cut(text[start:], _SHOWN_CHARS)) for text in (row.before, row.after)
         )
         if row.reason:
-            after = f"[red]{row.reason}[/red]: {escape(row.detail or '')}"
+            after = f"[red]{label(row.reason)}[/red]: {escape(row.detail or '')}"
         table.add_row(escape(row.id or row.place), before, after)
     if table.rows:
         out.print(table)
@@ -64,14 +64,14 @@ def _cut(text: str, size: int) -> str:
     return text[:size] + "…" * (len(text) > size)
 
 
-def _counts(sample: Preview, words: Callable[[str], str] = str) -> Iterator[tuple[str, int]]:
-    """Names and numbers of rows. words: turns reasons and kinds of personal data into words."""
+def _counts(sample: Preview) -> Iterator[tuple[str, int]]:
+    """Names and numbers of rows."""
     read = ", ".join(f"{number:,} of {source}" for source, number in sample.read.items())
     yield f"rows, sampled from {read}", len(sample.rows)
     yield "kept", sum(row.reason is None for row in sample.rows)
     yield "kept and changed", sum(row.reason is None and row.changed for row in sample.rows)
-    yield from ((f"dropped: {words(reason)}", number) for reason, number in sample.reasons.most_common())
-    yield from ((f"masked: {words(kind)}", number) for kind, number in sample.masked.most_common())
+    yield from ((f"dropped: {label(reason)}", number) for reason, number in sample.reasons.most_common())
+    yield from ((f"masked: {label(kind)}", number) for kind, number in sample.masked.most_common())
 
 
 def write_page(path: Path, recipe: str, sample: Preview) -> None:
@@ -80,7 +80,7 @@ def write_page(path: Path, recipe: str, sample: Preview) -> None:
         path,
         "preview.html",
         recipe=recipe,
-        counts=list(_counts(sample, label)),
+        counts=list(_counts(sample)),
         total=len(sample.rows),
         changed=[(row, *changes(row)) for row in kept if row.changed],
         dropped=[

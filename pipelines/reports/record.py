@@ -16,7 +16,7 @@ from korbert.errors import ArtifactError
 from korbert.pipelines.artifacts.store import RECORD, RUN, Json, read_json
 from korbert.pipelines.reports import formatting
 
-_SAMPLED_PARTS = 8  # read for a histogram: enough for its shape, in seconds at any corpus size
+_SAMPLED_PARTS = 8  # read for lengths: enough for their quantiles, in seconds at any corpus size
 _BATCH_ROWS = 4096
 _MAX_SECONDS = 1e9  # 32 years
 
@@ -38,7 +38,7 @@ class Artifact:
         if not (folder / RECORD).exists():
             raise ArtifactError(f"{folder}: no {RECORD} in it, so there is nothing to report: run the stage first")
         record = cls(folder, {}, {}).json(RECORD)
-        if not isinstance(record, dict) or not isinstance(record.get("stage"), str):
+        if not isinstance(record.get("stage"), str):
             raise _damaged(folder / RECORD, "names no stage")
         try:
             run = read_json(folder / RUN) or {}
@@ -60,20 +60,15 @@ class Artifact:
         """The object of a JSON file, which must exist."""
         path = self.folder / name
         try:
-            value: Json = _parsed(path.read_text(encoding="utf-8"), str(path))
+            return _parsed(path.read_text(encoding="utf-8"), str(path))
         except FileNotFoundError:
             raise _damaged(path, "is missing") from None
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, error) from error
-        return value
 
     def lines(self, name: str) -> Iterator[Json]:
         """Streams the objects of a .jsonl file, one per line; none if there is no such file."""
-        path = self.folder / name
-        if path.is_file():
-            with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-                for number, line in enumerate(file, 1):
-                    yield _parsed(line, f"{path}: line {number}")
+        return json_lines(self.folder / name)
 
     def parts(self, pattern: str) -> list[Path]:
         """Its files that match the glob pattern, sorted."""
@@ -91,11 +86,26 @@ class _Object(Json):
         raise _damaged(self._file, f"no {key} in it")
 
 
-def _parsed(text: str, file: str) -> Any:
+def _parsed(text: str, file: str) -> Json:
     try:
-        return json.loads(text, object_hook=lambda values: _Object(values, file))
+        value = json.loads(text, object_hook=lambda values: _Object(values, file))
     except (ValueError, RecursionError) as error:
         raise _unreadable(file, error) from error
+    if not isinstance(value, dict):
+        raise _damaged(file, "is no object")
+    return value
+
+
+def json_lines(path: Path, *, growing: bool = False) -> Iterator[Json]:
+    """Streams the objects of a .jsonl file, whose missing keys raise ArtifactError, too; none if there is no such file.
+
+    growing: the file is being written, and a last line without its end left out.
+    """
+    if path.is_file():
+        with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+            for number, line in enumerate(file, 1):
+                if line.endswith("\n") or not growing:
+                    yield _parsed(line, f"{path}: line {number}")
 
 
 @contextlib.contextmanager

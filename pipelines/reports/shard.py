@@ -1,21 +1,18 @@
-"""The page of `shard`: training and held-out pieces by source, document lengths, piece frequencies."""
+"""The page of `shard`: training and held-out pieces by source, document lengths."""
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import length_elements, ranked_bars
-from korbert.pipelines.reports.elements import Bar, Bars, Element, Section, Story, Table, Use
+from korbert.pipelines.reports.distributions import length_table
+from korbert.pipelines.reports.elements import Section, Story, Table, Use
 from korbert.pipelines.reports.figures import Figure
-from korbert.pipelines.reports.record import Artifact, batches, sampled, stream
-
-_TOP = 30  # pieces in the bar chart
-_SPLITS = {"train": "training", "heldout": "held out"}
+from korbert.pipelines.reports.record import Artifact, sampled, stream
 
 
 def use(folder: Path) -> Use:
@@ -45,46 +42,24 @@ def story(artifact: Artifact) -> Story:
         title=f"{formatting.compact(pieces)} training pieces",
         lede=f"{mean} pieces per document on average; {heldout_share} of all pieces are held out.",
         sections=(
-            Section("Sources", source_elements(artifact)),
-            Section("Lengths", length_elements("Pieces per document", lengths, unit="pieces", note=note)),
-            Section("Pieces", list(piece_elements(artifact))),
+            Section("Sources", [source_table(artifact)]),
+            Section("Lengths", list(length_table(lengths, "pieces", note))),
         ),
     )
 
 
-def source_elements(artifact: Artifact) -> Sequence[Element]:
+def source_table(artifact: Artifact) -> Table:
     """Documents and pieces of each split and source. Reads only the offsets of the documents, not their ids."""
-    documents, pieces = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for split in _SPLITS:
+    rows = []
+    for split, name in (("train", "training"), ("heldout", "held out")):
+        documents, pieces = Counter[str](), Counter[str]()
         for batch in stream(artifact.parts(f"{split}/*.arrow")):
             sizes = pc.list_value_length(batch.column("input_ids"))
             table = pa.table({"source": batch.column("source"), "pieces": sizes})
             for row in table.group_by("source").aggregate([("pieces", "sum"), ("pieces", "count")]).to_pylist():
-                documents[split, row["source"]] += row["pieces_count"]
-                pieces[split, row["source"]] += row["pieces_sum"]
-    rows = []
-    for split, name in _SPLITS.items():
-        for source in sorted(source for of_split, source in documents if of_split == split):
-            counts = documents[split, source], pieces[split, source]
+                documents[row["source"]] += row["pieces_count"]
+                pieces[row["source"]] += row["pieces_sum"]
+        for source in sorted(documents):
+            counts = documents[source], pieces[source]
             rows.append((name, source, *map(formatting.count, counts), formatting.decimal(counts[1] / counts[0], 1)))
-    by_source = {source: [pieces[split, source] for split in _SPLITS] for _, source in sorted(documents)}
-    largest = max(map(sum, by_source.values()), default=0)
-    bars = [
-        Bar(source, [formatting.ratio(number, largest) for number in numbers], formatting.compact(sum(numbers)))
-        for source, numbers in sorted(by_source.items())
-    ]
-    head = ("split", "source", "documents", "pieces", "pieces / document")
-    return (
-        Bars("Pieces by source", bars, legend=tuple(_SPLITS.values())),
-        Table("Documents and pieces", head, rows, "llrrr"),
-    )
-
-
-def piece_elements(artifact: Artifact) -> Iterator[Element]:
-    whole = pa.Table.from_batches(batches(artifact.parts("pieces.parquet"), ["piece", "count"]))  # the vocabulary
-    total = pc.sum(whole.column("count")).as_py()
-    if total:
-        rows = whole.sort_by([("count", "descending"), ("piece", "ascending")]).slice(0, _TOP).to_pylist()
-        top = ((row["piece"], row["count"]) for row in rows)
-        title, note = "Most frequent pieces", "Share of all training pieces."
-        yield ranked_bars(title, top, lambda count: formatting.percent(count / total, 2), note=note, korean=True)
+    return Table("Documents and pieces", ("split", "source", "documents", "pieces", "pieces / document"), rows, "llrrr")

@@ -1,6 +1,6 @@
 """The page of an artifact: what the module of its stage says, how to use it, and the record.
 
-The record is the end of every page: run time, machine, counts, settings, inputs, versions and files, as tables.
+The record is the end of every page: run time, machine, counts, settings, inputs and versions, as tables.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from korbert.pipelines.artifacts.store import PAGE, Json
+from korbert.pipelines.artifacts.store import PAGE
 from korbert.pipelines.reports import formatting
 from korbert.pipelines.reports.elements import Code, Section, Story, Table
 from korbert.pipelines.reports.figures import Figure, label
@@ -105,7 +105,7 @@ def facts(artifact: Artifact) -> Table:
 
 
 def origins(artifact: Artifact) -> list[Table]:
-    """Counts, settings, inputs, versions, numerics and files, collapsed on the page. Empty tables are left out."""
+    """Counts, settings, inputs, versions and numerics, collapsed on the page. Empty tables are left out."""
     record = artifact.record
     artifacts = [(stage, digest[:_DIGEST_CHARS]) for stage, digest in record["inputs"]["artifacts"].items()]
     files = []
@@ -121,7 +121,6 @@ def origins(artifact: Artifact) -> list[Table]:
         Table("Input files", ("role", "file", "size", "SHA-256 or version"), files, "lkrl"),
         Table("Library versions", ("library", "version"), list(_flat(record["versions"])), "ll"),
         Table("Numerical environment", ("", ""), numerics, "ll"),
-        Table("Files in this artifact", ("folder or file", "files", "size"), file_sizes(record["files"]), "lrr"),
     )
     return [table for table in tables if table.rows]
 
@@ -137,12 +136,3 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
         yield name, ", ".join(map(formatting.value, value)) or "none"
     else:
         yield name, formatting.value(value)
-
-
-def file_sizes(files: Json) -> list[tuple[str, str, str]]:
-    """One row per folder with all its parts, and one row per file at the top level."""
-    sizes: dict[str, list[int]] = {}
-    for name, file in sorted(files.items()):
-        folder, slash, _ = name.rpartition("/")
-        sizes.setdefault(folder + slash if slash else name, []).append(file["size"])
-    return [(name, str(len(inside)), formatting.megabytes(sum(inside))) for name, inside in sizes.items()]

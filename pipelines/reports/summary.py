@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
@@ -89,13 +89,6 @@ def show_check(bundle: Path, verdict: "Verdict") -> None:
     say("\nTo submit it on a CodaLab worksheet, if the competition is still open:")
     for line in worksheet(bundle, verdict.memory):
         say(line)
-
-
-def show_layers(record: Mapping[str, Any]) -> None:
-    """Prints the scores by layer, and which layer the validation rows chose. record: as in layers.json."""
-    from korbert.pipelines.reports.layers import score_table
-
-    show_tables([score_table(record)], [f"best by validation: {record['best']}"])
 
 
 def show_tables(tables: "Iterable[Shown]", sentences: Iterable[str] = (), out: "Console | None" = None) -> None:

@@ -77,11 +77,9 @@ def story(artifact: Artifact) -> Story:
             by_kind[0] = by_kind[0]._replace(text=f"{by_kind[0].text} {source}".lstrip())
     files = [(without_folders(line),) for line in scores["said"][1:]]
     data = [Table("Files and rows read", ("",), files, "k")] if files else []
-    counts = [(label(key), formatting.count(number)) for key, number in scores["counts"].items()]
-    data.append(Table("Rows", ("", ""), counts, "lr"))
     sections = (
         Section("Scores", list(score_elements(scores))),
-        Section("Trainings and baselines", [*unseen_table(scores), score_table(scores), *trial_tables(scores)]),
+        Section("Trainings and baselines", [score_table(scores), *trial_tables(scores)]),
         Section("Training", list(training_curves(artifact, scores))),
         *by_kind,
         Section("Data", data),
@@ -165,34 +163,28 @@ def on_one_scale(
     yield Intervals(title, rows, text(metric, left, -1), text(metric, right, -1), note=note)
 
 
-def unseen_table(scores: Json) -> Iterator[Table]:
-    metrics = scores["metrics"]
-    if any("unseen" in row for row in scores["rows"]):
-        rows = [
-            (model_name(row["name"]), *(text(metric, row.get("unseen", {}).get(metric), 1) for metric in metrics))
-            for row in scores["rows"]
-        ]
-        note = (
-            f"The {formatting.count(scores['counts']['unseen'])} scored rows whose texts are neither in the training "
-            "rows nor a document, or a line of one, of the pretraining corpus, white space aside."
-        )
-        yield Table("Unseen rows", ("model", *map(label, metrics)), rows, "l" + "r" * len(metrics), note=note)
-
-
 def score_table(scores: Json) -> Table:
     metrics = scores["metrics"]
     validation = f"validation_{metrics[0]}"
     keys = [key for key in _LEARNED if any(row.get(key) is not None for row in scores["rows"])]
+    unseen = metrics if any("unseen" in row for row in scores["rows"]) else ()
     rows = []
     for row in scores["rows"]:
         seed = "" if row.get("seed") is None else str(row["seed"])
-        values = (text(metric, row["scores"].get(metric), 1) for metric in metrics)
+        values = [text(metric, row["scores"].get(metric), 1) for metric in metrics]
+        values += (text(metric, row.get("unseen", {}).get(metric), 1) for metric in unseen)
         chosen_by = text(metrics[0], row[validation], 1) if validation in row else ""
         learned = ("" if row.get(key) is None else f"{row[key]:g}" for key in keys)
         rows.append((model_name(row["name"]), seed, *values, chosen_by, *learned))
-    head = ("model", "seed", *map(label, metrics), "validation", *map(label, keys))
+    of_unseen = (f"{label(metric)}, unseen" for metric in unseen)
+    head = ("model", "seed", *map(label, metrics), *of_unseen, "validation", *map(label, keys))
     on = "test rows, scored once per seed" if scores["scored_on"] == "test" else "validation rows"
     note = f"Scores on the {on}. Validation: {label(metrics[0])} on the validation rows, used for selection."
+    if unseen:
+        note += (
+            f" Unseen: the {formatting.count(scores['counts']['unseen'])} rows whose texts are neither in the training "
+            "rows nor a document, or a line of one, of the pretraining corpus, white space aside."
+        )
     return Table("All scores", head, rows, "l" + "r" * (len(head) - 1), note=note)
 
 
@@ -212,12 +204,11 @@ def trial_tables(scores: Json) -> Iterator[Table]:
 
 def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
     """Curves of the trainings in the table, without other hyperparameters that were tried."""
-    stems = {training_name(row) for row in scores["rows"] if row.get("seed") is not None and "learning_rate" in row}
-    logs = {
-        _training(path.stem): list(artifact.lines(f"metrics/{path.name}"))
-        for path in artifact.parts("metrics/*.jsonl")
-        if path.stem in stems or not stems
-    }
+    logs = {}
+    for row in scores["rows"]:
+        if row.get("seed") is not None and "learning_rate" in row:
+            name = f"{model_name(row['name'])}, rate {row['learning_rate']:g}, seed {row['seed']}"
+            logs[name] = list(artifact.lines(f"metrics/{training_name(row)}.jsonl"))
     metric = scores["metrics"][0]
     unit = KINDS[scores["task"]["kind"]].kind_class.loss_unit
     for title, kind, key, y, percent in (
@@ -229,11 +220,3 @@ def training_curves(artifact: Artifact, scores: Json) -> Iterator[Element]:
             own = [line for line in log if line["kind"] == kind]
             lines.append(Line.through(name, [line["step"] for line in own], [line.get(key) for line in own]))
         yield from curves(title, lines, x="step", y=y, percent=percent)
-
-
-def _training(stem: str) -> str:
-    """The name of a training for display: scratch-rate-0.0005-seed-0 -> not pretrained, rate 0.0005, seed 0."""
-    model, rate, choices = stem.partition("-rate-")
-    for key in ("batch", "epochs", "seed"):
-        choices = choices.replace(f"-{key}-", f", {key} ")
-    return f"{model_name(model)}, rate {choices}" if rate else model_name(model)

@@ -81,15 +81,14 @@ def test_a_run_that_goes_on_is_read_as_far_as_it_is_written(tmp_path):
     with (two / "metrics.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"kind": "heldout", "st')
     found = shown([tmp_path / "one", tmp_path / "two"])
-    assert found["Runs"][1] == ["two", "–", "4,000", "1,000", "not finished"]
-    assert shown([one / "model", two.with_name("pretrain")]) == found
+    assert found["Runs"][1] == ["two/pretrain.partial", "–", "4,000", "1,000", "not finished"]
     (two / "timing.jsonl").unlink()  # without times, by pieces
     assert list(shown([one, two])) == ["Runs", "Last evaluation of each run", "At equal pieces: 4,000"]
     write_page(tmp_path / "compare.html", of_runs(open_runs([one, two])))
 
 
 @pytest.mark.parametrize(("folders", "names"), [
-    ("a/tiny b/tiny", "a/tiny b/tiny"), ("a/tiny a/wide b/tiny", "a/tiny a/wide b/tiny"), ("a/tiny tiny", None),
+    ("a/tiny b/tiny", "a b"), ("a/tiny a/wide b/tiny", "a/tiny a/wide b/tiny"), ("a/tiny tiny", None),
     ("x/deep/tiny y/deep/tiny y/other/wide", "x/deep/tiny y/deep/tiny y/other/wide"), ("a/one a/two", "one two"),
 ])  # fmt: skip
 def test_names_are_what_tells_runs_apart(tmp_path, folders, names):
@@ -106,7 +105,7 @@ def test_what_is_no_run_is_named(tmp_path):
         open_runs([one, tmp_path / "one"])
     with pytest.raises(ArtifactError, match="no held-out figures yet: wait for the first evaluation"):
         open_runs([one, made(tmp_path / "two", steps=0)])
-    place = r"name a folder such as artifacts/RECIPE/pretrain, or pretrain\.partial"
+    place = r"name a folder such as artifacts/RECIPE/pretrain, pretrain\.partial, or models/mood"
     for folder, what in (("clean", "an artifact of clean"), ("nowhere", "absent"), (".", "no pretraining run")):
         with pytest.raises(ArtifactError, match=rf"is {what}: {place}"):
             open_runs([one, tmp_path / "one" / folder if folder != "." else tmp_path])
@@ -114,16 +113,15 @@ def test_what_is_no_run_is_named(tmp_path):
 
 @pytest.mark.parametrize(("name", "line"), [
     ("metrics.jsonl", "{"), ("metrics.jsonl", "[]"), ("metrics.jsonl", '{"kind": "heldout", "step": 50}'),
-    ("metrics.jsonl", '{"kind": "what", "step": 50}'),
-    ("timing.jsonl", '{"kind": "train", "step": 50, "seconds": null, "pieces_per_second": 1}'),
+    ("timing.jsonl", '{"kind": "train", "step": 50, "pieces_per_second": 1}'),
 ])  # fmt: skip
 def test_damaged_lines_are_named(tmp_path, name, line):
     one, two = made(tmp_path / "one"), made(tmp_path / "two")
     number = len((two / name).read_text(encoding="utf-8").splitlines()) + 1
     with (two / name).open("a", encoding="utf-8") as file:
         file.write(line + "\n")
-    with pytest.raises(ArtifactError, match=rf"two/pretrain/{name}: line {number} is damaged: rebuild this artifact"):
-        open_runs([one, two])
+    with pytest.raises(ArtifactError, match=rf"two/pretrain/{name}: line {number}: .*: rebuild this artifact"):
+        of_runs(open_runs([one, two]))
 
 
 def test_the_command_prints_tables_and_writes_a_page(tmp_path, command):
@@ -134,7 +132,7 @@ def test_the_command_prints_tables_and_writes_a_page(tmp_path, command):
     assert "[bold]두<b>" in said
     text = page.read_text(encoding="utf-8")
     assert "[bold]두&lt;b&gt;" in text
-    assert text.count("<svg") == 4
+    assert text.count("<svg") == 2
     assert "src=" not in text
     command("compare", one, two, "--page", page)  # its name before
     printed = json.loads(command("compare", one, two, "--json").out)

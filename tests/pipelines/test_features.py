@@ -14,7 +14,8 @@ from korbert.errors import SettingsError
 from korbert.modeling import Encoder, FeatureModel, load_model
 from korbert.pipelines.experiments.layers import combinations, layer_table
 from korbert.pipelines.experiments.preparing import prepare
-from korbert.pipelines.reports.summary import show_layers
+from korbert.pipelines.reports.layers import score_table
+from korbert.pipelines.reports.summary import show_tables
 from korbert.pipelines.stages.finetuning import run
 from korbert.tasks.kinds import KINDS
 from tests.korbert.tiny import json_lines
@@ -136,9 +137,9 @@ def test_a_table_of_layers(learn, tmp_path, capsys):
     assert combinations(1) == []
     assert combinations(2)[-1] == names[-1]
     assert (combinations(4)[-1], combinations(12)[-1]) == ("concat of last four", "weighted sum of all")
-    show_layers(record)
+    show_tables([score_table(record)])
     printed = capsys.readouterr().out
-    assert [name for name in (*names, "tfidf", f"best by validation: {record['best']}") if name not in printed] == []
+    assert [name for name in (*names, "tfidf") if name not in printed] == []
     page = (folder / "layers.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "concat of last 2" in page

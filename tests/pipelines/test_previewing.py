@@ -7,19 +7,20 @@ from korbert.corpus.cleaning.preview import Preview, Shown
 from korbert.pipelines.recipes.files import SHIPPED
 from korbert.pipelines.reports import index
 from korbert.pipelines.reports.preview import print_preview, write_page
+from korbert.pipelines.stages.table import STAGES
 
 
 def test_preview_of_the_demo(tmp_path, command):
     said = command("clean", "demo", "--root", tmp_path, "--preview", "150").out
     assert "sampled from" in said
-    assert "dropped: too_short" in said
+    assert "dropped: too short" in said
     page = (tmp_path / "demo" / "preview.html").read_text(encoding="utf-8")
-    assert '<a href="preview.html">' in index(tmp_path / "demo").read_text(encoding="utf-8")
+    assert '<a href="preview.html">' in index(tmp_path / "demo", STAGES).read_text(encoding="utf-8")
     assert len(re.findall(r'<li class="row', page)) == 150
     assert "<ins>" in page
     assert not (tmp_path / "demo" / "clean").exists()
     (tmp_path / "demo" / "preview.html").unlink()
-    assert "preview.html" not in index(tmp_path / "demo").read_text(encoding="utf-8")
+    assert "preview.html" not in index(tmp_path / "demo", STAGES).read_text(encoding="utf-8")
 
 
 def test_text_is_escaped_in_terminal_and_page(tmp_path, command):

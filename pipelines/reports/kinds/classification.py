@@ -1,6 +1,6 @@
-"""One label per text: confusion with examples, calibration, scores by label and length, most confident errors.
+"""One label per text: confusion with examples, calibration, scores by label, most confident errors.
 
-Several labels: scores by label, calibration, exact matches by length, texts with most errors.
+Several labels: scores by label, calibration, texts with most errors.
 """
 
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ import numpy as np
 
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.elements import Element, Folded, Matrix, Section, Table
+from korbert.pipelines.reports.elements import Element, Folded, Matrix, Section
 from korbert.pipelines.reports.kinds.common import Scored, calibration, label_scores
 from korbert.tasks.metrics.classification import confusion
 
-_MATRIX_LABELS = 10  # with more, the most frequent confusions are listed
+_MATRIX_LABELS = 10  # with more, there are only examples of the most frequent confusions
 _CELLS = 20  # most frequent confusions shown with examples
 _EXAMPLES = 5  # of each
 
@@ -24,18 +24,14 @@ def sections(scored: Scored, details: Json) -> Iterator[Section]:
         return
     labels = scored.kind.labels
     true, predicted = scored.kind.run(scored.rows, scored.predictions).T
-    right, probabilities = true == predicted, scored.chosen_probabilities("label")
-    errors = [index for index in np.argsort(-np.nan_to_num(probabilities), kind="stable").tolist() if not right[index]]
+    errors, calibrated = scored.by_confidence("label")
     counts = confusion(true, predicted, len(labels))
     of_cell: dict[tuple[int, int], list[int]] = {}
     for index in errors:
         of_cell.setdefault((true[index], predicted[index]), []).append(index)
 
     yield Section("Confusion", list(confusion_elements(scored, counts, of_cell)))
-    x = "probability of the predicted label"
-    elements = [*calibration(probabilities, right, x=x, y="share correct")]
-    elements.append(scored.by_length("Accuracy by length", right, "texts"))
-    yield Section("Calibration and length", elements)
+    yield calibrated
     totals = np.stack([counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)], axis=1)
     yield Section("Labels", [label_scores(labels, totals, "rows")])
     yield from scored.worst("Most confident errors", errors, " errors")
@@ -54,13 +50,6 @@ def confusion_elements(
         ]
         note = "Rows: true labels. Columns: predictions. Shares are of the row."
         yield Matrix("Confusion matrix", labels, shares, note=note)
-    elif cells:
-        rows = []
-        for true, label in cells:
-            number = counts[true, label]
-            share = formatting.percent(number / counts[true].sum())
-            rows.append((labels[true], labels[label], formatting.count(number), share))
-        yield Table("Most frequent confusions", ("true label", "predicted", "rows", "share of label"), rows, "kkrr")
     for true, label in cells:
         errors = of_cell[true, label]
         some = f", {_EXAMPLES} shown" if len(errors) > _EXAMPLES else ""
@@ -74,9 +63,8 @@ def multi_label_sections(scored: Scored) -> Iterator[Section]:
     totals = np.stack([(true & predicted).sum(axis=0), predicted.sum(axis=0), true.sum(axis=0)], axis=1)
     yield Section("Labels", [label_scores(labels, totals, "rows")])
     probabilities = np.array([[of_row["probabilities"][label] for label in labels] for of_row in scored.predictions])
-    elements = [*calibration(probabilities.ravel(), true.ravel(), x="probability of a label", y="share that is true")]
+    elements = calibration(probabilities.ravel(), true.ravel(), x="probability of a label", y="share that is true")
+    yield Section("Confidence", list(elements))
     wrong = (true != predicted).sum(axis=1)
-    elements.append(scored.by_length("All labels correct, by length", wrong == 0, "texts"))
-    yield Section("Calibration and length", elements)
     errors = [index for index in np.argsort(-wrong, kind="stable").tolist() if wrong[index]]
     yield from scored.worst("Texts with the most wrong labels", errors, "")

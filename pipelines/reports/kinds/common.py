@@ -1,14 +1,14 @@
-"""What the pages of several kinds of tasks show: calibration, scores by label and by length, examples of errors."""
+"""What the pages of several kinds of tasks show: calibration, scores by label, errors by cause, examples of errors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import equal_groups
-from korbert.pipelines.reports.elements import Bar, Bars, Element, Entry, Folded, Section, Table
+from korbert.pipelines.reports.distributions import number_and_share, ranked_bars
+from korbert.pipelines.reports.elements import Bars, Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import beginning, in_words
 from korbert.pipelines.reports.pictures import Line, curves
 from korbert.tasks.files import Row
@@ -39,22 +39,14 @@ class Scored:
             entries = [self.entry(index) for index in errors[:_ERRORS]]
             yield Section(title, [Folded(f"{len(entries)} of {len(errors):,}{what}", entries, open=True)])
 
-    def chosen_probabilities(self, key: str) -> np.ndarray:
-        """The probability of each prediction, (N,). key: of the predicted label or choice in it."""
-        return np.array([prediction["probabilities"][prediction[key]] for prediction in self.predictions])
-
-    def lengths(self) -> np.ndarray:
-        """Characters in the texts of each row, (N,)."""
-        return np.array([sum(map(len, self.kind.texts(row))) for row in self.rows])
-
-    def by_length(self, title: str, right: np.ndarray, what: str) -> Bars:
-        """Share of correct rows in about five groups of equal size, short to long. right: (N,) bool."""
-        bars = []
-        for span, inside in equal_groups(self.lengths(), formatting.count):
-            share = float(right[inside].mean())
-            text = f"{formatting.percent(share)} of {formatting.count(inside.sum())}"
-            bars.append(Bar(f"{span} characters", (share,), text))
-        return Bars(title, bars, note=f"Groups with about the same number of {what}.")
+    def by_confidence(self, key: str) -> tuple[list[int], Section]:
+        """The errors, the most confident first, and the calibration. key: of the predicted label or choice."""
+        true, predicted = self.kind.run(self.rows, self.predictions).T
+        right = true == predicted
+        probabilities = np.array([prediction["probabilities"][prediction[key]] for prediction in self.predictions])
+        order = np.argsort(-np.nan_to_num(probabilities), kind="stable")
+        calibrated = calibration(probabilities, right, x=f"probability of the predicted {key}", y="share correct")
+        return order[~right[order]].tolist(), Section("Confidence", list(calibrated))
 
 
 def calibration(probabilities: np.ndarray, outcomes: np.ndarray, *, x: str, y: str) -> Iterator[Element]:
@@ -86,3 +78,10 @@ def label_scores(labels: Sequence[str], totals: np.ndarray, unit: str, note: str
     head = ("label", "precision", "recall", "F1", unit, "predicted")
     title = f"Scores of {len(rows):,} labels"
     return Table(title, head, rows, "krrrrr", folded=len(rows) > _UNFOLDED, note=note)
+
+
+def cause_bars(causes: Mapping[str, int], meanings: Mapping[str, str]) -> Iterator[Bars]:
+    """Errors by cause, the most frequent first, with the meaning of each cause; nothing without errors."""
+    if total := sum(causes.values()):
+        note = f"{'; '.join(f'{cause}: {meanings[cause]}' for cause in causes)}."
+        yield ranked_bars("Errors by cause", causes.items(), number_and_share(total), note=note)

@@ -6,10 +6,9 @@ from typing import Any
 
 from korbert.pipelines.artifacts.store import Json
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.reports.distributions import most_frequent, number_and_share, ranked_bars
 from korbert.pipelines.reports.elements import Element, Entry, Folded, Section, Table
 from korbert.pipelines.reports.examples import marked
-from korbert.pipelines.reports.kinds.common import Scored, label_scores
+from korbert.pipelines.reports.kinds.common import Scored, cause_bars, label_scores
 from korbert.tasks.token_classification.bio import is_bio
 from korbert.tasks.token_classification.labels import spans_of_words
 
@@ -99,10 +98,9 @@ def error_entry(text: str, errors: Sequence[Error]) -> Entry:
 
 def cause_elements(errors: Mapping[str, Mapping[str, Sequence[Error]]]) -> Iterator[Element]:
     """errors: cause -> text -> errors in it."""
-    causes = most_frequent({cause: sum(map(len, by_text.values())) for cause, by_text in errors.items()})
-    if len(causes) > 1:
-        note = f"{'; '.join(f'{cause}: {_CAUSES[cause]}' for cause in causes)}."
-        yield ranked_bars("Errors by cause", causes.items(), number_and_share(sum(causes.values())), note=note)
+    totals = Counter({cause: sum(map(len, by_text.values())) for cause, by_text in errors.items()})
+    causes = dict(totals.most_common())
+    yield from cause_bars(causes, _CAUSES)
     swapped = (pair for of_text in errors.get("other label", {}).values() for pair in of_text)
     confused = Counter((true[2], predicted[2]) for true, predicted in swapped if true and predicted)
     if confused:

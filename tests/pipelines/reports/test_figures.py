@@ -9,6 +9,7 @@ from korbert.pipelines.reports import figures, index
 from korbert.pipelines.reports.formatting import compact, duration, megabytes, value
 from korbert.pipelines.reports.record import Artifact, sampled
 from korbert.pipelines.reports.training_log import TrainingLog, time_axis
+from korbert.pipelines.stages.table import STAGES
 from tests.pipelines.reports.conftest import plain
 
 
@@ -74,4 +75,4 @@ def test_implausible_run_time_is_none(maker, written, seconds):
     folder = maker("korquad")
     (folder / "run.json").write_text(f'{{"seconds": {written}}}')
     assert Artifact.open(folder).seconds == seconds
-    index(maker.recipe)
+    index(maker.recipe, STAGES)

@@ -3,10 +3,9 @@
 import re
 
 import matplotlib
-import numpy as np
 import pytest
 
-from korbert.pipelines.reports.pictures import Line, lengths
+from korbert.pipelines.reports.pictures import Line
 from korbert.pipelines.reports.pictures import curves as curves_of
 
 
@@ -37,17 +36,12 @@ def test_names_are_in_the_legend_and_only_the_escaped_title_in_the_picture():
 
 
 @pytest.mark.parametrize("options", [{}, {"percent": True, "floor": 0}, {"whole": False}])
-def test_lines_with_one_point_are_rows_of_a_table(options):
-    assert curves("Speed", [Line("", [10], [1.5])], **options).head == ("x", "y")
+def test_lines_with_one_point_are_no_picture(options):
     level = Line("unigram", [1, 300], [7.25, 7.25], reference=True)
-    lines = [Line("a", [300], [0.25]), Line("b", [1], [0.5]), Line("c", [], []), level]
-    table = curves("t", lines, x="step", y="nat", note="n", **options)
-    assert (table.kind, table.head, table.note) == ("table", ("", "step", "nat"), "n")
-    assert table.rows[0] == ("a", "300", "25.0\u00a0%" if options.get("percent") else "0.25")
-    assert [row[0] for row in table.rows] == ["a", "b"]
-    assert curves("t", [Line("a", [1], [1]), Line("b", [1, 2], [1, 2])], **options).kind == "picture"
     unknown = Line.through("a", [1, 2], [None, float("nan")])
-    assert list(curves_of("t", [unknown, Line("b", [1, 2], [1, 1], reference=True)], x="x", y="y", **options)) == []
+    for lines in ([], [Line("a", [300], [0.25]), Line("b", [1], [0.5]), Line("c", [], []), level], [unknown, level]):
+        assert list(curves_of("t", lines, x="x", y="y", **options)) == []
+    assert curves("t", [Line("a", [1], [1]), Line("b", [1, 2], [1, 2])], **options).kind == "picture"
 
 
 def _ticks(picture):
@@ -56,15 +50,11 @@ def _ticks(picture):
     return [float(text.replace(",", "")) for text in texts if re.fullmatch(r"[\d,.]+(e-?\d+)?", text)]
 
 
-@pytest.mark.parametrize("heights", [[1, 0, 2], [1, 1, 1], [3, 3], [0, 0, 1], [250, 40], [1]])
-def test_ticks_of_counts_are_whole_numbers(heights):
-    pictures = [lengths("t", {"a": np.array(heights) + 3}, x="characters")]
-    if len(heights) > 1:
-        line = Line("a", list(range(len(heights))), heights)
-        pictures += [curves("t", [line], whole_y=True, **floor) for floor in ({}, {"floor": 0})]
-    for picture in pictures:
-        assert _ticks(picture)
-        assert all(number == round(number) for number in _ticks(picture))
+@pytest.mark.parametrize("steps", [[1, 2], [1, 2, 3], [0, 1], [40, 250]])
+def test_ticks_of_steps_are_whole_numbers(steps):
+    ticks = _ticks(curves("t", [Line("a", steps, [1000 * step for step in steps])]))
+    assert ticks
+    assert all(number == round(number) for number in ticks)
 
 
 def test_many_points_are_averaged_in_equal_groups():
@@ -72,10 +62,3 @@ def test_many_points_are_averaged_in_equal_groups():
     svg = curves("t", [Line("a", steps, [float(step % 2) for step in steps])]).svg
     assert len(svg) < 30_000
     assert len(svg) < len(curves("t", [Line("a", steps[:240], [0.0] * 240)]).svg) + 5000
-
-
-def test_lengths_take_five_series_and_skip_empty_ones():
-    series = {str(number): np.array([number + 1, 40]) for number in range(7)} | {"0": np.array([0, 0])}
-    picture = lengths("t", series, x="characters")
-    assert [name for name, _, _ in picture.legend] == ["1", "2", "3", "4"]
-    assert lengths("t", {}, x="characters").legend == ()

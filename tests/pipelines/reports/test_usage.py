@@ -11,6 +11,7 @@ import pytest
 from korbert.pipelines.cli import cli
 from korbert.pipelines.reports import index, render
 from korbert.pipelines.reports.stage_page import shown
+from korbert.pipelines.stages.table import STAGES
 
 
 def _code(page):
@@ -56,11 +57,11 @@ def test_what_no_command_reads_is_a_table_in_python(maker, monkeypatch, stage, c
 
 def test_index_has_a_command_for_each_stage(maker, monkeypatch):
     maker.recipe.mkdir()
-    assert _code(index(maker.recipe)) == []
+    assert _code(index(maker.recipe, STAGES)) == []
     for stage in ("clean", "vocab", "pretrain", "nsmc"):
         maker(stage)
     monkeypatch.chdir(maker.recipe.parent)
-    lines, python = _code(index(maker.recipe.relative_to(maker.recipe.parent)))
+    lines, python = _code(index(maker.recipe.relative_to(maker.recipe.parent), STAGES))
     assert [line.split()[1] for line in lines.strip().split("\n")] == ["questions", "tokenize", "fill", "predict"]
     assert "nsmc/model" in python
 
