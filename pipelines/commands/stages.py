@@ -213,8 +213,6 @@ def new(name: Path, every_key: bool, begin: str) -> None:
     path = name if name.suffix == ".toml" else Path(f"{name}.toml")
     recipes.files.check_name(path)
     check_output(path)
-    if path.exists():
-        raise SettingsError(f"{path}: already exists: choose another name")
     template = recipes.template
     recipe = (template.full_recipe if every_key else template.short_recipe)(begin, path.parent)
     write_whole(path, recipe.encode())

@@ -112,9 +112,9 @@ def layers(as_json: bool, **given: Any) -> None:
     if (output / artifacts.store.RECORD).is_file():
         raise SettingsError(f"{output}: is an artifact, which other files would make stale: choose another --output")
     output.mkdir(parents=True, exist_ok=True)
-    read, outputs = (given["model"], given["train"]), inference.outputs
-    check_output(output / "layers.json", *read, is_ours=outputs.is_nothing_else)
-    check_output(output / "layers.html", *read, is_ours=outputs.is_page)
+    read = (given["model"], given["train"])
+    check_output(output / "layers.json", *read)
+    check_output(output / "layers.html", *read, is_ours=inference.outputs.is_page)
     work = claim(output / ".korbert-layers")
     inputs = dataclasses.replace(pipeline.inputs(stage), encoded=work / "encoded")
     settings = pipeline.recipe.section(stage.name)
@@ -221,7 +221,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
 
     options.logged(debug)
     if output:
-        check_output(output, model, file, is_ours=inference.outputs.is_nothing_else)
+        check_output(output, model, file)
     if html:
         check_output(html, model, file, is_ours=inference.outputs.is_page)
     columns, loaded = options.by_role(text, pair, label, others), korbert.load(model, device)
@@ -315,7 +315,7 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None, debug: bool)
     embedding), `korbert negatives`, too.
     """
     options.logged(debug)
-    check_output(output, corpus, is_ours=inference.outputs.is_nothing_else)
+    check_output(output, corpus)
     failed, counts = Failed(str(corpus)), Counter[PairSource]()
 
     def write(aside: Path) -> None:

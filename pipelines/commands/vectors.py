@@ -59,7 +59,7 @@ def embed(
     options.logged(debug)
     if output is not None:
         files.check_ending(output)
-        check_output(output, model, input.path, is_ours=inference.outputs.is_nothing_else)
+        check_output(output, model, input.path)
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
     of_texts = ("pooling", "no_special_tokens", "size", "counts", "normalize", "side")
@@ -349,7 +349,7 @@ def negatives(
     from korbert.tasks.kinds.embedding import PASSAGE, QUERY
 
     options.logged(debug)
-    check_output(output, model, pairs, is_ours=inference.outputs.is_nothing_else)
+    check_output(output, model, pairs)
     rows = korbert.tasks.files.read_rows([pairs], [QUERY, PASSAGE], form=form)
     for line in rows.said():
         say(line, err=True)

@@ -1,14 +1,9 @@
-"""Which files a command may write over: pages of korbert, which can be made again in seconds, and nothing else."""
+"""The only files that a command writes over: pages of korbert, which can be made again in seconds."""
 
 from pathlib import Path
 
 _GENERATOR = b'<meta name="generator" content="korbert">'  # in templates/base.html and look.html
 _HEAD_BYTES = 1_000
-
-
-def is_nothing_else(path: Path) -> bool:
-    """False, of any file."""
-    return False
 
 
 def is_page(path: Path) -> bool:

@@ -15,7 +15,6 @@ from korbert.corpus.readers.files import find_files
 from korbert.corpus.settings import SourceSettings
 from korbert.durable import aside_of, check_output, write_aside
 from korbert.errors import CorpusError, SettingsError
-from korbert.pipelines.inference.outputs import is_nothing_else
 from korbert.scratch import claim, remove
 
 _GROUPS = {  # prefix of a count -> what it counts
@@ -44,7 +43,7 @@ def write_questions(
     files = find_files(corpus, Path())
     if not files:
         raise CorpusError(f"{corpus}: no such file, and no file in it: name a file, a folder, or a glob in quotes")
-    check_output(output, *files, is_ours=is_nothing_else)
+    check_output(output, *files)
     settings = QuestionSettings(per_paragraph=per_paragraph, seed=seed)
     source = SourceSettings(name="corpus", path=corpus, id="", text=text, documents=documents)
     counts: Counter[str] = Counter()

@@ -168,4 +168,3 @@ def test_only_our_own_pages_are_written_over(tmp_path):
         assert not written.is_page(path)
     path.write_text(page(None))
     assert written.is_page(path)
-    assert not written.is_nothing_else(path)
