@@ -1,9 +1,9 @@
 """Artifacts: folders, whole or absent, of data files and a `stage.json` that records their origin (docs/formats.md).
 
-artifacts/<recipe>/<stage>/            finished
-artifacts/<recipe>/<stage>.partial/    in progress; `plan.json` records its settings and inputs
-artifacts/<recipe>/<stage>.lock        held by the run that writes it
-artifacts/<recipe>/<stage>.rebuild     marked by --rebuild, removed once rebuilt
+artifacts/<recipe>/<stage>/                    finished
+artifacts/<recipe>/<stage>.partial/            in progress; `plan.json` records its settings and inputs
+artifacts/<recipe>/<stage>.lock                held by the run that writes it
+artifacts/<recipe>/.korbert-<stage>.rebuild    marked by --rebuild, removed once rebuilt
 
 For a stage that runs outside a recipe, the user chooses the folder; the other three lie beside it.
 """
@@ -141,12 +141,7 @@ def digest_of(record: Mapping[str, Any]) -> str:
 def data_files(folder: Path) -> list[Path]:
     """The files that the digest covers, sorted by relative name."""
     names = ((path, path.relative_to(folder).parts[0]) for path in folder.rglob("*") if path.is_file())
-    return sorted(path for path, name in names if name not in BESIDE and not _is_page(name))
-
-
-def _is_page(name: str) -> bool:
-    """Whether a file is the report page, or an unfinished one left by an interrupted run."""
-    return name.lstrip(".").startswith(PAGE)
+    return sorted(path for path, name in names if name not in BESIDE)
 
 
 def differences(plan: Plan, record: Mapping[str, Any]) -> list[str]:
@@ -259,12 +254,9 @@ def settle(partial: Path, final: Path) -> None:
 
 
 def tidy(partial: Path, final: Path) -> None:
-    """Removes leftovers of interrupted runs: folders beside a fresh artifact, and unfinished pages in it."""
+    """Removes leftovers of interrupted runs beside a fresh artifact."""
     for leftover in filter(is_ours, (partial, old_of(final))):
         remove(leftover, is_ours)
-    for path in final.iterdir():
-        if path.is_file() and path.name != PAGE and _is_page(path.name):
-            path.unlink()
 
 
 def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
@@ -328,7 +320,7 @@ def is_ours(folder: Path) -> bool:
             continue
         name = path.relative_to(folder)
         top = name.parts[0]
-        if not (top.startswith(".korbert-") or _is_page(top) or known & {top, name.as_posix()}):
+        if not (top.startswith(".korbert-") or known & {top, name.as_posix()}):
             return False
     return True
 
@@ -341,6 +333,11 @@ def partial_of(final: Path) -> Path:
 def old_of(final: Path) -> Path:
     """Where an older artifact is moved while a newer one replaces it."""
     return final.with_name(f".korbert-{final.name}.old")
+
+
+def mark_of(final: Path) -> Path:
+    """The empty file that says that --rebuild has not yet remade an artifact."""
+    return final.with_name(f".korbert-{final.name}.rebuild")
 
 
 @contextlib.contextmanager

@@ -1,11 +1,11 @@
-"""Options shared by several commands. A command's help names the options common to all in one line."""
+"""Options shared by several commands."""
 
 import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -25,7 +25,6 @@ from korbert.world import is_silent
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-_EVERYWHERE = ("root", "data", "accept_kiwi", "lang", "debug")  # explained once, in `korbert run --help`
 
 
 def loaded(model: Path, device: str, precision: Any) -> Any:
@@ -37,19 +36,6 @@ def loaded(model: Path, device: str, precision: Any) -> Any:
         message = t("korbert: {model} runs in {precision}; exact: --precision fp32")
         say(message.format(model=model, precision=chosen.precision), err=True)
     return chosen
-
-
-class Command(click.Command):
-    """A command on a recipe. Its help lists its own options, and names those of all such commands in one line."""
-
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        own = [one for one in self.get_params(context) if isinstance(one, click.Option) and one.name not in _EVERYWHERE]
-        records = [record for one in own if (record := one.get_help_record(context)) is not None]
-        with formatter.section("Options"):
-            formatter.write_dl(records)
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in _EVERYWHERE)
-        formatter.write_paragraph()
-        formatter.write_text(f"See `korbert run --help` for the common options {names}.")
 
 
 @dataclass(frozen=True)
@@ -129,21 +115,7 @@ class Output(click.Path):
 def together(*options: _Decorator) -> _Decorator:
     """Combine several option decorators into one."""
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
-class Renamed(click.Option):
-    """An option that still has its earlier name, which its help does not show."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        shown = copy(self)
-        shown.opts = self.opts[:1]  # the parser has both
-        return super(Renamed, shown).get_help_record(ctx)
+    return lambda function: reduce(lambda inner, option: option(inner), reversed(options), function)
 
 
 def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:

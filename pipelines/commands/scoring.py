@@ -74,7 +74,7 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
 @click.option("--model", "models", multiple=True, metavar="NAME",
               help="Tasks: model to compare (pretrained, scratch, tfidf), once or once per folder.  "
               "[default: the first]")  # fmt: skip
-@click.option("--html", "--page", "page", cls=options.Renamed, type=options.Output(),
+@click.option("--html", "--page", "page", type=options.Output(),
               help="Write an HTML page: curves of runs, examples of tasks.")  # fmt: skip
 @options.as_json
 @options.debug

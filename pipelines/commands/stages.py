@@ -2,7 +2,7 @@
 
 import os
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -62,20 +62,14 @@ def run_stages(pipeline: "artifacts.Pipeline", stages: Sequence[Stage], rebuild:
     artifacts.runner.make_all(pipeline, stages, rebuild=rebuild)
 
 
-class _StageName(click.Choice[str]):
-    """A stage of the table, or tasks.NAME, which only the recipe can check."""
-
-    def __init__(self) -> None:
-        super().__init__([*STAGES, f"{TASK}NAME"])
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return str(value) if is_task(str(value)) else super().convert(value, param, ctx)
+_stage_names = options.completed(lambda: STAGES)
 
 
 @click.command()
 @options.recipe
-@click.option("--from", "first", type=_StageName(), help="First stage; earlier ones must be fresh.")
-@click.option("--to", "last", type=_StageName(), help="Last stage.")
+@click.option("--from", "first", metavar="STAGE", shell_complete=_stage_names,
+              help="First stage; earlier ones must be fresh.")  # fmt: skip
+@click.option("--to", "last", metavar="STAGE", shell_complete=_stage_names, help="Last stage.")
 @options.work
 @options.corpus
 @options.device
@@ -114,14 +108,12 @@ def _stage_command(stage: Stage) -> click.Command:
     own = [options.workers, options.device] if stage.trains else [options.corpus]
     if stage.makes_rows:
         own.append(options.row_workers)
-    decorated: Callable[..., Any] = command
-    for option in reversed([options.work, *own, *([_preview] if stage.preview else []), options.place]):
-        decorated = option(decorated)
-    made = click.command(stage.name, cls=options.Command, help=str(stage.help), short_help=stage.help.summary)
-    return made(options.recipe(decorated))
+    own += [_preview] if stage.preview else []
+    decorated = options.together(options.recipe, options.work, *own, options.place)(command)
+    return click.command(stage.name, help=str(stage.help), short_help=stage.help.summary)(decorated)
 
 
-@click.command(cls=options.Command)
+@click.command()
 @click.argument("recipe", required=False, shell_complete=options.recipe_names)
 @click.argument("names", nargs=-1, metavar="[NAME ...]")
 @options.work
@@ -164,7 +156,7 @@ def tasks(
         reports.summary.show(pipeline, [stage.name for stage in stages])
 
 
-@click.command(cls=options.Command)
+@click.command()
 @options.recipe
 @click.option("--verify", is_flag=True, help="Verify the hash of every file of every artifact.")
 @options.as_json
@@ -183,7 +175,7 @@ def status(recipe: str, verify: bool, as_json: bool, **common: Any) -> None:
         reports.summary.show_status(pipeline, statuses)
 
 
-@click.command(cls=options.Command)
+@click.command()
 @options.recipe
 @options.place
 def report(recipe: str, **common: Any) -> None:
@@ -219,7 +211,7 @@ def new(name: Path, every_key: bool, begin: str) -> None:
     say(t("{path}: name your files in it, then `korbert run {path}`").format(path=path))
 
 
-@click.command(cls=options.Command)
+@click.command()
 @options.recipe
 @click.option(
     "--seconds", type=click.IntRange(0, 3_600), default=30,

@@ -259,7 +259,7 @@ def similar(
               help="Column or key of the id, or list of ids, of the texts that answer it.")  # fmt: skip
 @click.option("--way", type=click.Choice(get_args(Way)), help="Only this way of searching.  [default: each]")
 @_rerank
-@click.option("--html", "--page", "page", cls=options.Renamed, type=options.Output(),
+@click.option("--html", "--page", "page", type=options.Output(),
               help="Write an HTML page: the figures, and queries on which ways differ.")  # fmt: skip
 @options.as_json
 @vector_options.vectors

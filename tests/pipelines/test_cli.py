@@ -105,9 +105,6 @@ def test_the_help_of_a_stage_says_what_it_reads_and_writes(name, command):
     assert ("--device" in said) == (name in ("pretrain", "nsmc", "korquad"))
     assert ("--row-workers" in said) == (name == "pretrain")
     assert ("--runner" in said) == (name in ("clean", "analyze", "vocab", "shard"))
-    listed = [line.split()[0] for line in said.split("Options:")[1].splitlines() if line.startswith("  -")]
-    assert len(listed) <= 9  # what all commands on a recipe have is named in one line
-    assert "See `korbert run --help`" in said
 
 
 def test_help_lists_every_command_in_one_group(command):

@@ -128,7 +128,7 @@ def test_files_of_somebody_else_below_the_root_stay_as_they_are(here, case):
     for place in ("clean", "clean.partial", ".korbert-clean.old", "analyze", "pretrain.partial"):
         (here / name / "demo" / place).mkdir(parents=True)
         (here / name / "demo" / place / "thesis.hwp").write_text("of someone")
-    for file in ("index.html", "preview.html", "vocab", "shard.lock", "clean.rebuild"):
+    for file in ("index.html", "preview.html", "vocab", "shard.lock"):
         (here / name / "demo" / file).write_text("of someone")
     before = _everything(here)
     for more in ((), ("--rebuild",)):
