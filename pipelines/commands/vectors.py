@@ -62,13 +62,14 @@ def embed(
         check_output(output, model, input.path)
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
-    of_texts = ("pooling", "no_special_tokens", "size", "counts", "normalize", "side")
+    of_texts = ("pooling", "no_special_tokens", "size", "normalize", "side")
     if parts:
         why = "is for vectors of texts: leave it out, or leave --parts out"
         asked = given | {"precision": given["precision"] not in ("auto", "fp32")}
         for name in filter(asked.get, (*of_texts, "precision")):
             raise SettingsError(f"--{name.replace('_', '-')}: {why}")
-    embedding, failed = vector_options.embedding_of(model, device, given), Failed(input.name)
+    loaded, failed = options.loaded(model, device, given["precision"]), Failed(input.name)
+    embedding = files.Embedding(loaded, vector_options.asked_for(given))
     records = files.text_records(input.file, input.name, form, text, utf8=output is not None)
     if output is None:
         with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
@@ -154,7 +155,12 @@ def index(
         if not (path.is_file() or (path == corpus and inference.embedding.holds_texts(path))):
             what = "is a folder without .txt files" if path.is_dir() else "no such file"
             raise SettingsError(f"{path}: {what}: name a file or folder of texts, or a file of ids for --remove")
-    made = _index_to_write(model, output, device, given)
+    is_there = search.is_index(output)  # before the model is loaded: refuses other files
+    loaded, asked = options.loaded(model, device, given["precision"]), vector_options.asked_for(given)
+    if is_there:
+        made = search.Index.load(output, loaded).matching(**asked)
+    else:
+        made = search.Index.create(output, loaded, **asked)
     removed, added, failed = 0, search.Added(), Failed(str(corpus))
     if remove is not None:
         ids = {id for _, id in inference.lines.texts(remove, remove.name) if id}
@@ -171,34 +177,18 @@ def index(
     failed.end()
 
 
-def _index_to_write(model: Path, output: Path, device: str, given: dict[str, Any]) -> "search.Index":
-    """The index in a folder, or a new one."""
-    if search.is_index(output):
-        return _opened_index(model, output, device, given)
-    new = vector_options.embedding_of(model, device, given, search=True)
-    return search.Index.create(output, new.model, counts=new.counts, **new.asked)
-
-
-def _opened_index(model: Path, folder: Path, device: str, given: dict[str, Any]) -> "search.Index":
-    """The index in a folder. Raises SettingsError and ArtifactError if it has other settings than those given."""
-    if given["counts"]:
-        raise SettingsError(f"--counts: {folder} was built with its own: leave the option out")
-    loaded = options.loaded(model, device, given["precision"])
-    return search.Index.load(folder, loaded).matching(**vector_options.asked_for(given))
-
-
 @contextmanager
 def _index_of(
     model: Path, corpus: Path, device: str, given: dict[str, Any], way: Way | None, pairs: Iterable[tuple[Any, ...]]
 ) -> "Iterator[search.Index]":
     """The index in a folder, or one of the pairs for this time only, with vectors if this way of searching has them."""
+    loaded, asked = options.loaded(model, device, given["precision"]), vector_options.asked_for(given)
     if corpus.is_dir() and not inference.embedding.holds_texts(corpus):
-        yield _opened_index(model, corpus, device, given)
+        yield search.Index.load(corpus, loaded).matching(**asked)
         return
-    own = vector_options.embedding_of(model, device, given, search=True)
-    words_only = (way or search.default_way(own.model)[0]) == "words"
+    words_only = (way or search.default_way(loaded)[0]) == "words"
     with TemporaryDirectory(prefix="korbert-index-") as folder:
-        made = search.Index.create(folder, own.model, counts=own.counts, words_only=words_only, **own.asked)
+        made = search.Index.create(folder, loaded, words_only=words_only, **asked)
         made.add(pairs)
         yield made
 

@@ -42,7 +42,7 @@ ROOTS = {(name, "root"): ("out", [name, "demo", "--root", OUT]) for name in ON_R
 ROOTS["plan", "root"][1].extend(["--seconds", "0"])
 READ = {  # paths that are only read
     "data", "model", "train", "valid", "test", "file", "input", "tokenizer", "dataset", "bundle", "folders",
-    "predictions", "corpus", "queries", "remove", "counts", "index", "base", "folder of import",
+    "predictions", "corpus", "queries", "remove", "index", "base", "folder of import",
     "pairs", "rerank", "texts",
 }  # fmt: skip
 CASES = FILES | FOLDERS | ROOTS
