@@ -39,8 +39,7 @@ def submit(
 
     INPUT is a KorQuAD JSON file; OUTPUT becomes {id: answer} for every id. MODEL is a korquad artifact or its model/.
     --check BUNDLE replaces all three: it runs submission/ of a korquad artifact in a fresh folder without network,
-    validates the answers, and prints time, memory, scores, and the commands of a CodaLab worksheet, or with --json
-    only what was measured.
+    validates the answers, and prints time, memory and scores.
     """
     if bundle is not None:
         if model is not None:
@@ -49,7 +48,7 @@ def submit(
         if as_json:
             click.echo(inference.lines.as_json(asdict(verdict) | {"dataset": str(verdict.dataset)}))
         else:
-            reports.summary.show_check(bundle, verdict)
+            reports.summary.show_check(verdict)
         return
     if dataset is not None:
         raise click.UsageError("--dataset is for --check BUNDLE: INPUT names the questions to answer")

@@ -1,7 +1,6 @@
 """Tables for the terminal: the state of the pipeline, and the results of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -11,7 +10,7 @@ from korbert.pipelines.artifacts import store
 from korbert.pipelines.artifacts.pipeline import Pipeline, Status
 from korbert.pipelines.language import t
 from korbert.pipelines.reports import formatting
-from korbert.pipelines.submission.check import Verdict, worksheet
+from korbert.pipelines.submission.check import Verdict
 from korbert.tasks.sets import listing
 from korbert.terminal import console, say
 
@@ -76,19 +75,13 @@ def show_sets() -> None:
         say(f"    {known['where']}  {known['licence']}")
 
 
-def show_check(bundle: Path, verdict: "Verdict") -> None:
-    """Prints time, memory and scores of a submission, the limits of the check, and the commands to submit it."""
+def show_check(verdict: Verdict) -> None:
+    """Prints time, memory and scores of a submission."""
     questions, took = formatting.count(verdict.questions), formatting.duration(verdict.seconds)
-    memory = "unknown" if verdict.memory is None else formatting.megabytes(verdict.memory)
     say(f"{questions} questions of {verdict.dataset}, each answered; no network access")
-    say(f"time: {took}, memory: {memory}")
+    say(f"time: {took}, memory: {formatting.megabytes(verdict.memory)}")
     if verdict.scores is not None:
         say("exact match: {exact_match:.2f}, F1: {f1:.2f}".format(**verdict.scores))
-    for note in verdict.notes:
-        say(f"note: {note}")
-    say("\nTo submit it on a CodaLab worksheet, if the competition is still open:")
-    for line in worksheet(bundle, verdict.memory):
-        say(line)
 
 
 def show_layers(record: Mapping[str, Any]) -> None:
