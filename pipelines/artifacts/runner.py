@@ -96,8 +96,7 @@ def make(pipeline: Pipeline, stage: Stage, *, rebuild: bool = False) -> bool:
                 except Exception as error:  # the stage still counts as finished
                     again = pipeline.command() if pipeline.place is None else "the next run"
                     _logger.warning("%s: its page could not be drawn (%r): %s tries again", stage.name, error, again)
-                    if pipeline.runtime.debug:
-                        raise
+                    _logger.debug("where", exc_info=True)
         from_first(lambda: None)  # the next stage reads the artifact
     return decision != "skip"
 

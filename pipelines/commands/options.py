@@ -118,6 +118,22 @@ def together(*options: _Decorator) -> _Decorator:
     return lambda function: reduce(lambda inner, option: option(inner), reversed(options), function)
 
 
+class _AboveBars(logging.StreamHandler[TextIO]):
+    """Writes to the current sys.stderr: a progress bar replaces it with a stream that keeps the bar below the lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+def _logged(context: click.Context, parameter: click.Parameter, debug: bool) -> None:
+    """Send log messages to standard error: our own, progress included, and warnings of libraries."""
+    handler = _AboveBars()
+    handler.setFormatter(Messages("%(message)s"))
+    logging.basicConfig(level=logging.ERROR if is_silent() else logging.WARNING, handlers=[handler])
+    logging.getLogger("korbert").setLevel(logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO)
+
+
 def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
     """Shell completion by these names, and by files where none of them begins so."""
     return lambda context, parameter, incomplete: [
@@ -145,7 +161,10 @@ lang = click.option(
     callback=lambda context, parameter, lang: os.environ.update({LANG: lang} if lang else {}),
     help="Language of pages, results and help.  [default: the locale's; of a served page, the browser's]",
 )  # fmt: skip
-debug = together(lang, click.option("--debug", is_flag=True, help="Show the traceback of an error."))
+debug = together(
+    lang,
+    click.option("--debug", is_flag=True, expose_value=False, callback=_logged, help="Show the traceback of an error."),
+)
 device = click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Device to run on.")
 precision = click.option(
     "--precision", type=click.Choice(["auto", "fp32", "bf16", "int8"]), default="auto",
@@ -206,19 +225,3 @@ def by_role(text: str | None, pair: str | None, label: str | None, others: Seque
             raise click.UsageError(f"--column {one}: give it as ROLE=NAME, as in choices=보기")
         columns_by_role.setdefault(role, []).append(name)
     return columns_by_role
-
-
-class _AboveBars(logging.StreamHandler[TextIO]):
-    """Writes to the current sys.stderr: a progress bar replaces it with a stream that keeps the bar below the lines."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.stream = sys.stderr
-        super().emit(record)
-
-
-def logged(debug: bool) -> None:
-    """Send log messages to standard error: our own, progress included, and warnings of libraries."""
-    handler = _AboveBars()
-    handler.setFormatter(Messages("%(message)s"))
-    logging.basicConfig(level=logging.ERROR if is_silent() else logging.WARNING, handlers=[handler])
-    logging.getLogger("korbert").setLevel(logging.ERROR if is_silent() else logging.DEBUG if debug else logging.INFO)

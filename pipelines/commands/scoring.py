@@ -33,7 +33,6 @@ def submit(
     time_limit: float,
     as_json: bool,
     device: str,
-    debug: bool,
 ) -> None:
     """Answer a KorQuAD file, or check a submission.
 
@@ -54,7 +53,6 @@ def submit(
         raise click.UsageError("--dataset is for --check BUNDLE: INPUT names the questions to answer")
     if model is None or input is None or output is None:
         raise click.UsageError("name MODEL INPUT OUTPUT, or --check BUNDLE")
-    options.logged(debug)
     answered = submission.writing.submit(model, input, output, device=device)
     say(f"{answered:,} answers in {output}", err=True)
 
@@ -63,7 +61,7 @@ def submit(
 @click.argument("dataset", type=_FILE)
 @click.argument("predictions", type=_FILE)
 @options.debug
-def score(dataset: Path, predictions: Path, debug: bool) -> None:
+def score(dataset: Path, predictions: Path) -> None:
     """Print official exact match and F1 of PREDICTIONS on DATASET."""
     click.echo(json.dumps(submission.writing.score(dataset, predictions)))
 
@@ -77,7 +75,7 @@ def score(dataset: Path, predictions: Path, debug: bool) -> None:
               help="Write an HTML page: curves of runs, examples of tasks.")  # fmt: skip
 @options.as_json
 @options.debug
-def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | None, as_json: bool, debug: bool) -> None:
+def compare(folders: tuple[Path, ...], models: tuple[str, ...], page: Path | None, as_json: bool) -> None:
     """Compare pretraining runs, or models of one task.
 
     Pretraining: FOLDER is a pretrain artifact, finished or running (pretrain.partial), or its recipe's folder; runs are

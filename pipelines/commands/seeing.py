@@ -18,7 +18,7 @@ from korbert.terminal import say
 @click.argument("pair", required=False)
 @click.option("--html", type=options.Output(), required=True, help="HTML page to write.")
 @options.on_models
-def look(model: Path, text: str, pair: str | None, html: Path, device: str, debug: bool) -> None:
+def look(model: Path, text: str, pair: str | None, html: Path, device: str) -> None:
     """Visualize MODEL on TEXT, or on TEXT and PAIR.
 
     The page shows attention, neurons, predictions and vectors. MODEL is an artifact with a model, or its model/. The
@@ -30,7 +30,6 @@ def look(model: Path, text: str, pair: str | None, html: Path, device: str, debu
       korbert look artifacts/small/pretrain '신용 대출을 신청하고 싶어요' --html look.html
     """
     check_output(html, model, is_ours=inference.outputs.is_page)
-    options.logged(debug)
     loaded = korbert.load(model, device)
     try:
         data = reports.look.data.look_data(loaded, text, pair, whole=True)

@@ -52,7 +52,7 @@ _NAME = re.compile(r"[\w.-]+")
 def serve(
     models: tuple[str, ...], index: Path | None, host: str, port: int, token: str | None, insecure: bool,
     body_bytes: int, texts: int, pieces: int, batch_pieces: int, queue: int, seconds: float, device: str,
-    precision: "InferencePrecision", debug: bool,
+    precision: "InferencePrecision",
 ) -> None:  # fmt: skip
     """Serve models over HTTP.
 

@@ -24,11 +24,10 @@ from korbert.world import is_silent
 _MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more must be a typo
 
 
-def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...], debug: bool,
+def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...],
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
            device: str = "auto", row_workers: int | None = None) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
-    options.logged(debug)
     number = {"workers": workers} if workers else {}
     if address is not None and runner != "ray":
         raise click.UsageError("--address names a Ray cluster: add --runner ray")
@@ -43,7 +42,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
             given += [word for value in values for word in (option, value)]
     return artifacts.open_pipeline(
         recipe, changes, root, data, runner=runner, address=address, device=device, row_workers=row_workers,
-        debug=debug, given=tuple(given), **number,
+        given=tuple(given), **number,
     )  # fmt: skip
 
 

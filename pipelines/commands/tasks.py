@@ -131,14 +131,13 @@ def _pipeline(
     model: Path, output: Path, train: Path | None, valid: Path | None, test: Path | None, set_: str | None,
     data: Path | None, kind: str | None, text: str | None, pair: str | None, label: str | None,
     others: tuple[str, ...], form: Any, changes: tuple[str, ...], workers: int | None, device: str,
-    debug: bool, rates: tuple[float, ...], seeds: int | None, valid_share: float | None, is_artifact: bool = True,
+    rates: tuple[float, ...], seeds: int | None, valid_share: float | None, is_artifact: bool = True,
     **plain: Any,
 ) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a single task, from the options of a command.
 
     is_artifact: whether `output` becomes an artifact. plain: options named like settings.
     """
-    options.logged(debug)
     if bool(set_) == bool(train):
         raise click.UsageError("give either --train FILE or --task NAME")
     if set_ and data is None:
@@ -152,7 +151,7 @@ def _pipeline(
         say(line, err=True)
     typed = tuple(word for word in sys.argv[1:] if word != "--rebuild")
     place, number = (data or Path()).resolve(), workers or cores()
-    runtime = artifacts.Runtime(output.parent, place, number, device=device, debug=debug, given=typed)
+    runtime = artifacts.Runtime(output.parent, place, number, device=device, given=typed)
     return artifacts.Pipeline(recipe, runtime, output if is_artifact else None)
 
 
@@ -183,7 +182,6 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     Example:
       korbert distill korbert-mini sentences.txt --teacher models/e5 --valid sts.csv --output models/vectors
     """  # fmt: skip
-    options.logged(given["debug"])
     if world().size > 1:
         raise SettingsError("distill: the teacher's vectors are computed by one process: leave torchrun out")
     output: Path = given["output"]
@@ -211,15 +209,13 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
 @click.option("--output", type=options.Output(), help="Write one JSON line per row, with its prediction.")
 @options.on_models
 def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label: str | None, others: tuple[str, ...],
-             form: Any, as_json: bool, noise: bool, html: Path | None, output: Path | None, device: str,
-             debug: bool) -> None:  # fmt: skip
+             form: Any, as_json: bool, noise: bool, html: Path | None, output: Path | None,
+             device: str) -> None:  # fmt: skip
     """Evaluate MODEL on a labelled FILE.
 
     MODEL is a folder written by `korbert finetune`, or the artifact of a [tasks.NAME] section. Each score comes with a
     95 % bootstrap interval over rows.
     """
-
-    options.logged(debug)
     if output:
         check_output(output, model, file)
     if html:
@@ -275,7 +271,6 @@ def questions(
     text: str,
     documents: Literal["line", "blank", "file"],
     workers: int | None,
-    debug: bool,
 ) -> None:
     """Generate questions with answers from unlabelled text.
 
@@ -290,7 +285,6 @@ def questions(
     Example:
       korbert questions wiki.jsonl.zst --count 100000 --output made.json
     """
-    options.logged(debug)
     if not corpus:
         raise click.UsageError("CORPUS is empty: name a file, a folder or a glob")
     counts = inference.questions.write_questions(
@@ -307,14 +301,13 @@ def questions(
 @click.option("--title", default="title", metavar="NAME", help="Field or column of the title.")
 @click.option("--text", metavar="NAME", help="Field or column of the text.  [default: text, document, 문장, ..]")
 @options.debug
-def pairs(corpus: Path, output: Path, title: str, text: str | None, debug: bool) -> None:
+def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
     """Take pairs of queries and passages from the documents of CORPUS, to learn vectors without labels.
 
     CORPUS is a file of documents with titles: JSON lines or a table. A title and the first paragraph, a heading and its
     section, and a sentence and the rest of its paragraph are pairs. `korbert finetune` reads the output (kind
     embedding), `korbert negatives`, too.
     """
-    options.logged(debug)
     check_output(output, corpus)
     failed, counts = Failed(str(corpus)), Counter[PairSource]()
 

@@ -45,7 +45,7 @@ _rerank = click.option(
 @vector_options.records
 @options.on_models
 def embed(
-    model: Path, input: Any, output: Path | None, text: str | None, form: Format, device: str, debug: bool,
+    model: Path, input: Any, output: Path | None, text: str | None, form: Format, device: str,
     parts: Unit | None, **given: Any,
 ) -> None:  # fmt: skip
     """Compute the vectors of the texts of INPUT.
@@ -56,7 +56,6 @@ def embed(
     cannot be read is reported, its row is NaN or null, and the exit code is 1.
     """
     files = inference.embedding
-    options.logged(debug)
     if output is not None:
         files.check_ending(output)
         check_output(output, model, input.path)
@@ -139,7 +138,7 @@ def _pairs(
 @options.on_models
 def index(
     model: Path, corpus: Path | None, output: Path, remove: Path | None, text: str | None, form: Format,
-    device: str, debug: bool, **given: Any,
+    device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Index the texts of CORPUS for search by BM25 and vectors.
 
@@ -148,7 +147,6 @@ def index(
     replaces the earlier one; the default id is FILE:LINE (FILE:LINE.2 for a second one in JSON). An interrupted run
     resumes without recomputing what it has added.
     """
-    options.logged(debug)
     if corpus is None and remove is None:
         raise SettingsError("neither CORPUS nor --remove is given: name texts to add, or ids to remove")
     for path in filter(None, (corpus, remove)):
@@ -211,7 +209,7 @@ def _index_of(
 @options.on_models
 def similar(
     model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way | None, where: str | None,
-    rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, debug: bool, **given: Any,
+    rerank: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Find the texts of CORPUS or INDEX most similar to TEXT.
 
@@ -257,7 +255,7 @@ def similar(
 @options.on_models
 def search_eval(
     model: Path, queries: Path, corpus: Path, query: str, relevant: str, way: Way | None, rerank: Path | None,
-    page: Path | None, as_json: bool, text: str | None, form: Format, device: str, debug: bool, **given: Any,
+    page: Path | None, as_json: bool, text: str | None, form: Format, device: str, **given: Any,
 ) -> None:  # fmt: skip
     """Measure how well words, vectors, both, and --rerank find the texts that answer QUERIES.
 
@@ -328,7 +326,7 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
 @options.form
 @options.on_models
 def negatives(
-    model: Path, pairs: Path, output: Path, count: int, way: Way, most: float, form: Form, device: str, debug: bool
+    model: Path, pairs: Path, output: Path, count: int, way: Way, most: float, form: Form, device: str
 ) -> None:  # fmt: skip
     """Find hard negatives for the queries of PAIRS among its passages.
 
@@ -338,7 +336,6 @@ def negatives(
     """
     from korbert.tasks.kinds.embedding import PASSAGE, QUERY
 
-    options.logged(debug)
     check_output(output, model, pairs)
     rows = korbert.tasks.files.read_rows([pairs], [QUERY, PASSAGE], form=form)
     for line in rows.said():
