@@ -40,11 +40,10 @@ def loaded(model: Path, device: str, precision: Any) -> Any:
 
 @dataclass(frozen=True)
 class Input:
-    """A file to read: its name for messages, and the pipe, path or address. path: None for a pipe and an address."""
+    """A file to read: its name for messages, and the pipe, path or address."""
 
     name: str
     file: Any
-    path: Path | None
 
 
 class PathType(click.Path):
@@ -77,13 +76,13 @@ class InputType(click.ParamType[Input]):
         if isinstance(value, Input):
             return value
         if value == "-":
-            return Input(sys.stdin.name, sys.stdin.buffer, None)
+            return Input(sys.stdin.name, sys.stdin.buffer)
         place = PlaceType().convert(value, parameter, context)
         if isinstance(place, Path) and not place.exists():
             pipe = f"echo TEXT | korbert {context.info_name} .." if context else "echo TEXT |"
             message = f"{value!r}: No such file or directory: a text itself comes through a pipe: {pipe}"
             self.fail(message, parameter, context)
-        return Input(value, place, place if isinstance(place, Path) else None)
+        return Input(value, place)
 
 
 def texts_of(arguments: tuple[str, ...], given: Input | None) -> Iterable[tuple[str, str]]:

@@ -50,9 +50,8 @@ _NAME = re.compile(r"[\w.-]+")
 @options.accept_kiwi
 @options.debug
 def serve(
-    models: tuple[str, ...], index: Path | None, host: str, port: int, token: str | None, insecure: bool,
-    body_bytes: int, texts: int, pieces: int, batch_pieces: int, queue: int, seconds: float, device: str,
-    precision: "InferencePrecision",
+    models: tuple[str, ...], index: Path | None, host: str, port: int, token: str | None, insecure: bool, device: str,
+    precision: "InferencePrecision", **limited: Any,
 ) -> None:  # fmt: skip
     """Serve models over HTTP.
 
@@ -80,7 +79,7 @@ def serve(
         raise click.UsageError(message)
     folders = named(models or tuple(models_in_the_box()))
     serving = t("korbert: serving {names} at {address}")
-    limits = Limits(body_bytes, texts, pieces, batch_pieces, queue, seconds)
+    limits = Limits(**limited)
     try:
         with analysis_process(folders.values()) as process:
             load = partial(_load, folders, index, device, precision, limits, process)

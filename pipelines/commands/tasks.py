@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import click
 
@@ -262,16 +262,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
               help="Document unit in text files: a line, a block between blank lines, or the whole file.")  # fmt: skip
 @options.workers
 @options.debug
-def questions(
-    corpus: str,
-    output: Path,
-    count: int | None,
-    per_paragraph: int,
-    seed: int,
-    text: str,
-    documents: Literal["line", "blank", "file"],
-    workers: int | None,
-) -> None:
+def questions(corpus: str, output: Path, workers: int | None, **settings: Any) -> None:
     """Generate questions with answers from unlabelled text.
 
     They warm up a reading comprehension model before it is trained on real questions.
@@ -287,10 +278,7 @@ def questions(
     """
     if not corpus:
         raise click.UsageError("CORPUS is empty: name a file, a folder or a glob")
-    counts = inference.questions.write_questions(
-        corpus, output, per_paragraph=per_paragraph, seed=seed, text=text, documents=documents, count=count,
-        workers=workers or cores(),
-    )  # fmt: skip
+    counts = inference.questions.write_questions(corpus, output, workers=workers or cores(), **settings)
     for line in inference.questions.described(output, counts):
         say(line)
 

@@ -58,7 +58,7 @@ def embed(
     files = inference.embedding
     if output is not None:
         files.check_ending(output)
-        check_output(output, model, input.path)
+        check_output(output, model, input.file)
         if parts:
             raise SettingsError("--parts: writes JSON lines only: leave --output out")
     of_texts = ("pooling", "no_special_tokens", "size", "normalize", "side")

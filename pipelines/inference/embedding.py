@@ -132,7 +132,7 @@ def write_vectors(
     Returns the number of rows, and how many of them an earlier run had made.
     """
     partial_folder = claim_parts(output)
-    width = embedding([]).shape[1]
+    width = embedding(["."]).shape[1]
     fields = [("line", pa.int64()), ("id", pa.string()), ("error", pa.string())]
     fields += [("text", pa.string())] if made_from else []
     schema = pa.schema([*fields, ("vector", pa.list_(pa.float32(), width))])
@@ -164,7 +164,8 @@ def _table(embedding: Vectorizer, rows: list[Result], schema: pa.Schema) -> memo
     """The bytes of a part."""
     there = np.array(["text" in row for row in rows])
     vectors = np.zeros((len(rows), schema.field("vector").type.list_size), np.float32)
-    vectors[there] = embedding([row["text"] for row in rows if "text" in row])
+    if there.any():
+        vectors[there] = embedding([row["text"] for row in rows if "text" in row])
     flat = pa.array(vectors.reshape(-1))  # several hundred times faster than from a list of rows
     columns: dict[str, Any] = {
         "line": [row["line"] for row in rows],
@@ -187,20 +188,15 @@ def _write_parquet(parts: list[Path], schema: pa.Schema, count: int, path: Path)
 def _write_npy(parts: list[Path], schema: pa.Schema, count: int, path: Path) -> None:
     """(N, D) float32; NaN for records with an error."""
     width = schema.field("vector").type.list_size
-    if not count:
-        with path.open("wb") as file:
-            np.save(file, np.zeros((0, width), np.float32))
-        return
-    array = np.lib.format.open_memmap(path, "w+", np.float32, (count, width))
-    start = 0
-    for part in parts:
-        column = pq.read_table(part, schema=schema)["vector"].combine_chunks()
-        rows = np.full((len(column), width), np.nan, np.float32)
-        there = column.is_valid().to_numpy(zero_copy_only=False)
-        rows[there] = column.flatten().to_numpy().reshape(-1, width)  # `flatten` skips nulls
-        array[start : start + len(rows)] = rows
-        start += len(rows)
-    array.flush()
+    with path.open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (count, width)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for part in parts:
+            column = pq.read_table(part, schema=schema)["vector"].combine_chunks()
+            rows = np.full((len(column), width), np.nan, "<f4")
+            there = column.is_valid().to_numpy(zero_copy_only=False)
+            rows[there] = column.flatten().to_numpy().reshape(-1, width)  # `flatten` skips nulls
+            file.write(rows.data)
 
 
 _FORMATS: Mapping[str, Callable[[list[Path], pa.Schema, int, Path], None]] = {

@@ -72,8 +72,8 @@ class Stage:
     patterns: role -> pattern of source files, from its settings. remote: whether those files may be remote.
         found: (settings, data folder) -> role -> further files that it finds itself.
     folders: role -> folder of a model or tokenizer that it starts from, and the function that locates it.
-    derive: fills in settings that depend on other sections of the recipe, before validation. check: raises ValueError
-        if its settings contradict those of other stages (name -> settings, of those in the recipe).
+    derive: fills in settings that depend on those of earlier stages, before validation. check: raises ValueError if
+        its settings contradict those of other stages (name -> settings, of those in the recipe).
     page: a module with `figures(artifact)` and `story(artifact)`; "" for the default page.
     products: name -> a file of the artifact, listed below the table of results.
     preview: "module:function" of `--preview N`, (pipeline, N) -> None.
@@ -97,7 +97,7 @@ class Stage:
     remote: bool = False
     found: Callable[[Any, Path], Mapping[str, tuple[Path, ...]]] = lambda settings, data: {}
     folders: Callable[[Any], Mapping[str, tuple[str, Finder]]] = lambda settings: {}
-    derive: Callable[[dict[str, Any], Mapping[str, Any]], None] = lambda section, recipe: None
+    derive: Callable[[dict[str, Any], Mapping[str, Any]], None] = lambda section, others: None
     check: Callable[[Any, Mapping[str, Any]], None] = lambda settings, others: None
     page: str = ""
     products: Mapping[str, str] = field(default_factory=dict)

@@ -19,14 +19,11 @@ TASK_RUN = "korbert.pipelines.stages.finetuning:run"
 TASK_PAGE = "korbert.pipelines.reports.task"
 
 
-def _without_pairs(section: dict[str, Any], recipe: Mapping[str, Any]) -> None:
+def _without_pairs(section: dict[str, Any], others: Mapping[str, Any]) -> None:
     """Excludes the sources of clean with `pairs = false` from sentence pairs, unless the section lists its own."""
-    clean = recipe.get("clean")
-    sources = clean.get("sources") if isinstance(clean, dict) else None
-    tables = [source for source in sources if isinstance(source, dict)] if isinstance(sources, list) else []
     pairs = section.setdefault("pairs", {})
     if isinstance(pairs, dict):
-        pairs.setdefault("without", [str(source.get("name")) for source in tables if source.get("pairs") is False])
+        pairs.setdefault("without", [source.name for source in others["clean"].sources if not source.pairs])
 
 
 def _same_documents_held_out(settings: Any, others: Mapping[str, Any]) -> None:
