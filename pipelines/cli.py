@@ -201,14 +201,7 @@ def cli() -> None:
     """
 
 
-for _command in (
-    *stages.COMMANDS,
-    *tasks.COMMANDS,
-    *scoring.COMMANDS,
-    *models.COMMANDS,
-    *serving.COMMANDS,
-    *seeing.COMMANDS,
-    *vectors.COMMANDS,
-):
-    _command.context_class = _Context
-    cli.add_command(_command)
+for _module in (stages, tasks, scoring, models, serving, seeing, vectors):
+    for _command in _module.COMMANDS:
+        _command.context_class = _Context
+        cli.add_command(_command)

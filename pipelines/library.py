@@ -35,11 +35,10 @@ from korbert.world import world
 __all__ = ["Comparison", "Evaluation", "Finetuned", "Run", "compare", "evaluate", "finetune", "pretrain", "run"]
 
 _PAIRS: Mapping[int, Sequence[str]] = {2: ("text", "pair"), 3: ("text", "pair", "score")}  # of kind embedding
-_OPTION = re.compile(r"(?<![^\s(])--(?:(device|from|kind|model|runner|to) ([\w.-]+)|([a-z-]+))")
+_OPTION = re.compile(r"`[^`]*`|(?<![^\s(])--([a-z-]+)")
 _ARGUMENTS = {  # option -> argument, where the names differ
     "address": "$RAY_ADDRESS",
     "column": "another role",
-    "debug": "the traceback",
     "from": "from_",
     "rebuild": "rebuild=True",
     "set": "settings",
@@ -53,16 +52,12 @@ def _naming_arguments() -> Iterator[None]:
     try:
         yield
     except KorbertError as error:
-        parts = str(error).split("`")
-        parts[::2] = [_OPTION.sub(_argument, part) for part in parts[::2]]
-        error.args = ("`".join(parts),)
+        error.args = (_OPTION.sub(_argument, str(error)),)
         raise
 
 
 def _argument(option: re.Match[str]) -> str:
-    name, value = option[1] or option[3], option[2]
-    argument = _ARGUMENTS.get(name, name.replace("-", "_"))
-    return argument if value is None else f"{argument}={value!r}"
+    return _ARGUMENTS.get(option[1], option[1].replace("-", "_")) if option[1] else option[0]
 
 
 @needed_for("korbert.finetune")

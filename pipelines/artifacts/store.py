@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -61,16 +61,11 @@ class Plan:
         return {**about, "settings": self.settings, "inputs": self.inputs}
 
 
-class _Inputs(BaseModel, strict=True):
-    artifacts: dict[str, str]
-    files: dict[str, list[Json]]
-
-
 class _Begun(BaseModel, strict=True):
     """The fields of `plan.json` that are read. What is in a file's entry is covered by the digest."""
 
     settings: Json
-    inputs: _Inputs
+    inputs: dict[Literal["artifacts", "files"], Json]
     versions: dict[str, str] = {}
     sittings: list[Json] = []
     failed: str = ""

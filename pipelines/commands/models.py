@@ -48,7 +48,8 @@ def tokenize(
     for _, text in source:
         encoded = loaded.encode_pieces(text, special_tokens=special_tokens)
         if as_json:
-            click.echo(tokenizing.as_json(text, encoded))
+            shown = {"text": text, "pieces": list(tokenizing.token_rows(encoded))}
+            click.echo(inference.lines.as_json(shown))
         else:
             tokenizing.print_table(text, encoded)
 

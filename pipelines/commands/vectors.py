@@ -365,9 +365,7 @@ def _numbered(texts: Iterable[str], advance: Callable[[int], None]) -> Iterator[
 
 def _judged(queries: Path, query: str, relevant: str, failed: Failed) -> Iterator[tuple[str, list[str]]]:
     """Each query of a file with the ids that answer it; records without are reported."""
-    for record in chain.from_iterable(
-        inference.embedding.text_records(queries, queries.name, text=query, usual=True, fields=True)
-    ):
+    for record in chain.from_iterable(inference.embedding.text_records(queries, queries.name, text=query, fields=True)):
         ids = record.get("id") if relevant == "id" else record.get("fields", {}).get(relevant)
         ids = ids if isinstance(ids, list) else [ids]
         if "error" not in record and (not ids or not all(isinstance(id, str | int) and str(id) for id in ids)):

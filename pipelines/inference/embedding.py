@@ -80,17 +80,16 @@ def text_records(
     form: Format = "auto",
     text: str | None = None,
     *,
-    usual: bool = False,
     utf8: bool = False,
     fields: bool = False,
 ) -> Iterator[list[Result]]:
     """Yields {"line", "id" if any, "text"} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
-    name that is present. usual: these also if `text` is absent. utf8: treat a lone surrogate as an error. fields: add
+    name that is present. utf8: treat a lone surrogate as an error. fields: add
     "fields", all else that the record has.
     """
-    keys: Keys = {"text": (*((text,) if text else ()), *(TEXT_NAMES if usual or not text else ()))}
+    keys: Keys = {"text": (text,) if text else TEXT_NAMES}
     for part in records(file, name, form, keys, every_column=fields):
         results = [result_of(record, keys, {}) for record in part]
         if fields:
