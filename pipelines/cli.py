@@ -15,7 +15,7 @@ from korbert import __version__
 from korbert.errors import EndedElsewhere, KorbertError
 from korbert.extras import needed_for
 from korbert.interruption import Interrupted, raised_signals
-from korbert.pipelines.commands import models, scoring, seeing, serving, stages, tasks, vectors
+from korbert.pipelines.commands import models, scoring, serving, stages, tasks, vectors
 from korbert.pipelines.language import VARIABLE, t
 from korbert.pipelines.stages.table import STAGES
 from korbert.processor import bound_spinning
@@ -201,7 +201,7 @@ def cli() -> None:
     """
 
 
-for _module in (stages, tasks, scoring, models, serving, seeing, vectors):
+for _module in (stages, tasks, scoring, models, serving, vectors):
     for _command in _module.COMMANDS:
         _command.context_class = _Context
         cli.add_command(_command)

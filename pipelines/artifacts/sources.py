@@ -82,8 +82,6 @@ class Sources:
         if pattern.startswith(SAMPLE):
             base, relative = sample_folder(), pattern.removeprefix(SAMPLE)
         is_remote = is_address(relative)
-        if is_remote and not self._recipe.stages[stage].remote:
-            raise CorpusError(f"{key}: {pattern}: only files of clean and of tasks may be remote: download it")
         try:
             files = find_files(relative, base)
         except CorpusError as error:

@@ -9,7 +9,6 @@ For a stage that runs outside a recipe, the user chooses the folder; the other t
 """
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import json
@@ -310,14 +309,8 @@ def is_ours(folder: Path) -> bool:
     if record is None or (folder / PLAN).is_file():
         return True
     known = record["files"].keys() | (BESIDE - SCRATCH)
-    for path in folder.rglob("*"):
-        if path.is_dir() and not path.is_symlink():
-            continue
-        name = path.relative_to(folder)
-        top = name.parts[0]
-        if not (top.startswith(".korbert-") or known & {top, name.as_posix()}):
-            return False
-    return True
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return all(name.parts[0].startswith(".korbert-") or known & {name.parts[0], name.as_posix()} for name in files)
 
 
 def partial_of(final: Path) -> Path:
@@ -345,9 +338,7 @@ def locked(final: Path) -> Iterator[None]:
     with path.open("a+", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EACCES):
-                raise
+        except BlockingIOError as error:
             holder = owner(final) or "another process"
             raise ArtifactError(
                 f"{final}: is being written by {holder}: wait for it, or stop it, and run this again"

@@ -1,4 +1,4 @@
-"""Commands on tokenizers and models: tokenize, predict, fill, export, import, pack."""
+"""Commands on tokenizers and models: tokenize, predict, fill, look, export, import, pack."""
 
 import sys
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ import click
 
 import korbert
 from korbert import huggingface, modeling, tokenization, training
+from korbert.durable import check_output, write_whole
 from korbert.errors import ModelError
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
-from korbert.pipelines.commands.vector_options import Failed
 from korbert.progress import track
 from korbert.records.form import FORMATS, Format
 from korbert.terminal import say
@@ -82,7 +82,7 @@ def predict(
     its line number, and the record's id if there is one. A line that cannot be read yields {"line": .., "error": ..};
     the other lines are still processed, and the exit code is 1.
     """
-    failed, loaded = Failed(input.name), options.loaded(model, device, precision)
+    failed, loaded = options.Failed(input.name), options.loaded(model, device, precision)
     columns = options.by_role(text, pair, None, others)
     with nullcontext(lambda count: None) if sys.stdout.isatty() else track("predict", None, "lines") as advance:
         predicting = inference.predicting
@@ -212,4 +212,31 @@ def pack(model: Path, folder: Path, base: Path | None) -> None:
     say(f"{folder}: {written / 1e6:.1f} MB")
 
 
-COMMANDS = [tokenize, predict, fill, export, import_, pack]
+@click.command()
+@options.model
+@click.argument("text")
+@click.argument("pair", required=False)
+@click.option("--html", type=options.Output(), required=True, help="HTML page to write.")
+@options.on_models
+def look(model: Path, text: str, pair: str | None, html: Path, device: str) -> None:
+    """Visualize MODEL on TEXT, or on TEXT and PAIR.
+
+    The page shows attention, neurons, predictions and vectors. MODEL is an artifact with a model, or its model/. The
+    page is self-contained and opens without a server or network. A KorQuAD model takes a question and a context, in
+    this order.
+
+    \b
+    Example:
+      korbert look artifacts/small/pretrain '신용 대출을 신청하고 싶어요' --html look.html
+    """
+    check_output(html, model, is_ours=reports.page.is_page)
+    loaded = korbert.load(model, device)
+    try:
+        data = reports.look.data.look_data(loaded, text, pair, whole=True)
+    except ModelError as error:
+        raise ModelError(f"{model}: {error}") from None
+    write_whole(html, reports.look.page.page(data).encode())
+    say(html)
+
+
+COMMANDS = [tokenize, predict, fill, look, export, import_, pack]

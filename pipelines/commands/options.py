@@ -1,4 +1,4 @@
-"""Options shared by several commands."""
+"""What several commands share: options, what they give, and how faulty records are reported."""
 
 import logging
 import os
@@ -7,20 +7,24 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, get_args
 
 import click
 from click.shell_completion import CompletionItem
 
-from korbert.errors import SettingsError
+from korbert.errors import CorpusError, SettingsError
 from korbert.folders import models_in_the_box
 from korbert.names import on_disk
 from korbert.pipelines import inference, recipes
 from korbert.pipelines.language import VARIABLE as LANG
 from korbert.pipelines.language import t
-from korbert.records.form import FORMS
+from korbert.records.form import FORMATS, FORMS
 from korbert.terminal import Messages, printable, say
+from korbert.vectors.names import Mix, PoolingName
 from korbert.world import is_silent
+
+if TYPE_CHECKING:
+    from korbert.vectors.settings import Asked
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
@@ -36,6 +40,28 @@ def loaded(model: Path, device: str, precision: Any) -> Any:
         message = t("korbert: {model} runs in {precision}; exact: --precision fp32")
         say(message.format(model=model, precision=chosen.precision), err=True)
     return chosen
+
+
+class Failed:
+    """Counts the records of a file, and reports each error on standard error."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.lines, self.failed = name, 0, 0
+
+    def __call__(self, record: dict[str, Any]) -> bool:
+        """Whether the record has an error."""
+        self.lines += 1
+        if "error" in record:
+            say(f"korbert: {self.name}: line {record['line']}: {record['error']}", err=True)
+            self.failed += 1
+        elif record.get("cut"):
+            say(f"korbert: {self.name}: line {record['line']}: only its beginning was read", err=True)
+        return "error" in record
+
+    def end(self) -> None:
+        """Raise CorpusError if any record had an error."""
+        if self.failed:
+            raise CorpusError(f"{self.name}: {self.failed:,} of {self.lines:,} lines failed: see the messages above")
 
 
 @dataclass(frozen=True)
@@ -92,6 +118,18 @@ def texts_of(arguments: tuple[str, ...], given: Input | None) -> Iterable[tuple[
     if given:
         return inference.lines.texts(given.file, given.name, "auto")
     return inference.lines.texts(sys.stdin.buffer, sys.stdin.name)
+
+
+class _Layers(click.ParamType[tuple[int, ...]]):
+    """Comma-separated layer numbers."""
+
+    name = "N[,N..]"
+
+    def convert(self, value: Any, parameter: Any, context: Any) -> tuple[int, ...]:
+        try:
+            return value if isinstance(value, tuple) else tuple(int(part) for part in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r}: give layer numbers, as in -1 or -4,-3,-2,-1", parameter, context)
 
 
 class Output(click.Path):
@@ -210,9 +248,26 @@ columns = together(
                  help="Column for another role (choices, tokens, tags, spans, id, ..); repeatable."),
 )  # fmt: skip
 
-
 form = click.option("--form", type=click.Choice(FORMS), default="auto", show_default=True,
                     help="File format; auto: by extension, else by content.")  # fmt: skip
+layers = together(
+    click.option("--layer", type=_Layers(), help="Layers to use: 0 the embeddings, -1 the last layer.  [default: -1]"),
+    click.option("--mix", type=click.Choice(get_args(Mix)), help="How to combine several layers.  [default: mean]"),
+)
+vectors = together(
+    layers,
+    click.option("--pooling", type=click.Choice(get_args(PoolingName)),
+                 help="How piece vectors are pooled into one text vector.  [default: the model's, else mean; for an "
+                 "index bm25, if piece counts are available]"),
+    click.option("--no-special-tokens", is_flag=True, help="Leave [CLS] and [SEP] out of the pooling."),
+    click.option("--size", type=click.IntRange(min=1), help="Keep only the first N dimensions."),
+    precision,
+)  # fmt: skip
+records = together(
+    click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]"),
+    click.option("--form", type=click.Choice(FORMATS), default="auto",
+                 help="File format; auto: by file name, else by the first line."),
+)  # fmt: skip
 
 
 def by_role(text: str | None, pair: str | None, label: str | None, others: Sequence[str]) -> dict[str, list[str]]:
@@ -224,3 +279,16 @@ def by_role(text: str | None, pair: str | None, label: str | None, others: Seque
             raise click.UsageError(f"--column {one}: give it as ROLE=NAME, as in choices=보기")
         columns_by_role.setdefault(role, []).append(name)
     return columns_by_role
+
+
+def asked_for(given: dict[str, Any]) -> "Asked":
+    """The vector settings among the given options."""
+    asked: Asked = {}
+    for name in ("layer", "mix", "pooling", "side", "size"):
+        if given.get(name) is not None:
+            asked[name] = given[name]
+    if given.get("no_special_tokens"):
+        asked["special_tokens"] = False
+    if given.get("normalize"):
+        asked["normalize"] = True
+    return asked

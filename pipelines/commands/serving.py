@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from korbert.errors import SettingsError
-from korbert.extras import EXTRAS, package
 from korbert.folders import models_in_the_box
 from korbert.interruption import Interrupted
 from korbert.pipelines.commands import options
@@ -67,8 +66,6 @@ def serve(
       korbert serve artifacts/small/pretrain
       korbert serve mood=models/mood answers=artifacts/small/korquad --port 9000
     """
-    for name in EXTRAS["serve"]:
-        package(name, "serve")
     from korbert.pipelines.reports.look.page import page
     from korbert.pipelines.service.analysis import analysis_process
     from korbert.pipelines.service.limits import Limits

@@ -19,7 +19,6 @@ from korbert.errors import CorpusError, SettingsError
 from korbert.pipelines import artifacts, experiments, inference, recipes, reports
 from korbert.pipelines.commands import options
 from korbert.pipelines.commands.stages import run_stages
-from korbert.pipelines.commands.vector_options import Failed
 from korbert.pipelines.language import t
 from korbert.processor import cores
 from korbert.progress import track
@@ -114,7 +113,7 @@ def layers(as_json: bool, **given: Any) -> None:
     output.mkdir(parents=True, exist_ok=True)
     read = (given["model"], given["train"])
     check_output(output / "layers.json", *read)
-    check_output(output / "layers.html", *read, is_ours=inference.outputs.is_page)
+    check_output(output / "layers.html", *read, is_ours=reports.page.is_page)
     work = claim(output / ".korbert-layers")
     inputs = dataclasses.replace(pipeline.inputs(stage), encoded=work / "encoded")
     settings = pipeline.recipe.section(stage.name)
@@ -185,7 +184,7 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     if world().size > 1:
         raise SettingsError("distill: the teacher's vectors are computed by one process: leave torchrun out")
     output: Path = given["output"]
-    vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), Failed(texts.name)
+    vectors, failed = output.with_name(f"{output.name}.teacher.parquet"), options.Failed(texts.name)
     artifacts.store.check_place(output, "--output")
     size = korbert.load(given["model"], given["device"]).network.config.hidden_size
     inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])
@@ -219,7 +218,7 @@ def evaluate(model: Path, file: Path, text: str | None, pair: str | None, label:
     if output:
         check_output(output, model, file)
     if html:
-        check_output(html, model, file, is_ours=inference.outputs.is_page)
+        check_output(html, model, file, is_ours=reports.page.is_page)
     columns, loaded = options.by_role(text, pair, label, others), korbert.load(model, device)
     result = experiments.evaluating.evaluated(loaded, file, columns, form, noise=noise or html is not None)
     for line in result.notes:
@@ -297,7 +296,7 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
     embedding), `korbert negatives`, too.
     """
     check_output(output, corpus)
-    failed, counts = Failed(str(corpus)), Counter[PairSource]()
+    failed, counts = options.Failed(str(corpus)), Counter[PairSource]()
 
     def write(aside: Path) -> None:
         records = inference.embedding.text_records(corpus, corpus.name, text=text, utf8=True, fields=True)

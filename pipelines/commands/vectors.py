@@ -16,8 +16,7 @@ from korbert import search
 from korbert.durable import check_output, write_whole
 from korbert.errors import CorpusError, ModelError, SettingsError
 from korbert.pipelines import inference, reports
-from korbert.pipelines.commands import options, vector_options
-from korbert.pipelines.commands.vector_options import Failed
+from korbert.pipelines.commands import options
 from korbert.progress import track
 from korbert.records.form import Form, Format
 from korbert.terminal import say
@@ -34,7 +33,7 @@ _rerank = click.option(
 @options.model
 @click.argument("input", type=options.InputType(), default="-")
 @click.option("--output", type=options.Output(), help="Write a .npy or .parquet file; an interrupted run resumes.")
-@vector_options.vectors
+@options.vectors
 @click.option("--normalize", is_flag=True, help="Scale vectors to unit length.")
 @click.option(
     "--side", type=click.Choice(get_args(Side)), help="Role of the texts in a search; its prompt is put before them."
@@ -42,7 +41,7 @@ _rerank = click.option(
 @click.option(
     "--parts", type=click.Choice(get_args(Unit)), help="Vectors of these units of each text, with their spans."
 )
-@vector_options.records
+@options.records
 @options.on_models
 def embed(
     model: Path, input: Any, output: Path | None, text: str | None, form: Format, device: str,
@@ -67,8 +66,8 @@ def embed(
         asked = given | {"precision": given["precision"] not in ("auto", "fp32")}
         for name in filter(asked.get, (*of_texts, "precision")):
             raise SettingsError(f"--{name.replace('_', '-')}: {why}")
-    loaded, failed = options.loaded(model, device, given["precision"]), Failed(input.name)
-    embedding = files.Embedding(loaded, vector_options.asked_for(given))
+    loaded, failed = options.loaded(model, device, given["precision"]), options.Failed(input.name)
+    embedding = files.Embedding(loaded, options.asked_for(given))
     records = files.text_records(input.file, input.name, form, text, utf8=output is not None)
     if output is None:
         with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
@@ -85,7 +84,7 @@ def _print_vectors(
     embedding: "inference.embedding.Embedding",
     records: Iterator[list[Any]],
     parts: Unit | None,
-    failed: Failed,
+    failed: options.Failed,
     advance: Callable[[int], None],
 ) -> None:
     for some in filter(None, records):
@@ -103,7 +102,11 @@ def _print_vectors(
 
 
 def _pairs(
-    corpus: Path, form: Format, text: str | None, failed: Failed, advance: Callable[[int], None] = lambda count: None
+    corpus: Path,
+    form: Format,
+    text: str | None,
+    failed: options.Failed,
+    advance: Callable[[int], None] = lambda count: None,
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Id, text and fields of each record of a file, or a folder of text files; errors and repeated ids are reported."""
     seen: dict[str, int] = {}
@@ -133,8 +136,8 @@ def _pairs(
 @click.argument("corpus", type=_PLACE, required=False)
 @click.option("--output", type=options.Output(), required=True, help="Index folder; an existing index is extended.")
 @click.option("--remove", type=_PATH, help="File of ids, one per line, to remove first.")
-@vector_options.vectors
-@vector_options.records
+@options.vectors
+@options.records
 @options.on_models
 def index(
     model: Path, corpus: Path | None, output: Path, remove: Path | None, text: str | None, form: Format,
@@ -154,12 +157,12 @@ def index(
             what = "is a folder without .txt files" if path.is_dir() else "no such file"
             raise SettingsError(f"{path}: {what}: name a file or folder of texts, or a file of ids for --remove")
     is_there = search.is_index(output)  # before the model is loaded: refuses other files
-    loaded, asked = options.loaded(model, device, given["precision"]), vector_options.asked_for(given)
+    loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
     if is_there:
         made = search.Index.load(output, loaded).matching(**asked)
     else:
         made = search.Index.create(output, loaded, **asked)
-    removed, added, failed = 0, search.Added(), Failed(str(corpus))
+    removed, added, failed = 0, search.Added(), options.Failed(str(corpus))
     if remove is not None:
         ids = {id for _, id in inference.lines.texts(remove, remove.name) if id}
         removed = made.remove(ids)
@@ -180,7 +183,7 @@ def _index_of(
     model: Path, corpus: Path, device: str, given: dict[str, Any], way: Way | None, pairs: Iterable[tuple[Any, ...]]
 ) -> "Iterator[search.Index]":
     """The index in a folder, or one of the pairs for this time only, with vectors if this way of searching has them."""
-    loaded, asked = options.loaded(model, device, given["precision"]), vector_options.asked_for(given)
+    loaded, asked = options.loaded(model, device, given["precision"]), options.asked_for(given)
     if corpus.is_dir() and not inference.embedding.holds_texts(corpus):
         yield search.Index.load(corpus, loaded).matching(**asked)
         return
@@ -204,8 +207,8 @@ def _index_of(
 @click.option("--where", metavar="CONDITION", help="Only texts whose columns meet it, as in \"kind = '민사'\".")
 @_rerank
 @options.as_json
-@vector_options.vectors
-@vector_options.records
+@options.vectors
+@options.records
 @options.on_models
 def similar(
     model: Path, corpus: Path, texts: tuple[str, ...], input: Any, top: int, way: Way | None, where: str | None,
@@ -218,7 +221,7 @@ def similar(
     if a ranking did not return the text.
     """
     given_texts = options.texts_of(texts, input)
-    failed, reranker = Failed(str(corpus)), _reranker(rerank, device)
+    failed, reranker = options.Failed(str(corpus)), _reranker(rerank, device)
     with _index_of(model, corpus, device, given, way, _pairs(corpus, form, text, failed)) as made:
         if way is None:
             say(f"korbert: ranked by {made.way}, as {made.why}: --way chooses another", err=True)
@@ -250,8 +253,8 @@ def similar(
 @click.option("--html", "--page", "page", type=options.Output(),
               help="Write an HTML page: the figures, and queries on which ways differ.")  # fmt: skip
 @options.as_json
-@vector_options.vectors
-@vector_options.records
+@options.vectors
+@options.records
 @options.on_models
 def search_eval(
     model: Path, queries: Path, corpus: Path, query: str, relevant: str, way: Way | None, rerank: Path | None,
@@ -264,8 +267,8 @@ def search_eval(
     times 100, each with its 95 % interval over the queries.
     """
     if page:
-        check_output(page, model, queries, corpus, is_ours=inference.outputs.is_page)
-    failed, failed_queries = Failed(str(corpus)), Failed(str(queries))
+        check_output(page, model, queries, corpus, is_ours=reports.page.is_page)
+    failed, failed_queries = options.Failed(str(corpus)), options.Failed(str(queries))
     if not (pairs := list(_judged(queries, query, relevant, failed_queries))):
         raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
     texts, ids = zip(*pairs, strict=True)
@@ -363,7 +366,7 @@ def _numbered(texts: Iterable[str], advance: Callable[[int], None]) -> Iterator[
         advance(1)
 
 
-def _judged(queries: Path, query: str, relevant: str, failed: Failed) -> Iterator[tuple[str, list[str]]]:
+def _judged(queries: Path, query: str, relevant: str, failed: options.Failed) -> Iterator[tuple[str, list[str]]]:
     """Each query of a file with the ids that answer it; records without are reported."""
     for record in chain.from_iterable(inference.embedding.text_records(queries, queries.name, text=query, fields=True)):
         ids = record.get("id") if relevant == "id" else record.get("fields", {}).get(relevant)

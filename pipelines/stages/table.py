@@ -102,7 +102,7 @@ def task_stage(
 
     return Stage(
         name, 5, settings, TASK_RUN, about, asks or title, reads=reads, unread=unread, libraries=LIBRARIES,
-        trains=True, optional=True, patterns=lambda settings: settings.patterns(), remote=True, found=found,
+        trains=True, optional=True, patterns=lambda settings: settings.patterns(), found=found,
         folders=folders, check=_fits_the_encoder, page=TASK_PAGE, products=products,
     )  # fmt: skip
 
@@ -130,7 +130,6 @@ STAGES: dict[str, Stage] = {
             "Cleaned documents",
             libraries=("pyarrow", "duckdb"),
             patterns=lambda settings: dict(settings.patterns),
-            remote=True,
             page="korbert.pipelines.reports.clean",
             preview="korbert.pipelines.reports.preview:preview_stage",
         ),

@@ -9,8 +9,8 @@ import pytest
 
 from korbert.pipelines.cli import cli, run_command
 from korbert.pipelines.commands.options import Output
-from korbert.pipelines.inference import outputs as written
 from korbert.pipelines.reports.look.page import page
+from korbert.pipelines.reports.page import is_page
 
 OUT = "{out}"
 FILES = {  # command and parameter -> the name of a file that it writes, and the arguments
@@ -165,6 +165,6 @@ def test_only_our_own_pages_are_written_over(tmp_path):
     path = tmp_path / "page.html"
     for text in ("", "<!doctype html>\n<html>\n<head>\n<title>korbert</title>", "\x00" * 100):
         path.write_text(text)
-        assert not written.is_page(path)
+        assert not is_page(path)
     path.write_text(page(None))
-    assert written.is_page(path)
+    assert is_page(path)
