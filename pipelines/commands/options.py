@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, get_args
+from typing import TYPE_CHECKING, Any, TextIO, cast, get_args
 
 import click
 from click.shell_completion import CompletionItem
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 ACCEPT = "KORBERT_ACCEPT_KIWI"  # as in korbert.tokenization.folder, which costs more to import than `--help` may
 
+_MOST_WORKERS = 4_096  # half a gigabyte each: more must be a typo
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -211,10 +212,10 @@ precision = click.option(
 )  # fmt: skip
 on_models = together(device, accept_kiwi, debug)
 workers = click.option(
-    "--workers", type=click.IntRange(min=1), help="Worker processes, or Kiwi threads.  [default: cores]"
+    "--workers", type=click.IntRange(1, _MOST_WORKERS), help="Worker processes, or Kiwi threads.  [default: cores]"
 )
 row_workers = click.option(
-    "--row-workers", type=click.IntRange(min=0),
+    "--row-workers", type=click.IntRange(0, _MOST_WORKERS),
     help="pretrain: data-loading processes on this machine, divided among its ranks; 0: a thread.  "
     "[default: 0 on CPU, up to 4 per GPU]",
 )  # fmt: skip
@@ -283,12 +284,8 @@ def by_role(text: str | None, pair: str | None, label: str | None, others: Seque
 
 def asked_for(given: dict[str, Any]) -> "Asked":
     """The vector settings among the given options."""
-    asked: Asked = {}
-    for name in ("layer", "mix", "pooling", "side", "size"):
-        if given.get(name) is not None:
-            asked[name] = given[name]
-    if given.get("no_special_tokens"):
+    named = ("layer", "mix", "pooling", "normalize", "side", "size")
+    asked = cast("Asked", {name: given[name] for name in named if given.get(name)})
+    if given["no_special_tokens"]:
         asked["special_tokens"] = False
-    if given.get("normalize"):
-        asked["normalize"] = True
     return asked

@@ -1,6 +1,5 @@
 """Commands that run a recipe, show its state and estimate its cost."""
 
-import os
 import pkgutil
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -17,23 +16,18 @@ from korbert.pipelines.commands import options
 from korbert.pipelines.language import t
 from korbert.pipelines.stages import Stage
 from korbert.pipelines.stages.table import STAGES, TASK, is_task
+from korbert.processor import cores
 from korbert.tasks.sets import listing
 from korbert.terminal import in_one_line, say
 from korbert.world import is_silent
-
-_MAX_WORKERS_A_CORE = 32  # processes of half a gigabyte each: more must be a typo
 
 
 def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, ...],
            workers: int | None = None, runner: Literal["native", "ray"] = "native", address: str | None = None,
            device: str = "auto", row_workers: int | None = None) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a recipe, from the options of a command."""
-    number = {"workers": workers} if workers else {}
     if address is not None and runner != "ray":
         raise click.UsageError("--address names a Ray cluster: add --runner ray")
-    for option, asked in (("--workers", workers if runner == "native" else None), ("--row-workers", row_workers)):
-        if (asked or 0) > _MAX_WORKERS_A_CORE * (os.cpu_count() or 1):
-            raise click.UsageError(f"{option} {asked}: this machine has {os.cpu_count()} cores: give a smaller number")
     # The options given on the command line, to repeat in a suggested command.
     context, given = click.get_current_context(), list[str]()
     for name, option, values in (("root", "--root", [str(root)]), ("data", "--data", [str(data)]),
@@ -42,7 +36,7 @@ def pipeline_of(recipe: str, root: Path, data: Path | None, changes: tuple[str, 
             given += [word for value in values for word in (option, value)]
     return artifacts.open_pipeline(
         recipe, changes, root, data, runner=runner, address=address, device=device, row_workers=row_workers,
-        given=tuple(given), **number,
+        given=tuple(given), workers=workers or cores(),
     )  # fmt: skip
 
 
@@ -61,14 +55,13 @@ def run_stages(pipeline: "artifacts.Pipeline", stages: Sequence[Stage], rebuild:
     artifacts.runner.make_all(pipeline, stages, rebuild=rebuild)
 
 
-_stage_names = options.completed(lambda: STAGES)
+_stage: Any = {"metavar": "|".join([*STAGES, f"{TASK}NAME"]), "shell_complete": options.completed(lambda: STAGES)}
 
 
 @click.command()
 @options.recipe
-@click.option("--from", "first", metavar="STAGE", shell_complete=_stage_names,
-              help="First stage; earlier ones must be fresh.")  # fmt: skip
-@click.option("--to", "last", metavar="STAGE", shell_complete=_stage_names, help="Last stage.")
+@click.option("--from", "first", **_stage, help="First stage; earlier ones must be fresh.")
+@click.option("--to", "last", **_stage, help="Last stage.")
 @options.work
 @options.corpus
 @options.device

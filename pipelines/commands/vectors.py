@@ -348,15 +348,15 @@ def negatives(
         index = search.Index.create(folder, loaded, words_only=way == "words")
         with track("index", None, "texts") as advance:
             index.add(_numbered(dict.fromkeys(row["pair"] for row in rows), advance))
-        results, none = [], 0
+        results = []
         with track("search", len(rows), "queries") as advance:
             for row, found in zip(
                 rows, search.negatives.hard_negatives(index, rows.rows, count, way, most=most), strict=True
             ):
                 results.append({"query": row["text"], "passage": row["pair"], "negatives": found})
-                none += not found
                 advance(1)
     write_whole(output, b"".join(inference.lines.as_json(result) + b"\n" for result in results))
+    none = sum(not result["negatives"] for result in results)
     say(f"{output}: {len(results):,} pairs, {none:,} of them without negatives", err=True)
 
 
