@@ -161,8 +161,7 @@ def status(recipe: str, verify: bool, as_json: bool, **common: Any) -> None:
     pipeline = pipeline_of(recipe, **common)
     statuses = list(pipeline.statuses(verify=verify))
     if as_json:
-        stages = [asdict(status) | {"action": status.doing} for status in statuses]
-        click.echo(inference.lines.as_json({"folder": str(pipeline.folder), "stages": stages}))
+        click.echo(inference.lines.as_json({"folder": str(pipeline.folder), "stages": list(map(asdict, statuses))}))
     else:
         reports.summary.show_status(pipeline, statuses)
 

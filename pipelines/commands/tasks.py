@@ -33,10 +33,10 @@ _learning = options.together(  # model, data and settings of the commands that t
     click.option("--train", type=_PLACE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
     click.option("--valid", type=_PLACE, help="Validation file, to select epoch and learning rate.  "
                  "[default: part of --train]"),
-    click.option("--valid-share", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    click.option("--valid-share", "validation_share", type=click.FloatRange(0, 1, min_open=True, max_open=True),
                  help="Share of --train used for validation.  [default: 0.1]"),
     click.option("--test", type=_PLACE, help="Test file, scored once per seed."),
-    click.option("--task", "set_", metavar="NAME",
+    click.option("--task", "set", metavar="NAME",
                  help="Use a known data set instead; `korbert tasks` lists them."),
     click.option("--data", type=_FILE, envvar="KORBERT_DATA", show_envvar=True,
                  help="Folder with the files of --task."),
@@ -49,7 +49,7 @@ _learning = options.together(  # model, data and settings of the commands that t
     click.option("--epochs", type=click.IntRange(min=1),
                  help="Epochs; the best is kept.  [default: 3, or up to 20 to reach 200 steps; "
                  "20 with --features]"),
-    click.option("--learning-rate", "rates", type=float, multiple=True,
+    click.option("--learning-rate", "learning_rates", type=float, multiple=True,
                  help="Learning rate to try; repeat for several.  [default: 2e-4; 3e-3 with --features]"),
     click.option("--seeds", type=click.IntRange(min=1),
                  help="Number of seeds to train with.  [default: 1; `layers`: 3]"),
@@ -127,23 +127,22 @@ def layers(as_json: bool, **given: Any) -> None:
 
 
 def _pipeline(
-    model: Path, output: Path, train: Path | None, valid: Path | None, test: Path | None, set_: str | None,
-    data: Path | None, kind: str | None, text: str | None, pair: str | None, label: str | None,
-    others: tuple[str, ...], form: Any, changes: tuple[str, ...], workers: int | None, device: str,
-    rates: tuple[float, ...], seeds: int | None, valid_share: float | None, is_artifact: bool = True,
-    **plain: Any,
+    model: Path, output: Path, train: Path | None, valid: Path | None, test: Path | None, data: Path | None,
+    text: str | None, pair: str | None, label: str | None, others: tuple[str, ...], form: Any,
+    changes: tuple[str, ...], workers: int | None, device: str, seeds: int | None, is_artifact: bool = True,
+    **settings: Any,
 ) -> "artifacts.Pipeline":  # fmt: skip
     """The pipeline of a single task, from the options of a command.
 
-    is_artifact: whether `output` becomes an artifact. plain: options named like settings.
+    is_artifact: whether `output` becomes an artifact. settings: of the task's section; empty ones are left out.
     """
-    if bool(set_) == bool(train):
+    if bool(settings["set"]) == bool(train):
         raise click.UsageError("give either --train FILE or --task NAME")
-    if set_ and data is None:
+    if settings["set"] and data is None:
         raise click.UsageError("--task needs --data: the folder with the files of the set")
     files = {name: path for name, path in (("train", train), ("valid", valid), ("test", test)) if train and path}
-    numbers = {"learning_rates": list(rates), "validation_share": valid_share, "seeds": list(range(seeds or 0))}
-    settings = {key: value for key, value in {"kind": kind, "set": set_, **numbers, **plain}.items() if value}
+    settings |= {"learning_rates": list(settings["learning_rates"]), "seeds": list(range(seeds or 0))}
+    settings = {key: value for key, value in settings.items() if value}
     columns = options.by_role(text, pair, label, others)
     recipe, line = recipes.one_task.task_recipe(output, model, files, columns, form, settings, changes)
     if line:
@@ -167,7 +166,9 @@ def _pipeline(
 @click.option("--output", type=options.Output(), required=True, help="Folder to write.")
 @click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]")
 @click.option("--epochs", type=click.IntRange(min=1), help="Epochs; the best is kept.  [default: 3, or up to 20]")
-@click.option("--learning-rate", "rates", type=float, multiple=True, help="Learning rate to try.  [default: 2e-4]")
+@click.option(
+    "--learning-rate", "learning_rates", type=float, multiple=True, help="Learning rate to try.  [default: 2e-4]"
+)
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Any other setting of kind embedding.")
 @options.workers
 @options.on_models
@@ -188,7 +189,7 @@ def distill(teacher: str, texts: Path, text: str | None, **given: Any) -> None:
     artifacts.store.check_place(output, "--output")
     size = korbert.load(given["model"], given["device"]).network.config.hidden_size
     inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])
-    nothing: dict[str, Any] = dict.fromkeys(("test", "set_", "data", "pair", "label", "seeds", "valid_share"))
+    nothing: dict[str, Any] = dict.fromkeys(("test", "set", "data", "pair", "label", "seeds", "validation_share"))
     pipeline = _pipeline(
         **nothing, **given, train=vectors, kind="embedding", text=None, others=(), form="auto", several=False,
     )  # fmt: skip
@@ -299,7 +300,7 @@ def pairs(corpus: Path, output: Path, title: str, text: str | None) -> None:
     failed, counts = options.Failed(str(corpus)), Counter[PairSource]()
 
     def write(aside: Path) -> None:
-        records = inference.embedding.text_records(corpus, corpus.name, text=text, utf8=True, fields=True)
+        records = inference.embedding.text_records(corpus, corpus.name, text=text, fields=True)
         with aside.open("wb") as file, track("pairs", None, "documents") as advance:
             for record in chain.from_iterable(records):
                 advance(1)

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +25,7 @@ from korbert.vectors.names import Side, Unit, Way
 
 _PATH = options.PathType()
 _PLACE = options.PlaceType()
+_way = partial(click.option, "--way", type=click.Choice(get_args(Way)))
 _rerank = click.option(
     "--rerank", type=_PATH, metavar="MODEL", help="Sort the first 50 texts again by this model of kind rerank."
 )
@@ -68,7 +70,7 @@ def embed(
             raise SettingsError(f"--{name.replace('_', '-')}: {why}")
     loaded, failed = options.loaded(model, device, given["precision"]), options.Failed(input.name)
     embedding = files.Embedding(loaded, options.asked_for(given))
-    records = files.text_records(input.file, input.name, form, text, utf8=output is not None)
+    records = files.text_records(input.file, input.name, form, text)
     if output is None:
         with nullcontext(lambda count: None) if sys.stdout.isatty() else track("embed", None, "texts") as advance:
             _print_vectors(embedding, records, parts, failed, advance)
@@ -114,9 +116,7 @@ def _pairs(
         say(f"{corpus}: {len(files):,} .txt files, read by line", err=True)
     for name, file in (files or {corpus.name: corpus}).items():
         line = number = 0  # the number of a record on its line: a list of JSON may be one line
-        for record in chain.from_iterable(
-            inference.embedding.text_records(file, name, form, text, utf8=True, fields=True)
-        ):
+        for record in chain.from_iterable(inference.embedding.text_records(file, name, form, text, fields=True)):
             number = number + 1 if record["line"] == line else 1
             line = record["line"]
             id = str(record.get("id", f"{name}:{line}" if number == 1 else f"{name}:{line}.{number}"))
@@ -199,11 +199,7 @@ def _index_of(
 @click.argument("corpus", type=_PLACE, metavar="CORPUS|INDEX")
 @options.texts
 @click.option("--top", type=click.IntRange(min=1), default=10, help="Number of texts to find.")
-@click.option(
-    "--way",
-    type=click.Choice(get_args(Way)),
-    help="Rank by BM25 of words, by vectors, or by both.  [default: words; both if that helped MODEL in validation]",
-)
+@_way(help="Rank by BM25 of words, by vectors, or by both.  [default: words; both if that helped MODEL in validation]")
 @click.option("--where", metavar="CONDITION", help="Only texts whose columns meet it, as in \"kind = '민사'\".")
 @_rerank
 @options.as_json
@@ -248,7 +244,7 @@ def similar(
 @click.option("--query", metavar="NAME", default="query", help="Column or key of the query.")
 @click.option("--relevant", metavar="NAME", default="relevant",
               help="Column or key of the id, or list of ids, of the texts that answer it.")  # fmt: skip
-@click.option("--way", type=click.Choice(get_args(Way)), help="Only this way of searching.  [default: each]")
+@_way(help="Only this way of searching.  [default: each]")
 @_rerank
 @click.option("--html", "--page", "page", type=options.Output(),
               help="Write an HTML page: the figures, and queries on which ways differ.")  # fmt: skip
@@ -314,12 +310,7 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
 @click.argument("pairs", type=_PATH)
 @click.option("--output", type=options.Output(), required=True, help="File of JSON lines to write.")
 @click.option("--count", type=click.IntRange(min=1), default=4, help="Negatives of a pair.")
-@click.option(
-    "--way",
-    type=click.Choice(get_args(Way)),
-    default="words",
-    help="Search by BM25 of words, by vectors, or by both.",
-)
+@_way(default="words", help="Search by BM25 of words, by vectors, or by both.")
 @click.option(
     "--most",
     type=click.FloatRange(0, 1),
@@ -350,10 +341,9 @@ def negatives(
             index.add(_numbered(dict.fromkeys(row["pair"] for row in rows), advance))
         results = []
         with track("search", len(rows), "queries") as advance:
-            for row, found in zip(
-                rows, search.negatives.hard_negatives(index, rows.rows, count, way, most=most), strict=True
-            ):
-                results.append({"query": row["text"], "passage": row["pair"], "negatives": found})
+            found = search.negatives.hard_negatives(index, rows.rows, count, way, most=most)
+            for row, own in zip(rows, found, strict=True):
+                results.append({"query": row["text"], "passage": row["pair"], "negatives": own})
                 advance(1)
     write_whole(output, b"".join(inference.lines.as_json(result) + b"\n" for result in results))
     none = sum(not result["negatives"] for result in results)

@@ -75,19 +75,12 @@ def holds_texts(folder: Path) -> bool:
 
 
 def text_records(
-    file: Source,
-    name: str,
-    form: Format = "auto",
-    text: str | None = None,
-    *,
-    utf8: bool = False,
-    fields: bool = False,
+    file: Source, name: str, form: Format = "auto", text: str | None = None, *, fields: bool = False
 ) -> Iterator[list[Result]]:
     """Yields {"line", "id" if any, "text"} or {"line", "error"} for each record of a file; "cut" marks truncated texts.
 
     Yields batches; from a pipe, the records that have arrived. text: column or key of the text; None: the first usual
-    name that is present. utf8: treat a lone surrogate as an error. fields: add
-    "fields", all else that the record has.
+    name that is present. fields: add "fields", all else that the record has.
     """
     keys: Keys = {"text": (text,) if text else TEXT_NAMES}
     for part in records(file, name, form, keys, every_column=fields):
@@ -98,7 +91,7 @@ def text_records(
                 result["fields"] = {key: value for key, value in record.fields.items() if key not in own}
         for place, one in enumerate(results):
             strings = (str(one.get("id", "")), one.get("text", ""), json_of(one.get("fields", {})))
-            if utf8 and not all(map(is_utf8, strings)):
+            if not all(map(is_utf8, strings)):
                 results[place] = {"line": one["line"], "error": "has a lone surrogate, which no file can hold"}
         yield results
 

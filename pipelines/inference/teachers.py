@@ -85,7 +85,7 @@ def _made_from(output: Path) -> str | None:
 def _distinct(path: Path, text: str | None) -> Iterator[Result]:
     """The records of a file, each text once. Memory holds a digest of each text."""
     seen = set[bytes]()
-    for row in chain.from_iterable(text_records(path, path.name, text=text, utf8=True)):
+    for row in chain.from_iterable(text_records(path, path.name, text=text)):
         digest = hashlib.blake2b(row.get("text", "").encode("utf-8", "surrogatepass"), digest_size=16).digest()
         if "text" not in row or digest not in seen:
             seen.add(digest)

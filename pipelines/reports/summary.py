@@ -31,7 +31,7 @@ def show_status(pipeline: Pipeline, statuses: Iterable[Status]) -> None:
     width = max([8, *(len(status.stage) for status in statuses)])
     for status in statuses:
         state = f"[{_STYLES[status.state]}]{status.state:<7}[/]"
-        out.print(f"{status.stage:<{width}} {state} {(status.digest or '')[:12]:<12} {status.doing}")
+        out.print(f"{status.stage:<{width}} {state} {(status.digest or '')[:12]:<12} {status.action}")
         for line in (*status.reasons, *(f"note: {note}" for note in status.notes)):
             say(f"         {line}")
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from korbert.folders import model_folder, tokenizer_folder
@@ -73,7 +72,7 @@ def task_stage(
     *,
     title: str = "",
     asks: str = "",
-    products: Mapping[str, str] = MappingProxyType({}),
+    products: Mapping[str, str] | None = None,
 ) -> Stage:
     """The stage of a task: tasks.NAME, or a stage of its own. It starts from pretrain, or from the model in `init`.
 
@@ -85,7 +84,7 @@ def task_stage(
     about = Help(
         f"Fine-tune and score on {title}.",
         f"the pretrained model or that of {name}.init, and the files of [{name}]",
-        ", ".join(["model/, scores.json and predictions.jsonl", *products.values()]),
+        ", ".join(["model/, scores.json and predictions.jsonl", *(products or {}).values()]),
         f"korbert {f'tasks mine.toml {title}' if is_task(name) else f'{name} mine.toml --data ~/data'}",
     )
     reads = ("clean", "pretrain", "vocab")
@@ -103,7 +102,7 @@ def task_stage(
     return Stage(
         name, 5, settings, TASK_RUN, about, asks or title, reads=reads, unread=unread, libraries=LIBRARIES,
         trains=True, optional=True, patterns=lambda settings: settings.patterns(), found=found,
-        folders=folders, check=_fits_the_encoder, page=TASK_PAGE, products=products,
+        folders=folders, check=_fits_the_encoder, page=TASK_PAGE, products=products or {},
     )  # fmt: skip
 
 
