@@ -5,6 +5,7 @@ import json
 import shlex
 import sys
 from collections import Counter
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
@@ -28,6 +29,7 @@ from korbert.terminal import say
 from korbert.world import is_silent, world
 
 _FILE, _PLACE = options.PathType(), options.PlaceType()
+_rates = partial(click.option, "--learning-rate", "learning_rates", type=float, multiple=True)
 _learning = options.together(  # model, data and settings of the commands that train
     options.model,
     click.option("--train", type=_PLACE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
@@ -49,8 +51,7 @@ _learning = options.together(  # model, data and settings of the commands that t
     click.option("--epochs", type=click.IntRange(min=1),
                  help="Epochs; the best is kept.  [default: 3, or up to 20 to reach 200 steps; "
                  "20 with --features]"),
-    click.option("--learning-rate", "learning_rates", type=float, multiple=True,
-                 help="Learning rate to try; repeat for several.  [default: 2e-4; 3e-3 with --features]"),
+    _rates(help="Learning rate to try; repeat for several.  [default: 2e-4; 3e-3 with --features]"),
     click.option("--seeds", type=click.IntRange(min=1),
                  help="Number of seeds to train with.  [default: 1; `layers`: 3]"),
     click.option("--features", metavar="LAYERS",
@@ -166,9 +167,7 @@ def _pipeline(
 @click.option("--output", type=options.Output(), required=True, help="Folder to write.")
 @click.option("--text", metavar="NAME", help="Text column or key.  [default: text, document, 문장, ..]")
 @click.option("--epochs", type=click.IntRange(min=1), help="Epochs; the best is kept.  [default: 3, or up to 20]")
-@click.option(
-    "--learning-rate", "learning_rates", type=float, multiple=True, help="Learning rate to try.  [default: 2e-4]"
-)
+@_rates(help="Learning rate to try.  [default: 2e-4]")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Any other setting of kind embedding.")
 @options.workers
 @options.on_models

@@ -269,8 +269,7 @@ def search_eval(
         raise CorpusError(f"{queries}: has no query with ids in {relevant!r}: nothing can be measured")
     texts, ids = zip(*pairs, strict=True)
     wanted = set(chain(*ids))
-    texts_of_corpus = _pairs(corpus, form, text, failed)
-    with _index_of(model, corpus, device, given, way or "both", texts_of_corpus) as made:
+    with _index_of(model, corpus, device, given, way or "both", _pairs(corpus, form, text, failed)) as made:
         right = {id: text for id, text in made if id in wanted}
         if not right:
             raise CorpusError(f"{queries}: none of the ids in {relevant!r} is that of a text of {corpus}")

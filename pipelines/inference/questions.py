@@ -106,10 +106,8 @@ def described(output: Path, counts: Counter[str]) -> Iterator[str]:
     """Lines for the terminal: questions written, text read, and what was left out and why."""
     yield f"{counts['written']:,} questions in {output}"
     read = ", ".join(f"{counts[name]:,} {name}" for name in ("documents", "paragraphs", "sentences"))
-    resumed = (
-        f"; {counts['resumed']:,} of {counts['parts']:,} parts are from an earlier run" if counts["resumed"] else ""
-    )
-    yield f"from {read}{resumed}"
+    resumed = f"; {counts['resumed']:,} of {counts['parts']:,} parts are from an earlier run"
+    yield f"from {read}{resumed if counts['resumed'] else ''}"
     if beyond := counts["questions"] - counts["written"]:
         yield f"{beyond:,} more from the last part were left out because of --count"
     for beginning, what in _GROUPS.items():
