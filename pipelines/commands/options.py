@@ -76,9 +76,6 @@ class Input:
 class PathType(click.Path):
     """A path that a command reads, as the file system spells it."""
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
     def convert(self, value: Any, parameter: Any, context: Any) -> Any:
         return on_disk(Path(os.fsdecode(super().convert(value, parameter, context))))
 
@@ -136,16 +133,11 @@ class _Layers(click.ParamType[tuple[int, ...]]):
 class Output(click.Path):
     """The path of something that a command writes. Raises SettingsError for a name that would only fail later."""
 
-    def __init__(self, *, is_root: bool = False) -> None:
-        """is_root: a folder below which everything is written, so that it may be that of the whole machine."""
-        super().__init__(path_type=Path)
-        self.is_root = is_root
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if any("\ud800" <= char <= "\udfff" for char in str(path)):
             raise SettingsError(f"{printable(str(path))}: the name is not UTF-8: choose another one")
-        if os.path.realpath(path) == path.absolute().anchor and not self.is_root:
+        if os.path.realpath(path) == path.absolute().anchor:
             raise SettingsError(f"{path}: is the folder of the whole machine: choose another name")
         return path
 
@@ -221,7 +213,7 @@ row_workers = click.option(
 )  # fmt: skip
 
 place = together(
-    click.option("--root", type=Output(is_root=True), default=Path("artifacts"),
+    click.option("--root", type=Output(), default=Path("artifacts"),
                  help="Folder for all artifacts."),
     click.option("--data", type=PathType(), envvar="KORBERT_DATA", show_envvar=True,
                  help="Base folder of the recipe's relative paths.  [default: the recipe's folder]"),

@@ -151,8 +151,6 @@ ODD = {
 @pytest.mark.parametrize("why", ODD)
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
 def test_an_odd_name_is_refused_in_one_line(here, capsys, case, why):
-    if case in ROOTS and ODD[why] == "/":
-        return
     before = _everything(here)
     assert _run(CASES[case][1], ODD[why]) == 2
     (line,) = capsys.readouterr().err.splitlines()
