@@ -60,14 +60,12 @@ def embed(
     if output is not None:
         files.check_ending(output)
         check_output(output, model, input.file)
-        if parts:
-            raise SettingsError("--parts: writes JSON lines only: leave --output out")
-    of_texts = ("pooling", "no_special_tokens", "size", "normalize", "side")
     if parts:
-        why = "is for vectors of texts: leave it out, or leave --parts out"
-        asked = given | {"precision": given["precision"] not in ("auto", "fp32")}
-        for name in filter(asked.get, (*of_texts, "precision")):
-            raise SettingsError(f"--{name.replace('_', '-')}: {why}")
+        asked = given | {"output": output, "precision": given["precision"] not in ("auto", "fp32")}
+        of_texts = ("output", "pooling", "no_special_tokens", "size", "normalize", "side", "precision")
+        if name := next(filter(asked.get, of_texts), None):
+            option = f"--{name.replace('_', '-')}"
+            raise SettingsError(f"{option}: is for vectors of texts: leave it out, or leave --parts out")
     loaded, failed = options.loaded(model, device, given["precision"]), options.Failed(input.name)
     embedding = files.Embedding(loaded, options.asked_for(given))
     records = files.text_records(input.file, input.name, form, text)

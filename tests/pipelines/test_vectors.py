@@ -146,7 +146,7 @@ def test_counts_of_pieces(model, texts, tmp_path, tiny_tokenizer, command):
 @pytest.mark.parametrize(("options", "error"), [
     ("--output x.csv", "x.csv: the extension chooses the format: use .npy or .parquet"),
     ("--output nowhere/x.npy", "nowhere/x.npy: there is no folder nowhere"),
-    ("--output x.npy --parts piece", "--parts: writes JSON lines only: leave --output out"),
+    ("--output x.npy --parts piece", "--output: is for vectors of texts: leave it out, or leave --parts out"),
     ("--layer 7", r"layer 7: take one from 0 (the embeddings) to 2; -1 is the last one"),
     ("--layer last", "'last': give layer numbers, as in -1 or -4,-3,-2,-1"),
     ("--pooling idf", "idf and bm25 need counts of pieces"),
